@@ -45,7 +45,7 @@ pub fn explain(settings: &Settings, options: &Options, missing: MissingRows) -> 
     explain_missing_row(missing.number, written).map(|reason| format!("{} reads found no row: {reason}", missing.reads))
 }
 
-/// The numbers that have rows.
+/// The numbers in the population that have rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Coverage {
     /// No numbers.

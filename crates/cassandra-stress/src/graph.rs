@@ -16,7 +16,7 @@ const PAGE: &str = include_str!("graph.html");
 const START: &str = "/* stats start */";
 const END: &str = "/* stats end */";
 
-/// A page, and the runs on it.
+/// A page and the runs that it shows.
 #[derive(Debug)]
 pub struct Graph {
     path: String,

@@ -108,7 +108,7 @@ pub struct Printer<'a> {
 }
 
 impl<'a> Printer<'a> {
-    /// A printer.
+    /// Creates a printer.
     pub fn new(settings: &'a Settings, names: Names, log: &'a mut Log, hdr: Option<&'a mut HdrLog>) -> Self {
         Self {
             earlier: vec![(0, 0); names.kinds.len()],

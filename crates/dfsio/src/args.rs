@@ -111,7 +111,7 @@ pub enum Io {
     Uring,
 }
 
-/// The arguments.
+/// The parsed command line.
 #[expect(clippy::struct_excessive_bools, reason = "each is an option")]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Args {

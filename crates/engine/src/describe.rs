@@ -46,11 +46,11 @@ pub struct StoreDescription {
     pub about: String,
     /// The type of its contents: `records` or `files`.
     pub holds: String,
-    /// Whether its operations cross a network, unless a property says otherwise.
+    /// Whether its operations use a network, unless a property changes this.
     pub networked: bool,
     /// The store's properties; a name that ends in `*` represents all names with that prefix.
     pub properties: Vec<String>,
-    /// Properties that are passwords: never printed or stored.
+    /// Properties that are passwords, which are never printed or stored.
     pub secrets: Vec<String>,
     /// Properties that name the directories of its files; empty if the store has no files.
     pub directories: Vec<String>,
@@ -69,7 +69,7 @@ pub struct PropertyDescription {
     pub name: String,
     /// Its default value, as text.
     pub default: String,
-    /// Its meaning.
+    /// The property's meaning.
     pub meaning: String,
     /// `ycsb` (YCSB 0.17.0, same meaning), `idle` (a YCSB property without effect here) or `extension`.
     pub source: String,

@@ -164,7 +164,7 @@ fn judge(spec: &TrialSpec, args: &Args) -> Result<Findings, EngineError> {
     read.run(&loadstone_registry::ENGINE_STORES.find_records(&spec.store.name)?.store)
 }
 
-/// Judges the rows of a run of cassandra-stress.
+/// Judges the rows of a cassandra-stress run.
 fn judge_rows(
     spec: &TrialSpec,
     statements: &StatementsSpec,
@@ -194,7 +194,7 @@ fn judge_rows(
         .run::<Cassandra>()
 }
 
-/// Reads, from a segment's events, the reads that the segment could not judge.
+/// Finds, in a segment's events, the reads that the segment could not judge.
 fn read_unsettled(file: &str) -> Result<Unsettled, EngineError> {
     let hint = "give a file with the output of loadstone-engine trial";
     let text = std::fs::read_to_string(file)

@@ -56,7 +56,7 @@ fn properties_page() -> String {
     page
 }
 
-/// Writes the files below `directory` (default: the working directory).
+/// Writes the files below `directory`, by default the working directory.
 pub fn main(directory: Option<&str>) -> Result<u8, EngineError> {
     let base = Path::new(directory.unwrap_or("."));
     if !base.is_dir() {

@@ -15,7 +15,7 @@ pub struct Mapping {
 
 // SAFETY: the memory belongs to the mapping until it is dropped, and all accesses to it are atomic.
 unsafe impl Send for Mapping {}
-// SAFETY: as above.
+// SAFETY: same reason as for `Send`.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {

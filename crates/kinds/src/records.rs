@@ -35,7 +35,7 @@ pub struct Records<W> {
     pub inserts: Option<InsertLog>,
     /// Reads that did not find records inserted by other segments.
     pub misses: Misses,
-    /// The response to a failed insert.
+    /// How a failed insert is handled.
     pub insert_policy: RetryPolicy,
     /// Number of reads for which whole values were compared, rather than only their versions.
     pub compared: AtomicU64,

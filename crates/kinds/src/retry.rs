@@ -11,7 +11,7 @@ use loadstone_measure::control::TrialFailure;
 use loadstone_measure::task::Task;
 use loadstone_wire::spec::{Phase, TrialSpec};
 
-/// The response to a failed operation.
+/// How a failed operation is handled.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RetryPolicy {
     /// Maximum number of attempts after the first.

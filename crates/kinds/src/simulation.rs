@@ -96,7 +96,7 @@ impl Timer for SimTimer {
     async fn turn(&self) {}
 }
 
-/// A client, ready to be polled.
+/// A client that is ready to be polled.
 pub type Client<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
 /// The scripted store's response to a key: its duration in ns, and its status.
@@ -114,12 +114,12 @@ pub struct Scripted {
 }
 
 impl Scripted {
-    /// A session in a simulation.
+    /// Creates a session in a simulation.
     pub fn new(timer: &SimTimer, script: &Script) -> Self {
         Self { timer: timer.clone(), script: Rc::clone(script), inserts: None, error: None, unsent: false }
     }
 
-    /// The session with a separate script for inserts.
+    /// Gives the session a separate script for inserts.
     pub fn inserting(self, script: Option<&Script>) -> Self {
         Self { inserts: script.cloned(), ..self }
     }
@@ -148,7 +148,7 @@ impl Scripted {
         // Only a refused connection takes no time.
         self.unsent = ns == 0 && !status.is_ok();
         self.timer.sleep_until(self.timer.now_ns() + ns).await;
-        // As in real stores: `NOT_FOUND` has no message.
+        // As in real stores, `NOT_FOUND` has no message.
         if !status.is_ok() && status != Status::NotFound {
             self.error = Some(format!("scripted {}", status.name()));
         }

@@ -18,7 +18,7 @@ use loadstone_wire::spec::TrialSpec;
 
 /// The names of the steps: the commands, followed by the end of a session.
 const STEPS: [&str; 5] = ["READ", "WRITE", "COUNTER_READ", "COUNTER_WRITE", "CLEANUP"];
-/// The kinds that represent the commands in a sequence with exact quotas.
+/// The kinds of operation that represent the commands in a sequence with exact quotas.
 const KINDS: [Kind; 4] = [Kind::Read, Kind::Insert, Kind::Scan, Kind::Update];
 
 /// The operations, and the state that their clients share.

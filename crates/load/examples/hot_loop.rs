@@ -1,6 +1,6 @@
 //! Measures the cost of each part of the hot loop, ns per operation, for the table in docs/concepts/performance.md.
 //!
-//! `cargo run --release -p loadstone-load --example hot_loop`
+//! Usage: `cargo run --release -p loadstone-load --example hot_loop`
 
 // This is a program whose purpose is to print, and it reports failures by panicking.
 #![allow(clippy::print_stdout)]

@@ -1,6 +1,6 @@
 //! Measures the cost of the ledger: CPU time of a worker per write, ns.
 //!
-//! `cargo run --release -p loadstone-load --example ledger`
+//! Usage: `cargo run --release -p loadstone-load --example ledger`
 
 // This is a program whose purpose is to print, and it reports failures by panicking.
 #![allow(clippy::print_stdout)]

@@ -27,7 +27,7 @@ pub const COMPARED_ONE_IN: u64 = 16;
 struct Shape {
     spec: CoreSpec,
     seed: u64,
-    /// The random streams of keys and values.
+    /// The random streams from which keys and values are drawn.
     keys: Streams,
     values: Streams,
     /// The phase that the versions of the values name.
@@ -161,7 +161,7 @@ impl Shape {
     }
 }
 
-/// The load phase: one insert per record.
+/// The load phase, with one insert per record.
 #[derive(Debug)]
 pub struct CoreLoad {
     shape: Shape,

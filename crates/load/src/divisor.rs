@@ -2,7 +2,7 @@
 
 use std::hint::select_unpredictable;
 
-/// A divisor.
+/// A divisor with its precomputed reciprocal.
 ///
 /// The quotient is calculated as a multiplication by the reciprocal, rounded down. It is at most 1 too small, which the
 /// remainder reveals, so the corrected result is exact, at a third of the latency of a division.
@@ -26,12 +26,12 @@ impl Divisor {
         self.by
     }
 
-    /// Quotient and remainder.
+    /// Returns quotient and remainder.
     #[inline]
     pub fn divide(self, n: u64) -> (u64, u64) {
         let quotient = ((u128::from(n) * u128::from(self.reciprocal)) >> 64) as u64;
         let remainder = n - quotient * self.by;
-        // The outcome is unpredictable, so a branch would be mispredicted.
+        // This condition is unpredictable, so a branch would often be mispredicted.
         let short = remainder >= self.by;
         (quotient + u64::from(short), select_unpredictable(short, remainder.wrapping_sub(self.by), remainder))
     }

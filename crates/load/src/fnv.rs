@@ -1,4 +1,4 @@
-//! YCSB's hash, which scatters keys and the ranks of its zipfian.
+//! YCSB's hash function, which scatters keys and the ranks of its zipfian.
 
 const PRIME: u64 = 0x0000_0100_0000_01b3;
 /// The factor for four zero bytes: XOR with 0 changes nothing, so four multiplications combine into one.

@@ -23,7 +23,7 @@ pub enum InsertOrder {
     /// `user` + FNV hash of the number: neighbouring numbers are scattered.
     #[default]
     Hashed,
-    /// `user` + the number.
+    /// `user` followed by the number.
     Ordered,
 }
 
@@ -39,18 +39,18 @@ pub enum KeyDistribution {
     Zipfian,
     /// Zipfian over recency: the most recently inserted record is the hottest.
     Latest,
-    /// A share of the operations goes to a share of the records.
+    /// A given share of the operations accesses a given share of the records.
     Hotspot {
         /// Share of the records that are hot.
         data_fraction: f64,
-        /// Share of the operations that goes to these records.
+        /// Share of the operations that access these records.
         operation_fraction: f64,
     },
-    /// Exponential over recency.
+    /// Exponential distribution over recency.
     Exponential {
-        /// This percentage of the operations …
+        /// This percentage of the operations accesses …
         percentile: f64,
-        /// … goes to this share of the records.
+        /// … this share of the records.
         fraction: f64,
     },
     /// An exact zipfian: rank r of the actual records has weight r^−θ.
@@ -115,7 +115,7 @@ impl Existing {
 /// The range from which a chooser draws: YCSB's `insertstart` and `insertcount`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
-    /// First record number.
+    /// Number of the first record.
     pub start: u64,
     /// Number of records.
     pub count: u64,
@@ -134,7 +134,7 @@ pub enum Chooser {
     Zipfian(Range, ScrambledZipfian, u64),
     /// See [`KeyDistribution::Latest`].
     Latest(GrowingZipfian),
-    /// See [`KeyDistribution::Hotspot`]: the range, the number of hot records, the share of operations.
+    /// See [`KeyDistribution::Hotspot`]: the range, the number of hot records, and the share of operations.
     Hotspot(Range, u64, f64),
     /// See [`KeyDistribution::Exponential`]: number of records per unit of the exponential distribution.
     Exponential(f64),
@@ -231,7 +231,7 @@ pub fn write_key(out: &mut Vec<u8>, number: u64, order: InsertOrder, zero_paddin
 /// The smallest number with [`LONG_DIGITS`] digits. Only one hash in a thousand is smaller.
 const LONG: u64 = 10_000_000_000_000_000;
 const LONG_DIGITS: usize = 17;
-/// Eight zeros as text.
+/// Eight zeros as ASCII text.
 const ZEROS: u64 = 0x3030_3030_3030_3030;
 
 /// Writes the key of a number of at least [`LONG_DIGITS`] digits in one piece, assembled in registers.

@@ -1,6 +1,6 @@
 //! The steps of YCSB's workloads.
 
-/// A timed step: its index in the names of [`Workload::steps`](crate::Workload::steps).
+/// A timed step, as its index in the names of [`Workload::steps`](crate::Workload::steps).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StepId(pub u16);
 
@@ -27,7 +27,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Number of kinds.
+    /// The number of kinds.
     pub const COUNT: usize = 8;
     /// Every kind, in numerical order.
     pub const ALL: [Self; Self::COUNT] = [

@@ -17,14 +17,14 @@ use crate::random::{Draws, Purpose};
 /// Approximate number of cards in all shuffles, of 1 byte each. They fit into the L2 cache, except for the largest
 /// decks.
 const CARDS: usize = 1 << 16;
-/// Size of the smallest deck, and the distance between borders in larger decks.
+/// Size of the smallest deck, and distance between borders in larger decks.
 const DECK_MIN: usize = 100;
 /// Size of the largest deck: `before` counts to 65,535.
 const DECK_MAX: usize = 50_000;
 /// A number that no deck has, because a deck has at least 100 operations.
 const NO_BLOCK: u64 = u64::MAX;
 
-/// The kind of the operation at each index.
+/// The sequence of the kinds of operation.
 #[derive(Debug)]
 pub struct KindSequence {
     seed: u64,
@@ -52,7 +52,7 @@ pub struct Position {
 pub struct Cursor {
     seed: u64,
     last: u64,
-    /// 0 before the first position.
+    /// The size of the deck; 0 before the first position.
     deck: u64,
     /// Index of the operation on the deck's first card.
     from: u64,

@@ -31,11 +31,11 @@ pub const SLOW_NS: [u64; 3] = [1_000_000, 10_000_000, 100_000_000];
 /// Flag in an exception's status: an attempt before the acknowledged one may still be applied.
 const RETRIED: u64 = 1 << 32;
 
-/// "loadledg", and the layout's version.
+/// The text "loadledg", and the version of the layout.
 const MAGIC: u64 = u64::from_be_bytes(*b"loadledg");
 const VERSION: u64 = 2;
 
-/// Word offsets in the header.
+/// Offsets in the header, in words.
 mod at {
     pub const MAGIC: usize = 0;
     pub const VERSION: usize = 1;
@@ -64,7 +64,7 @@ mod at {
 pub struct Run {
     /// The seed of the run.
     pub seed: u64,
-    /// The run's number, which its values contain.
+    /// The run's number, which is part of its values.
     pub number: Option<u64>,
     /// A hash of everything that determines the run's operations.
     pub spec: u64,
@@ -77,9 +77,9 @@ pub enum State {
     Unknown = 0,
     /// The system acknowledged it.
     Acknowledged = 1,
-    /// The write was certainly not done.
+    /// The write was certainly not applied.
     Refused = 2,
-    /// The write may have been done, or may still be done.
+    /// The write may have been applied, or may still be applied.
     Maybe = 3,
     /// The system acknowledged it, and an earlier attempt may still be applied. Its two bits mean "acknowledged"; an
     /// exception records the earlier attempt.
@@ -111,7 +111,7 @@ impl State {
 /// A write that was acknowledged late, or not by its first attempt, with its times on the clients' clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exception {
-    /// Index of the operation.
+    /// Index of the operation that wrote.
     pub index: u64,
     /// Time at which its first attempt was sent, ns.
     pub sent: u64,
@@ -254,7 +254,7 @@ impl<M: AsRef<[AtomicU64]>> Ledger<M> {
     /// If the layout has no such worker.
     pub fn pen(&self, worker: usize) -> Pen<'_> {
         let cells = self.cells();
-        // Two threads with one ring would overwrite each other's notes.
+        // Two threads that share a ring would overwrite each other's notes.
         assert!((worker as u64) < self.layout.workers, "worker {worker} of {}", self.layout.workers);
         let start = self.places[0] + worker * RING;
         Pen {
@@ -287,7 +287,7 @@ impl<M: AsRef<[AtomicU64]>> Ledger<M> {
             self.set(place + 2, exception.done);
             let status = exception.status.map_or(u64::from(u32::MAX), |status| status as u64);
             self.set(place + 3, if exception.retried { status | RETRIED } else { status });
-            // Written last and never zero, so that a partly written exception does not count.
+            // Written last, and never zero, so that a partly written exception does not count.
             self.set(place, exception.index + 1);
         }
     }
@@ -338,7 +338,7 @@ impl<M: AsRef<[AtomicU64]>> Ledger<M> {
         State::from_bits(word >> (number % WRITES_PER_WORD * 2))
     }
 
-    /// The number after the last write with a known state.
+    /// The number after the last write whose state is known.
     pub fn end(&self) -> u64 {
         let bits = &self.cells()[HEADER..HEADER + self.layout.bit_words() as usize];
         let last = bits.iter().rposition(|word| word.load(Ordering::Relaxed) != 0);

@@ -17,7 +17,7 @@ use crate::status::Status;
 /// First 2,048 exact values, then 1,024 buckets per doubling: three significant digits.
 const SUB_BITS: u32 = 11;
 const HALF: u64 = 1 << (SUB_BITS - 1);
-/// Values up to 2^47 − 1: 39 hours in ns, or over four years in µs.
+/// Values may be up to 2^47 − 1: 39 hours in ns, or over four years in µs.
 const VALUE_BITS: u32 = 47;
 /// Larger values are recorded as this value, and counted as saturated.
 pub const VALUE_MAX: u64 = (1 << VALUE_BITS) - 1;
@@ -88,7 +88,7 @@ impl Default for Grid {
     }
 }
 
-/// Adds to an atomic that only this thread writes.
+/// Adds to an atomic to which only this thread writes.
 #[inline]
 fn add(cell: &AtomicU64, n: u64) {
     cell.store(cell.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
@@ -104,7 +104,7 @@ impl Grid {
         self.count_in(bucket(value), value);
     }
 
-    /// Counts a value in its bucket.
+    /// Counts a value in the given bucket.
     #[inline]
     fn count_in(&self, at: usize, value: u64) {
         let place = match self.places[at / BLOCK].load(Ordering::Relaxed) {
@@ -299,7 +299,7 @@ impl Reading {
     pub fn histogram(&self) -> Histogram<u64> {
         let mut histogram = match Histogram::new_with_bounds(1, VALUE_MAX, 3) {
             Ok(histogram) => histogram,
-            // The bounds are constants, valid by the library's documentation.
+            // The bounds are constants that are valid according to the library's documentation.
             Err(error) => unreachable!("{error}"),
         };
         for (at, n) in self.buckets() {
@@ -309,14 +309,14 @@ impl Reading {
     }
 }
 
-/// A cell for each step and status, allocated when first used.
+/// One cell for each step and status, allocated on first use.
 #[derive(Debug)]
 pub struct Table<T = Grid> {
     steps: Box<[[OnceLock<T>; Status::COUNT]]>,
 }
 
 impl<T> Table<T> {
-    /// An empty table for a workload with this number of steps.
+    /// An empty table for a workload with the given number of steps.
     pub fn new(steps: usize) -> Self {
         Self { steps: (0..steps).map(|_| std::array::from_fn(|_| OnceLock::new())).collect() }
     }

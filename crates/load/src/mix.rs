@@ -25,7 +25,7 @@ pub struct Mix {
     pub delete: f64,
 }
 
-/// Larger proportions would hide the smaller ones.
+/// Maximum proportion; larger proportions would make the smaller ones negligible.
 const PROPORTION_MAX: f64 = 1e9;
 
 impl Mix {
@@ -41,7 +41,7 @@ impl Mix {
         Ok(())
     }
 
-    /// The refusal of a run in which no kind of operation has a proportion above 0.
+    /// Refuses a run in which no kind of operation has a proportion above 0.
     pub fn refuse_empty() -> Refusal {
         Refusal::new("no operation has a proportion above 0", "set {work.mix.read}, or another proportion")
     }

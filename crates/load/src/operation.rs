@@ -6,7 +6,7 @@ use crate::kind::{Kind, StepId};
 use crate::kind_sequence::Cursor;
 use crate::row::{Projection, Row};
 
-/// The fields of a record to read.
+/// The fields that an operation reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Selection {
     /// All fields (YCSB passes `null`).
@@ -17,7 +17,7 @@ pub enum Selection {
 }
 
 impl Selection {
-    /// The selected names, from the workload's list.
+    /// The names of the selected fields, from the workload's list.
     #[inline]
     pub fn project(self, names: &[String]) -> Projection<'_> {
         match self {
@@ -35,13 +35,13 @@ pub struct Operation {
     pub index: u64,
     /// The kind of operation.
     pub kind: Kind,
-    /// The key's text.
+    /// The text of the key.
     pub key: Vec<u8>,
     /// The number of the record with this key.
     pub record: u64,
-    /// The fields to write, for insert, update and read-modify-write.
+    /// The fields to write, for inserts, updates and read-modify-writes.
     pub row: Row,
-    /// The fields to read, for read, scan and read-modify-write.
+    /// The fields to read, for reads, scans and read-modify-writes.
     pub selection: Selection,
     /// Number of records that a scan reads.
     pub scan_count: usize,
@@ -99,7 +99,7 @@ pub trait Workload: Send + Sync {
     }
 }
 
-/// A workload on YCSB's records, with the functions that check a store's answers.
+/// A workload on YCSB's records, including the functions that check a store's answers.
 pub trait RecordWorkload: Workload<Operation = Operation> {
     /// Names of the fields, for [`Selection::One`].
     fn field_names(&self) -> &[String];

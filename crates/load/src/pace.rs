@@ -22,7 +22,7 @@ pub enum PaceSpec {
     Open {
         /// The rate over time, in consecutive pieces. The last one continues without end.
         rate: Vec<RatePiece>,
-        /// The spacing of arrivals.
+        /// How arrivals are spaced.
         arrival: Arrival,
     },
 }
@@ -39,7 +39,7 @@ pub struct RatePiece {
     pub seconds: f64,
 }
 
-/// The spacing of arrivals.
+/// How arrivals are spaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Arrival {
@@ -89,7 +89,7 @@ impl Piece {
         match self.ns {
             Some(length) if self.from != self.to => {
                 let (from, to, t, length) = (self.from as i128, self.to as i128, t as i128, length as i128);
-                // from·t + (to − from)·t²/(2·length), in millionths × ns.
+                // from·t + (to − from)·t²/(2·length), in units of millionths × ns.
                 let area = from * t + (to - from) * t / length * t / 2 + (to - from) * t % length * t / length / 2;
                 (((area as f64) / (NS * MICRO) as f64) * f64::from(1u32 << FRACTION_BITS)) as u128
             }

@@ -74,7 +74,7 @@ impl Pool {
         }
     }
 
-    /// Fills values of `len` bytes each, one after the other from `place`.
+    /// Fills several values of `len` bytes each, one after another, with text from `place`.
     #[inline]
     pub fn fill_each<'a>(&self, values: impl ExactSizeIterator<Item = &'a mut [u8]>, len: usize, place: &mut Place) {
         let advance = len.next_multiple_of(PERIOD);
@@ -182,7 +182,7 @@ fn turn_blocks(out: &mut [u8], from: &[u8], by: &[u8; STRIDE + BLOCK]) {
 
 /// YCSB's `RandomByteIterator`: six printable bytes from one random int, here minus the space.
 const fn letters(x: u32) -> [u8; PERIOD] {
-    // Java's shift is arithmetic; the masks remove the difference, except in the last two bits of the last byte.
+    // In Java, the shift is arithmetic. The masks remove the difference, except in the last two bits of the last byte.
     let x = x as i32;
     [
         (x & 31) as u8,

@@ -1,4 +1,4 @@
-//! Random draws as a pure function of (seed, index, purpose).
+//! Random numbers as a pure function of (seed, index, purpose).
 //!
 //! An operation must be the same on any client, so no generator has a state that a thread could advance: every
 //! operation opens a separate short stream at its index. The mixing function is `SplitMix64` (Steele, Lea & Flood,
@@ -66,7 +66,7 @@ impl Draws {
         Streams::new(seed, purpose).stream(index)
     }
 
-    /// 64 uniform bits.
+    /// Draws 64 uniform bits.
     #[inline]
     pub const fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(GOLDEN);
@@ -86,7 +86,7 @@ impl Draws {
         ((u128::from(self.next_u64()) * u128::from(n)) >> 64) as u64
     }
 
-    /// Exponential with mean 1.
+    /// Draws from the exponential distribution with mean 1.
     #[inline]
     pub fn exponential(&mut self) -> f64 {
         // 1 − u is in (0, 1], so the logarithm is finite.
@@ -100,7 +100,8 @@ impl Draws {
         radius * (std::f64::consts::TAU * self.next_f64()).cos()
     }
 
-    /// Gamma with the given shape (≥ 1) and scale 1 (Marsaglia & Tsang, ACM TOMS 26(3), 2000).
+    /// Draws from the gamma distribution with the given shape (≥ 1) and scale 1 (Marsaglia & Tsang, ACM TOMS 26(3),
+    /// 2000).
     pub fn gamma(&mut self, shape: f64) -> f64 {
         let d = shape - 1.0 / 3.0;
         let c = 1.0 / (9.0 * d).sqrt();
@@ -155,7 +156,8 @@ mod tests {
         let draws: Vec<f64> = (0..20_000).map(|i| Draws::new(5, i, Purpose::Arrival).gamma(1024.0)).collect();
         let mean = draws.iter().sum::<f64>() / 20_000.0;
         let variance = draws.iter().map(|g| (g - mean).powi(2)).sum::<f64>() / 20_000.0;
-        // Standard error of the mean is sqrt(1024 / 20000) = 0.23, of the variance about 1024 × sqrt(2 / 20000) = 10.
+        // The standard error of the mean is sqrt(1024 / 20000) = 0.23; the standard error of the variance is about 1024
+        // × sqrt(2 / 20000) = 10.
         assert!((mean - 1024.0).abs() < 1.2, "mean {mean}");
         assert!((variance - 1024.0).abs() < 55.0, "variance {variance}");
     }

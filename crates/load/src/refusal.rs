@@ -8,7 +8,7 @@ use std::fmt::Display;
 pub struct Refusal {
     /// The problem.
     pub message: String,
-    /// The next step.
+    /// What the user can do next.
     pub hint: String,
 }
 
@@ -29,7 +29,7 @@ impl Refusal {
         after.split_once('}').map(|(field, _)| field)
     }
 
-    /// Message and hint, with each field replaced by the result of `name`.
+    /// The message and the hint, with each field replaced by the result of `name`.
     #[must_use]
     pub fn rename_fields(&self, name: impl Fn(&str) -> String) -> Self {
         let rename = |text: &str| {

@@ -10,13 +10,13 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("not a record of this workload: byte {at} of {len} starts no field")]
 pub struct RowError {
-    /// The byte at which reading stopped.
+    /// The position of the byte at which reading stopped.
     pub at: usize,
     /// The record's length in bytes.
     pub len: usize,
 }
 
-/// The fields of a stored record to read.
+/// The fields to read from a stored record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Projection<'a> {
     /// All fields.
@@ -93,7 +93,7 @@ impl EqualHeads {
     }
 }
 
-/// Fields with names and values.
+/// The fields of a record, with names and values.
 #[derive(Clone, Default)]
 pub struct Row {
     /// The fields, followed by remains of longer rows: bytes that will be overwritten need not be zeroed for each row.
@@ -116,7 +116,7 @@ impl PartialEq for Row {
 impl Eq for Row {}
 
 impl Row {
-    /// Removes the fields but keeps the buffer.
+    /// Removes the fields, but keeps the memory of the buffer.
     #[inline]
     pub fn clear(&mut self) {
         self.len = 0;

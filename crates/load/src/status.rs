@@ -1,6 +1,6 @@
 //! The outcomes of operations.
 
-/// The outcome of an operation. Names and the first nine meanings are YCSB's.
+/// The outcome of an operation. The names, and the meanings of the first nine, are YCSB's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Status {

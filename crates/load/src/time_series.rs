@@ -114,7 +114,7 @@ pub trait SeriesWorkload: Workload<Operation = SeriesOperation> {
     }
 }
 
-/// The load phase: one insert per point.
+/// The load phase, with one insert per point.
 #[derive(Debug)]
 pub struct TimeSeriesLoad {
     shape: Shape,
@@ -160,7 +160,7 @@ impl SeriesWorkload for TimeSeriesLoad {}
 pub struct TimeSeriesRun {
     shape: Shape,
     kinds: KindSequence,
-    /// Chooses the metrics of reads, by their position in the order of writing.
+    /// Chooses the metrics that are read, by their position in the order of writing.
     chooser: Chooser,
     scan_length: Lengths,
     loaded: Loaded,

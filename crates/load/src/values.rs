@@ -14,7 +14,7 @@ use crate::zipf::Zipfian;
 pub enum Length {
     /// A fixed length.
     Constant {
-        /// Bytes.
+        /// The length, bytes.
         bytes: usize,
     },
     /// Uniform between two lengths, both inclusive.
@@ -40,7 +40,7 @@ pub enum Length {
     },
 }
 
-/// Larger values belong in a file system.
+/// Maximum size of a block, bytes. Larger values belong in a file system.
 const BLOCK_MAX: usize = 1 << 30;
 /// A limit that prevents an overflow of the histogram's sum.
 const COUNT_MAX: u64 = 1 << 48;
@@ -86,7 +86,7 @@ pub enum Lengths {
     Uniform(usize, usize),
     /// A minimum length, and the zipfian whose draws are added to it.
     Zipfian(usize, Zipfian),
-    /// Block, counts and their sum.
+    /// The block size, the counts, and their sum.
     Histogram(usize, Vec<u64>, u64),
 }
 

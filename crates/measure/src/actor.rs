@@ -15,7 +15,7 @@ pub struct Outcome {
     pub status: Status,
     /// Time at which the answer arrived, ns.
     pub done_ns: u64,
-    /// Records read or written.
+    /// Number of records read or written.
     pub rows: u64,
     /// The bytes of these records.
     pub bytes: u64,
@@ -47,7 +47,7 @@ pub trait Actor {
 #[derive(Debug)]
 pub struct Stopwatch<'a, T> {
     pub timer: &'a T,
-    /// Where the steps are recorded.
+    /// The recorder of the steps.
     pub recorder: &'a Recorder,
     /// Time at which the operation was due (closed loop: sent), ns.
     pub due_ns: u64,

@@ -31,7 +31,7 @@ pub trait Timer: Clock {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Monotonic;
 
-/// Switches to the cheaper counter if it can be trusted; takes 20 ms.
+/// Switches to the processor's counter, which is cheaper, if it can be trusted. This takes 20 ms.
 pub fn calibrate() {
     tsc::calibrate(|| read(libc::CLOCK_MONOTONIC));
 }
@@ -72,7 +72,7 @@ fn read(clock: libc::clockid_t) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// ns since the Unix epoch.
+/// The current time, ns since the Unix epoch.
 pub fn unix_ns() -> u64 {
     read(libc::CLOCK_REALTIME)
 }

@@ -77,7 +77,7 @@ pub enum End {
     Done,
     /// A control line or a signal stopped the trial.
     Stopped(Stop),
-    /// The lease was lost for this reason.
+    /// The lease was lost, for this reason.
     Lease(String),
     /// The trial could not continue.
     Failed(TrialFailure),

@@ -19,7 +19,7 @@ pub type Future<'a, T> = Pin<Box<dyn std::future::Future<Output = T> + 'a>>;
 
 /// A client on a separate thread. Its calls block.
 pub trait ThreadClient {
-    /// Connects. Called once, before all other methods.
+    /// Connects. Called once, before any other method.
     fn connect(&mut self) -> Result<(), EngineError>;
     /// Inspects the store before the trial.
     fn inspect(&mut self);
@@ -58,10 +58,10 @@ impl fmt::Debug for Crew {
 
 /// A type of store, for one workload kind.
 pub trait Target<W>: Sync {
-    /// The threads that its clients need.
+    /// The threads that clients of this store need.
     fn driving(&self) -> Driving;
 
-    /// Performs the operations of a probe in the closed loop, on a store that does nothing.
+    /// Performs the operations of a probe in a closed loop, on a store that does nothing.
     fn probe(&self, task: &Task<W>, borders: &Borders, context: ClientContext<'_>);
 
     /// Opens the store.

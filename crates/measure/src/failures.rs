@@ -46,7 +46,7 @@ impl Failures {
         })
     }
 
-    /// Counts a client that did not close.
+    /// Counts a client whose session did not close.
     pub fn count_unclosed(&self, status: Status) {
         self.unclosed[status as usize].fetch_add(1, Ordering::Relaxed);
     }

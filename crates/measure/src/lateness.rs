@@ -1,4 +1,4 @@
-//! The lateness of an operation and its cause: busy clients, or the generator.
+//! The lateness of an operation, and its cause: either busy clients or the generator.
 
 use crate::pulse::Pulse;
 

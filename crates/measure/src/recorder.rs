@@ -63,7 +63,7 @@ pub struct Step<'a> {
     pub interval: u64,
 }
 
-/// Counts of operations: good, late, failed, not yet.
+/// Numbers of operations: good, late, failed, not yet.
 pub type FourCounts = [u64; 4];
 
 /// The number of successful outcomes, which come first.
@@ -144,7 +144,7 @@ impl Slot {
     }
 }
 
-/// The recordings of one worker (a thread or an executor). Only the worker writes; any thread may read.
+/// The recordings of one worker (a thread or an executor). Only this worker writes to it, but any thread may read it.
 #[derive(Debug)]
 pub struct Recorder {
     slots: [Slot; SLOTS],
@@ -412,7 +412,7 @@ impl Recorder {
     #[cold]
     fn straggling_operation(&self, interval: u64, which: usize, elsewhere: bool) {
         add(&self.succeeded_elsewhere, u64::from(elsewhere && which < SUCCEEDED));
-        // As in `count_other_end`.
+        // For the same reason as in `count_other_end`.
         fence(Ordering::Release);
         add(&self.straggled.0[which], 1);
         self.straggle(interval, |more| {

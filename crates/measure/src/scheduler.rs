@@ -113,7 +113,7 @@ impl Scheduler {
         self.counted_max == NEVER || self.counted.0.fetch_add(1, Ordering::Relaxed) < self.counted_max
     }
 
-    /// The number of claimed operations.
+    /// The number of operations that were claimed.
     pub fn count_claimed(&self) -> u64 {
         self.next.0.load(Ordering::Relaxed).min(self.steps)
     }

@@ -25,7 +25,7 @@ pub struct Times {
 /// time (YCSB's *intended* interval).
 #[derive(Debug)]
 pub struct YcsbMeasurements {
-    /// done − sent.
+    /// Recordings of done − sent.
     pub op: YcsbTable,
     /// done − due; with a rate only.
     pub intended: Option<YcsbTable>,

@@ -64,7 +64,7 @@ pub fn threads(driving: &Driving, clients: u64, requested: u64) -> (bool, u64) {
     (by_thread, if by_thread { clients } else { executors.min(clients) })
 }
 
-/// Holds all workers until the borders of the trial are known.
+/// Blocks all workers until the borders of the trial are known.
 #[derive(Debug, Default)]
 struct Gate {
     state: Mutex<GateState>,

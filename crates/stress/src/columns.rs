@@ -31,7 +31,7 @@ pub struct ColumnsSpec {
     /// Statements that are executed once, before the clients connect. Objects that already exist remain unchanged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub definitions: Vec<String>,
-    /// The tables of the operations.
+    /// The tables on which operations work.
     pub tables: Vec<TableSpec>,
     /// The operations.
     pub operations: Vec<OperationSpec>,
@@ -214,7 +214,7 @@ pub enum Fields {
     Multirow,
 }
 
-/// Larger weights would hide the smaller ones.
+/// Maximum weight; larger weights would make the smaller ones negligible.
 const WEIGHT_MAX: f64 = 1e9;
 fn invalid(field: &'static str, reason: impl Into<String>) -> Invalid {
     Invalid { field, reason: reason.into() }
@@ -261,7 +261,7 @@ impl ColumnsSpec {
         place.ok_or_else(|| invalid("operations", format!("{}: there is no table {}", operation.name, operation.table)))
     }
 
-    /// The mean number of partitions that an operation takes from the population.
+    /// The mean number of partitions that an operation takes.
     pub fn partitions_per_operation(&self) -> f64 {
         let mut total = (0.0, 0.0);
         for operation in &self.operations {

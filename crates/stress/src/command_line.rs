@@ -32,7 +32,7 @@ pub enum Request {
     Print(String),
 }
 
-/// A refused command line.
+/// A command line that was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct UsageError {
@@ -88,7 +88,7 @@ pub fn parse(arguments: &[impl AsRef<str>]) -> Result<Request, UsageError> {
     parse_as(arguments, Compat::default())
 }
 
-/// [`parse`] with a different default generation.
+/// Parses like [`parse`], with another default generation.
 ///
 /// # Errors
 /// As for [`parse`].

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 
-/// Nested types beyond this depth are refused.
+/// Maximum depth of nested types; deeper types are refused.
 const DEPTH_MAX: usize = 16;
 
 /// A type whose values can be generated. A user-defined type is represented as a tuple, because it has the encoding of

@@ -1,4 +1,4 @@
-//! cassandra-stress without a server.
+//! The parts of cassandra-stress that do not need a server.
 //!
 //! * [`command_line`] parses the tool's arguments into plain [`settings`], with the tool's messages and exit statuses.
 //! * Data: [`random`], [`distribution`], [`population`] and [`row`] generate the keys and values of the predefined

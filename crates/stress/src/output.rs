@@ -26,5 +26,5 @@ pub use uncertainty::Uncertainty;
 pub const END: &str = "END";
 /// The last line of a run that failed.
 pub const FAILURE: &str = "FAILURE";
-/// The line for `n=0`.
+/// The line that the tool prints for `n=0`.
 pub const SCHEMA_ONLY: &str = "N=0: SCHEMA CREATED, NOTHING ELSE DONE.";

@@ -17,7 +17,7 @@ use level::Level;
 /// A column of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
-    /// Its name.
+    /// The column's name.
     pub name: String,
     /// The type of its values.
     pub kind: CqlType,
@@ -25,7 +25,7 @@ pub struct Column {
     pub specs: ValueSpecs,
 }
 
-/// The columns of a table by their roles, each in the server's order.
+/// The columns of a table, grouped by role and in the server's order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Layout {
     /// The partition key.

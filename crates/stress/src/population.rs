@@ -29,7 +29,7 @@ pub enum Selection {
         /// How far reads lag behind the writes (`read-lookback=`).
         read_lookback: Option<Spec>,
     },
-    /// Independent draws.
+    /// Independent random draws.
     Distribution(Spec),
 }
 
@@ -194,12 +194,12 @@ pub fn seed_multiplier(revisit: &Spec, compat: Compat) -> Result<i64, String> {
     if !compat.multiplies_seeds() {
         return Ok(1);
     }
-    // Math.round: half up, saturated.
+    // Rounds like Java's `Math.round`: half up, and saturating.
     let factor = (10_f64.powf(22.0 - (size as f64).log10()) + 0.5).floor() as i64;
     Ok(factor.wrapping_add(1))
 }
 
-/// Whether all numbers have the same seed, because the multiplier overflowed.
+/// Whether all numbers have the same seed because the multiplier overflowed.
 #[must_use]
 pub fn is_single_partition(multiplier: i64) -> bool {
     multiplier == i64::MIN

@@ -11,16 +11,16 @@ use crate::cql::quote;
 use crate::yaml::{Mistake, parse};
 use reader::Reader;
 
-/// A profile.
+/// A user profile.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
     /// The table, with the distributions of its columns and the settings of its inserts.
     pub table: TableSpec,
     /// Creates the keyspace. Definitions are in the form that the settings block prints.
     pub keyspace_definition: Option<String>,
-    /// Creates the table.
+    /// The statement that creates the table.
     pub table_definition: Option<String>,
-    /// Further definitions.
+    /// Further statements that define database objects.
     pub extra_definitions: Vec<String>,
     /// Queries, in the order of the file.
     pub queries: Vec<Query>,
@@ -28,7 +28,7 @@ pub struct Profile {
     pub token_range_queries: Vec<TokenRangeQuery>,
 }
 
-/// A query.
+/// A query in a profile.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Query {
     /// The query's name in `ops()`, in lower case.
@@ -41,12 +41,12 @@ pub struct Query {
     pub validates: bool,
 }
 
-/// A token range query.
+/// A token range query in a profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenRangeQuery {
     /// The query's name in `ops()`, in lower case.
     pub name: String,
-    /// The columns that it selects.
+    /// The columns that the query selects.
     pub columns: String,
     /// Maximum number of rows per page.
     pub page_rows: u32,

@@ -15,13 +15,13 @@ pub struct JavaRandom {
 }
 
 impl JavaRandom {
-    /// `new Random(seed)`.
+    /// Equals `new Random(seed)`.
     #[must_use]
     pub const fn new(seed: i64) -> Self {
         Self { state: (seed as u64 ^ MULTIPLIER) & MASK, gaussian: None }
     }
 
-    /// `setSeed`.
+    /// Equals `setSeed`.
     #[inline]
     pub const fn seed(&mut self, seed: i64) {
         *self = Self::new(seed);
@@ -48,21 +48,21 @@ impl JavaRandom {
         self.gaussian = None;
     }
 
-    /// `nextDouble`: 53 bits, in [0, 1).
+    /// Equals `nextDouble`: 53 bits, in [0, 1).
     #[inline]
     pub fn next_double(&mut self) -> f64 {
         let high = u64::from(self.bits(26)) << 27;
         (high + u64::from(self.bits(27))) as f64 * TWO_POW_MINUS_53
     }
 
-    /// `nextLong`, with at most 2⁴⁸ different values.
+    /// Equals `nextLong`, with at most 2⁴⁸ different values.
     #[inline]
     pub fn next_long(&mut self) -> i64 {
         let high = i64::from(self.bits(32) as i32) << 32;
         high.wrapping_add(i64::from(self.bits(32) as i32))
     }
 
-    /// `nextGaussian`: the polar method, with fdlibm's logarithm (`StrictMath`).
+    /// Equals `nextGaussian`: the polar method with fdlibm's logarithm (`StrictMath`).
     #[inline]
     pub fn next_gaussian(&mut self) -> f64 {
         if let Some(value) = self.gaussian.take() {
@@ -89,19 +89,19 @@ pub struct FasterRandom {
 }
 
 impl FasterRandom {
-    /// `new FasterRandom()` followed by `setSeed(seed)`.
+    /// Equals `new FasterRandom()` followed by `setSeed(seed)`.
     #[must_use]
     pub fn new(seed: i64) -> Self {
         Self { state: JavaRandom::new(seed).next_long(), draws: 0 }
     }
 
-    /// `setSeed`.
+    /// Equals `setSeed`.
     #[inline]
     pub fn seed(&mut self, seed: i64) {
         *self = Self::new(seed);
     }
 
-    /// `nextLong`.
+    /// Equals `nextLong`.
     #[inline]
     pub fn next_long(&mut self) -> i64 {
         self.draws += 1;

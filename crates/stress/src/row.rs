@@ -167,7 +167,7 @@ impl RowGenerator {
     }
 }
 
-/// The increments of counters (`add=`): one for each column of an operation.
+/// The increments of counters (`add=`): one per column of an operation.
 #[derive(Clone, Debug)]
 pub struct Increments {
     distribution: Distribution,

@@ -100,7 +100,7 @@ impl Command {
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the options of cassandra-stress")]
 pub enum Length {
-    /// After this number of partitions. 0: only the schema is created.
+    /// After this number of partitions; with 0, only the schema is created.
     Count(i64),
     /// After this time.
     Duration { amount: i64, unit: TimeUnit },
@@ -167,10 +167,10 @@ pub enum Truncate {
     Always,
 }
 
-/// A distribution, with the text that the settings block repeats.
+/// A distribution, with the text that the settings block shows for it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NamedSpec {
-    /// The user's text, without the option's name.
+    /// The text as the user wrote it, without the option's name.
     pub text: String,
     /// The parsed distribution.
     pub spec: Spec,
@@ -222,7 +222,7 @@ impl UserSettings {
     }
 }
 
-/// `-rate`.
+/// The settings of `-rate`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the options of cassandra-stress")]
@@ -239,7 +239,7 @@ pub enum RateSettings {
 pub enum Limit {
     /// No limit: as fast as possible.
     None,
-    /// `throttle=` (3.0: `limit=`): the printed latency is the service time.
+    /// `throttle=` (in 3.0, `limit=`): the printed latency is the service time.
     Throttle(u32),
     /// `fixed=`: the printed latency is the response time.
     Fixed(u32),
@@ -256,7 +256,7 @@ impl Limit {
     }
 }
 
-/// Order of the rows in a partition. In the predefined tables, a partition has one row.
+/// Order of the rows within a partition. In the predefined tables, a partition has only one row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the names of cassandra-stress")]
@@ -266,7 +266,7 @@ pub enum Order {
     Sorted,
 }
 
-/// `-pop`.
+/// The settings of `-pop`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PopulationSettings {
     /// The selection of partitions.
@@ -277,7 +277,7 @@ pub struct PopulationSettings {
     pub share: Option<Share>,
 }
 
-/// `-insert`.
+/// The settings of `-insert`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InsertSettings {
     /// The choice of the partly written partition to continue. Since 4.0, the size of its range determines all keys.
@@ -294,7 +294,7 @@ pub struct InsertSettings {
     pub batch_type: Option<String>,
 }
 
-/// `-col`.
+/// The settings of `-col`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ColumnSettings {
     /// Column names, sorted by their bytes.
@@ -339,7 +339,7 @@ pub struct ErrorSettings {
     pub delay_policy: DelayPolicy,
     /// Minimum pause between two tries, ms; 0 if no pause is configured.
     pub min_delay_ms: u32,
-    /// Maximum pause, ms.
+    /// Maximum pause between two tries, ms.
     pub max_delay_ms: u32,
 }
 
@@ -373,7 +373,7 @@ impl LogLevel {
     }
 }
 
-/// `-log`.
+/// The settings of `-log`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LogSettings {
     /// Whether the results at the end are omitted.
@@ -390,7 +390,7 @@ pub struct LogSettings {
     pub level: LogLevel,
 }
 
-/// `-tokenrange`.
+/// The settings of `-tokenrange`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TokenRangeSettings {
     /// Whether ranges are reused.

@@ -89,7 +89,7 @@ impl Command {
     }
 }
 
-/// An invalid part of a spec.
+/// Describes an invalid part of a spec.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invalid {
     /// The name of the field.
@@ -183,7 +183,7 @@ impl StressSpec {
     }
 }
 
-/// Larger weights would hide the smaller ones.
+/// Maximum weight; larger weights would make the smaller ones negligible.
 const WEIGHT_MAX: f64 = 1e9;
 /// Cassandra's limit on the length of a key.
 const KEY_BYTES_MAX: usize = 65_535;

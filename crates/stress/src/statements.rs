@@ -6,9 +6,9 @@
 use crate::compat::Compat;
 use crate::settings::{Command, Settings};
 
-/// The table of `write` and `read`.
+/// The table that `write` and `read` use.
 pub const STANDARD_TABLE: &str = "standard1";
-/// The table of `counter_write` and `counter_read`.
+/// The table that `counter_write` and `counter_read` use.
 pub const COUNTER_TABLE: &str = "counter1";
 
 /// Statements that create the keyspace and the tables, in the tool's order. Each is sent as a simple statement at

@@ -29,7 +29,7 @@ impl Mistake {
     }
 }
 
-/// A node.
+/// A node of the document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
     /// The number of the node's first line, from 1.

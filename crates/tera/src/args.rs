@@ -11,11 +11,11 @@ use loadstone_wire::suggest::did_you_mean;
 /// One of the three commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// `teragen ROWS OUT`
+    /// `teragen ROWS OUT`.
     Gen,
-    /// `terasort IN OUT`
+    /// `terasort IN OUT`.
     Sort,
-    /// `teravalidate IN [REPORT]`
+    /// `teravalidate IN [REPORT]`.
     Validate,
 }
 
@@ -66,9 +66,9 @@ pub struct Args {
     pub command: Command,
     /// The job.
     pub job: Job,
-    /// `--disk`
+    /// Whether `--disk` was set.
     pub disk: bool,
-    /// `--print-spec`
+    /// Whether `--print-spec` was set.
     pub print_spec: bool,
     /// Warnings for the user.
     pub warnings: Vec<String>,

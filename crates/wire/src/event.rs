@@ -53,7 +53,7 @@ pub struct Ready {
     pub clients: u64,
     /// The driver's own cost, ns per operation, measured on the null store just before the trial.
     pub driver_ns: f64,
-    /// Time to open the store and connect, seconds; not part of any measured time.
+    /// Time for opening the store and connecting, seconds. It is not part of any measured time.
     pub connect_seconds: f64,
 }
 
@@ -97,7 +97,7 @@ pub struct Interval {
     pub additions: Additions,
     /// Recordings added to earlier intervals since the last event.
     pub earlier: Vec<Earlier>,
-    /// Operations sent and not yet done.
+    /// Operations that were sent but have not finished.
     pub in_flight: u64,
     /// Operations sent more than 1 ms late although a client was idle, since the last event.
     pub late_generator: u64,

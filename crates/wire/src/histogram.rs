@@ -1,4 +1,4 @@
-//! Histograms in the standard form: HDR V2, zlib, base64.
+//! Encodes histograms in the standard form: HDR V2, zlib, base64.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,7 +10,7 @@ use crate::error::EngineError;
 
 /// The cookies of a histogram with one-byte words and of its compressed form.
 const COOKIES: [u32; 2] = [0x1c84_9313, 0x1c84_9314];
-/// Cookie, length, offset, digits, lowest and highest value, ratio.
+/// The header consists of cookie, length, offset, digits, lowest and highest value, and ratio.
 const HEADER_BYTES: usize = 40;
 /// The maximum length of an encoded count.
 const VARINT_BYTES: usize = 9;

@@ -34,7 +34,7 @@ pub fn add_known(first: Option<u64>, second: Option<u64>) -> Option<u64> {
     Some(first?.saturating_add(second?))
 }
 
-/// The smaller of two values, or the known value.
+/// The smaller of two values. If only one value is known, that value.
 pub fn min_known<T: PartialOrd>(first: Option<T>, second: Option<T>) -> Option<T> {
     match (first, second) {
         (Some(first), Some(second)) => Some(if second < first { second } else { first }),
@@ -42,7 +42,7 @@ pub fn min_known<T: PartialOrd>(first: Option<T>, second: Option<T>) -> Option<T
     }
 }
 
-/// The larger of two values, or the known value.
+/// The larger of two values. If only one value is known, that value.
 pub fn max_known<T: PartialOrd>(first: Option<T>, second: Option<T>) -> Option<T> {
     match (first, second) {
         (Some(first), Some(second)) => Some(if second > first { second } else { first }),

@@ -60,7 +60,7 @@ pub struct Merger {
     segments: usize,
     ready: Vec<Ready>,
     notes: Vec<Note>,
-    /// Incomplete intervals, by number.
+    /// Incomplete intervals by number.
     intervals: BTreeMap<u64, Vec<Interval>>,
     summaries: BTreeMap<usize, Summary>,
     /// The number of the newest interval of each running segment, plus 1.
@@ -126,7 +126,7 @@ impl Merger {
         let until = self.newest.values().min().copied().unwrap_or(u64::MAX);
         while let Some(entry) = self.intervals.first_entry().filter(|entry| *entry.key() < until) {
             let mut parts = entry.remove();
-            // A segment that ended within the interval reported a shorter one.
+            // A segment that ended within the interval reported a shorter interval.
             parts.sort_by_key(|part| std::cmp::Reverse(part.length_ns));
             if let Some(mut whole) = merge_all(parts) {
                 whole.additions.outcomes = add_outcomes(std::mem::take(&mut whole.additions.outcomes))?;

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 static LOST: OnceLock<String> = OnceLock::new();
 
-/// Writes to stdout and flushes.
+/// Writes a text to stdout, and flushes.
 pub fn out(text: &str) {
     let mut stdout = std::io::stdout().lock();
     if let Err(error) = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())
@@ -23,7 +23,7 @@ pub fn loss_reason() -> Option<&'static str> {
     LOST.get().map(String::as_str)
 }
 
-/// Writes to stderr.
+/// Writes a text to stderr.
 pub fn err(text: &str) {
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }

@@ -19,7 +19,7 @@ pub enum Sink {
     },
     /// Means over time (`measurementtype=timeseries`).
     YcsbSeries {
-        /// Length of a unit, ms.
+        /// Length of a time unit, ms.
         granularity_ms: u64,
     },
     /// One line for every operation (`measurementtype=raw`).

@@ -56,7 +56,7 @@ pub struct TrialSpec {
     pub segment: Segment,
     /// The seed of all random numbers.
     pub seed: u64,
-    /// The response to a failed insert.
+    /// How a failed insert is handled.
     #[serde(default)]
     pub inserts: InsertSpec,
     /// Spin instead of sleeping until an operation is due.
@@ -92,7 +92,7 @@ pub struct TrialSpec {
     pub ledger: Option<LedgerSpec>,
 }
 
-/// The record of a run's writes.
+/// The ledger of a run's writes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LedgerSpec {
@@ -159,7 +159,7 @@ pub struct Until {
     pub seconds: Option<f64>,
 }
 
-/// The response to a failed insert.
+/// How a failed insert is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InsertSpec {
@@ -185,7 +185,7 @@ impl TrialSpec {
             EngineError::usage(format!("the TrialSpec cannot be read: {error}"))
                 .hint("see docs/reference/schemas/trial-spec.json for its form")
         };
-        // The version is checked first: a newer spec has fields that this engine does not know.
+        // The version is checked first, because a newer spec has fields that this engine does not know.
         let mut value: serde_json::Value = serde_json::from_str(text).map_err(unreadable)?;
         let spec = match value.get("spec").and_then(serde_json::Value::as_u64) {
             Some(version) if !(OLDEST..=u64::from(VERSION)).contains(&version) => {

@@ -29,7 +29,7 @@ pub struct Args {
     pub class_path: Option<String>,
     /// `-jvm-args`: options of the JVM.
     pub jvm_options: Option<String>,
-    /// `--print-spec`: print the TrialSpec and do nothing.
+    /// `--print-spec`: print the TrialSpec without running it.
     pub print_spec: bool,
     /// `-strict`: an unknown property is an error.
     pub strict: bool,

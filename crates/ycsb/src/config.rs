@@ -4,7 +4,7 @@ use super::properties::Properties;
 use loadstone_wire::error::EngineError;
 use loadstone_wire::sink::Sink;
 
-/// `measurement.interval`.
+/// The values of `measurement.interval`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interval {
     /// From sending the operation to its answer.
@@ -14,10 +14,10 @@ pub enum Interval {
     Both,
 }
 
-/// `exporter`.
+/// The values of `exporter`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exporter {
-    /// `[READ], Operations, 1`.
+    /// Lines such as `[READ], Operations, 1`.
     Text,
     /// Concatenated objects, as in YCSB: this is not a valid JSON document.
     Json,

@@ -16,14 +16,14 @@ pub enum Value {
     Real(f64),
 }
 
-/// One line: metric, measurement, value.
+/// One line with a metric, a measurement and a value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
-    /// `READ`.
+    /// The metric, such as `READ`.
     pub metric: String,
-    /// `Operations`.
+    /// The measurement, such as `Operations`.
     pub measurement: String,
-    /// `99830`.
+    /// The value, such as `99830`.
     pub value: Value,
 }
 

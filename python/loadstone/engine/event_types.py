@@ -12,7 +12,7 @@ from loadstone.engine.event_figures import FilesFigures, OutcomeFigures, Summary
 
 @dataclass(frozen=True)
 class Borders:
-    """The borders of a trial, fixed before it starts."""
+    """The borders of a trial, which are fixed before it starts."""
 
     warmup_ns: int
     interval_ns: int

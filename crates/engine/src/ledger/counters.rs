@@ -1,4 +1,4 @@
-//! Reads back the counters of a run of cassandra-stress.
+//! Reads back the counters of a cassandra-stress run.
 //!
 //! A counter does not show which writes changed it. Its value must be at least the sum of the acknowledged increments,
 //! and at most this sum plus the increments of every other attempt that may have been applied. Counters must be 0 at
@@ -20,7 +20,7 @@ use loadstone_wire::spec::TrialSpec;
 use super::findings::{Counter, Crash, Findings, Proof, Reading};
 use super::levels::{is_acknowledged, read, read_at_levels, store_error, unread};
 
-/// A run whose increments are compared with the counters of a store.
+/// A run whose increments are compared with a store's counters.
 pub struct CounterReadBack<'a, E> {
     /// The spec of the run.
     pub spec: &'a TrialSpec,
@@ -34,7 +34,7 @@ pub struct CounterReadBack<'a, E> {
     pub writes: u64,
     /// The run's ledgers.
     pub evidence: &'a E,
-    /// When the system crashed, ns of Unix time.
+    /// Time at which the system crashed, ns since the Unix epoch.
     pub crash: Option<u64>,
     /// The findings so far.
     pub findings: Findings,

@@ -10,7 +10,7 @@ use loadstone_load::core::CoreRun;
 use loadstone_kinds::mapping::Mapping;
 use loadstone_wire::event::Missed;
 
-/// Maximum number of listed losses.
+/// Maximum number of losses that are listed.
 const LISTED: usize = 10;
 /// Minimum proven share of the acknowledged writes; below it, the read-back proves nothing.
 const PROVEN_MIN: f64 = 0.95;
@@ -34,7 +34,7 @@ pub struct Findings {
     /// The first value that no write of the run wrote.
     #[serde(skip_serializing_if = "Option::is_none")]
     first_wrong: Option<Place>,
-    /// Whether the strongest level could not be read, so that absence proves nothing.
+    /// Whether the strongest level could not be read, so that the absence of a write proves nothing.
     #[serde(skip)]
     undecidable: bool,
 }
@@ -99,7 +99,7 @@ struct Lost {
     /// Age, at the time of the kill, of the oldest write that the guarantee allows to be lost, ms; `null` if no bound
     /// is stated, or if all losses are allowed.
     window_ms: Option<f64>,
-    /// The first few fields.
+    /// The fields of the first few losses.
     first: Vec<Place>,
     /// The age of the oldest lost write at the time of the crash.
     oldest: Option<Oldest>,
@@ -107,13 +107,13 @@ struct Lost {
     window_ns: Option<u64>,
 }
 
-/// Acknowledged writes that are missing at the workload's own level but present at the strongest.
+/// Acknowledged writes that are missing at the workload's own level but present at the strongest level.
 #[derive(Debug, Default, Serialize)]
 struct Stale {
     writes: u64,
 }
 
-/// Acknowledged writes that are present or replaced by later ones.
+/// Acknowledged writes that are present or were replaced by later writes.
 #[derive(Debug, Default, Serialize)]
 struct Proven {
     writes: u64,
@@ -160,7 +160,7 @@ impl Proof {
     }
 }
 
-/// When the system crashed.
+/// The time of a system crash.
 #[derive(Clone, Copy, Debug)]
 pub struct Crash {
     /// The time in ns since the Unix epoch.

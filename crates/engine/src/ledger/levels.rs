@@ -84,7 +84,7 @@ fn open<S: StatementStore>(spec: &TrialSpec, level: Option<ReadLevel>) -> Result
     S::open(&Options { properties, durability, clients: 1, ..Options::default() }).map_err(store_error)
 }
 
-/// Executes the statement until the server answers.
+/// Executes the statement repeatedly until the server answers.
 pub async fn read<S: Statements>(session: &mut S, values: &Values, cells: &mut Cells) -> Result<(), EngineError> {
     for attempt in 1.. {
         let status = session.execute(0, values, cells).await;

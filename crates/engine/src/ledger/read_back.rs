@@ -25,7 +25,7 @@ const BETWEEN_ATTEMPTS: Duration = Duration::from_secs(1);
 /// Pause between removing and restoring a record: HBase drops a write in the same millisecond (HBASE-2256).
 const BEFORE_RETURN: Duration = Duration::from_millis(5);
 
-/// A run whose writes are compared with the records of a store.
+/// A run whose writes are compared with a store's records.
 #[derive(Debug)]
 pub struct ReadBack<'a, E> {
     /// The spec of the run.
@@ -36,9 +36,9 @@ pub struct ReadBack<'a, E> {
     pub workload: &'a CoreRun,
     /// The run's ledgers.
     pub evidence: &'a E,
-    /// When the system crashed, ns of Unix time.
+    /// Time at which the system crashed, ns since the Unix epoch.
     pub crash: Option<u64>,
-    /// Whether the load wrote all its records.
+    /// Whether the load wrote all of the run's records.
     pub loaded: bool,
     /// The findings so far.
     pub findings: Findings,

@@ -20,7 +20,7 @@ use loadstone_wire::spec::TrialSpec;
 use super::findings::{Crash, Findings, Proof, Reading};
 use super::levels::{is_acknowledged, read, read_at_levels, store_error, unread};
 
-/// A run whose writes are compared with the rows of a store.
+/// A run whose writes are compared with a store's rows.
 pub struct TimestampReadBack<'a, E> {
     /// The spec of the run.
     pub spec: &'a TrialSpec,
@@ -38,7 +38,7 @@ pub struct TimestampReadBack<'a, E> {
     pub end: u64,
     /// The run's ledgers.
     pub evidence: &'a E,
-    /// When the system crashed, ns of Unix time.
+    /// Time at which the system crashed, ns since the Unix epoch.
     pub crash: Option<u64>,
     /// The findings so far.
     pub findings: Findings,

@@ -67,7 +67,7 @@ pub struct FileActor<'a, S: FileSession> {
 }
 
 impl<'a, S: FileSession> FileActor<'a, S> {
-    /// An actor for a client with this session.
+    /// Creates an actor for a client with this session.
     pub fn new(task: &'a Task<FileWork>, session: &'a mut S) -> Self {
         Self { task, session, handle: None, file: Current::default(), attempted: false, plain: Vec::new() }
     }

@@ -29,7 +29,7 @@ pub struct RecordActor<'a, S, W> {
 }
 
 impl<'a, S: Session, W: RecordWorkload> RecordActor<'a, S, W> {
-    /// An actor for a client with this session.
+    /// Creates an actor for a client with this session.
     pub fn new(task: &'a Task<Records<W>>, session: &'a mut S, worker: usize) -> Self {
         let writer = task.work.ledger.as_ref().map(|ledger| LedgerWriter { ledger, pen: ledger.pen(worker) });
         let (names, verifies) = (task.work.workload.field_names(), task.work.workload.verifies());

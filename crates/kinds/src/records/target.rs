@@ -42,7 +42,7 @@ impl RecordTarget {
         Self { tasks: Some(drive_tasks::<S>), ..Self::new_embedded::<S>() }
     }
 
-    /// A store whose calls take much longer.
+    /// A store whose calls take much longer than a microsecond.
     pub const fn new_remote<S: RecordStore>() -> Self {
         Self { store: StoreType::describe::<S>(), closed: None, tasks: None }
     }

@@ -16,9 +16,9 @@ use crate::version;
 pub struct CoreSpec {
     /// `table`.
     pub table: String,
-    /// `recordcount`: records present before a run.
+    /// `recordcount`: number of records present before a run.
     pub records: u64,
-    /// `insertstart`: first record number of the range.
+    /// `insertstart`: number of the first record in the range.
     pub insert_start: u64,
     /// `insertcount`: number of records that a load writes, and from which a run chooses.
     pub insert_count: u64,
@@ -53,7 +53,7 @@ pub struct CoreSpec {
     pub insert_lag: u64,
 }
 
-/// Larger records belong in a file system.
+/// Maximum size of a record, bytes. Larger records belong in a file system.
 const RECORD_BYTES_MAX: usize = 1 << 30;
 /// No supported store allows longer keys.
 const ZERO_PADDING_MAX: usize = 1_000;

@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicU64;
 
 use super::{Ledger, State};
 
-/// The target of a write.
+/// What a write changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Write {
     /// Number of the record.
@@ -27,17 +27,17 @@ pub trait Writes {
     /// The write that the operation at `index` makes.
     fn write(&self, index: u64) -> Option<Write>;
 
-    /// The number of histories of a record: one if every write writes all fields, otherwise one per field.
+    /// The number of histories per record: one if every write writes all fields, otherwise one per field.
     fn histories(&self) -> usize;
 
     /// Whether a record existed before the run.
     fn is_loaded(&self, record: u64) -> bool;
 
-    /// The index of the operation that deletes a record; there is at most one.
+    /// The index of the operation that deletes a record. There is at most one such operation.
     fn deletion_of(&self, record: u64) -> Option<u64>;
 }
 
-/// Bounds of a write's time, ns of Unix time.
+/// Bounds of a write's time, ns since the Unix epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     /// The earliest time at which it can have been sent.
@@ -62,7 +62,7 @@ struct Times {
     ticks: Vec<(u64, u64)>,
     /// Sorted by index.
     exceptions: Vec<Excepted>,
-    /// The number after the last write of the trial that this segment may have sent.
+    /// The number after the last write of the trial that this segment can have sent.
     end: u64,
     /// The longest time that a write without an exception took, ns.
     slowest: u64,
@@ -102,7 +102,7 @@ impl Times {
     }
 }
 
-/// When an operation of an open loop is due, ns after the start.
+/// The due time of an operation in an open loop, ns after the start.
 type Due<'a> = &'a dyn Fn(u64) -> u64;
 
 /// The evidence from the ledgers of a trial.
@@ -193,7 +193,7 @@ impl<'a, M: AsRef<[AtomicU64]>> Evidence<'a, M> {
         self.times.iter().all(|times| times.slowest < u64::MAX)
     }
 
-    /// The number after the last write with a known state.
+    /// The number after the last write whose state is known.
     pub fn end(&self) -> u64 {
         self.ledgers.iter().map(Ledger::end).max().unwrap_or(0)
     }

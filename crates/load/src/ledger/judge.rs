@@ -42,9 +42,9 @@ pub enum Finding {
     Phantom(u64),
     /// A value that no write of this trial wrote.
     Corrupt,
-    /// No value, in a record that the load may never have written and to which this run has no acknowledged write.
+    /// The record has no value, this run has no acknowledged write to it, and the load may never have written it.
     NotLoaded,
-    /// A value of another run, in a history to which this run has no acknowledged write.
+    /// A value of another run, in a history without an acknowledged write of this run.
     OtherRun,
     /// The ledger had no space for the required evidence.
     Unsure,
@@ -96,7 +96,7 @@ struct Standing {
 /// The state before the run.
 const BEFORE: Standing = Standing { index: u64::MAX, done: 0, maybe: false };
 
-/// Judges the records of a range.
+/// Judges a range of records.
 pub struct Judge<'a, W, M> {
     writes: &'a W,
     evidence: &'a Evidence<'a, M>,
@@ -104,7 +104,7 @@ pub struct Judge<'a, W, M> {
     /// writes, false if the clients' timestamps decide it.
     late_writes_land: bool,
     records: Range<u64>,
-    /// For each history, 1 + the index of the acknowledged write that was sent last.
+    /// For each history, the index of the acknowledged write that was sent last, plus 1.
     last: Vec<u64>,
 }
 
@@ -265,7 +265,7 @@ impl<'a, W: Writes, M: AsRef<[AtomicU64]>> Judge<'a, W, M> {
         });
     }
 
-    /// Combines all histories that the write touches: a loss in one history is a loss.
+    /// Combines all histories that the write affects: a loss in one of them is a loss.
     fn fate(&self, index: u64, span: Span, noted: &[u64]) -> Fate {
         let mut all = Fate::Proven;
         for &noted in noted {

@@ -12,12 +12,12 @@ pub(super) const TICK: usize = 2;
 pub(super) const EXCEPTION: usize = 4;
 pub(super) const WRITES_PER_WORD: u64 = 32;
 
-/// The capacity of a ledger.
+/// The capacities of a ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// Writes of the whole trial, in all segments; writes with larger numbers are counted but not recorded.
     pub writes: u64,
-    /// Number of clients, and therefore of writes in flight.
+    /// Number of clients, which is also the maximum number of writes in flight.
     pub clients: u64,
     /// Number of threads or executors that note writes.
     pub workers: u64,

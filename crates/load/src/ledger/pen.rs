@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::State;
 use super::layout::{ENTRIES, ENTRIES_AT, WRITES_PER_WORD};
 
-/// Notes the writes of one worker.
+/// The pen with which one worker notes its writes.
 #[derive(Clone, Copy, Debug)]
 pub struct Pen<'a> {
     pub(super) ring: &'a [AtomicU64],

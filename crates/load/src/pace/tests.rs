@@ -94,7 +94,7 @@ fn poisson_arrivals_are_poisson() {
     }
     let mean = counts.iter().sum::<f64>() / 390.0;
     let dispersion = counts.iter().map(|c| (c - mean).powi(2)).sum::<f64>() / 389.0 / mean;
-    // Index of dispersion: 1 ± 4·sqrt(2/389).
+    // The index of dispersion is 1 ± 4·sqrt(2/389).
     assert!((dispersion - 1.0).abs() < 0.29, "dispersion {dispersion}");
 }
 

@@ -7,7 +7,7 @@ use crate::keys::KeyDistribution;
 use crate::refusal::Refusal;
 use crate::values::{Length, Lengths};
 
-/// More time steps than this are not shuffled; YCSB has the same limit.
+/// Maximum number of time steps that can be shuffled; YCSB has the same limit.
 const SHUFFLED_STEPS_MAX: u64 = 1 << 24;
 
 impl TimeSeriesSpec {

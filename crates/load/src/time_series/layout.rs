@@ -14,7 +14,7 @@ use crate::random::{Draws, Purpose};
 /// The seed for everything that depends on the data rather than on the trial.
 const DATA_SEED: u64 = 0x7469_6d65_7365_7269;
 
-/// One point of one series.
+/// A single point of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Point {
     /// The number of the series: metric and tag values in mixed radix, the last tag changing fastest.
@@ -156,7 +156,7 @@ impl Layout {
     #[inline]
     fn time(&self, step: u64) -> i64 {
         let shuffled = self.steps.len() as u64;
-        // YCSB shuffles from one step before the start.
+        // YCSB's shuffle begins one step before the start.
         let step = match step.checked_rem(shuffled) {
             None => step as i64,
             Some(place) => (step - place + u64::from(self.steps[place as usize])) as i64 - 1,

@@ -23,7 +23,7 @@ const CLOSED: u64 = 1;
 struct Line {
     base_ticks: u64,
     base_ns: u64,
-    /// In units of 2^−32.
+    /// The slope of the line, in units of 2^−32.
     ns_per_tick: u64,
     /// Number of ticks after `base_ticks` for which the line is valid; 0 if `lead_ns` is set.
     span: AtomicU64,
@@ -46,7 +46,7 @@ impl Line {
     }
 }
 
-/// A clock made of lines. Any thread may read it; one thread at a time may correct it.
+/// A clock made of lines. Any thread may read it, but only one thread at a time may correct it.
 #[derive(Debug)]
 pub struct Lines {
     /// The current line, or an earlier line; null before the first.

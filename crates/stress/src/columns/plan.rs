@@ -18,14 +18,14 @@ const VALIDATED_ROWS_MAX: f64 = 1e6;
 /// A table as described by the server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TableSchema {
-    /// Its columns, in any order.
+    /// The columns of the table, in any order.
     pub columns: Vec<SchemaColumn>,
 }
 
 /// A column as described by the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemaColumn {
-    /// Its name.
+    /// The column's name.
     pub name: String,
     /// `partition_key`, `clustering`, `static` or `regular`.
     pub role: String,
@@ -49,15 +49,15 @@ pub struct Plan {
 /// An operation on a table.
 #[derive(Clone, Debug)]
 pub struct PlannedOperation {
-    /// Its name.
+    /// The operation's name.
     pub name: String,
-    /// Its weight.
+    /// The operation's weight.
     pub weight: f64,
     /// The index of the operation's table.
     pub table: usize,
     /// The work that it does.
     pub work: OperationWork,
-    /// The text of its statement.
+    /// The text of the operation's statement.
     pub text: String,
     /// Whether the statement writes.
     pub writes: bool,
@@ -85,7 +85,7 @@ pub struct ConditionRead {
 /// A condition of the form `column OPERATOR ?`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Condition {
-    /// The column.
+    /// The column that is compared.
     pub place: Place,
     /// `=`, `<`, `>`, `<=` or `>=`.
     pub operator: Operator,

@@ -392,7 +392,7 @@ impl Builder {
             partitions: self.optional_spec(&form, "partitions=")?,
             select_ratio: self.optional_ratio(&form, "select-ratio=")?,
             row_population_ratio: self.optional_ratio(&form, "row-population-ratio=")?.unwrap_or(full),
-            // The tool refuses lower case here, although its pattern accepts it.
+            // Here, the tool refuses lower case, although its pattern accepts it.
             batch_type: form.value("batchtype=").map(str::to_ascii_uppercase),
         })
     }

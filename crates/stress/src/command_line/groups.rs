@@ -147,7 +147,7 @@ pub(super) fn user_forms(compat: Compat) -> Vec<Form> {
         .collect()
 }
 
-/// `print`.
+/// The forms of `print`.
 pub(super) fn print_forms() -> Vec<Form> {
     vec![Form::new(vec![distribution("dist=", None, true, "A mathematical distribution")])]
 }
@@ -182,7 +182,7 @@ pub(super) fn rate_forms(compat: Compat) -> Vec<Form> {
     vec![Form::new(threads), Form::new(steps)]
 }
 
-/// `-pop`, with the default range `1..limit`.
+/// The forms of `-pop`, with the default range `1..limit`.
 pub(super) fn population_forms(limit: &str) -> Vec<Form> {
     let common = || {
         [
@@ -211,7 +211,7 @@ pub(super) fn population_forms(limit: &str) -> Vec<Form> {
     vec![Form::new(sequence), Form::new(draws)]
 }
 
-/// `-insert`.
+/// The forms of `-insert`.
 pub(super) fn insert_forms() -> Vec<Form> {
     vec![Form::new(vec![
         distribution(
@@ -238,7 +238,7 @@ pub(super) fn insert_forms() -> Vec<Form> {
     ])]
 }
 
-/// `-col`.
+/// The forms of `-col`.
 pub(super) fn column_forms() -> Vec<Form> {
     let common = || {
         vec![
@@ -271,7 +271,7 @@ pub(super) fn column_forms() -> Vec<Form> {
     vec![Form::new(names), Form::new(count)]
 }
 
-/// `-errors`.
+/// The forms of `-errors`.
 pub(super) fn error_forms() -> Vec<Form> {
     vec![Form::new(vec![
         optional("retries=", DIGITS, Some("9"), "Number of tries to perform for each operation before failing"),
@@ -283,7 +283,7 @@ pub(super) fn error_forms() -> Vec<Form> {
     ])]
 }
 
-/// `-log`.
+/// The forms of `-log`.
 pub(super) fn log_forms() -> Vec<Form> {
     vec![Form::new(vec![
         optional(
@@ -300,7 +300,7 @@ pub(super) fn log_forms() -> Vec<Form> {
     ])]
 }
 
-/// `-tokenrange`.
+/// The forms of `-tokenrange`.
 pub(super) fn token_range_forms() -> Vec<Form> {
     vec![Form::new(vec![
         optional("wrap", FLAG, None, "Re-use token ranges in order to terminate stress iterations"),
@@ -308,7 +308,7 @@ pub(super) fn token_range_forms() -> Vec<Form> {
     ])]
 }
 
-/// `-sample`, in 3.0 only.
+/// The forms of `-sample`, which exists only in 3.0.
 pub(super) fn sample_forms() -> Vec<Form> {
     vec![Form::new(vec![
         optional("history=", COUNT, Some("50K"), "The number of samples to save across the whole run"),

@@ -115,7 +115,7 @@ pub(super) fn render_general(compat: Compat) -> String {
     text
 }
 
-/// The forms of a group of options.
+/// The forms of an option group.
 pub(super) fn forms_of(group: &str, compat: Compat) -> Option<Vec<Form>> {
     Some(match group {
         "-pop" => population_forms("N"),

@@ -29,7 +29,7 @@ enum Kind {
         is_required: bool,
     },
     Ratio,
-    /// `name(a=…,b=…)`; `extras` collects options without a definition.
+    /// An option of the form `name(a=…,b=…)`; `extras` collects options without a definition.
     Multi {
         options: Vec<Opt>,
         extras: Option<Vec<(String, String)>>,
@@ -65,7 +65,7 @@ pub(super) fn multi(name: &'static str, description: &str, options: Vec<Opt>, co
     Opt::new(name, description, Kind::Multi { options, extras: collects.then(Vec::new), is_set: false })
 }
 
-/// `ops(…)` of the command `user`.
+/// The option `ops(…)` of the command `user`.
 pub(super) fn operations(description: &str) -> Opt {
     Opt::new("ops", description, Kind::Operations)
 }

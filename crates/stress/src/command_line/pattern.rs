@@ -1,13 +1,13 @@
 //! The values that an option accepts: the tool's regular expressions, which are quoted in its messages.
 
-/// The check of an option's value.
+/// Checks the value of an option.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Check {
     /// A regular expression, and the function that determines whether a value matches it.
     Pattern(&'static str, fn(&str) -> bool),
     /// Words separated by bars, in any case. Parentheses around them belong to the quoted expression.
     Words(&'static str),
-    /// A check that also completes the value.
+    /// A function that checks the value and also completes it.
     Adapt(fn(&str) -> Result<String, String>),
 }
 
@@ -80,7 +80,7 @@ fn has_unit(value: &str, units: &[u8]) -> bool {
     })
 }
 
-/// `.` in a regular expression does not match line ends.
+/// In a regular expression, `.` does not match line ends.
 fn is_one_line(value: &str) -> bool {
     !value.contains(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}'])
 }

@@ -9,7 +9,7 @@ fn parse_line(line: &str) -> Result<Request, UsageError> {
     parse(&line.split(' ').collect::<Vec<_>>())
 }
 
-/// One recorded command line: its exit status and output.
+/// A recorded command line with its exit status and output.
 struct Record {
     line: &'static str,
     exit: u8,

@@ -11,7 +11,7 @@ pub const fn next_threads(threads: u32) -> u32 {
     if threads < 16 { threads.saturating_mul(2) } else { threads.saturating_add(threads / 2) }
 }
 
-/// The mean relative gain of the last `count` steps; `None` if there are fewer.
+/// The mean relative gain over the last `count` steps; `None` if there are fewer steps.
 #[must_use]
 pub fn average_improvement(rates: &[f64], count: usize) -> Option<f64> {
     let steps = rates.get(rates.len().checked_sub(count + 1)?..)?;

@@ -20,7 +20,7 @@ fn describe_operations(settings: &Settings) -> String {
     }
 }
 
-/// `Running WRITE with 20 threads for 200000 iteration`.
+/// The line `Running WRITE with 20 threads for 200000 iteration`.
 #[must_use]
 pub fn render_running(settings: &Settings, threads: u32) -> String {
     let length = match settings.command.length {
@@ -31,7 +31,7 @@ pub fn render_running(settings: &Settings, threads: u32) -> String {
     format!("Running {} with {threads} threads {length}\n", describe_operations(settings))
 }
 
-/// `Warming up WRITE with 50000 iterations...`, for one kind of operation; empty without a warm-up.
+/// The line `Warming up WRITE with 50000 iterations...`, for one kind of operation; empty without a warm-up.
 #[must_use]
 pub fn render_warmup(settings: &Settings, label: &str) -> String {
     match settings.warmup_operations() {
@@ -40,19 +40,19 @@ pub fn render_warmup(settings: &Settings, label: &str) -> String {
     }
 }
 
-/// `Created keyspaces. Sleeping 1s for propagation.`
+/// The line `Created keyspaces. Sleeping 1s for propagation.`
 #[must_use]
 pub fn render_created(settings: &Settings) -> String {
     format!("Created keyspaces. Sleeping {}s for propagation.\n", settings.node.nodes.len())
 }
 
-/// The lines before a step of auto mode.
+/// The lines that the tool prints before a step of auto mode.
 #[must_use]
 pub fn render_steps_header(threads: u32) -> String {
     format!("\nRunning with {threads} threadCount\n")
 }
 
-/// `Operation x10 on key(s) [306b]: Error executing: (Exception): text`, then an empty line.
+/// The line `Operation x10 on key(s) [306b]: Error executing: (Exception): text`, followed by an empty line.
 ///
 /// `tries` is the number of tries that failed with an error, so 0 means that the first try returned wrong data. `error`
 /// has the class and the text of the error; `None` means that the values read differ from the values written.

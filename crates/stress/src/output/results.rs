@@ -38,7 +38,7 @@ const LATENCIES: [(&str, Pick); 6] = [
     ("max", |figures| figures.max_ms),
 ];
 
-/// `[READ: 1,495 op/s, WRITE: …]`, sorted by name.
+/// Renders `[READ: 1,495 op/s, WRITE: …]`, sorted by name.
 fn render_kinds(summary: &Summary, separator: &str, render: impl Fn(&Figures) -> String) -> String {
     let mut kinds: Vec<_> = summary.kinds.iter().collect();
     kinds.sort_by(|a, b| a.0.cmp(&b.0));

@@ -39,13 +39,13 @@ impl Figures {
         self.rate(self.operations)
     }
 
-    /// Partitions per second.
+    /// Number of partitions per second.
     #[must_use]
     pub fn partition_rate(&self) -> f64 {
         self.rate(self.partitions)
     }
 
-    /// Rows per second.
+    /// Number of rows per second.
     #[must_use]
     pub fn row_rate(&self) -> f64 {
         self.rate(self.rows)
@@ -65,7 +65,7 @@ pub struct Garbage {
     pub count: f64,
     pub max_ms: f64,
     pub sum_ms: f64,
-    /// Standard deviation of the times.
+    /// Standard deviation of the collection times.
     pub deviation_ms: f64,
     pub bytes: f64,
 }
@@ -73,17 +73,17 @@ pub struct Garbage {
 /// A row: the figures of an interval, and the totals since the start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Interval {
-    /// `READ`, `total` …
+    /// The name of the row: `READ`, `total` …
     pub name: String,
     /// The figures of the interval.
     pub figures: Figures,
     /// Number of operations since the start.
     pub total_operations: u64,
-    /// Time since the start in ms.
+    /// Time since the start, ms.
     pub run_time_ms: u64,
 }
 
-/// The names of a row's values.
+/// The names of the values in a row.
 pub const METRICS: [&str; 19] = [
     "type",
     "total ops",

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// The cipher suites that the tool uses before 5.0.
 pub(crate) const DEFAULT_CIPHERS: &str = "TLS_RSA_WITH_AES_128_CBC_SHA,TLS_RSA_WITH_AES_256_CBC_SHA";
 
-/// `-mode`.
+/// The settings of `-mode`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ModeSettings {
     /// `simplenative`: the tool's second client, which has no pool. Here, both are the same client.
@@ -36,7 +36,7 @@ pub struct ModeSettings {
     pub request_timeout_ms: u32,
 }
 
-/// `-node`.
+/// The settings of `-node`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NodeSettings {
     /// Contact points in the form `host` or `host:port`.
@@ -57,7 +57,7 @@ impl NodeSettings {
     }
 }
 
-/// `-schema`.
+/// The settings of `-schema`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SchemaSettings {
     /// Name of the keyspace.
@@ -93,9 +93,9 @@ pub struct TransportSettings {
     pub algorithm: Option<String>,
     /// Names of the cipher suites, separated by commas.
     pub ciphers: Option<String>,
-    /// `factory=`, up to 3.11; only for the settings block.
+    /// `factory=`, up to 3.11; used only in the settings block.
     pub factory: Option<String>,
-    /// `store-type=`, up to 3.11; only for the settings block.
+    /// `store-type=`, up to 3.11; used only in the settings block.
     pub store_type: Option<String>,
     /// Whether the host name in the server's certificate is verified (cql-stress).
     pub hostname_verification: bool,
@@ -108,18 +108,18 @@ impl TransportSettings {
     }
 }
 
-/// `-port`.
+/// The settings of `-port`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PortSettings {
     /// Port for the native protocol.
     pub native: u32,
     /// JMX port, on which the tool reads the server's garbage collections.
     pub jmx: u32,
-    /// Thrift port, up to 3.11; only for the settings block.
+    /// Thrift port, up to 3.11; used only in the settings block.
     pub thrift: Option<u32>,
 }
 
-/// `-graph`.
+/// The settings of `-graph`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GraphSettings {
     /// The page to create or to extend.

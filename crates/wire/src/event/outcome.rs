@@ -1,4 +1,4 @@
-//! Operations by step and status, with their histograms.
+//! Counts and histograms of operations, by step and status.
 
 use std::collections::BTreeMap;
 
@@ -35,10 +35,10 @@ pub struct Outcome {
     /// and `response`; with a rate only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_lower: Option<String>,
-    /// Exact sum of done − sent, ns; in a summary.
+    /// Exact sum of done − sent, ns; in summaries only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_ns_sum: Option<u64>,
-    /// Exact sum of done − due, ns; in a summary, with a rate only.
+    /// Exact sum of done − due, ns; in summaries only, and with a rate only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_ns_sum: Option<u64>,
 }

@@ -17,7 +17,7 @@ pub struct Summary {
     /// The reason, if the trial did not end normally.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// `release` or `debug`; results of a debug build are invalid.
+    /// The build profile, `release` or `debug`. The results of a debug build are invalid.
     pub profile: String,
     /// Start of measuring on the wall clock, ns since the Unix epoch.
     pub start_unix_ns: u64,
@@ -96,7 +96,7 @@ pub struct Summary {
     pub memory_bytes_max: u64,
     /// Bytes that the engine read from and wrote to devices while measuring, according to the kernel.
     pub device_bytes: [u64; 2],
-    /// Garbage collections in the engine's process while measuring; absent without a collector.
+    /// Garbage collections in the engine's process while measuring; absent if there is no garbage collector.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub collections: Vec<Collection>,
     /// Time that the store then took to become idle, seconds; only if `settle` was set.
@@ -111,7 +111,7 @@ pub struct Summary {
     /// The first error message for each `OPERATION STATUS`.
     #[serde(rename = "words")]
     pub messages: BTreeMap<String, String>,
-    /// The sections of the workload kinds.
+    /// The sections that belong to the workload kinds.
     #[serde(flatten)]
     pub sections: Sections,
 }
@@ -192,7 +192,7 @@ impl Merge for ConnectionAttempts {
     }
 }
 
-/// The borders of a trial, fixed before it starts.
+/// The borders of a trial, which are fixed before it starts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Borders {
     /// The length of the warm-up, ns.
@@ -250,7 +250,7 @@ pub struct Clock {
 pub struct Executor {
     /// The name: `executor-0` …, or `conductor`.
     pub name: String,
-    /// Number of clients that it serves.
+    /// Number of clients that the thread serves.
     pub clients: u64,
     /// CPU time, ns.
     pub cpu_ns: u64,

@@ -63,7 +63,7 @@ fn invalid_spec_is_refused_with_the_reason() {
 }
 
 proptest! {
-    /// A broken lab must not crash an engine.
+    /// Invalid input from a broken lab must not crash an engine.
     #[test]
     fn no_text_makes_the_parser_panic(at in 0usize..SPEC.len(), bytes in proptest::collection::vec(any::<u8>(), 0..8)) {
         let mut text = SPEC.as_bytes().to_vec();

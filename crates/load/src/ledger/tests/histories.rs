@@ -154,7 +154,7 @@ fn run(history: &History, workload: &CoreRun) -> Played {
             continue;
         }
         while next_tick[k as usize] < now {
-            // The clock is read some time after the counter.
+            // The clock is read some time after the counter was read.
             ledger.tick(*step, next_tick[k as usize] + draws.below(9 * MS));
             next_tick[k as usize] += 10 * MS + draws.below(10) * MS;
         }

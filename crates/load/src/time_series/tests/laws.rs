@@ -190,7 +190,7 @@ fn kinds_and_metrics_occur_in_proportion() {
 #[test]
 fn verification_accepts_only_the_values_written() {
     let checked = TimeSeriesSpec { integrity: true, value_type: ValueType::Integers, ..spec() };
-    // Values written by YCSB.
+    // Values as written by YCSB.
     let load = load(checked.clone());
     let values: Vec<i64> = (0..8).map(|index| format_write(&operation(&load, index)).1).collect();
     assert_eq!(values[..4], [2_105_875_969, 2_105_875_970, 2_105_875_969, 2_105_875_970]);

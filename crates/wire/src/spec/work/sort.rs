@@ -39,9 +39,9 @@ impl WorkRules for SortSpec {
 pub struct Sorted {
     /// Rows processed.
     pub rows: u64,
-    /// Bytes read.
+    /// Number of bytes read.
     pub bytes_read: u64,
-    /// Bytes written.
+    /// Number of bytes written.
     pub bytes_written: u64,
 }
 
@@ -85,13 +85,13 @@ impl Merge for SortSummary {
 /// The result of validation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Validation {
-    /// Rows in the output.
+    /// Number of rows in the output.
     pub rows: u64,
     /// Number of files of the output.
     pub parts: u64,
-    /// Rows with the same key as the preceding row.
+    /// Number of rows with the same key as the preceding row.
     pub duplicates: u64,
-    /// Rows that are out of order, or that TeraGen did not generate.
+    /// Number of rows that are out of order, or that TeraGen did not generate.
     pub faults: u64,
     /// The first of these faults, one line per fault.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -95,7 +95,7 @@ impl Merge for MissingRows {
 /// The rows that a statement wrote or read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StatementRows {
-    /// Rows.
+    /// Number of rows.
     pub rows: u64,
     /// Number of partitions with at least one of these rows.
     pub partitions: u64,

@@ -77,7 +77,7 @@ abstract class Client {
     return outcome(thrown).ordinal() + 1;
   }
 
-  /** The result of an operation that the host itself refused, with the reason. */
+  /** The outcome of an operation that the host itself refused, with the reason as the message. */
   protected final Outcome refuse(Outcome outcome, String reason) {
     message = reason;
     return outcome;

@@ -17,7 +17,7 @@ import java.util.Properties;
 final class Host {
   private Host() {}
 
-  /** One operation of one client; see {@link Client#call}. */
+  /** Performs one operation of one client; see {@link Client#call}. */
   static long call(Client client, int operation, int keyLength, int length, int count) {
     try {
       return client.call(operation, keyLength, length, count);
