@@ -18,7 +18,7 @@ mod writes;
 
 pub use spec::CoreSpec;
 
-/// One read in this number compares whole values with the values written, which costs as much as generating the values.
+/// One in this many reads compares whole values with the values written, which costs as much as generating the values.
 /// All other reads check only the versions of their values.
 pub const COMPARED_ONE_IN: u64 = 16;
 

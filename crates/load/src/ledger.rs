@@ -24,9 +24,9 @@ pub use layout::Layout;
 use layout::{EXCEPTION, HEADER, RING, TICK, WRITES_PER_WORD};
 pub use pen::Pen;
 
-/// A write that takes longer than this is recorded as a separate exception, ns. The first bound applies until a quarter
-/// of the space for exceptions is used, the second until half of it is used. Lower bounds make the order of more writes
-/// known.
+/// Bounds on the duration of a write, ns. A write that takes longer is recorded as a separate exception. The first
+/// bound applies until a quarter of the space for exceptions is used, the second until half of it is used. With lower
+/// bounds, the order of more writes is known.
 pub const SLOW_NS: [u64; 3] = [1_000_000, 10_000_000, 100_000_000];
 /// Flag in an exception's status: an attempt before the acknowledged one may still be applied.
 const RETRIED: u64 = 1 << 32;

@@ -1,4 +1,4 @@
-//! Notes about a trial, which its figures reveal about the engine, the clients and the system.
+//! Notes about a trial: conclusions about the engine, the clients and the system that follow from its figures.
 
 use loadstone_load::Status;
 

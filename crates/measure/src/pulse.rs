@@ -29,7 +29,7 @@ pub struct Pulse {
     pub tick_ns: u64,
     /// Lateness of the ticks, ns.
     pub lag: Grid,
-    /// The thread's total pauses so far, ns; see [`Self::paused_ns`].
+    /// The thread's total pauses so far, ns; see [`Self::pause_ns`].
     paused: AtomicU64,
     /// Time since which the thread has been late, ns; [`NEVER`] while it is on time.
     behind: AtomicU64,
