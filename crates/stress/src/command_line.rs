@@ -2,7 +2,7 @@
 //!
 //! Differences from the tool: a count above 2⁶³ − 1 is refused instead of wrapping around; `batchtype=` and
 //! `comparator=` ignore case; 3.0 accepts the options of 3.11 and prints its messages in their order; passwords are not
-//! printed; the version includes Loadstone's. Hints are separate from the tool's text.
+//! printed; the version text also states Loadstone's version. Hints are separate from the tool's text.
 //!
 //! Sources: Cassandra's `StressSettings.java` and `SettingsMisc.java`.
 

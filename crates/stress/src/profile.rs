@@ -1,7 +1,7 @@
 //! The profile of `user profile=…`, which is a YAML file. Every mistake is reported with its line.
 //!
-//! Source: Cassandra's `StressYaml.java` and `StressProfile.java`. Mistakes with which the tool exits with a stack
-//! trace are reported here.
+//! Source: Cassandra's `StressYaml.java` and `StressProfile.java`. Where the tool exits with a stack trace, this parser
+//! reports a mistake.
 
 mod operations;
 mod reader;
