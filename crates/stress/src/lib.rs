@@ -2,11 +2,11 @@
 //!
 //! * [`command_line`] parses the tool's arguments into plain [`settings`], with the tool's messages and exit statuses.
 //! * Data: [`random`], [`distribution`], [`population`] and [`row`] generate the keys and values of the predefined
-//! tables, byte for byte as the tool does. They do no I/O, and their hot paths do not allocate memory.
+//!   tables, byte for byte as the tool does. They do no I/O, and their hot paths do not allocate memory.
 //! * [`yaml`] and [`profile`] read user profiles; [`columns`] contains their operations; [`partition`], [`value`] and
-//! [`cql`] generate their rows.
+//!   [`cql`] generate their rows.
 //! * [`statements`] contains the tool's statements, [`output`] prints as the tool does, and [`explain`] describes a run
-//! in words.
+//!   in words.
 
 pub mod columns;
 pub mod command_line;
