@@ -1,4 +1,4 @@
-//! The part of the population that has rows, found by requesting some of them.
+//! Determines which part of the population has rows, by requesting some of them.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,8 @@ use super::translate;
 /// Number of rows requested per round.
 const ROUND: i64 = 16;
 
-/// Explains reads that found no row, if the rows that exist begin with the population and have no gap.
+/// Explains why reads found no row, provided that the existing rows start at the beginning of the population and have
+/// no gaps.
 pub fn explain(settings: &Settings, options: &Options, missing: MissingRows) -> Option<String> {
     let command = settings
         .operations()
@@ -44,18 +45,18 @@ pub fn explain(settings: &Settings, options: &Options, missing: MissingRows) -> 
     explain_missing_row(missing.number, written).map(|reason| format!("{} reads found no row: {reason}", missing.reads))
 }
 
-/// The numbers that have rows.
+/// The numbers in the population that have rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Coverage {
-    /// None.
+    /// No numbers.
     Nothing,
-    /// All numbers from the first to this one.
+    /// All numbers from the first to this number.
     Through(i64),
-    /// The server does not answer, or there are gaps.
+    /// Unknown, because the server does not answer, or because there are gaps.
     Unknown,
 }
 
-/// Finds the last number of a range that begins with the population.
+/// Finds the last number with a row, if the numbers with rows start at the beginning of the population.
 fn find_end(first: i64, last: i64, mut exist: impl FnMut(&[i64]) -> Option<Vec<bool>>) -> Coverage {
     let Some(true) = exist(&[first]).and_then(|states| states.first().copied()) else {
         return if exist(&[first]).is_some() { Coverage::Nothing } else { Coverage::Unknown };

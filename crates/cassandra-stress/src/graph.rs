@@ -1,7 +1,8 @@
-//! The page of `-graph`: a chart of the intervals, and the object `stats` for scripts that read it from the page.
+//! The page of `-graph`: a chart of the intervals, and the object `stats`, which scripts can read from the page.
 //!
-//! The object has the tool's form (Cassandra's `StressGraph.java`): for each run `test`, `revision`, `command`,
-//! `metrics`, `intervals`, and the labels of `Results:` in lower case. A page that exists gets another run.
+//! The object has the same form as the tool's (Cassandra's `StressGraph.java`). For each run, it contains `test`,
+//! `revision`, `command`, `metrics`, `intervals`, and the labels of `Results:` in lower case. If the page already
+//! exists, the run is added to it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, Write};
@@ -15,7 +16,7 @@ const PAGE: &str = include_str!("graph.html");
 const START: &str = "/* stats start */";
 const END: &str = "/* stats end */";
 
-/// A page, and the runs on it.
+/// A page and the runs that it shows.
 #[derive(Debug)]
 pub struct Graph {
     path: String,
@@ -27,7 +28,7 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// Opens the page, if the settings name one. Fails for a file that is not a page of this kind.
+    /// Opens the page if the settings name one. Fails if the file is not a page of this type.
     pub fn open(settings: &GraphSettings, arguments: &[String]) -> Result<Option<Self>, EngineError> {
         let Some(path) = &settings.file else { return Ok(None) };
         let mut page = String::new();
@@ -52,7 +53,7 @@ impl Graph {
         }))
     }
 
-    /// Adds a run from its printed rows and results. `threads` are named where a command has several runs.
+    /// Adds a run from its printed rows and results. `threads` is shown if a command has several runs.
     pub fn add_run(&mut self, printed: &str, threads: Option<u32>) {
         let revision = match threads {
             Some(threads) => format!("{} - {threads} threads", self.revision),
@@ -84,14 +85,14 @@ impl Graph {
     }
 }
 
-/// The values of a printed row; the name of its kind is null, as in the tool. `None` for any other line.
+/// The values of a printed row. The name of its type is null, as in the tool. `None` for any other line.
 fn parse_row(line: &str) -> Option<Value> {
     let cells: Vec<&str> = line.split(',').map(str::trim).collect();
     let is_row = cells.len() == METRICS.len() && cells[1].parse::<u64>().is_ok();
     is_row.then(|| cells.iter().map(|cell| serde_json::from_str::<Value>(cell).unwrap_or_default()).collect())
 }
 
-/// The object `stats` of a page.
+/// The `stats` object of a page.
 fn parse_page(page: &str) -> Option<Value> {
     let text = page.split_once(START)?.1.split_once(END)?.0.trim();
     let text = text.strip_prefix("stats = ").or_else(|| text.strip_prefix("var stats = "))?.trim_end_matches(';');
@@ -100,12 +101,12 @@ fn parse_page(page: &str) -> Option<Value> {
 }
 
 fn render_page(stats: &Value) -> String {
-    // A title may contain the end of a script.
+    // A title may contain the closing tag of a script.
     let text = stats.to_string().replace("</", "<\\/");
     PAGE.replacen(START, &format!("{START}\nstats = {text};"), 1)
 }
 
-/// Hides the values of `password=` and of the passwords of key stores.
+/// Masks the values of `password=`, including the passwords of key stores.
 fn mask_passwords(text: &str) -> String {
     const NAME: &str = "password=";
     let mut parts = text.split(NAME);

@@ -21,7 +21,7 @@ use loadstone_wire::error::{EngineError, ErrorKind, shorten};
 use loadstone_wire::output::{err, out};
 use loadstone_wire::spec::{StatementsSpec, WorkSpec};
 
-/// Runs the front end. Returns the exit code. Errors of the command line are printed to standard output, as in the
+/// Runs the front end. Returns the exit code. Errors in the command line are printed to standard output, as in the
 /// tool.
 pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, EngineError> {
     let mut settings = match parse(arguments) {
@@ -84,7 +84,7 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
     run::run(&settings, &profiles, arguments, controls).map_err(name_options)
 }
 
-/// Replaces the store's properties in a hint by options of this command line, and uses the tool's exit status.
+/// Replaces the store's properties in a hint by options of this command line, and sets the tool's exit status.
 fn name_options(mut error: EngineError) -> EngineError {
     const OPTIONS: [(&str, &str); 3] = [
         (
@@ -94,7 +94,7 @@ fn name_options(mut error: EngineError) -> EngineError {
         ("set hosts and port", "set -node and -port native="),
         ("set cassandra.tls.ca to", "set -transport truststore= to"),
     ];
-    // The tool uses no other status for a failure.
+    // The tool has no other exit status for failures.
     error.kind = ErrorKind::Failed;
     for (property, option) in OPTIONS {
         error.hint = error.hint.map(|hint| hint.replace(property, option));
@@ -102,7 +102,7 @@ fn name_options(mut error: EngineError) -> EngineError {
     error
 }
 
-/// Reads user and password of `-credentials-file`, unless `-mode` has them. The remaining entries are for JMX and for
+/// Reads user and password from `-credentials-file`, unless `-mode` sets them. The other entries are for JMX and for
 /// Java's key stores.
 fn read_credentials(settings: &mut Settings) -> Result<(), EngineError> {
     let Some(path) = &settings.extras.credentials_file else { return Ok(()) };

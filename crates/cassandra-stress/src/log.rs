@@ -1,4 +1,4 @@
-//! The log: everything printed, on standard output and in the file of `-log file=`.
+//! The log contains everything that is printed, on standard output and in the file of `-log file=`.
 
 use std::fs::File;
 use std::io::Write;
@@ -6,7 +6,7 @@ use std::io::Write;
 use loadstone_wire::error::EngineError;
 use loadstone_wire::output::{err, out};
 
-/// Standard output, and the file of `-log file=`.
+/// Writes to standard output and to the file of `-log file=`.
 #[derive(Debug)]
 pub struct Log {
     file: Option<(String, File)>,
@@ -31,7 +31,7 @@ impl Log {
         }
     }
 
-    /// Prints to both outputs.
+    /// Prints a text to both outputs.
     pub fn print(&mut self, text: &str) {
         out(text);
         self.store(text);

@@ -1,4 +1,4 @@
-//! Prints a run in cassandra-stress's format: rows for each interval, and the HDR log.
+//! Prints a run in the format of cassandra-stress: rows for each interval, and the HDR log.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -25,12 +25,12 @@ use loadstone_wire::output::err;
 
 use super::log::Log;
 
-/// The names of the operations, by step, and their rows.
+/// The names of the operations by step, and their numbers of rows.
 #[derive(Debug)]
 pub struct Names {
-    /// Name, and whether each operation that did not fail was one row of one partition, even in a failed write.
+    /// The name of each operation, and whether failed operations also count as one row of one partition (writes).
     kinds: Vec<(String, bool)>,
-    /// The rows of profiles' operations so far.
+    /// The numbers of rows in the operations of profiles so far.
     pub counts: Arc<Counts>,
     is_counted: bool,
 }
@@ -56,12 +56,12 @@ impl Names {
         self.kinds.get(operation).map_or("", |(name, _)| name)
     }
 
-    /// The operation of a step; `None` for the end of a session.
+    /// The operation that a step belongs to; `None` for the end of a session.
     fn operation_of(&self, step: StepId) -> Option<usize> {
         (usize::from(step.0) < self.kinds.len()).then_some(usize::from(step.0))
     }
 
-    /// The operations that occur, by name.
+    /// The operations that occurred, sorted by name.
     fn operations(&self, readings: &Readings) -> Vec<usize> {
         let mut operations: Vec<usize> = readings.keys().filter_map(|(step, _)| self.operation_of(*step)).collect();
         operations.sort_unstable();
@@ -76,13 +76,13 @@ impl Names {
 /// The result of a step.
 #[derive(Debug)]
 pub struct Step {
-    /// Its figures.
+    /// The figures of the step.
     pub summary: Summary,
     /// The relative standard error of the rate.
     pub uncertainty: f64,
-    /// Operations that failed.
+    /// Number of operations that failed.
     pub failed: u64,
-    /// Operations without an answer.
+    /// Number of operations without an answer.
     pub unanswered: u64,
     /// Reads that found no row.
     pub missing: Option<MissingRows>,
@@ -95,20 +95,20 @@ pub struct Printer<'a> {
     log: &'a mut Log,
     hdr: Option<&'a mut HdrLog>,
     uncertainty: Uncertainty,
-    /// Operations since the start, by command.
+    /// Number of operations since the start, by command.
     counts: BTreeMap<usize, u64>,
     names: Names,
-    /// Rows and partitions of each operation at the end of the last interval.
+    /// Numbers of rows and partitions of each operation at the end of the last interval.
     earlier: Vec<(u64, u64)>,
     step: Option<Step>,
     notes: Vec<String>,
     satisfied: bool,
-    /// When the header was last printed, ms of the run time.
+    /// Time at which the header was last printed, ms since the start of the run.
     header_ms: u64,
 }
 
 impl<'a> Printer<'a> {
-    /// A printer.
+    /// Creates a printer.
     pub fn new(settings: &'a Settings, names: Names, log: &'a mut Log, hdr: Option<&'a mut HdrLog>) -> Self {
         Self {
             earlier: vec![(0, 0); names.kinds.len()],
@@ -125,7 +125,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Returns the figures, after printing the messages that belong to them.
+    /// Prints the messages that belong to the figures, and returns the figures.
     pub fn finish(self, end: &End) -> Result<Step, EngineError> {
         if let End::Failed(TrialFailure::Operation { key, status, message, attempts, .. }) = end {
             let error = (*attempts > 0).then_some((status.name(), message.as_str()));
@@ -137,7 +137,7 @@ impl<'a> Printer<'a> {
         self.step.ok_or_else(|| EngineError::failed("the run ended before the measurement started"))
     }
 
-    /// The index of the histogram to print: the response time with `fixed=`, otherwise the service time.
+    /// The index of the histogram to print: response times with `fixed=`, otherwise service times.
     fn choose_time(&self) -> usize {
         match self.settings.rate {
             RateSettings::Threads { limit: Limit::Fixed(_), .. } => 1,
@@ -145,7 +145,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// The figures of an operation, or of all operations. `earlier`: rows and partitions to subtract.
+    /// The figures of one operation, or of all operations. `earlier`: numbers of rows and partitions to subtract.
     fn figures(&self, readings: &Readings, operation: Option<usize>, seconds: f64, earlier: &[(u64, u64)]) -> Figures {
         let mut latencies = Reading::default();
         let (mut operations, mut errors, mut rows, mut partitions) = (0, 0, 0, 0);
@@ -191,8 +191,8 @@ impl<'a> Printer<'a> {
 }
 
 impl Printer<'_> {
-    /// A line for each operation and status that failed: their number and the first message. If replicas were
-    /// unavailable, it also has the note about servers that the cluster considered down.
+    /// A line for each operation and status that failed: the number of failures and the first message. If replicas were
+    /// unavailable, the line includes the note about servers that the cluster considered down.
     fn describe_failures(&self, closed: &Closed<'_>, notes: &mut Vec<Note>) -> Vec<String> {
         let down = notes.iter().position(|note| note.name == "server-events");
         let mut uses_down = false;
@@ -200,7 +200,7 @@ impl Printer<'_> {
         for (step, status, message) in closed.moment.failures.messages() {
             let Some(own) = self.names.operation_of(step) else { continue };
             let count = closed.latencies.get(&(step, status)).map_or(0, |latencies| latencies[0].count());
-            // A status without failed operations is of attempts that were retried.
+            // A status without failed operations is the status of attempts that were retried.
             let count = if count > 0 { format!(", {}", count_noun(count, "operation")) } else { String::new() };
             let cause = match down {
                 Some(at) if message.starts_with("Unavailable: ") => {
@@ -251,7 +251,7 @@ impl Observer for Printer<'_> {
         if figures.operations == 0 {
             return;
         }
-        // The tool subtracts the largest latency from the interval; a latency may be longer than the interval.
+        // The tool subtracts the largest latency from the interval, although a latency may be longer than the interval.
         let net = figures.net_row_rate();
         self.uncertainty.update(if net > 0.0 { net } else { figures.row_rate() });
         let total_operations = self.counts.values().sum();
@@ -277,7 +277,7 @@ impl Observer for Printer<'_> {
     }
 
     fn end(&mut self, closed: &Closed<'_>) {
-        // As in the tool, the time ends when the last operation has ended.
+        // As in the tool, the time ends when the last operation has finished.
         let first_ns = closed.moment.borders.first_ns;
         let length_ns = closed.window.length_ns.max(closed.moment.totals.last_done_ns.saturating_sub(first_ns));
         let seconds = length_ns as f64 / 1e9;
@@ -305,7 +305,8 @@ impl Observer for Printer<'_> {
     }
 }
 
-/// The file of `-log hdrfile=`: version 1.3 of HdrHistogram's log, a line for each interval, command and type of time.
+/// The file of `-log hdrfile=`, in version 1.3 of HdrHistogram's log format. It has a line for each interval, command
+/// and type of latency.
 #[derive(Debug)]
 pub struct HdrLog {
     path: String,
@@ -315,7 +316,7 @@ pub struct HdrLog {
 }
 
 impl HdrLog {
-    /// Creates the file. `open`: operations have due times, and therefore response times.
+    /// Creates the file. `open`: operations have due times, and therefore also response times.
     pub fn create(path: &str, open: bool) -> Result<Self, EngineError> {
         let start = unix_ns() as f64 / 1e9;
         let head = format!(
@@ -356,7 +357,7 @@ impl HdrLog {
         }
     }
 
-    /// Reports the first write error.
+    /// Returns the first write error, if there was one.
     pub fn finish(self) -> Result<(), EngineError> {
         match self.error {
             None => Ok(()),

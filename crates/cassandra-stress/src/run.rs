@@ -1,4 +1,4 @@
-//! A run: schema, warm-up, the measured steps, results.
+//! Performs a run: schema, warm-up, measured steps and results.
 
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -26,7 +26,7 @@ use super::printer::{HdrLog, Names, Printer, Step};
 use super::schema;
 use super::translate::{options, translate, translate_warmups};
 
-/// The pause of the tool between two steps that write.
+/// The tool's pause between two steps that write.
 const SETTLE: Duration = Duration::from_secs(15);
 
 /// Performs the requested steps. Returns the exit code.
@@ -51,7 +51,7 @@ pub fn run(
     let cluster = if creates { schema::create(settings, profiles, &options) } else { execute_script(&options, &[]) }?;
     out(&describe_cluster(&cluster, settings));
     if creates {
-        // The tool sleeps instead, one second per contact point.
+        // Instead, the tool sleeps for one second per contact point.
         let part = if profiles.is_empty() { "keyspaces" } else { "schema" };
         out(&format!("Created {part}. All nodes agree on the schema.\n"));
     }
@@ -168,7 +168,7 @@ pub fn run(
     Ok(0)
 }
 
-/// The error of a failed run; `explained`: the reason why its reads found no row.
+/// The error of a failed run. `explained`: the reason why its reads found no row.
 fn explain_failure(explained: Option<String>, why: &TrialFailure) -> EngineError {
     const HINT: &str =
         "to continue after failed operations, use -errors ignore; to retry more often, raise -errors retries=";
@@ -178,7 +178,7 @@ fn explain_failure(explained: Option<String>, why: &TrialFailure) -> EngineError
     }
 }
 
-/// The last lines of a run.
+/// Prints the last lines of a run.
 fn finish(log: &mut Log, settings: &Settings, done: &[(u32, Summary, f64)], steps: bool) {
     if steps {
         log.print(&render_auto_table(done, settings.compat));
@@ -186,7 +186,7 @@ fn finish(log: &mut Log, settings: &Settings, done: &[(u32, Summary, f64)], step
     log.print(&format!("{END}\n"));
 }
 
-/// Performs the warm-up of each operation. Its results do not count, and its errors do not end the run.
+/// Performs the warm-up of each operation. The results of the warm-up do not count, and its errors do not end the run.
 fn warm_up(settings: &Settings, profiles: &[Profile], controls: &Receiver<Control>) -> Result<(), EngineError> {
     for (label, spec) in translate_warmups(settings, profiles)? {
         out(&render_warmup(settings, &label));
@@ -203,7 +203,7 @@ fn warm_up(settings: &Settings, profiles: &[Profile], controls: &Receiver<Contro
     Ok(())
 }
 
-/// Counts the failures.
+/// Counts failed operations.
 #[derive(Debug, Default)]
 struct WarmUp {
     failed: u64,
@@ -219,7 +219,7 @@ impl Observer for WarmUp {
     }
 }
 
-/// The lines that name the cluster and its nodes.
+/// The lines that describe the cluster and its nodes.
 fn describe_cluster(cluster: &Description, settings: &Settings) -> String {
     let datacenter = if settings.compat == Compat::V3_11 { "Datatacenter" } else { "Datacenter" };
     let mut text = match settings.compat {

@@ -1,4 +1,4 @@
-//! The keyspace and the tables, which `write` and `counter_write` create.
+//! The keyspace and the tables that `write` and `counter_write` create.
 
 use loadstone_session::{EngineError, Options};
 use loadstone_stores::cassandra::{Description, execute_script};
@@ -7,17 +7,17 @@ use loadstone_stress::settings::Settings;
 use loadstone_stress::statements::{drop_compact_storage, schema_statements};
 use loadstone_wire::output::err;
 
-/// Creates the keyspace and the tables if they are missing.
+/// Creates the keyspace and the tables if they do not exist.
 pub fn create(settings: &Settings, profiles: &[Profile], options: &Options) -> Result<Description, EngineError> {
     let statements = if profiles.is_empty() { schema_statements(settings) } else { profile_definitions(profiles) };
     match execute_script(options, &statements) {
-        // Cassandra 4.0 and later refuse the option for new tables.
+        // Cassandra 4.0 and later refuse this option for new tables.
         Err(error) if refuses(&error, "COMPACT STORAGE") => {
             err("note: the server refuses COMPACT STORAGE; the tables are created without it\n");
             let statements: Vec<_> = statements.iter().map(|text| drop_compact_storage(text)).collect();
             execute_script(options, &statements)
         }
-        // ScyllaDB with tablets.
+        // ScyllaDB with tablets refuses this strategy.
         Err(error) if refuses(&error, "SimpleStrategy") => {
             err("note: the server refuses SimpleStrategy; the keyspace is created with NetworkTopologyStrategy\n");
             let network = |text: &String| {
@@ -29,12 +29,12 @@ pub fn create(settings: &Settings, profiles: &[Profile], options: &Options) -> R
     }
 }
 
-/// The statements that define the tables of profiles, in their order.
+/// The statements that define the tables of the profiles, in order.
 pub fn profile_definitions(profiles: &[Profile]) -> Vec<String> {
     profiles.iter().flat_map(Profile::definitions).collect()
 }
 
-/// Whether the server names this part of the definition as the reason of its refusal.
+/// Whether the server states this part of the definition as the reason for its refusal.
 fn refuses(error: &EngineError, part: &str) -> bool {
     error.message.contains(part)
         && ["Invalid: ", "ConfigError: ", "SyntaxError: "].iter().any(|name| error.message.starts_with(name))

@@ -29,7 +29,7 @@ pub fn first_threads(settings: &Settings) -> u32 {
     }
 }
 
-/// The trial of a run with this number of clients.
+/// The trial for a run with the given number of clients.
 pub fn translate(settings: &Settings, profiles: &[Profile], threads: u32) -> Result<TrialSpec, EngineError> {
     let work = if let Some(user) = &settings.command.user {
         StatementsSpec::Columns(columns_spec(settings, profiles, user)?)
@@ -37,7 +37,7 @@ pub fn translate(settings: &Settings, profiles: &[Profile], threads: u32) -> Res
         let mix = settings.operations().into_iter().filter_map(|(command, weight)| Some((operation(command)?, weight)));
         StatementsSpec::Stress(stress_spec(settings, mix.collect())?)
     };
-    // The tool counts partitions, and limits their rate.
+    // The tool counts partitions, and its limit applies to the rate of partitions.
     let partitions = match &work {
         StatementsSpec::Columns(columns) => columns.partitions_per_operation(),
         StatementsSpec::Stress(_) => 1.0,
@@ -50,7 +50,7 @@ pub fn translate(settings: &Settings, profiles: &[Profile], threads: u32) -> Res
         Length::Duration { amount, unit } => {
             Until { operations: None, seconds: Some((amount * unit.seconds()) as f64) }
         }
-        // The printer ends the run as soon as the rate is known precisely enough.
+        // The printer ends the run as soon as the rate is known with sufficient precision.
         Length::Uncertainty { max, .. } => {
             let seconds = f64::from(max) * settings.interval_ms() as f64 / 1e3;
             Until { operations: None, seconds: Some(seconds) }
@@ -66,7 +66,7 @@ pub fn translate(settings: &Settings, profiles: &[Profile], threads: u32) -> Res
     trial(settings, profiles, work, (threads, pace, until))
 }
 
-/// The trials of the warm-up, one for each operation, with their names: without a rate, and not ended by errors.
+/// The trials of the warm-up, one per operation, with their names. They have no rate, and errors do not end them.
 pub fn translate_warmups(settings: &Settings, profiles: &[Profile]) -> Result<Vec<(String, TrialSpec)>, EngineError> {
     let operations = settings.warmup_operations();
     if operations == 0 {
@@ -151,7 +151,7 @@ fn trial(
     Ok(spec)
 }
 
-/// The workload of these operations.
+/// The workload with the given operations.
 pub fn stress_spec(settings: &Settings, mix: BTreeMap<Operation, f64>) -> Result<StressSpec, EngineError> {
     let timestamp = settings.columns.timestamp.as_ref().map(|text| {
         text.parse().map_err(|_| EngineError::usage(format!("-col timestamp={text} is not a number of microseconds")))
@@ -159,7 +159,7 @@ pub fn stress_spec(settings: &Settings, mix: BTreeMap<Operation, f64>) -> Result
     Ok(StressSpec {
         compat: settings.compat,
         keyspace: settings.schema.keyspace.clone(),
-        // A run of this front end has created the tables before.
+        // A run of this front end created the tables earlier.
         definitions: Vec::new(),
         mix,
         population: settings.population.selection.clone(),
@@ -183,7 +183,7 @@ pub fn properties(settings: &Settings, profiles: &[Profile]) -> Result<BTreeMap<
     let mut set = |name: &str, value: String| drop(properties.insert(name.to_owned(), value));
     let (mut hosts, mut port) = (Vec::new(), None);
     for node in &settings.node.nodes {
-        // An address with several colons is an IPv6 address without a port.
+        // An address that contains several colons is an IPv6 address without a port.
         let (host, own) = match node.rsplit_once(':') {
             Some((host, own)) if !host.contains(':') => (host, Some(own)),
             _ => (node.as_str(), None),
@@ -200,7 +200,8 @@ pub fn properties(settings: &Settings, profiles: &[Profile]) -> Result<BTreeMap<
     let keyspace = profiles.first().map_or(&settings.schema.keyspace, |profile| &profile.table.keyspace);
     set("cassandra.keyspace", keyspace.to_lowercase());
     let level = settings.level();
-    // ANY is a level of writes; a command that reads at it is refused, as a server would refuse each read.
+    // ANY is a consistency level for writes only. A command that reads with it is refused, because a server would
+    // refuse every read.
     let reads =
         settings.operations().iter().any(|(command, _)| matches!(command, Command::Read | Command::CounterRead));
     if reads || settings.command.user.as_ref().is_some_and(|user| !user.is_load()) {
@@ -221,7 +222,7 @@ pub fn properties(settings: &Settings, profiles: &[Profile]) -> Result<BTreeMap<
     if let Some(truststore) = &settings.transport.truststore {
         set("cassandra.useSSL", "true".to_owned());
         set("cassandra.tls.ca", require_pem(truststore)?.to_owned());
-        // The tool's driver does not verify names.
+        // The tool's driver does not verify host names.
         let verify = if settings.transport.hostname_verification { "full" } else { "ca" };
         set("cassandra.tls.verify", verify.to_owned());
         if let Some(keystore) = settings.transport.keystore.as_ref().filter(|keystore| *keystore != truststore) {
@@ -232,9 +233,9 @@ pub fn properties(settings: &Settings, profiles: &[Profile]) -> Result<BTreeMap<
     Ok(properties)
 }
 
-/// A PEM file; Java keystores are refused with the commands that convert them.
+/// Requires a PEM file. Java key stores are refused with a hint that has the commands for converting them.
 fn require_pem(path: &str) -> Result<&str, EngineError> {
-    // JKS begins with its magic number, PKCS#12 with a sequence in DER (RFC 7292).
+    // A JKS file begins with its magic number, and a PKCS#12 file begins with a DER sequence (RFC 7292).
     const JKS: [u8; 4] = [0xFE, 0xED, 0xFE, 0xED];
     const DER_SEQUENCE: u8 = 0x30;
     let bytes = std::fs::read(path).map_err(|error| {
@@ -249,7 +250,7 @@ fn require_pem(path: &str) -> Result<&str, EngineError> {
     Ok(path)
 }
 
-/// The options of a connection outside a trial.
+/// The options for a connection outside a trial.
 pub fn options(settings: &Settings, profiles: &[Profile]) -> Result<Options, EngineError> {
     Ok(Options {
         properties: properties(settings, profiles)?,

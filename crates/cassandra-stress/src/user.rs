@@ -1,4 +1,4 @@
-//! The command `user`: profiles from files, and their operations.
+//! The command `user`, its profiles from files, and their operations.
 
 use loadstone_stress::columns::{BatchType, ColumnsSpec, OperationSpec, OperationWork, TableSpec};
 use loadstone_stress::partition::mean;
@@ -8,7 +8,7 @@ use loadstone_stress::yaml::Mistake;
 use loadstone_wire::error::EngineError;
 use loadstone_wire::output::err;
 
-/// Reads the profiles of a command line; none for a command other than `user`.
+/// Reads the profiles of a command line. There are none for commands other than `user`.
 pub fn read_profiles(settings: &Settings) -> Result<Vec<Profile>, EngineError> {
     let Some(user) = &settings.command.user else { return Ok(Vec::new()) };
     user.profiles.iter().map(|path| read_profile(path)).collect()
@@ -25,7 +25,7 @@ fn read_profile(path: &str) -> Result<Profile, EngineError> {
     Profile::parse(&text).map_err(|mistakes| refuse(path, &mistakes))
 }
 
-/// The error of the last mistake; earlier mistakes are printed, each with its line.
+/// Returns the last mistake as an error, after printing the earlier mistakes with their lines.
 fn refuse(path: &str, mistakes: &[Mistake]) -> EngineError {
     let Some((last, earlier)) = mistakes.split_last() else { return EngineError::usage(format!("cannot read {path}")) };
     for Mistake { line, message, hint } in earlier {
@@ -47,7 +47,7 @@ pub fn columns_spec(
             return Err(EngineError::usage(format!("two profiles are named {}", table.name))
                 .hint("give each profile another specname:"));
         }
-        // The command line overrides the profile.
+        // The command line takes precedence over the profile.
         let insert = &settings.insert;
         table.insert.partitions = insert.partitions.clone().or(table.insert.partitions);
         table.insert.select = insert.select_ratio.clone().or(table.insert.select);
@@ -64,7 +64,7 @@ pub fn columns_spec(
     let visits = mean(Some(&settings.insert.visits)).map_err(EngineError::usage)?.round().clamp(1.0, 1e9) as u32;
     Ok(ColumnsSpec {
         compat: settings.compat,
-        // A run of this front end has created the tables before.
+        // A run of this front end created the tables earlier.
         definitions: Vec::new(),
         tables,
         operations,
@@ -79,7 +79,7 @@ pub fn columns_spec(
     })
 }
 
-/// The operation with this name: `insert`, `QUERY`, or `SPECNAME.OPERATION`; the first profile is the default.
+/// Finds the operation with this name: `insert`, `QUERY`, or `SPECNAME.OPERATION`. The first profile is the default.
 fn find_operation(name: &str, profiles: &[Profile]) -> Result<OperationSpec, EngineError> {
     let of_profile = |profile: &Profile, operation: &str| -> Option<OperationSpec> {
         let work = match operation {

@@ -1,4 +1,4 @@
-//! TestDFSIO's command line, and Loadstone's additions.
+//! The command line of TestDFSIO, with Loadstone's additions.
 
 use std::collections::BTreeMap;
 
@@ -80,14 +80,14 @@ const KNOWN: &[&str] = &[
 /// The test to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Test {
-    /// Work on files.
+    /// Operate on files.
     Work(Action, Access),
-    /// Delete everything.
+    /// Delete all files.
     Clean,
 }
 
 impl Test {
-    /// The name in Hadoop's output.
+    /// The name of the test in Hadoop's output.
     pub fn name(self) -> &'static str {
         match self {
             Self::Work(Action::Write, _) => "write",
@@ -102,16 +102,16 @@ impl Test {
     }
 }
 
-/// The method of access to local files.
+/// How local files are accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Io {
-    /// By blocking calls, from a thread per client.
+    /// With blocking calls, from one thread per client.
     Threads,
-    /// By io_uring.
+    /// With io_uring.
     Uring,
 }
 
-/// The arguments.
+/// The parsed command line.
 #[expect(clippy::struct_excessive_bools, reason = "each is an option")]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Args {
@@ -119,7 +119,7 @@ pub struct Args {
     pub files: u64,
     pub file_bytes: u64,
     pub buffer_bytes: u64,
-    /// `None`: the length of the buffer.
+    /// `None` means the length of the buffer.
     pub skip_bytes: Option<u64>,
     pub compression: Option<Codec>,
     pub res_file: String,
@@ -187,7 +187,7 @@ impl Args {
                 access = new;
                 Ok(())
             };
-            // Hadoop ignores case.
+            // Case is ignored, as in Hadoop.
             match arg.to_lowercase().as_str() {
                 "-write" => test(Some(Action::Write))?,
                 "-read" => test(Some(Action::Read))?,
@@ -286,7 +286,7 @@ impl Args {
     }
 }
 
-/// The error for an option of Hadoop's that is not supported.
+/// The error for one of Hadoop's options that is not supported.
 fn refuse_option(option: &str, value: &str) -> EngineError {
     let hint = match option.to_lowercase().as_str() {
         "-compression" => "use org.apache.hadoop.io.compress.GzipCodec or DefaultCodec".to_owned(),
@@ -314,14 +314,14 @@ fn setting(text: &str, settings: &mut BTreeMap<String, String>) -> Result<(), En
     Ok(())
 }
 
-/// A whole number.
+/// Parses a whole number.
 pub fn parse_whole(name: &str, text: &str) -> Result<u64, EngineError> {
     text.parse().map_err(|_| {
         EngineError::usage(format!("{name} must be a whole number, got \"{text}\"")).hint(format!("use {name} 4, say"))
     })
 }
 
-/// `parseSize` of TestDFSIO: digits and a unit, by default MB.
+/// Parses a size as `parseSize` in TestDFSIO does: digits and a unit; the default unit is MB.
 pub fn size(name: &str, text: &str) -> Result<u64, EngineError> {
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let shift = match text[digits..].to_uppercase().as_str() {

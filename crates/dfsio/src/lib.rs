@@ -47,11 +47,11 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
         out(&format!("{spec}\n"));
         return Ok(0);
     }
-    // Checks that the results can be written before hours of load are spent.
+    // Checks that the results can be written, before running load for hours.
     let results = Results::open(&args.res_file)?;
     let location = translate::location(&args)?;
     if action == Action::Write && access == Access::Sequential {
-        // As in Hadoop: files of an earlier test are not part of this one.
+        // As in Hadoop, the files of an earlier test are not part of this test.
         clean(&location, &CREATED[..1])?;
     }
     let started = Instant::now();
@@ -60,12 +60,12 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
     printer.report(&end, started.elapsed(), results)
 }
 
-/// The file to which Hadoop's block is appended.
+/// The file to which Hadoop's block of results is appended.
 #[derive(Debug)]
 struct Results {
     path: String,
     file: File,
-    /// Whether it did not exist before.
+    /// Whether the file is new.
     new: bool,
 }
 
@@ -87,16 +87,16 @@ impl Results {
 }
 
 impl Drop for Results {
-    /// Removes the empty file of a test without results.
+    /// Removes the file if it is empty because the test had no results.
     fn drop(&mut self) {
-        // Another test may have appended to it since.
+        // Another test may have appended to the file in the meantime.
         if self.new && self.file.metadata().is_ok_and(|facts| facts.len() == 0) {
             let _ = std::fs::remove_file(&self.path);
         }
     }
 }
 
-/// The directories that TestDFSIO creates (Hadoop 3.4; Loadstone creates only the first).
+/// The directories that TestDFSIO creates in Hadoop 3.4. Loadstone creates only the first.
 const CREATED: [&str; 7] = ["data", "control", "write", "read", "append", "random_read", "truncate"];
 
 /// The names of the first few entries.
@@ -108,8 +108,8 @@ fn list_names<'a>(entries: impl Iterator<Item = &'a FileStat>) -> String {
     }
 }
 
-/// Deletes the files that TestDFSIO (Hadoop's or Loadstone's) leaves in a directory: `names` below it. Prints their
-/// names, and returns whether there were any.
+/// Deletes the files that TestDFSIO (Hadoop's or Loadstone's) leaves in the directories `names` below a base directory.
+/// Prints their names. Returns whether there were any.
 fn clean(location: &Location, names: &[&str]) -> Result<bool, EngineError> {
     async fn from(system: &impl FileSystem, base: &str, names: &[&str]) -> Result<bool, FsError> {
         let mut deleted = false;
@@ -126,7 +126,7 @@ fn clean(location: &Location, names: &[&str]) -> Result<bool, EngineError> {
             }
         }
         if deleted && names.len() == CREATED.len() {
-            // Anything else in the directory belongs to the user.
+            // All other files in the directory belong to the user.
             match system.list(base).await? {
                 rest if rest.is_empty() => {
                     system.delete(base).await?;

@@ -1,4 +1,4 @@
-//! Prints a run in TestDFSIO's format: Hadoop's block, then further figures under a separate heading.
+//! Prints a run in TestDFSIO's format: first Hadoop's block, then further figures under a separate heading.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ pub struct Printer<'a> {
     spec: &'a TrialSpec,
     uri: String,
     files: Option<FilesSummary>,
-    /// Lines of Loadstone's part of the report.
+    /// The lines in Loadstone's part of the report.
     lines: Vec<(String, String)>,
     warnings: Vec<String>,
     unanswered: u64,
@@ -56,7 +56,7 @@ impl<'a> Printer<'a> {
             _ => 0,
         };
         let not_started = report::count_unstarted(&files, expected);
-        // If other files have Loadstone's mark, a file without it was damaged or replaced.
+        // If other files have Loadstone's mark, a file without the mark was damaged or replaced.
         let replaced = if files.foreign < files.done { files.foreign } else { 0 };
         let complete = files.done == expected && replaced == 0 && *end == End::Done;
         if complete {
@@ -182,13 +182,13 @@ impl Observer for Printer<'_> {
             (format!("{count} {}", FileStep::NAMES[usize::from(step.0)]), status, message)
         });
         let failures = group_by_cause(failures);
-        // The note with the sum of failures adds nothing to their causes.
+        // The note about the total number of failures adds no information to their causes.
         let notes = diagnostics::notes(closed).into_iter().filter(|note| note.name != "errors" || failures.is_empty());
         self.warnings.extend(failures.iter().cloned().chain(notes.map(|note| note.message)));
     }
 }
 
-/// One line for each cause of failures, with the steps that failed.
+/// Groups failures by cause. Each line has one cause and the steps that failed.
 fn group_by_cause<'a>(failures: impl Iterator<Item = (String, Status, &'a str)>) -> Vec<String> {
     let mut causes: Vec<(Status, &str, Vec<String>)> = Vec::new();
     for (steps, status, message) in failures {

@@ -1,19 +1,19 @@
-//! The results: exactly Hadoop's block, then figures that Hadoop omits.
+//! The results: Hadoop's block without changes, followed by figures that Hadoop omits.
 
 use std::time::Duration;
 
 use loadstone_wire::files::{FilesSummary, Reached};
 
-/// Bytes in Hadoop's MB.
+/// Number of bytes in Hadoop's MB.
 const MB: f64 = 1_048_576.0;
 
-/// Hadoop's block (`TestDFSIO.analyzeResult` of 3.4), in the form appended to `-resFile`.
+/// Hadoop's block (`TestDFSIO.analyzeResult` in 3.4), as appended to `-resFile`.
 pub fn hadoop(test: &str, date: &str, files: &FilesSummary, wall: Duration) -> String {
     let tasks = files.done as f64;
     let mean = files.rate_sum / tasks;
     let deviation = (files.rate_square_sum / tasks - mean * mean).abs().sqrt();
     let throughput = files.bytes as f64 / MB / (files.task_ns as f64 / 1e9);
-    // Hadoop computes this in single precision.
+    // Hadoop calculates this in single precision.
     let processed = f64::from(files.bytes as f32 / MB as f32);
     let seconds = f64::from(wall.as_millis() as f32 / 1_000.0);
     format!(
@@ -29,7 +29,7 @@ pub fn hadoop(test: &str, date: &str, files: &FilesSummary, wall: Duration) -> S
     )
 }
 
-/// Java's `DecimalFormat("#.##")`.
+/// Formats a number as Java's `DecimalFormat("#.##")` does.
 fn decimal(value: f64) -> String {
     if value.is_nan() {
         return "NaN".to_owned();
@@ -39,12 +39,12 @@ fn decimal(value: f64) -> String {
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }
 
-/// `EEE MMM dd HH:mm:ss zzz yyyy`, the form of Java's `Date`, in local time.
+/// Formats a time as `EEE MMM dd HH:mm:ss zzz yyyy` in local time, like Java's `Date`.
 pub fn java_date(unix_seconds: u64) -> String {
     const DAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
     const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let seconds = unix_seconds as libc::time_t;
-    // SAFETY: both structs are local; localtime_r fills the second, whose zone is a string that stays valid.
+    // SAFETY: both structs are local. localtime_r fills the second, whose time zone is a string that remains valid.
     let (time, zone) = unsafe {
         let mut time = std::mem::zeroed::<libc::tm>();
         libc::localtime_r(&raw const seconds, &raw mut time);
@@ -63,29 +63,29 @@ pub fn java_date(unix_seconds: u64) -> String {
     )
 }
 
-/// MB per second, for bytes within `ns`.
+/// Formats the rate of `bytes` in `ns`, MB per second.
 fn rate(bytes: u64, ns: u64) -> String {
     if ns == 0 { "-".to_owned() } else { format!("{:.2}", bytes as f64 / MB / (ns as f64 / 1e9)) }
 }
 
-/// With fewer intervals, no median is reported.
+/// Minimum number of intervals; with fewer, no median is reported.
 const INTERVALS_MIN: usize = 3;
 
 /// One interval of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct IntervalBytes {
-    /// Seconds from the start of the run.
+    /// Start of the interval, in seconds after the start of the run.
     pub start: f64,
-    /// Its length, s.
+    /// Length of the interval, seconds.
     pub seconds: f64,
     pub bytes: f64,
-    /// Whether all clients were working at its end.
+    /// Whether all clients were still working at the end of the interval.
     pub busy: bool,
 }
 
-/// The lowest rate of an interval and the median, MB/s, and a warning if any rate was below half of the median (of the
-/// mean, if most intervals moved nothing). Only the time with all clients working counts, because fewer clients move
-/// less.
+/// The lowest rate in an interval and the median rate, in MB/s, and a warning if a rate was below half of the median
+/// (or of the mean, if no bytes were transferred in most intervals). Only intervals in which all clients were working
+/// count, because fewer clients transfer fewer bytes.
 pub fn summarize_throughput(intervals: &[IntervalBytes]) -> Option<(String, Option<String>)> {
     let busy = &intervals[..=intervals.iter().rposition(|interval| interval.busy)?];
     let rates: Vec<f64> = busy.iter().map(|interval| interval.bytes / MB / interval.seconds).collect();
@@ -110,12 +110,12 @@ pub fn summarize_throughput(intervals: &[IntervalBytes]) -> Option<(String, Opti
     Some((line, warning))
 }
 
-/// Files that were not begun, of the `expected` number.
+/// The number of files that were not begun, if there are `expected` files.
 pub fn count_unstarted(files: &FilesSummary, expected: u64) -> u64 {
     expected.saturating_sub(files.done + files.failed + files.unfinished)
 }
 
-/// Figures that Hadoop omits, one line per figure. `expected`: the expected number of files.
+/// The figures that Hadoop omits, one per line. `expected` is the expected number of files.
 pub fn aggregate(files: &FilesSummary, expected: u64) -> Vec<(String, String)> {
     let mut lines = vec![(
         "files done, failed, unfinished, not started".to_owned(),
@@ -125,7 +125,7 @@ pub fn aggregate(files: &FilesSummary, expected: u64) -> Vec<(String, String)> {
     if let Some(ns) = since(files.last_done_unix_ns) {
         lines.push(("aggregate MB/s, first start to last done".to_owned(), rate(files.bytes, ns)));
     }
-    // The bytes moved until then include bytes of files that failed later.
+    // The bytes transferred by this time include bytes of files that failed later.
     if let Some(ns) = since(files.first_done_unix_ns).filter(|_| files.failed == 0) {
         lines.push(("aggregate MB/s, first start to first done".to_owned(), rate(files.first_done_bytes, ns)));
     }
@@ -180,7 +180,7 @@ mod tests {
             summarize_throughput(&rates.iter().enumerate().map(interval_bytes).collect::<Vec<_>>())
         };
         assert_eq!(run(&[100.0, 98.0, 0.5], 2), None, "too short");
-        // Clients that have ended move no bytes.
+        // Clients that have stopped transfer no bytes.
         assert_eq!(run(&[100.0, 98.0, 60.0, 99.0, 1.0], 4), Some(("60.00 at 2 s, 99.00".to_owned(), None)));
         let (line, warning) = run(&[100.0, 98.0, 30.0, 0.0, 99.0, 101.0, 97.0], 7).unwrap();
         assert_eq!(line, "0.00 at 3 s, 98.00");

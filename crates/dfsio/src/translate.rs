@@ -14,16 +14,16 @@ use loadstone_wire::spec::{DurabilitySpec, InsertSpec, Phase, StoreSpec, TrialSp
 
 /// Hadoop's default directory (`TestDFSIO.getBaseDir`).
 const BASE: &str = "/benchmarks/TestDFSIO";
-/// Maximum number of files processed at the same time by default.
+/// Maximum number of files that are processed at the same time by default.
 const CLIENTS_MAX: u64 = 16;
-/// Buffers in flight for each file.
+/// Number of buffers in flight per file.
 const DEPTH: u64 = 8;
 
-/// Hadoop's settings that Loadstone interprets, in addition to passing them to HDFS.
+/// Hadoop settings that Loadstone interprets and also passes to HDFS.
 const INTERPRETED: &[&str] = &["dfs.replication", "dfs.blocksize", "test.build.data", "fs.defaultFS", CLIENTS];
 const CLIENTS: &str = "mapreduce.local.map.tasks.maximum";
 
-/// The base directory: as in Hadoop's layout, the files are in `io_data` below it.
+/// The base directory. As in Hadoop, the files are in its subdirectory `io_data`.
 pub fn location(args: &Args) -> Result<Location, EngineError> {
     let setting = |name: &str| args.settings.get(name).map(String::as_str);
     let Some(text) = args.uri.as_deref().or(setting("fs.defaultFS")) else {
@@ -40,7 +40,7 @@ pub fn location(args: &Args) -> Result<Location, EngineError> {
     Ok(location)
 }
 
-/// The spec, with warnings.
+/// The spec, and warnings for the user.
 pub fn translate(args: &Args, action: Action, access: Access) -> Result<(TrialSpec, Vec<String>), EngineError> {
     let location = location(args)?;
     let local = location.scheme == Scheme::File;
@@ -127,7 +127,7 @@ pub fn translate(args: &Args, action: Action, access: Access) -> Result<(TrialSp
     Ok((spec, warnings))
 }
 
-/// Refuses options that a file system does not support, before anything is changed.
+/// Refuses options that the file system does not support, before any file is changed.
 fn refuse(args: &Args, location: &Location) -> Result<(), EngineError> {
     let hdfs = location.scheme == Scheme::Hdfs;
     let writes = matches!(args.test, Test::Work(Action::Write | Action::Append, _));
@@ -194,14 +194,14 @@ fn replication(text: &str) -> Result<u32, EngineError> {
     }
 }
 
-/// Hadoop accepts `134217728` and `128m` (`Configuration.getLongBytes`).
+/// Parses a block size as Hadoop does: `134217728` or `128m` (`Configuration.getLongBytes`).
 fn block_bytes(text: &str) -> Result<u64, EngineError> {
     let bytes = if text.ends_with(|c: char| c.is_ascii_digit()) {
         parse_whole("dfs.blocksize", text)?
     } else {
         size("dfs.blocksize", &format!("{}B", text.trim_end_matches(['b', 'B'])))?
     };
-    // Each checksum of HDFS covers 512 bytes.
+    // Each of HDFS's checksums covers 512 bytes.
     if bytes == 0 || !bytes.is_multiple_of(512) {
         return Err(EngineError::usage(format!("dfs.blocksize must be a multiple of 512, got \"{text}\""))
             .hint("use -D dfs.blocksize=128m"));

@@ -1,11 +1,11 @@
-//! `certificates`: PEM files for servers started for tests.
+//! `certificates`: creates PEM files for test servers.
 
 use std::path::Path;
 
 use loadstone_stores::certificates;
 use loadstone_wire::error::EngineError;
 
-/// The help.
+/// The help text.
 pub const USAGE: &str = "\
 usage: loadstone-engine certificates DIR [--user NAME] HOST…
 

@@ -1,6 +1,7 @@
-//! `loadstone-engine describe`: the capabilities of this engine, as JSON, from the tables that it uses itself.
+//! `loadstone-engine describe` prints the capabilities of this engine as JSON, from the tables that the engine itself
+//! uses.
 //!
-//! The lab, the schemas and the reference pages read it, so that nothing about a store is listed twice.
+//! The lab, the schemas and the reference pages read this output, so nothing about a store is listed twice.
 
 use loadstone_stores::{About, Role};
 use schemars::JsonSchema;
@@ -11,7 +12,7 @@ use loadstone_wire::error::EngineError;
 use loadstone_wire::output::out;
 use loadstone_ycsb::known::{KNOWN, Source};
 
-/// The help.
+/// The help text.
 pub const USAGE: &str = "\
 usage: loadstone describe
 
@@ -39,19 +40,19 @@ pub struct Description {
 /// A store.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct StoreDescription {
-    /// Its name.
+    /// The store's name.
     pub name: String,
     /// A description in one line.
     pub about: String,
     /// The type of its contents: `records` or `files`.
     pub holds: String,
-    /// Whether its operations cross a network, unless a property says otherwise.
+    /// Whether its operations use a network, unless a property changes this.
     pub networked: bool,
     /// The store's properties; a name that ends in `*` represents all names with that prefix.
     pub properties: Vec<String>,
-    /// Properties that are passwords: never printed or stored.
+    /// Properties that are passwords, which are never printed or stored.
     pub secrets: Vec<String>,
-    /// Properties that are the directories of its files; empty if it has no files.
+    /// Properties that name the directories of its files; empty if the store has no files.
     pub directories: Vec<String>,
     /// The property that names the hosts of its servers.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -64,11 +65,11 @@ pub struct StoreDescription {
 /// A property of the YCSB front end.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct PropertyDescription {
-    /// Its name.
+    /// The property's name.
     pub name: String,
-    /// Its default, as text.
+    /// Its default value, as text.
     pub default: String,
-    /// Its meaning.
+    /// The property's meaning.
     pub meaning: String,
     /// `ycsb` (YCSB 0.17.0, same meaning), `idle` (a YCSB property without effect here) or `extension`.
     pub source: String,

@@ -1,4 +1,4 @@
-//! The ledger of a run's writes: created before the run, and afterwards compared with the store's records.
+//! The ledger of a run's writes. It is created before the run and compared with the store's records afterwards.
 
 mod counters;
 mod findings;
@@ -147,7 +147,7 @@ fn judge(spec: &TrialSpec, args: &Args) -> Result<Findings, EngineError> {
         _ => return Err(EngineError::usage("this workload kind has no ledger")),
     };
     let nothing = || EngineError::usage("no operation of the spec has a proportion above 0").hint("use the run's spec");
-    // A front end draws a number for each command, so the run's number comes from the ledger.
+    // A front end draws a run number for each command, so the number is read from the ledger.
     let workload = CoreRun::new(core.clone(), spec.seed).ok_or_else(nothing)?.with_number(run.number);
     let writes = (0..evidence.end()).filter_map(|number| Some((workload.index(number)?, number)));
     let mut findings = Findings::from_ledgers(&ledgers, &evidence, writes);
@@ -164,7 +164,7 @@ fn judge(spec: &TrialSpec, args: &Args) -> Result<Findings, EngineError> {
     read.run(&loadstone_registry::ENGINE_STORES.find_records(&spec.store.name)?.store)
 }
 
-/// Judges the rows of a run of cassandra-stress.
+/// Judges the rows of a cassandra-stress run.
 fn judge_rows(
     spec: &TrialSpec,
     statements: &StatementsSpec,
@@ -179,7 +179,7 @@ fn judge_rows(
             .hint("use the spec of the run, with its ledger"));
     };
     let work = StressWork::new(stress, spec.seed, spec.until.operations)?;
-    // An engine that was killed had at most one write in flight per client.
+    // If an engine was killed, each of its clients had at most one write in flight.
     let writes = evidence.end() + 2 * spec.clients * ledgers.len() as u64 + 64;
     let findings = Findings::from_ledgers(ledgers, evidence, work.writes(writes));
     let columns = &stress.columns;
@@ -194,7 +194,7 @@ fn judge_rows(
         .run::<Cassandra>()
 }
 
-/// The reads that a segment could not judge, from its events.
+/// Finds, in a segment's events, the reads that the segment could not judge.
 fn read_unsettled(file: &str) -> Result<Unsettled, EngineError> {
     let hint = "give a file with the output of loadstone-engine trial";
     let text = std::fs::read_to_string(file)

@@ -1,4 +1,4 @@
-//! `loadstone-engine`: drives the load of one trial. See ARCHITECTURE.md.
+//! `loadstone-engine`: generates the load of one trial. See ARCHITECTURE.md.
 
 mod certificates;
 mod describe;
@@ -52,7 +52,7 @@ fn main() -> ExitCode {
         }
         Some("cassandra-stress") => {
             signals::listen(signals);
-            // The tool itself accepts only the word `help`.
+            // cassandra-stress itself accepts only the word `help`.
             let asks = matches!(&arguments[1..], [only] if is_help(only));
             let remaining = if asks { &["help".to_owned()] } else { &arguments[1..] };
             loadstone_cassandra_stress::main(remaining, &controls)
@@ -111,7 +111,7 @@ fn is_help(argument: &str) -> bool {
     matches!(argument, "--help" | "-h")
 }
 
-/// The help of a command without options, if it is requested.
+/// The help text of a command without options, if help is requested.
 fn find_usage(arguments: &[String]) -> Option<&'static str> {
     let (command, remaining) = arguments.split_first()?;
     match command.as_str() {

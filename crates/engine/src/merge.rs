@@ -1,4 +1,4 @@
-//! `loadstone-engine merge`: reads the events of several segments and prints the events of the whole trial.
+//! `loadstone-engine merge` reads the events of several segments and prints the events of the whole trial.
 
 use std::io::BufRead;
 
@@ -40,7 +40,7 @@ pub fn main(arguments: &[String]) -> Result<u8, EngineError> {
             }
         };
         print(&complete)?;
-        // An empty line ends the answer.
+        // An empty line marks the end of the answer.
         out("\n");
     }
     print(&merger.finish()?)?;

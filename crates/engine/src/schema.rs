@@ -1,4 +1,4 @@
-//! `loadstone-engine schema`: writes the files that are generated from the code.
+//! `loadstone-engine schema` writes the files that are generated from the code.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -12,14 +12,14 @@ use loadstone_wire::error::EngineError;
 use loadstone_wire::event::Event;
 use loadstone_wire::spec::TrialSpec;
 
-/// The help.
+/// The help text.
 pub const USAGE: &str = "\
 usage: loadstone-engine schema [DIRECTORY]
 
 Writes the JSON Schemas and the generated reference pages below a clone of the repository (default: the working directory).
 ";
 
-/// Every generated file: its path in the repository and its text.
+/// Every generated file: its path in the repository and its content.
 pub fn files() -> Vec<(&'static str, String)> {
     vec![
         ("docs/reference/schemas/trial-spec.json", json::<TrialSpec>()),
@@ -56,7 +56,7 @@ fn properties_page() -> String {
     page
 }
 
-/// Writes the files below `directory` (default: the working directory).
+/// Writes the files below `directory`, by default the working directory.
 pub fn main(directory: Option<&str>) -> Result<u8, EngineError> {
     let base = Path::new(directory.unwrap_or("."));
     if !base.is_dir() {

@@ -1,8 +1,8 @@
-//! `loadstone-engine trial`: reads a TrialSpec and control lines, and prints events.
+//! `loadstone-engine trial` reads a TrialSpec and control lines, and prints events.
 //!
-//! With `lease_ms`, stdin is a lease. The lab writes a line regularly; when stdin closes, or stays silent for longer
-//! than the lease, the load stops automatically, so a killed lab cannot leave a fleet of engines loading a system. A
-//! spec without it runs to its end even if stdin closes: `… --print-spec | loadstone-engine trial`.
+//! With `lease_ms`, stdin is a lease. The lab writes a line regularly. When stdin closes, or is silent for longer than
+//! the lease, the load stops automatically, so that a killed lab cannot leave a fleet of engines loading a system.
+//! Without `lease_ms`, a trial runs to its end even if stdin closes, as in `… --print-spec | loadstone-engine trial`.
 
 use std::io::BufRead;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -15,7 +15,7 @@ use loadstone_wire::error::EngineError;
 use loadstone_wire::spec::{TrialSpec, WorkSpec};
 use serde::Deserialize;
 
-/// The help.
+/// The help text.
 pub const USAGE: &str = "\
 usage: loadstone trial <SPEC
 
@@ -32,9 +32,9 @@ is refused, 130 ended by a signal
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ControlLine {
-    /// Start the load at this Unix time, ns.
+    /// Start the load at this time, ns since the Unix epoch.
     StartAt(u64),
-    /// End the trial now.
+    /// Stop the trial now.
     Stop,
     /// A heartbeat; any other line also counts as one.
     Heartbeat,
@@ -78,14 +78,14 @@ fn read_controls(controls: Sender<Control>, alive: Option<Sender<()>>) {
             };
             let _ = controls.send(control);
         }
-        // Dropping `alive` notifies the watcher of the lease, which treats it as the end of the lease.
+        // Dropping `alive` notifies the watcher of the lease, which treats this as the end of the lease.
         if alive.is_none() {
             let _ = controls.send(Control::StdinClosed);
         }
     });
 }
 
-/// Ends the load when no heartbeat arrives for the length of the lease, or stdin is closed.
+/// Stops the load when no heartbeat arrives for the length of the lease, or when stdin is closed.
 fn watch_lease(lease: Duration, controls: Sender<Control>) {
     let (alive, heartbeats) = channel::<()>();
     read_controls(controls.clone(), Some(alive));

@@ -1,4 +1,4 @@
-//! Statements whose values come from generators of columns: user profiles of cassandra-stress, and the lab's statements.
+//! Statements with values from column generators: the user profiles of cassandra-stress, and the lab's statements.
 
 mod insert;
 mod ranges;
@@ -28,22 +28,22 @@ use loadstone_wire::spec::TrialSpec;
 use ranges::{Scan, TokenRanges};
 use strides::Strides;
 
-/// Separate the draws of one operation.
+/// These constants separate the draws of one operation.
 const RUN: u64 = 0x7275_6e73;
 const ROW: u64 = 0x726f_7773;
 const SHUFFLE: u64 = 0x7368_7566;
 
-/// The rows and partitions of each operation so far.
+/// The numbers of rows and partitions of each operation so far.
 #[derive(Debug, Default)]
 pub struct Counts(Vec<(AtomicU64, AtomicU64)>);
 
 impl Counts {
-    /// Counts of this many operations.
+    /// Counts for the given number of operations.
     pub fn new(operations: usize) -> Self {
         Self((0..operations).map(|_| (AtomicU64::new(0), AtomicU64::new(0))).collect())
     }
 
-    /// The rows and the partitions of an operation.
+    /// The numbers of rows and partitions of an operation.
     pub fn read(&self, operation: usize) -> (u64, u64) {
         self.0
             .get(operation)
@@ -51,16 +51,16 @@ impl Counts {
     }
 }
 
-/// An operation with what is computed once.
+/// An operation with the data that is computed only once.
 #[derive(Debug)]
 struct Prepared {
     operation: PlannedOperation,
     name: &'static str,
-    /// The sum of the weights through this operation, as a share.
+    /// The sum of the weights up to and including this operation, as a share of the total.
     share: f64,
     partitions: Strides,
     batch: BatchKind,
-    /// The statement that reads the columns of its conditions, if it has such conditions.
+    /// The statement that reads the columns in the operation's conditions, if it has any.
     read_statement: usize,
 }
 
@@ -73,10 +73,10 @@ pub struct ColumnsWork {
     steps: &'static [&'static str],
     statements: Arc<[Statement]>,
     runs: Strides,
-    /// Whether operations take several partitions, and all are inserts of the same numbers of them.
+    /// Whether operations take several partitions, and all of them are inserts of the same number of partitions.
     is_dense: bool,
     stride_max: u64,
-    /// Partitions whose visits alternate (`revisit`).
+    /// Number of partitions whose visits alternate (`revisit`).
     group: u64,
     generators: Generators,
     ranges: TokenRanges,
@@ -85,12 +85,12 @@ pub struct ColumnsWork {
     counts: Arc<Counts>,
 }
 
-/// One client's generators.
+/// The generators of one client.
 #[derive(Clone, Debug)]
 struct Generators {
     population: Population,
     tables: Vec<PartitionGenerator>,
-    /// By table: the shares of the rows that are written, and of their columns.
+    /// For each table: the share of rows that are written, and the share of their columns.
     select: Vec<Option<(Distribution, RatioSpec)>>,
     population_ratio: Vec<Option<(Distribution, RatioSpec)>>,
 }
@@ -100,7 +100,7 @@ fn usage(Invalid { field, reason }: Invalid) -> EngineError {
 }
 
 impl ColumnsWork {
-    /// The work of a spec whose statements are bound. `tokens`: the ring's, for token ranges.
+    /// The work of a spec whose statements are bound. `tokens` are the tokens of the ring, for token ranges.
     pub fn new(
         spec: &ColumnsSpec,
         plan: Plan,
@@ -119,7 +119,7 @@ impl ColumnsWork {
             let partitions = insert.partitions.as_ref().filter(|_| is_insert);
             operations.push(Prepared {
                 operation: operation.clone(),
-                // A process has the steps of few trials, and their names are static.
+                // A process has only the steps of a few trials, and their names must be static.
                 name: Box::leak(operation.name.clone().into_boxed_str()),
                 share: if at + 1 == plan.operations.len() { f64::INFINITY } else { share },
                 partitions: Strides::new(partitions, seed).map_err(refuse)?,
@@ -138,7 +138,7 @@ impl ColumnsWork {
             .map(|operation| Statement {
                 text: operation.text.clone(),
                 writes: operation.writes,
-                // The values of a batch refer to prepared statements.
+                // The values of a batch can only be bound to prepared statements.
                 prepared: !spec.unprepared || operation.work == OperationWork::Insert,
             })
             .collect();
@@ -197,7 +197,7 @@ impl ColumnsWork {
         self.operations.partition_point(|operation| operation.share <= draw)
     }
 
-    /// The first place in the population that an operation takes, and how many it takes.
+    /// The first place in the population that an operation takes, and the number of places.
     #[inline]
     fn places(&self, index: u64, operation: usize) -> (u64, u64) {
         let partitions = &self.operations[operation].partitions;
@@ -205,7 +205,8 @@ impl ColumnsWork {
         if self.is_dense { (first, count) } else { (index.wrapping_mul(self.stride_max), count) }
     }
 
-    /// The place of a partition, and its visit: a group of partitions is visited once, then again.
+    /// The place of a partition and the number of its visit. A group of partitions is visited once before it is visited
+    /// again.
     #[inline]
     fn visit(&self, place: u64) -> (u64, u64) {
         let visits = u64::from(self.spec.visits);
@@ -222,27 +223,27 @@ fn is_full(ratio: &RatioSpec) -> bool {
     ratio.distribution.range().is_ok_and(|range| ratio.share(range.0 as f64) >= 1.0)
 }
 
-/// The part of an operation that its attempts change.
+/// The part of an operation that its attempts modify.
 #[derive(Debug, Default)]
 struct State {
     generators: Option<Box<Generators>>,
-    /// The rows that are sent next: the first `rows` of the buffer.
+    /// The rows to be sent next: the first `rows` entries of the buffer.
     batch: Vec<(usize, Values)>,
     batch_rows: usize,
     cursor: Cursor,
-    /// By operation.
+    /// One scan per operation.
     scans: Vec<Scan>,
     rows: u64,
     partitions: u64,
     scratch: Vec<u8>,
 }
 
-/// An operation, in buffers that are used again.
+/// An operation, in reused buffers.
 #[derive(Debug, Default)]
 pub struct ColumnsOperation {
     index: u64,
     operation: usize,
-    /// The number of its first partition.
+    /// The number of the operation's first partition.
     number: i64,
     values: Values,
     state: RefCell<State>,
@@ -319,11 +320,11 @@ impl Workload for ColumnsWork {
 }
 
 impl ColumnsWork {
-    /// Opens the partition of a query, and draws a row; `None`: the partition has no rows.
+    /// Opens the partition of a query and draws a row; `None` if the partition has no rows.
     fn open_query(&self, index: u64, at: usize, number: i64, generators: &mut Generators) -> Option<u64> {
         let generator = &mut generators.tables[self.operations[at].operation.table];
         let seed = generators.population.seed_of(number);
-        // Too many values to shuffle were refused before the trial, where distributions allow it.
+        // If the distributions allow too many values to shuffle, the trial was already refused.
         let is_open = generator.open(seed, |below| mix_seed(self.seed, number as u64, SHUFFLE) as u64 % below).is_ok();
         if is_open { self.draw_row(index, 0, generator.rows()) } else { None }
     }
@@ -333,7 +334,7 @@ impl ColumnsWork {
     }
 }
 
-/// Appends the columns of a row.
+/// Appends the columns of a row to `values`.
 fn fill_row(generator: &mut PartitionGenerator, row: Option<u64>, places: &[Place], values: &mut Values) {
     if let Some(row) = row {
         generator.seek(row);

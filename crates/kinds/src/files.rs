@@ -1,4 +1,4 @@
-//! Files: DFSIO's reads and writes of whole files, buffer by buffer.
+//! DFSIO's reads and writes of whole files, buffer by buffer.
 
 pub mod actor;
 pub mod log;
@@ -24,7 +24,7 @@ use loadstone_measure::trial;
 use loadstone_wire::event::{Note, Sections};
 use log::FileLog;
 
-/// The workload on files, and the outcomes of the files.
+/// The workload on files, with the outcomes of the files.
 #[derive(Debug)]
 pub struct FileWork {
     pub workload: Files,
@@ -102,11 +102,11 @@ pub fn run_trial(files: &FilesSpec, to_run: Trial<'_>) -> Result<End, EngineErro
     trial::run(spec, work, target, controls, observer)
 }
 
-/// Files on local disks, whose calls block.
+/// Files on local disks. Their calls block.
 #[derive(Debug)]
 pub struct LocalFiles;
 
-/// Files on HDFS, whose clients wait for the network.
+/// Files on HDFS. Their clients wait for the network.
 #[derive(Debug)]
 pub struct HdfsFiles;
 

@@ -1,9 +1,9 @@
-//! The workload kinds: each has its operations, the actor that performs them, the state that its clients share, and its section
-//! of the summary.
+//! The workload kinds. Each kind has its operations, the actor that performs them, the state that its clients share,
+//! and its section of the summary.
 
 #![allow(missing_docs, reason = "fields whose names say everything")]
 
-/// A workload that is a load or a run of the same operations.
+/// A workload that is either a load or a run with the same type of operations.
 macro_rules! load_or_run {
     ($workload:ident, $operation:ty) => {
         impl Workload for $workload {
@@ -48,7 +48,7 @@ macro_rules! load_or_run {
     };
 }
 
-/// Forwards the workload of a workload kind, whose own type adds the shared state of its clients.
+/// Forwards to the workload inside a workload kind, whose type adds the state that its clients share.
 macro_rules! forward_workload {
     ($kind:ident $(<$parameter:ident: $bound:path>)?, $operation:ty) => {
         impl$(<$parameter: $bound>)? Workload for $kind$(<$parameter>)? {

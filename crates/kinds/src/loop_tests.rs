@@ -1,4 +1,4 @@
-//! Tests of the timing loop with simulated time and a scripted store.
+//! Tests of the timing loop in simulated time with a scripted store.
 
 mod outages;
 mod outcomes;
@@ -71,7 +71,7 @@ fn spec(mix: Mix, operations: u64) -> CoreSpec {
     }
 }
 
-/// Reads of record 0, 1, 2 …: the record's number is the operation's index.
+/// Reads of records 0, 1, 2 …: the number of the record is the index of the operation.
 fn reads(operations: u64) -> CoreRun {
     CoreRun::new(spec(Mix { read: 1.0, ..Mix::default() }, operations), 1).unwrap()
 }
@@ -91,18 +91,18 @@ struct Setting<'a> {
     pace: Option<&'a Pace>,
     clients: usize,
     segment: Segment,
-    /// Delay of the generator's wake-ups.
+    /// Delay with which the generator wakes.
     late_ns: u64,
-    /// Whether the clients share an executor instead of having threads.
+    /// Whether the clients share an executor; otherwise each has a thread.
     executor: bool,
     warmup_ns: u64,
-    /// The length of the window; [`NEVER`]: until the last operation.
+    /// The length of the window; with [`NEVER`], the window lasts until the last operation.
     window_ns: u64,
     interval_ns: u64,
     insert_policy: RetryPolicy,
-    /// The script of inserts, if it differs.
+    /// The script for inserts, if it is a separate one.
     inserts: Option<&'a Script>,
-    /// File of the ledger, if any.
+    /// File for the ledger, if there is one.
     ledger: Option<&'a str>,
 }
 
@@ -150,7 +150,7 @@ struct Simulated<W> {
     task: Task<Records<W>>,
     borders: Borders,
     elapsed_ns: u64,
-    /// By interval.
+    /// Additions by interval.
     additions: BTreeMap<u64, Additions>,
 }
 
@@ -184,7 +184,7 @@ fn task_of<W: RecordWorkload>(
     }
 }
 
-/// Runs a segment of a workload; each client has a separate recorder.
+/// Runs a segment of a workload in which each client has a separate recorder.
 fn run<W: RecordWorkload + fmt::Debug + 'static>(workload: W, setting: &Setting<'_>, script: &Script) -> Simulated<W> {
     run_in(&SimTimer::default(), workload, setting, script)
 }
@@ -214,7 +214,7 @@ fn run_in<W: RecordWorkload + fmt::Debug + 'static>(
             Box::pin(drive(&task, &borders, &clock, session, context)) as crate::simulation::Client<'_>
         })
         .collect();
-    // As in the conductor.
+    // As the conductor does.
     if has_window {
         let (reader, additions) = (&mut reader, &mut additions);
         futures.push(Box::pin(pulse.beat(&borders, &clock, || clock.now_ns() > borders.cutoff_ns)));
@@ -231,7 +231,7 @@ fn run_in<W: RecordWorkload + fmt::Debug + 'static>(
     Simulated { recorders, task, borders, elapsed_ns, additions }
 }
 
-/// Runs a workload to its last operation.
+/// Runs a workload until its last operation.
 fn simulate<W: RecordWorkload + fmt::Debug + 'static>(
     workload: W,
     pace: Option<&Pace>,
@@ -264,7 +264,7 @@ impl<W> Simulated<W> {
         self.all()[&(Kind::Read.step(), Status::Ok)][1].clone()
     }
 
-    /// The lower bound of the response.
+    /// The lower bounds of the response times.
     fn lower(&self) -> Reading {
         self.all()[&(Kind::Read.step(), Status::Ok)][2].clone()
     }

@@ -1,4 +1,4 @@
-//! A file mapped as words of memory, which the kernel writes back even if this process is killed.
+//! A file that is mapped as words of memory. The kernel writes them back even if this process is killed.
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
@@ -6,21 +6,21 @@ use std::sync::atomic::AtomicU64;
 
 use loadstone_wire::error::EngineError;
 
-/// A shared mapping of a whole file, or memory without one.
+/// A shared mapping of a whole file, or memory without a file.
 #[derive(Debug)]
 pub struct Mapping {
     start: *mut AtomicU64,
     length: usize,
 }
 
-// SAFETY: the memory belongs to the mapping until it is dropped, and is accessed only as atomics.
+// SAFETY: the memory belongs to the mapping until it is dropped, and all accesses to it are atomic.
 unsafe impl Send for Mapping {}
-// SAFETY: as above.
+// SAFETY: same reason as for `Send`.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Creates a file of this many words, all zero. Its space is allocated at once: if the device filled up later, a
-    /// write to the mapped memory would kill the process.
+    /// Creates a file of `length` words that are all zero. Its space is allocated at once: if the device became full
+    /// later, a write to the mapped memory would kill the process.
     pub fn create(path: &str, length: usize) -> Result<Self, EngineError> {
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(path).map_err(|error| {
             let hint = if error.kind() == std::io::ErrorKind::AlreadyExists {
@@ -47,7 +47,7 @@ impl Mapping {
         })
     }
 
-    /// Memory without a file, all zero.
+    /// Maps memory without a file; all words are zero.
     pub fn anonymous(length: usize) -> std::io::Result<Self> {
         Self::map(libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, length)
     }
@@ -60,7 +60,7 @@ impl Mapping {
         if length == 0 {
             return Ok(Self { start: std::ptr::null_mut(), length });
         }
-        // SAFETY: a new mapping, of an open file or of none; the result is checked.
+        // SAFETY: creates a new mapping, with an open file or without a file, and checks the result.
         let start =
             unsafe { libc::mmap(std::ptr::null_mut(), length * 8, libc::PROT_READ | libc::PROT_WRITE, flags, file, 0) };
         if start == libc::MAP_FAILED {
@@ -87,7 +87,7 @@ impl AsRef<[AtomicU64]> for Mapping {
         if self.length == 0 {
             return &[];
         }
-        // SAFETY: this many words are mapped there, aligned to a page, until this is dropped.
+        // SAFETY: this number of words is mapped at this address, aligned to a page, until the value is dropped.
         unsafe { std::slice::from_raw_parts(self.start, self.length) }
     }
 }

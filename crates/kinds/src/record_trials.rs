@@ -1,4 +1,4 @@
-//! Trials on records, whose targets are the stores themselves.
+//! Trials on records. Their targets are the stores themselves.
 
 use loadstone_load::core::CoreSpec;
 use loadstone_measure::control::End;

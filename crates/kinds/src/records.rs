@@ -1,4 +1,4 @@
-//! YCSB's records: their workload, and the state that their clients share.
+//! YCSB's records: the workload, and the state that its clients share.
 
 pub mod actor;
 pub mod inserts;
@@ -31,24 +31,24 @@ use overwrites::{Overwrites, find_overwrites};
 #[derive(Debug)]
 pub struct Records<W> {
     pub workload: W,
-    /// Inserts of the run phase; `None` in a load.
+    /// The log of inserts in the run phase; `None` in a load.
     pub inserts: Option<InsertLog>,
-    /// Reads that missed inserts of other segments.
+    /// Reads that did not find records inserted by other segments.
     pub misses: Misses,
-    /// The response to a failed insert.
+    /// How a failed insert is handled.
     pub insert_policy: RetryPolicy,
-    /// Number of reads whose whole values were compared, and not only their versions.
+    /// Number of reads for which whole values were compared, rather than only their versions.
     pub compared: AtomicU64,
     /// The ledger of the run's writes, if the spec requests one.
     pub ledger: Option<Ledger<Mapping>>,
     /// Number of ticks of the ledger so far.
     ledger_ticks: AtomicU64,
-    /// The records that the inserts of the run overwrite.
+    /// The existing records that the inserts of the run overwrite.
     overwrites: OnceLock<Overwrites>,
 }
 
 impl<W> Records<W> {
-    /// A workload without inserts and ledger.
+    /// A workload without an insert log and without a ledger.
     pub fn new(workload: W) -> Self {
         Self {
             workload,
@@ -97,7 +97,7 @@ impl<W: RecordWorkload + fmt::Debug + 'static> Kind for Records<W> {
         }
     }
 
-    /// Notes the number of claimed operations in the ledger, if there is one.
+    /// Records the number of claimed operations in the ledger, if there is one.
     fn tick(&self, claimed: u64, now_ns: u64, awake_ns: u64) -> u64 {
         let Some(ledger) = &self.ledger else { return u64::MAX };
         ledger.tick(claimed, now_ns);
@@ -138,8 +138,8 @@ impl<S: Session, W: RecordWorkload + fmt::Debug + 'static> Work<S> for Records<W
     }
 }
 
-/// The workload on YCSB's records, a load or a run, as one type: the loop is compiled once per store, and not per store
-/// and workload. The additional branch is perfectly predictable.
+/// The workload on YCSB's records, either a load or a run, as a single type. The loop is therefore compiled once per
+/// store, rather than once per store and workload. The additional branch is perfectly predictable.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "a process has only one")]
 pub enum RecordsOf {
@@ -148,7 +148,7 @@ pub enum RecordsOf {
 }
 
 impl RecordsOf {
-    /// The workload of a phase, in the run with this number. Fails if it has no operations.
+    /// The workload of a phase, in the run with the given number. Fails if the workload has no operations.
     pub fn new(spec: &CoreSpec, phase: Phase, seed: u64, run: Option<u64>) -> Result<Self, EngineError> {
         Ok(match phase {
             Phase::Load => Self::Load(CoreLoad::new(spec.clone(), seed)),
@@ -168,7 +168,7 @@ impl RecordWorkload for RecordsOf {
         }
     }
 
-    // A load reads and deletes nothing, and no operation depends on its inserts.
+    // A load does not read or delete, and no operation depends on its inserts.
 
     #[inline]
     fn verifies(&self) -> bool {

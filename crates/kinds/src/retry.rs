@@ -1,4 +1,4 @@
-//! Operations of several attempts.
+//! Operations with several attempts.
 
 use loadstone_load::random::{Draws, Purpose};
 use loadstone_load::{Status, StepId};
@@ -11,19 +11,19 @@ use loadstone_measure::control::TrialFailure;
 use loadstone_measure::task::Task;
 use loadstone_wire::spec::{Phase, TrialSpec};
 
-/// The response to a failed operation.
+/// How a failed operation is handled.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RetryPolicy {
-    /// Attempts after the first.
+    /// Maximum number of attempts after the first.
     pub retries: u64,
-    /// Mean sleep before a retry, ns; each sleep is drawn from 0.8 to 1.2 times this, as in YCSB.
+    /// Mean sleep before a retry, ns. Each sleep is drawn between 0.8 and 1.2 times this mean, as in YCSB.
     pub interval_ns: u64,
     /// Whether an operation whose last attempt failed stops the trial.
     pub stop: bool,
 }
 
 impl RetryPolicy {
-    /// The policy of a trial: a load must be complete unless the spec says otherwise.
+    /// The retry policy of a trial. A load must be complete unless the spec states otherwise.
     pub fn from_spec(spec: &TrialSpec) -> Self {
         Self {
             retries: spec.inserts.retries,
@@ -38,14 +38,14 @@ impl RetryPolicy {
 pub struct Retried<'a> {
     pub index: u64,
     pub step: StepId,
-    /// Its name in the message of a failure, such as `insert`.
+    /// The name of the operation in an error message, such as `insert`.
     pub name: &'static str,
     pub key: &'a [u8],
 }
 
-/// Retries an operation whose first attempt ended with `status` at `done`, and records it. `attempt` makes another
-/// attempt. Returns the status and the end of the last attempt, and whether no attempt was sent, because no server
-/// could be reached.
+/// Retries an operation whose first attempt returned `status` at `done`, and records it. `attempt` makes another
+/// attempt. Returns the status and the end of the last attempt, and whether no attempt was sent because no server could
+/// be reached.
 #[cold]
 pub async fn retry<T: Timer, S: Connection, W>(
     task: &Task<W>,
@@ -66,7 +66,7 @@ pub async fn retry<T: Timer, S: Connection, W>(
     let mut attempts = 1;
     while !status.is_ok() && left > 0 {
         left -= 1;
-        // At a rate, a pause would delay every later operation.
+        // With a rate, a pause would delay all later operations.
         if task.pace.is_none() {
             session.pause().await;
         }

@@ -1,4 +1,4 @@
-//! YCSB's time series: points written as fields, and queries whose clauses the bindings receive as field names.
+//! YCSB's time series: points are written as fields, and bindings receive the clauses of queries as field names.
 
 use loadstone_load::time_series::{SeriesOperation, SeriesWorkload, TimeSeriesLoad, TimeSeriesRun, TimeSeriesSpec};
 use loadstone_load::{Check, Kind, Projection, Row, Status, StepId, Workload};
@@ -21,14 +21,14 @@ use loadstone_measure::trial;
 use loadstone_wire::event::Sections;
 use loadstone_wire::spec::{Phase, TrialSpec};
 
-/// YCSB's time series, with the policy of its inserts.
+/// YCSB's time series with the retry policy of its inserts.
 #[derive(Debug)]
 pub struct SeriesWork {
     workload: SeriesOf,
     insert_policy: RetryPolicy,
 }
 
-/// A type of store of records, as a target of time series.
+/// A type of record store as a target of time series.
 #[derive(Debug)]
 pub struct SeriesTarget(pub &'static StoreType);
 
@@ -55,7 +55,7 @@ pub fn run_trial(series: &TimeSeriesSpec, to_run: Trial<'_>) -> Result<End, Engi
     trial::run(spec, work, &target, controls, observer)
 }
 
-/// The workload: a load or a run.
+/// The workload, which is either a load or a run.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "a process has only one")]
 enum SeriesOf {
@@ -118,7 +118,7 @@ impl<S: Session> Work<S> for SeriesWork {
     }
 }
 
-/// One client's operations on time series.
+/// Performs one client's operations on time series.
 #[derive(Debug)]
 pub struct SeriesActor<'a, S> {
     task: &'a Task<SeriesWork>,
@@ -158,7 +158,7 @@ impl<S: Session> Actor for SeriesActor<'_, S> {
                 (self.session.scan(key, count, projection, &mut self.rows).await, self.rows.len() as u64)
             }
             Kind::Delete => (self.session.delete(key).await, 1),
-            // These are in no mix.
+            // No mix contains these steps.
             Kind::ReadModifyWrite | Kind::Verify | Kind::Cleanup => (Status::NotImplemented, 0),
         };
         let done_ns = watch.now_ns();

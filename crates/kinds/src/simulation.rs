@@ -1,4 +1,4 @@
-//! Simulated time and a scripted store: the fakes that test the timing loop to the nanosecond.
+//! Simulated time and a scripted store, with which the timing loop is tested to the nanosecond.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
@@ -22,11 +22,11 @@ struct Simulation {
     paused_ns: Cell<(u64, u64)>,
 }
 
-/// A clock that stands still while any client computes, and jumps when all clients wait.
+/// A clock that stops while any client computes, and jumps when all clients are waiting.
 #[derive(Clone, Debug, Default)]
 pub struct SimTimer {
     simulation: Rc<Simulation>,
-    /// Delay of this timer's wake-ups, ns: a generator that waits for a processor.
+    /// Delay of this timer's wake-ups, ns. It simulates a generator that waits for a processor.
     late_ns: u64,
 }
 
@@ -36,7 +36,8 @@ impl SimTimer {
         Self { simulation: Rc::clone(&self.simulation), late_ns }
     }
 
-    /// Makes no client run and no clock advance between two instants, as if the process were stopped.
+    /// Prevents all clients from running, and the clock from advancing, between two times, as if the process were
+    /// stopped.
     pub fn pause_between(&self, from_ns: u64, to_ns: u64) {
         self.simulation.paused_ns.set((from_ns, to_ns));
     }
@@ -56,7 +57,7 @@ impl SimTimer {
         .await;
     }
 
-    /// Runs clients until all have ended.
+    /// Runs the clients until all of them have stopped.
     pub fn run(&self, clients: Vec<Client<'_>>) {
         let mut clients: Vec<Option<_>> = clients.into_iter().map(Some).collect();
         let mut context = Context::from_waker(Waker::noop());
@@ -95,35 +96,35 @@ impl Timer for SimTimer {
     async fn turn(&self) {}
 }
 
-/// A client, ready to be polled.
+/// A client that is ready to be polled.
 pub type Client<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
-/// The scripted store's response to a key: its duration, ns, and its status.
+/// The scripted store's response to a key: its duration in ns, and its status.
 pub type Script = Rc<dyn Fn(&[u8]) -> (u64, Status)>;
 
-/// A session whose every call follows a script.
+/// A session in which every call follows a script.
 #[derive(Clone)]
 pub struct Scripted {
     timer: SimTimer,
     script: Script,
-    /// The script of inserts, if they have a separate one.
+    /// The script for inserts, if there is a separate one.
     inserts: Option<Script>,
     error: Option<String>,
     unsent: bool,
 }
 
 impl Scripted {
-    /// A session in a simulation.
+    /// Creates a session in a simulation.
     pub fn new(timer: &SimTimer, script: &Script) -> Self {
         Self { timer: timer.clone(), script: Rc::clone(script), inserts: None, error: None, unsent: false }
     }
 
-    /// The session with a separate script for inserts.
+    /// Gives the session a separate script for inserts.
     pub fn inserting(self, script: Option<&Script>) -> Self {
         Self { inserts: script.cloned(), ..self }
     }
 
-    /// A session in which every answer takes `service_ns`, but none arrives between the two instants.
+    /// A script in which every answer takes `service_ns`, but no answer arrives between the two times.
     pub fn silent_between(timer: &SimTimer, from_ns: u64, to_ns: u64, service_ns: u64) -> Script {
         let timer = timer.clone();
         Rc::new(move |_| {
@@ -132,7 +133,7 @@ impl Scripted {
         })
     }
 
-    /// Pause after a failure.
+    /// Length of the pause after a failure.
     pub const REST_NS: u64 = 50_000_000;
 
     /// The status of a write that was certainly refused.
@@ -147,7 +148,7 @@ impl Scripted {
         // Only a refused connection takes no time.
         self.unsent = ns == 0 && !status.is_ok();
         self.timer.sleep_until(self.timer.now_ns() + ns).await;
-        // As in real stores: `NOT_FOUND` has no message.
+        // As in real stores, `NOT_FOUND` has no message.
         if !status.is_ok() && status != Status::NotFound {
             self.error = Some(format!("scripted {}", status.name()));
         }

@@ -1,4 +1,4 @@
-//! The driver of sorts: runs and monitors one stage for one segment. Events and terminals are elsewhere.
+//! Runs and monitors one stage of a sort for one segment. Events and terminal output are handled elsewhere.
 
 pub mod trial;
 
@@ -22,7 +22,7 @@ use crate::stores::Trial;
 
 pub use loadstone_storage::sort::SortError;
 
-/// Refuses a trial on stores: `trial::run` runs a stage.
+/// Refuses a trial on stores. A stage is run by `trial::run`.
 pub fn run_trial(_sort: &SortSpec, _to_run: Trial<'_>) -> Result<End, EngineError> {
     Err(EngineError::usage("a sort has no operations").hint("use loadstone-engine trial to run a stage of it"))
 }
@@ -35,16 +35,16 @@ pub struct Places {
 }
 
 impl Places {
-    /// Finds the file systems, for a job of which this process runs all stages.
+    /// Finds the file systems for a job whose stages all run in this process.
     pub fn for_whole_job(job: &Job) -> Result<Self, SortError> {
         Self::for_owner(job, Owner::this_process())
     }
 
-    /// Finds them for a job of which `owner` starts an engine for each stage.
+    /// Finds the file systems for a job for which `owner` starts one engine per stage.
     pub fn for_owner(job: &Job, owner: Owner) -> Result<Self, SortError> {
         let at = |place: &str, direct| locate(place, job, direct, Sizes::new(job).block);
-        // The output of a sort must be on the disk before the sort ends, so the page cache would only cost memory. The
-        // input of a sort, and the output of `teragen`, may be in memory.
+        // The output of a sort must be on disk before the sort ends, so the page cache would only use memory. The input
+        // of a sort, and the output of `teragen`, may be in memory.
         let direct = job.direct || (job.input.is_some() && job.output.is_some());
         let output = match &job.output {
             Some(output) => at(output, direct)?,
@@ -54,13 +54,13 @@ impl Places {
         Ok(Self { input, output, owner })
     }
 
-    /// The speed of the scratch directory's disk, bypassing the page cache.
+    /// Measures the speed of the scratch directory's disk, bypassing the page cache.
     pub fn disk(job: &Job, name: &str) -> Result<Speed, SortError> {
         let (files, path) = locate(job.output.as_deref().unwrap_or("."), job, true, Sizes::new(job).block)?;
         disk::measure(&*files, &Scratch::new(&path)?.path, name)
     }
 
-    /// A stage of the job on these file systems.
+    /// Creates a stage of the job on these file systems.
     pub fn task<'a>(&'a self, job: &'a Job, segment: Segment, progress: &'a Progress) -> Task<'a> {
         Task {
             job,
@@ -79,15 +79,15 @@ impl Places {
 /// A stage that has ended.
 #[derive(Clone, Debug)]
 pub struct Ended {
-    /// The result, or the reason of the failure.
+    /// The result, or the reason for the failure.
     pub outcome: Result<Outcome, SortError>,
-    /// The progress until then.
+    /// The progress up to the end.
     pub done: Done,
-    /// The duration.
+    /// The duration of the stage.
     pub took: Duration,
 }
 
-/// Runs a stage on a separate thread. `watch` is called at least every `every`, and may end the stage.
+/// Runs a stage on a separate thread. `watch` is called at least once per `every`, and may end the stage.
 pub fn run(
     (places, job): (&Places, &Job),
     stage: Stage,
@@ -118,7 +118,7 @@ pub fn run(
     (Ended { outcome, done: progress.done(), took: start.elapsed() }, early)
 }
 
-/// The end that a control requests, if any.
+/// The end that a control requests, if it requests one.
 pub fn end_of(control: Control) -> Option<End> {
     match control {
         Control::Stop(who) => Some(End::Stopped(who)),

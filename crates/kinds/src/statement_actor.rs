@@ -1,4 +1,5 @@
-//! Work whose operations are executed statements: the predefined ones of cassandra-stress, and those with generated columns.
+//! Work whose operations execute statements: the predefined operations of cassandra-stress, and operations with
+//! generated columns.
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
@@ -35,12 +36,12 @@ impl MissingReads {
         missing.get_or_insert(MissingRows { reads: 0, number }).reads += 1;
     }
 
-    /// Their number, and the partition of one of them; `None` if there are none.
+    /// The number of these reads, and the partition of one of them; `None` if there are none.
     pub fn rows(&self) -> Option<MissingRows> {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A note if there are any.
+    /// A note about these reads, if there are any.
     pub fn notes(&self, hint: &str) -> Vec<Note> {
         let note = |MissingRows { reads, number }| Note {
             name: "missing-rows".to_owned(),
@@ -51,7 +52,7 @@ impl MissingReads {
     }
 }
 
-/// The state of a trial that all such work has.
+/// The state of a trial that is common to all work with statements.
 #[derive(Debug, Default)]
 pub struct StatementState {
     pub policy: RetryPolicy,
@@ -69,7 +70,7 @@ impl StatementState {
         Ok(Self { policy, ledger: ledger::create(spec, workers)?, ..Self::default() })
     }
 
-    /// Notes the number of claimed operations in the ledger, if there is one. Returns the time of the next note.
+    /// Records the number of claimed operations in the ledger, if there is one. Returns the time of the next record.
     pub fn tick(&self, claimed: u64, now_ns: u64, awake_ns: u64) -> u64 {
         let Some(ledger) = &self.ledger else { return u64::MAX };
         ledger.tick(claimed, now_ns);
@@ -77,17 +78,17 @@ impl StatementState {
     }
 }
 
-/// An operation, as failures name it.
+/// Identifies an operation in error messages.
 #[derive(Clone, Copy, Debug)]
 pub struct Identity {
     pub index: u64,
     pub step: StepId,
     pub name: &'static str,
-    /// The number of its partition.
+    /// The number of the operation's partition.
     pub number: i64,
 }
 
-/// Work whose operations are executed statements. The last of its steps is the end of a session.
+/// Work whose operations execute statements. The last of its steps closes a session.
 #[allow(async_fn_in_trait)]
 pub trait StatementWork: Workload + WorkKind + Sized {
     fn state(&self) -> &StatementState;
@@ -96,13 +97,14 @@ pub trait StatementWork: Workload + WorkKind + Sized {
 
     fn identify(&self, operation: &Self::Operation) -> Identity;
 
-    /// The key in the message of a failure.
+    /// The key for the message of a failure.
     fn key<'a>(&self, operation: &'a Self::Operation) -> Cow<'a, [u8]>;
 
-    /// Sends an operation; the rows of its answer are in `cells`.
+    /// Sends an operation, and stores the rows of its answer in `cells`.
     async fn send<S: Statements>(&self, session: &mut S, operation: &Self::Operation, cells: &mut Cells) -> Status;
 
-    /// Compares the rows of an answer with the written rows. An error is the status of the operation, and a message.
+    /// Compares the rows of an answer with the rows written. The error contains the status of the operation, and a
+    /// message.
     fn compare(&self, operation: &Self::Operation, cells: &Cells) -> Result<(), (Status, String)>;
 
     /// The number of a write in the ledger; `None` if the ledger does not record the operation.
@@ -110,16 +112,16 @@ pub trait StatementWork: Workload + WorkKind + Sized {
         None
     }
 
-    /// Whether several attempts at a recorded write have the effect of one.
+    /// Whether repeating a recorded write has the same effect as a single attempt.
     fn is_idempotent(&self) -> bool {
         true
     }
 
-    /// The rows and the bytes of an operation that has ended; `counts`: it succeeded in the measured time.
+    /// The number of rows and bytes of an operation that has finished. `counts`: it succeeded in the measured time.
     fn measure(&self, operation: &Self::Operation, cells: &Cells, counts: bool) -> (u64, u64);
 }
 
-/// One client's operations.
+/// Performs one client's operations.
 #[derive(Debug)]
 pub struct StatementActor<'a, S, W> {
     task: &'a Task<W>,
@@ -130,14 +132,14 @@ pub struct StatementActor<'a, S, W> {
 }
 
 impl<'a, S: Statements, W: StatementWork> StatementActor<'a, S, W> {
-    /// The actor of a client of this worker.
+    /// Creates the actor for a client of this worker.
     pub fn new(task: &'a Task<W>, session: &'a mut S, worker: usize) -> Self {
         let ledger = task.work.state().ledger.as_ref();
         let writer = ledger.map(|ledger| LedgerWriter { ledger, pen: ledger.pen(worker) });
         Self { task, session, cells: Cells::default(), writer, unsent: false }
     }
 
-    /// Notes the outcome of a write in the ledger, whose first attempt ended with the status `first`.
+    /// Records the outcome of a write in the ledger. The first attempt had the status `first`.
     fn note<T: Timer>(
         &self,
         operation: &W::Operation,
@@ -152,7 +154,7 @@ impl<'a, S: Statements, W: StatementWork> StatementActor<'a, S, W> {
         let state = match status {
             Status::Ok if first.is_ok() || work.is_idempotent() => State::Acknowledged,
             Status::Ok => State::Retried,
-            // Of several attempts, only the last one's refusal is known.
+            // If there were several attempts, only the last attempt is known to have been refused.
             _ if self.unsent || (work.state().policy.retries == 0 && self.session.is_refusal(status)) => State::Refused,
             _ => State::Maybe,
         };
@@ -161,7 +163,7 @@ impl<'a, S: Statements, W: StatementWork> StatementActor<'a, S, W> {
         writer.write(number, state, watch.ready_ns, exception);
     }
 
-    /// Keeps the message of a read whose rows differ from the written ones; `counted`: in the measured time.
+    /// Stores the message of a read whose rows differ from the rows written. `counted`: it was in the measured time.
     #[cold]
     fn explain(&self, operation: &W::Operation, status: Status, message: &str, counted: bool) {
         let work = &self.task.work;
@@ -195,7 +197,7 @@ impl<S: Statements, W: StatementWork> Actor for StatementActor<'_, S, W> {
         let first = status;
         self.unsent = false;
         if status.is_ok() {
-            // A wrong answer is not retried: the next one would be as wrong.
+            // A wrong answer is not retried, because the next answer would also be wrong.
             if let Err((difference, message)) = work.compare(operation, &self.cells) {
                 status = difference;
                 self.explain(operation, status, &message, watch.counted);
@@ -229,16 +231,16 @@ impl<S: Statements, W: StatementWork> Actor for StatementActor<'_, S, W> {
     }
 }
 
-/// A store of statements, as a target of work that executes them.
+/// A statement store as a target of work that executes statements.
 #[derive(Debug)]
 pub struct SessionTarget<'a, S> {
-    /// Executed before the store is opened.
+    /// Statements to execute before the store is opened.
     definitions: &'a [String],
     store: PhantomData<fn() -> S>,
 }
 
 impl<'a, S> SessionTarget<'a, S> {
-    /// The target of a type of store.
+    /// A target for one type of store.
     pub const fn new(definitions: &'a [String]) -> Self {
         Self { definitions, store: PhantomData }
     }

@@ -1,4 +1,4 @@
-//! Statements of a query language, with either generator of their values.
+//! Statements of a query language, with either of the two generators of values.
 
 use loadstone_measure::control::End;
 use loadstone_measure::trial;
@@ -22,7 +22,7 @@ pub fn run_trial(statements: &StatementsSpec, to_run: Trial<'_>) -> Result<End, 
         StatementsSpec::Columns(columns) => return (target.columns)(spec, columns, controls, observer),
     };
     let work = StressWork::new(stress, spec.seed, spec.until.operations)?;
-    // One engine creates the tables for all.
+    // One engine creates the tables for all engines.
     let definitions: &[String] = if spec.segment.k == 0 { &stress.definitions } else { &[] };
     trial::run(spec, work, &*(target.stress)(definitions), controls, observer)
 }

@@ -1,4 +1,4 @@
-//! A trial, and the stores that can be its target.
+//! A trial, and the stores on which it can run.
 
 use std::sync::mpsc::Receiver;
 
@@ -20,33 +20,33 @@ pub struct Trial<'a> {
     pub observer: &'a mut dyn Observer,
 }
 
-/// The stores of this engine.
+/// The stores that this engine contains.
 #[derive(Debug)]
 pub struct Stores {
     pub records: &'static [RecordTarget],
     pub statements: &'static [StatementTarget],
 }
 
-/// Runs statements with generated values to the end of the trial. The server determines the types of the columns.
+/// Runs statements with generated values until the end of the trial. The server determines the types of the columns.
 pub type RunColumns = fn(&TrialSpec, &ColumnsSpec, &Receiver<Control>, &mut dyn Observer) -> Result<End, EngineError>;
 
-/// A type of store of statements.
+/// A type of statement store.
 #[derive(Debug)]
 pub struct StatementTarget {
     pub name: &'static str,
-    /// The target of cassandra-stress, which first executes these definitions.
+    /// The target for cassandra-stress, which first executes the given definitions.
     pub stress: fn(&[String]) -> Box<dyn Target<StressWork> + '_>,
-    /// Runs statements whose values come from generators of columns.
+    /// Runs statements with values from column generators.
     pub columns: RunColumns,
 }
 
 impl Stores {
-    /// The store of records with this name.
+    /// Finds the record store with this name.
     pub fn find_records(&self, name: &str) -> Result<&'static RecordTarget, EngineError> {
         self.records.iter().find(|target| target.store.about.name == name).ok_or_else(|| self.refuse_name(name))
     }
 
-    /// The error for an unknown store of records.
+    /// The error for an unknown record store.
     pub fn refuse_name(&self, name: &str) -> EngineError {
         let names = self.records.iter().map(|target| target.store.about.name);
         let error = EngineError::usage(format!("there is no store \"{name}\""));

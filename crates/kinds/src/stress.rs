@@ -1,4 +1,4 @@
-//! The predefined operations of cassandra-stress: statements on one partition each.
+//! The predefined operations of cassandra-stress. Each executes a statement on one partition.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -16,16 +16,16 @@ use loadstone_measure::task::{Kind as WorkKind, Task, Work};
 use loadstone_wire::event::{Note, Sections};
 use loadstone_wire::spec::TrialSpec;
 
-/// The names of the steps: the commands, then the end of a session.
+/// The names of the steps: the commands, followed by the end of a session.
 const STEPS: [&str; 5] = ["READ", "WRITE", "COUNTER_READ", "COUNTER_WRITE", "CLEANUP"];
-/// The kinds that represent the commands in a sequence with exact quotas.
+/// The kinds of operation that represent the commands in a sequence with exact quotas.
 const KINDS: [Kind; 4] = [Kind::Read, Kind::Insert, Kind::Scan, Kind::Update];
 
 /// The operations, and the state that their clients share.
 #[derive(Debug)]
 pub struct StressWork {
     spec: StressSpec,
-    /// The commands that have a weight, and their statements.
+    /// The statements of the commands that have a weight.
     statements: Arc<[Statement]>,
     /// The statement of each command.
     statement_of: [usize; 4],
@@ -33,10 +33,11 @@ pub struct StressWork {
     generators: Generators,
     state: StatementState,
     clients: u64,
-    /// The writes that a ledger records: of rows, or of counters if no operation writes rows.
+    /// The command whose writes a ledger records: writes of rows, or increments of counters if no operation writes
+    /// rows.
     recorded: Command,
-    /// With a ledger of rows: the write at index i has this timestamp + i, µs since 1970. Values depend on the partition only, so
-    /// they cannot show which write made them.
+    /// With a ledger of rows, the write at index i has this timestamp + i, µs since 1970. Values depend on the
+    /// partition alone, so they cannot show which write made them.
     stamp_us: Option<i64>,
 }
 
@@ -58,7 +59,7 @@ impl StressWork {
             weights.push((KINDS[*command as usize], *weight));
         }
         let no_command = || EngineError::usage("work.mix: no command has a weight above 0");
-        // With a lookback, writes alone advance the sequence of partitions; a ledger numbers the recorded writes.
+        // With a lookback, only writes advance the sequence of partitions. A ledger numbers the recorded writes.
         let recorded =
             if statement_of[Command::Write as usize] == usize::MAX { Command::CounterWrite } else { Command::Write };
         let counted = [KINDS[Command::Write as usize], KINDS[recorded as usize]];
@@ -81,12 +82,12 @@ impl StressWork {
         self.recorded == Command::CounterWrite
     }
 
-    /// The number of the operation at this index among all recorded writes; `None` if it is not recorded.
+    /// The number of the operation at `index` among all recorded writes; `None` if the operation is not recorded.
     pub fn write_number(&self, index: u64) -> Option<u64> {
         (self.command(index) == self.recorded).then(|| self.sequence.before(KINDS[self.recorded as usize], index))
     }
 
-    /// Index and number of the first `count` recorded writes.
+    /// The index and the number of each of the first `count` recorded writes.
     pub fn writes(&self, count: u64) -> impl Iterator<Item = (u64, u64)> {
         let indices = (0..).filter(|index| self.command(*index) == self.recorded);
         (0..count).zip(indices).map(|(number, index)| (index, number))
@@ -103,33 +104,33 @@ impl StressWork {
     }
 }
 
-/// Whether reads follow the writes of a sequence.
+/// Whether reads lag behind the writes of a sequence.
 fn looks_back(spec: &StressSpec) -> bool {
     matches!(&spec.population, Selection::Sequence { read_lookback: Some(_), .. })
 }
 
-/// An operation, in buffers that are used again.
+/// An operation, in reused buffers.
 #[derive(Debug)]
 pub struct StressOperation {
     index: u64,
     command: Command,
-    /// The number of its partition.
+    /// The number of the operation's partition.
     number: i64,
-    /// Its key, and the values of its columns.
+    /// The key, and the values of the columns.
     row: Row,
     values: Values,
     increments: Vec<i64>,
-    /// The client's own generators.
+    /// The generators of this client.
     generators: Option<Box<Generators>>,
 }
 
 impl StressOperation {
-    /// The key, and the values that are written or expected.
+    /// The key and the values, which are written or expected.
     pub const fn row(&self) -> &Row {
         &self.row
     }
 
-    /// The increments of an operation on counters, by column.
+    /// The increments of an operation on counters, one per column.
     pub fn increments(&self) -> &[i64] {
         &self.increments
     }
@@ -166,13 +167,13 @@ impl Workload for StressWork {
             let written = self.sequence.before(KINDS[Command::Write as usize], index);
             match command {
                 Command::Write => population.number_at(written),
-                // The writes of the other clients may not have ended. The first row is read while there is no other.
+                // The writes of other clients may not have finished. While no other row exists, the first row is read.
                 _ => population.read_number_at(index, written.saturating_sub(self.clients).max(1)),
             }
         } else {
             population.number_at(index)
         };
-        // `operations` ends a sequence that does not wrap.
+        // `operations` limits a sequence that does not wrap.
         let number = number.unwrap_or_default();
         let seed = population.seed_of(number);
         values.clear();
@@ -236,7 +237,7 @@ impl WorkKind for StressWork {
     fn prepare_trial(&mut self, spec: &TrialSpec, workers: u64) -> Result<(), EngineError> {
         self.state = StatementState::new(spec, workers)?;
         self.clients = spec.clients;
-        // A ledger is refused without a run. Counters have no timestamps.
+        // A ledger without a run number is refused. Counters have no timestamps.
         let has_stamps = self.state.ledger.is_some() && !self.records_counters();
         self.stamp_us = if has_stamps { spec.run.and_then(|run| i64::try_from(run).ok()) } else { None };
         Ok(())
@@ -312,7 +313,7 @@ impl StatementWork for StressWork {
         if *command != Command::Read || !self.spec.validates {
             return Ok(());
         }
-        // `SELECT *` returns the key first.
+        // `SELECT *` returns the key as the first column.
         let keys = usize::from(self.spec.selects_all);
         let is_same = cells.rows() == 1
             && cells.width() == keys + row.ends.len()

@@ -1,4 +1,4 @@
-//! Threads and executors perform the same operations, and failures of their clients end the trial.
+//! Tests that threads and executors perform the same operations, and that failures of their clients end the trial.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -30,10 +30,10 @@ use loadstone_wire::spec::{DurabilitySpec, InsertSpec, Phase, StoreSpec, Until, 
 
 const OPERATIONS: u64 = 5_000;
 
-/// Sum of the hashes of all operations, by the name of the trial.
+/// Sums of the hashes of all operations, by the name of the trial.
 static SUMS: Mutex<BTreeMap<String, u64>> = Mutex::new(BTreeMap::new());
 
-/// A store that adds up a hash of every operation.
+/// A store that adds the hash of every operation to the sum.
 #[derive(Debug)]
 struct Hashing<const BY_THREAD: bool>(String);
 
@@ -152,7 +152,7 @@ fn spec(name: &str, clients: u64, segment: Segment) -> TrialSpec {
     }
 }
 
-/// The store with a loop for its session type, or with virtual calls.
+/// A target for the store, with a loop for its session type or with virtual calls.
 fn target<S: RecordStore>() -> RecordTarget {
     if S::ABOUT.networked { RecordTarget::new_remote::<S>() } else { RecordTarget::new_embedded::<S>() }
 }
@@ -274,7 +274,7 @@ fn panicking_client_fails_the_trial() {
     }
 }
 
-/// All clients hang within milliseconds, but throughput is still divided by the whole second.
+/// All clients hang within milliseconds, but the throughput is still divided by the whole second.
 #[test]
 fn a_store_that_hangs_does_not_look_faster() {
     let (end, Measured(measured_ns, in_flight)) =
@@ -283,10 +283,10 @@ fn a_store_that_hangs_does_not_look_faster() {
     assert_eq!(measured_ns, 1_000_000_000);
 }
 
-/// Whether the store's JVM has exited, as by `System.exit`: during a query of its collections, or in a scan.
+/// Whether the store's JVM has exited (as after `System.exit`), during a query of its collections or during a scan.
 static ENDED: [AtomicBool; 2] = [AtomicBool::new(false), AtomicBool::new(false)];
 
-/// A store in a JVM that exits: a thread that is in the JVM then never returns.
+/// A store in a JVM that exits. A thread that is in the JVM then never returns.
 #[derive(Debug)]
 struct Ending<const IN_SCAN: bool>;
 

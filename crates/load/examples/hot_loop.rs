@@ -1,8 +1,8 @@
-//! The cost of each part of the hot loop, ns per operation: the source of the table in docs/concepts/performance.md.
+//! Measures the cost of each part of the hot loop, ns per operation, for the table in docs/concepts/performance.md.
 //!
-//! `cargo run --release -p loadstone-load --example hot_loop`
+//! Usage: `cargo run --release -p loadstone-load --example hot_loop`
 
-// A program: it exists to print, and it reports a failure by a panic.
+// This is a program whose purpose is to print, and it reports failures by panicking.
 #![allow(clippy::print_stdout)]
 
 use std::hint::black_box;
@@ -21,7 +21,7 @@ use loadstone_load::{Kind, Operation, Workload};
 const N: u64 = 2_000_000;
 const REPEATS: usize = 7;
 
-/// The median of some repeats; the spread shows how busy the machine was.
+/// Prints the median over several repeats; their spread shows how busy the machine was.
 fn part(name: &str, mut run: impl FnMut(u64)) {
     let mut ns: Vec<f64> = (0..REPEATS)
         .map(|_| {

@@ -1,8 +1,8 @@
-//! The cost of the ledger, ns of a worker's CPU time per write.
+//! Measures the cost of the ledger: CPU time of a worker per write, ns.
 //!
-//! `cargo run --release -p loadstone-load --example ledger`
+//! Usage: `cargo run --release -p loadstone-load --example ledger`
 
-// A program: it exists to print, and it reports a failure by a panic.
+// This is a program whose purpose is to print, and it reports failures by panicking.
 #![allow(clippy::print_stdout)]
 
 use std::hint::black_box;
@@ -40,7 +40,7 @@ fn spec(versions: bool, write_all_fields: bool) -> CoreSpec {
     }
 }
 
-/// Prints the median over some repeats of each worker's cost.
+/// Prints the median over several repeats of each worker's cost.
 fn part(name: &str, threads: u64, measure: impl Fn(u64, &AtomicU64) -> f64 + Sync) {
     let mut ns: Vec<f64> = (0..REPEATS)
         .map(|_| {
@@ -57,13 +57,14 @@ fn part(name: &str, threads: u64, measure: impl Fn(u64, &AtomicU64) -> f64 + Syn
     println!("{name:<52} {threads} {:>7.1}   ({:.1} to {:.1})", ns[REPEATS / 2], ns[0], ns[REPEATS - 1]);
 }
 
-/// CPU time of the calling thread, ns, because threads outnumber processors here and the machine has other work.
+/// CPU time of the calling thread, ns. Wall time would not do: there are more threads than processors, and the machine
+/// has other work.
 fn cpu_ns() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux");
     text.split(' ').next().and_then(|ns| ns.parse().ok()).expect("a number")
 }
 
-/// Claims operations until the end, as the engine does; returns the total time, ns.
+/// Claims operations until none are left, as the engine does. Returns the total time, ns.
 fn claim(claims: &AtomicU64, mut measure: impl FnMut(u64)) -> f64 {
     let start = cpu_ns();
     loop {

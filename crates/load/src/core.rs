@@ -18,23 +18,23 @@ mod writes;
 
 pub use spec::CoreSpec;
 
-/// One read in this many compares whole values with the values written. A comparison costs as much as generating the
-/// values. All other reads check only the versions of their values.
+/// One in this many reads compares whole values with the values written, which costs as much as generating the values.
+/// All other reads check only the versions of their values.
 pub const COMPARED_ONE_IN: u64 = 16;
 
-/// The shape of records, which the load and the run share.
+/// The form of the records, shared by the load and the run.
 #[derive(Debug)]
 struct Shape {
     spec: CoreSpec,
     seed: u64,
-    /// The random streams of keys and values.
+    /// The random streams from which keys and values are drawn.
     keys: Streams,
     values: Streams,
-    /// The phase in the versions of its values.
+    /// The phase that the versions of the values name.
     phase: Phase,
     run: RunMark,
     names: Vec<String>,
-    /// The head of each field, by field number.
+    /// The head of each field, by the number of the field.
     heads: Vec<Head>,
     hashes: Vec<FieldHash>,
     /// The heads of a whole record, if its values are random text of equal length.
@@ -97,13 +97,13 @@ impl Shape {
         Stamp::new(self.seed, key).with_run(self.run)
     }
 
-    /// The place in the pool from which the values of a write are read.
+    /// The place in the pool from which the values of a write are taken.
     #[inline]
     fn place(&self, phase: Phase, draws: &mut Draws) -> Place {
         self.pool.place_turned(draws, if phase == Phase::Run { self.run.turn } else { 0 })
     }
 
-    /// Generates the value that a write put into `field` again, with the draws of that write.
+    /// Generates again, from the draws of a write, the value that this write put into `field`.
     fn regenerate(&self, version: Version, write: Write, key: &[u8], field: usize, out: &mut Vec<u8>) {
         let mut draws = self.values.stream(version.index);
         let mut place = self.place(version.phase, &mut draws);
@@ -148,7 +148,7 @@ impl Shape {
         self.write_field(operation, field, self.mark_of(operation).as_ref(), &mut draws, &mut place);
     }
 
-    /// The field of a one-field write, and the place in the pool from which its value is read.
+    /// The field of a one-field write, and the place in the pool from which its value is taken.
     #[inline]
     fn choose_field(&self, draws: &mut Draws) -> (Place, usize) {
         (self.place(self.phase, draws), draws.below(self.names.len() as u64) as usize)
@@ -161,7 +161,7 @@ impl Shape {
     }
 }
 
-/// The load phase: one insert per record.
+/// The load phase, with one insert per record.
 #[derive(Debug)]
 pub struct CoreLoad {
     shape: Shape,
@@ -228,26 +228,26 @@ impl CoreRun {
         Some(Self { shape: Shape::new(spec, seed, Phase::Run), kinds, chooser, scan_length })
     }
 
-    /// Sets the run's number, which distinguishes its values from the values of other runs of the spec.
+    /// Sets the run's number, which distinguishes the run's values from the values of other runs of the spec.
     #[must_use]
     pub fn with_number(mut self, run: Option<u64>) -> Self {
         self.shape.run = RunMark::new(run);
         self
     }
 
-    /// The write that a value of a record's field names as its origin; `None` if its check is wrong.
+    /// The write that a field's value names as its origin; `None` if the check in the value is wrong.
     #[inline]
     pub fn origin(&self, key: &[u8], name: &[u8], value: &[u8]) -> Option<Origin> {
         self.shape.stamp(key).read(value, name)
     }
 
-    /// Writes to `out` the value that a write of the load or of this run put into a record's field; `false` if that
-    /// write did not write the field.
+    /// Writes to `out` the value that a write of the load or of this run put into a record's field. Returns `false` if
+    /// the write did not write this field.
     pub fn expect(&self, version: Version, record: u64, key: &[u8], field: usize, out: &mut Vec<u8>) -> bool {
         let write = match version.phase {
             Phase::Run => self.write(version.index),
-            // Several loads with different `insertstart` may have written the records, so the index does not identify
-            // one.
+            // The records may have been written by several loads with different `insertstart`, so the index does not
+            // identify a record.
             Phase::Load => self.is_loaded(record).then_some(Write { record, field: None, delete: false }),
         };
         let touches = |own: &Write| own.record == record && own.field.is_none_or(|only| only == field) && !own.delete;
@@ -256,7 +256,7 @@ impl CoreRun {
         true
     }
 
-    /// Whether every value read equals the value that its write wrote; `false` if a version is wrong.
+    /// Whether every value read equals the value that its write wrote. A wrong version gives `false`.
     #[cold]
     fn compare(&self, operation: &Operation, read: &Row) -> bool {
         let mut expected = Vec::new();
@@ -266,15 +266,16 @@ impl CoreRun {
                 (Some(Origin::Own(version)), Some(field)) => {
                     self.expect(version, operation.record, &operation.key, field, &mut expected) && expected == value
                 }
-                // For another run, only the first half of the check is known.
+                // If another run wrote the value, only the first half of the check is known.
                 (Some(Origin::OtherRun(_)), Some(_)) => true,
                 _ => false,
             }
         })
     }
 
-    /// The records that certainly exist when the operation at a position is sent: the loaded records, plus earlier
-    /// inserts except the most recent (the lag), less the records deleted from the low end (with the same lag ahead).
+    /// The records that certainly exist when the operation at a position is sent. These are the loaded records and all
+    /// inserted records except the most recent (the lag), without the records deleted from the low end (with the same
+    /// lag ahead).
     #[inline]
     fn existing(&self, at: Position) -> Existing {
         let spec = &self.shape.spec;
@@ -389,8 +390,8 @@ impl RecordWorkload for CoreRun {
             read_fields += 1;
             let length = matches!(self.shape.lengths, Lengths::Constant(bytes) if bytes != value.len());
             if let Some(stamp) = stamp {
-                // While writes are in flight the expected version is unknown, but the value must be a version of this
-                // field.
+                // While writes are in flight, the expected version is unknown, but the value must at least be a version
+                // of this field.
                 if length || stamp.read(value, name).is_none() {
                     return Some(Check::Wrong);
                 }
@@ -415,7 +416,7 @@ impl RecordWorkload for CoreRun {
 
     #[inline]
     fn compares(&self, index: u64) -> bool {
-        // Chosen at random, because the indices of a segment or of a kind of operation may be periodic.
+        // Chosen at random, because the indices within a segment, or with one kind of operation, may be periodic.
         self.shape.spec.versions && mix(index).is_multiple_of(COMPARED_ONE_IN)
     }
 

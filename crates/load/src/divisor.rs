@@ -1,11 +1,11 @@
-//! Division by a number that is fixed before the loop but unknown to the compiler.
+//! Division by a number that is fixed before a loop, but unknown to the compiler.
 
 use std::hint::select_unpredictable;
 
-/// A divisor.
+/// A divisor with its precomputed reciprocal.
 ///
-/// The quotient is a multiplication by the reciprocal, rounded down. It is at most 1 too small, which the remainder
-/// reveals, so the result is exact, at a third of the latency of a division.
+/// The quotient is calculated as a multiplication by the reciprocal, rounded down. It is at most 1 too small, which the
+/// remainder reveals, so the corrected result is exact, at a third of the latency of a division.
 #[derive(Clone, Copy, Debug)]
 pub struct Divisor {
     by: u64,
@@ -26,12 +26,12 @@ impl Divisor {
         self.by
     }
 
-    /// Quotient and remainder.
+    /// Returns quotient and remainder.
     #[inline]
     pub fn divide(self, n: u64) -> (u64, u64) {
         let quotient = ((u128::from(n) * u128::from(self.reciprocal)) >> 64) as u64;
         let remainder = n - quotient * self.by;
-        // The outcome is unpredictable, so a branch would be mispredicted.
+        // This condition is unpredictable, so a branch would often be mispredicted.
         let short = remainder >= self.by;
         (quotient + u64::from(short), select_unpredictable(short, remainder.wrapping_sub(self.by), remainder))
     }
@@ -64,7 +64,7 @@ mod tests {
         fn it_divides_as_a_division(n: u64, by in 1u64.., shift in 0u32..64, factor: u64) {
             let divisor = Divisor::new((by >> shift).max(1));
             let by = divisor.get();
-            // A quotient that is off by one would show at multiples and their neighbours.
+            // A quotient that is off by one would be detected at multiples and their neighbours.
             let multiple = factor.wrapping_mul(by);
             for n in [n, multiple, multiple.wrapping_sub(1), multiple.wrapping_add(1)] {
                 prop_assert_eq!(divisor.divide(n), (n / by, n % by));

@@ -1,7 +1,7 @@
-//! YCSB's hash, which scatters keys and the ranks of its zipfian.
+//! YCSB's hash function, which scatters keys and the ranks of its zipfian.
 
 const PRIME: u64 = 0x0000_0100_0000_01b3;
-/// The factor for four zero bytes: XOR with 0 changes nothing, so their multiplications become one.
+/// The factor for four zero bytes: XOR with 0 changes nothing, so four multiplications combine into one.
 const PRIME_4: u64 = PRIME.wrapping_mul(PRIME).wrapping_mul(PRIME).wrapping_mul(PRIME);
 
 /// YCSB's hash of a record number: FNV-1a over its 8 bytes, least significant first, then `Math.abs`.
@@ -9,8 +9,8 @@ const PRIME_4: u64 = PRIME.wrapping_mul(PRIME).wrapping_mul(PRIME).wrapping_mul(
 pub const fn fnv(number: u64) -> u64 {
     let hash = four_bytes(0xcbf2_9ce4_8422_2325, number);
     let high = number >> 32;
-    // Nearly always taken, even for the ranks of YCSB's zipfian, of which only 3 in 100 are larger. A test of each byte
-    // would be mispredicted too often to pay off.
+    // This branch is nearly always taken, even for the ranks of YCSB's zipfian, of which only 3 in 100 need more than
+    // 32 bits. A test of each byte would be mispredicted too often to pay off.
     let hash = if high == 0 { hash.wrapping_mul(PRIME_4) } else { four_bytes(hash, high) };
     (hash as i64).unsigned_abs()
 }

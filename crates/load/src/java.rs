@@ -1,18 +1,18 @@
-//! Java's string hashes and the iteration order of its hash maps.
+//! Java's string hashes, and the iteration order of its hash maps.
 //!
-//! YCSB's outputs depend on both. A value under `dataintegrity=true` is made of `String.hashCode` texts, a binding
-//! receives (and serialises) the fields of a record in `java.util.HashMap` order, and metrics and return codes are
+//! YCSB's output depends on both. Values under `dataintegrity=true` consist of the results of `String.hashCode`. A
+//! binding receives (and serialises) the fields of a record in `java.util.HashMap` order. Metrics and return codes are
 //! reported in `java.util.concurrent.ConcurrentHashMap` order.
 //!
-//! Source: these classes in `OpenJDK`, compared with real runs of JDK 17 on random key sets. Bins that Java turns into
-//! trees are not modelled. They need a ninth key in one bin of a table of at least 64 bins; the order within that bin
-//! may differ. Below 64 bins Java enlarges the table instead, and so does this module.
+//! Source: these classes in `OpenJDK`; the results were compared with runs of JDK 17 on random key sets. Bins that Java
+//! turns into trees are not modelled: with a ninth key in one bin of a table of at least 64 bins, the order within that
+//! bin may differ. Below 64 bins, Java enlarges the table instead, and this module does too.
 
-/// Number of bins of `new HashMap<>()` and `new ConcurrentHashMap<>()` after the first key was put.
+/// Number of bins of `new HashMap<>()` and `new ConcurrentHashMap<>()` after the first `put`.
 const INITIAL_BINS: usize = 16;
-/// A bin with this many keys is too full when another key is appended (`TREEIFY_THRESHOLD`).
+/// With this many keys, a bin is too full when another key is appended (`TREEIFY_THRESHOLD`).
 const FULL_BIN: usize = 8;
-/// In a table of at least this many bins, a bin that is too full becomes a tree instead of enlarging the table
+/// With at least this many bins in the table, a bin that is too full becomes a tree instead of enlarging the table.
 const TREE_BINS: usize = 64;
 
 /// `String.hashCode()`: Σ unit·31^(n−1−i) over the UTF-16 units, in wrapping 32-bit arithmetic.
@@ -21,7 +21,7 @@ pub fn string_hash(s: &str) -> i32 {
     s.encode_utf16().fold(0, |hash, unit| push(hash, i32::from(unit)))
 }
 
-/// The hash of a text that hashes to `seed_hash` (0 for the empty text) with `bytes` appended.
+/// The hash of a text with `bytes` appended, if the text alone hashes to `seed_hash` (0 for the empty text).
 ///
 /// Exact for ASCII, and for bytes above 127 if they represent ISO-8859-1 characters.
 #[inline]
@@ -30,9 +30,9 @@ pub fn hash_ascii(seed_hash: i32, bytes: &[u8]) -> i32 {
     bytes.iter().fold(seed_hash, |hash, &byte| push(hash, i32::from(byte)))
 }
 
-/// `Arrays.hashCode` of elements with these hashes, which IDEs also generate for the fields of a class.
+/// `Arrays.hashCode` of elements with the given hashes; IDEs also generate it for the fields of a class.
 ///
-/// `site.ycsb.Status` computes it over its description, then its name.
+/// `site.ycsb.Status` computes it over its description and its name, in this order.
 #[must_use]
 pub fn fields_hash(hashes: &[i32]) -> i32 {
     hashes.iter().fold(1, |hash, &field| push(hash, field))
@@ -42,9 +42,10 @@ const fn push(hash: i32, next: i32) -> i32 {
     hash.wrapping_mul(31).wrapping_add(next)
 }
 
-/// Iteration order of a `new java.util.HashMap<>()` after putting `keys` in the order given.
+/// Iteration order of a `new java.util.HashMap<>()` after `keys` were put in the given order.
 ///
-/// Returns indices into `keys`; a key given twice appears once, as its first index (`put` keeps the old key object).
+/// Returns indices into `keys`. A key that occurs twice is returned once, as its first index (`put` keeps the old key
+/// object).
 #[must_use]
 pub fn hash_map_order<T: AsRef<str>>(keys: &[T]) -> Vec<usize> {
     let hashes: Vec<u32> = keys.iter().map(|key| spread(string_hash(key.as_ref()))).collect();
@@ -69,20 +70,20 @@ pub fn hash_map_order<T: AsRef<str>>(keys: &[T]) -> Vec<usize> {
 }
 
 /// Iteration order of a `new java.util.concurrent.ConcurrentHashMap<>()` after one thread has put `keys` in the given
-/// order (several threads that collide on its size counter may delay an enlargement).
+/// order. (Several threads that collide on its size counter may delay an enlargement.)
 ///
-/// Keys in one bin are in the order in which they were first put. This concerns YCSB's metrics UPDATE, INSERT, VERIFY,
-/// READ-FAILED and READ-MODIFY-WRITE-FAILED, and also READ and UPDATE-FAILED. So pass metrics in the order of first
-/// use.
+/// Keys in one bin are in the order in which they were first put. This affects YCSB's metrics UPDATE, INSERT, VERIFY,
+/// READ-FAILED and READ-MODIFY-WRITE-FAILED, as well as READ and UPDATE-FAILED. Pass metrics in the order of their
+/// first use.
 ///
-/// Returns indices into `keys`; a key that occurs twice appears once, as its first index.
+/// Returns indices into `keys`. A key that occurs twice is returned once, as its first index.
 #[must_use]
 pub fn concurrent_hash_map_order<T: AsRef<str>>(keys: &[T]) -> Vec<usize> {
     let hashes: Vec<i32> = keys.iter().map(|key| string_hash(key.as_ref())).collect();
     concurrent_order(&hashes, |a, b| keys[a].as_ref() == keys[b].as_ref())
 }
 
-/// [`concurrent_hash_map_order`] for keys of any class, given each key's `hashCode()`. The keys must be distinct.
+/// [`concurrent_hash_map_order`] for keys of any class, from each key's `hashCode()`. The keys must be distinct.
 #[must_use]
 pub fn concurrent_hash_map_order_by_hash(hashes: &[i32]) -> Vec<usize> {
     concurrent_order(hashes, |_, _| false)
@@ -96,7 +97,7 @@ fn concurrent_order(hashes: &[i32], same: impl Fn(usize, usize) -> bool) -> Vec<
         let table = bins.len();
         let bin = &mut bins[hashes[index] as usize & (table - 1)];
         let position = bin.iter().position(|&other| same(other, index));
-        // `putVal` counts the nodes that it passed, even if the last of them was the key itself.
+        // `putVal` counts the nodes that it passed, even if the last one was the key itself.
         let walked = position.map_or(bin.len(), |place| place + 1);
         if position.is_none() {
             bin.push(index);
@@ -115,17 +116,17 @@ fn concurrent_order(hashes: &[i32], same: impl Fn(usize, usize) -> bool) -> Vec<
     bins.concat()
 }
 
-/// Both maps mix the high half of a hash into the low half, because only low bits choose the bin.
+/// Both maps mix the high half of a hash into the low half, because only the low bits choose the bin.
 const fn spread(hash: i32) -> u32 {
     hash as u32 ^ (hash as u32 >> 16)
 }
 
-/// The load factor 0.75: a `HashMap` grows above this number of keys, a `ConcurrentHashMap` at this number.
+/// The load factor 0.75: a `HashMap` grows above this number of keys, a `ConcurrentHashMap` as soon as it reaches it.
 const fn limit(bins: &[Vec<usize>]) -> usize {
     bins.len() / 4 * 3
 }
 
-/// `HashMap.resize`: twice the bins; keys that shared a bin keep their order.
+/// `HashMap.resize`: doubles the bins; keys that shared a bin keep their order.
 fn resize(bins: &mut Vec<Vec<usize>>, hashes: &[u32]) {
     let bit = bins.len() as u32;
     let (low, mut high): (Vec<_>, Vec<_>) =
@@ -134,8 +135,9 @@ fn resize(bins: &mut Vec<Vec<usize>>, hashes: &[u32]) {
     bins.append(&mut high);
 }
 
-/// `ConcurrentHashMap.transfer`: twice the bins. The longest tail of a bin that moves to one half keeps its order (its
-/// nodes are reused, for concurrent readers). The keys before the tail are prepended one by one, which reverses them.
+/// `ConcurrentHashMap.transfer`: doubles the bins. In each bin, the longest tail that moves to one half keeps its order
+/// (its nodes are reused, for concurrent readers). The keys before the tail are prepended one by one, which reverses
+/// them.
 fn transfer(bins: &mut Vec<Vec<usize>>, hashes: &[u32]) {
     let bit = bins.len() as u32;
     let is_high = |key: usize| hashes[key] & bit != 0;
@@ -170,7 +172,7 @@ mod tests {
         assert_eq!(hash_ascii(0, &[b'e', 0xe9]), string_hash("e\u{e9}"), "bytes are ISO-8859-1");
     }
 
-    /// The value of dataintegrity=true: `:` is appended to the text, then the hash of the text including that colon.
+    /// Values under dataintegrity=true: `:` is appended to the text, then the hash of the text including this colon.
     #[test]
     fn growing_hashes_make_ycsb_integrity_values() {
         let mut text = "user6284781860667377211:field9:".to_owned();
@@ -237,7 +239,7 @@ mod tests {
         assert_eq!(metrics("READ INSERT CLEANUP"), "READ CLEANUP INSERT");
         assert_eq!(metrics("SCAN INSERT CLEANUP"), "CLEANUP INSERT SCAN");
         assert_eq!(metrics("READ UPDATE READ-MODIFY-WRITE CLEANUP"), "READ READ-MODIFY-WRITE CLEANUP UPDATE");
-        // Keys of one bin, in the order of first use: READ before UPDATE-FAILED, UPDATE before READ-FAILED.
+        // Keys of one bin are in the order of first use: READ before UPDATE-FAILED, UPDATE before READ-FAILED.
         assert_eq!(
             metrics("READ UPDATE READ-MODIFY-WRITE UPDATE-FAILED READ-FAILED CLEANUP"),
             "READ UPDATE-FAILED READ-MODIFY-WRITE CLEANUP UPDATE READ-FAILED"
@@ -255,7 +257,7 @@ mod tests {
         assert_eq!(concurrent_hash_map_order(&names), [4, 1, 2, 11, 5, 9, 12, 7, 0, 10, 6, 3, 8]);
     }
 
-    /// `site.ycsb.Status` of YCSB 0.17.0: name, `hashCode()` as printed by JDK 17, description.
+    /// `site.ycsb.Status` of YCSB 0.17.0: name, `hashCode()` as printed by JDK 17, and description.
     const STATUSES: &str = "\
 OK 975615059 The operation completed successfully.
 ERROR -306229504 The operation failed.
@@ -285,7 +287,7 @@ BATCHED_OK -270038898 The operation has been batched by the binding to be execut
             order(&names, &hashes),
             "OK NOT_IMPLEMENTED BAD_REQUEST FORBIDDEN UNEXPECTED_STATE SERVICE_UNAVAILABLE BATCHED_OK NOT_FOUND ERROR"
         );
-        // Three pairs share a bin and swap when the second of them happens first.
+        // Three pairs share a bin, and change places when the second key of a pair is used first.
         names.reverse();
         hashes.reverse();
         assert_eq!(

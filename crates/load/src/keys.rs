@@ -1,4 +1,4 @@
-//! The choice of the record that an operation touches, and the text of its key.
+//! Chooses the record that an operation touches, and writes its key.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,48 +8,49 @@ use crate::random::Draws;
 use crate::refusal::{Refusal, check_range};
 use crate::zipf::{GrowingZipfian, ScrambledZipfian, THETA, TrueZipfian};
 
-/// After this many draws that hit no existing record, the draw is folded into the existing range instead: a range with
-/// one remaining record must not hang the run.
+/// After this many draws that hit no existing record, the last draw is folded into the existing range instead, so that
+/// a range with one remaining record cannot hang the run.
 const REDRAWS: u64 = 64;
-/// YCSB redraws without limit, and for its zipfian that decides which keys are hot: with room for a hundred times the
-/// records, one draw in a hundred hits. The number of redraws grows with the room, up to this limit.
+/// YCSB redraws without limit, and with its zipfian the redraws decide which keys are hot: if the range has room for a
+/// hundred times the records, one draw in a hundred hits. The permitted number of redraws grows with the room, up to
+/// this limit.
 const REDRAWS_MAX: u64 = 10_000;
 
-/// The mapping from record numbers to keys.
+/// How record numbers become keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum InsertOrder {
-    /// `user` + FNV hash of the number: neighbouring numbers scatter.
+    /// `user` + FNV hash of the number: neighbouring numbers are scattered.
     #[default]
     Hashed,
-    /// `user` + the number.
+    /// `user` followed by the number.
     Ordered,
 }
 
-/// The choice of records by requests; the names and defaults are YCSB's `requestdistribution`.
+/// How requests choose records. Names and defaults are from YCSB's `requestdistribution`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "distribution", rename_all = "lowercase", deny_unknown_fields)]
 pub enum KeyDistribution {
     /// Every record is equally likely.
     Uniform,
-    /// Records in order, starting again after the last.
+    /// Records in order, starting again at the first record after the last.
     Sequential,
-    /// YCSB's scrambled zipfian: 10^10 ranks hashed onto the records, whatever their number.
+    /// YCSB's scrambled zipfian: 10^10 ranks are hashed onto the records, regardless of their number.
     Zipfian,
-    /// Zipfian over recency: the last inserted record is the hottest.
+    /// Zipfian over recency: the most recently inserted record is the hottest.
     Latest,
-    /// A share of the operations goes to a share of the records.
+    /// A given share of the operations accesses a given share of the records.
     Hotspot {
-        /// Share of the records that is hot.
+        /// Share of the records that are hot.
         data_fraction: f64,
-        /// Share of the operations that goes to these records.
+        /// Share of the operations that access these records.
         operation_fraction: f64,
     },
-    /// Exponential over recency.
+    /// Exponential distribution over recency.
     Exponential {
-        /// This percentage of the operations …
+        /// This percentage of the operations accesses …
         percentile: f64,
-        /// … goes to this share of the records.
+        /// … this share of the records.
         fraction: f64,
     },
     /// An exact zipfian: rank r of the actual records has weight r^−θ.
@@ -84,7 +85,7 @@ impl KeyDistribution {
     }
 }
 
-/// The records that exist for an operation: numbers `first..=last`.
+/// The records that exist when an operation is sent: numbers `first..=last`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Existing {
     /// The lowest number that is not deleted.
@@ -94,8 +95,8 @@ pub struct Existing {
 }
 
 impl Existing {
-    /// Draws until an existing record is hit, at most `redraws` times; then folds the last draw into the existing
-    /// range.
+    /// Draws until an existing record is hit, at most `redraws` times. After that, folds the last draw into the
+    /// existing range.
     #[expect(clippy::inline_always, reason = "a call on the hot path")]
     #[inline(always)]
     fn draw(self, redraws: u64, mut draw: impl FnMut() -> Option<u64>) -> u64 {
@@ -111,14 +112,14 @@ impl Existing {
     }
 }
 
-/// The range from which a chooser draws: YCSB's insertstart and insertcount.
+/// The range from which a chooser draws: YCSB's `insertstart` and `insertcount`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
-    /// First record number.
+    /// Number of the first record.
     pub start: u64,
     /// Number of records.
     pub count: u64,
-    /// Room for records that the run itself will insert; YCSB adds twice the expected number, for `zipfian` only.
+    /// Room for records that the run itself inserts. YCSB adds twice the expected number, for `zipfian` only.
     pub growth: u64,
 }
 
@@ -129,27 +130,27 @@ pub enum Chooser {
     Uniform(Range),
     /// See [`KeyDistribution::Sequential`].
     Sequential(Range),
-    /// See [`KeyDistribution::Zipfian`]: the range, the ranks, and the limit of redraws.
+    /// See [`KeyDistribution::Zipfian`]: the range, the ranks, and the maximum number of redraws.
     Zipfian(Range, ScrambledZipfian, u64),
     /// See [`KeyDistribution::Latest`].
     Latest(GrowingZipfian),
-    /// See [`KeyDistribution::Hotspot`]: the range, the number of hot records, the share of operations.
+    /// See [`KeyDistribution::Hotspot`]: the range, the number of hot records, and the share of operations.
     Hotspot(Range, u64, f64),
-    /// See [`KeyDistribution::Exponential`]: records per unit of the exponential.
+    /// See [`KeyDistribution::Exponential`]: number of records per unit of the exponential distribution.
     Exponential(f64),
     /// See [`KeyDistribution::TrueZipfian`].
     TrueZipfian(Range, TrueZipfian),
 }
 
 impl Chooser {
-    /// A chooser over `range`; `records` is YCSB's recordcount.
+    /// A chooser over `range`; `records` is YCSB's `recordcount`.
     pub fn new(distribution: &KeyDistribution, range: Range, records: u64) -> Self {
         let range = Range { count: range.count.max(1), ..range };
         match *distribution {
             KeyDistribution::Uniform => Self::Uniform(range),
             KeyDistribution::Sequential => Self::Sequential(range),
-            // YCSB's range end is inclusive, so the modulus is one more than the number of records, and a draw of the
-            // extra record is repeated. The hot keys depend on this.
+            // The end of YCSB's range is inclusive, so the modulus is one more than the number of records, and a draw
+            // of the extra record is repeated. The choice of hot keys depends on this.
             KeyDistribution::Zipfian => Self::zipfian(range, ScrambledZipfian::new(range.count + range.growth + 1)),
             KeyDistribution::Latest => Self::Latest(GrowingZipfian::new(records)),
             KeyDistribution::Hotspot { data_fraction, operation_fraction } => {
@@ -164,17 +165,18 @@ impl Chooser {
         }
     }
 
-    /// A zipfian over a range. Its room counts only records still to be inserted, and not records already deleted.
+    /// A zipfian over a range. The maximum number of redraws allows for records that are still to be inserted, but not
+    /// for records that were already deleted.
     pub fn zipfian(range: Range, zipfian: ScrambledZipfian) -> Self {
         Self::Zipfian(range, zipfian, (REDRAWS * (1 + range.growth / range.count.max(1))).min(REDRAWS_MAX))
     }
 
-    /// A record number within `existing`. `turn` is the number of earlier choices.
+    /// Chooses a record number within `existing`. `turn` is the number of earlier choices.
     #[expect(clippy::inline_always, reason = "a call on the hot path")]
     #[inline(always)]
     pub fn choose(&self, turn: u64, existing: Existing, draws: &mut Draws) -> u64 {
-        // One loop per distribution, not one loop with the choice inside: the constants of one distribution (two powers
-        // for `latest`) would otherwise be computed before the loop for the other distributions as well.
+        // One loop per distribution instead of one loop with the choice inside: the constants of one distribution (two
+        // powers for `latest`) would otherwise be computed before the loop for all other distributions too.
         match self {
             Self::Uniform(range) => existing.draw(REDRAWS, || Some(range.start + draws.below(range.count))),
             // A redraw would give the same record.
@@ -205,7 +207,7 @@ impl Chooser {
     }
 }
 
-/// Writes the key of a record: `user`, zeros up to `zero_padding` digits, the number or its hash.
+/// Writes the key of a record: `user`, then the number or its hash, with leading zeros up to `zero_padding` digits.
 #[inline]
 pub fn write_key(out: &mut Vec<u8>, number: u64, order: InsertOrder, zero_padding: usize) {
     let number = match order {
@@ -229,15 +231,15 @@ pub fn write_key(out: &mut Vec<u8>, number: u64, order: InsertOrder, zero_paddin
 /// The smallest number with [`LONG_DIGITS`] digits. Only one hash in a thousand is smaller.
 const LONG: u64 = 10_000_000_000_000_000;
 const LONG_DIGITS: usize = 17;
-/// Eight zeros as text.
+/// Eight zeros as ASCII text.
 const ZEROS: u64 = 0x3030_3030_3030_3030;
 
-/// Writes the key of a number of at least [`LONG_DIGITS`] digits, assembled in registers, in one piece.
+/// Writes the key of a number of at least [`LONG_DIGITS`] digits in one piece, assembled in registers.
 #[inline]
 fn write_long_key(out: &mut Vec<u8>, number: u64) {
     let (high, low) = (number / LONG, number % LONG);
     let groups = [high, low / 100_000_000, low % 100_000_000].map(digits);
-    // The leading zeros: four to seven, as `high` has at most four digits and is not 0.
+    // The number of leading zeros is four to seven, because `high` has at most four digits and is not 0.
     let zeros = groups[0].trailing_zeros() & !7;
     let [a, b, c] = groups.map(|word| word + ZEROS);
     let joined = |word: u64, next: u64| (word >> zeros | next << (64 - zeros)).to_le_bytes();
@@ -251,8 +253,9 @@ fn write_long_key(out: &mut Vec<u8>, number: u64) {
     out.truncate(text.len() - zeros as usize / 8);
 }
 
-/// The eight decimal digits of a number below 10^8, one per byte, the first in the lowest byte. All groups of four,
-/// then of two, then of one are divided at once, by multiplications that are exact for numbers this small.
+/// The eight decimal digits of a number below 10^8, one per byte, the first in the lowest byte. First all groups of
+/// four digits, then of two, then single digits are separated at once, by multiplications that are exact for numbers
+/// this small.
 #[inline]
 const fn digits(number: u64) -> u64 {
     let fours = (number / 10_000) | ((number % 10_000) << 32);

@@ -1,10 +1,10 @@
 //! The steps of YCSB's workloads.
 
-/// A timed step: its index in the names of [`Workload::steps`](crate::Workload::steps).
+/// A timed step, as its index in the names of [`Workload::steps`](crate::Workload::steps).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StepId(pub u16);
 
-/// The steps of YCSB's workloads. The names are YCSB's metric names.
+/// The kinds of operation in YCSB's workloads. The names are YCSB's metric names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Kind {
@@ -18,18 +18,18 @@ pub enum Kind {
     Scan,
     /// Removes a record.
     Delete,
-    /// Reads a record, then updates it; timed as one operation, and each half also separately.
+    /// Reads a record, then updates it. It is timed as one operation, and each half is also timed separately.
     ReadModifyWrite,
-    /// Compares a read value with the expected value (`dataintegrity`).
+    /// Compares the value read with the expected value (`dataintegrity`).
     Verify,
     /// Closes a session.
     Cleanup,
 }
 
 impl Kind {
-    /// Number of kinds.
+    /// The number of kinds.
     pub const COUNT: usize = 8;
-    /// Every kind, in the order of their numbers.
+    /// Every kind, in numerical order.
     pub const ALL: [Self; Self::COUNT] = [
         Self::Read,
         Self::Update,
@@ -41,11 +41,11 @@ impl Kind {
         Self::Cleanup,
     ];
 
-    /// The names of all kinds, by [`Kind::step`].
+    /// The names of all kinds, indexed by [`Kind::step`].
     pub const NAMES: [&'static str; Self::COUNT] =
         ["READ", "UPDATE", "INSERT", "SCAN", "DELETE", "READ-MODIFY-WRITE", "VERIFY", "CLEANUP"];
 
-    /// Its step in a workload that names its steps by [`Kind::NAMES`].
+    /// The step of this kind in a workload that names its steps by [`Kind::NAMES`].
     #[inline]
     pub const fn step(self) -> StepId {
         StepId(self as u16)

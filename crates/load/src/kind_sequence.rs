@@ -1,39 +1,41 @@
-//! The kind of the operation at each index: seeded shuffles with exact quotas.
+//! The kind of the operation at each index, from seeded shuffles with exact quotas.
 //!
 //! YCSB draws the kind of each operation at random, so two runs of one workload have different numbers of inserts, and
-//! the inserts before operation i can only be counted. Here the operations are dealt from decks that hold each kind in
-//! proportion, so the number of inserts before i is a division and a table look-up.
+//! the only way to find the number of inserts before operation i is to count them. Here, operations are dealt from
+//! decks that contain each kind in proportion, so this number is the result of a division and a table lookup.
 //!
-//! The number of operations of a kind differs from its proportion by less than one at the end of each deck, at borders
-//! about 100 operations apart, and at the planned end of the run. Between borders the order is random, as if cards were
-//! drawn without replacement from about 100 (standard deviation of the count: at most 2.5). This keeps some of the
-//! bursts of YCSB's random kinds; counts that were exact at every index would alternate reads and updates.
+//! The number of operations of a kind differs from its proportion by less than one at certain borders: the end of each
+//! deck, points about 100 operations apart, and the planned end of the run. Between borders the order is random, as if
+//! cards were drawn from about 100 without replacement (standard deviation of the count: at most 2.5). This preserves
+//! some of the bursts in YCSB's random kinds; with counts that were exact at every index, reads and updates would
+//! alternate.
 
 use crate::divisor::Divisor;
 use crate::kind::Kind;
 use crate::random::{Draws, Purpose};
 
-/// Approximate number of cards in all shuffles (1 byte each): they fit into the L2 cache, except for the largest decks.
+/// Approximate number of cards in all shuffles, of 1 byte each. They fit into the L2 cache, except for the largest
+/// decks.
 const CARDS: usize = 1 << 16;
-/// Size of the smallest deck, and the distance between borders in larger decks.
+/// Size of the smallest deck, and distance between borders in larger decks.
 const DECK_MIN: usize = 100;
-/// Size of the largest deck (`before` counts to 65,535).
+/// Size of the largest deck: `before` counts to 65,535.
 const DECK_MAX: usize = 50_000;
-/// No operation is in this deck: a deck has at least 100.
+/// A number that no deck has, because a deck has at least 100 operations.
 const NO_BLOCK: u64 = u64::MAX;
 
-/// The kind of the operation at each index.
+/// The sequence of the kinds of operation.
 #[derive(Debug)]
 pub struct KindSequence {
     seed: u64,
     deck: Divisor,
     shuffles: u64,
-    /// The deck in which the run ends; its shuffle, the last one, has a border at the end. [`NO_BLOCK`] without a
-    /// planned end.
+    /// The deck in which the run ends. Its shuffle, which is the last one, has a border at the end of the run.
+    /// [`NO_BLOCK`] if no end is planned.
     last: u64,
     kinds: Vec<Kind>,
     quota: [u64; Kind::COUNT],
-    /// For each counted kind: the number of its cards before each position of each shuffle.
+    /// For each counted kind, the number of its cards before each position of each shuffle.
     before: [Vec<u16>; Kind::COUNT],
 }
 
@@ -41,30 +43,31 @@ pub struct KindSequence {
 #[derive(Clone, Copy, Debug)]
 pub struct Position {
     block: u64,
-    /// The card's index among the cards of all shuffles.
+    /// The index of the card among the cards of all shuffles.
     card: usize,
 }
 
-/// The deck of the last position, and the identity of its sequence: seed, deck size and end determine the shuffles.
+/// The deck of the last position, and the sequence to which it belongs: seed, deck size and end determine the shuffles.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cursor {
     seed: u64,
     last: u64,
-    /// 0 before the first position.
+    /// The size of the deck; 0 before the first position.
     deck: u64,
-    /// Index of the deck's first card.
+    /// Index of the operation on the deck's first card.
     from: u64,
     block: u64,
-    /// The first card's index among the cards of all shuffles.
+    /// The index of the first card among the cards of all shuffles.
     card: usize,
 }
 
 impl KindSequence {
-    /// A kind occurs at least once in this many operations.
+    /// A kind with a positive weight occurs at least once in this number of operations.
     pub const RAREST: usize = DECK_MAX;
 
-    /// A sequence with these `weights` (proportions ≥ 0 that need not sum to 1, in order of choice), counting `counted` kinds.
-    /// Quotas are also exact before index `end`, where the run ends. `None` when no weight is positive.
+    /// A sequence for the given `weights`, in the order in which kinds are chosen, that counts the kinds in `counted`.
+    /// The weights are proportions ≥ 0 that need not sum to 1. Quotas are also exact before index `end`, where the run
+    /// ends. `None` if no weight is positive.
     pub fn new(seed: u64, weights: &[(Kind, f64)], counted: &[Kind], end: Option<u64>) -> Option<Self> {
         let total: f64 = weights.iter().map(|&(_, w)| w.max(0.0)).sum();
         if !(total > 0.0 && total.is_finite()) {
@@ -89,7 +92,8 @@ impl KindSequence {
             let mut start = first;
             for border in borders {
                 let part = &mut kinds[start..first + border];
-                // In the order of choice within each part, which keeps the order of decks with a single part.
+                // Sorted in the order of choice within each part, so that decks with a single part keep their earlier
+                // order.
                 part.sort_by_key(|kind| counts.iter().position(|(other, _)| other == kind));
                 draws.shuffle(part);
                 start = first + border;
@@ -111,7 +115,7 @@ impl KindSequence {
         Some(Self { seed, deck: divisor, shuffles: shuffles as u64, last, kinds, quota, before })
     }
 
-    /// The position of the operation at `index`, for callers with several questions about it.
+    /// The position of the operation at `index`, for callers that need several facts about it.
     #[inline]
     pub fn position(&self, index: u64) -> Position {
         let (block, at) = self.deck.divide(index);
@@ -123,7 +127,7 @@ impl KindSequence {
         Position { block, card: (shuffle * self.deck.get() + at) as usize }
     }
 
-    /// [`Self::position`] for callers that ask for many neighbouring indices: each deck is looked up once.
+    /// [`Self::position`] for callers that visit many neighbouring indices: each deck is looked up only once.
     #[inline]
     pub fn position_near(&self, index: u64, cursor: &mut Cursor) -> Position {
         let deck = self.deck.get();
@@ -171,11 +175,11 @@ impl KindSequence {
         kinds.iter().map(|&kind| self.before_at(kind, position)).sum()
     }
 
-    /// The index of the `nth` (from 0) operation of any of the counted `kinds`; `None` if none of them occurs.
+    /// The index of the `nth` (from 0) operation with any of the counted `kinds`; `None` if none of these kinds occurs.
     pub fn index_of_any(&self, kinds: &[Kind], nth: u64) -> Option<u64> {
         let quota: u64 = kinds.iter().map(|&kind| self.quota[kind as usize]).sum();
         let start = nth.checked_div(quota)?.checked_mul(self.deck.get())?;
-        // Binary search: the last position with at most `nth` of these kinds before it.
+        // Binary search for the last position with at most `nth` operations of these kinds before it.
         let (mut low, mut high) = (start, start + self.deck.get() - 1);
         while low < high {
             let middle = low + (high - low).div_ceil(2);
@@ -184,7 +188,7 @@ impl KindSequence {
         Some(low)
     }
 
-    /// Whether any operation is of this `kind`.
+    /// Whether there are operations of this `kind`.
     #[inline]
     pub fn includes(&self, kind: Kind) -> bool {
         self.quota[kind as usize] > 0
@@ -195,7 +199,7 @@ impl KindSequence {
         let quota = self.quota[kind as usize];
         let block = nth.checked_div(quota)?;
         let start = block * self.deck.get();
-        // Binary search: `before` grows by at most one from position to position.
+        // Binary search: `before` increases by at most one from one position to the next.
         let (mut low, mut high) = (start, start + self.deck.get() - 1);
         while low < high {
             let middle = low + (high - low).div_ceil(2);
@@ -209,8 +213,8 @@ impl KindSequence {
     }
 }
 
-/// The size of the smallest deck in which all shares are whole numbers of cards, or else of the deck with the smallest
-/// rounding error. A share too rare for any deck has one card in the largest.
+/// The size of the smallest deck in which all shares are whole numbers of cards. If there is none, the size with the
+/// smallest rounding error. A share too small for any deck gets one card in the largest.
 fn deck_size(shares: &[(Kind, f64)]) -> usize {
     let shares = || shares.iter().map(|&(_, share)| share).filter(|&share| share > 0.0);
     let error = |deck: usize| {
@@ -220,15 +224,16 @@ fn deck_size(shares: &[(Kind, f64)]) -> usize {
         }
         shares().map(|share| (cards(share) - cards(share).round()).abs() / deck as f64).fold(0.0, f64::max)
     };
-    // Shares are quotients of floats: off by 10^-16.
+    // Shares are quotients of floating-point numbers, with errors of about 10^-16.
     let exact = (DECK_MIN..=DECK_MAX).find(|&deck| error(deck) < 1e-14);
     let nearest = || (DECK_MIN..=DECK_MAX).min_by(|&a, &b| error(a).total_cmp(&error(b)));
     exact.or_else(nearest).filter(|&deck| error(deck).is_finite()).unwrap_or(DECK_MAX)
 }
 
-/// The cards of a deck, arranged so that the number of each kind before any position is within one card of its share of
-/// the position. The nth card of a kind with q cards lies from floor(n·deck ÷ q) to below ceil((n + 1)·deck ÷ q), and
-/// the card with the earliest end comes first (Baruah et al. 1996, "Proportionate progress").
+/// Arranges the cards of a deck so that the number of cards of each kind before any position is within one card of its
+/// proportional share. The nth card of a kind with q cards is dealt from floor(n·deck ÷ q) to below ceil((n + 1)·deck ÷
+/// q). Among the possible cards, the one with the earliest end is dealt first (Baruah et al. 1996, "Proportionate
+/// progress").
 fn spread_evenly(quotas: &[(Kind, usize)], deck: usize) -> Vec<Kind> {
     let mut dealt = vec![0; quotas.len()];
     (0..deck)
@@ -242,8 +247,8 @@ fn spread_evenly(quotas: &[(Kind, usize)], deck: usize) -> Vec<Kind> {
         .collect()
 }
 
-/// Whole numbers that sum to `deck` and differ least from `shares` (Hamilton's largest remainders), except that every
-/// positive share gets at least 1.
+/// Whole numbers that sum to `deck` and differ least from `shares` (Hamilton's method of largest remainders), except
+/// that every positive share gets at least 1.
 fn quotas(shares: &[(Kind, f64)], deck: usize) -> Vec<(Kind, usize)> {
     let mut out: Vec<(Kind, usize)> =
         shares.iter().map(|&(k, s)| (k, (s * deck as f64 + 1e-9).floor() as usize)).collect();
@@ -331,7 +336,7 @@ mod tests {
         }
     }
 
-    /// YCSB's core workloads; mixes with default proportions, with no common scale, and with a rare kind.
+    /// YCSB's core workloads, and mixes with default proportions, without a common scale, and with a rare kind.
     const MIXES: [&[(Kind, f64)]; 7] = [
         &[(Kind::Read, 0.95), (Kind::Update, 0.05)],
         &[(Kind::Read, 1.0), (Kind::Update, 0.05)],
@@ -369,7 +374,7 @@ mod tests {
                 for &(kind, weight) in weights {
                     let share = weight / total;
                     let deviation = (counts[kind as usize] as f64 - index as f64 * share).abs();
-                    // A part has up to 199 cards.
+                    // A part contains up to 199 cards.
                     assert!(deviation < 2.0 + 199.0 * share * (1.0 - share), "{kind:?} {weights:?} {index}");
                 }
                 counts[sequence.kind(index) as usize] += 1;

@@ -1,11 +1,12 @@
-//! The ledger of a segment's writes: two bits each, in memory that outlives the engine.
+//! The ledger of a segment's writes: two bits for each write, in memory that outlives the engine.
 //!
-//! After a crash of the server it states which writes were acknowledged, and also after a crash of the engine if the
-//! memory is a shared mapping of a file. Nothing here opens a file, reads a clock or starts a thread: the caller does.
+//! After a crash of the server, the ledger shows which writes were acknowledged. If its memory is a shared mapping of a
+//! file, it does so even after a crash of the engine. Nothing in this module opens a file, reads a clock or starts a
+//! thread; callers do.
 //!
-//! A worker notes its writes in a separate ring and converts a full ring to bits, so that threads do not contend for
-//! the words of neighbouring writes. The rings are in the same memory: after a crash, [`Ledger::settle`] converts what
-//! they still hold.
+//! Each worker notes its writes in a separate ring, and converts the ring to bits when it is full, so that threads do
+//! not contend for the words of neighbouring writes. The rings are in the same memory: after a crash,
+//! [`Ledger::settle`] converts the remaining entries.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -23,17 +24,18 @@ pub use layout::Layout;
 use layout::{EXCEPTION, HEADER, RING, TICK, WRITES_PER_WORD};
 pub use pen::Pen;
 
-/// A write slower than this gets a separate exception, ns. The first bound applies until a quarter of the space for
-/// exceptions is used, the second until half of it is: a lower bound gives more writes a known order.
+/// Bounds on the duration of a write, ns. A write that takes longer is recorded as a separate exception. The first
+/// bound applies until a quarter of the space for exceptions is used, the second until half of it is used. With lower
+/// bounds, the order of more writes is known.
 pub const SLOW_NS: [u64; 3] = [1_000_000, 10_000_000, 100_000_000];
-/// In an exception's status: an attempt before the acknowledged one may still be applied.
+/// Flag in an exception's status: an attempt before the acknowledged one may still be applied.
 const RETRIED: u64 = 1 << 32;
 
-/// "loadledg", and the layout's version.
+/// The text "loadledg", and the version of the layout.
 const MAGIC: u64 = u64::from_be_bytes(*b"loadledg");
 const VERSION: u64 = 2;
 
-/// Word offsets in the header.
+/// Offsets in the header, in words.
 mod at {
     pub const MAGIC: usize = 0;
     pub const VERSION: usize = 1;
@@ -60,26 +62,26 @@ mod at {
 /// The run whose writes a ledger records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Run {
-    /// Its seed.
+    /// The seed of the run.
     pub seed: u64,
-    /// The run's number, which its values contain.
+    /// The run's number, which is part of its values.
     pub number: Option<u64>,
     /// A hash of everything that determines the run's operations.
     pub spec: u64,
 }
 
-/// The known state of a write.
+/// The known outcome of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Unknown: the write may have been claimed, and sent.
+    /// Unknown: the write may have been claimed, and may have been sent.
     Unknown = 0,
     /// The system acknowledged it.
     Acknowledged = 1,
-    /// The write was certainly not done.
+    /// The write was certainly not applied.
     Refused = 2,
-    /// The write may have been done, or may still be done.
+    /// The write may have been applied, or may still be applied.
     Maybe = 3,
-    /// The system acknowledged it, and an earlier attempt may still be applied. Its two bits mean acknowledged; an
+    /// The system acknowledged it, and an earlier attempt may still be applied. Its two bits mean "acknowledged"; an
     /// exception records the earlier attempt.
     Retried = 5,
 }
@@ -94,7 +96,7 @@ impl State {
         }
     }
 
-    /// The state of a write after another attempt. A write is noted once, after its last attempt.
+    /// The state of a write after another attempt. Each write is noted once, after its last attempt.
     #[must_use]
     pub const fn then(self, again: Self) -> Self {
         match (self, again) {
@@ -106,22 +108,22 @@ impl State {
     }
 }
 
-/// A write that was acknowledged late or not by its first attempt, with its times on the clients' clock.
+/// A write that was acknowledged late, or not by its first attempt, with its times on the clients' clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exception {
-    /// Index of the operation.
+    /// Index of the operation that wrote.
     pub index: u64,
-    /// When its first attempt was sent, ns.
+    /// Time at which its first attempt was sent, ns.
     pub sent: u64,
-    /// When its last attempt was answered or abandoned, ns.
+    /// Time at which its last attempt was answered or abandoned, ns.
     pub done: u64,
-    /// The status with which it ended; `None` if unknown.
+    /// The final status; `None` if unknown.
     pub status: Option<Status>,
     /// Whether an attempt before the acknowledged one may still be applied.
     pub retried: bool,
 }
 
-/// A ledger in borrowed or owned memory: a slice, a vector, a mapping.
+/// A ledger in borrowed or owned memory: a slice, a vector or a mapping.
 #[derive(Debug)]
 pub struct Ledger<M> {
     memory: M,
@@ -130,7 +132,7 @@ pub struct Ledger<M> {
 }
 
 impl<M: AsRef<[AtomicU64]>> Ledger<M> {
-    /// A new ledger in words that are all zero. Errors are one line for the user.
+    /// Creates a ledger in words that are all zero. Error messages have one line.
     pub fn create(memory: M, layout: Layout, run: Run, segment: Segment) -> Result<Self, String> {
         let cells = memory.as_ref();
         let places = layout.places().ok_or("a ledger for that many writes does not fit in memory")?;
@@ -161,7 +163,7 @@ impl<M: AsRef<[AtomicU64]>> Ledger<M> {
         Ok(Self { memory, layout, places })
     }
 
-    /// Opens an existing ledger and converts its rings to bits. Errors are one line for the user.
+    /// Opens an existing ledger and converts its rings to bits. Error messages have one line.
     pub fn open(memory: M) -> Result<Self, String> {
         let cells = memory.as_ref();
         let get = |place: usize| cells.get(place).map_or(0, |word| word.load(Ordering::Acquire));
@@ -203,27 +205,27 @@ impl<M: AsRef<[AtomicU64]>> Ledger<M> {
         self.layout
     }
 
-    /// The run whose writes it records.
+    /// The run whose writes the ledger records.
     pub fn run(&self) -> Run {
         let number = (self.get(at::NUMBERED) != 0).then(|| self.get(at::NUMBER));
         Run { seed: self.get(at::SEED), number, spec: self.get(at::SPEC) }
     }
 
-    /// The segment whose writes it records.
+    /// The segment whose writes the ledger records.
     pub fn segment(&self) -> Segment {
         Segment { k: self.get(at::K), n: self.get(at::N) }
     }
 
-    /// Records the start, before the first operation may be claimed: ns on the clients' clock, and the (wrapping)
-    /// difference between Unix time and that clock.
+    /// Records the start, before the first operation can be claimed: the time on the clients' clock in ns, and the
+    /// (wrapping) difference between Unix time and this clock.
     pub fn start(&self, now_ns: u64, to_unix_ns: u64) {
         self.set(at::START_NS, now_ns);
         self.set(at::TO_UNIX_NS, to_unix_ns);
     }
 
-    /// Records the number of operations claimed so far in the segment. The caller reads the counter before the clock,
-    /// so that these operations were certainly claimed by `now_ns`. One thread does this about every 10 ms: if it is
-    /// late, the following times remain correct but are coarser.
+    /// Records the number of operations claimed so far in the segment. The caller reads the counter before it reads the
+    /// clock, so that these operations were certainly claimed by `now_ns`. One thread does this about every 10 ms; if
+    /// it is late, the recorded times remain correct but are coarser.
     pub fn tick(&self, claims: u64, now_ns: u64) {
         let noted = self.get(at::TICKS_NOTED);
         if noted < self.layout.ticks {
@@ -234,25 +236,25 @@ impl<M: AsRef<[AtomicU64]>> Ledger<M> {
         self.set(at::TICKS_NOTED, noted + 1);
     }
 
-    /// The last tick of a trial whose workers have all ended: later operations were never sent.
+    /// Records the last tick of a trial whose workers have all stopped. Later operations were never sent.
     pub fn close(&self, claims: u64, now_ns: u64) {
         self.tick(claims, now_ns);
         self.set(at::CLOSED, claims + 1);
         self.settle();
     }
 
-    /// The total number of claimed operations of the segment; `None` if the ledger was not closed.
+    /// The total number of operations claimed in the segment; `None` if the ledger was not closed.
     pub fn count_claimed(&self) -> Option<u64> {
         self.get(at::CLOSED).checked_sub(1)
     }
 
-    /// The pen of a worker. The worker's clients may share it if they run on one thread.
+    /// The pen with which a worker notes its writes. The worker's clients may share it if they run on one thread.
     ///
     /// # Panics
     /// If the layout has no such worker.
     pub fn pen(&self, worker: usize) -> Pen<'_> {
         let cells = self.cells();
-        // Two threads with one ring would overwrite each other's notes.
+        // Two threads that share a ring would overwrite each other's notes.
         assert!((worker as u64) < self.layout.workers, "worker {worker} of {}", self.layout.workers);
         let start = self.places[0] + worker * RING;
         Pen {
@@ -263,8 +265,8 @@ impl<M: AsRef<[AtomicU64]>> Ledger<M> {
         }
     }
 
-    /// Limit of the time from a write's claim or due time, whichever was later, to its acknowledgement, for writes
-    /// without an exception, ns. It only increases.
+    /// Maximum time from a write's claim or due time, whichever was later, to its acknowledgement, for writes without
+    /// an exception, ns. This limit only increases.
     #[inline]
     pub fn slow_ns(&self) -> u64 {
         self.cells()[at::SLOW].load(Ordering::Relaxed)
@@ -285,7 +287,7 @@ impl<M: AsRef<[AtomicU64]>> Ledger<M> {
             self.set(place + 2, exception.done);
             let status = exception.status.map_or(u64::from(u32::MAX), |status| status as u64);
             self.set(place + 3, if exception.retried { status | RETRIED } else { status });
-            // Written last and never zero, so that a partly written exception does not count.
+            // Written last, and never zero, so that a partly written exception does not count.
             self.set(place, exception.index + 1);
         }
     }
@@ -301,30 +303,32 @@ impl<M: AsRef<[AtomicU64]>> Ledger<M> {
         })
     }
 
-    /// Number of exceptions beyond the ledger's space. If it is above 0, a write without an exception may have taken
-    /// any time.
+    /// Number of exceptions for which the ledger had no space. If it is above 0, a write without an exception may have
+    /// taken any amount of time.
     pub fn exceptions_lost(&self) -> u64 {
         self.get(at::EXCEPTIONS_NOTED).saturating_sub(self.layout.exceptions)
     }
 
-    /// Number of ticks beyond the ledger's space. If it is above 0, later writes have no times.
+    /// Number of ticks for which the ledger had no space. If it is above 0, later writes have no times.
     pub fn ticks_lost(&self) -> u64 {
         self.get(at::TICKS_NOTED).saturating_sub(self.layout.ticks)
     }
 
-    /// Number of noted writes whose numbers are beyond the ledger, so that their states are unknown.
+    /// Number of noted writes whose numbers exceed the ledger's capacity, so that their states are unknown.
     pub fn beyond(&self) -> u64 {
         self.get(at::BEYOND) + (0..self.layout.workers as usize).map(|worker| self.pen(worker).fold()).sum::<u64>()
     }
 
-    /// Converts the remaining entries of the rings to bits. It may run while workers note, and any number of times.
+    /// Converts the remaining entries of the rings to bits. It may be called any number of times, even while workers
+    /// are writing.
     pub fn settle(&self) {
         for worker in 0..self.layout.workers as usize {
             self.pen(worker).fold();
         }
     }
 
-    /// The known state of a write; `Unknown` beyond the ledger. Entries in the rings are not considered.
+    /// The known state of a write; `Unknown` if its number exceeds the ledger's capacity. Entries in the rings are not
+    /// considered.
     #[inline]
     pub fn state(&self, number: u64) -> State {
         if number >= self.layout.writes {
@@ -334,14 +338,14 @@ impl<M: AsRef<[AtomicU64]>> Ledger<M> {
         State::from_bits(word >> (number % WRITES_PER_WORD * 2))
     }
 
-    /// The number after the last write with a known state.
+    /// The number after the last write whose state is known.
     pub fn end(&self) -> u64 {
         let bits = &self.cells()[HEADER..HEADER + self.layout.bit_words() as usize];
         let last = bits.iter().rposition(|word| word.load(Ordering::Relaxed) != 0);
         last.map_or(0, |word| (word as u64 + 1) * WRITES_PER_WORD).min(self.layout.writes)
     }
 
-    /// Start and ticks: claims and ns of Unix time.
+    /// The start, and the ticks as pairs of claims and Unix time in ns.
     fn times(&self) -> (u64, Vec<(u64, u64)>) {
         let unix = |ns: u64| ns.wrapping_add(self.get(at::TO_UNIX_NS));
         let noted = self.get(at::TICKS_NOTED).min(self.layout.ticks) as usize;

@@ -1,8 +1,8 @@
-//! The definition of load: operations, their pace, their keys and values, and the meter that counts them.
+//! Defines load: operations, their pace, their keys and values, and the meter that counts them.
 //!
-//! Nothing here knows a store, a socket, a thread or a clock. Every operation is a pure function of (seed, index);
-//! every due time is arithmetic on the index; every histogram merges exactly. So a run can be replayed, split into
-//! segments that do not communicate, and tested in simulated time.
+//! Nothing in this crate knows a store, a socket, a thread or a clock. Every operation is a pure function of (seed,
+//! index), every due time is arithmetic on the index, and every histogram merges exactly. A run can therefore be
+//! replayed, split into segments that do not communicate, and tested in simulated time.
 
 pub mod core;
 pub mod divisor;

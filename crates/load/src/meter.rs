@@ -1,9 +1,9 @@
-//! Histograms that a worker writes while a reporter reads: no lock, no hand-over, no allocation per operation.
+//! Histograms that a worker writes while a reporter reads, without locks, hand-over or allocation per operation.
 //!
-//! The layout of buckets is `HdrHistogram`'s with three significant digits (Tene, <https://hdrhistogram.org>). Each
-//! bucket is an atomic that only one thread ever writes, with a plain load and a plain store, so recording costs as
-//! much as in a `Vec<u32>`. A reporter may read at any time: counts only grow, an interval is the difference of two
-//! readings, and a reading between two stores misses one operation, which the next reading includes.
+//! The buckets are laid out as in `HdrHistogram` with three significant digits (Tene, <https://hdrhistogram.org>). Each
+//! bucket is an atomic that only one thread ever writes, with a plain load and a plain store, so recording is as cheap
+//! as in a `Vec<u32>`. A reporter may read at any time. Counts only grow, and an interval is the difference of two
+//! readings. A reading between the two stores of an operation misses this operation, and the next reading includes it.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
@@ -14,19 +14,19 @@ use hdrhistogram::Histogram;
 use crate::kind::StepId;
 use crate::status::Status;
 
-/// 2,048 exact values first, then 1,024 per doubling: three significant digits.
+/// First 2,048 exact values, then 1,024 buckets per doubling: three significant digits.
 const SUB_BITS: u32 = 11;
 const HALF: u64 = 1 << (SUB_BITS - 1);
-/// Values up to 2^47 − 1: 39 hours in ns, or over four years in µs.
+/// Values may be up to 2^47 − 1: 39 hours in ns, or over four years in µs.
 const VALUE_BITS: u32 = 47;
-/// Larger values are recorded as this, and counted as saturated.
+/// Larger values are recorded as this value, and counted as saturated.
 pub const VALUE_MAX: u64 = (1 << VALUE_BITS) - 1;
-/// Buckets of a histogram.
+/// Number of buckets of a histogram.
 pub const BUCKETS: usize = ((VALUE_BITS - SUB_BITS + 2) as u64 * HALF) as usize;
 /// Number of buckets that are allocated together.
 const BLOCK: usize = 64;
 const BLOCKS: usize = BUCKETS / BLOCK;
-/// A sum is stored as its lower 63 bits and the number of their overflows.
+/// A sum is stored as its lower 63 bits and the number of times that these bits overflowed.
 const SUM_BITS: u32 = 63;
 const SUM_LOW: u64 = (1 << SUM_BITS) - 1;
 
@@ -49,14 +49,15 @@ const fn lowest(bucket: usize) -> u64 {
 
 /// One histogram with a single writer.
 pub struct Grid {
-    /// The blocks in use, in the order of first use. Thousands of threads have a few outliers each, and would otherwise
-    /// keep a page of memory for each outlier. Counts have 4 bytes, to leave the processor's cache to the store.
+    /// The blocks in use, in the order of first use. With thousands of threads that have a few outliers each, every
+    /// outlier would otherwise occupy a page of memory. Counts have only 4 bytes, to leave the processor's cache to the
+    /// store.
     counts: Box<[AtomicU32]>,
-    /// For each block of buckets, its place in `counts`, from 1; 0 if it is not in use.
+    /// For each block of buckets, its place in `counts`, from 1; 0 if the block is not in use.
     places: Box<[AtomicU16; BLOCKS]>,
     /// Number of blocks in use.
     placed: AtomicU16,
-    /// How often each bucket overflowed and restarted at 0. Locked while either is changed or both are read.
+    /// How often each bucket overflowed and restarted at 0. The lock is held while either is changed or both are read.
     wraps: Mutex<BTreeMap<usize, u64>>,
     sum: AtomicU64,
     /// How often the sum's highest bit has changed.
@@ -72,7 +73,7 @@ impl std::fmt::Debug for Grid {
 
 impl Default for Grid {
     fn default() -> Self {
-        // Zeroed pages occupy no memory until they are touched.
+        // Zeroed pages use no memory until they are touched.
         let mut counts = Vec::with_capacity(BUCKETS);
         counts.resize_with(BUCKETS, AtomicU32::default);
         Self {
@@ -87,14 +88,14 @@ impl Default for Grid {
     }
 }
 
-/// Adds to an atomic that only this thread writes.
+/// Adds to an atomic to which only this thread writes.
 #[inline]
 fn add(cell: &AtomicU64, n: u64) {
     cell.store(cell.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
 }
 
 impl Grid {
-    /// Counts one value. Only the grid's one writer may call this.
+    /// Counts one value. Only the single writer of the grid may call this.
     #[inline]
     pub fn record(&self, value: u64) {
         if value > VALUE_MAX {
@@ -103,7 +104,7 @@ impl Grid {
         self.count_in(bucket(value), value);
     }
 
-    /// Counts a value in its bucket.
+    /// Counts a value in the given bucket.
     #[inline]
     fn count_in(&self, at: usize, value: u64) {
         let place = match self.places[at / BLOCK].load(Ordering::Relaxed) {
@@ -114,18 +115,18 @@ impl Grid {
         let sum = old.wrapping_add(value);
         self.sum.store(sum, Ordering::Relaxed);
         if (old ^ sum) > SUM_LOW {
-            // A reader that sees this change also sees a sum that includes it.
+            // A reader that sees this change will also see a sum that includes it.
             self.sum_high.store(self.sum_high.load(Ordering::Relaxed) + 1, Ordering::Release);
         }
         let count = &self.counts[(usize::from(place) - 1) * BLOCK + at % BLOCK];
-        // The last step, so that no register is saved across the call.
+        // This is the last step, so that no register needs to be saved across the call.
         match count.load(Ordering::Relaxed).checked_add(1) {
             Some(n) => count.store(n, Ordering::Relaxed),
             None => self.wrap(at, count),
         }
     }
 
-    /// Gives a block its place.
+    /// Assigns a place to a block.
     #[cold]
     fn place(&self, block: usize) -> u16 {
         let place = self.placed.load(Ordering::Relaxed) + 1;
@@ -146,14 +147,15 @@ impl Grid {
         self.wraps.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a value that is too large. The sum contains the value itself, up to 292 years.
+    /// Counts a value that is too large. The sum includes the value itself, up to 292 years.
     #[cold]
     fn saturate(&self, value: u64) {
         add(&self.saturated, 1);
         self.count_in(BUCKETS - 1, value.min(SUM_LOW));
     }
 
-    /// The exact sum. Between a writer's two stores the highest bit of the lower word is ahead of the changes counted.
+    /// The exact sum. Between the writer's two stores, the highest bit of the lower word is ahead of the counted
+    /// changes.
     fn sum(&self) -> u128 {
         let high = self.sum_high.load(Ordering::Acquire);
         let low = self.sum.load(Ordering::Relaxed);
@@ -176,12 +178,12 @@ impl Grid {
         indexed.map(move |(at, n)| (at, u64::from(n.load(Ordering::Relaxed)) + full(at))).filter(|&(_, n)| n > 0)
     }
 
-    /// How many values were recorded.
+    /// The number of recorded values.
     pub fn count(&self) -> u64 {
         self.nonzero_buckets().map(|(_, n)| n).sum()
     }
 
-    /// Clears all values. The writer must not write at this time.
+    /// Clears all values. The writer must be idle.
     pub fn clear(&self) {
         self.wraps().clear();
         for bucket in self.blocks().flat_map(|(_, block)| block) {
@@ -196,7 +198,7 @@ impl Grid {
     }
 }
 
-/// A reading of one or many grids, added together exactly.
+/// A reading of one or more grids, which are added exactly.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
     /// Counts by block number; empty blocks are omitted.
@@ -206,7 +208,7 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Adds the present contents of a grid.
+    /// Adds the current contents of a grid.
     pub fn add(&mut self, grid: &Grid) {
         for (at, n) in grid.nonzero_buckets() {
             *self.bucket(at) += n;
@@ -215,7 +217,8 @@ impl Reading {
         self.saturated += grid.saturated.load(Ordering::Relaxed);
     }
 
-    /// The reading of a histogram with these counts in its buckets, each at its lowest value.
+    /// The reading of a histogram with the given counts in its buckets. Every value counts as the lowest value of its
+    /// bucket.
     pub fn from_counts(counts: &[u64]) -> Self {
         let mut reading = Self::default();
         let used = counts.iter().enumerate().filter(|&(_, &n)| n > 0);
@@ -287,16 +290,16 @@ impl Reading {
         self.saturated
     }
 
-    /// The buckets in use in increasing order: lowest value, highest value, number of values.
+    /// The buckets in use in increasing order: lowest value, highest value and number of values.
     pub fn bucket_ranges(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
         self.buckets().map(|(at, n)| (lowest(at), lowest(at + 1) - 1, n))
     }
 
-    /// As a standard HDR histogram: same buckets, so nothing is rounded again.
+    /// Converts to a standard HDR histogram. The buckets are the same, so values are not rounded again.
     pub fn histogram(&self) -> Histogram<u64> {
         let mut histogram = match Histogram::new_with_bounds(1, VALUE_MAX, 3) {
             Ok(histogram) => histogram,
-            // The bounds are constants, valid by the library's documentation.
+            // The bounds are constants that are valid according to the library's documentation.
             Err(error) => unreachable!("{error}"),
         };
         for (at, n) in self.buckets() {
@@ -306,19 +309,19 @@ impl Reading {
     }
 }
 
-/// A cell for each step and status, allocated when first used.
+/// One cell for each step and status, allocated on first use.
 #[derive(Debug)]
 pub struct Table<T = Grid> {
     steps: Box<[[OnceLock<T>; Status::COUNT]]>,
 }
 
 impl<T> Table<T> {
-    /// An empty table for a workload with this number of steps.
+    /// An empty table for a workload with the given number of steps.
     pub fn new(steps: usize) -> Self {
         Self { steps: (0..steps).map(|_| std::array::from_fn(|_| OnceLock::new())).collect() }
     }
 
-    /// The cell of a step and status, created by `make` on first use. Panics on a step that the workload does not have.
+    /// The cell of a step and status, created by `make` on first use. Panics if the workload does not have this step.
     #[inline]
     pub fn cell(&self, step: StepId, status: Status, make: impl FnOnce() -> T) -> &T {
         self.steps[usize::from(step.0)][status as usize].get_or_init(make)
@@ -429,7 +432,8 @@ mod tests {
     }
 
     proptest! {
-            /// However values are distributed over grids and intervals, their sum equals one histogram of all values.
+            /// However values are distributed over grids and intervals, the sum of the readings equals one histogram of
+            /// all values.
             #[test]
             fn merging_is_exact(values in proptest::collection::vec(0u64..1 << VALUE_BITS, 1..300), split in 1usize..7) {
                 let mut whole = Histogram::<u64>::new_with_bounds(1, VALUE_MAX, 3).unwrap();

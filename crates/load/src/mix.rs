@@ -25,7 +25,7 @@ pub struct Mix {
     pub delete: f64,
 }
 
-/// Larger proportions would hide the smaller ones.
+/// Maximum proportion; larger proportions would make the smaller ones negligible.
 const PROPORTION_MAX: f64 = 1e9;
 
 impl Mix {
@@ -41,12 +41,12 @@ impl Mix {
         Ok(())
     }
 
-    /// The refusal of a run in which no kind of operation has a proportion above 0.
+    /// Refuses a run in which no kind of operation has a proportion above 0.
     pub fn refuse_empty() -> Refusal {
         Refusal::new("no operation has a proportion above 0", "set {work.mix.read}, or another proportion")
     }
 
-    /// Each kind's weight, in order of choice.
+    /// The weight of each kind, in the order in which kinds are chosen.
     pub fn weights(&self) -> [(Kind, f64); 6] {
         [
             (Kind::Read, self.read),
@@ -58,7 +58,7 @@ impl Mix {
         ]
     }
 
-    /// The smallest positive share, if it is rounded up: no share is below 1 in [`KindSequence::RAREST`].
+    /// The smallest positive share, if it has to be rounded up: no share can be below 1 in [`KindSequence::RAREST`].
     pub fn too_rare(&self) -> Option<f64> {
         let weights = self.weights().map(|(_, weight)| weight.max(0.0));
         let total: f64 = weights.iter().sum();

@@ -1,15 +1,15 @@
-//! The definition of a workload: operations as a pure function of their index, and their timed steps.
+//! Defines workloads: operations as a pure function of their index, and their timed steps.
 //!
-//! [`Operation`] is for YCSB's records; a workload with other operations has a separate type.
+//! [`Operation`] is for YCSB's records; workloads with other operations have separate types.
 
 use crate::kind::{Kind, StepId};
 use crate::kind_sequence::Cursor;
 use crate::row::{Projection, Row};
 
-/// The fields of a record to read.
+/// The fields that an operation reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Selection {
-    /// All of them (YCSB passes `null`).
+    /// All fields (YCSB passes `null`).
     #[default]
     All,
     /// One field, by its index in the workload's list of field names.
@@ -17,7 +17,7 @@ pub enum Selection {
 }
 
 impl Selection {
-    /// The selected names, from the workload's list.
+    /// The names of the selected fields, from the workload's list.
     #[inline]
     pub fn project(self, names: &[String]) -> Projection<'_> {
         match self {
@@ -27,25 +27,26 @@ impl Selection {
     }
 }
 
-/// One operation on YCSB's records. The workload fills it, an actor performs it, and the next operation overwrites it:
-/// no allocation is needed once the buffers have grown to the workload's size.
+/// One operation on YCSB's records. The workload fills it, an actor performs it, and the next operation overwrites it.
+/// No memory is allocated once the buffers have grown to the size that the workload needs.
 #[derive(Debug)]
 pub struct Operation {
-    /// Its number in the whole trial.
+    /// The operation's number in the whole trial.
     pub index: u64,
     /// The kind of operation.
     pub kind: Kind,
-    /// The key's text.
+    /// The text of the key.
     pub key: Vec<u8>,
-    /// The record number behind the key.
+    /// The number of the record with this key.
     pub record: u64,
-    /// The fields to write, for insert, update and read-modify-write.
+    /// The fields to write, for inserts, updates and read-modify-writes.
     pub row: Row,
-    /// The fields to read, for read, scan and read-modify-write.
+    /// The fields to read, for reads, scans and read-modify-writes.
     pub selection: Selection,
     /// Number of records that a scan reads.
     pub scan_count: usize,
-    /// The position of the last operation in the sequence of kinds: a cache, as the next position is nearby.
+    /// The position of the last operation in the sequence of kinds. It is cached because the next position is usually
+    /// near.
     pub(crate) cursor: Cursor,
 }
 
@@ -72,38 +73,38 @@ pub trait Workload: Send + Sync {
     /// Names of the timed steps, by [`StepId`].
     fn steps(&self) -> &'static [&'static str];
 
-    /// Fills `operation` with the one at `index`.
+    /// Fills `operation` with the operation at `index`.
     fn fill(&self, index: u64, operation: &mut Self::Operation);
 
     /// The step under which the whole operation at `index` is counted.
     fn step_of(&self, index: u64) -> StepId;
 
-    /// The total number of operations; `None`: unlimited.
+    /// The total number of operations; `None` if unlimited.
     fn operations(&self) -> Option<u64>;
 
-    /// Whether operations may begin in any order, that is, none depends on the number of earlier operations that have
-    /// begun.
+    /// Whether operations may begin in any order, because none of them depends on how many operations began before it.
     fn any_order(&self) -> bool {
         false
     }
 
-    /// Number of operations that belong together: one client performs them in order, and one segment has all of them.
+    /// Number of consecutive operations that belong together: one client performs them in order, and they are in one
+    /// segment.
     fn unit(&self) -> u64 {
         1
     }
 
-    /// Bytes that an operation moves, if bytes determine its cost.
+    /// Number of bytes that an operation transfers, if its cost depends on bytes.
     fn operation_bytes(&self) -> u64 {
         0
     }
 }
 
-/// A workload on YCSB's records, with the functions that check a store's answers.
+/// A workload on YCSB's records, including the functions that check a store's answers.
 pub trait RecordWorkload: Workload<Operation = Operation> {
     /// Names of the fields, for [`Selection::One`].
     fn field_names(&self) -> &[String];
 
-    /// Whether any reads are checked; called once per read, before the clock is read for the check.
+    /// Whether reads are checked. Called once per read, before the clock is read for the check.
     fn verifies(&self) -> bool {
         false
     }
@@ -113,7 +114,7 @@ pub trait RecordWorkload: Workload<Operation = Operation> {
         None
     }
 
-    /// Whether the values that the operation at `index` reads are compared entirely, and not only by their versions.
+    /// Whether the operation at `index` compares whole values, rather than only their versions.
     fn compares(&self, _index: u64) -> bool {
         false
     }
@@ -123,7 +124,7 @@ pub trait RecordWorkload: Workload<Operation = Operation> {
         None
     }
 
-    /// The index of the operation that performs the insert of this number.
+    /// The index of the operation that performs the insert with the given number.
     fn index_of_insert(&self, _number: u64) -> Option<u64> {
         None
     }
@@ -133,7 +134,7 @@ pub trait RecordWorkload: Workload<Operation = Operation> {
         None
     }
 
-    /// The index of the operation that deletes a record, if any.
+    /// The index of the operation that deletes a record, if there is one.
     fn index_of_delete(&self, _record: u64) -> Option<u64> {
         None
     }

@@ -1,9 +1,9 @@
-//! The due times of operations: arithmetic on their index, independent of any timer.
+//! The due times of operations, calculated from their index and independent of any timer.
 //!
-//! Arrivals are a unit-rate process (the i-th arrives when i, or for Poisson a sum of i exponentials, operations should
-//! have been sent) transformed by the inverse of the rate's integral. That time change gives a Poisson process for any
-//! ramp or staircase (Çinlar 1975, "Introduction to Stochastic Processes", ch. 4.7), and the due time of operation i
-//! depends on no other operation.
+//! Arrivals form a process with unit rate, transformed by the inverse of the rate's integral. In the unit-rate process,
+//! operation i arrives when i operations should have been sent; for Poisson arrivals, i is replaced by a sum of i
+//! exponentials. This change of time gives a Poisson process for any ramp or staircase (Çinlar 1975, "Introduction to
+//! Stochastic Processes", ch. 4.7), and the due time of operation i depends on no other operation.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,17 +12,17 @@ use poisson::{Block, Poisson};
 
 mod poisson;
 
-/// The pacing of clients.
+/// When clients send their operations.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "mode", rename_all = "lowercase", deny_unknown_fields)]
 pub enum PaceSpec {
-    /// Each client sends its next operation when its last one is done.
+    /// Each client sends its next operation when its last one has finished.
     Closed,
-    /// Operations become due at a rate, whether or not clients are free.
+    /// Operations become due at a given rate, whether or not clients are free.
     Open {
-        /// The rate over time: consecutive pieces; the last one continues without end.
+        /// The rate over time, in consecutive pieces. The last one continues without end.
         rate: Vec<RatePiece>,
-        /// The spacing of arrivals.
+        /// How arrivals are spaced.
         arrival: Arrival,
     },
 }
@@ -31,19 +31,19 @@ pub enum PaceSpec {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RatePiece {
-    /// Rate at its start, operations per second of the whole trial.
+    /// Rate at the start of the piece, operations per second of the whole trial.
     pub from: f64,
-    /// Rate at its end, operations per second.
+    /// Rate at the end of the piece, operations per second.
     pub to: f64,
-    /// Length, seconds; after the last piece the rate remains at `to`.
+    /// Length of the piece, seconds. After the last piece the rate remains at `to`.
     pub seconds: f64,
 }
 
-/// The spacing of arrivals.
+/// How arrivals are spaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Arrival {
-    /// Evenly.
+    /// Evenly spaced.
     #[default]
     Uniform,
     /// With exponential gaps, like the arrivals of independent users.
@@ -56,27 +56,27 @@ const FRACTION_BITS: u32 = 20;
 const MICRO: u128 = 1_000_000;
 const NS: u128 = 1_000_000_000;
 
-/// The rate over time, in whole numbers.
+/// A piece of the rate over time, in whole numbers.
 #[derive(Clone, Debug)]
 struct Piece {
-    /// When it starts, ns from the trial's start.
+    /// Start of the piece, ns after the start of the trial.
     start_ns: u128,
-    /// Operations due before it, in fractions.
+    /// Operations due before this piece, in fractions.
     before: u128,
-    /// Rate at its start and end, in millionths.
+    /// Rate at the start and at the end of the piece, in millionths.
     from: u128,
     to: u128,
-    /// Its length, ns; `None` for the last.
+    /// Length of the piece, ns; `None` for the last piece.
     ns: Option<u128>,
 }
 
 impl Piece {
-    /// Time from this piece's start until `units` fractions of an operation are due in it, ns.
+    /// Time from the start of this piece until `units` fractions of an operation are due in it, ns.
     fn time_of(&self, units: u128) -> u128 {
         let flat = |rate: u128| (units * NS * MICRO / rate.max(1)) >> FRACTION_BITS;
         let Some(length) = self.ns.filter(|_| self.from != self.to) else { return flat(self.from) };
-        // units = from·t + (to − from)·t² / (2·length): the positive root, written without cancellation: t = 2·units /
-        // (from + sqrt(from² + 2·(to − from)·units / length)).
+        // units = from·t + (to − from)·t² / (2·length). The positive root, in a form that avoids cancellation: t =
+        // 2·units / (from + sqrt(from² + 2·(to − from)·units / length)).
         let (from, to) = (self.from as f64 / MICRO as f64, self.to as f64 / MICRO as f64);
         let amount = units as f64 / f64::from(1u32 << FRACTION_BITS);
         let seconds = length as f64 / NS as f64;
@@ -84,12 +84,12 @@ impl Piece {
         (2.0 * amount / (from + root).max(1e-12) * NS as f64) as u128
     }
 
-    /// Fractions of an operation due until `t` ns into this piece.
+    /// Fractions of an operation due in the first `t` ns of this piece.
     fn units_until(&self, t: u128) -> u128 {
         match self.ns {
             Some(length) if self.from != self.to => {
                 let (from, to, t, length) = (self.from as i128, self.to as i128, t as i128, length as i128);
-                // from·t + (to − from)·t²/(2·length), in millionths × ns.
+                // from·t + (to − from)·t²/(2·length), in units of millionths × ns.
                 let area = from * t + (to - from) * t / length * t / 2 + (to - from) * t % length * t / length / 2;
                 (((area as f64) / (NS * MICRO) as f64) * f64::from(1u32 << FRACTION_BITS)) as u128
             }
@@ -101,7 +101,7 @@ impl Piece {
     }
 }
 
-/// Due times.
+/// The due times of all operations.
 #[derive(Clone, Debug)]
 pub struct Pace {
     pieces: Vec<Piece>,
@@ -109,7 +109,7 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// The pace of a spec; `None` for the closed loop. Errors are one line for the user.
+    /// The pace of a spec; `None` for the closed loop. Error messages have one line.
     pub fn new(spec: &PaceSpec, seed: u64) -> Result<Option<Self>, String> {
         let PaceSpec::Open { rate, arrival } = spec else { return Ok(None) };
         let (mut start_ns, mut before) = (0u128, 0u128);
@@ -144,8 +144,8 @@ impl Pace {
         Ok(Some(Self { pieces, poisson }))
     }
 
-    /// When the operation at `index` is due, ns after the trial's start. `cursor` caches the caller's last look-up; it
-    /// affects only speed.
+    /// The time at which the operation at `index` is due, ns after the start of the trial. `cursor` caches the caller's
+    /// last lookup and affects only the speed.
     #[inline]
     pub fn due_ns(&self, index: u64, cursor: &mut Cursor) -> u64 {
         let units = match &self.poisson {
@@ -166,15 +166,15 @@ impl Pace {
         u64::try_from(piece.start_ns + piece.time_of(units - piece.before)).unwrap_or(u64::MAX)
     }
 
-    /// The first index due at or after `ns`.
+    /// The first index that is due at or after `ns`.
     pub fn first_due_at(&self, ns: u64) -> u64 {
         let mut cursor = Cursor::default();
         let mut before = |index: u64| self.due_ns(index, &mut cursor) < ns;
         if !before(0) {
             return 0;
         }
-        // Searches outwards from the expected index: the sums of a Poisson process are computed up to the request, and
-        // so hardly further than the load itself needs them.
+        // Searches outwards from the expected index. The sums of a Poisson process are computed only up to the
+        // requested index, so hardly further than the load itself needs them.
         let guess = self.expected(ns);
         let (mut low, mut high) = (0, u64::MAX);
         let mut step = 1;
@@ -215,7 +215,7 @@ impl Pace {
         high
     }
 
-    /// The expected number of operations due until `ns`, from the rate alone.
+    /// The number of operations expected to be due until `ns`, from the rate alone.
     fn expected(&self, ns: u64) -> u64 {
         let ns = u128::from(ns);
         let piece = self.pieces.iter().rev().find(|piece| piece.start_ns <= ns).unwrap_or(&self.pieces[0]);
@@ -224,11 +224,11 @@ impl Pace {
     }
 }
 
-/// A caller's state between look-ups.
+/// A caller's state between lookups.
 #[derive(Clone, Debug, Default)]
 pub struct Cursor {
     piece: usize,
-    /// The block of the last look-up.
+    /// The block of the last lookup.
     block: Option<(u64, Block)>,
 }
 

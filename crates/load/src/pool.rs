@@ -1,31 +1,31 @@
-//! Random text in YCSB's alphabet, read from a pool and transformed for each record.
+//! Random text in YCSB's alphabet, taken from a pool and transformed for each record.
 
 use crate::random::{Draws, Purpose};
 
-/// The alphabet's period: one random int gives six bytes.
+/// The period of the alphabet: one random int gives six bytes.
 const PERIOD: usize = 6;
-/// Size of the pool, 192 KiB: it leaves room for the store in an L2 cache of 512 KiB.
+/// Size of the pool, 192 KiB, which leaves room for the store in an L2 cache of 512 KiB.
 const POOL_BYTES: usize = PERIOD * 32_768;
-/// Bytes transformed at once.
+/// Number of bytes transformed at once.
 const BLOCK: usize = 16;
-/// Bytes transformed with one key: whole periods and whole blocks.
+/// Number of bytes transformed with one key: whole periods and whole blocks.
 const STRIDE: usize = 3 * BLOCK;
-/// The blank, the first character of YCSB's alphabet.
+/// The space, the first character of YCSB's alphabet.
 const BLANK: u8 = 32;
 
 /// A pool of YCSB's random text.
 ///
-/// Generating 1,000 new bytes costs 400–500 ns, reading them from the pool a fifth of that. Each record reads from a
-/// random place, and combines the text with six random bytes: two records from one place are no more alike than any two
-/// records, so a compressor finds only the alphabet, in a window of any size.
+/// Generating 1,000 new bytes takes 400–500 ns; copying them from the pool takes a fifth of this time. Each record
+/// starts at a random place, and combines the text with six random bytes. Two records from the same place are no more
+/// alike than any other two records, so a compressor finds only the alphabet, in a window of any size.
 #[derive(Debug)]
 pub struct Pool {
-    /// The bytes less the blank, so that transforming them is one operation.
+    /// The bytes minus the space, so that transforming them is a single operation.
     bytes: Vec<u8>,
 }
 
 impl Pool {
-    /// A pool for a seed.
+    /// A pool generated from a seed.
     pub fn new(seed: u64) -> Self {
         let mut draws = Draws::new(seed, 0, Purpose::Value);
         let mut bytes = Vec::with_capacity(POOL_BYTES);
@@ -35,14 +35,14 @@ impl Pool {
         Self { bytes }
     }
 
-    /// A random place at which to start reading. The fields of a record follow each other from there: one draw and one
-    /// cache miss per record instead of one per field.
+    /// A random place at which to start. The fields of a record follow one another from there, which costs one draw and
+    /// one cache miss per record instead of one per field.
     #[inline]
     pub fn place(&self, draws: &mut Draws) -> Place {
         self.place_turned(draws, 0)
     }
 
-    /// [`Self::place`] with a further transformation: the same draws give a different text for each `turn`.
+    /// [`Self::place`] with a further transformation: the same draws give a different text for each value of `turn`.
     #[inline]
     pub fn place_turned(&self, draws: &mut Draws, turn: u32) -> Place {
         let at = draws.below((POOL_BYTES / PERIOD) as u64) as usize * PERIOD;
@@ -61,27 +61,27 @@ impl Pool {
         }
     }
 
-    /// Fills `out` from `place`, and advances it.
+    /// Fills `out` with text from `place`, and advances `place`.
     #[inline]
     pub fn fill(&self, out: &mut [u8], place: &mut Place) {
         match self.bytes.get(place.at..place.at + out.len()) {
             Some(from) if out.len() >= BLOCK => {
                 turn_blocks(out, from, &place.by);
-                // Values begin at a period of the alphabet.
+                // Values begin at the start of a period of the alphabet.
                 place.at += out.len().next_multiple_of(PERIOD);
             }
             _ => self.fill_in_parts(out, place),
         }
     }
 
-    /// Fills values of `len` bytes each, one after the other from `place`.
+    /// Fills several values of `len` bytes each, one after another, with text from `place`.
     #[inline]
     pub fn fill_each<'a>(&self, values: impl ExactSizeIterator<Item = &'a mut [u8]>, len: usize, place: &mut Place) {
         let advance = len.next_multiple_of(PERIOD);
         match self.bytes.get(place.at..place.at + advance * values.len()) {
             Some(from) if len >= BLOCK => {
                 place.at += from.len();
-                // A copy, which writes to the values cannot change.
+                // `by` is copied, so that the compiler knows that writing to the values cannot change it.
                 let by = place.by;
                 for (value, from) in values.zip(from.chunks_exact(advance)) {
                     turn_blocks(&mut value[..len], &from[..len], &by);
@@ -91,7 +91,7 @@ impl Pool {
         }
     }
 
-    /// [`Pool::fill`] for values that are very short or wrap around the pool.
+    /// [`Pool::fill`] for values that are very short or that wrap around the end of the pool.
     #[inline(never)]
     fn fill_in_parts(&self, mut out: &mut [u8], place: &mut Place) {
         while !out.is_empty() {
@@ -107,12 +107,13 @@ impl Pool {
     }
 }
 
-/// The place in the pool from which a record's values are read, and their transformation.
+/// The place in the pool from which a record's values are taken, and their transformation.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
     at: usize,
     turn: u32,
-    /// The letters of `turn`, repeated: a stride and one block more, so that a block can begin anywhere in it.
+    /// The letters of `turn`, repeated over one stride and one more block, so that a block can begin anywhere in the
+    /// stride.
     by: [u8; STRIDE + BLOCK],
 }
 
@@ -129,14 +130,14 @@ impl Place {
         Self { at, turn, by }
     }
 
-    /// The start of the pool after its end. From there the pool repeats, so the text is transformed differently.
+    /// Wraps around to the start of the pool. The pool repeats from there, so the text gets another transformation.
     fn around(self) -> Self {
         Self::new(0, self.turn.wrapping_add(0x9e37_79b9))
     }
 }
 
 /// Writes letters combined with other letters. Each bit of a letter is a bit of the random int, so the letters of x XOR
-/// the letters of y are the letters of x ^ y: text that YCSB generates too, and with the same probability.
+/// the letters of y are the letters of x ^ y. The result is text that YCSB generates too, with the same probability.
 #[inline]
 fn turn_letters(out: &mut [u8], from: &[u8], by: &[u8; STRIDE + BLOCK]) {
     for ((to, from), by) in out.iter_mut().zip(from).zip(by[..STRIDE].iter().cycle()) {
@@ -144,12 +145,13 @@ fn turn_letters(out: &mut [u8], from: &[u8], by: &[u8; STRIDE + BLOCK]) {
     }
 }
 
-/// [`turn_letters`] for at least a block. The last block ends at the end of `out`, and so overlaps the block before it.
+/// [`turn_letters`] for at least one block. The last block ends at the end of `out`, so it overlaps the block before
+/// it.
 #[inline(always)]
 fn turn_blocks(out: &mut [u8], from: &[u8], by: &[u8; STRIDE + BLOCK]) {
     #[inline]
     fn turn(to: &mut [u8; BLOCK], from: &[u8; BLOCK], by: &[u8; BLOCK]) {
-        // Words instead of bytes: a letter less the blank is below 96, so no byte carries into the next.
+        // Processes words instead of bytes: a letter minus the space is below 96, so no byte carries into the next one.
         let (to, from, by) = (to.as_chunks_mut::<8>().0, from.as_chunks::<8>().0, by.as_chunks::<8>().0);
         for i in 0..BLOCK / 8 {
             let word = u64::from_le_bytes(from[i]) ^ u64::from_le_bytes(by[i]);
@@ -178,9 +180,9 @@ fn turn_blocks(out: &mut [u8], from: &[u8], by: &[u8; STRIDE + BLOCK]) {
     }
 }
 
-/// YCSB's `RandomByteIterator`: six printable bytes from one random int, here less the blank.
+/// YCSB's `RandomByteIterator`: six printable bytes from one random int, here minus the space.
 const fn letters(x: u32) -> [u8; PERIOD] {
-    // Java's shift is arithmetic; the masks remove the difference, except in the last two bits of the last byte.
+    // In Java, the shift is arithmetic. The masks remove the difference, except in the last two bits of the last byte.
     let x = x as i32;
     [
         (x & 31) as u8,
@@ -205,7 +207,7 @@ mod tests {
     #[test]
     fn random_text_has_ycsbs_alphabet_by_place() {
         let pool = Pool::new(1);
-        // Up to the end of a value that is longer than the pool.
+        // Texts up to the end of a value that is longer than the pool.
         for out in [text(&pool, 1, 999), text(&pool, 2, POOL_BYTES * 2 + 5)] {
             let mut counts = [[0u32; 128]; 3];
             for (i, &byte) in out.iter().enumerate() {
@@ -224,7 +226,7 @@ mod tests {
     #[test]
     fn values_do_not_repeat() {
         let pool = Pool::new(1);
-        // Sequences of twelve bytes: at least 60 random bits, so that none repeats by chance.
+        // Sequences of twelve bytes have at least 60 random bits, so none of them repeats by chance.
         let twice = |text: &[u8]| {
             let mut seen_windows = std::collections::HashSet::new();
             text.windows(12).filter(|window| !seen_windows.insert(*window)).count()
@@ -238,7 +240,7 @@ mod tests {
     fn block_rotation_equals_letter_rotation() {
         let pool = Pool::new(1);
         for len in 0..=200 {
-            // Some of these places make the value wrap around the pool.
+            // At some of these places, the value wraps around the end of the pool.
             for at in [0, 6, 600, POOL_BYTES - 204, POOL_BYTES - 96, POOL_BYTES - 6] {
                 let mut place = Place::new(at, 0x1234_5678 + len as u32);
                 let (mut one_by_one, mut in_blocks) = (vec![0; len], vec![0; len]);

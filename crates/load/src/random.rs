@@ -1,19 +1,20 @@
-//! Random draws as a pure function of (seed, index, purpose).
+//! Random numbers as a pure function of (seed, index, purpose).
 //!
 //! An operation must be the same on any client, so no generator has a state that a thread could advance: every
-//! operation opens a separate short stream, addressed by its index. The mixing function is `SplitMix64` (Steele, Lea &
-//! Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014), whose finaliser passes `BigCrush`; opening a
-//! stream costs two multiplications, a draw costs two more.
+//! operation opens a separate short stream at its index. The mixing function is `SplitMix64` (Steele, Lea & Flood,
+//! "Fast splittable pseudorandom number generators", OOPSLA 2014), whose finaliser passes `BigCrush`. Opening a stream
+//! costs two multiplications, and each draw costs two more.
 
-/// The purpose of a stream of draws; it keeps, for example, key choice independent of value bytes of one operation.
+/// The purpose of a stream of draws. It makes, for example, the choice of an operation's key independent of its value
+/// bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub enum Purpose {
-    /// The kind of operation at a position of the deck.
+    /// The kinds of operation at the positions of a deck.
     KindSequence = 0x6465_616c,
     /// The record that an operation touches, and the number of records that a scan reads.
     Key = 0x6b65_7973,
-    /// Value bytes and field choice.
+    /// Value bytes and the choice of fields.
     Value = 0x7661_6c75,
     /// Gaps between arrivals.
     Arrival = 0x6172_7269,
@@ -32,7 +33,7 @@ pub const fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The streams of one purpose under one seed, for callers that open many: half of the work is done once.
+/// The streams of one purpose under one seed, for callers that open many of them: half of the work is done only once.
 #[derive(Clone, Copy, Debug)]
 pub struct Streams(u64);
 
@@ -41,7 +42,7 @@ impl Streams {
     #[inline]
     #[must_use]
     pub const fn new(seed: u64, purpose: Purpose) -> Self {
-        // Two rounds, so that neither equal differences of seeds nor of indices give shifted copies of a stream.
+        // Two rounds of mixing, so that no equal differences of seeds or of indices give shifted copies of a stream.
         Self(mix(seed ^ (purpose as u64).wrapping_mul(GOLDEN)))
     }
 
@@ -65,41 +66,42 @@ impl Draws {
         Streams::new(seed, purpose).stream(index)
     }
 
-    /// 64 uniform bits.
+    /// Draws 64 uniform bits.
     #[inline]
     pub const fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(GOLDEN);
         mix(self.0)
     }
 
-    /// Uniform in `[0, 1)`, with 53 random bits, as `ThreadLocalRandom.nextDouble` has.
+    /// Uniform in `[0, 1)`, with 53 random bits like `ThreadLocalRandom.nextDouble`.
     #[inline]
     pub fn next_f64(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// Uniform in `[0, n)`; 0 for `n` = 0. By multiplication (Lemire 2019) without the rejection step: the bias is
-    /// below n ÷ 2^64, far too small for a run to show.
+    /// Uniform in `[0, n)`; 0 for `n` = 0. Uses a multiplication (Lemire 2019) without the rejection step: the bias is
+    /// below n ÷ 2^64, far too small to be visible in a run.
     #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.next_u64()) * u128::from(n)) >> 64) as u64
     }
 
-    /// Exponential with mean 1.
+    /// Draws from the exponential distribution with mean 1.
     #[inline]
     pub fn exponential(&mut self) -> f64 {
         // 1 − u is in (0, 1], so the logarithm is finite.
         -(1.0 - self.next_f64()).ln()
     }
 
-    /// Standard normal (Box & Muller 1958); the second of the pair is discarded, as this is drawn once per 1,024
-    /// operations.
+    /// Standard normal (Box & Muller 1958). The second value of the pair is discarded, because this is called only once
+    /// per 1,024 operations.
     pub fn normal(&mut self) -> f64 {
         let radius = (-2.0 * (1.0 - self.next_f64()).ln()).sqrt();
         radius * (std::f64::consts::TAU * self.next_f64()).cos()
     }
 
-    /// Gamma with the given shape (≥ 1) and scale 1 (Marsaglia & Tsang, ACM TOMS 26(3), 2000).
+    /// Draws from the gamma distribution with the given shape (≥ 1) and scale 1 (Marsaglia & Tsang, ACM TOMS 26(3),
+    /// 2000).
     pub fn gamma(&mut self, shape: f64) -> f64 {
         let d = shape - 1.0 / 3.0;
         let c = 1.0 / (9.0 * d).sqrt();
@@ -116,7 +118,7 @@ impl Draws {
         }
     }
 
-    /// A shuffle of `items` (Fisher & Yates).
+    /// Shuffles `items` (Fisher & Yates).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for i in (1..items.len()).rev() {
             items.swap(i, self.below(i as u64 + 1) as usize);
@@ -137,7 +139,8 @@ mod tests {
         assert_ne!(stream(7, 3, Purpose::Key), stream(7, 3, Purpose::Value));
     }
 
-    /// 100 cells, 10^6 draws across indices: chi-square with 99 degrees of freedom stays under its 1 − 10^-6 quantile.
+    /// 100 cells and 10^6 draws across indices: chi-square with 99 degrees of freedom stays below its 1 − 10^-6
+    /// quantile.
     #[test]
     fn draws_across_indices_are_uniform() {
         let mut cells = [0u32; 100];
@@ -153,7 +156,8 @@ mod tests {
         let draws: Vec<f64> = (0..20_000).map(|i| Draws::new(5, i, Purpose::Arrival).gamma(1024.0)).collect();
         let mean = draws.iter().sum::<f64>() / 20_000.0;
         let variance = draws.iter().map(|g| (g - mean).powi(2)).sum::<f64>() / 20_000.0;
-        // Standard error of the mean is sqrt(1024 / 20000) = 0.23, of the variance about 1024 × sqrt(2 / 20000) = 10.
+        // The standard error of the mean is sqrt(1024 / 20000) = 0.23; the standard error of the variance is about 1024
+        // × sqrt(2 / 20000) = 10.
         assert!((mean - 1024.0).abs() < 1.2, "mean {mean}");
         assert!((variance - 1024.0).abs() < 55.0, "variance {variance}");
     }

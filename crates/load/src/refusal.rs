@@ -2,13 +2,13 @@
 
 use std::fmt::Display;
 
-/// One line for the user, and a hint. Fields of the spec appear as their paths in braces (`{work.insert_start}`), so
-/// that a front end can replace them by the names of the older tool.
+/// An error message of one line, and a hint. Fields of the spec appear as their paths in braces
+/// (`{work.insert_start}`), so that a front end can replace them by the older tool's names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// The problem.
     pub message: String,
-    /// The next step.
+    /// What the user can do next.
     pub hint: String,
 }
 
@@ -18,7 +18,7 @@ impl Refusal {
         Self { message: message.into(), hint: hint.into() }
     }
 
-    /// The refusal of a field's value.
+    /// The refusal of a value for a field.
     pub fn for_value(field: &str, required: &str, value: impl Display) -> Self {
         Self::new(format!("{{{field}}} must be {required}, got {value}"), format!("change {{{field}}}"))
     }
@@ -29,7 +29,7 @@ impl Refusal {
         after.split_once('}').map(|(field, _)| field)
     }
 
-    /// Message and hint, with each field replaced by the result of `name`.
+    /// The message and the hint, with each field replaced by the result of `name`.
     #[must_use]
     pub fn rename_fields(&self, name: impl Fn(&str) -> String) -> Self {
         let rename = |text: &str| {
@@ -49,7 +49,7 @@ impl Refusal {
     }
 }
 
-/// Refuses a number outside a range, both ends included. NaN is outside.
+/// Refuses a number outside a range that includes both ends. NaN is outside.
 pub fn check_range(field: &str, value: f64, low: f64, high: f64) -> Result<(), Refusal> {
     if (low..=high).contains(&value) {
         return Ok(());

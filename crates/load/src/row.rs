@@ -1,33 +1,33 @@
-//! A record's fields in one flat buffer, in the form in which YCSB's key-value bindings store them:
-//! repeated [int32 big-endian name length][name][int32 big-endian value length][value].
+//! A record's fields in one flat buffer, in the form in which YCSB's key-value bindings store them: repeated [int32
+//! big-endian name length][name][int32 big-endian value length][value].
 //!
-//! Keeping the stored form in memory means that an insert hands its bytes to a key-value engine as they are, and a
-//! read walks them without building a map.
+//! Because memory has the stored form, an insert can pass its bytes to a key-value engine unchanged, and a read can
+//! iterate over them without building a map.
 
 use thiserror::Error;
 
-/// A stored record that cannot be read.
+/// The error for a stored record that cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("not a record of this workload: byte {at} of {len} starts no field")]
 pub struct RowError {
-    /// The byte at which reading stopped.
+    /// The position of the byte at which reading stopped.
     pub at: usize,
     /// The record's length in bytes.
     pub len: usize,
 }
 
-/// The fields of a stored record to read.
+/// The fields to read from a stored record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Projection<'a> {
-    /// All of them.
+    /// All fields.
     All,
-    /// The field of this name.
+    /// The field with this name.
     One(&'a [u8]),
-    /// The fields of these names.
+    /// The fields with these names.
     Names(&'a [String]),
 }
 
-/// The start of every value of a field: its name in the stored form.
+/// The bytes before every value of a field: its name in the stored form.
 #[derive(Clone, Debug)]
 pub struct Head {
     /// At least [`HEAD`] bytes; a shorter head is padded with zeros.
@@ -35,7 +35,8 @@ pub struct Head {
     len: usize,
 }
 
-/// Heads are copied in this size, which few exceed: a copy of known length is two instructions, any other is a call.
+/// Heads are copied in this size, which few heads exceed: copying a known length takes two instructions, copying any
+/// other length takes a call.
 const HEAD: usize = 16;
 
 impl Head {
@@ -55,7 +56,8 @@ impl Head {
     }
 }
 
-/// The heads of a record whose fields have equal lengths: the row computes its layout once, instead of once per value.
+/// The heads of a record whose fields have equal lengths: the layout of the row is computed once instead of once per
+/// value.
 #[derive(Clone, Debug)]
 pub struct EqualHeads {
     /// Names and lengths of values, padded with zeros.
@@ -67,8 +69,8 @@ pub struct EqualHeads {
 }
 
 impl EqualHeads {
-    /// The heads of fields with these names, in the order of the record, whose values have `value` bytes; `None` if the
-    /// heads differ in length, or a block and a value do not form a field.
+    /// The heads of fields with these names, in the order of the record, whose values have `value` bytes. `None` if the
+    /// heads differ in length, or if a block and a value do not form a field.
     pub fn new<'a>(names: impl Iterator<Item = &'a str>, value: usize) -> Option<Self> {
         let heads: Vec<Vec<u8>> = names
             .map(|name| {
@@ -91,10 +93,10 @@ impl EqualHeads {
     }
 }
 
-/// Fields with names and values.
+/// The fields of a record, with names and values.
 #[derive(Clone, Default)]
 pub struct Row {
-    /// The fields, then remains of longer rows: bytes that are overwritten anyway need not be zeroed for each row.
+    /// The fields, followed by remains of longer rows: bytes that will be overwritten need not be zeroed for each row.
     buffer: Vec<u8>,
     len: usize,
 }
@@ -114,7 +116,7 @@ impl PartialEq for Row {
 impl Eq for Row {}
 
 impl Row {
-    /// Removes the fields but keeps the buffer.
+    /// Removes the fields, but keeps the memory of the buffer.
     #[inline]
     pub fn clear(&mut self) {
         self.len = 0;
@@ -126,7 +128,7 @@ impl Row {
         self.push_with(name, value.len(), |out| out.copy_from_slice(value));
     }
 
-    /// Adds a field whose value, of `len` bytes, is written by `fill` in place.
+    /// Adds a field whose value has `len` bytes, which `fill` writes in place.
     #[inline]
     pub fn push_with(&mut self, name: &[u8], len: usize, fill: impl FnOnce(&mut [u8])) {
         let (head, value) = self.more(8 + name.len() + len).split_at_mut(8 + name.len());
@@ -146,7 +148,7 @@ impl Row {
         }
         let field = &mut self.buffer[start..];
         match (field.first_chunk_mut::<HEAD>(), head.bytes.first_chunk::<HEAD>()) {
-            // The bytes after a short head are overwritten by the value, or lie beyond the row.
+            // The bytes after a short head are overwritten by the value, or are outside the row.
             (Some(to), Some(from)) if head.len <= HEAD => *to = *from,
             _ => field[..head.len].copy_from_slice(&head.bytes[..head.len]),
         }
@@ -155,8 +157,8 @@ impl Row {
         fill(&mut field[4..4 + len]);
     }
 
-    /// Makes the row the fields of `heads`, and returns their values for writing; they still contain an older row. A
-    /// field exists only once the iterator has reached it.
+    /// Sets the fields of the row to the fields of `heads`, and returns the values to be written, which still contain
+    /// bytes of an older row. A field exists only once the iterator has reached it.
     #[inline]
     pub fn set<'a>(&'a mut self, heads: &'a EqualHeads) -> impl ExactSizeIterator<Item = &'a mut [u8]> {
         let field = heads.head + heads.value;
@@ -178,7 +180,7 @@ impl Row {
         self.buffer.resize(self.len + HEAD, 0);
     }
 
-    /// The next `len` bytes, for writing; they still contain an older row.
+    /// The next `len` bytes, to be written; they still contain bytes of an older row.
     #[inline]
     fn more(&mut self, len: usize) -> &mut [u8] {
         let (start, end) = (self.len, self.len + len);
@@ -189,19 +191,19 @@ impl Row {
         &mut self.buffer[start..end]
     }
 
-    /// The stored form.
+    /// The row in the stored form.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         &self.buffer[..self.len]
     }
 
-    /// Whether there is no field.
+    /// Whether the row has no fields.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The fields, in order. A row contains only well-formed bytes, so the iterator ends only at the end.
+    /// The fields, in order. A row contains only well-formed bytes, so the iterator stops only at the end of the row.
     #[inline]
     pub fn fields(&self) -> Fields<'_> {
         Fields { bytes: self.bytes(), at: 0 }
@@ -212,7 +214,7 @@ impl Row {
         self.fields().flatten().find(|&(n, _)| n == name).map(|(_, value)| value)
     }
 
-    /// Adds the selected fields of a stored record. Adds nothing on error.
+    /// Adds the selected fields of a stored record. On error, nothing is added.
     #[inline]
     pub fn read(&mut self, stored: &[u8], projection: Projection<'_>) -> Result<(), RowError> {
         if matches!(projection, Projection::All) {
@@ -237,8 +239,8 @@ impl Row {
         Ok(())
     }
 
-    /// Writes to `out` the stored record `old` with this row's fields merged in: existing names are replaced in place,
-    /// new names are appended. `out` is cleared first.
+    /// Writes to `out` the stored record `old`, merged with this row's fields: existing names are replaced in place,
+    /// and new names are appended. `out` is cleared first.
     #[inline]
     pub fn merge_into(&self, old: &[u8], out: &mut Vec<u8>) -> Result<(), RowError> {
         out.clear();
@@ -265,7 +267,7 @@ fn push_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     out.extend_from_slice(value);
 }
 
-/// Iterates over stored fields; it ends after an error.
+/// Iterates over stored fields; stops after an error.
 #[derive(Clone, Debug)]
 pub struct Fields<'a> {
     bytes: &'a [u8],
@@ -321,7 +323,7 @@ mod tests {
 
     #[test]
     fn known_heads_make_the_same_row() {
-        // A block is 16 bytes: 12 of a name's head, or 8 of a name followed by a length.
+        // A block has 16 bytes: 12 bytes of a name's head, or 8 bytes of a name followed by a length.
         for name in ["", "f", "field0", "fieldfie", "fieldfieldfi", "fieldfieldfie", "a name that is much longer"] {
             for len in [0, 1, 7, 100] {
                 let value = vec![b'v'; len];

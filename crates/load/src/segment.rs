@@ -1,16 +1,16 @@
-//! A segment `k/n`: the k-th of n equal shares of a trial.
+//! A segment `k/n` is the k-th of n equal shares of a trial.
 //!
-//! Shares are stripes (index mod n), so each segment's rate is always 1/n of the whole, and no segment needs to
-//! communicate with another to know its share.
+//! Shares are stripes (index mod n), so the rate of each segment is always 1/n of the whole, and segments need not
+//! communicate to know their shares.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Share `k` of `n`; an undivided run is `0/1`.
+/// The share `k` of `n`; an undivided run is `0/1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Segment {
-    /// Which share, from 0.
+    /// The number of this share, from 0.
     pub k: u64,
     /// The number of shares.
     pub n: u64,
@@ -23,7 +23,7 @@ impl Default for Segment {
 }
 
 impl Segment {
-    /// Parses `k/n`. Errors are one line for the user.
+    /// Parses `k/n`. Error messages have one line.
     pub fn parse(text: &str) -> Result<Self, String> {
         let parsed = text.split_once('/').and_then(|(k, n)| Some(Self { k: k.parse().ok()?, n: n.parse().ok()? }));
         match parsed {
@@ -38,7 +38,7 @@ impl Segment {
         step.saturating_mul(self.n).saturating_add(self.k)
     }
 
-    /// The number of items in this segment, of `total` items.
+    /// The number of items in this segment if there are `total` items.
     #[inline]
     pub const fn share(self, total: u64) -> u64 {
         total / self.n + (total % self.n > self.k) as u64

@@ -1,40 +1,40 @@
-//! How an operation ended.
+//! The outcomes of operations.
 
-/// The outcome of an operation. Names and the first nine meanings are YCSB's.
+/// The outcome of an operation. The names, and the meanings of the first nine, are YCSB's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Status {
-    /// Done.
+    /// The operation succeeded.
     Ok,
-    /// Failed, with no more specific status.
+    /// The operation failed, with no more specific status.
     Error,
     /// The record does not exist.
     NotFound,
-    /// The store does not support this.
+    /// The store does not support the operation.
     NotImplemented,
-    /// Done, but the answer is not the expected one.
+    /// The operation succeeded, but the answer is not the expected one.
     UnexpectedState,
     /// The request is not valid for this store (for example, the key is too long).
     BadRequest,
-    /// Not allowed.
+    /// The operation is not allowed.
     Forbidden,
-    /// The system is down or unable to serve.
+    /// The system is down, or cannot serve the request.
     ServiceUnavailable,
-    /// Added to a batch, to be done later.
+    /// The operation was added to a batch, to be performed later.
     BatchedOk,
-    /// No answer before the timeout.
+    /// There was no answer before the timeout.
     Timeout,
-    /// The record's insert is still in flight, or its delete has begun since: neither a success nor a failure of the
-    /// store.
+    /// The insert of the record is still in flight, or its delete has since begun. This is neither a success nor a
+    /// failure of the store.
     NotYet,
-    /// The device or quota is full.
+    /// The device or the quota is full.
     NoSpace,
 }
 
 impl Status {
     /// Number of statuses.
     pub const COUNT: usize = 12;
-    /// Every status, in the order of their numbers.
+    /// Every status, in numerical order.
     pub const ALL: [Self; Self::COUNT] = [
         Self::Ok,
         Self::Error,
@@ -50,7 +50,7 @@ impl Status {
         Self::NoSpace,
     ];
 
-    /// The name in reports.
+    /// The status's name in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Ok => "OK",
@@ -74,7 +74,7 @@ impl Status {
         matches!(self, Self::Ok | Self::BatchedOk)
     }
 
-    /// Whether it counts as a failure of the store.
+    /// Whether the outcome counts as a failure of the store.
     #[inline]
     pub const fn is_failure(self) -> bool {
         !matches!(self, Self::Ok | Self::BatchedOk | Self::NotYet)

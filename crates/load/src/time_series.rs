@@ -1,46 +1,50 @@
 //! YCSB's `TimeSeriesWorkload` as a pure function of the operation's index.
 //!
-//! A point belongs to a series (a metric and a value for each tag) and has a timestamp. YCSB lets each thread own some
-//! metrics and walk through time with them; here write i is the point at position i of the grid of all series at all
-//! time steps, on any client. Together the writes equal YCSB's: the same keys, tags, timestamps, field
-//! names and clauses, in the order of YCSB with one thread (checked against outputs of YCSB 0.17.0).
+//! A point belongs to a series (a metric and a value for each tag) and has a timestamp. In YCSB, each thread owns some
+//! metrics and moves through time with them. Here, write i is the point at position i of the grid of all series at all
+//! time steps, on any client. Together, the writes equal YCSB's: the same keys, tags, timestamps, field names and
+//! clauses, in the order of YCSB with one thread (compared with output of YCSB 0.17.0).
 //!
-//! What is different, and why:
+//! The differences, and their reasons:
 //!
-//! - Queries read points that the load wrote (`insertcount` of them, if that is less than `recordcount`), delayed
-//!   and sparse series included. YCSB asks for places of the undelayed, full grid, where it often finds nothing. With
-//!   `randomwritetimestamporder` YCSB reckons from the time that its thread happened to draw first.
-//! - `recordcount` below the number of series: the run uses the points that there are; YCSB's ends at its first query.
-//! - `randomtimeseriesorder` shuffles the order of writing and leaves each tag its values; YCSB's load and run draw
-//!   different values for a tag. It goes with `dataintegrity`, which YCSB refuses. The order does
-//!   not depend on the seed (nor do `randomwritetimestamporder`'s order and the points omitted by `sparsity`): a run's
-//!   order differs from its load's. YCSB shuffles again in every process.
-//! - A tag with one value after a tag with several (`tagcardinality=2,1`): all series are written; YCSB omits some.
-//! - Missing cardinalities are 1; in YCSB only the first is 1, and the zeros end the run at its first query.
-//! - `sparsity` is the share of points that is missing, as YCSB documents it (exactly, in decks of 100 to 50,000
-//!   positions); YCSB's code skips up to `sparsity` × (series of a metric) places before each write, and ends the run
-//!   where that is below 1.
-//! - `randomwritetimestamporder`: after `recordcount` ÷ series + 1 time steps the next as many follow; YCSB ends.
-//! - Updates draw one of the loaded time steps of the next series, from the first operation on; YCSB ends the whole
-//!   process at an update before the first full pass over the series. They are not counted as inserts: in YCSB an
-//!   update uses up a turn, and the point of that turn is never inserted.
-//! - `deleteproportion` is obeyed; YCSB never deletes. Deletes go through the points in the order of writing, oldest
-//!   first, and queries and updates stay ahead of them.
-//! - `groupbyfunction` works; YCSB fails when it starts. `groupbykeys` must be as many as tags, as YCSB meant.
-//! - Scans give the downsampling clause as reads do and as YCSB documents it (`YCSBDS=SUM300`); YCSB's scans give
+//! - Queries read points that the load wrote (`insertcount` points, if that is less than `recordcount`), including
+//!   delayed and sparse series. YCSB queries places in the full grid without delays, where it often finds nothing. With
+//!   `randomwritetimestamporder`, YCSB calculates from the time that its thread happened to draw first.
+//! - `recordcount` below the number of series: the run uses the existing points; YCSB exits at its first query.
+//! - `randomtimeseriesorder` shuffles the order of writing and leaves the values of each tag unchanged; YCSB's load and
+//!   run draw different values for a tag. It can be combined with `dataintegrity`, which YCSB refuses. The order does
+//!   not depend on the seed (nor do the order of `randomwritetimestamporder` and the points omitted by `sparsity`),
+//!   because a run's seed differs from its load's. YCSB shuffles again in every process.
+//! - A tag with one value after a tag with several (`tagcardinality=2,1`): all series are written; YCSB omits some of
+//!   them.
+//! - Missing cardinalities are 1. In YCSB only the first is 1, and the zeros make the run exit at its first query.
+//! - `sparsity` is the share of missing points, as documented by YCSB (exactly, in decks of 100 to 50,000 positions).
+//!   YCSB's code skips up to `sparsity` × (series of a metric) places before each write, and the run exits if this
+//!   product is below 1.
+//! - `randomwritetimestamporder`: after `recordcount` ÷ series + 1 time steps, the same number of steps follows; YCSB
+//!   exits.
+//! - From the first operation on, updates draw one of the loaded time steps of the next series. YCSB exits the whole
+//!   process at an update before the first full pass over the series. Updates do not count as inserts; in YCSB an
+//!   update consumes a turn, and the point of this turn is never inserted.
+//! - `deleteproportion` has an effect; YCSB never deletes. Deletes proceed through the points in the order of writing,
+//!   the oldest first, and queries and updates stay ahead of them.
+//! - `groupbyfunction` works; YCSB fails at its start. There must be as many `groupbykeys` as tags, which is YCSB's
+//!   intention.
+//! - Scans pass the downsampling clause as reads do and as YCSB documents it (`YCSBDS=SUM300`); YCSB's scans pass
 //!   `YCSBDS=SUM=300`.
-//! - `queryrandomtimespan` with `querytimespan` below `timestampinterval` asks for a span of 0; YCSB ends.
-//! - `dataintegrity` makes a value of the point's own timestamp, also for delayed points and updates, which YCSB writes
-//!   with the wrong one and then finds wrong. A read must return exactly the requested point; YCSB accepts any
-//!   point that is internally consistent, and an empty point. It works with one tag or none; YCSB ends.
-//! - `valuetype=mixed`, as in YCSB's template, is `mixednumbers`; YCSB refuses it. `tagcount=0` is allowed.
+//! - `queryrandomtimespan` with `querytimespan` below `timestampinterval` queries a span of 0; YCSB exits.
+//! - `dataintegrity` derives a value from the point's own timestamp, including delayed points and updates. YCSB writes
+//!   these with a wrong timestamp, and then reports them as wrong. A read must return exactly the requested point; YCSB
+//!   accepts any point that is internally consistent, and an empty point. It works with one tag or no tags; YCSB exits.
+//! - `valuetype=mixed`, which is in YCSB's template, means `mixednumbers`; YCSB refuses it. `tagcount=0` is allowed.
 //! - There may be more clients than metrics.
-//! - Refused with a message: `readmodifywriteproportion` (YCSB's threads end at the first), names too short to be
-//!   different (YCSB gives several series one name), `delayedintervals=0` with delayed series (YCSB ends).
+//! - Refused with a message: `readmodifywriteproportion` (YCSB's threads exit at the first such operation), names too
+//!   short to be different (YCSB uses one name for several series), and `delayedintervals=0` with delayed series (YCSB
+//!   exits).
 //!
-//! As in YCSB: the run's inserts begin at the first point again; `querytimespan`, `delayedseries` and
-//! `downsamplinginterval` count in the unit of timestamps, seconds also for `timestampunits=minutes` and longer; the
-//! key is the metric alone, so a store that does not know time series keeps one record per metric.
+//! As in YCSB, the run's inserts begin at the first point again. `querytimespan`, `delayedseries` and
+//! `downsamplinginterval` are in the unit of timestamps, which is seconds also for `timestampunits=minutes` and longer
+//! units. The key is the metric alone, so a store without support for time series keeps one record per metric.
 
 mod check;
 mod layout;
@@ -63,21 +67,21 @@ use crate::zipf::ScrambledZipfian;
 use layout::Point;
 use shape::Shape;
 
-/// One operation on time series, in YCSB's form: a metric as the key, and either a point to write as fields or a query
-/// as clauses.
+/// One operation on time series in YCSB's form: the metric is the key, and the operation has either a point to write,
+/// as fields, or a query, as clauses.
 #[derive(Debug)]
 pub struct SeriesOperation {
-    /// Its number in the whole trial.
+    /// The operation's number in the whole trial.
     pub index: u64,
     /// The kind of operation.
     pub kind: Kind,
-    /// The key's text: the metric; for a delete the tags and the time as well.
+    /// The text of the key: the metric; for a delete, also the tags and the time.
     pub key: Vec<u8>,
-    /// The number of its series.
+    /// The number of the series.
     pub series: u64,
-    /// The point with its tags, for insert and update.
+    /// The point with its tags, for inserts and updates.
     pub row: Row,
-    /// Tags, time and processing of the points, for read and scan: YCSB's bindings receive them as field names.
+    /// Tags, time, and processing of the points, for reads and scans. YCSB's bindings receive them as field names.
     pub clauses: Vec<String>,
     /// Number of records that a scan reads.
     pub scan_count: usize,
@@ -99,7 +103,7 @@ impl Default for SeriesOperation {
 
 /// The functions common to both phases of a time series workload.
 pub trait SeriesWorkload: Workload<Operation = SeriesOperation> {
-    /// Whether any reads are checked; called once per read, before the clock is read for the check.
+    /// Whether reads are checked. Called once per read, before the clock is read for the check.
     fn verifies(&self) -> bool {
         false
     }
@@ -110,14 +114,14 @@ pub trait SeriesWorkload: Workload<Operation = SeriesOperation> {
     }
 }
 
-/// The load phase: one insert per point.
+/// The load phase, with one insert per point.
 #[derive(Debug)]
 pub struct TimeSeriesLoad {
     shape: Shape,
 }
 
 impl TimeSeriesLoad {
-    /// The load of a spec. Errors are one line for the user.
+    /// The load of a spec. Error messages have one line.
     pub fn new(spec: TimeSeriesSpec, seed: u64) -> Result<Self, String> {
         Ok(Self { shape: Shape::new(spec, seed)? })
     }
@@ -156,11 +160,11 @@ impl SeriesWorkload for TimeSeriesLoad {}
 pub struct TimeSeriesRun {
     shape: Shape,
     kinds: KindSequence,
-    /// Chooses the metrics of reads, by their position in the order of writing.
+    /// Chooses the metrics that are read, by their position in the order of writing.
     chooser: Chooser,
     scan_length: Lengths,
     loaded: Loaded,
-    /// Number of time steps beyond its own that a delete may reach.
+    /// How many time steps after its own a delete may affect.
     delete_reach: u64,
 }
 
@@ -170,14 +174,14 @@ struct Loaded {
     points: u64,
     /// The position after the last point.
     end: u64,
-    /// Complete time steps, at least 1.
+    /// Number of complete time steps, at least 1.
     steps: u64,
-    /// Metrics that have points at each of these steps.
+    /// Number of metrics that have points at each of these steps.
     keys: u64,
 }
 
 impl TimeSeriesRun {
-    /// The run of a spec. Errors are one line for the user.
+    /// The run of a spec. Error messages have one line.
     pub fn new(spec: TimeSeriesSpec, seed: u64) -> Result<Self, String> {
         spec.check_run()?;
         let shape = Shape::new(spec, seed)?;
@@ -204,19 +208,19 @@ impl TimeSeriesRun {
         };
         let range = Range { start: 0, count: loaded.keys, growth: 0 };
         let chooser = match spec.keys {
-            // Here the end of the range is YCSB's; the modulus is the number of metrics.
+            // Here, the end of the range is the same as in YCSB: the modulus is the number of metrics.
             KeyDistribution::Zipfian => Chooser::zipfian(range, ScrambledZipfian::new(loaded.keys)),
             ref other => Chooser::new(other, range, loaded.keys),
         };
         let width = spec.width().unsigned_abs();
         let span = if spec.query_span > 0 { spec.query_span / width + 1 } else { 0 };
-        // A delete of all values of a tag also affects series that are less late than its own.
+        // A delete of all values of a tag also affects series that are less late than the deleted series.
         let lateness = if spec.group_by.is_some() { spec.delayed_intervals } else { 0 };
         let delete_reach = span.saturating_add(lateness);
         Ok(Self { kinds, chooser, scan_length: Lengths::new(&spec.scan_length), loaded, delete_reach, shape })
     }
 
-    /// The first time step unaffected by the deletes before `index` and by the next few.
+    /// The first time step that is not affected by the deletes before `index`, nor by the next few deletes.
     #[inline]
     fn first_step(&self, index: u64) -> u64 {
         if !self.kinds.includes(Kind::Delete) {
@@ -229,14 +233,14 @@ impl TimeSeriesRun {
         step.saturating_add(self.delete_reach).saturating_add(1).min(self.loaded.steps - 1)
     }
 
-    /// A loaded time step.
+    /// Draws a loaded time step.
     #[inline]
     fn step(&self, index: u64, draws: &mut Draws) -> u64 {
         let first = self.first_step(index);
         first + draws.below(self.loaded.steps - first)
     }
 
-    /// A loaded point at a position in `from..to`, or the next point if sparsity left none there.
+    /// Draws a loaded point at a position in `from..to`. If there is none because of sparsity, returns the next point.
     #[inline]
     fn pick(&self, from: u64, to: u64, draws: &mut Draws) -> Point {
         let layout = &self.shape.layout;

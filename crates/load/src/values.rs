@@ -1,4 +1,4 @@
-//! Field values: YCSB's integrity template, and the lengths of values. The random text comes from the pool.
+//! The lengths of field values, and YCSB's integrity template. Random text comes from the pool.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,24 +14,24 @@ use crate::zipf::Zipfian;
 pub enum Length {
     /// A fixed length.
     Constant {
-        /// Bytes.
+        /// The length, bytes.
         bytes: usize,
     },
-    /// Uniform between both ends, both inclusive.
+    /// Uniform between two lengths, both inclusive.
     Uniform {
-        /// Shortest, bytes.
+        /// Shortest length, bytes.
         min: usize,
-        /// Longest, bytes.
+        /// Longest length, bytes.
         max: usize,
     },
-    /// Zipfian between both ends; the shortest is the most frequent.
+    /// Zipfian between two lengths; the shortest is the most frequent.
     Zipfian {
-        /// Shortest, bytes.
+        /// Shortest length, bytes.
         min: usize,
-        /// Longest, bytes.
+        /// Longest length, bytes.
         max: usize,
     },
-    /// From a file of counts: `counts[i]` values of `(i + 1) × block` bytes, YCSB's off-by-one included.
+    /// From a file of counts: `counts[i]` values of `(i + 1) × block` bytes, including YCSB's off-by-one error.
     Histogram {
         /// Bytes per step.
         block: usize,
@@ -40,13 +40,13 @@ pub enum Length {
     },
 }
 
-/// Larger values belong in a file system.
+/// Maximum size of a block, bytes. Larger values belong in a file system.
 const BLOCK_MAX: usize = 1 << 30;
-/// A limit at which the sum of a histogram does not overflow.
+/// A limit that prevents an overflow of the histogram's sum.
 const COUNT_MAX: u64 = 1 << 48;
 
 impl Length {
-    /// Refuses lengths that cannot be drawn. `field` is the path of this field in the spec.
+    /// Refuses lengths that cannot be drawn. `field` is the path of the length in the spec.
     pub fn check(&self, field: &str) -> Result<(), Refusal> {
         match self {
             Self::Constant { .. } => Ok(()),
@@ -82,16 +82,16 @@ impl Length {
 pub enum Lengths {
     /// A fixed number of bytes.
     Constant(usize),
-    /// From the first to the second, inclusive.
+    /// Uniform from the first to the second length, inclusive.
     Uniform(usize, usize),
-    /// A minimum length, and the zipfian added to it.
+    /// A minimum length, and the zipfian whose draws are added to it.
     Zipfian(usize, Zipfian),
-    /// Block, counts and their sum.
+    /// The block size, the counts, and their sum.
     Histogram(usize, Vec<u64>, u64),
 }
 
 impl Lengths {
-    /// A drawer for `length`.
+    /// A generator of lengths.
     pub fn new(length: &Length) -> Self {
         match *length {
             Length::Constant { bytes } => Self::Constant(bytes),
@@ -101,7 +101,7 @@ impl Lengths {
         }
     }
 
-    /// The longest possible value, bytes.
+    /// The longest possible length, bytes.
     pub fn longest(length: &Length) -> usize {
         match length {
             Length::Constant { bytes } => *bytes,
@@ -110,12 +110,12 @@ impl Lengths {
         }
     }
 
-    /// The shortest possible value, bytes.
+    /// The shortest possible length, bytes.
     pub fn shortest(length: &Length) -> usize {
         match length {
             Length::Constant { bytes } => *bytes,
             Length::Uniform { min, .. } | Length::Zipfian { min, .. } => *min,
-            // A single count is never drawn, see `next`.
+            // A single count is never drawn; see `next`.
             Length::Histogram { block, counts } => {
                 if counts.len() > 1 {
                     *block
@@ -126,7 +126,7 @@ impl Lengths {
         }
     }
 
-    /// The mean length, bytes, as computed in YCSB's `ConstantOccupancyWorkload`.
+    /// The mean length, bytes, calculated as in YCSB's `ConstantOccupancyWorkload`.
     pub fn mean(length: &Length) -> f64 {
         match length {
             Length::Constant { bytes } => *bytes as f64,
@@ -138,14 +138,14 @@ impl Lengths {
             }
             Length::Histogram { block, counts } => {
                 let total: u64 = counts.iter().sum();
-                // YCSB numbers the blocks from 0 here, and from 1 where it draws them.
+                // Here, YCSB numbers the blocks from 0; where it draws them, it numbers them from 1.
                 let sum: f64 = counts.iter().enumerate().map(|(i, &c)| c as f64 * (i * block) as f64).sum();
                 sum / total.max(1) as f64
             }
         }
     }
 
-    /// The next length, bytes.
+    /// Draws the next length, bytes.
     #[inline]
     pub fn next(&self, draws: &mut Draws) -> usize {
         if let Self::Constant(bytes) = self { *bytes } else { self.draw(draws) }
@@ -157,7 +157,7 @@ impl Lengths {
             Self::Uniform(min, max) => min + draws.below((max - min + 1) as u64) as usize,
             Self::Zipfian(min, zipfian) => min + zipfian.rank(draws.next_f64()) as usize,
             Self::Histogram(block, counts, total) => {
-                // YCSB subtracts, then tests for ≤ 0, and never tests the last count.
+                // YCSB subtracts first, then tests for ≤ 0, and never tests the last count.
                 let mut rest = i128::from(draws.below(*total));
                 for (i, &count) in counts.iter().enumerate().take(counts.len().saturating_sub(1)) {
                     rest -= i128::from(count);
@@ -171,11 +171,11 @@ impl Lengths {
     }
 }
 
-/// Writes YCSB's `dataintegrity` value of a field: `key:field`, then repeatedly `:` and the `String.hashCode` of the
-/// text so far, cut to the length of `out`.
+/// Writes YCSB's `dataintegrity` value of a field: `key:field`, followed by repetitions of `:` and the
+/// `String.hashCode` of the text so far, truncated to the length of `out`.
 pub fn fill_integrity(out: &mut [u8], key: &[u8], field: &[u8]) {
     let mut text = Template { out, at: 0, hash: 0 };
-    // Keys are ASCII; a field name with other characters is hashed as in Java, by UTF-16 units.
+    // Keys are ASCII. A field name with other characters is hashed by UTF-16 units, as in Java.
     text.push(key);
     text.push(b":");
     match std::str::from_utf8(field) {

@@ -1,32 +1,34 @@
-//! The write that made a value: a text of fixed width at the value's start, printable in any store's text column.
+//! Identifies the write that made a value, by a text of fixed width at the start of the value that any store's text
+//! column can contain.
 //!
-//! `R00000000002a9f31c0de`: the phase (`L` load, `R` run), the index of the write in that phase, and a check over seed,
-//! key, field, index and run. A value of another record, field or seed has a different check. The run affects only the
-//! second half of the check of run writes: values of the load stay valid, and values of an earlier run are recognized.
-//! The check does not cover the filler behind it, which [`CoreRun::expect`](crate::core::CoreRun::expect) regenerates.
+//! `R00000000002a9f31c0de` consists of the phase (`L` load, `R` run), the index of the write in this phase, and a check
+//! over seed, key, field, index and run. A value of another record, field or seed has a different check. The run
+//! affects only the second half of the check of run writes, so values of the load stay valid, and values of an earlier
+//! run are recognized. The check does not cover the filler after it, which
+//! [`CoreRun::expect`](crate::core::CoreRun::expect) regenerates.
 
 use crate::random::mix;
 
 const INDEX_DIGITS: usize = 12;
 const CHECK_DIGITS: usize = 8;
-/// Bytes of the text.
+/// Length of this text, bytes.
 pub const LEN: usize = 1 + INDEX_DIGITS + CHECK_DIGITS;
 
 /// The phase of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
-    /// The load of the record.
+    /// The load that wrote the record.
     Load,
     /// A run.
     Run,
 }
 
-/// The write that made a value. Load writes precede run writes.
+/// The write that made a value. Load writes sort before run writes.
 #[allow(missing_docs, reason = "the field's name explains it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version {
     pub phase: Phase,
-    /// Its index in the phase; below 2^48.
+    /// The index of the write in its phase; below 2^48.
     pub index: u64,
 }
 
@@ -41,7 +43,7 @@ impl Version {
         Self { phase: Phase::Load, index }
     }
 
-    /// The version that a value claims, and its check, right or wrong; `None` if the value does not begin like a
+    /// Parses the version in a value, and its check, which may be wrong; `None` if the value does not begin like a
     /// version.
     pub fn parse(value: &[u8]) -> Option<(Self, u32)> {
         let (mark, rest) = value.split_first()?;
@@ -56,27 +58,27 @@ impl Version {
     }
 }
 
-/// The difference between the values of runs with the same seed. The default is for a run without a number.
+/// Distinguishes the values of runs with the same seed. The default is for a run without a number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunMark {
-    /// A mask (XOR) of the second half of the check.
+    /// A mask (XOR) for the second half of the check.
     tag: u32,
-    /// A mask (XOR) of the filler.
+    /// A mask (XOR) for the filler.
     pub(crate) turn: u32,
 }
 
 impl RunMark {
-    /// The mark of the run with this number.
+    /// The mark of the run with the given number.
     pub const fn new(run: Option<u64>) -> Self {
         let Some(run) = run else { return Self { tag: 0, turn: 0 } };
         let bits = mix(mix(run));
-        // Zero is for a run without a number. The lowest bit of a turn is in its first letter.
+        // Zero is reserved for runs without a number. The lowest bit of a turn affects its first letter.
         let tag = bits as u32 & 0xffff;
         Self { tag: if tag == 0 { 1 } else { tag }, turn: (bits >> 32) as u32 | 1 }
     }
 }
 
-/// The write that a value with a correct check names.
+/// The write that is named by a value with a correct check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// A write of the load, or of this run.
@@ -85,7 +87,7 @@ pub enum Origin {
     OtherRun(Version),
 }
 
-/// The part of a version that the fields of one record share.
+/// The part of a version that is the same for all fields of a record.
 #[derive(Clone, Copy, Debug)]
 pub struct Stamp {
     state: u64,
@@ -99,14 +101,14 @@ impl Stamp {
         Self { state: hash(mix(seed), key), tag: 0 }
     }
 
-    /// The stamp of this record in this run.
+    /// The stamp of this record in the given run.
     #[inline]
     #[must_use]
     pub const fn with_run(self, run: RunMark) -> Self {
         Self { tag: run.tag, ..self }
     }
 
-    /// The mark of a write to this record.
+    /// The mark of the given write to this record.
     #[inline]
     pub fn version(self, version: Version) -> Mark {
         let mut text = [0; 1 + INDEX_DIGITS];
@@ -118,7 +120,7 @@ impl Stamp {
         Mark { text, state: mix(self.state ^ (version.index << 1 | u64::from(run))), tag }
     }
 
-    /// The origin of a value of this record's `field`; `None` if its check is wrong.
+    /// The origin of a value of this record's `field`; `None` if the check in the value is wrong.
     #[inline]
     pub fn read(self, value: &[u8], field: &[u8]) -> Option<Origin> {
         let (version, check) = Version::parse(value)?;
@@ -130,7 +132,7 @@ impl Stamp {
     }
 }
 
-/// Writes the versions of one write's fields.
+/// Writes the versions into the fields of one write.
 #[derive(Clone, Copy, Debug)]
 pub struct Mark {
     text: [u8; 1 + INDEX_DIGITS],
@@ -144,7 +146,8 @@ impl Mark {
         (mix(self.state ^ field.0) >> 32) as u32 ^ self.tag
     }
 
-    /// Overwrites the start of a value. A value that is too short stays unchanged: specs with such values are refused.
+    /// Overwrites the start of a value. A value that is too short remains unchanged; specs with such values are
+    /// refused.
     #[inline(never)]
     pub fn write(&self, value: &mut [u8], field: FieldHash) {
         if let Some(start) = value.first_chunk_mut::<LEN>() {
@@ -154,7 +157,7 @@ impl Mark {
     }
 }
 
-/// The contribution of a field's name to the check of its values.
+/// The part of the check that depends on the name of the field.
 #[derive(Clone, Copy, Debug)]
 pub struct FieldHash(u64);
 
@@ -166,7 +169,7 @@ impl FieldHash {
     }
 }
 
-/// Eight bytes per round; keys have about twenty.
+/// Hashes eight bytes per round; keys have about twenty bytes.
 #[inline]
 fn hash(start: u64, text: &[u8]) -> u64 {
     let (chunks, rest) = text.as_chunks::<8>();
@@ -176,14 +179,14 @@ fn hash(start: u64, text: &[u8]) -> u64 {
     mix(state ^ u64::from_le_bytes(last))
 }
 
-/// Eight lower-case hexadecimal digits at once, one per byte of a word.
+/// Converts to eight lower-case hexadecimal digits at once, one per byte of a word.
 #[inline]
 const fn hex(x: u32) -> [u8; 8] {
     let mut x = x as u64;
     x = (x << 16 | x) & 0x0000_ffff_0000_ffff;
     x = (x << 8 | x) & 0x00ff_00ff_00ff_00ff;
     x = (x << 4 | x) & 0x0f0f_0f0f_0f0f_0f0f;
-    // A digit above 9 carries into bit 4 when 6 is added; letters are 39 above the continuation of the digits.
+    // Adding 6 to a digit above 9 carries into bit 4. Letters are 39 above the characters that follow the digits.
     let letters = ((x + 0x0606_0606_0606_0606) >> 4) & 0x0101_0101_0101_0101;
     (x + 0x3030_3030_3030_3030 + letters * 39).to_be_bytes()
 }
@@ -242,7 +245,7 @@ mod tests {
                 let mut torn = value.clone();
                 torn[at] = if torn[at] == b'0' { b'1' } else { b'0' };
                 let origin = Stamp::new(seed, key.as_bytes()).read(&torn, field.as_bytes());
-                // Only the first half of the check, 16 bits, tells a torn value from a value of another run.
+                // Only the first half of the check, 16 bits, distinguishes a torn value from a value of another run.
                 prop_assert!(!matches!(origin, Some(Origin::Own(_))), "{origin:?}");
                 if at >= LEN - CHECK_DIGITS / 2 {
                     prop_assert_eq!(origin, run.then_some(Origin::OtherRun(version)));

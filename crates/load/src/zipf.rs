@@ -1,9 +1,10 @@
-//! Zipfian draws: YCSB's, including its quirks, and a true zipfian.
+//! Zipfian draws: YCSB's generators with their quirks, and a true zipfian.
 //!
 //! YCSB follows Gray et al., "Quickly generating billion-record synthetic databases", SIGMOD 1994. Its *scrambled*
-//! variant always draws ranks from 10^10 items with a hard-coded zeta, whatever the record count, and hashes them onto
-//! the records, so its hottest key gets 3.78 % of the requests where zipf(0.99) over 1,000 keys would give it 12.94 %.
-//! Results are comparable with YCSB's only if these quirks are kept; [`TrueZipfian`] is an exact zipfian.
+//! variant always draws ranks from 10^10 items with a hard-coded zeta, regardless of the record count, and hashes them
+//! onto the records. Its hottest key therefore gets 3.78 % of the requests, whereas it would get 12.94 % with
+//! zipf(0.99) over 1,000 keys. Results are comparable with YCSB's only with the same quirks; [`TrueZipfian`] is an
+//! exact zipfian.
 
 use crate::divisor::Divisor;
 use crate::fnv::fnv;
@@ -11,10 +12,10 @@ use crate::random::{Draws, mix};
 
 /// YCSB's exponent.
 pub const THETA: f64 = 0.99;
-/// Number of terms of zeta that are summed directly; beyond, the Euler–Maclaurin formula is exact to 1e-12.
+/// Number of terms of zeta that are summed directly; for further terms, the Euler–Maclaurin formula is exact to 1e-12.
 const SUMMED: u64 = 128;
 
-/// Σ i^−θ for i = 1..n, in O(1) for large n by the Euler–Maclaurin formula (Knuth, TAOCP 1.2.11.2).
+/// Σ i^−θ for i = 1..n; in O(1) for large n by the Euler–Maclaurin formula (Knuth, TAOCP 1.2.11.2).
 pub fn zeta(n: u64, theta: f64) -> f64 {
     let sum = |to: u64| (1..=to).map(|i| (i as f64).powf(-theta)).sum::<f64>();
     if n <= SUMMED {
@@ -24,7 +25,7 @@ pub fn zeta(n: u64, theta: f64) -> f64 {
     sum(SUMMED) + tail.value_at(n as f64) - tail.value_at(SUMMED as f64)
 }
 
-/// The antiderivative side of Euler–Maclaurin for x^−θ, θ ≠ 1.
+/// The antiderivative part of the Euler–Maclaurin formula for x^−θ, θ ≠ 1.
 #[derive(Clone, Copy, Debug)]
 struct Tail {
     theta: f64,
@@ -42,7 +43,7 @@ impl Tail {
     }
 }
 
-/// Gray's generator over ranks `0..items`, rank 0 the most frequent.
+/// Gray's generator over ranks `0..items`; rank 0 is the most frequent.
 #[derive(Clone, Copy, Debug)]
 pub struct Zipfian {
     items: f64,
@@ -52,12 +53,12 @@ pub struct Zipfian {
 }
 
 impl Zipfian {
-    /// Over `items` ≥ 1 ranks with YCSB's exponent.
+    /// A generator over `items` ≥ 1 ranks with YCSB's exponent.
     pub fn new(items: u64) -> Self {
         Self::with_zeta(items, zeta(items, THETA))
     }
 
-    /// With a known zeta.
+    /// A generator with a known zeta.
     fn with_zeta(items: u64, zetan: f64) -> Self {
         let second = second();
         Self { items: items as f64, zetan, eta: eta_dividend(items) / (1.0 - second / zetan), second }
@@ -73,7 +74,7 @@ impl Zipfian {
         if uz < self.second {
             return 1;
         }
-        // Through a signed number, which processors convert faster.
+        // Converted through a signed number, which is faster on processors.
         (self.items * hundredth_power(self.eta * u - self.eta + 1.0)) as i64 as u64
     }
 }
@@ -83,13 +84,14 @@ fn second() -> f64 {
     1.0 + 0.5f64.powf(THETA)
 }
 
-/// The part of Gray's eta that does not depend on zeta.
+/// The part of Gray's eta that is independent of zeta.
 fn eta_dividend(items: u64) -> f64 {
     1.0 - (2.0 / items as f64).powf(1.0 - THETA)
 }
 
-/// x^α for α = 1 ÷ (1 − θ). YCSB computes α = 99.99999999999991 and takes `Math.pow`; the difference to x^100 is a factor of
-/// 1 + 9e-14·|ln x|, far below what a draw of 53 bits resolves, and eight multiplications cost a quarter of a `pow`.
+/// x^α for α = 1 ÷ (1 − θ). YCSB computes α = 99.99999999999991 and calls `Math.pow`. The difference from x^100 is a
+/// factor of 1 + 9e-14·|ln x|, far below the resolution of a draw with 53 bits, and eight multiplications cost a
+/// quarter of a `pow`.
 #[inline]
 fn hundredth_power(x: f64) -> f64 {
     let x4 = x * x * (x * x);
@@ -110,38 +112,38 @@ impl ScrambledZipfian {
     /// YCSB's constant for 10^10 items.
     const INNER_ZETA: f64 = 26.469_028_201_783_02;
 
-    /// Scatters ranks over `items` ≥ 1 places.
+    /// A generator that scatters ranks over `items` ≥ 1 places.
     pub fn new(items: u64) -> Self {
         Self { inner: Zipfian::with_zeta(Self::INNER_ITEMS, Self::INNER_ZETA), items: Divisor::new(items) }
     }
 
-    /// The next place.
+    /// Draws the next place.
     #[inline]
     pub fn next(&self, draws: &mut Draws) -> u64 {
         self.items.remainder(fnv(self.inner.rank(draws.next_f64())))
     }
 }
 
-/// YCSB's `latest`: a zipfian over a number of items that grows while the run inserts.
+/// YCSB's `latest`: a zipfian over a number of items that grows as the run inserts records.
 #[derive(Clone, Copy, Debug)]
 pub struct GrowingZipfian {
-    /// The dividend of eta: YCSB's growing generator keeps its initial value.
+    /// The dividend of eta, which keeps its initial value in YCSB's growing generator.
     eta: f64,
     second: f64,
-    /// zeta up to `SUMMED` less the formula's value there, so that zeta(n) costs one power.
+    /// zeta up to `SUMMED` minus the formula's value there, so that zeta(n) costs only one power.
     offset: f64,
     tail: Tail,
 }
 
 impl GrowingZipfian {
-    /// Made with `items` ≥ 1.
+    /// A generator that starts with `items` ≥ 1.
     pub fn new(items: u64) -> Self {
         let tail = Tail::new(THETA);
         let offset = zeta(SUMMED, THETA) - tail.value_at(SUMMED as f64);
         Self { eta: eta_dividend(items.max(1)), second: second(), offset, tail }
     }
 
-    /// The zipfian over the present number of items.
+    /// The zipfian over the current number of items.
     #[inline]
     pub fn distribution(&self, items: u64) -> Latest {
         let items = items.max(1);
@@ -151,7 +153,7 @@ impl GrowingZipfian {
     }
 }
 
-/// A [`GrowingZipfian`] at one size.
+/// A [`GrowingZipfian`] at a fixed size.
 #[derive(Clone, Copy, Debug)]
 pub struct Latest {
     zipfian: Zipfian,
@@ -159,7 +161,7 @@ pub struct Latest {
 }
 
 impl Latest {
-    /// A rank in `0..items`.
+    /// Draws a rank in `0..items`.
     #[inline]
     pub fn next(&self, draws: &mut Draws) -> u64 {
         self.zipfian.rank(draws.next_f64()).min(self.last)
@@ -181,7 +183,7 @@ pub struct TrueZipfian {
 }
 
 impl TrueZipfian {
-    /// Over `items` ≥ 1 places with exponent `theta` > 0.
+    /// A generator over `items` ≥ 1 places with exponent `theta` > 0.
     pub fn new(items: u64, theta: f64) -> Self {
         let items = items.max(1);
         let mut zipf = Self { items, theta, from: 0.0, to: 0.0, squeeze: 0.0, bits: 0 };
@@ -197,7 +199,7 @@ impl TrueZipfian {
         (-self.theta * x.ln()).exp()
     }
 
-    /// ∫ x^−θ, written so that it is continuous at θ = 1.
+    /// ∫ x^−θ, in a form that is continuous at θ = 1.
     fn integral(&self, x: f64) -> f64 {
         let log = x.ln();
         let scaled = (1.0 - self.theta) * log;
@@ -209,7 +211,7 @@ impl TrueZipfian {
         (y * if scaled.abs() > 1e-8 { scaled.ln_1p() / scaled } else { 1.0 - scaled / 2.0 }).exp()
     }
 
-    /// A rank, 0 the most frequent.
+    /// Draws a rank; 0 is the most frequent.
     pub fn rank(&self, draws: &mut Draws) -> u64 {
         loop {
             let u = self.to + draws.next_f64() * (self.from - self.to);
@@ -221,13 +223,14 @@ impl TrueZipfian {
         }
     }
 
-    /// The next place: a rank, scattered over the items.
+    /// Draws the next place: a rank, scattered over the items.
     pub fn next(&self, draws: &mut Draws) -> u64 {
         let rank = self.rank(draws);
         self.scatter(rank)
     }
 
-    /// A bijection on `0..items`: a four-round Feistel network, walked until it lands inside (Black & Rogaway 2002).
+    /// A bijection on `0..items`: a four-round Feistel network, repeated until the result is in the range (Black &
+    /// Rogaway 2002).
     fn scatter(&self, rank: u64) -> u64 {
         let half = self.bits / 2;
         let mask = (1u64 << half) - 1;
@@ -254,7 +257,7 @@ mod tests {
         (a - b).abs() <= 1e-11 * b.abs()
     }
 
-    /// Internals of YCSB's own generator, as printed by YCSB.
+    /// Internal values of YCSB's generator, as printed by YCSB.
     #[test]
     fn internals_are_ycsbs() {
         for (n, zetan, eta) in [

@@ -1,4 +1,4 @@
-//! Performs an operation: the part of the timing loop that depends on the operation's type.
+//! Performs operations: the part of the timing loop that depends on the type of the operations.
 
 use loadstone_load::{Status, StepId};
 
@@ -8,16 +8,16 @@ use crate::lateness::Lateness;
 use crate::recorder::{Recorder, Step};
 use crate::sink::Times;
 
-/// The end of a whole operation.
+/// The result of a whole operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// The worst status of its steps.
+    /// The worst status of the operation's steps.
     pub status: Status,
-    /// When the answer arrived, ns.
+    /// Time at which the answer arrived, ns.
     pub done_ns: u64,
-    /// Records read or written.
+    /// Number of records read or written.
     pub rows: u64,
-    /// Their bytes.
+    /// The bytes of these records.
     pub bytes: u64,
 }
 
@@ -30,13 +30,14 @@ pub trait Actor {
     /// Performs an operation. Called right after the clock was read for `watch.sent_ns`.
     async fn perform<T: Timer>(&mut self, operation: &Self::Operation, watch: &Stopwatch<'_, T>) -> Outcome;
 
-    /// Whether the last operation failed unsent, because no server could be reached.
+    /// Whether the last operation failed without being sent, because no server could be reached.
     fn unsent(&self) -> bool;
 
-    /// Pauses after a failed operation in a closed loop, before the next; not part of any latency.
+    /// Pauses after a failed operation in a closed loop, before the next operation. The pause is not part of any
+    /// latency.
     async fn pause(&mut self);
 
-    /// Closes the session; returns the step under which the close is recorded, and its status.
+    /// Closes the session. Returns the step under which the close is recorded, and its status.
     async fn close(&mut self) -> (StepId, Status);
 }
 
@@ -46,19 +47,19 @@ pub trait Actor {
 #[derive(Debug)]
 pub struct Stopwatch<'a, T> {
     pub timer: &'a T,
-    /// Where the steps are recorded.
+    /// The recorder of the steps.
     pub recorder: &'a Recorder,
-    /// When the operation was due (closed loop: sent), ns.
+    /// Time at which the operation was due (closed loop: sent), ns.
     pub due_ns: u64,
     /// The interval in which it was due.
     pub due_in: IntervalCursor,
-    /// When it was sent, ns.
+    /// Time at which it was sent, ns.
     pub sent_ns: u64,
-    /// The part of its response that the generator caused; at a rate only.
+    /// The part of its response time that the generator caused; with a rate only.
     pub lateness: Option<Lateness<'a>>,
-    /// When the client was free and the operation was due, ns; the operation was not claimed earlier.
+    /// Time at which the client was free and the operation was due, ns. The operation was not claimed before.
     pub ready_ns: u64,
-    /// Whether the operation counts.
+    /// Whether the operation is counted.
     pub counted: bool,
 }
 
@@ -69,20 +70,20 @@ impl<'a, T: Timer> Stopwatch<'a, T> {
         Self { timer, recorder, due_ns: 0, due_in, sent_ns: 0, lateness: None, ready_ns: 0, counted: false }
     }
 
-    /// Now, ns.
+    /// The current time, ns.
     #[inline]
     pub fn now_ns(&self) -> u64 {
         self.timer.now_ns()
     }
 
-    /// Records the operation, or a part of it that began at `sent`; the due time is the operation's.
+    /// Records the operation, or a part of it that began at `sent`. The due time is the operation's.
     #[expect(clippy::inline_always, reason = "see `Recorder::step`")]
     #[inline(always)]
     pub fn step(&self, id: StepId, status: Status, sent: u64, done: u64) {
         self.record(id, status, Times { due: self.due_ns, sent, done }, self.lateness.as_ref());
     }
 
-    /// Records an operation of several attempts, the first sent with the operation and the last at `retried`.
+    /// Records an operation with several attempts: the first was sent with the operation, the last at `retried`.
     #[cold]
     pub fn record_retried(&self, id: StepId, status: Status, retried: u64, done: u64) {
         if self.counted {
@@ -93,7 +94,7 @@ impl<'a, T: Timer> Stopwatch<'a, T> {
         }
     }
 
-    /// Records a step outside the operation; its due time is its start.
+    /// Records a step outside the operation. Its due time is the time at which it began.
     #[inline]
     pub fn record_extra(&self, id: StepId, status: Status, sent: u64, done: u64) {
         self.record(id, status, Times { due: sent, sent, done }, None);
@@ -107,7 +108,7 @@ impl<'a, T: Timer> Stopwatch<'a, T> {
         }
     }
 
-    /// Records an attempt that is retried.
+    /// Records an attempt that will be retried.
     #[cold]
     pub fn attempt(&self, id: StepId, status: Status, sent: u64, done: u64) {
         if self.counted {

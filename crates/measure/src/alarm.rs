@@ -1,7 +1,8 @@
-//! The timer of many clients on one executor: one timerfd and one heap of due times.
+//! A timer for many clients on one executor, with one timerfd and one heap of due times.
 //!
-//! The executor's own timers have a resolution of milliseconds, as coarse as the lateness that counts as
-//! `generator-limited`; a timerfd wakes to the microsecond. Clients wait in a heap; only the earliest is set in the kernel.
+//! The executor's timers have a resolution of milliseconds, which is as coarse as the lateness that counts as
+//! `generator-limited`. A timerfd wakes with microsecond precision. Clients wait in a heap, and only the earliest due
+//! time is set in the kernel.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
@@ -44,13 +45,13 @@ struct Inner {
     armed_ns: Cell<u64>,
     /// The number of clones.
     clones: Cell<u32>,
-    /// The clone of the last turn, and its turns since another clone had one.
+    /// The clone that had the last turn, and the number of its turns since another clone had one.
     last: Cell<(u32, u32)>,
 }
 
-/// Letting the other clients run costs an `epoll_wait` of the executor, and splits the requests that would leave
-/// together. An operation that waits for a network yields anyway, so only a client whose operations never wait, and
-/// which therefore has many turns in a row, needs this.
+/// Yielding to the other clients costs an `epoll_wait` of the executor, and splits requests that would be sent
+/// together. An operation that waits for a network yields anyway. Only a client whose operations never wait, and which
+/// therefore has many turns in a row, needs an explicit yield.
 const TURN_EVERY: u32 = 16;
 
 /// A timer for the clients of one executor; each client has a clone.
@@ -64,10 +65,10 @@ impl Clone for Alarm {
 }
 
 impl Alarm {
-    /// Creates an alarm on the current executor, and its task, which must be spawned there. The task calls `stopped`
-    /// for all waiting clients: if thousands of clients each checked it, they would be late for their operations.
+    /// Creates an alarm on the current executor, and its task, which must be spawned there. The task calls `stopped` on
+    /// behalf of all waiting clients: if thousands of clients each checked it, they would be late for their operations.
     pub fn new(stopped: impl Fn() -> bool) -> io::Result<(Self, impl Future<Output = ()>)> {
-        // SAFETY: a new descriptor, owned from here on.
+        // SAFETY: creates a new descriptor, which is owned from here on.
         let fd = unsafe {
             let fd = libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_NONBLOCK | libc::TFD_CLOEXEC);
             if fd < 0 {
@@ -75,7 +76,7 @@ impl Alarm {
             }
             OwnedFd::from_raw_fd(fd)
         };
-        // SAFETY: the descriptor stays open as long as the `AsyncFd` that owns it.
+        // SAFETY: the descriptor stays open as long as the `AsyncFd` that owns it exists.
         let fd = unsafe { AsyncFd::register(fd)? };
         let inner = Inner {
             fd,
@@ -91,7 +92,8 @@ impl Alarm {
 
     async fn ring(&self, stopped: impl Fn() -> bool) {
         loop {
-            // The expirations are not read: setting the timer again clears them, and the next one is a new edge for epoll.
+            // The number of expirations is not read: setting the timer again clears it, and the next expiration is a
+            // new edge for epoll.
             let Ok(mut ready) = self.0.fd.readable().await else { return };
             ready.clear_ready();
             self.0.armed_ns.set(u64::MAX);
@@ -113,14 +115,14 @@ impl Alarm {
             return;
         }
         self.0.armed_ns.set(ns);
-        // Relative, since the two clocks may differ by nanoseconds; 0 would disarm the timer.
+        // The wait is relative, because the two clocks may differ by nanoseconds; 0 would disarm the timer.
         let wait = ns.saturating_sub(self.now_ns()).max(1);
         let value = libc::timespec {
             tv_sec: (wait / 1_000_000_000) as libc::time_t,
             tv_nsec: (wait % 1_000_000_000) as libc::c_long,
         };
         let setting = libc::itimerspec { it_interval: libc::timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
-        // SAFETY: the descriptor is a timerfd, the struct lives through the call.
+        // SAFETY: the descriptor is a timerfd, and the struct outlives the call.
         unsafe {
             libc::timerfd_settime(self.0.fd.as_raw_fd(), 0, &raw const setting, std::ptr::null_mut());
         }
@@ -169,7 +171,7 @@ impl Timer for Alarm {
 mod tests {
     use super::*;
 
-    /// Number of checks for a stop, over all of many waiting clients.
+    /// The total number of stop checks while many clients wait.
     fn looks(until_ns: u64, stopped: impl Fn() -> bool + Copy + 'static) -> u32 {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
         let looks = Rc::new(Cell::new(0));
@@ -203,7 +205,7 @@ mod tests {
         assert_eq!(looks(5 * SLICE_NS, || false), 100);
     }
 
-    /// The order of the turns of clients that have this number each; `waits`: their operations wait.
+    /// The order in which clients with the same number of turns have their turns. `waits`: their operations wait.
     fn order_turns(clients: u32, turns: u32, waits: bool) -> Vec<u32> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
         let order = Rc::new(RefCell::new(Vec::new()));
@@ -230,7 +232,7 @@ mod tests {
         order.take()
     }
 
-    /// Whether each of three clients has a turn; the executor may run them in any order.
+    /// Whether each of three clients has had a turn. The executor may run them in any order.
     fn has_each_client(turns: &[u32]) -> bool {
         (0..3).all(|client| turns.contains(&client))
     }

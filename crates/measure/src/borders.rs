@@ -1,4 +1,4 @@
-//! The borders of a trial: one value, computed before any client starts and never changed.
+//! The borders of a trial. They are one value, which is computed before any client starts and never changes.
 
 use loadstone_load::Segment;
 use loadstone_load::pace::{Cursor, Pace};
@@ -6,14 +6,14 @@ use loadstone_load::pace::{Cursor, Pace};
 use loadstone_wire::error::EngineError;
 use loadstone_wire::spec::TrialSpec;
 
-/// An instant that is never reached.
+/// A time that is never reached.
 pub const NEVER: u64 = u64::MAX;
-/// Time after the end during which overdue operations are still sent: this share of the window …
+/// Time after the end during which overdue operations are still sent, as a share of the window …
 const CUTOFF_SHARE: u64 = 10;
-/// … but at most this, ns.
+/// … and its upper limit, ns.
 const CUTOFF_NS_MAX: u64 = 5_000_000_000;
 
-/// The cut-off: overdue operations are no longer sent after it, in a window from `first_ns` to `end_ns`.
+/// The cut-off of a window from `first_ns` to `end_ns`, after which overdue operations are no longer sent.
 fn cutoff_ns_after(first_ns: u64, end_ns: u64) -> u64 {
     end_ns.saturating_add((end_ns.saturating_sub(first_ns) / CUTOFF_SHARE).min(CUTOFF_NS_MAX))
 }
@@ -21,31 +21,32 @@ fn cutoff_ns_after(first_ns: u64, end_ns: u64) -> u64 {
 /// The borders of a trial, in ns on the clients' clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Borders {
-    /// When the load starts.
+    /// Start of the load.
     pub start_ns: u64,
-    /// Operations due (closed loop: sent) from here on are counted.
+    /// Operations due (closed loop: sent) from this time on are counted.
     pub first_ns: u64,
-    /// Nothing is due (closed loop: sent) at or after this; [`NEVER`] without a limit of time.
+    /// No operation is due (closed loop: sent) at or after this time; [`NEVER`] without a time limit.
     pub end_ns: u64,
-    /// At a rate: overdue operations are still sent before this; [`NEVER`] without a limit of time.
+    /// With a rate: overdue operations are still sent before this time; [`NEVER`] without a time limit.
     pub cutoff_ns: u64,
-    /// The length of an interval; the k-th begins at `first_ns` + k × this.
+    /// The length of an interval; interval k begins at `first_ns` + k × this length.
     pub interval_ns: u64,
-    /// At a rate: the index, in the whole trial, of the first operation that is counted.
+    /// With a rate: the index, in the whole trial, of the first counted operation.
     pub first_index: u64,
-    /// All operations of this segment, including the warm-up; [`NEVER`] without a limit.
+    /// Number of operations of this segment, including the warm-up; [`NEVER`] without a limit.
     pub steps: u64,
-    /// Closed loop with a warm-up: the largest number of counted operations of this segment; [`NEVER`] without a limit.
+    /// Closed loop with a warm-up: the maximum number of counted operations of this segment; [`NEVER`] without a limit.
     pub counted: u64,
-    /// At a rate with a limit of operations: the due time of the next operation without the limit; otherwise 0.
+    /// With a rate and a limit on operations: the time at which the next operation would be due without the limit;
+    /// otherwise 0.
     pub following_ns: u64,
-    /// The cut-off of a trial that would end when the following operation is due: operations sent at or after it show
-    /// that the rate was not held. [`NEVER`] without a limit of operations, or without a rate.
+    /// The cut-off of a trial that ended when the following operation was due. Operations sent at or after this time
+    /// show that the system did not keep up with the rate. [`NEVER`] without a limit on operations, or without a rate.
     pub overdue_ns: u64,
 }
 
 impl Borders {
-    /// Borders without limits: everything is counted, from 0 on, in one interval.
+    /// Borders without limits: all operations are counted, from time 0, in one interval.
     pub const UNLIMITED: Self = Self {
         start_ns: 0,
         first_ns: 0,
@@ -59,7 +60,8 @@ impl Borders {
         overdue_ns: NEVER,
     };
 
-    /// The borders of a spec for a trial that starts at 0. `operations` limits the counted operations of its segment.
+    /// The borders of a spec for a trial that starts at 0. `operations` limits the number of counted operations of the
+    /// segment.
     pub fn plan(spec: &TrialSpec, pace: Option<&Pace>, operations: Option<u64>) -> Result<Self, EngineError> {
         let too_long = || EngineError::usage("the warm-up and the measured time together are too long");
         let warmup_ns = seconds_ns(spec.warmup_seconds);
@@ -95,7 +97,7 @@ impl Borders {
         })
     }
 
-    /// These borders for a trial that starts at `start_ns`.
+    /// The same borders for a trial that starts at `start_ns`.
     #[must_use]
     pub fn starting_at(self, start_ns: u64) -> Self {
         let shift = |ns: u64| if ns == NEVER { NEVER } else { ns.saturating_add(start_ns) };
@@ -116,18 +118,18 @@ impl Borders {
         ns >= self.first_ns && ns < self.end_ns
     }
 
-    /// The number of the interval that contains an instant at or after `first_ns`.
+    /// The number of the interval that contains a time at or after `first_ns`.
     #[inline]
     pub fn interval(&self, ns: u64) -> u64 {
         ns.saturating_sub(self.first_ns) / self.interval_ns
     }
 
-    /// When interval `k` ends.
+    /// The end of interval `k`.
     pub fn interval_end(&self, k: u64) -> u64 {
         self.first_ns.saturating_add((k + 1).saturating_mul(self.interval_ns)).min(self.end_ns)
     }
 
-    /// How many operations of a segment are due in [`from_ns`, `to_ns`), both at or after `first_ns`.
+    /// The number of a segment's operations due in [`from_ns`, `to_ns`), both of which are at or after `first_ns`.
     pub fn due(&self, pace: &Pace, segment: Segment, from_ns: u64, to_ns: u64) -> u64 {
         let before = |ns: u64| {
             let index = pace.first_due_at(ns.saturating_sub(self.start_ns)).max(self.first_index);
@@ -137,30 +139,30 @@ impl Borders {
     }
 }
 
-/// The interval of an instant. A division is needed only when the interval changes.
+/// The interval that contains a time. A division is needed only when the interval changes.
 #[derive(Debug, Default)]
 pub struct IntervalCursor {
     from_ns: u64,
-    /// 0: the instant is not counted.
+    /// 0 if the time is not counted.
     length_ns: u64,
     interval: u64,
 }
 
 impl IntervalCursor {
-    /// Moves to the interval of an instant; `false` if that instant is not counted.
+    /// Moves to the interval that contains a time; `false` if that time is not counted.
     #[inline]
     pub fn seek(&mut self, borders: &Borders, ns: u64) -> bool {
         self.contains(ns) || self.move_to(borders, ns)
     }
 
-    /// Whether an instant is in the interval.
+    /// Whether the interval contains a time.
     #[inline]
     pub fn contains(&self, ns: u64) -> bool {
-        // One comparison for both ends: an instant before the interval wraps around to a very large distance.
+        // One comparison checks both ends, because a time before the interval wraps around to a very large distance.
         ns.wrapping_sub(self.from_ns) < self.length_ns
     }
 
-    /// The interval's number; for an uncounted instant, the interval of the last counted one.
+    /// The interval's number; after a time that is not counted, the interval of the last counted time.
     #[inline]
     pub fn interval(&self) -> u64 {
         self.interval
@@ -179,7 +181,7 @@ impl IntervalCursor {
     }
 }
 
-/// Seconds as ns, saturated at the range of the clock.
+/// Converts seconds to ns, saturating at the range of the clock.
 pub fn seconds_ns(seconds: f64) -> u64 {
     (seconds * 1e9) as u64
 }

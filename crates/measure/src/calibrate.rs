@@ -1,4 +1,4 @@
-//! The driver's own cost: the trial's operations on a null store, for a short time before the trial.
+//! Measures the driver's own cost: runs the trial's operations on a null store for a short time before the trial.
 
 use std::cell::Cell;
 use std::sync::Barrier;
@@ -18,18 +18,18 @@ use crate::task::{Kind, Task};
 use loadstone_wire::error::EngineError;
 use loadstone_wire::spec::TrialSpec;
 
-/// Operations per thread and probe: about 50 µs, so that on a busy host most probes are not interrupted.
+/// Operations per thread and probe. A probe takes about 50 µs, so that most probes are not interrupted on a busy host.
 const OPERATIONS: u64 = 250;
 /// Bytes per thread and probe, if operations are large.
 const BYTES: u64 = 4 << 20;
-/// The minimum of this many probes counts, because any disturbance makes a probe longer.
+/// The minimum of this number of probes is used, because any disturbance makes a probe longer.
 const PROBES: u32 = 200;
-/// No probe starts after this.
+/// No probe starts after this time.
 const BUDGET: Duration = Duration::from_millis(100);
 
-/// The time per operation of the timing loop, the work, the recorder with the sinks of the trial and its ledger in the
-/// closed loop, ns, with this many concurrent threads. The threads share the state that clients share in a trial.
-/// Returns the work as well.
+/// The time per operation of the timing loop, the work, and the recorder, including the sinks of the trial and its
+/// ledger, in ns. It is measured in the closed loop with this number of concurrent threads, which share the same state
+/// as the clients of a trial. Also returns the work.
 pub fn driver_ns<W: Workload + Kind>(
     work: W,
     target: &dyn Target<W>,
@@ -50,18 +50,18 @@ pub fn driver_ns<W: Workload + Kind>(
     Ok((probe.task.work, best))
 }
 
-/// Some operations of a trial on a store that does nothing.
+/// A few operations of a trial, performed on a store that does nothing.
 #[derive(Debug)]
 pub struct Probe<W> {
     pub task: Task<W>,
     pub borders: Borders,
     stripe: u64,
-    /// One recorder per thread for all measurements, because the first use of its memory is slower.
+    /// One recorder per thread is used for all measurements, because the first use of its memory is slower.
     pub recorders: Vec<Recorder>,
 }
 
 impl<W: Workload + Kind> Probe<W> {
-    /// A probe with the sinks of a trial and the state that its work prepares.
+    /// A probe with the sinks of a trial, and with the state that its work prepares.
     pub fn new(mut work: W, spec: &TrialSpec, threads: u64, stripe: u64) -> Result<Self, EngineError> {
         let processors = std::thread::available_parallelism().map_or(1, usize::from) as u64;
         let threads = threads.clamp(1, processors);
@@ -88,7 +88,7 @@ impl<W: Workload + Kind> Probe<W> {
         Ok(Self { task, borders, stripe, recorders })
     }
 
-    /// Performs the operations once: the time of the slowest thread, ns.
+    /// Performs the operations once. Returns the time of the slowest thread, ns.
     pub fn measure(&mut self, target: &dyn Target<W>) -> u64 {
         let unit = self.task.work.unit();
         self.task.scheduler = Scheduler::new(Segment::default(), &self.borders, self.stripe).with_units(unit);

@@ -1,7 +1,7 @@
-//! The only timing loop.
+//! The timing loop, which is the only one in the engine.
 //!
-//! A client takes the next index, fills its operation, waits until it is due, reads the clock, has its actor perform it, and
-//! counts it. The loop itself neither allocates nor locks; the store may.
+//! A client claims the next index, fills its operation, waits until it is due, reads the clock, has its actor perform
+//! the operation, and counts it. The loop itself neither allocates memory nor takes locks, although the store may.
 
 use std::cell::Cell;
 use std::task::{Context, Poll, Waker};
@@ -21,27 +21,27 @@ use crate::sink::Times;
 use crate::task::{Task, Work};
 use loadstone_session::Connection;
 
-/// The recorder of one client's worker, and the client's number in it.
+/// The recorder of the worker that drives a client, and the client's number in it.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientContext<'a> {
     pub recorder: &'a Recorder,
     /// The client's number among the clients of the recorder.
     pub client: usize,
     pub worker: usize,
-    /// Records pauses of the client's thread: the pulse of its executor, or of the conductor.
+    /// Records pauses of the client's thread. This is the pulse of its executor, or of the conductor.
     pub pulse: &'a Pulse,
-    /// The claimed operations of the client's thread, or of the client itself.
+    /// The operations claimed by the client's thread, or by the client itself.
     pub stripe: &'a Cell<Stripe>,
 }
 
-/// [`Status::is_failure`], not inlined into the loop.
+/// Calls [`Status::is_failure`] without inlining it into the loop.
 #[cold]
 #[inline(never)]
 fn is_failure(status: Status) -> bool {
     status.is_failure()
 }
 
-/// Waits for a future: asynchronously, or by blocking the thread.
+/// Waits for a future, either asynchronously or by blocking the thread.
 macro_rules! wait {
     (async, $future:expr) => {
         $future.await
@@ -51,9 +51,9 @@ macro_rules! wait {
     };
 }
 
-/// The loop. It is a macro because it is compiled twice: a future keeps its state in memory between waits, and writes
-/// and reads it for each operation. The version for the closed loop of a thread, whose futures are always ready, saves
-/// 65 of 417 instructions, and needs no due times.
+/// The timing loop. It is a macro because it is compiled twice: a future keeps its state in memory between waits, and
+/// writes and reads it for each operation. The version for a thread in closed loop, whose futures are always ready,
+/// saves 65 of 417 instructions, and needs no due times.
 macro_rules! timing_loop {
     ($wait:tt, $pace:expr, $task:expr, $borders:expr, $timer:expr, $session:expr, $context:expr) => {{
         let (task, borders, timer) = ($task, $borders, $timer);
@@ -65,10 +65,11 @@ macro_rules! timing_loop {
         let mut watch = Stopwatch::new(timer, recorder);
         let mut cursor = Cursor::default();
         let open = pace.is_some();
-        // At a rate, overdue operations are still sent for a while; in a closed loop nothing is overdue.
+        // With a rate, overdue operations are still sent for a while. In a closed loop, no operation can be overdue.
         let last_send_ns = if open { borders.cutoff_ns } else { borders.end_ns };
         let mut free = timer.now_ns();
-        // How much later the client is free than it would be if the generator had never been late.
+        // The delay of the client caused by the generator: how much earlier it would be free if the generator had never
+        // been late.
         let mut delay = 0;
         while let Some(index) = task.scheduler.claim(stripe) {
             task.work.fill(index, &mut operation);
@@ -133,7 +134,7 @@ macro_rules! timing_loop {
                 if counted && actor.unsent() {
                     recorder.count_unreached();
                 }
-                // At a rate, a pause would delay every later operation.
+                // With a rate, a pause would delay all later operations.
                 if !open {
                     wait!($wait, actor.pause());
                     free = timer.now_ns();
@@ -148,7 +149,7 @@ macro_rules! timing_loop {
         let (step, status) = wait!($wait, actor.close());
         let done = timer.now_ns();
         recorder.session_closed(done);
-        // Not part of an operation, so it is recorded in the last interval.
+        // The close is not part of an operation, so it is recorded in the last interval.
         let interval = borders.interval(sent.min(borders.end_ns - 1));
         recorder.step(Step { id: step, status, times: Times { due: sent, sent, done }, lateness: None, interval });
         if !status.is_ok() {
@@ -157,7 +158,7 @@ macro_rules! timing_loop {
     }};
 }
 
-/// Drives one client of an executor: loops until no operation is left, then closes its session.
+/// Drives one client of an executor: performs operations until none are left, then closes the session.
 pub async fn drive<T: Timer, S: Connection, W: Work<S>>(
     task: &Task<W>,
     borders: &Borders,
@@ -168,7 +169,7 @@ pub async fn drive<T: Timer, S: Connection, W: Work<S>>(
     timing_loop!(async, task.pace.as_ref(), task, borders, timer, session, context);
 }
 
-/// [`drive`] for a client on its own thread: its futures are always ready.
+/// [`drive`] for a client on a separate thread, whose futures are always ready.
 pub fn drive_thread<S: Connection, W: Work<S>>(
     task: &Task<W>,
     borders: &Borders,
@@ -191,8 +192,8 @@ pub fn drive_closed<S: Connection, W: Work<S>>(
     timing_loop!(thread, None, task, borders, &ClosedTimer(timer), session, context);
 }
 
-/// Runs a future that is expected to be always ready. A store that declares its calls as blocking must not return pending
-/// futures; if it does, they are polled every 50 µs.
+/// Runs a future that is expected to be always ready. A store that declares its calls as blocking must not return
+/// pending futures; if it does, they are polled every 50 µs.
 #[expect(clippy::inline_always, reason = "the timing loop would keep the state of the future in memory")]
 #[inline(always)]
 pub fn block_on<F: Future>(future: F) -> F::Output {
@@ -206,7 +207,7 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// The timer of a closed loop on a thread. A separate type, so that the actor is compiled for this loop alone and
+/// The timer of a closed loop on a thread. It has a separate type so that the actor is compiled for this loop alone and
 /// inlined into it.
 #[derive(Debug)]
 struct ClosedTimer(ThreadTimer);

@@ -1,54 +1,53 @@
-//! Time: a clock to read and a timer to wait on, behind traits so that tests can simulate both.
+//! Time: a clock to read and a timer to wait on. Both are traits, so that tests can simulate them.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use crate::tsc;
 
-/// An operation that waits longer than this before it is sent counts as late, ns.
+/// An operation that waits longer than this time before it is sent counts as late, ns.
 pub const LATE_NS: u64 = 1_000_000;
 
-/// Longest uninterrupted sleep, ns, so that a client that waits for a distant due time notices a stop.
+/// Longest uninterrupted sleep, ns. A client that waits for a distant due time can therefore notice a stop.
 pub const SLICE_NS: u64 = 20_000_000;
 
-/// A clock in ns since an arbitrary origin; never goes back.
+/// A clock in ns since an arbitrary origin. It never goes back.
 pub trait Clock {
-    /// Now.
+    /// The current time.
     fn now_ns(&self) -> u64;
 }
 
-/// A clock that can be waited on.
+/// A clock on which a client can wait.
 #[allow(async_fn_in_trait)]
 pub trait Timer: Clock {
-    /// Waits until `ns`, or until `stopped` (called occasionally) returns true.
+    /// Waits until `ns`, or until `stopped`, which is called occasionally, returns true.
     async fn until(&self, ns: u64, stopped: impl Fn() -> bool);
 
     /// Yields to the other clients of this thread.
     async fn turn(&self);
 }
 
-/// The monotonic clock: the kernel's or, after [`calibrate`], the processor's counter on the scale of the kernel's
-/// clock.
+/// The monotonic clock: the kernel's clock or, after [`calibrate`], the processor's counter calibrated against it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Monotonic;
 
-/// Switches to the cheaper counter if it can be trusted; takes 20 ms.
+/// Switches to the processor's counter, which is cheaper, if it can be trusted. This takes 20 ms.
 pub fn calibrate() {
     tsc::calibrate(|| read(libc::CLOCK_MONOTONIC));
 }
 
-/// Compares [`Monotonic`] with the kernel's monotonic clock and makes it follow without a step; `None` if it is the
-/// kernel's clock. Call it from one thread about once a second during measurements.
+/// Compares [`Monotonic`] with the kernel's monotonic clock, and adjusts it without a step; `None` if it is the
+/// kernel's clock. Call this from one thread about once a second during measurements.
 pub fn compare() -> Option<tsc::Agreement> {
     tsc::compare(|| read(libc::CLOCK_MONOTONIC))
 }
 
 static REVERSALS: AtomicU64 = AtomicU64::new(0);
 
-/// ns from an earlier reading to a later one. If the clock went back between them the result is 0, and is counted in
-/// [`reversals`]: a false duration of 0 would look like a fast operation.
+/// Time from an earlier reading to a later reading, ns. If the clock went back between them, the result is 0, and is
+/// counted in [`reversals`], because a wrong duration of 0 would look like a fast operation.
 ///
-/// For readings of one clock only. A due time is computed, and an operation may be ahead of it.
+/// Use this only for readings of one clock. A due time is computed, and an operation may be sent before it.
 #[inline]
 pub fn elapsed_ns(earlier: u64, later: u64) -> u64 {
     later.checked_sub(earlier).unwrap_or_else(resume_time)
@@ -60,19 +59,20 @@ fn resume_time() -> u64 {
     0
 }
 
-/// How often [`elapsed_ns`] found that the clock had gone back. A trial with any reversal cannot be trusted.
+/// How often [`elapsed_ns`] found that the clock had gone back. The results of a trial with a reversal cannot be
+/// trusted.
 pub fn reversals() -> u64 {
     REVERSALS.load(Relaxed)
 }
 
 fn read(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the kernel fills the struct; both clocks exist on every Linux.
+    // SAFETY: the kernel fills the struct, and both clocks exist on every Linux system.
     unsafe { libc::clock_gettime(clock, &raw mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// ns since the Unix epoch.
+/// The current time, ns since the Unix epoch.
 pub fn unix_ns() -> u64 {
     read(libc::CLOCK_REALTIME)
 }
@@ -84,17 +84,18 @@ impl Clock for Monotonic {
     }
 }
 
-/// The timer of a client on its own thread: it sleeps, or spins.
+/// The timer of a client on a separate thread. It sleeps or spins.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ThreadTimer {
-    /// Spin instead of sleeping (`spin.sleep`): about 50 µs less late.
+    /// Spin instead of sleeping (`spin.sleep`), which makes operations about 50 µs less late.
     pub spin: bool,
 }
 
 impl ThreadTimer {
-    /// A timer for the calling thread; its sleeps are no longer rounded up by the kernel's default of 50 µs.
+    /// Creates a timer for the calling thread, whose sleeps are then no longer lengthened by the kernel's default slack
+    /// of 50 µs.
     pub fn for_this_thread(spin: bool) -> Self {
-        // SAFETY: changes a setting of the calling thread; if the kernel refuses, the default stays.
+        // SAFETY: changes a setting of the calling thread. If the kernel refuses, the default remains in effect.
         unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1, 0, 0, 0) };
         Self { spin }
     }

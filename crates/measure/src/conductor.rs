@@ -1,8 +1,8 @@
-//! The conductor of a trial: starts it, reads the recorders, halts it, and sums up.
+//! The conductor of a trial starts it, reads the recorders, stops it, and adds up the results.
 //!
 //! Clients know the borders and observe them without the conductor. The conductor's thread wakes every few
-//! milliseconds, reads the recorders once an interval, and passes the results to an observer (the events of `trial`, or
-//! the printer of a front end).
+//! milliseconds, reads the recorders once per interval, and passes the results to an observer (which prints the events
+//! of `trial`, or the output of a front end).
 
 mod collections;
 mod unfinished;
@@ -27,32 +27,32 @@ use crate::window::{Ending, window};
 use crate::worker_threads::WorkerThreads;
 use loadstone_wire::spec::TrialSpec;
 
-/// Time that clients have to finish their last operation after a stop. A store that does not answer must not keep the
-/// results from being printed.
+/// Time in which clients can finish their last operation after a stop. A store that does not answer must not prevent
+/// the results from being printed.
 const GRACE: Duration = Duration::from_secs(5);
-/// The grace period at the end of a trial with a server, which may be slow: longer than the timeouts of most stores, so
-/// that operations in flight end as `TIMEOUT`, in a histogram, and not as censored.
+/// The grace period at the end of a trial with a server, which may be slow. It is longer than the timeouts of most
+/// stores, so that operations in flight are recorded in a histogram as `TIMEOUT`, rather than as censored.
 const NETWORK_GRACE: Duration = Duration::from_secs(60);
 
-/// How often the clock is compared with the kernel's, ns.
+/// Time between comparisons with the kernel's clock, ns.
 const COMPARE_NS: u64 = 1_000_000_000;
 
-/// Starts, watches and ends a trial on its own thread; it never blocks a client.
+/// Starts, monitors and ends a trial on a separate thread. It never blocks a client.
 #[derive(Debug)]
 pub struct Conductor<'a> {
     spec: &'a TrialSpec,
-    /// Operations of this segment, if their number is a limit.
+    /// Number of operations of this segment, if it is limited.
     operations: Option<u64>,
     task: &'a Task<dyn Kind>,
     workers: WorkerThreads,
     reader: Reader,
     /// The driver's own cost, ns per operation.
     driver_ns: f64,
-    /// When the clock is next compared with the kernel's, ns.
+    /// Time of the next comparison with the kernel's clock, ns.
     compare_at_ns: u64,
-    /// When the next tick of the work is due, ns.
+    /// Time at which the next tick of the work is due, ns.
     tick_at_ns: u64,
-    /// Readings that are not yet reported, by interval.
+    /// Readings that were not reported yet, by interval.
     pending: BTreeMap<u64, Additions>,
     /// All latencies read so far.
     latencies: Readings,
@@ -62,18 +62,18 @@ fn subtract(later: [u64; 2], earlier: [u64; 2]) -> [u64; 2] {
     [later[0].saturating_sub(earlier[0]), later[1].saturating_sub(earlier[1])]
 }
 
-/// The resources used up to the start of the window.
+/// The resources that were used before the start of the window.
 struct Used {
     cpu_ns: [u64; 2],
     device_bytes: [u64; 2],
     connection_attempts: ConnectionAttempts,
-    /// For each thread: CPU time, and time paused.
+    /// For each thread: CPU time, and time for which it was paused.
     threads_ns: Vec<[u64; 2]>,
     at_ns: u64,
 }
 
 impl<'a> Conductor<'a> {
-    /// A conductor for workers that wait for their release.
+    /// A conductor for workers that are waiting to be released.
     pub fn new(
         spec: &'a TrialSpec,
         operations: Option<u64>,
@@ -95,7 +95,7 @@ impl<'a> Conductor<'a> {
         }
     }
 
-    /// Runs the trial. Returns its end, and whether every client has ended.
+    /// Runs the trial. Returns how it ended, and whether every client has stopped.
     pub fn conduct(
         &mut self,
         plan: Borders,
@@ -114,7 +114,7 @@ impl<'a> Conductor<'a> {
         };
         self.announce(&borders);
         // Read before any client writes: without a warm-up, everything that clients do before this thread wakes again
-        // counts.
+        // is counted.
         let device_bytes = usage::device_bytes();
         self.workers.release(Some(borders));
         let refused = end.is_some();
@@ -176,10 +176,11 @@ impl<'a> Conductor<'a> {
         let cpu_ns = subtract(usage::cpu_ns(), used.cpu_ns);
         let device_bytes = subtract(usage::device_bytes(), used.device_bytes);
         drop(beating);
-        // Only after a complete trial: after a stop, the user is waiting for the results.
+        // Only after a complete trial, because after a stop the user is waiting for the results.
         let settle = (self.spec.settle && all_ended && end == End::Done).then(|| {
             let settling = Instant::now();
-            // A store that cannot become idle reports an error when it is closed or next opened; the results are valid.
+            // A store that cannot become idle reports an error when it is closed or next opened; the results remain
+            // valid.
             let _ = store.settle();
             settling.elapsed()
         });
@@ -209,14 +210,14 @@ impl<'a> Conductor<'a> {
         (end, all_ended)
     }
 
-    /// Records the times of the trial, which is about to start.
+    /// Records the times of the trial just before it starts.
     fn announce(&self, borders: &Borders) {
         self.task.scheduler.set_end(borders.end_ns);
         self.task.work.start(borders.start_ns, unix_ns().wrapping_sub(Monotonic.now_ns()));
     }
 
-    /// Whether every operation is done. Clients that stopped because nothing more is due in time do not end the trial
-    /// early.
+    /// Whether every operation has finished. Clients that stopped because no further operation is due in time do not
+    /// end the trial early.
     fn all_done(&self) -> bool {
         self.workers.is_finished() && !self.task.scheduler.is_exhausted()
     }
@@ -231,7 +232,7 @@ impl<'a> Conductor<'a> {
         }
     }
 
-    /// When the load must start, on the monotonic clock.
+    /// The time at which the load must start, on the monotonic clock.
     fn wait_for_start(&self, controls: &Receiver<Control>) -> Result<u64, End> {
         let soon = || Monotonic.now_ns() + 1_000_000;
         if !self.spec.wait_for_start {
@@ -250,7 +251,7 @@ impl<'a> Conductor<'a> {
         }
     }
 
-    /// Sleeps until `ns`, a control, the loss of the store, or the end of the last client.
+    /// Sleeps until `ns`, until a control arrives, until the store is lost, or until the last client has stopped.
     fn sleep_until(
         &mut self,
         ns: u64,
@@ -275,7 +276,8 @@ impl<'a> Conductor<'a> {
                 self.tick();
             }
             let wait = (ns.min(self.tick_at_ns) - now).min(pulse.tick_ns);
-            // Polls and sleeps instead of waiting: a channel spins and yields before it sleeps, hundreds of times a second.
+            // Polls and sleeps instead of waiting on the channel, which would spin and yield before it sleeps, hundreds
+            // of times a second.
             pulse.expect(now + wait);
             match controls.try_recv() {
                 Ok(Control::Stop(who)) => return Some(End::Stopped(who)),
@@ -295,7 +297,7 @@ impl<'a> Conductor<'a> {
         self.tick_at_ns = self.task.work.tick(claimed, Monotonic.now_ns(), self.workers.conductor().tick_ns);
     }
 
-    /// Waits for the clients after the end; `false` if one has not ended within the grace period.
+    /// Waits for the clients after the end. Returns `false` if a client has not stopped within the grace period.
     fn drain(&mut self, borders: &Borders, end: Option<&End>, store: &dyn OpenStore) -> bool {
         let overdue = match end {
             Some(End::Done) if borders.cutoff_ns != NEVER => {
@@ -323,7 +325,7 @@ impl<'a> Conductor<'a> {
         }
     }
 
-    /// Reports interval `number`, which ends at `until_ns`, and later additions to earlier intervals.
+    /// Reports interval `number`, which ends at `until_ns`, and late additions to earlier intervals.
     fn report(&mut self, borders: &Borders, number: u64, until_ns: u64, observer: &mut dyn Observer) {
         let later = self.pending.split_off(&(number + 1));
         let additions = self.pending.remove(&number).unwrap_or_default();
@@ -343,14 +345,14 @@ impl<'a> Conductor<'a> {
         observer.interval(&self.moment(*borders), &interval);
     }
 
-    /// Reports the remaining intervals up to `last_ns`, after all clients have ended; `number` is the next interval.
+    /// Reports the remaining intervals up to `last_ns`, after all clients have stopped. `number` is the next interval.
     fn report_rest(&mut self, borders: &Borders, mut number: u64, last_ns: u64, observer: &mut dyn Observer) {
-        // A trial that was stopped before its window has no interval.
+        // A trial that was stopped before its window has no intervals.
         if last_ns <= borders.first_ns {
             return;
         }
         let last = borders.interval(last_ns - 1);
-        // After a stop, operations that were sent before it may end in what would have been later intervals.
+        // Operations that were sent before a stop may finish in intervals that the stopped trial does not have.
         drop(self.pending.split_off(&(last + 1)));
         while number < last {
             self.report(borders, number, borders.interval_end(number), observer);
@@ -369,12 +371,12 @@ impl<'a> Conductor<'a> {
         }
     }
 
-    /// The pulses of the executors, then the conductor's.
+    /// The pulses of the executors, followed by the conductor's pulse.
     fn pulses<'p>(&'p self, conductor: &'p Pulse) -> impl Iterator<Item = &'p Pulse> {
         self.workers.pulses().iter().map(|pulse| &**pulse).chain([conductor])
     }
 
-    /// The longest time for which any of the engine's threads could not run, ns: an upper bound.
+    /// The longest time for which any of the engine's threads was unable to run, ns: an upper bound.
     fn pause_ns(&self, pulse: &Pulse, before: &Used) -> u64 {
         let now = Monotonic.now_ns();
         let threads = self.pulses(pulse).zip(&before.threads_ns);

@@ -1,4 +1,4 @@
-//! The causes that end a trial: external commands and failures.
+//! The reasons for which a trial ends: external commands and failures.
 
 use loadstone_load::Status;
 use thiserror::Error;
@@ -6,13 +6,13 @@ use thiserror::Error;
 /// An external command to the conductor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Control {
-    /// Start the load at this Unix time, ns.
+    /// Start the load at this time, ns since the Unix epoch.
     StartAt(u64),
-    /// End the trial now: `stopped`.
+    /// Stop the trial now, with the end `stopped`.
     Stop(Stop),
-    /// The lab has ended: `lease`.
+    /// The lab has exited; the trial ends with `lease`.
     LeaseLost(String),
-    /// No further control line can arrive. Without a lease, only a trial that waits for its start ends.
+    /// No more control lines can arrive. Without a lease, this ends only a trial that is still waiting for its start.
     StdinClosed,
 }
 
@@ -26,7 +26,7 @@ pub enum Stop {
 }
 
 impl Stop {
-    /// The reason in a summary.
+    /// The reason as stated in a summary.
     pub fn reason(self) -> &'static str {
         match self {
             Self::Signal => "interrupted",
@@ -35,19 +35,19 @@ impl Stop {
     }
 }
 
-/// Why a trial could not continue.
+/// The reason why a trial could not continue.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TrialFailure {
     /// An operation failed after all its attempts, although every operation must succeed.
     #[error("{operation} of {key} failed with {}: {message}", status.name())]
     Operation {
-        /// Its name, such as `insert`.
+        /// The name of the operation, such as `insert`.
         operation: &'static str,
         key: String,
         /// The status of its last attempt.
         status: Status,
         message: String,
-        /// Attempts that failed; 0: the answer was wrong.
+        /// Number of attempts that failed; 0 if the answer was wrong.
         attempts: u32,
     },
     /// A client's thread panicked, with this message.
@@ -65,26 +65,26 @@ pub enum TrialFailure {
     /// The requested start was in the past.
     #[error("start_at is {:.3} ms in the past: give engines more time to start together", *.late_ns as f64 / 1e6)]
     LateStart {
-        /// The delay, ns.
+        /// How late the request was, ns.
         late_ns: u64,
     },
 }
 
-/// The end of a trial.
+/// How a trial ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
-    /// It reached its limit of time or operations.
+    /// The trial reached its limit of time or operations.
     Done,
-    /// A control line or a signal stopped it.
+    /// A control line or a signal stopped the trial.
     Stopped(Stop),
-    /// The lease was lost for this reason.
+    /// The lease was lost, for this reason.
     Lease(String),
     /// The trial could not continue.
     Failed(TrialFailure),
 }
 
 impl End {
-    /// Its name in a summary, and the reason if it did not end normally.
+    /// The name of this end in a summary, and the reason if the trial did not end normally.
     pub fn name_and_reason(&self) -> (&'static str, Option<String>) {
         match self {
             Self::Done => ("done", None),
@@ -94,7 +94,7 @@ impl End {
         }
     }
 
-    /// The exit code, regardless of failed operations.
+    /// The exit code, without considering failed operations.
     pub fn code(&self) -> u8 {
         match self {
             Self::Stopped(Stop::Signal) => 130,

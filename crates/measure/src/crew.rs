@@ -1,4 +1,5 @@
-//! The clients of a trial, each bound to its session and its work. The workers that drive them know neither type.
+//! The clients of a trial. Each of them is bound to its session and its work; the workers that drive the clients know
+//! neither type.
 
 use std::fmt;
 use std::pin::Pin;
@@ -16,9 +17,9 @@ use crate::task::{Task, Work};
 /// A future of a client.
 pub type Future<'a, T> = Pin<Box<dyn std::future::Future<Output = T> + 'a>>;
 
-/// A client on its own thread. Its calls block.
+/// A client on a separate thread. Its calls block.
 pub trait ThreadClient {
-    /// Connects. Called once, before all other methods.
+    /// Connects. Called once, before any other method.
     fn connect(&mut self) -> Result<(), EngineError>;
     /// Inspects the store before the trial.
     fn inspect(&mut self);
@@ -26,7 +27,7 @@ pub trait ThreadClient {
     fn drive(&mut self, borders: &Borders, timer: ThreadTimer, context: ClientContext<'_>);
 }
 
-/// A client that shares an executor with other clients: see [`ThreadClient`] for the methods.
+/// A client that shares an executor with other clients. See [`ThreadClient`] for the methods.
 pub trait TaskClient {
     /// Connects.
     fn connect(&mut self) -> Future<'_, Result<(), EngineError>>;
@@ -38,11 +39,11 @@ pub trait TaskClient {
 
 type NewClient<C> = Box<dyn Fn() -> Result<Box<C>, EngineError> + Send + Sync>;
 
-/// Makes the clients of a trial, on the threads that will drive them.
+/// Creates the clients of a trial, on the threads that will drive them.
 pub enum Crew {
     /// Each client has a thread.
     Threads(NewClient<dyn ThreadClient>),
-    /// Executors drive many clients each.
+    /// Each executor drives many clients.
     Tasks(NewClient<dyn TaskClient>),
 }
 
@@ -57,10 +58,10 @@ impl fmt::Debug for Crew {
 
 /// A type of store, for one workload kind.
 pub trait Target<W>: Sync {
-    /// The threads that its clients need.
+    /// The threads that clients of this store need.
     fn driving(&self) -> Driving;
 
-    /// Performs the operations of a probe in the closed loop, on a store that does nothing.
+    /// Performs the operations of a probe in a closed loop, on a store that does nothing.
     fn probe(&self, task: &Task<W>, borders: &Borders, context: ClientContext<'_>);
 
     /// Opens the store.
@@ -70,14 +71,15 @@ pub trait Target<W>: Sync {
 /// A store that is open, and has no clients yet.
 pub struct Opened<W> {
     pub store: Arc<dyn OpenStore>,
-    /// Makes its crew; `true`: with a thread per client.
+    /// Creates the store's crew; `true` requests a thread per client.
     pub crew: NewCrew<W>,
 }
 
 type NewCrew<W> = Box<dyn FnOnce(Arc<Task<W>>, bool) -> Crew>;
 
 impl<W: Work<VirtualSession>> Opened<W> {
-    /// A store of records. `to_thread` makes a client on its own thread, and `to_task` a client of an executor.
+    /// A store of records. `to_thread` creates a client on a separate thread, and `to_task` creates a client of an
+    /// executor.
     pub fn with_records(
         store: Arc<dyn OpenRecordStore>,
         to_thread: impl Fn(Client<VirtualSession, W>) -> Box<dyn ThreadClient> + Send + Sync + 'static,
@@ -96,7 +98,7 @@ impl<W: Work<VirtualSession>> Opened<W> {
     }
 }
 
-/// A client's session, and its work.
+/// The session of a client, and its work.
 #[derive(Debug)]
 pub struct Client<S, W> {
     pub session: S,

@@ -1,4 +1,4 @@
-//! Notes on a trial: conclusions from its figures about the engine, the clients and the system.
+//! Notes about a trial: conclusions about the engine, the clients and the system that follow from its figures.
 
 use loadstone_load::Status;
 
@@ -6,21 +6,23 @@ use crate::observer::Closed;
 use loadstone_wire::error::count_noun;
 use loadstone_wire::event::Note;
 
-// The thresholds of the judge's checks with these names (python/loadstone/judge/settings.py); a test compares them.
-/// `generator-limited`, `client-limited`: share of the operations that may be over 1 ms late.
+// These are the thresholds of the judge's checks with the same names (python/loadstone/judge/settings.py). A test
+// compares them.
+/// `generator-limited`, `client-limited`: share of operations that may be more than 1 ms late.
 const LATE_SHARE: f64 = 0.001;
-/// `generator-limited`: share of the time for which an executor may be busy, or of the processors that the engine may use.
+/// `generator-limited`: share of time for which an executor may be busy, or share of the processors that the engine may
+/// use.
 const CPU_SHARE: f64 = 0.9;
-/// `generator-limited`: share of an embedded operation's time that may be the engine's.
+/// `generator-limited`: share of an embedded operation's time that the engine may account for.
 const DRIVER_SHARE: f64 = 0.1;
-/// `rate-not-held`: share of the operations due that may lack an answer in time.
+/// `rate-not-held`: share of due operations that may have no answer in time.
 const CENSORED_SHARE: f64 = 0.001;
-/// `carried-over`: time for which operations of the warm-up may last into the window, as a share of the window.
+/// `carried-over`: time for which warm-up operations may still be in flight in the window, as a share of the window.
 const CARRIED_SHARE: f64 = 0.1;
-/// Pauses of the engine below this share of the window do not explain why a rate was not held.
+/// Pauses of the engine shorter than this share of the window do not explain why the rate was not reached.
 const HELD_SHARE: f64 = 0.05;
 
-/// The notes of a trial, without `generator-limited`, which the judge decides if the lab runs.
+/// The notes of a trial, except `generator-limited`: with the lab, the judge decides it.
 pub fn notes(closed: &Closed<'_>) -> Vec<Note> {
     let mut notes = Vec::new();
     notes.extend(client_limited(closed));
@@ -42,8 +44,8 @@ fn note(name: &str, message: impl Into<String>, hint: &str) -> Note {
     Note { name: name.to_owned(), message: message.into(), hint: hint.to_owned() }
 }
 
-/// The message of a front end that runs without the lab if the engine was the bottleneck, by the formula of the judge's
-/// check with this name (`python/loadstone/judge/checks/generator_limited.py`).
+/// The message that a front end without the lab prints if the engine was the bottleneck. The formula is from the
+/// judge's check with the same name (`python/loadstone/judge/checks/generator_limited.py`).
 pub fn generator_limited(closed: &Closed<'_>) -> Vec<Note> {
     let totals = closed.moment.totals;
     if totals.operations == 0 {
@@ -105,13 +107,13 @@ pub fn generator_limited(closed: &Closed<'_>) -> Vec<Note> {
     notes
 }
 
-/// The time of one client for one operation, ns. If there are more clients than processors, only one per processor is
-/// working: the remaining clients wait for a processor, not for the store.
+/// The time that one client needs for one operation, ns. If there are more clients than processors, only one client per
+/// processor is working: the remaining clients wait for a processor rather than for the store.
 fn operation_ns(window_ns: u64, clients: u64, processors: u64, operations: u64) -> f64 {
     (window_ns as f64 * clients.min(processors) as f64 / operations as f64).max(1.0)
 }
 
-/// The times for which the cluster considered its servers down, and other server events, in seconds of the window.
+/// The times during which the cluster considered its servers down, and other server events, in seconds of the window.
 fn servers_down(closed: &Closed<'_>) -> Option<Note> {
     let second = |unix_ns: u64| (unix_ns as f64 - closed.start_unix_ns as f64) / 1e9;
     let mut parts = Vec::new();
@@ -129,7 +131,7 @@ fn servers_down(closed: &Closed<'_>) -> Option<Note> {
             _ => parts.push(format!("{server}: {event} at {from:.1} s")),
         }
     }
-    // Many events of one type convey no more than the first few.
+    // Many events of one type are no more informative than the first few.
     let more = parts.len().saturating_sub(EVENTS_SHOWN);
     parts.truncate(EVENTS_SHOWN);
     let more = if more > 0 { format!("; {more} more events") } else { String::new() };
@@ -137,7 +139,7 @@ fn servers_down(closed: &Closed<'_>) -> Option<Note> {
     (!parts.is_empty()).then(|| note("server-events", format!("{}{more}", parts.join("; ")), hint))
 }
 
-/// The clients that one executor serves by default.
+/// The number of clients that one executor serves by default.
 const CLIENTS_PER_EXECUTOR: u64 = 32;
 
 /// Maximum number of server events in a note.
@@ -157,7 +159,7 @@ fn client_limited(closed: &Closed<'_>) -> Option<Note> {
 
 fn rate_not_held(closed: &Closed<'_>) -> Option<Note> {
     let due = closed.due.filter(|&due| due > 0)?;
-    // With a limit of operations, each operation is eventually sent, however late.
+    // With a limit on operations, every operation is eventually sent, however late.
     let late = closed.censored.unanswered + closed.censored.unsent + closed.moment.totals.overdue;
     let share = late as f64 / due as f64;
     (share > CENSORED_SHARE).then(|| {
@@ -173,7 +175,7 @@ fn rate_not_held(closed: &Closed<'_>) -> Option<Note> {
     })
 }
 
-/// A clause on pauses of the engine: if it was paused, the system may not be the reason.
+/// A clause about pauses of the engine. If the engine was paused, the system may not be the reason.
 fn pause_clause(closed: &Closed<'_>) -> String {
     let held_ns = closed.threads.iter().map(|thread| thread.held_ns).max().unwrap_or_default();
     if (held_ns as f64) < HELD_SHARE * closed.window.length_ns as f64 {
@@ -276,7 +278,7 @@ mod tests {
         }
     }
 
-    /// The judge's cases of this check (`tests/judge_cases.py`).
+    /// The same cases as in the judge's test of this check (`tests/judge_cases.py`).
     #[test]
     fn only_one_client_per_processor_is_working() {
         let window_ns = 100_000_000_000;

@@ -19,8 +19,8 @@ use crate::usage;
 /// Time that a slow lab has to read the last events.
 const FLUSH: Duration = Duration::from_secs(5);
 
-/// Prints events, one per line, flushed at once, on a separate thread: a lab that does not read must not block the
-/// conductor, which monitors the lease and the end of the trial.
+/// Prints events, one per line, and flushes each of them at once. Runs on a separate thread, because a lab that does
+/// not read must not block the conductor, which monitors the lease and the end of the trial.
 #[derive(Debug)]
 pub struct EventPrinter {
     lines: Option<Sender<String>>,
@@ -37,7 +37,7 @@ impl EventPrinter {
         let (done, written) = channel();
         std::thread::spawn(move || {
             for line in to_write {
-                // A lab that has ended has also closed stdin, which ends the load.
+                // A lab that has exited has also closed stdin, which ends the load.
                 if writeln!(out, "{line}").and_then(|()| out.flush()).is_err() {
                     break;
                 }

@@ -1,11 +1,11 @@
-//! The messages of failures, and the clients that did not close.
+//! The error messages of failures, and the number of clients that did not close.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use loadstone_load::{Status, StepId};
 
-/// The failures of a trial, shared by its clients.
+/// The failures of a trial. All its clients share this value.
 #[derive(Debug)]
 pub struct Failures {
     /// The first message for each step and status.
@@ -15,7 +15,7 @@ pub struct Failures {
 }
 
 impl Failures {
-    /// No failures yet, for a workload with this number of steps.
+    /// Creates a record without failures for a workload with the given number of steps.
     pub fn new(steps: usize) -> Self {
         Self {
             messages: (0..steps).map(|_| std::array::from_fn(|_| OnceLock::new())).collect(),
@@ -23,7 +23,7 @@ impl Failures {
         }
     }
 
-    /// Stores the message of the first failure of a step with a status.
+    /// Stores the error message of the first failure of a step with a given status.
     pub fn keep(&self, step: StepId, status: Status, message: impl FnOnce() -> Option<String>) {
         let cell = &self.messages[usize::from(step.0)][status as usize];
         if cell.get().is_none()
@@ -33,7 +33,7 @@ impl Failures {
         }
     }
 
-    /// The stored message, if any.
+    /// The stored message, if there is one.
     pub fn message(&self, step: StepId, status: Status) -> Option<&str> {
         self.messages[usize::from(step.0)][status as usize].get().map(String::as_str)
     }
@@ -46,12 +46,12 @@ impl Failures {
         })
     }
 
-    /// Counts a client that did not close.
+    /// Counts a client whose session did not close.
     pub fn count_unclosed(&self, status: Status) {
         self.unclosed[status as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Number of clients that did not close, by the status of the attempt. YCSB's report has no such count.
+    /// Number of clients that did not close, by the status of the attempt. YCSB's report does not contain this count.
     pub fn list_unclosed(&self) -> impl Iterator<Item = (Status, u64)> {
         let counts = self.unclosed.iter().map(|count| count.load(Ordering::Relaxed));
         Status::ALL.into_iter().zip(counts).filter(|&(_, count)| count > 0)

@@ -1,22 +1,22 @@
-//! The lateness of an operation and its cause: busy clients, or the generator.
+//! The lateness of an operation, and its cause: either busy clients or the generator.
 
 use crate::pulse::Pulse;
 
-/// The wait of an operation between its due time and its start, ns.
+/// The wait of an operation from its due time until it is sent, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wait {
-    /// Wait while the client was busy, except with operations that the generator had delayed.
+    /// Wait while the client was busy, unless it was busy with operations that the generator had delayed.
     pub client: u64,
     /// Wait because the generator was late with this operation or with earlier ones.
     pub generator: u64,
-    /// The part of the generator's wait in which the client was idle and the operation due.
+    /// The part of the generator's wait during which the client was idle and the operation was due.
     pub idle: u64,
 }
 
 impl Wait {
-    /// The wait of an operation that was sent at `sent` by a client that has been idle since `free`, but would have been idle
-    /// `delay` earlier if the generator had never been late: Lindley's recursion (Proc. Camb. Phil. Soc. 48, 1952) for the
-    /// actual client and for one whose generator is never late.
+    /// The wait of an operation that was sent at `sent` by a client that has been idle since `free`. The client would
+    /// have been idle `delay` earlier if the generator had never been late. Lindley's recursion (Proc. Camb. Phil. Soc.
+    /// 48, 1952) is applied to the actual client and to a client whose generator is never late.
     #[inline]
     pub fn new(due: u64, free: u64, delay: u64, sent: u64) -> Self {
         let busy = free.saturating_sub(due);
@@ -25,16 +25,16 @@ impl Wait {
         Self { client: busy - delayed, generator: delayed + idle, idle }
     }
 
-    /// Whether the generator made the operation late by more than `limit_ns`: a client was idle for that long, or most
-    /// of the wait results from an earlier delay, such as a pause of the process. Small delays that add up while an
-    /// overloaded store keeps all clients busy do not count.
+    /// Whether the generator made the operation late by more than `limit_ns`: either a client was idle for that long,
+    /// or most of the wait results from an earlier delay, such as a pause of the process. Small delays that add up
+    /// while an overloaded store keeps all clients busy do not count.
     #[inline]
     pub fn is_late(&self, limit_ns: u64) -> bool {
         self.idle > limit_ns || self.generator > limit_ns.max(self.client)
     }
 }
 
-/// The part of an operation's response that the generator caused, at a rate.
+/// The part of an operation's response time that the generator caused, with a rate.
 #[derive(Clone, Copy, Debug)]
 pub struct Lateness<'a> {
     /// How late the generator sent the operation, ns.
@@ -46,11 +46,11 @@ pub struct Lateness<'a> {
 }
 
 impl Lateness<'_> {
-    /// How much earlier an answer processed at `done` may have arrived if the generator had been on time, ns.
+    /// How much earlier an answer processed at `done` might have arrived if the generator had been on time, ns.
     ///
-    /// Answers reach an executor from outside, whether it runs or not, so it may have processed one late. A client on
-    /// its own thread is paused together with the store that it calls: its answer would have arrived earlier by the
-    /// length of the pause.
+    /// Answers reach an executor from outside, whether it is running or not, so it may have processed an answer late. A
+    /// client on a separate thread is paused together with the store that it calls, so its answer would have arrived
+    /// earlier by the length of the pause.
     #[inline]
     pub fn lead_at(&self, done: u64) -> u64 {
         let seen_late = if self.pulse.clients > 0 {

@@ -1,7 +1,7 @@
-//! The measuring core. It knows no store and no front end.
+//! The core of the measurement. It knows no store and no front end.
 //!
-//! A trial ([`trial::run`]) makes its clients through a [`crew::Target`], drives them on [`worker_threads`], and is watched by
-//! its [`conductor`]. The timing loop is [`client`].
+//! A trial ([`trial::run`]) creates its clients through a [`crew::Target`], drives them on [`worker_threads`], and is
+//! monitored by its [`conductor`]. The timing loop is in [`client`].
 
 #![allow(missing_docs, reason = "fields whose names say everything")]
 

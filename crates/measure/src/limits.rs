@@ -1,18 +1,19 @@
-//! Limits of the host, checked before threads are started: a process that exceeds them later can only be killed.
+//! Checks the limits of the host before threads are started. A process that exceeds them later can only be killed.
 
 use std::fs;
 
 use loadstone_wire::error::EngineError;
 
-/// Memory mappings per client thread: its stack with a guard page, its histograms, its share of the allocator's arenas.
+/// Memory mappings per client thread: its stack with a guard page, its histograms, and its share of the allocator's
+/// arenas.
 const MAPPINGS_PER_THREAD: u64 = 8;
-/// Address space per client thread in addition to its stack: histograms of four kinds of operation.
+/// Address space per client thread in addition to its stack: histograms for four kinds of operation.
 const BYTES_PER_THREAD: u64 = 4 * 270_336;
 
-/// Open files of the engine in addition to its connections: of the engine, its executors and its store.
+/// Files that the engine opens in addition to its connections, including the files of its executors and its store.
 const FILES_BESIDE: u64 = 256;
 
-/// Refuses more connections than this process may open. Raises its soft limit to the hard limit if necessary.
+/// Refuses more connections than this process may open. If necessary, raises its soft limit to the hard limit.
 pub fn check_files(connections: u64) -> Result<(), EngineError> {
     let required = connections + FILES_BESIDE;
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
@@ -39,7 +40,7 @@ fn refuse_files(connections: u64, required: u64, limit: u64) -> Result<(), Engin
     .hint(format!("ulimit -n {required} (`loadstone doctor` shows how to raise the hard limit)")))
 }
 
-/// Refuses more threads than this host can hold.
+/// Refuses more threads than this host supports.
 pub fn check(threads: u64, stack_bytes: u64) -> Result<(), EngineError> {
     let mappings = fs::read_to_string("/proc/sys/vm/max_map_count").ok().and_then(|text| text.trim().parse().ok());
     refuse_mappings(threads, mappings.unwrap_or(u64::MAX))?;

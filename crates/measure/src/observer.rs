@@ -1,4 +1,4 @@
-//! The data that an observer receives about a trial, while it runs and at its end.
+//! The data about a trial that an observer receives, while the trial runs and at its end.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,27 +22,27 @@ use loadstone_wire::spec::TrialSpec;
 #[derive(Debug)]
 pub struct Moment<'a> {
     pub recorders: &'a [Arc<Recorder>],
-    /// Messages of failures.
+    /// Error messages of failures.
     pub failures: &'a Failures,
     /// The borders, on the monotonic clock.
     pub borders: Borders,
     pub totals: Totals,
-    /// Operations of the segment, if their number is limited.
+    /// Number of operations of the segment, if it is limited.
     pub operations: Option<u64>,
 }
 
 /// One interval of the window.
 #[derive(Debug)]
 pub struct Interval<'a> {
-    /// Its number, from 0.
+    /// The number of the interval, from 0.
     pub number: u64,
-    /// Its start, ns after the first counted instant.
+    /// Start of the interval, ns after the first counted time.
     pub start_ns: u64,
-    /// Its length, ns.
+    /// Length of the interval, ns.
     pub length_ns: u64,
-    /// Operations due in it, at a rate.
+    /// Number of operations due in the interval, with a rate.
     pub due: Option<u64>,
-    /// The recordings of this interval so far.
+    /// The operations recorded in this interval so far.
     pub additions: &'a Additions,
     /// Later additions to earlier intervals, by interval number.
     pub earlier: &'a [(u64, Additions)],
@@ -55,25 +55,25 @@ pub struct Opened<'a> {
     /// The guarantee of the store.
     pub guarantee: &'a Guarantee,
     pub steps: &'static [&'static str],
-    /// Clients of this segment.
+    /// Number of clients of this segment.
     pub clients: u64,
     /// The driver's own cost, ns per operation.
     pub driver_ns: f64,
     /// Notes for the user before the trial starts.
     pub notes: &'a [Note],
-    /// Duration of opening and connecting.
+    /// Time that opening and connecting took.
     pub connect: Duration,
 }
 
-/// Operations whose end was not observed: only a lower bound of their latency is known.
+/// Operations whose completion was not observed: only a lower bound of their latency is known.
 #[derive(Clone, Debug, Default)]
 pub struct Censored {
-    /// Sent and not answered.
+    /// Number of operations that were sent but not answered.
     pub unanswered: u64,
-    /// Due and never sent.
+    /// Number of operations that were due but never sent.
     pub unsent: u64,
-    /// By step: bounds of the service time, of operations sent; bounds of the response, of all operations; the response
-    /// bounds minus the time for which the engine was paused.
+    /// By step: lower bounds of the service times of operations that were sent; lower bounds of the response times of
+    /// all operations; and the latter minus the time for which the engine was paused.
     pub bounds: std::collections::BTreeMap<StepId, Latencies>,
 }
 
@@ -81,57 +81,58 @@ pub struct Censored {
 #[derive(Clone, Debug)]
 pub struct ThreadUse {
     pub name: String,
-    /// Number of clients that it serves.
+    /// Number of clients that the thread serves.
     pub clients: u64,
-    /// CPU time in the window, ns.
+    /// CPU time during the window, ns.
     pub cpu_ns: u64,
-    /// The length of that time, ns.
+    /// Length of the time in which it was observed, ns.
     pub wall_ns: u64,
     /// Lateness of its ticks, ns.
     pub lag: Reading,
-    /// An upper bound of the time for which it was ready but could not run, ns.
+    /// Upper bound of the time during which the thread was ready to run but had no processor, ns.
     pub held_ns: u64,
 }
 
 impl ThreadUse {
-    /// The share of the time for which it was busy.
+    /// The share of time for which the thread was busy.
     pub fn busy(&self) -> f64 {
         (self.cpu_ns as f64 / self.wall_ns.max(1) as f64).min(1.0)
     }
 }
 
-/// The data available at the end.
+/// The data available at the end of a trial.
 #[derive(Debug)]
 pub struct Closed<'a> {
     pub moment: Moment<'a>,
     pub end: End,
-    /// The first counted instant, Unix ns.
+    /// The first counted time, ns since the Unix epoch.
     pub start_unix_ns: u64,
     /// The numerator and the denominator of throughput.
     pub window: Window,
-    /// Operations due in the window, at a rate.
+    /// Number of operations due in the window, with a rate.
     pub due: Option<u64>,
-    /// Operations whose end was not observed.
+    /// Operations whose completion was not observed.
     pub censored: Censored,
     /// The sections that the workload kind adds to the summary.
     pub sections: Sections,
     /// The notes of the workload kind.
     pub notes: Vec<Note>,
-    /// Operations of the warm-up that lasted into the window.
+    /// Operations of the warm-up that were still in flight in the window.
     pub carried: Carried,
     /// Latencies of all counted operations, if they are recorded.
     pub latencies: &'a Readings,
-    /// CPU time while measuring, ns: user, system.
+    /// CPU time while measuring, ns: user time, then system time.
     pub cpu_ns: [u64; 2],
-    /// Device bytes while measuring: read, written.
+    /// Bytes read from and written to devices while measuring.
     pub device_bytes: [u64; 2],
     /// The engine's threads that serve many clients, and the conductor.
     pub threads: Vec<ThreadUse>,
-    /// Agreement of the clock with the kernel's; `None` if it is the kernel's clock.
+    /// Agreement of the clock with the kernel's clock; `None` if it is the kernel's clock.
     pub clock: Option<Agreement>,
-    /// The driver's own cost, ns per operation: with the mean service time, it gives the engine's share of the run.
+    /// The driver's own cost, ns per operation. Together with the mean service time, it gives the engine's share of the
+    /// run.
     pub driver_ns: f64,
-    /// Time until the store became idle, if `settle` was set.
+    /// Time that the store took to become idle, if `settle` was set.
     pub settle: Option<Duration>,
     /// Whether the store runs in this process.
     pub embedded: bool,
@@ -151,9 +152,9 @@ pub trait Observer {
     fn ready(&mut self, opened: &Opened<'_>);
     /// The window begins.
     fn begin_window(&mut self, _moment: &Moment<'_>) {}
-    /// An interval of the window has ended; called for the last interval when all clients have ended.
+    /// An interval of the window has ended. For the last interval, this is called when all clients have stopped.
     fn interval(&mut self, moment: &Moment<'_>, interval: &Interval<'_>);
-    /// Whether the trial may end now, because its figures are precise enough. Called after each interval.
+    /// Whether the trial may end now because its figures are precise enough. Called after each interval.
     fn is_satisfied(&self) -> bool {
         false
     }

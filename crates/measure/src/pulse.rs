@@ -1,7 +1,9 @@
-//! Timekeeping of the engine's threads: the oversleep of a short tick is the lag of all other work on the thread.
+//! Monitors how punctually the engine's threads run: when a short tick oversleeps, all other work on its thread lags by
+//! the same time.
 //!
-//! The idea is jHiccup's (Tene, <https://github.com/giltene/jHiccup>): a cause that delays a task that only sleeps
-//! delays everything else on its thread by as much, be it too much work, a busy host or a hypervisor.
+//! The idea is from jHiccup (Tene, <https://github.com/giltene/jHiccup>): whatever delays a task that only sleeps,
+//! delays everything else on its thread by the same time, whether the cause is too much work, a busy host or a
+//! hypervisor.
 
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
@@ -11,36 +13,36 @@ use crate::borders::{Borders, NEVER};
 use crate::clock::LATE_NS;
 use crate::clock::Timer;
 
-/// The length of a tick if lateness affects the result (at a rate), ns.
+/// The length of a tick, ns, if lateness affects the result (with a rate).
 pub const TICK_NS: u64 = 1_000_000;
-/// The length of a tick in a closed loop, where nothing is due, ns. A wake-up takes 11 to 18 µs on our virtual machine,
-/// whatever program sleeps: once per millisecond, that is more than 1 % of a processor.
+/// The length of a tick in a closed loop, where no operation is due, ns. A wake-up takes 11 to 18 µs on our virtual
+/// machine, whichever program sleeps. Once per millisecond, this is more than 1 % of a processor.
 pub const COARSE_TICK_NS: u64 = 4 * TICK_NS;
 
-/// One thread of the engine, as observed from other threads.
+/// A thread of the engine, as observed from other threads.
 #[derive(Debug)]
 pub struct Pulse {
     pub name: String,
-    /// Number of clients that it serves.
+    /// Number of clients that the thread serves.
     pub clients: u64,
-    /// The length of its ticks, ns.
+    /// The length of the thread's ticks, ns.
     pub tick_ns: u64,
-    /// Lateness of its ticks, ns.
+    /// Lateness of the ticks, ns.
     pub lag: Grid,
-    /// Its total pauses so far, ns; see [`Self::paused_ns`].
+    /// The thread's total pauses so far, ns; see [`Self::pause_ns`].
     paused: AtomicU64,
-    /// Start of its present lateness, ns; [`NEVER`] while it is on time.
+    /// Time since which the thread has been late, ns; [`NEVER`] while it is on time.
     behind: AtomicU64,
-    /// Due time of the tick that it waits for, ns; [`NEVER`] while it waits for none.
+    /// Due time of the tick for which the thread is waiting, ns; [`NEVER`] if it is not waiting.
     next: AtomicU64,
-    /// The id of its CPU-time clock; 0 before it starts.
+    /// The id of the thread's CPU-time clock; 0 before the thread starts.
     clock: AtomicI32,
-    /// Its final CPU time, ns; 0 until it ends.
+    /// The thread's final CPU time, ns; 0 until it ends.
     ended: AtomicU64,
 }
 
 impl Pulse {
-    /// The pulse of a thread that has not started.
+    /// The pulse of a thread that has not started yet.
     pub fn new(name: String, clients: u64, tick_ns: u64) -> Self {
         let clock = AtomicI32::new(0);
         let [paused, ended] = [AtomicU64::new(0), AtomicU64::new(0)];
@@ -48,7 +50,7 @@ impl Pulse {
         Self { name, clients, tick_ns, lag: Grid::default(), paused, behind, next, clock, ended }
     }
 
-    /// Starts observing the calling thread, until the returned value is dropped.
+    /// Starts to observe the calling thread, until the returned value is dropped.
     pub fn begin(&self) -> Beating<'_> {
         let mut clock = 0;
         // SAFETY: the calling thread exists, and the call fills the number.
@@ -58,7 +60,7 @@ impl Pulse {
         Beating(self)
     }
 
-    /// CPU time of the thread so far, ns.
+    /// CPU time that the thread has used so far, ns.
     pub fn cpu_ns(&self) -> u64 {
         match (self.ended.load(Ordering::Acquire), self.clock.load(Ordering::Acquire)) {
             (0, 0) => 0,
@@ -68,7 +70,7 @@ impl Pulse {
         }
     }
 
-    /// Ticks until `over`; records the ticks that overlap the window.
+    /// Ticks until `over` returns true, and records the ticks that overlap the window.
     pub async fn beat<T: Timer>(&self, borders: &Borders, timer: &T, over: impl Fn() -> bool) {
         while !over() {
             let due = timer.now_ns() + self.tick_ns;
@@ -78,12 +80,12 @@ impl Pulse {
         }
     }
 
-    /// Notes that the thread waits for a tick at `due`.
+    /// Records that the thread is waiting for a tick at `due`.
     pub fn expect(&self, due: u64) {
         self.next.store(due, Ordering::Relaxed);
     }
 
-    /// Records a tick that was due at `due` and woke up at `woke`.
+    /// Records a tick that was due at `due` and occurred at `woke`.
     pub fn tick(&self, borders: &Borders, due: u64, woke: u64) {
         self.next.store(NEVER, Ordering::Relaxed);
         let lag = woke.saturating_sub(due);
@@ -95,21 +97,21 @@ impl Pulse {
             since => since,
         };
         self.behind.store(behind, Ordering::Relaxed);
-        // A tick that a stop woke early does not count.
+        // A tick that occurred early because of a stop does not count.
         if woke >= due && woke >= borders.first_ns && due < borders.end_ns {
             self.lag.record(woke - due);
         }
     }
 
-    /// Total pauses of the thread up to `now`, ns: an upper bound, which includes an overdue tick.
+    /// Total pauses of the thread up to `now`, ns: an upper bound, which includes a tick that is overdue.
     #[inline]
     pub fn pause_ns(&self, now: u64) -> u64 {
         let waiting = now.saturating_sub(self.next.load(Ordering::Relaxed));
         self.paused.load(Ordering::Relaxed) + self.pause(waiting)
     }
 
-    /// Time since the thread was last on time, ns: it may have missed events for that long. After a pause the thread
-    /// counts as late until a tick is on time, as it must first work off its backlog.
+    /// Time since the thread was last on time, ns; it may have missed events during this time. After a pause, the
+    /// thread counts as late until a tick is on time, because it must first work off its backlog.
     #[inline]
     pub fn behind_ns(&self, now: u64) -> u64 {
         let waiting = now.saturating_sub(self.next.load(Ordering::Relaxed));
@@ -119,15 +121,15 @@ impl Pulse {
         }
     }
 
-    /// The lag so far.
+    /// The recorded lag so far.
     pub fn reading(&self) -> Reading {
         let mut reading = Reading::default();
         reading.add(&self.lag);
         reading
     }
 
-    /// The longest pause that explains a tick that is late by `lag`, ns: it may have begun right after the preceding
-    /// tick. Less than 1 ms is not a pause but the time of a wake-up.
+    /// The longest pause that can explain a tick that was late by `lag`, ns. The pause may have begun right after the
+    /// preceding tick. A lag of less than 1 ms is due to a wake-up rather than a pause.
     fn pause(&self, lag: u64) -> u64 {
         if lag > LATE_NS { lag + self.tick_ns } else { 0 }
     }

@@ -1,10 +1,10 @@
 //! The recordings of one worker, and how the recorders of all workers are read together.
 //!
-//! Histograms and counts are kept by the interval in which an operation was due (closed loop: sent). A worker writes
-//! one interval at a time into a slot; when it reaches the next interval it leaves the slot to the reader, which adds
-//! it up, clears it and returns it. So an interval is exact whenever it is read, and neither side waits for the other.
-//! An operation that ends after its slot was released goes to the stragglers, behind a lock that is uncontended for its
-//! writer.
+//! Histograms and counts are stored by the interval in which an operation was due (closed loop: sent). A worker writes
+//! one interval at a time into a slot. When it reaches the next interval, it releases the slot to the reader, which
+//! adds the slot's values, clears it and returns it. An interval is therefore exact whenever it is read, and neither
+//! side waits for the other. An operation that finishes after its slot was released is recorded with the stragglers,
+//! behind a lock for which its writer does not contend.
 
 pub mod flight;
 pub mod reader;
@@ -23,12 +23,12 @@ use flight::{Flight, Unfinished};
 use loadstone_wire::sink::Sink;
 use reader::Additions;
 
-/// Number of slots for intervals: one being written, one being read.
+/// Number of slots for intervals: one is being written, and one is being read.
 const SLOTS: usize = 2;
-/// Number of intervals whose ended operations are counted at the same time.
+/// Number of intervals in which finished operations are counted at the same time.
 const ENDED: usize = 8;
 
-/// Waits of operations before they were sent, by cause, ns.
+/// The waits of operations before they were sent, by cause, ns.
 #[derive(Debug, Default)]
 pub struct Waits {
     /// Wait while all clients were busy.
@@ -37,33 +37,33 @@ pub struct Waits {
     pub generator: Grid,
 }
 
-/// The recorded parts of a workload.
+/// The parts of a workload that are recorded.
 #[derive(Clone, Debug)]
 pub struct Shape {
     pub steps: usize,
-    /// The recordings requested.
+    /// The requested recordings.
     pub sinks: Vec<Sink>,
     /// Whether a rate is set.
     pub open: bool,
-    /// An operation that succeeds more than this after its due time is late, ns.
+    /// An operation that succeeds more than this time after its due time is late, ns.
     pub deadline_ns: u64,
-    /// Added to an instant, this gives the time since the Unix epoch, ns.
+    /// The offset that converts a time to ns since the Unix epoch.
     pub to_unix_ns: u64,
 }
 
-/// One recording: a step, its outcome and its instants.
+/// One recording: a step, its outcome and its times.
 #[derive(Clone, Copy, Debug)]
 pub struct Step<'a> {
     pub id: StepId,
     pub status: Status,
     pub times: Times,
-    /// The part of its response that the generator caused; at a rate only.
+    /// The part of the response time that the generator caused; with a rate only.
     pub lateness: Option<&'a Lateness<'a>>,
-    /// The interval in which its operation was due.
+    /// The interval in which the operation was due.
     pub interval: u64,
 }
 
-/// Counts of operations: good, late, failed, not yet.
+/// Numbers of operations: good, late, failed, not yet.
 pub type FourCounts = [u64; 4];
 
 /// The number of successful outcomes, which come first.
@@ -91,17 +91,18 @@ const EMPTY: u8 = 0;
 const WRITTEN: u8 = 1;
 const LEFT: u8 = 2;
 
-/// The recordings of one interval, until they are read. Aligned, so that the reader's slot is on separate cache lines.
+/// The recordings of one interval until they are read. Aligned, so that the reader's slot is on separate cache lines.
 #[repr(align(128))]
 #[derive(Debug)]
 struct Slot {
     state: AtomicU8,
     interval: AtomicU64,
-    /// Operations due in the interval that have ended.
+    /// Operations due in the interval that have finished.
     counts: Counts,
-    /// Of these, the operations that ended in another interval or after the window: successes, then other outcomes.
+    /// The operations among these that finished in another interval or after the window: successes, then other
+    /// outcomes.
     elsewhere: [AtomicU64; 2],
-    /// The counts of all intervals that were written before this one.
+    /// The counts of all intervals that were written before this interval.
     before: Counts,
     service: Option<Table>,
     response: Option<Table>,
@@ -143,46 +144,46 @@ impl Slot {
     }
 }
 
-/// The recordings of one worker (a thread or an executor). Only the worker writes; any thread may read.
+/// The recordings of one worker (a thread or an executor). Only this worker writes to it, but any thread may read it.
 #[derive(Debug)]
 pub struct Recorder {
     slots: [Slot; SLOTS],
-    /// The slot being written.
+    /// The number of the slot that is being written.
     current: AtomicU64,
     stragglers: Mutex<BTreeMap<u64, Additions>>,
-    /// Operations that ended in an interval and were due in another, or in the warm-up: successes, then other outcomes;
-    /// by the interval's number modulo [`ENDED`].
+    /// Operations that finished in an interval but were due in another one, or in the warm-up: successes, then other
+    /// outcomes; by the interval's number modulo [`ENDED`].
     ended: [[AtomicU64; 2]; ENDED],
-    /// Operations due in the window that succeeded in an interval other than their own, or after the window.
+    /// Operations due in the window that succeeded in another interval than their own, or after the window.
     succeeded_elsewhere: AtomicU64,
-    /// Operations that ended after their slot was released.
+    /// Operations that finished after their slot was released.
     straggled: Counts,
-    /// Waits; at a rate only.
+    /// Waits; with a rate only.
     pub waits: Option<Waits>,
-    /// Recordings from which YCSB's formats are exact.
+    /// Additional recordings that make YCSB's formats exact.
     pub ycsb: Vec<YcsbMeasurements>,
-    /// The flight of each client.
+    /// The operation that each client has in flight.
     pub flights: Box<[Flight]>,
     deadline_ns: u64,
-    /// Operations of the warm-up that have ended.
+    /// Operations of the warm-up that have finished.
     warmup: AtomicU64,
-    /// Operations of the warm-up that ended in the window.
+    /// Operations of the warm-up that finished in the window.
     carried: AtomicU64,
-    /// Time from the start of the window to the end of the last operation of the warm-up, ns.
+    /// Time from the start of the window until the last operation of the warm-up finished, ns.
     carried_ns: AtomicU64,
     /// Operations that the store batched, to be sent later.
     batched: AtomicU64,
     /// Attempts that failed and were retried, by status.
     retried: [AtomicU64; Status::COUNT],
-    /// Operations that failed unsent, because no server could be reached.
+    /// Operations that failed without being sent, because no server could be reached.
     unreached: AtomicU64,
     /// Operations sent after the cut-off, if only the number of operations is limited.
     overdue: AtomicU64,
-    /// Pauses of clients after failures, in a closed loop: their number, and their total in ns.
+    /// Pauses of clients after failures, in a closed loop: their number, and their total length in ns.
     pauses: [AtomicU64; 2],
     rows: AtomicU64,
     bytes: AtomicU64,
-    /// When the last session was closed, ns.
+    /// Time at which the last session was closed, ns.
     closed: AtomicU64,
     late_generator: AtomicU64,
     late_client: AtomicU64,
@@ -193,7 +194,7 @@ fn add(cell: &AtomicU64, n: u64) {
     cell.store(cell.load(Ordering::Relaxed) + n, Ordering::Relaxed);
 }
 
-/// Records the response and its parts, which exist at a rate only.
+/// Records the response time and its parts, which exist only with a rate.
 #[inline(never)]
 fn record_response(
     response: &Table,
@@ -213,7 +214,7 @@ fn raise(cell: &AtomicU64, value: u64) {
 }
 
 impl Recorder {
-    /// A recorder for a worker with this number of clients.
+    /// A recorder for a worker with the given number of clients.
     pub fn new(shape: &Shape, clients: usize) -> Self {
         let zero = AtomicU64::default;
         let slots: [Slot; SLOTS] = std::array::from_fn(|_| Slot::new(shape));
@@ -267,7 +268,7 @@ impl Recorder {
         next.interval.store(interval, Ordering::Relaxed);
         next.before.set(current.all());
         next.state.store(WRITTEN, Ordering::Release);
-        // Stored first: once a slot is released the reader may clear it, and must not count operations from it
+        // Stored first: once a slot is released, the reader may clear it, and must not count operations from it
         // afterwards.
         self.current.store(at + 1, Ordering::Release);
         current.state.store(LEFT, Ordering::Release);
@@ -279,7 +280,7 @@ impl Recorder {
         change(stragglers.entry(interval).or_default());
     }
 
-    /// Records one counted step: an operation, a part of one, or a check.
+    /// Records one counted step: an operation, a part of an operation, or a check.
     #[expect(clippy::inline_always, reason = "its argument would be copied through memory twice")]
     #[inline(always)]
     pub fn step(&self, Step { id, status, times, lateness, interval }: Step<'_>) {
@@ -289,8 +290,8 @@ impl Recorder {
         self.record(Step { id, status, times, lateness, interval });
     }
 
-    /// Records a step of several attempts, which began with the first. YCSB's formats count each attempt; the last
-    /// was sent at `retried`.
+    /// Records a step with several attempts, beginning with the first. YCSB's formats count each attempt separately;
+    /// the last was sent at `retried`.
     #[cold]
     pub fn record_retried(&self, step: Step<'_>, retried: u64) {
         self.ycsb(step.id, step.status, step.times.due, retried, step.times.done);
@@ -324,7 +325,7 @@ impl Recorder {
         }
     }
 
-    // Takes the instants separately, as a struct would be passed through memory.
+    // Takes the times as separate arguments, because a struct would be passed through memory.
     #[inline(never)]
     fn ycsb(&self, id: StepId, status: Status, due: u64, sent: u64, done: u64) {
         for measurements in &self.ycsb {
@@ -332,14 +333,14 @@ impl Recorder {
         }
     }
 
-    /// Records a retried attempt, for YCSB's formats, which count attempts.
+    /// Records an attempt that was retried, for YCSB's formats, which count attempts.
     #[cold]
     pub fn attempt(&self, id: StepId, status: Status, times: Times) {
         add(&self.retried[status as usize], 1);
         self.ycsb(id, status, times.due, times.sent, times.done);
     }
 
-    /// Counts an operation of the warm-up, which ended `late_ns` after the window began (0: before it).
+    /// Counts an operation of the warm-up that finished `late_ns` after the window began (0 if it finished earlier).
     #[inline]
     pub fn count_warm_up(&self, late_ns: u64) {
         add(&self.warmup, 1);
@@ -349,15 +350,16 @@ impl Recorder {
         }
     }
 
-    /// Counts an operation that ended in an interval of the window in which it was not due. This includes operations
-    /// sent in the warm-up, as operations that end after the window are excluded.
+    /// Counts an operation that finished in an interval of the window in which it was not due. This includes operations
+    /// sent in the warm-up. Operations that finish after the window are excluded.
     #[inline(never)]
     pub fn count_end(&self, interval: u64, status: Status) {
         add(&self.ended[interval as usize % ENDED][usize::from(!status.is_ok())], 1);
     }
 
-    /// Counts a whole operation that was due in an interval, once, after its steps: its status, its records read or
-    /// written and their bytes, the time from its due time to its end, and whether it ended in another interval.
+    /// Counts a whole operation that was due in an interval, once, after its steps: its status, the number and the
+    /// bytes of the records it read or wrote, the time from its due time to its completion, and whether it finished in
+    /// another interval.
     #[expect(clippy::inline_always, reason = "as above")]
     #[inline(always)]
     pub fn operation(
@@ -385,7 +387,7 @@ impl Recorder {
         }
     }
 
-    /// The position in the counts of an operation whose status is not a plain success.
+    /// The position in the counts of an operation whose status is not a simple success.
     #[inline(never)]
     fn otherwise(&self, status: Status, late: usize) -> usize {
         match status {
@@ -403,14 +405,14 @@ impl Recorder {
     fn count_other_end(&self, slot: &Slot, which: usize) {
         add(&slot.elsewhere[usize::from(which >= SUCCEEDED)], 1);
         add(&self.succeeded_elsewhere, u64::from(which < SUCCEEDED));
-        // A reader that sees the operation's count also sees these counts, if it loads them afterwards.
+        // A reader that sees the operation's count also sees these counts, provided that it loads them afterwards.
         fence(Ordering::Release);
     }
 
     #[cold]
     fn straggling_operation(&self, interval: u64, which: usize, elsewhere: bool) {
         add(&self.succeeded_elsewhere, u64::from(elsewhere && which < SUCCEEDED));
-        // As in `count_other_end`.
+        // For the same reason as in `count_other_end`.
         fence(Ordering::Release);
         add(&self.straggled.0[which], 1);
         self.straggle(interval, |more| {
@@ -420,14 +422,14 @@ impl Recorder {
         });
     }
 
-    /// The counted operations that have ended. Only for the thread that reads the slots, or after all writing has
-    /// ended.
+    /// The counted operations that have finished. Call this only from the thread that reads the slots, or after all
+    /// writing has ended.
     fn counts(&self) -> FourCounts {
         let current = &self.slots[self.current.load(Ordering::Acquire) as usize % SLOTS];
         sum(current.all(), self.straggled.get())
     }
 
-    /// Counts an operation that failed unsent.
+    /// Counts an operation that failed without being sent.
     #[cold]
     pub fn count_unreached(&self) {
         add(&self.unreached, 1);
@@ -442,7 +444,7 @@ impl Recorder {
         }
     }
 
-    /// Records the wait before a counted operation was sent, and whether it was sent after the cut-off.
+    /// Records how long a counted operation waited before it was sent, and whether it was sent after the cut-off.
     #[inline]
     pub fn wait(&self, wait: Wait, overdue: bool) {
         if let Some(waits) = &self.waits {
@@ -454,12 +456,12 @@ impl Recorder {
         add(&self.overdue, u64::from(overdue));
     }
 
-    /// Notes that a session was closed.
+    /// Records that a session was closed.
     pub fn session_closed(&self, ns: u64) {
         raise(&self.closed, ns);
     }
 
-    /// Operations that this worker's clients have claimed and not finished.
+    /// Operations that this worker's clients have claimed but not finished.
     pub fn list_unfinished(&self) -> impl Iterator<Item = Unfinished> {
         self.flights.iter().filter_map(Flight::list_unfinished)
     }

@@ -1,4 +1,4 @@
-//! The choice of the next operation, if any: the state that the clients of a segment share while they run.
+//! Chooses the next operation, if there is one. The clients of a segment share this state while they run.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -9,39 +9,39 @@ use loadstone_load::Segment;
 use crate::borders::{Borders, NEVER};
 use crate::control::TrialFailure;
 
-/// On separate cache lines: every client of every thread may write it once per operation.
+/// On a separate cache line, because every client of every thread may write it once per operation.
 #[repr(align(128))]
 #[derive(Debug, Default)]
 struct Alone<T>(T);
 
-/// Hands out the operations of a segment.
+/// Assigns the operations of a segment to clients.
 #[derive(Debug)]
 pub struct Scheduler {
     segment: Segment,
     /// Number of operations that a thread or a client claims at once.
     stripe: u64,
-    /// Number of operations that belong together: one client of one segment performs them.
+    /// Number of consecutive operations that belong together: one client of one segment performs them.
     unit: u64,
-    /// The distance between the indices of two consecutive claimed operations.
+    /// The difference between the indices of two consecutive claimed operations.
     pitch: u64,
-    /// Operations of this segment; [`NEVER`] without a limit.
+    /// Number of operations of this segment; [`NEVER`] without a limit.
     steps: u64,
-    /// Counted operations, if these are limited.
+    /// Maximum number of counted operations, if it is limited.
     counted_max: u64,
     next: Alone<AtomicU64>,
     counted: Alone<AtomicU64>,
     /// Whether sending was stopped.
     halted: AtomicBool,
-    /// Whether a client found no further operation due in time: the limit is then the time and not the number of
-    /// operations.
+    /// Whether a client found no further operation that is due in time, so that the limit is the time rather than the
+    /// number of operations.
     reached_end: AtomicBool,
-    /// The failure that made a client halt the trial.
+    /// The failure that caused a client to halt the trial.
     failure: OnceLock<TrialFailure>,
-    /// When the trial ends, ns.
+    /// Time at which the trial ends, ns.
     end_ns: AtomicU64,
 }
 
-/// The operations that a thread or a client has claimed and not yet begun.
+/// The operations that a thread or a client has claimed but not begun.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stripe {
     /// The index of the next operation.
@@ -51,8 +51,8 @@ pub struct Stripe {
 }
 
 impl Scheduler {
-    /// A scheduler for the operations within `borders`. Threads claim `stripe` of them at once: 1, unless their order does
-    /// not matter.
+    /// A scheduler for the operations within `borders`. Threads claim `stripe` operations at once; this is 1, unless
+    /// the order of operations does not matter.
     pub fn new(segment: Segment, borders: &Borders, stripe: u64) -> Self {
         Self {
             segment,
@@ -70,8 +70,8 @@ impl Scheduler {
         }
     }
 
-    /// The scheduler for a workload in which every `unit` operations belong together: one client of one segment
-    /// performs them.
+    /// A scheduler for a workload in which every `unit` consecutive operations belong together: one client of one
+    /// segment performs them.
     #[must_use]
     pub fn with_units(self, unit: u64) -> Self {
         if unit > 1 { Self { stripe: unit, unit, pitch: 1, ..self } } else { self }
@@ -82,7 +82,7 @@ impl Scheduler {
         self.unit == 1
     }
 
-    /// The index of the next operation; `None` at the end.
+    /// Claims an operation and returns its index; `None` at the end.
     #[inline]
     pub fn claim(&self, current: &Cell<Stripe>) -> Option<u64> {
         if self.is_halted() {
@@ -100,26 +100,26 @@ impl Scheduler {
     /// Claims the next operations; `None` at the end.
     #[inline]
     fn take(&self) -> Option<Stripe> {
-        // One access: a load before it would fetch the cache line from another thread twice.
+        // A single access: a load before it would fetch the cache line from another thread twice.
         let first = self.next.0.fetch_add(self.stripe, Ordering::Relaxed);
         let left = self.stripe.min(self.steps.saturating_sub(first));
         // A client claims whole units.
         (left > 0).then(|| Stripe { index: self.segment.index(first / self.unit) * self.unit, left })
     }
 
-    /// Whether one more operation may be counted. Called for every such operation, just before it is sent.
+    /// Whether another operation may be counted. Called for each such operation just before it is sent.
     #[inline]
     pub fn count(&self) -> bool {
         self.counted_max == NEVER || self.counted.0.fetch_add(1, Ordering::Relaxed) < self.counted_max
     }
 
-    /// The number of claimed operations.
+    /// The number of operations that were claimed.
     pub fn count_claimed(&self) -> u64 {
         self.next.0.load(Ordering::Relaxed).min(self.steps)
     }
 
-    /// Whether the operation at `index` may have begun. The progress of other segments is not known; they are assumed to be
-    /// at most twice as far as this one.
+    /// Whether the operation at `index` may have begun. The progress of other segments is unknown; they are assumed to
+    /// have progressed at most twice as far as this one.
     pub fn may_have_begun(&self, index: u64) -> bool {
         let segments = if self.segment.owns(index) { 1 } else { 2 };
         index < self.segment.index(self.count_claimed()).saturating_mul(segments)
@@ -130,12 +130,12 @@ impl Scheduler {
         self.segment
     }
 
-    /// Notes that a client found no further operation to send before the end.
+    /// Records that a client found no further operation to send before the end.
     pub fn reach_end(&self) {
         self.reached_end.store(true, Ordering::Relaxed);
     }
 
-    /// Whether a client has noted that.
+    /// Whether a client has found no further operation to send before the end.
     pub fn is_exhausted(&self) -> bool {
         self.reached_end.load(Ordering::Relaxed)
     }
@@ -145,7 +145,7 @@ impl Scheduler {
         self.end_ns.store(end_ns, Ordering::Relaxed);
     }
 
-    /// Whether sending has ended: the trial was halted, or its time is over.
+    /// Whether no more operations are sent, because the trial was halted or its time is over.
     pub fn is_over(&self, now_ns: u64) -> bool {
         self.is_halted() || now_ns >= self.end_ns.load(Ordering::Relaxed)
     }
@@ -155,19 +155,19 @@ impl Scheduler {
         self.halted.store(true, Ordering::Release);
     }
 
-    /// Halts because of a failure, which ends the trial. The first failure is stored.
+    /// Halts the trial because of a failure, which ends it. Only the first failure is stored.
     pub fn halt_because(&self, failure: impl FnOnce() -> TrialFailure) {
         self.failure.get_or_init(failure);
         self.halt();
     }
 
-    /// Whether it was halted.
+    /// Whether the trial was halted.
     #[inline]
     pub fn is_halted(&self) -> bool {
         self.halted.load(Ordering::Acquire)
     }
 
-    /// The failure that made a client halt the trial, if any.
+    /// The failure that caused a client to halt the trial, if there was one.
     pub fn failure(&self) -> Option<&TrialFailure> {
         self.failure.get()
     }

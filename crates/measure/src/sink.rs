@@ -1,7 +1,7 @@
-//! Recordings in addition to our own histograms, so that YCSB's formats are exact.
+//! Recordings in addition to Loadstone's histograms, which make YCSB's formats exact.
 //!
-//! YCSB counts whole microseconds. Re-bucketing our nanoseconds would change its minima, maxima and means, so the front
-//! end requests a separate sink, which gets every latency as YCSB does: truncated to µs.
+//! YCSB counts whole microseconds. Re-bucketing Loadstone's nanoseconds would change YCSB's minima, maxima and means.
+//! The front end therefore requests a separate sink, which receives every latency as YCSB does: truncated to µs.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,24 +10,24 @@ use loadstone_load::meter::{Grid, Table};
 use loadstone_load::{Kind, Status, StepId};
 use loadstone_wire::sink::Sink;
 
-/// The instants of a step, ns. In the closed loop `due` equals `sent`.
+/// The times of a step, ns. In a closed loop, `due` equals `sent`.
 #[derive(Clone, Copy, Debug)]
 pub struct Times {
-    /// When it should have been sent.
+    /// Time at which it should have been sent.
     pub due: u64,
-    /// When it was sent.
+    /// Time at which it was sent.
     pub sent: u64,
-    /// When the answer arrived.
+    /// Time at which the answer arrived.
     pub done: u64,
 }
 
-/// A worker's recording for one of YCSB's sinks: by service time (its *op* interval) and, at a rate, by response time
-/// (its *intended* interval).
+/// A worker's recording for one of YCSB's sinks: by service time (YCSB's *op* interval) and, with a rate, by response
+/// time (YCSB's *intended* interval).
 #[derive(Debug)]
 pub struct YcsbMeasurements {
-    /// done − sent.
+    /// Recordings of done − sent.
     pub op: YcsbTable,
-    /// done − due; at a rate only.
+    /// done − due; with a rate only.
     pub intended: Option<YcsbTable>,
     to_unix_ns: u64,
 }
@@ -46,7 +46,7 @@ pub enum YcsbTable {
 }
 
 impl YcsbMeasurements {
-    /// Measurements for one of YCSB's sinks; `None` for Loadstone's.
+    /// Measurements for one of YCSB's sinks; `None` for Loadstone's sink.
     pub fn new(sink: &Sink, steps: usize, open: bool, to_unix_ns: u64) -> Option<Self> {
         let op = YcsbTable::new(sink, steps)?;
         let intended = if open { YcsbTable::new(sink, steps) } else { None };
@@ -56,7 +56,7 @@ impl YcsbMeasurements {
     /// Records a step.
     #[inline]
     pub fn record(&self, step: StepId, status: Status, times: Times) {
-        // YCSB counts a read-modify-write as successful whatever the status of its halves, which are reported
+        // YCSB counts a read-modify-write as successful whatever the status of its two halves, which are reported
         // separately.
         let status = if step == Kind::ReadModifyWrite.step() { Status::Ok } else { status };
         let unix_ms = || (times.done.wrapping_add(self.to_unix_ns)) / 1_000_000;
@@ -91,7 +91,7 @@ impl YcsbTable {
     }
 }
 
-/// Sums with a single writing thread.
+/// Sums that a single thread writes.
 #[derive(Debug)]
 pub struct Moments {
     count: AtomicU64,
@@ -125,7 +125,7 @@ impl Moments {
 /// Buckets of 1 ms with exact sums.
 #[derive(Debug)]
 pub struct Buckets {
-    /// One count per ms; the last count is the overflow.
+    /// One count per ms; the last count is for all larger values.
     pub counts: Vec<AtomicU64>,
     /// Exact count, sum, minimum and maximum.
     pub moments: Moments,
@@ -149,10 +149,11 @@ impl Buckets {
     }
 }
 
-/// Sums by unit of time. The lock is the cost of this format; only its one writer and, at the end, the report take it.
+/// Sums per unit of time. The lock is the price of this format. Only its single writer and, at the end, the report take
+/// it.
 #[derive(Debug, Default)]
 pub struct Series {
-    /// Unit (of the wall clock), count, sum in µs; in order of first use.
+    /// For each unit of wall-clock time: its number, the count, and the sum in µs; in the order of first use.
     pub units: Mutex<Vec<(u64, u64, u64)>>,
     /// Exact count, sum, minimum and maximum.
     pub moments: Moments,
@@ -169,11 +170,11 @@ impl Series {
     }
 }
 
-/// Every operation: Unix ms of its end, latency in µs. It has a lock as [`Series`] does, and its memory grows with the
-/// run.
+/// Every operation: the Unix time of its completion in ms, and its latency in µs. It has a lock like [`Series`], and
+/// its memory grows with the length of the run.
 #[derive(Debug, Default)]
 pub struct Raw {
-    /// In the order in which this worker's operations ended.
+    /// In the order in which this worker's operations finished.
     pub points: Mutex<Vec<(u64, u64)>>,
     /// Exact count, sum, minimum and maximum.
     pub moments: Moments,

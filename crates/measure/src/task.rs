@@ -1,4 +1,4 @@
-//! The state that the clients of a trial share: the part common to all workload kinds, and the work.
+//! The state that the clients of a trial share: the work, and a part that is the same for all workload kinds.
 
 use std::fmt;
 
@@ -16,16 +16,16 @@ use loadstone_wire::spec::TrialSpec;
 /// The shared state of the clients of a trial.
 #[derive(Debug)]
 pub struct Task<W: ?Sized> {
-    /// The choice of the next operation.
+    /// Chooses the next operation.
     pub scheduler: Scheduler,
-    /// When operations are due; `None`: closed loop.
+    /// The due times of operations; `None` in a closed loop.
     pub pace: Option<Pace>,
-    /// Messages of failures.
+    /// Error messages of failures.
     pub failures: Failures,
-    /// Added to a time on the clients' clock, this gives ns since the Unix epoch.
+    /// The offset that converts a time on the clients' clock to ns since the Unix epoch.
     pub to_unix_ns: u64,
     pub seed: u64,
-    /// The operations, with their shared state.
+    /// The operations and their shared state.
     pub work: W,
 }
 
@@ -37,7 +37,7 @@ pub trait Kind: fmt::Debug + Send + Sync + 'static {
     /// The step under which an operation is recorded as a whole.
     fn step_of(&self, index: u64) -> StepId;
 
-    /// Prepares for a probe of the driver's cost: a few operations in the closed loop, on this number of threads.
+    /// Prepares for a probe of the driver's cost: a few operations in a closed loop, on the given number of threads.
     fn prepare_probe(&mut self, _spec: &TrialSpec, _operations: u64, _threads: u64) -> Result<(), EngineError> {
         Ok(())
     }
@@ -52,7 +52,8 @@ pub trait Kind: fmt::Debug + Send + Sync + 'static {
         Vec::new()
     }
 
-    /// The trial starts at this instant of the clients' clock; `to_unix_ns` added to it gives ns since the Unix epoch.
+    /// Called when the trial starts, with the start on the clients' clock. Adding `to_unix_ns` gives ns since the Unix
+    /// epoch.
     fn start(&self, _start_ns: u64, _to_unix_ns: u64) {}
 
     /// Called by the conductor, which wakes at least every `awake_ns`, with the number of operations claimed so far.
@@ -61,10 +62,10 @@ pub trait Kind: fmt::Debug + Send + Sync + 'static {
         u64::MAX
     }
 
-    /// All clients have ended.
+    /// Called when all clients have stopped.
     fn end(&self, _claimed: u64, _now_ns: u64) {}
 
-    /// Notes from the kind's figures about the system or the clients.
+    /// Notes about the system or the clients, based on the kind's figures.
     fn closing_notes(&self) -> Vec<Note> {
         Vec::new()
     }
@@ -73,7 +74,7 @@ pub trait Kind: fmt::Debug + Send + Sync + 'static {
     fn sections(&self, to_unix_ns: u64) -> Sections;
 }
 
-/// Work that can be done in sessions of type `S`.
+/// Work that can be performed in sessions of type `S`.
 #[allow(async_fn_in_trait)]
 pub trait Work<S: Connection>: Workload + Kind + Sized {
     /// The type that performs the operations.
@@ -82,9 +83,9 @@ pub trait Work<S: Connection>: Workload + Kind + Sized {
         Self: 'a,
         S: 'a;
 
-    /// An actor for one client of this worker.
+    /// Creates an actor for one client of this worker.
     fn actor<'a>(task: &'a Task<Self>, session: &'a mut S, worker: usize) -> Self::Actor<'a>;
 
-    /// Inspects the store before the trial starts: called for one client of the first segment.
+    /// Inspects the store before the trial starts. Called for one client of the first segment.
     async fn inspect(&self, _session: &mut S) {}
 }

@@ -1,4 +1,4 @@
-//! One trial: opens the store, connects every session, runs the conductor, closes the store.
+//! Runs one trial: opens the store, connects every session, runs the conductor and closes the store.
 
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -22,13 +22,13 @@ use crate::worker_threads::{Job, WorkerThreads, threads};
 use loadstone_wire::error::EngineError;
 use loadstone_wire::spec::TrialSpec;
 
-/// Number of operations that a worker claims at once if their order does not matter. With more, one worker would still
-/// have a batch to do when the remaining workers are done.
+/// Number of operations that a worker claims at once if their order does not matter. With a larger number, one worker
+/// would still have a batch to perform when the other workers are done.
 const STRIPE_MAX: u64 = 32;
-/// With fewer operations per worker than this, operations are claimed individually.
+/// With fewer operations per worker than this, operations are claimed one by one.
 const STRIPED_MIN: u64 = 10_000;
 
-/// Runs a trial of this work on a target.
+/// Runs a trial of the given work on a target.
 pub fn run<W: Workload + Kind>(
     spec: &TrialSpec,
     mut work: W,
@@ -45,7 +45,7 @@ pub fn run<W: Workload + Kind>(
     let operations = [spec.until.operations, work.operations()].into_iter().flatten().min();
     let unit = work.unit();
     let operations = operations.map(|n| spec.segment.share(n.div_ceil(unit)) * unit);
-    // A ledger's times are times of claims: an operation claimed in a batch could be sent much later.
+    // The times in a ledger are the times of claims, and an operation claimed in a batch might be sent much later.
     let stripe =
         if pace.is_none() && spec.ledger.is_none() && work.any_order() { stripe(operations, workers) } else { 1 };
     let driver_ns;
@@ -100,13 +100,13 @@ pub fn run<W: Workload + Kind>(
     let (end, all_ended) = conductor.conduct(borders, controls, observer, &store);
     if all_ended {
         let closed = store.close();
-        // The failure that stopped the trial is reported, not a later failure to close the store.
+        // The failure that stopped the trial is reported, rather than a later failure to close the store.
         if !matches!(end, End::Failed(_)) {
             closed?;
         }
         return Ok(end);
     }
-    // A client is still in a call of the store. Closing the store now could crash, so the process ends without closing
+    // A client is still in a call to the store. Closing the store now could crash, so the process exits without closing
     // it.
     std::mem::forget(store);
     Ok(end)

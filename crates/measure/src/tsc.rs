@@ -1,9 +1,10 @@
-//! The processor's time stamp counter as a clock in ns, kept in agreement with the kernel's monotonic clock.
+//! The processor's timestamp counter as a clock in ns that is kept in agreement with the kernel's monotonic clock.
 //!
-//! `clock_gettime` orders its reading of the counter against everything before it, which drains the pipeline twice per
-//! operation: about 5 % of a RocksDB read of 4 µs. A plain reading may be a few ns early, which is negligible for any store.
-//! It is used only if the kernel itself keeps time by the counter, and so vouches that its rate is constant and equal
-//! on every processor. A comparison of 20 ms gives the first rate; [`compare`] finds and corrects its error.
+//! `clock_gettime` orders its reading of the counter after all preceding instructions, which drains the pipeline twice
+//! per operation: about 5 % of a RocksDB read of 4 µs. A plain reading may be a few ns early, which is negligible for
+//! any store. The counter is used only if the kernel itself uses it to keep time, and thus guarantees that its rate is
+//! constant and equal on every processor. A comparison over 20 ms gives the initial rate; [`compare`] finds and
+//! corrects its error.
 
 mod lines;
 mod watch;
@@ -17,20 +18,21 @@ use lines::Lines;
 pub use watch::Agreement;
 use watch::{Advice, Reading, Watch};
 
-/// Duration of the first comparison of the two clocks. Each end is known to about 15 ns, so the rate to 2 millionths.
+/// Duration of the first comparison of the two clocks. Each end is known to within about 15 ns, so the rate is known to
+/// within 2 millionths.
 const COMPARED: Duration = Duration::from_millis(20);
-/// Readings per comparison, of which the tightest counts.
+/// Number of readings per comparison, of which the tightest is used.
 const TRIES: u32 = 64;
 /// The kernel's clock source.
 const SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 
 static COUNTER: Counter = Counter::new();
 
-/// A counter that serves as a clock if possible.
+/// A counter that is used as a clock if possible.
 #[derive(Debug)]
 struct Counter {
     lines: Lines,
-    /// Locked for a comparison; readings need only the lines.
+    /// Locked during a comparison; readings need only the lines.
     watch: Mutex<Option<Watch>>,
 }
 
@@ -39,7 +41,7 @@ impl Counter {
         Self { lines: Lines::new(), watch: Mutex::new(None) }
     }
 
-    /// Uses the counter from now on, unless it is already in use or the two readings give no rate.
+    /// Uses the counter from now on, unless it is already in use or no rate can be computed from the two readings.
     fn begin(&self, first: Reading, last: impl FnOnce() -> Reading) {
         let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
         if watch.is_none()
@@ -50,11 +52,11 @@ impl Counter {
         }
     }
 
-    /// Compares with the kernel's clock and corrects.
+    /// Compares the counter with the kernel's clock, and corrects it.
     fn compare(&self, now: impl FnOnce() -> Reading, vouched: impl FnOnce() -> bool) -> Option<Agreement> {
         let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
         let watch = watch.as_mut()?;
-        // Once only the kernel's clock is used, nothing is compared.
+        // Once only the kernel's clock is used, no comparison is needed.
         if watch.agreement().jumps == 0 {
             let now = now();
             match watch.compare(now, self.lines.read(|| now.ticks, || now.ns), vouched()) {
@@ -67,14 +69,14 @@ impl Counter {
     }
 }
 
-/// The time now, ns on the scale of the monotonic clock, from the counter, or from `kernel_ns` if the counter is not
-/// used. Never less than a reading that finished before this one began.
+/// The current time in ns on the scale of the monotonic clock: from the counter, or from `kernel_ns` if the counter is
+/// not used. The result is never less than the result of a reading that finished before this one began.
 #[inline]
 pub fn now_ns(kernel_ns: impl FnOnce() -> u64) -> u64 {
     COUNTER.lines.read(ticks, kernel_ns)
 }
 
-/// Compares the clocks and uses the counter from now on, if the kernel uses it. Called before any measurement.
+/// Compares the clocks. From now on, uses the counter if the kernel uses it. Called before any measurement.
 pub fn calibrate(monotonic_ns: impl Fn() -> u64) {
     if cfg!(target_arch = "x86_64") && fs::read_to_string(SOURCE).is_ok_and(|name| name.trim() == "tsc") {
         let first = tightest(&monotonic_ns);
@@ -83,16 +85,16 @@ pub fn calibrate(monotonic_ns: impl Fn() -> u64) {
     }
 }
 
-/// Compares the counter with the kernel's clock, makes it follow that clock, and returns their agreement so far; `None`
-/// if the counter is not used. Call it from one thread about once a second during measurements; it takes about 20 µs
-/// and does not block readers. Once `jumps` is not 0, the trial's times cannot be trusted.
+/// Compares the counter with the kernel's clock, makes it follow this clock, and returns the agreement so far; `None`
+/// if the counter is not used. Call it from one thread about once a second during measurements. It takes about 20 µs
+/// and does not block readers. Once `jumps` is not 0, the times of the trial cannot be trusted.
 pub fn compare(monotonic_ns: impl Fn() -> u64) -> Option<Agreement> {
-    // A failed read (no file descriptor available) is not evidence against the counter.
+    // A failed read (because no file descriptor is available) is not evidence against the counter.
     let vouched = || fs::read_to_string(SOURCE).map_or(true, |name| name.trim() == "tsc");
     COUNTER.compare(|| tightest(&monotonic_ns), vouched)
 }
 
-/// A reading of both clocks, as close together as possible.
+/// Reads both clocks as close together as possible.
 fn tightest(monotonic_ns: &impl Fn() -> u64) -> Reading {
     let read = |_| {
         let (before, ticks, after) = (monotonic_ns(), ticks(), monotonic_ns());
@@ -104,7 +106,7 @@ fn tightest(monotonic_ns: &impl Fn() -> u64) -> Reading {
 #[cfg(target_arch = "x86_64")]
 #[inline]
 fn ticks() -> u64 {
-    // SAFETY: every x86-64 processor has the instruction, and Linux allows it in user space.
+    // SAFETY: every x86-64 processor has this instruction, and Linux allows it in user space.
     unsafe { std::arch::x86_64::_rdtsc() }
 }
 

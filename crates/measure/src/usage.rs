@@ -1,8 +1,8 @@
-//! The engine's own use of resources: CPU, memory, device bytes.
+//! The resources that the engine uses: CPU, memory and device bytes.
 
 use std::fs;
 
-/// CPU time of this process so far, ns: user, then system.
+/// CPU time of this process so far, ns: user time, then system time.
 pub fn cpu_ns() -> [u64; 2] {
     let usage = rusage();
     let ns = |t: libc::timeval| t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1_000;
@@ -11,8 +11,8 @@ pub fn cpu_ns() -> [u64; 2] {
 
 /// Peak resident memory of this program, bytes.
 ///
-/// Not `ru_maxrss`, which survives exec(2): it may be the value of the process that started us (`exec_mmap` in Linux's
-/// fs/exec.c).
+/// This is not `ru_maxrss`, which survives exec(2) and may be the value of the process that started the engine
+/// (`exec_mmap` in Linux's fs/exec.c).
 pub fn memory_max() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok());
@@ -20,7 +20,7 @@ pub fn memory_max() -> u64 {
 }
 
 fn rusage() -> libc::rusage {
-    // SAFETY: the kernel fills the struct, and all-zero is a valid value.
+    // SAFETY: the kernel fills the struct, and all zeros are a valid value.
     unsafe {
         let mut usage = std::mem::zeroed::<libc::rusage>();
         libc::getrusage(libc::RUSAGE_SELF, &raw mut usage);
@@ -28,14 +28,14 @@ fn rusage() -> libc::rusage {
     }
 }
 
-/// Current resident memory of this process, bytes; 0 if /proc does not state it.
+/// Current resident memory of this process, bytes; 0 if it cannot be read from /proc.
 pub fn memory() -> u64 {
     let pages = fs::read_to_string("/proc/self/statm").ok().and_then(|text| text.split(' ').nth(1)?.parse().ok());
     // SAFETY: sysconf takes no pointer.
     pages.unwrap_or(0u64) * unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(0) as u64
 }
 
-/// Bytes that this process caused to be read from and written to devices so far (`/proc/self/io`).
+/// Number of bytes that this process has caused to be read from and written to devices (`/proc/self/io`).
 pub fn device_bytes() -> [u64; 2] {
     let text = fs::read_to_string("/proc/self/io").unwrap_or_default();
     let value = |name: &str| text.lines().find_map(|l| l.strip_prefix(name)?.trim().parse().ok()).unwrap_or(0);
@@ -50,7 +50,8 @@ pub fn memory_free() -> u64 {
     let line = facts.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
     let host =
         line.and_then(|rest| rest.trim().trim_end_matches(" kB").parse::<u64>().ok()).unwrap_or_default() * 1_024;
-    // Only the group that a container sees as its root; "max" does not parse and means no limit.
+    // Considers only the group that a container sees as its root. "max" cannot be parsed and means that there is no
+    // limit.
     let group = number("/sys/fs/cgroup/memory.max")
         .map(|most| most.saturating_sub(number("/sys/fs/cgroup/memory.current").unwrap_or_default()));
     group.map_or(host, |group| group.min(host))

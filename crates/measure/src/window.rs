@@ -1,4 +1,4 @@
-//! The window of a trial: the numerator and the denominator of its throughput.
+//! The window of a trial, and with it the numerator and the denominator of the throughput.
 
 use crate::borders::{Borders, NEVER};
 use crate::recorder::reader::Totals;
@@ -6,11 +6,11 @@ use crate::recorder::reader::Totals;
 /// How the load of a trial ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// It reached the end of its time.
+    /// The load reached the end of its time.
     Time,
-    /// All its operations were done.
+    /// All operations of the load finished.
     Count,
-    /// It was stopped at `at_ns`, when `completed` operations had succeeded.
+    /// The load was stopped at `at_ns`, when `completed` operations had succeeded.
     Stopped {
         at_ns: u64,
         /// Number of operations that had succeeded by then.
@@ -18,22 +18,22 @@ pub enum Ending {
     },
 }
 
-/// The numerator and the denominator of throughput.
+/// The numerator and the denominator of the throughput.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// From the first counted instant to the end of the window, ns.
+    /// Time from the first counted time to the end of the window, ns.
     pub length_ns: u64,
     /// Number of operations that succeeded in the window.
     pub completed: u64,
 }
 
-/// The window of a trial, from its totals after all its clients have ended.
+/// The window of a trial, calculated from its totals after all its clients have stopped.
 ///
-/// A limit of time is the window, whenever the last answer arrived; operations that succeeded within it count, whenever
-/// they were sent. At a rate, no more count than were `due` in it and did not fail: a backlog of the warm-up that is
-/// worked off in the window is not its throughput. At a rate with a number of operations, the window lasts until the
-/// next operation would be due. If a store holds writes back (`BATCHED_OK`), its final flush belongs to the window, as
-/// those writes count.
+/// With a time limit, the window is as long as this limit, no matter when the last answer arrived. Operations that
+/// succeeded within it count, whenever they were sent. With a rate, the count is at most the number of operations that
+/// were `due` in the window and did not fail: completing a backlog of the warm-up in the window does not add to its
+/// throughput. With a rate and a number of operations, the window lasts until the next operation would be due. If a
+/// store buffers writes (`BATCHED_OK`), the final flush belongs to the window, because these writes count.
 pub fn window(borders: &Borders, ending: Ending, drained: &Totals, due: Option<u64>) -> Window {
     let held_back = drained.batched > 0;
     let counted_ns = if borders.following_ns == NEVER { 0 } else { borders.following_ns }.max(drained.last_done_ns);
@@ -88,7 +88,7 @@ mod tests {
     fn backlog_of_warm_up_is_not_throughput() {
         let drained = Totals { operations: 1_000, succeeded: 990, in_window: 3_949, ..Totals::default() };
         assert_eq!(window(&BORDERS, Ending::Time, &drained, Some(1_000)).completed, 990, "ten of those due failed");
-        // The number carried over from the warm-up equals the number unfinished at the end.
+        // The number carried over from the warm-up equals the number that was unfinished at the end.
         let even = Totals { in_window: 800, ..drained };
         assert_eq!(window(&BORDERS, Ending::Time, &even, Some(1_000)).completed, 800);
     }

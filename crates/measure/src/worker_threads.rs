@@ -1,4 +1,4 @@
-//! The workers: the threads that drive clients. A worker is either the thread of one client or an executor of many.
+//! The workers are the threads that drive clients. A worker is either the thread of one client, or an executor of many.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -22,33 +22,33 @@ use crate::recorder::{Recorder, Shape};
 use crate::task::{Kind, Task};
 use loadstone_wire::spec::{Phase, TrialSpec};
 
-/// With up to this many clients, a store that supports both gets a thread per client.
+/// With up to this number of clients, a store that supports both modes gets one thread per client.
 const THREADS_MAX: u64 = 64;
-/// Interval between checks whether all workers have ended, ns.
+/// Interval between checks for whether all workers have stopped, ns.
 const JOIN_NS: u64 = 200_000;
-/// Number of an executor's clients that connect at once: fewer than any server's backlog, but enough to hide round
-/// trips.
+/// Number of an executor's clients that connect at the same time: fewer than any server's backlog, but enough to hide
+/// round trips.
 const CONNECTING_MAX: usize = 64;
 
-/// Everything the workers need.
+/// Everything that the workers need.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// Makes the clients.
+    /// Creates the clients.
     pub crew: Arc<Crew>,
     /// The state that the clients share.
     pub task: Arc<Task<dyn Kind>>,
-    /// The recorded parts of the workload.
+    /// The parts of the workload that are recorded.
     pub shape: Shape,
     pub spec: Arc<TrialSpec>,
-    /// Stack of each thread, bytes.
+    /// Stack size of each thread, bytes.
     pub stack_bytes: usize,
     /// Number of workers.
     pub workers: u64,
-    /// Number of the store's connections.
+    /// Number of connections of the store.
     pub connections: u64,
 }
 
-/// Whether a store is driven by a thread per client, and the total number of threads.
+/// Whether a store is driven by one thread per client, and the total number of threads.
 pub fn threads(driving: &Driving, clients: u64, requested: u64) -> (bool, u64) {
     let by_thread = match driving.drive {
         Drive::Thread => true,
@@ -64,7 +64,7 @@ pub fn threads(driving: &Driving, clients: u64, requested: u64) -> (bool, u64) {
     (by_thread, if by_thread { clients } else { executors.min(clients) })
 }
 
-/// Holds all workers until the borders of the trial are known.
+/// Blocks all workers until the borders of the trial are known.
 #[derive(Debug, Default)]
 struct Gate {
     state: Mutex<GateState>,
@@ -106,7 +106,7 @@ pub struct WorkerThreads {
     recorders: Vec<Arc<Recorder>>,
     /// The pulses of the executors; empty if each client has a thread.
     pulses: Vec<Arc<Pulse>>,
-    /// The conductor's.
+    /// The conductor's pulse.
     conductor: Arc<Pulse>,
     threads: Vec<JoinHandle<()>>,
     gate: Arc<Gate>,
@@ -116,7 +116,7 @@ pub struct WorkerThreads {
 }
 
 impl WorkerThreads {
-    /// Starts the workers and waits until every session is connected. Returns the first failure.
+    /// Starts the workers, and waits until every session is connected. If any of them fail, returns the first failure.
     pub fn start(job: &Job, clients: u64) -> Result<Self, EngineError> {
         let workers = job.workers;
         let by_thread = matches!(*job.crew, Crew::Threads(_));
@@ -192,7 +192,7 @@ impl WorkerThreads {
         &self.conductor
     }
 
-    /// Why a worker panicked, once all have ended.
+    /// The reason why a worker panicked, once all workers have stopped.
     pub fn panic(&self) -> Option<&str> {
         self.panic.as_deref()
     }
@@ -202,13 +202,13 @@ impl WorkerThreads {
         self.gate.open(borders);
     }
 
-    /// Whether every worker has ended.
+    /// Whether every worker has stopped.
     pub fn is_finished(&self) -> bool {
         self.working.load(Ordering::Acquire) == 0
     }
 
-    /// Waits until all workers have ended; `false` if one is still running after `grace`, or as soon as the store is `lost`,
-    /// since its clients will not end.
+    /// Waits until all workers have stopped. Returns `false` if a worker is still running after `grace`, or as soon as
+    /// the store is `lost`, because its clients will not stop.
     pub fn join(&mut self, borders: &Borders, grace: Duration, lost: impl Fn() -> bool) -> bool {
         let start = Instant::now();
         while !self.is_finished() {
@@ -231,7 +231,7 @@ impl WorkerThreads {
     }
 }
 
-/// Decrements the number of running workers when dropped, even by a panic.
+/// Decrements the number of running workers when dropped, even after a panic.
 #[derive(Debug)]
 struct Working(Arc<AtomicUsize>);
 
@@ -261,12 +261,12 @@ impl Worker {
         }
     }
 
-    /// Whether its first client inspects the store.
+    /// Whether this worker's first client inspects the store.
     fn inspects(&self) -> bool {
         self.number == 0 && self.job.spec.segment.k == 0 && self.job.spec.phase != Phase::Load
     }
 
-    /// One client on its own thread.
+    /// Drives one client on a separate thread.
     fn thread(self) {
         let inspects = self.inspects();
         let Self { job, recorder, pulse, gate, working, connected, number: worker, .. } = self;
@@ -290,7 +290,7 @@ impl Worker {
         drop(working);
     }
 
-    /// Many clients on one executor.
+    /// Drives many clients on one executor.
     fn executor(self) {
         let inspects = self.inspects();
         let Self { job, recorder, pulse, gate, working, connected, clients, number: worker } = self;
@@ -336,7 +336,7 @@ impl Worker {
                     async move { pulse.beat(&borders, &alarm, || task.scheduler.is_halted()).await },
                 )
             };
-            // Two executors would otherwise write the same counter for every operation.
+            // Otherwise two executors would write to the same counter for every operation.
             let shared = Rc::new(Cell::default());
             let borders = Rc::new(borders);
             let mut clients = Vec::with_capacity(all.len());
@@ -358,7 +358,7 @@ impl Worker {
             }
             beat.abort();
             ringing.abort();
-            // The executor caught the panic; without this client the counts would be incomplete.
+            // The executor caught the panic. Without this client, the counts would be incomplete.
             if let Some(panic) = panic {
                 std::panic::resume_unwind(panic);
             }
@@ -370,7 +370,7 @@ impl Worker {
     }
 }
 
-/// Connects an executor's clients, several at a time. Returns the first failure.
+/// Connects an executor's clients, several at a time. If any of them fail, returns the first failure.
 async fn connect(crew: &Crew, clients: usize) -> Result<Vec<Box<dyn TaskClient>>, EngineError> {
     let Crew::Tasks(new) = crew else { return Ok(Vec::new()) };
     let mut all = Vec::with_capacity(clients);

@@ -1,4 +1,4 @@
-//! Maps a store's name to its type, and a spec to its workload kind.
+//! Finds the type of a store by its name, and the workload kind of a spec.
 
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -30,7 +30,7 @@ use loadstone_measure::trial;
 use loadstone_wire::error::EngineError;
 use loadstone_wire::spec::{TrialSpec, WorkSpec};
 
-/// The stores of records. Add a new store here.
+/// The record stores. Add a new store here.
 pub static STORES: &[RecordTarget] = &[
     RecordTarget::new_embedded::<RocksDb>(),
     RecordTarget::new_embedded::<Lmdb>(),
@@ -46,10 +46,10 @@ pub static STORES: &[RecordTarget] = &[
     RecordTarget::new_instant::<Null>(),
 ];
 
-/// The stores of files.
+/// The file stores.
 pub const FILE_STORES: &[About] = &[FileStore::ABOUT, HdfsStore::ABOUT];
 
-/// The descriptions of the stores of records.
+/// The descriptions of the record stores.
 pub fn abouts() -> impl Iterator<Item = &'static About> + Clone {
     STORES.iter().map(|target| &target.store.about)
 }
@@ -59,7 +59,7 @@ pub fn about(name: &str) -> Option<&'static About> {
     abouts().chain(FILE_STORES).find(|about| about.name == name)
 }
 
-/// The stores of this engine.
+/// The stores that this engine contains.
 pub static ENGINE_STORES: Stores = Stores {
     records: STORES,
     statements: &[StatementTarget {
@@ -90,7 +90,7 @@ macro_rules! run_kinds {
 loadstone_wire::workload_kinds!(run_kinds);
 
 /// Runs a trial of statements with generated values, and counts their rows during the trial. The server determines the
-/// types of the columns, so its tables are created and read first.
+/// types of the columns, so the tables are created and their definitions read before the trial.
 pub fn run_columns(
     spec: &TrialSpec,
     columns: &ColumnsSpec,
@@ -104,7 +104,7 @@ pub fn run_columns(
         clients: 1,
         ..Options::default()
     };
-    // One engine creates the tables for all.
+    // One engine creates the tables for all engines.
     if spec.segment.k == 0 && !columns.definitions.is_empty() {
         execute_script(&options, &columns.definitions)?;
     }

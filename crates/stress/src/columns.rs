@@ -1,7 +1,7 @@
-//! Statements whose values come from generators of columns: the generator `columns` of a `TrialSpec`.
+//! Statements with values from column generators: the generator `columns` of a `TrialSpec`.
 //!
-//! Both user profiles of cassandra-stress and the lab's statements are translated to it. The types of the columns are the
-//! server's, so a spec becomes a [`Plan`] when the tables exist.
+//! Both the user profiles of cassandra-stress and the lab's statements are translated to it. The server determines the
+//! types of the columns, so a spec becomes a [`Plan`] only when the tables exist.
 
 mod plan;
 mod statement;
@@ -21,41 +21,41 @@ pub use plan::{
     BATCH_ROWS_MAX, Condition, ConditionRead, Described, Operator, Plan, PlannedOperation, SchemaColumn, TableSchema,
 };
 
-/// Statements with values from generators of columns.
+/// Statements with values from column generators.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ColumnsSpec {
-    /// The generation of cassandra-stress whose data are written: `3.0`, `3.11`, `4` or `5`.
+    /// The generation of cassandra-stress whose data is written: `3.0`, `3.11`, `4` or `5`.
     #[serde(default)]
     pub compat: Compat,
-    /// Statements that are executed once, before the clients connect. What exists already is left as it is.
+    /// Statements that are executed once, before the clients connect. Objects that already exist remain unchanged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub definitions: Vec<String>,
-    /// The tables of the operations.
+    /// The tables on which operations work.
     pub tables: Vec<TableSpec>,
     /// The operations.
     pub operations: Vec<OperationSpec>,
-    /// How many operations of one name follow each other.
+    /// The number of consecutive operations with the same name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clustering: Option<Spec>,
-    /// The numbers of the partitions, in the order in which operations take them.
+    /// The numbers of the partitions, in the order in which operations use them.
     pub population: Selection,
-    /// This process takes a part of a sequence.
+    /// The part of a sequence that this process takes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<Share>,
-    /// The range of numbers that `-insert revisit=` gives; since 4.0 it determines the seeds.
+    /// The range of numbers in `-insert revisit=`; since 4.0 it determines the seeds.
     #[serde(default = "default_revisit")]
     pub revisit: Spec,
-    /// In how many operations a partition is written.
+    /// The number of operations in which a partition is written.
     #[serde(default = "default_visits")]
     pub visits: u32,
     /// The order of the rows of a partition.
     #[serde(default = "default_order")]
     pub order: Order,
-    /// Parts into which each token range of the ring is split.
+    /// The number of parts into which each token range of the ring is split.
     #[serde(default = "default_visits")]
     pub split_factor: u32,
-    /// Whether the text of a statement is sent with each execution.
+    /// Whether the text of a statement is sent with every execution.
     #[serde(default)]
     pub unprepared: bool,
 }
@@ -76,13 +76,13 @@ const fn default_order() -> Order {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TableSpec {
-    /// Its name in this spec.
+    /// The name of the table in this spec.
     pub name: String,
-    /// Its keyspace.
+    /// The keyspace of the table.
     pub keyspace: String,
-    /// Its name in the keyspace.
+    /// The name of the table in its keyspace.
     pub table: String,
-    /// The distributions of its columns; columns that are not listed have the tool's defaults.
+    /// The distributions of the columns. Columns that are not listed have the tool's defaults.
     #[serde(default)]
     pub columns: Vec<ColumnSpec>,
     /// How rows are written.
@@ -91,25 +91,25 @@ pub struct TableSpec {
 }
 
 impl TableSpec {
-    /// Its name with its keyspace, as in statements.
+    /// The name of the table with its keyspace, as used in statements.
     pub fn full_name(&self) -> String {
         format!("{}.{}", quote(&self.keyspace), quote(&self.table))
     }
 }
 
-/// The distributions of a column. `None`: the tool's default.
+/// The distributions of a column. `None` represents the tool's default.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ColumnSpec {
     /// The column's name.
     pub name: String,
-    /// Length of a text in characters, of a blob in bytes, of a collection in elements.
+    /// Length of a text in characters, of a blob in bytes, or of a collection in elements.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<Spec>,
-    /// The numbers from which values are made: a range of N numbers gives N different values.
+    /// The numbers from which values are generated: a range of N numbers gives N different values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub population: Option<Spec>,
-    /// Values of a clustering column for each value of the column before it.
+    /// Number of values of a clustering column for each value of the preceding column.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<Spec>,
 }
@@ -118,19 +118,19 @@ pub struct ColumnSpec {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InsertSpec {
-    /// Partitions of an operation.
+    /// Number of partitions per operation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partitions: Option<Spec>,
     /// The share of a partition's rows that an operation writes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub select: Option<RatioSpec>,
-    /// The share of a row's columns that have a value; the remaining columns are null.
+    /// The share of a row's columns that have values; the remaining columns are null.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub row_population: Option<RatioSpec>,
-    /// How the rows of an operation are sent if they are several.
+    /// How the rows of an operation are sent if there are several.
     #[serde(default)]
     pub batch: BatchType,
-    /// Appended to the statement: `IF body = NULL`.
+    /// A condition that is appended to the statement: `IF body = NULL`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub condition: Option<String>,
 }
@@ -139,17 +139,18 @@ pub struct InsertSpec {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BatchType {
-    /// All rows are written or none.
+    /// All rows are written, or none.
     #[default]
     Logged,
-    /// One request.
+    /// The rows are sent in one request.
     Unlogged,
-    /// Increments.
+    /// The rows are increments of counters.
     Counter,
 }
 
 impl BatchType {
-    /// Its name in CQL, in any case. The tool requires upper case, and ends with a stack trace otherwise.
+    /// Parses a batch type's name in CQL, in any case. The tool requires upper case, and otherwise exits with a stack
+    /// trace.
     pub fn parse(text: &str) -> Option<Self> {
         match text.to_ascii_uppercase().as_str() {
             "LOGGED" => Some(Self::Logged),
@@ -164,40 +165,40 @@ impl BatchType {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OperationSpec {
-    /// Its name in the figures.
+    /// The operation's name in the figures.
     pub name: String,
-    /// How often it occurs, relative to the sum of all weights.
+    /// The frequency of the operation, relative to the sum of all weights.
     pub weight: f64,
-    /// The name of its table.
+    /// The name of the table on which it operates.
     pub table: String,
-    /// Its work.
+    /// The work that it does.
     pub work: OperationWork,
 }
 
-/// What an operation does.
+/// The work that an operation does.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OperationWork {
-    /// Writes rows of partitions.
+    /// Writes rows in partitions.
     Insert,
-    /// Reads a partition, and compares it with the written rows.
+    /// Reads a partition, and compares it with the rows written.
     Validate,
     /// Executes a statement.
     Query {
-        /// Its text, with a `?` for each value.
+        /// The text of the statement, with a `?` for each value.
         cql: String,
-        /// Where its values come from.
+        /// The rows from which its values come.
         #[serde(default)]
         fields: Fields,
-        /// Whether its rows are compared with the written ones.
+        /// Whether the rows read are compared with the rows written.
         #[serde(default)]
         validates: bool,
     },
-    /// Reads a page of a token range; the next operation of the client continues until the range ends.
+    /// Reads a page of a token range. The client's next operation continues until the end of the range.
     TokenRange {
         /// The columns that are selected.
         columns: String,
-        /// Rows of a page, at most.
+        /// Maximum number of rows per page.
         page_rows: u32,
     },
 }
@@ -206,21 +207,21 @@ pub enum OperationWork {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Fields {
-    /// All from one row.
+    /// All values from one row.
     Samerow,
-    /// Each from another row of the partition, at random.
+    /// Each value from another row of the partition, chosen at random.
     #[default]
     Multirow,
 }
 
-/// Larger weights would hide the smaller ones.
+/// Maximum weight; larger weights would make the smaller ones negligible.
 const WEIGHT_MAX: f64 = 1e9;
 fn invalid(field: &'static str, reason: impl Into<String>) -> Invalid {
     Invalid { field, reason: reason.into() }
 }
 
 impl ColumnsSpec {
-    /// Refuses what cannot be run on any server.
+    /// Refuses a spec that cannot be run on any server.
     ///
     /// # Errors
     /// The first field that is not valid.
@@ -249,7 +250,7 @@ impl ColumnsSpec {
         self.population(0).map(drop)
     }
 
-    /// The numbers of partitions.
+    /// The population of partitions from which operations choose.
     pub fn population(&self, seed: u64) -> Result<Population, Invalid> {
         Population::new(&self.population, &self.revisit, self.compat, self.share, seed)
             .map_err(|reason| invalid("population", reason))
@@ -260,7 +261,7 @@ impl ColumnsSpec {
         place.ok_or_else(|| invalid("operations", format!("{}: there is no table {}", operation.name, operation.table)))
     }
 
-    /// The mean number of partitions that an operation takes from the population.
+    /// The mean number of partitions that an operation takes.
     pub fn partitions_per_operation(&self) -> f64 {
         let mut total = (0.0, 0.0);
         for operation in &self.operations {

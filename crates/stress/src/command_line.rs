@@ -1,8 +1,8 @@
 //! The command line of cassandra-stress.
 //!
-//! Differences from the tool: a count above 2⁶³ − 1 is refused instead of wrapping around; `batchtype=` and `comparator=`
-//! take any case; 3.0 accepts the options of 3.11 and prints its messages in their order; passwords are not printed; the
-//! version names Loadstone. Hints are separate from the tool's text.
+//! Differences from the tool: a count above 2⁶³ − 1 is refused instead of wrapping around; `batchtype=` and
+//! `comparator=` ignore case; 3.0 accepts the options of 3.11 and prints its messages in their order; passwords are not
+//! printed; the version text also states Loadstone's version. Hints are separate from the tool's text.
 //!
 //! Sources: Cassandra's `StressSettings.java` and `SettingsMisc.java`.
 
@@ -23,20 +23,20 @@ use crate::distribution::{Distribution, parse_spec};
 use crate::number::format_decimals;
 use crate::settings::Settings;
 
-/// The request of a command line.
+/// The request that a command line makes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Request {
-    /// A run.
+    /// Run a workload.
     Run(Box<Settings>),
-    /// A text to print on standard output; the exit status is 0.
+    /// Print a text on standard output; the exit status is 0.
     Print(String),
 }
 
-/// A refused command line.
+/// A command line that was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct UsageError {
-    /// The tool's text, with its line end, for standard output. It ends with the help of the tool or of the group.
+    /// The tool's text for standard output, with a line end. It ends with the help of the tool or of the group.
     pub text: String,
     /// The next step, for standard error.
     pub hint: Option<String>,
@@ -56,7 +56,7 @@ impl UsageError {
     }
 }
 
-/// A message of the tool, with the general help below it.
+/// A message of the tool, followed by the general help.
 fn refuse(message: impl fmt::Display, compat: Compat) -> UsageError {
     UsageError { text: format!("{message}\n{}", help::render_general(compat)), hint: None, exit: 1 }
 }
@@ -68,7 +68,7 @@ impl UsageError {
     }
 }
 
-/// A group of options: its name in lower case, and its parameters.
+/// A group of options: its name in lower case and its parameters.
 #[derive(Clone, Debug)]
 struct Group {
     name: String,
@@ -77,17 +77,18 @@ struct Group {
 
 /// Parses the arguments of cassandra-stress, without the name of the program.
 ///
-/// Arguments are joined and split again, so the quoting of the shell is irrelevant and no value has a blank.
-/// `-compat 3.0|3.11|4|5` chooses the generation (default 4). `--explain` and `--print-spec` are options of this front end.
+/// Arguments are joined and split again, so the shell's quoting is irrelevant, and no value can contain a space.
+/// `-compat 3.0|3.11|4|5` chooses the generation (default 4). `--explain` and `--print-spec` are options of this front
+/// end.
 ///
 /// # Errors
-/// The tool's message and exit status. Arguments that the tool accepts before it ends with a stack trace, such as a
-/// reversed range, are refused as well. So are unsupported options, with their replacement as the hint.
+/// The tool's message and exit status. Also refused are arguments that the tool accepts before it exits with a stack
+/// trace, such as a reversed range, and unsupported options, with their replacement as the hint.
 pub fn parse(arguments: &[impl AsRef<str>]) -> Result<Request, UsageError> {
     parse_as(arguments, Compat::default())
 }
 
-/// [`parse`] with a different default generation.
+/// Parses like [`parse`], with another default generation.
 ///
 /// # Errors
 /// As for [`parse`].
@@ -106,11 +107,11 @@ pub fn parse_as(arguments: &[impl AsRef<str>], default: Compat) -> Result<Reques
     Ok(Request::Run(Box::new(settings)))
 }
 
-/// Joins the arguments with blanks, deletes the blanks around `,`, `=` and parentheses, and splits the result at
-/// blanks.
+/// Joins the arguments with spaces, deletes the spaces around `,`, `=` and parentheses, and splits the result at the
+/// remaining spaces.
 fn repair_arguments(arguments: &[impl AsRef<str>]) -> Vec<String> {
     let joined = arguments.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(" ");
-    // Java's `\s`.
+    // The same characters as `\s` in Java.
     let is_space = |c: char| matches!(c, ' ' | '\t' | '\n' | '\u{b}' | '\u{c}' | '\r');
     let mut tight = String::with_capacity(joined.len());
     let mut pending = String::new();
@@ -130,7 +131,7 @@ fn repair_arguments(arguments: &[impl AsRef<str>]) -> Vec<String> {
     }
     let mut tokens: Vec<String> = Vec::new();
     for (place, token) in tight.split(' ').enumerate() {
-        // Java keeps an empty first part but drops empty parts between blanks.
+        // Java keeps an empty first part, but drops empty parts between spaces.
         if !token.is_empty() || place == 0 {
             tokens.push(token.to_owned());
         }
@@ -138,7 +139,7 @@ fn repair_arguments(arguments: &[impl AsRef<str>]) -> Vec<String> {
     tokens
 }
 
-/// The first token is a command; each later token with a `-` opens a group.
+/// Splits tokens into groups: the first token is a command, and each later token with a `-` begins a group.
 fn split_groups(tokens: &[String]) -> Result<VecDeque<Group>, String> {
     let mut groups: VecDeque<Group> = VecDeque::new();
     for token in tokens {
@@ -171,7 +172,7 @@ fn take_compat(groups: &mut VecDeque<Group>, default: Compat) -> Result<Compat, 
     name.parse().map_err(|message: String| refuse(message, default))
 }
 
-/// Commands that start no run.
+/// Answers commands that do not start a run.
 fn answer_special(groups: &mut VecDeque<Group>, compat: Compat) -> Result<Option<String>, UsageError> {
     if groups.iter().any(|group| group.name == "legacy") {
         return Err(refuse("legacy is not supported: it translates options of 2.0 and then always fails", compat)
@@ -194,7 +195,7 @@ fn answer_special(groups: &mut VecDeque<Group>, compat: Compat) -> Result<Option
     }
 }
 
-/// The version that is reproduced, and Loadstone's.
+/// The version of the tool that is reproduced, and Loadstone's version.
 fn version_of(compat: Compat) -> String {
     let tool = match compat {
         Compat::V3_0 => "3.3",
@@ -222,7 +223,7 @@ fn print_distribution(parameters: &[String], compat: Compat) -> Result<String, U
     Ok(render_distribution(&distribution))
 }
 
-/// A header and twelve quantiles: share of the samples, value, share of the maximum value.
+/// Renders a header and twelve quantiles: share of the samples, value, share of the maximum value.
 ///
 /// Source: `SettingsMisc.printDistribution`.
 fn render_distribution(distribution: &Distribution) -> String {

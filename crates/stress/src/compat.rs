@@ -5,10 +5,10 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The generation whose data, table options and output are reproduced: `-compat`.
+/// The generation whose data, table options and output are reproduced (`-compat`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum Compat {
-    /// 3.0 to 3.10: no settings block, results in lower case and without units.
+    /// 3.0 to 3.10: no settings block, and results in lower case and without units.
     #[serde(rename = "3.0")]
     V3_0,
     /// 3.11.
@@ -51,7 +51,7 @@ impl Compat {
 impl FromStr for Compat {
     type Err = String;
 
-    /// `3.0`, `3.11`, `4` or `5`, and the releases of these generations (`3.0.6`, `4.1`).
+    /// Parses `3.0`, `3.11`, `4` or `5`, or a release of one of these generations (`3.0.6`, `4.1`).
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let mut parts = text.split('.');
         let minor =

@@ -1,13 +1,13 @@
-//! CQL's types, with the server's names, and operations common to their values.
+//! CQL's types with the server's names, and the operations that are common to their values.
 
 use std::cmp::Ordering;
 use std::fmt;
 
-/// Nested types beyond this depth are refused.
+/// Maximum depth of nested types; deeper types are refused.
 const DEPTH_MAX: usize = 16;
 
-/// A type whose values can be generated. A user-defined type has the encoding of a tuple, and is represented as a
-/// tuple.
+/// A type whose values can be generated. A user-defined type is represented as a tuple, because it has the encoding of
+/// a tuple.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "CQL's names")]
 pub enum CqlType {
@@ -37,10 +37,10 @@ pub enum CqlType {
 }
 
 impl CqlType {
-    /// Parses a type: `map<text, frozen<list<int>>>`. `frozen` is dropped, as it changes no value.
+    /// Parses a type, such as `map<text, frozen<list<int>>>`. `frozen` is dropped, because it does not change values.
     ///
     /// # Errors
-    /// Values of the type cannot be generated.
+    /// Values of this type cannot be generated.
     pub fn parse(text: &str) -> Result<Self, String> {
         Self::parse_at(text.trim(), 0).ok_or_else(|| format!("values of the type {text} cannot be generated"))
     }
@@ -86,12 +86,12 @@ impl CqlType {
         })
     }
 
-    /// Whether values are lists, sets or maps.
+    /// Whether the values are lists, sets or maps.
     pub const fn is_collection(&self) -> bool {
         matches!(self, Self::List(_) | Self::Set(_) | Self::Map(..))
     }
 
-    /// The order of two values, as in the server.
+    /// Compares two values in the server's order.
     pub fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
         match self {
             // Two's complement of equal length: the sign is compared first, then the bytes.
@@ -99,7 +99,7 @@ impl CqlType {
                 read_signed(a).cmp(&read_signed(b))
             }
             Self::VarInt => read_big(a).cmp(&read_big(b)),
-            // Generated decimals have no digits after the point.
+            // Generated decimals have no digits after the decimal point.
             Self::Decimal => read_big(a.get(4..).unwrap_or_default()).cmp(&read_big(b.get(4..).unwrap_or_default())),
             Self::Double => read_double(a).total_cmp(&read_double(b)),
             Self::Float => read_float(a).total_cmp(&read_float(b)),
@@ -124,10 +124,10 @@ impl CqlType {
         }
     }
 
-    /// Contributes a value to the seed of the following values.
+    /// Adds a value to the seed of the following values.
     ///
-    /// Source: `PartitionIterator.seed`: texts and bytes by their elements, numbers as longs, UUIDs by their halves,
-    /// all others by their bytes.
+    /// Source: `PartitionIterator.seed`. Texts and bytes are added by element, numbers as longs, UUIDs as two halves,
+    /// and all other types by their bytes.
     #[inline]
     pub fn chain(&self, bytes: &[u8], seed: i64) -> i64 {
         let add = |seed: i64, value: i64| seed.wrapping_mul(31).wrapping_add(value);
@@ -164,14 +164,14 @@ impl fmt::Display for CqlType {
     }
 }
 
-/// A number in two's complement of at most 8 bytes; a longer number is cut to its last 8 bytes.
+/// Reads a number in two's complement with at most 8 bytes. Only the last 8 bytes of a longer number are used.
 #[inline]
 fn read_signed(bytes: &[u8]) -> i64 {
     let start = if bytes.first().is_some_and(|byte| *byte >= 0x80) { -1 } else { 0 };
     bytes.iter().fold(start, |value, &byte| value << 8 | i64::from(byte))
 }
 
-/// A `varint` of at most 16 bytes.
+/// Reads a `varint` of at most 16 bytes.
 fn read_big(bytes: &[u8]) -> i128 {
     let start = if bytes.first().is_some_and(|byte| *byte >= 0x80) { -1 } else { 0 };
     bytes.iter().fold(start, |value, &byte| value << 8 | i128::from(byte))
@@ -185,7 +185,8 @@ fn read_float(bytes: &[u8]) -> f32 {
     bytes.try_into().map_or(0.0, f32::from_be_bytes)
 }
 
-/// Compares the parts of two values, each preceded by its length, after `skip` bytes; the shorter value comes first.
+/// Compares the parts of two values, each preceded by its length, after `skip` bytes. If all parts are equal, the
+/// shorter value comes first.
 fn compare_parts<'a>(a: &[u8], b: &[u8], skip: usize, type_at: impl Fn(usize) -> &'a CqlType) -> Ordering {
     let (mut a, mut b) = (a.get(skip..).unwrap_or_default(), b.get(skip..).unwrap_or_default());
     for at in 0.. {
@@ -229,7 +230,7 @@ fn split_arguments(text: &str) -> Option<Vec<&str>> {
     Some(parts)
 }
 
-/// An identifier in a statement: quoted unless it is in lower case, as in the tool.
+/// An identifier as written in a statement: quoted unless it is in lower case, as in the tool.
 pub fn quote(name: &str) -> String {
     let is_plain = !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
     if is_plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }

@@ -1,7 +1,7 @@
-//! Distributions of cassandra-stress: their text, their samples, their inverse CDF.
+//! The distributions of cassandra-stress: their text, their samples, and their inverse CDF.
 //!
-//! Sources: Cassandra's `OptionDistribution.java`, `Distribution*.java`; commons-math 3.2, from which the tool draws
-//! its samples.
+//! Sources: Cassandra's `OptionDistribution.java` and `Distribution*.java`, and commons-math 3.2, with which the tool
+//! draws its samples.
 
 mod erf;
 mod sampler;
@@ -19,7 +19,8 @@ pub(crate) use text::{parse_integer, split_range};
 
 use crate::number::{format_decimals, format_double};
 
-/// A distribution as the tool parsed it. Bounds are inclusive; numbers are in the unit of the draws. It is serialised as text.
+/// A distribution as parsed by the tool. Bounds are inclusive, and numbers are in the unit of the draws. It is
+/// serialised as text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[allow(missing_docs, reason = "the names of cassandra-stress")]
@@ -60,30 +61,30 @@ pub enum Spec {
         end: i64,
     },
     Inverse(Box<Spec>),
-    /// An addition to the tool: `presets(70:1, 20:2.5, 10:3.5)`.
+    /// An extension of the tool: `presets(70:1, 20:2.5, 10:3.5)`.
     Presets(Vec<Preset>),
 }
 
 /// A value and its frequency.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Preset {
-    /// Its share of all draws. Shares are relative to their sum.
+    /// The value's share of all draws. Shares are relative to their sum.
     pub percent: f64,
-    /// The value: 2.5 is 2 or 3, equally often.
+    /// The value. 2.5 represents 2 or 3, equally often.
     pub value: f64,
 }
 
 impl Spec {
-    /// Its sampler, unseeded.
+    /// Creates an unseeded sampler.
     ///
     /// # Errors
     /// The text is valid but cannot be sampled: the range is empty or reversed, or a parameter is not positive. The
-    /// tool ends with a stack trace when it first draws from such a distribution.
+    /// tool exits with a stack trace when it first draws from such a distribution.
     pub fn sampler(&self) -> Result<Distribution, String> {
         Distribution::new(self)
     }
 
-    /// The minimum and the maximum, both possible. The maximum of a sequence is its end.
+    /// The minimum and the maximum, both of which can occur. The maximum of a sequence is its end.
     pub fn range(&self) -> Result<(i64, i64), String> {
         let sampler = self.sampler()?;
         let (first, last) = (sampler.min(), sampler.max());
@@ -105,7 +106,7 @@ impl TryFrom<String> for Spec {
     }
 }
 
-/// A text that parses to the same distribution.
+/// Formats a distribution as text that parses to the same distribution.
 impl From<Spec> for String {
     fn from(spec: Spec) -> Self {
         match spec {
@@ -129,7 +130,7 @@ impl From<Spec> for String {
     }
 }
 
-/// The form in the settings block (`getConfigAsString`).
+/// Formats a distribution as in the settings block (`getConfigAsString`).
 impl fmt::Display for Spec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let decimal = |value: f64| format_decimals(value, 6);
@@ -155,7 +156,7 @@ impl fmt::Display for Spec {
     }
 }
 
-/// `DIST/N`: a share between 0 and 1.
+/// A ratio `DIST/N`: a share between 0 and 1.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RatioSpec {
     /// The distribution of the dividend.
@@ -165,13 +166,14 @@ pub struct RatioSpec {
 }
 
 impl RatioSpec {
-    /// The share of a draw: the untruncated sample over the divisor, between 0 and 1.
+    /// The share that a draw represents: the untruncated sample divided by the divisor, clamped to the range from 0 to
+    /// 1.
     #[must_use]
     pub fn share(&self, sample: f64) -> f64 {
         (sample / self.divisor).clamp(0.0, 1.0)
     }
 
-    /// Whether every draw gives the whole.
+    /// Whether the share is always 1.
     #[must_use]
     pub fn is_full(&self) -> bool {
         matches!(self.distribution, Spec::Fixed { value } if self.share(value as f64) >= 1.0)
@@ -194,7 +196,7 @@ mod tests {
         parse_spec(text).unwrap()
     }
 
-    /// The lines of the fixture with this mark, which is removed.
+    /// The lines of the fixture with this mark; the mark is removed.
     fn rows(mark: &'static str) -> impl Iterator<Item = Vec<&'static str>> {
         SAMPLES
             .lines()

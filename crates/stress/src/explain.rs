@@ -1,4 +1,4 @@
-//! A description of a run (`--explain`), and the reason why a read found nothing.
+//! Describes a run (`--explain`), and explains why a read found no row.
 
 mod profile;
 
@@ -12,7 +12,8 @@ use crate::population::{Population, Selection};
 use crate::settings::{Command, Length, Limit, RateSettings, Settings, Truncate};
 use crate::statements::{operation_statement, schema_statements, table_of, truncate_statements};
 
-/// Describes a run in text: statements, rows, batches, partitions, and the rows that its reads need. One fact per line.
+/// Describes a run in words: statements, rows, batches, partitions, and the rows that its reads need. One fact per
+/// line.
 #[must_use]
 pub fn explain(settings: &Settings) -> String {
     let mut lines = vec![describe_length(settings)];
@@ -28,10 +29,11 @@ pub fn explain(settings: &Settings) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Why a read found no row: `seed 760110 was never written; the write covered 1..380,212; use -pop seq=1..380212`.
+/// Explains why a read found no row: `seed 760110 was never written; the write covered 1..380,212; use -pop
+/// seq=1..380212`.
 ///
 /// `written` is the range of numbers whose writes were acknowledged; `None` if there were none. The result is `None`
-/// for a number in this range, whose row was lost or deleted.
+/// for a number within this range, because its row was lost or deleted.
 #[must_use]
 pub fn explain_missing_row(number: i64, written: Option<(i64, i64)>) -> Option<String> {
     match written {

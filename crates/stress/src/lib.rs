@@ -1,10 +1,12 @@
-//! cassandra-stress without a server.
+//! The parts of cassandra-stress that do not need a server.
 //!
-//! * [`command_line`] parses the tool's arguments, with its messages and exit statuses, into plain [`settings`].
-//! * Data: [`random`], [`distribution`], [`population`] and [`row`] make the keys and values of the predefined tables, byte
-//!   for byte as the tool does. They have no I/O, and their hot paths allocate nothing.
-//! * [`yaml`] and [`profile`] read user profiles; [`columns`] has their operations, [`partition`], [`value`] and [`cql`] their rows.
-//! * [`statements`] has the texts of its statements, [`output`] prints as it does, and [`explain`] describes a run in words.
+//! * [`command_line`] parses the tool's arguments into plain [`settings`], with the tool's messages and exit statuses.
+//! * Data: [`random`], [`distribution`], [`population`] and [`row`] generate the keys and values of the predefined
+//!   tables, byte for byte as the tool does. They do no I/O, and their hot paths do not allocate memory.
+//! * [`yaml`] and [`profile`] read user profiles; [`columns`] contains their operations; [`partition`], [`value`] and
+//!   [`cql`] generate their rows.
+//! * [`statements`] contains the tool's statements, [`output`] prints as the tool does, and [`explain`] describes a run
+//!   in words.
 
 pub mod columns;
 pub mod command_line;

@@ -1,9 +1,10 @@
-//! Numbers in the format of Java's `String.format` in the C locale.
+//! Formats numbers as Java's `String.format` does in the C locale.
 
-/// `%.<decimals>f`: the shortest decimal form of the number, rounded half up. C and Rust round the binary value, half to even.
+/// `%.<decimals>f`: the shortest decimal form of the number, rounded half up. C and Rust instead round the binary value
+/// half to even.
 ///
-/// Java before 19 does not find the shortest form of a few numbers, such as 1E23 (JDK-4511638); this bug is not
-/// reproduced.
+/// Before version 19, Java does not find the shortest form of a few numbers, such as 1E23 (JDK-4511638). This bug is
+/// not reproduced.
 #[must_use]
 pub fn format_decimals(value: f64, decimals: usize) -> String {
     if value.is_nan() {
@@ -17,7 +18,7 @@ pub fn format_decimals(value: f64, decimals: usize) -> String {
     let (mantissa, exponent) = shortest.split_once('e').unwrap_or((&shortest, "0"));
     let exponent: isize = exponent.parse().unwrap_or(0);
     let digits: Vec<u8> = mantissa.bytes().filter(u8::is_ascii_digit).map(|digit| digit - b'0').collect();
-    // The digit of weight 10^-place, if the first digit has weight 10^exponent.
+    // The digit with weight 10^-place, if the first digit has weight 10^exponent.
     let digit_at =
         |place: isize| usize::try_from(place + exponent).ok().and_then(|at| digits.get(at)).copied().unwrap_or(0);
     let first = (-exponent).min(0);
@@ -45,7 +46,7 @@ pub fn format_decimals(value: f64, decimals: usize) -> String {
     text
 }
 
-/// `%,d` and `%,.<decimals>f`: commas between thousands.
+/// `%,d` and `%,.<decimals>f`: inserts commas between groups of thousands.
 #[must_use]
 pub fn group_thousands(number: &str) -> String {
     let (sign, digits) = number.strip_prefix('-').map_or(("", number), |digits| ("-", digits));
@@ -63,7 +64,7 @@ pub fn group_thousands(number: &str) -> String {
     text + fraction
 }
 
-/// `Double.toString`: `2.0`, `0.02`, `1.0E-4`.
+/// Formats like `Double.toString`: `2.0`, `0.02`, `1.0E-4`.
 #[must_use]
 pub fn format_double(value: f64) -> String {
     if !value.is_finite() {
@@ -80,7 +81,7 @@ pub fn format_double(value: f64) -> String {
     }
 }
 
-/// An integer with commas between thousands.
+/// Formats an integer with commas between groups of thousands.
 #[must_use]
 pub fn format_count(count: impl Into<i128>) -> String {
     group_thousands(&count.into().to_string())

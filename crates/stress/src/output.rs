@@ -1,6 +1,8 @@
-//! The output of the tool: settings, intervals, results, the table of auto mode. Lines go to standard output and `-log file=`.
+//! The output of the tool: settings, intervals, results, and the table of auto mode. Lines are written to standard
+//! output and to `-log file=`.
 //!
-//! Sources: Cassandra's `StressMetrics.java`, `StressAction.java`, `Settings*.java`; outputs of 3.3, 3.11.5 and 4.0-alpha2.
+//! Sources: Cassandra's `StressMetrics.java`, `StressAction.java` and `Settings*.java`, and the output of 3.3, 3.11.5
+//! and 4.0-alpha2.
 
 mod auto;
 mod messages;
@@ -20,9 +22,9 @@ pub use rows::{Figures, Garbage, Interval, METRICS, render_header, render_interv
 pub use settings_block::render_settings;
 pub use uncertainty::Uncertainty;
 
-/// The last line of a run that succeeded, with any number of ignored errors.
+/// The last line of a run that succeeded, no matter how many errors were ignored.
 pub const END: &str = "END";
 /// The last line of a run that failed.
 pub const FAILURE: &str = "FAILURE";
-/// The line for `n=0`.
+/// The line that the tool prints for `n=0`.
 pub const SCHEMA_ONLY: &str = "N=0: SCHEMA CREATED, NOTHING ELSE DONE.";

@@ -1,8 +1,9 @@
-//! The rows of a partition, one at a time.
+//! The rows of a partition, generated one at a time.
 //!
-//! Source: Cassandra's `PartitionIterator.java`. There the values of a clustering column do not depend on the value of the column
-//! before it, and neither do the values of a row: a partition is the product of the levels' values. So any row can be made without
-//! those before it, and a level of many values needs no more memory than one of few.
+//! Source: Cassandra's `PartitionIterator.java`. In this class, the values of a clustering column do not depend on the
+//! value of the preceding column, and neither do the other values of a row: a partition is the product of the values of
+//! its levels. Any row can therefore be generated without the preceding rows, and a level with many values needs no
+//! more memory than a level with few values.
 
 mod level;
 
@@ -16,30 +17,30 @@ use level::Level;
 /// A column of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
-    /// Its name.
+    /// The column's name.
     pub name: String,
     /// The type of its values.
     pub kind: CqlType,
-    /// How they are made.
+    /// How the values are generated.
     pub specs: ValueSpecs,
 }
 
-/// The columns of a table by their roles, each in the server's order.
+/// The columns of a table, grouped by role and in the server's order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Layout {
     /// The partition key.
     pub key: Vec<Column>,
     /// The clustering columns.
     pub clustering: Vec<Column>,
-    /// All other columns, static ones as well.
+    /// All other columns, including static columns.
     pub values: Vec<Column>,
-    /// The static columns among the other columns.
+    /// The indices of the static columns among the other columns.
     pub statics: Vec<usize>,
-    /// Whether a second write of a row changes it: counters, and collections to which writes append.
+    /// Whether writing a row again changes it. This is true for counters, and for collections to which writes append.
     pub accumulates: bool,
 }
 
-/// The place of a column.
+/// The place of a column in a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// In the partition key.
@@ -51,7 +52,7 @@ pub enum Place {
 }
 
 impl Layout {
-    /// The place of a column.
+    /// The place of the column with this name.
     pub fn place(&self, name: &str) -> Option<Place> {
         let find = |columns: &[Column]| columns.iter().position(|column| column.name == name);
         find(&self.key)
@@ -69,7 +70,7 @@ impl Layout {
         }
     }
 
-    /// The fewest and the most rows of a partition, and their expected number, by the distributions.
+    /// The minimum, maximum and expected number of rows in a partition, according to the distributions.
     pub fn row_counts(&self) -> Result<(f64, f64, f64), String> {
         let mut counts = (1.0, 1.0, 1.0);
         for column in &self.clustering {
@@ -85,7 +86,7 @@ impl Layout {
 
 /// The mean of a distribution; 1 for `None`.
 pub fn mean(spec: Option<&Spec>) -> Result<f64, String> {
-    /// Enough for a share of 1 ‰.
+    /// Enough steps for shares of 1 ‰.
     const STEPS: u32 = 1_000;
     let Some(spec) = spec else { return Ok(1.0) };
     if let Spec::Presets(presets) = spec {
@@ -97,7 +98,8 @@ pub fn mean(spec: Option<&Spec>) -> Result<f64, String> {
     Ok(sum / f64::from(STEPS))
 }
 
-/// Makes the rows of partitions. One per client; nothing is allocated once the buffers have grown.
+/// Generates the rows of partitions. Each client has one generator. Once the buffers have grown, no memory is
+/// allocated.
 #[derive(Clone, Debug)]
 pub struct PartitionGenerator {
     key: Vec<ValueGenerator>,
@@ -110,12 +112,12 @@ pub struct PartitionGenerator {
     key_ends: Vec<usize>,
     leaf_seed: i64,
     row_seed: i64,
-    /// The current row, and the place of its value in each level.
+    /// The current row's value in each level, by its position.
     places: Vec<u64>,
 }
 
 impl PartitionGenerator {
-    /// A generator of a table's rows.
+    /// A generator of rows for a table.
     ///
     /// # Errors
     /// A distribution has no sampler.
@@ -141,7 +143,7 @@ impl PartitionGenerator {
         })
     }
 
-    /// Opens the partition of a seed. `random` draws a number below its argument, for `contents=shuffled`.
+    /// Opens the partition with this seed. `random` draws a number below its argument, for `contents=shuffled`.
     ///
     /// # Errors
     /// A level has too many values.
@@ -164,17 +166,17 @@ impl PartitionGenerator {
         Ok(())
     }
 
-    /// The seed to which the partition key contributed; the values of a table without clustering columns have it.
+    /// The seed that includes the partition key. The values of a table without clustering columns are seeded with it.
     pub fn identity(&self) -> i64 {
         self.levels.first().map_or(self.leaf_seed, |level| level.seed)
     }
 
-    /// The number of rows.
+    /// The number of rows in the open partition.
     pub fn rows(&self) -> u64 {
         self.levels.iter().map(|level| level.count).fold(1, u64::saturating_mul)
     }
 
-    /// Makes this row the current one.
+    /// Makes the given row the current row.
     #[inline]
     pub fn seek(&mut self, row: u64) {
         let mut rest = row;
@@ -188,20 +190,20 @@ impl PartitionGenerator {
         }
     }
 
-    /// A column of the key.
+    /// A column of the partition key.
     #[inline]
     pub fn key(&self, at: usize) -> &[u8] {
         let start = if at == 0 { 0 } else { self.key_ends[at - 1] };
         &self.key_bytes[start..self.key_ends[at]]
     }
 
-    /// A clustering column of the current row.
+    /// The value of a clustering column in the current row.
     #[inline]
     pub fn clustering(&self, at: usize) -> &[u8] {
         self.levels[at].value(self.places[at])
     }
 
-    /// Appends the value of another column of the current row.
+    /// Appends the value of one of the other columns in the current row.
     #[inline]
     pub fn append_value(&mut self, at: usize, out: &mut Vec<u8>) {
         let column = &mut self.values[at];
@@ -209,7 +211,7 @@ impl PartitionGenerator {
         column.append(out);
     }
 
-    /// Appends the value of any column of the current row.
+    /// Appends the value of any column in the current row.
     #[inline]
     pub fn append(&mut self, place: Place, out: &mut Vec<u8>) {
         match place {
@@ -273,7 +275,7 @@ mod tests {
         cells.join(" ")
     }
 
-    /// Every type, several clustering columns, composite keys, duplicates among clustering values.
+    /// Every type, several clustering columns, composite keys, and duplicates among clustering values.
     #[test]
     fn rows_match_the_tool() {
         let layouts: Vec<(String, Layout)> = CASES.lines().filter(|line| !line.starts_with('#')).map(layout).collect();
@@ -304,7 +306,7 @@ mod tests {
         assert_eq!(generator.rows(), 10_000_000);
         let last = row(&mut generator, &layout, 9_999_999);
         let first = row(&mut generator, &layout, 0);
-        // One row after the other gives the same row as a leap.
+        // Generating one row after another gives the same row as jumping to it.
         let mut walk = String::new();
         for at in 0..5_000 {
             walk = row(&mut generator, &layout, at);

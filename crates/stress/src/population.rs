@@ -1,8 +1,8 @@
-//! The partitions that operations visit: `-pop`, `-insert revisit=`.
+//! The partitions that operations visit: `-pop` and `-insert revisit=`.
 //!
-//! Source: Cassandra's `SeedManager.java`. The tool draws seeds from one counter or one unseeded generator for all
-//! threads. Here the number of an operation's partition is a pure function of the operation's index, so runs are
-//! repeatable and segments share a population without communicating.
+//! Source: Cassandra's `SeedManager.java`. The tool draws seeds from a single counter or from an unseeded generator,
+//! for all threads. Here, the partition number of an operation is a pure function of the operation's index. Runs are
+//! therefore repeatable, and segments share a population without communicating.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,11 +14,11 @@ use crate::random::mix_seed;
 const NUMBER: u64 = 0x6e75_6d62;
 const LOOKBACK: u64 = 0x6c6f_6f6b;
 
-/// The choice of the numbers of partitions.
+/// How the numbers of partitions are chosen.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Selection {
-    /// Every number of the range in order.
+    /// All numbers of the range, in order.
     Sequence {
         /// The first number.
         first: i64,
@@ -26,14 +26,14 @@ pub enum Selection {
         last: i64,
         /// Whether the sequence starts again after its end.
         wrap: bool,
-        /// The distance of reads behind the writes (`read-lookback=`).
+        /// How far reads lag behind the writes (`read-lookback=`).
         read_lookback: Option<Spec>,
     },
-    /// Independent draws.
+    /// Independent random draws.
     Distribution(Spec),
 }
 
-/// Shares of a sequence: the k-th of n equal parts, counted from 0 (`segment=k/n`).
+/// A share of a sequence: the k-th of n equal parts, counted from 0 (`segment=k/n`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Share {
     /// The number of the share, from 0.
@@ -58,7 +58,7 @@ enum Law {
         wrap: bool,
         lookback: Option<Distribution>,
     },
-    /// `counts`: whether it is a sequence, or its inverse, which continues from operation to operation.
+    /// `counts` is true for a sequence or its inverse, which continues from one operation to the next.
     Distribution {
         distribution: Distribution,
         counts: bool,
@@ -66,8 +66,8 @@ enum Law {
 }
 
 impl Population {
-    /// A population. `seed` determines the draws of a distribution and of `read-lookback`; a sequence needs none. A share of
-    /// a sequence is a contiguous part of it; a share of a distribution is the whole.
+    /// A population. `seed` determines the draws of a distribution and of `read-lookback`; a sequence does not need it.
+    /// A share of a sequence is a contiguous part of it; a share of a distribution is the whole distribution.
     ///
     /// # Errors
     /// The range is reversed or empty, a distribution has no sampler, or `revisit` has no valid range.
@@ -106,7 +106,7 @@ impl Population {
         Ok(Self { law, multiplier, seed })
     }
 
-    /// The number of the partition of the operation at `index`; `None` after the end of a sequence without `wrap`.
+    /// The partition number of the operation at `index`; `None` after the end of a sequence without `wrap`.
     #[inline]
     pub fn number_at(&mut self, index: u64) -> Option<i64> {
         match &mut self.law {
@@ -126,11 +126,12 @@ impl Population {
         }
     }
 
-    /// The number for the read at `index`, while the first `written` numbers of the sequence are acknowledged.
+    /// The partition number of the read at `index`, while the first `written` numbers of the sequence have been
+    /// acknowledged.
     ///
-    /// Without `read-lookback`, the number of [`Self::number_at`]. With it, `written` − draw, counted from the start;
-    /// if less than that is written, draw mod `written`. `None` while nothing is written. The tool of 4.x forgets the
-    /// multiplier here and reads keys that were never written.
+    /// Without `read-lookback`, the result is the same as for [`Self::number_at`]. Otherwise it is `written` − draw,
+    /// counted from the start; if `written` is smaller than the draw, it is draw mod `written`. `None` if no number was
+    /// written yet. Here, the tool of 4.x forgets the multiplier, and reads keys that were never written.
     #[inline]
     pub fn read_number_at(&mut self, index: u64, written: u64) -> Option<i64> {
         let Law::Sequence { first, count, lookback: Some(lookback), .. } = &mut self.law else {
@@ -147,14 +148,14 @@ impl Population {
         Some(first.wrapping_add(place))
     }
 
-    /// The seed of a partition: its number, multiplied since 4.0 (CASSANDRA-12744).
+    /// The seed of a partition: its number, which is multiplied since 4.0 (CASSANDRA-12744).
     #[inline]
     #[must_use]
     pub fn seed_of(&self, number: i64) -> i64 {
         number.wrapping_mul(self.multiplier)
     }
 
-    /// The number of operations after which a sequence is at its end or starts again; `None` for a distribution.
+    /// The number of operations after which a sequence ends or starts again; `None` for a distribution.
     #[must_use]
     pub fn length(&self) -> Option<u64> {
         match &self.law {
@@ -163,7 +164,7 @@ impl Population {
         }
     }
 
-    /// Its minimum and maximum.
+    /// The minimum and maximum number.
     #[must_use]
     pub fn range(&self) -> (i64, i64) {
         match &self.law {
@@ -176,10 +177,10 @@ impl Population {
     }
 }
 
-/// The factor by which all numbers are multiplied: 1 up to 3.11, then 1 + round(10^(22 − log₁₀ size)) with the size of
-/// the range of `revisit`.
+/// The factor by which all numbers are multiplied: 1 up to 3.11; since 4.0 it is 1 + round(10^(22 − log₁₀ size)), where
+/// size is the size of the range of `revisit`.
 ///
-/// For a range of at most 1,084 values it overflows, as in the tool, and every partition has the same key: see
+/// For a range of at most 1,084 values, it overflows, as in the tool, and every partition has the same key: see
 /// [`is_single_partition`].
 ///
 /// # Errors
@@ -193,12 +194,12 @@ pub fn seed_multiplier(revisit: &Spec, compat: Compat) -> Result<i64, String> {
     if !compat.multiplies_seeds() {
         return Ok(1);
     }
-    // Math.round: half up, saturated.
+    // Rounds like Java's `Math.round`: half up, and saturating.
     let factor = (10_f64.powf(22.0 - (size as f64).log10()) + 0.5).floor() as i64;
     Ok(factor.wrapping_add(1))
 }
 
-/// Whether all numbers have the same seed, because the multiplier overflowed.
+/// Whether all numbers have the same seed because the multiplier overflowed.
 #[must_use]
 pub fn is_single_partition(multiplier: i64) -> bool {
     multiplier == i64::MIN
@@ -301,7 +302,7 @@ mod tests {
         let mean = numbers.iter().sum::<f64>() / numbers.len() as f64;
         let deviation =
             (numbers.iter().map(|number| (number - mean).powi(2)).sum::<f64>() / numbers.len() as f64).sqrt();
-        // 99.7 % of the draws are within the range; the remaining draws are at its bounds.
+        // 99.7 % of the draws are inside the range; the remaining draws are at its bounds.
         assert!((mean - 500_000.0).abs() < 2_000.0, "{mean}");
         assert!((deviation - 166_000.0).abs() < 2_000.0, "{deviation}");
     }

@@ -1,6 +1,7 @@
-//! The profile of `user profile=…`: a YAML file. Every mistake is reported with its line.
+//! The profile of `user profile=…`, which is a YAML file. Every mistake is reported with its line.
 //!
-//! Source: Cassandra's `StressYaml.java` and `StressProfile.java`. Where the tool ends with a stack trace, this has a mistake.
+//! Source: Cassandra's `StressYaml.java` and `StressProfile.java`. Where the tool exits with a stack trace, this parser
+//! reports a mistake.
 
 mod operations;
 mod reader;
@@ -10,16 +11,16 @@ use crate::cql::quote;
 use crate::yaml::{Mistake, parse};
 use reader::Reader;
 
-/// A profile.
+/// A user profile.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
-    /// Its table, with the distributions of the columns and the settings of inserts.
+    /// The table, with the distributions of its columns and the settings of its inserts.
     pub table: TableSpec,
-    /// As the settings block prints them.
+    /// Creates the keyspace. Definitions are in the form that the settings block prints.
     pub keyspace_definition: Option<String>,
-    /// Creates the table.
+    /// The statement that creates the table.
     pub table_definition: Option<String>,
-    /// Further definitions.
+    /// Further statements that define database objects.
     pub extra_definitions: Vec<String>,
     /// Queries, in the order of the file.
     pub queries: Vec<Query>,
@@ -27,27 +28,27 @@ pub struct Profile {
     pub token_range_queries: Vec<TokenRangeQuery>,
 }
 
-/// A query.
+/// A query in a profile.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Query {
-    /// Its name in `ops()`, in lower case.
+    /// The query's name in `ops()`, in lower case.
     pub name: String,
-    /// Its text, with a `?` for each value.
+    /// The text of the query, with a `?` for each value.
     pub cql: String,
-    /// Where its values come from.
+    /// The rows from which its values come.
     pub fields: Fields,
-    /// Whether its rows are compared with the written ones.
+    /// Whether the rows read are compared with the rows written.
     pub validates: bool,
 }
 
-/// A token range query.
+/// A token range query in a profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenRangeQuery {
-    /// Its name in `ops()`, in lower case.
+    /// The query's name in `ops()`, in lower case.
     pub name: String,
-    /// The columns that it selects.
+    /// The columns that the query selects.
     pub columns: String,
-    /// Rows of a page, at most.
+    /// Maximum number of rows per page.
     pub page_rows: u32,
 }
 
@@ -68,14 +69,14 @@ impl Profile {
         }
     }
 
-    /// The queries that no operation names, because `insert` and `validate` are built in.
+    /// The queries that no operation can name, because `insert` and `validate` are built in.
     #[must_use]
     pub fn list_hidden_queries(&self) -> Vec<&str> {
         let names = self.queries.iter().map(|query| query.name.as_str());
         names.filter(|name| matches!(*name, "insert" | "validate")).collect()
     }
 
-    /// The statements that define keyspace and table. Existing ones remain as they are.
+    /// The statements that define the keyspace and the table. Existing definitions remain as they are.
     pub fn definitions(&self) -> Vec<String> {
         let mut statements: Vec<String> = self.keyspace_definition.iter().cloned().collect();
         if self.table_definition.is_some() || !self.extra_definitions.is_empty() {
@@ -164,7 +165,7 @@ mod tests {
             let _ = Profile::parse(&text);
         }
 
-        /// Distributions of any range in every place that has one.
+        /// Distributions with any range in every place where one is allowed.
         #[test]
         fn profiles_with_any_distribution_are_usable(
             specs in prop::collection::vec("~?(fixed\\([0-9]{1,12}[kmb]?\\)|(uniform|gaussian|exp|extreme|seq)\\([0-9]{1,6}[kmb]?\\.\\.[0-9]{1,12}[kmb]?(,[0-9]{1,3}){0,2}\\))", 4),
@@ -190,7 +191,7 @@ mod tests {
             }
         }
 
-        /// Damage in a real profile: a part replaced by signs that matter to YAML.
+        /// Damages a real profile: replaces a part of it by characters that have a meaning in YAML.
         #[test]
         fn damaged_profiles_are_read_or_refused(start in 0..1500_usize, len in 0..60_usize, part in "[-:{}\\[\\]&*!|>'\"%@`#, \na1]{0,12}") {
             let chars: Vec<char> = EXAMPLE.chars().collect();

@@ -1,4 +1,4 @@
-//! The two generators of cassandra-stress: `java.util.Random`, and the xorshift of `FasterRandom`.
+//! The two random generators of cassandra-stress: `java.util.Random`, and the xorshift generator of `FasterRandom`.
 //!
 //! Sources: the specification of `java.util.Random`; Cassandra's `FasterRandom.java` and `MurmurHash.java`.
 
@@ -6,22 +6,22 @@ const MULTIPLIER: u64 = 0x5_DEEC_E66D;
 const MASK: u64 = (1 << 48) - 1;
 const TWO_POW_MINUS_53: f64 = 1.0 / (1_u64 << 53) as f64;
 
-/// `java.util.Random`: a linear congruential generator of 48 bits. Only the low 48 bits of a seed matter.
+/// `java.util.Random`: a linear congruential generator with 48 bits. Only the low 48 bits of a seed have an effect.
 #[derive(Clone, Debug)]
 pub struct JavaRandom {
     state: u64,
-    /// The second value of the polar method; dropped by a new seed.
+    /// The second value of the polar method; a new seed drops it.
     gaussian: Option<f64>,
 }
 
 impl JavaRandom {
-    /// `new Random(seed)`.
+    /// Equals `new Random(seed)`.
     #[must_use]
     pub const fn new(seed: i64) -> Self {
         Self { state: (seed as u64 ^ MULTIPLIER) & MASK, gaussian: None }
     }
 
-    /// `setSeed`.
+    /// Equals `setSeed`.
     #[inline]
     pub const fn seed(&mut self, seed: i64) {
         *self = Self::new(seed);
@@ -33,9 +33,9 @@ impl JavaRandom {
         (self.state >> (48 - count)) as u32
     }
 
-    /// Omits this number of steps; `nextDouble` and `nextLong` take two each.
+    /// Skips the given number of steps. `nextDouble` and `nextLong` take two steps each.
     pub fn skip(&mut self, steps: u64) {
-        // The composition of affine maps, by repeated squaring.
+        // Affine maps are composed by repeated squaring.
         let (mut factor, mut addend, mut left) = (MULTIPLIER, 0xB_u64, steps);
         while left > 0 {
             if left & 1 == 1 {
@@ -48,21 +48,21 @@ impl JavaRandom {
         self.gaussian = None;
     }
 
-    /// `nextDouble`: 53 bits, in [0, 1).
+    /// Equals `nextDouble`: 53 bits, in [0, 1).
     #[inline]
     pub fn next_double(&mut self) -> f64 {
         let high = u64::from(self.bits(26)) << 27;
         (high + u64::from(self.bits(27))) as f64 * TWO_POW_MINUS_53
     }
 
-    /// `nextLong`, with at most 2⁴⁸ different values.
+    /// Equals `nextLong`, with at most 2⁴⁸ different values.
     #[inline]
     pub fn next_long(&mut self) -> i64 {
         let high = i64::from(self.bits(32) as i32) << 32;
         high.wrapping_add(i64::from(self.bits(32) as i32))
     }
 
-    /// `nextGaussian`: the polar method, with fdlibm's logarithm (`StrictMath`).
+    /// Equals `nextGaussian`: the polar method with fdlibm's logarithm (`StrictMath`).
     #[inline]
     pub fn next_gaussian(&mut self) -> f64 {
         if let Some(value) = self.gaussian.take() {
@@ -89,19 +89,19 @@ pub struct FasterRandom {
 }
 
 impl FasterRandom {
-    /// `new FasterRandom()` followed by `setSeed(seed)`.
+    /// Equals `new FasterRandom()` followed by `setSeed(seed)`.
     #[must_use]
     pub fn new(seed: i64) -> Self {
         Self { state: JavaRandom::new(seed).next_long(), draws: 0 }
     }
 
-    /// `setSeed`.
+    /// Equals `setSeed`.
     #[inline]
     pub fn seed(&mut self, seed: i64) {
         *self = Self::new(seed);
     }
 
-    /// `nextLong`.
+    /// Equals `nextLong`.
     #[inline]
     pub fn next_long(&mut self) -> i64 {
         self.draws += 1;
@@ -119,7 +119,7 @@ impl FasterRandom {
 
 /// Natural logarithm of a positive, normal number, as in fdlibm (`__ieee754_log`, error below 1 ulp).
 ///
-/// Java specifies `StrictMath.log` by fdlibm; the platform's logarithm may differ in the last bit.
+/// Java defines `StrictMath.log` by fdlibm; the platform's logarithm may differ in the last bit.
 /// Constants and evaluation order: Sun Microsystems, `e_log.c`, 1993.
 fn strict_log(x: f64) -> f64 {
     const LN2_HI: f64 = f64::from_bits(0x3fe6_2e42_fee0_0000);
@@ -135,7 +135,7 @@ fn strict_log(x: f64) -> f64 {
     let mut high = (bits >> 32) as i32;
     let mut exponent = (high >> 20) - 1023;
     high &= 0x000f_ffff;
-    // 1 if the mantissa is at least √2, and must be halved.
+    // 1 if the mantissa is at least √2, so that it must be halved.
     let halve = (high + 0x9_5f64) & 0x10_0000;
     exponent += halve >> 20;
     let mantissa = f64::from_bits((u64::from((high | (halve ^ 0x3ff0_0000)) as u32) << 32) | (bits & 0xffff_ffff));
@@ -171,7 +171,7 @@ fn strict_log(x: f64) -> f64 {
 
 /// The salt of a column: the first 64 bits of MurmurHash3-x64-128 of a text, with seed 0.
 ///
-/// Cassandra's variant sign-extends the bytes after the last full block, which matters for names outside ASCII.
+/// Cassandra's variant sign-extends the bytes after the last full block, which has an effect for names outside ASCII.
 #[must_use]
 pub fn hash_salt(text: &str) -> i64 {
     const C1: u64 = 0x87c3_7b91_1142_53d5;
@@ -212,7 +212,7 @@ const fn finish(mut k: u64) -> u64 {
     k ^ (k >> 33)
 }
 
-/// A seed of [`JavaRandom`] that is a pure function of (`seed`, `index`, `purpose`); the mixing comes from
+/// A seed for [`JavaRandom`] that is a pure function of (`seed`, `index`, `purpose`). The mixing function is from
 /// `SplitMix64` (Steele, Lea & Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
 #[must_use]
 pub const fn mix_seed(seed: u64, index: u64, purpose: u64) -> i64 {

@@ -1,13 +1,13 @@
-//! The rows of the predefined tables: key, five blobs (or counters), byte for byte as in the tool.
+//! The rows of the predefined tables, byte for byte as in the tool: a key, and five blobs (or counters).
 //!
 //! Sources: Cassandra's `PartitionIterator.java`, `HexBytes.java`, `Bytes.java`, `SettingsCommandPreDefined.java`.
 
 use crate::distribution::{Distribution, RatioSpec, Spec};
 use crate::random::{FasterRandom, JavaRandom, hash_salt, mix_seed};
 
-/// The tool draws a column's identity from `uniform(1..100B)`.
+/// The tool draws the identity of a column from `uniform(1..100B)`.
 const IDENTITY_MAX: f64 = 100_000_000_001.0;
-/// Separates the draws of the ratio from other draws with equal seeds.
+/// Separates the draws of the ratio from other draws with the same seeds.
 const RATIO: u64 = 0x7261_7469;
 const INCREMENT: u64 = 0x6164_6421;
 
@@ -25,7 +25,7 @@ pub struct RowShape {
 }
 
 impl Default for RowShape {
-    /// A key of 10 bytes and five columns of 34 bytes, all of them set.
+    /// A key of 10 bytes and five columns of 34 bytes, none of them null.
     fn default() -> Self {
         Self {
             key_bytes: 10,
@@ -41,14 +41,14 @@ impl Default for RowShape {
 pub struct Row {
     /// The partition key.
     pub key: Vec<u8>,
-    /// All values, one after the other.
+    /// All values, concatenated.
     pub values: Vec<u8>,
-    /// The end of each column in `values`; `None` for a null.
+    /// The end of each column in `values`; `None` for null.
     pub ends: Vec<Option<usize>>,
 }
 
 impl Row {
-    /// The values by column; `None` is a null.
+    /// The value of each column; `None` for null.
     pub fn columns(&self) -> impl Iterator<Item = Option<&[u8]>> {
         let mut start = 0;
         self.ends.iter().map(move |end| {
@@ -61,7 +61,8 @@ impl Row {
     }
 }
 
-/// Generates rows from the seeds of partitions. One per client; nothing is allocated once the buffers have grown.
+/// Generates rows from the seeds of partitions. Each client has one generator. Once the buffers have grown, no memory
+/// is allocated.
 #[derive(Clone, Debug)]
 pub struct RowGenerator {
     key_bytes: usize,
@@ -74,7 +75,7 @@ pub struct RowGenerator {
 }
 
 impl RowGenerator {
-    /// A generator of rows of this shape.
+    /// A generator of rows with this shape.
     ///
     /// # Errors
     /// A distribution has no sampler.
@@ -93,7 +94,7 @@ impl RowGenerator {
         })
     }
 
-    /// Replaces `row` by the row of a partition.
+    /// Replaces `row` by the row of the partition with this seed.
     #[inline]
     pub fn fill(&mut self, seed: i64, row: &mut Row) {
         row.key.clear();
@@ -103,7 +104,7 @@ impl RowGenerator {
         row.ends.clear();
         let count = self.column_salts.len();
         for column in 0..count {
-            // The tool binds null, and so writes a tombstone, where (column + 1) / columns exceeds the share.
+            // The tool binds null, and therefore writes a tombstone, if (column + 1) / columns exceeds the share.
             let end = if (column + 1) as f64 / count as f64 > share {
                 None
             } else {
@@ -114,12 +115,12 @@ impl RowGenerator {
         }
     }
 
-    /// Appends the key of a partition to a buffer and returns the seed of the partition's values (`idseed`).
+    /// Appends the key of a partition to a buffer. Returns the seed of the partition's values (`idseed`).
     #[inline]
     pub fn append_key(&mut self, seed: i64, buffer: &mut Vec<u8>) -> i64 {
         let start = buffer.len();
         self.identity.seed(seed ^ self.key_salt);
-        // The first draw seeds the size, which is fixed.
+        // The first draw would seed the size, which is fixed.
         self.draw_identity();
         while buffer.len() - start < self.key_bytes {
             let value = self.draw_identity();
@@ -139,7 +140,7 @@ impl RowGenerator {
         let length = usize::try_from(self.size.next()).unwrap_or(0);
         self.bytes.seed(!seed);
         let end = buffer.len() + length;
-        // Whole words, of which the last is cut.
+        // Whole words are appended; the last one is truncated.
         buffer.reserve(length.next_multiple_of(8));
         while buffer.len() < end {
             buffer.extend_from_slice(&self.bytes.next_long().to_le_bytes());
@@ -149,8 +150,8 @@ impl RowGenerator {
 
     /// Share of the columns of a partition that are not null.
     ///
-    /// The tool draws it for each operation from an unseeded generator, so that reads of such rows fail at random. Here
-    /// it is a function of the partition, and equals the tool's if the ratio is fixed.
+    /// For each operation, the tool draws the share from an unseeded generator, so that reads of such rows fail at
+    /// random. Here, the share is a function of the partition. It equals the tool's share if the ratio is fixed.
     #[inline]
     fn population_share(&mut self, seed: i64) -> f64 {
         self.ratio.as_mut().map_or(1.0, |(sampler, ratio)| {
@@ -166,7 +167,7 @@ impl RowGenerator {
     }
 }
 
-/// The increments of counters (`add=`): one for each column of an operation.
+/// The increments of counters (`add=`): one per column of an operation.
 #[derive(Clone, Debug)]
 pub struct Increments {
     distribution: Distribution,
@@ -174,7 +175,7 @@ pub struct Increments {
 }
 
 impl Increments {
-    /// Increments that depend on `seed` and the operation alone. The tool's differ from run to run.
+    /// Increments that depend only on `seed` and the operation. In the tool, they differ from run to run.
     ///
     /// # Errors
     /// The distribution has no sampler.
@@ -182,7 +183,7 @@ impl Increments {
         Ok(Self { distribution: spec.sampler()?, seed })
     }
 
-    /// Fills `increments` for the operation at `index`, one for each of `columns` columns.
+    /// Fills `increments` for the operation at `index`, with one increment for each of `columns` columns.
     #[inline]
     pub fn fill(&mut self, index: u64, columns: usize, increments: &mut Vec<i64>) {
         self.distribution.seed(mix_seed(self.seed, index, INCREMENT));
@@ -191,14 +192,14 @@ impl Increments {
     }
 }
 
-/// Digits `K` to `P` instead of the hexadecimal `A` to `F`, as in the tool.
+/// Uses the digits `K` to `P` instead of the hexadecimal digits `A` to `F`, as the tool does.
 #[inline]
 fn hex_digit(nibble: i64) -> u8 {
     let digit = nibble as u8;
     if digit < 10 { b'0' + digit } else { b'A' + digit }
 }
 
-/// 31·h + each signed byte: the contribution of a key to the seed of its row.
+/// Calculates 31·h + byte over all signed bytes: the contribution of a key to the seed of its row.
 #[inline]
 fn chain_bytes(bytes: &[u8]) -> i64 {
     bytes.iter().fold(0, |hash, &byte| hash.wrapping_mul(31).wrapping_add(i64::from(byte as i8)))
@@ -210,7 +211,7 @@ mod tests {
     use crate::distribution::{parse_ratio, parse_spec};
 
     const ROWS: &str = include_str!("../fixtures/rows.txt");
-    /// The multiplier of 4.x for the default range of `revisit`.
+    /// The multiplier in 4.x for the default range of `revisit`.
     const MULTIPLIER: i64 = 10_000_000_000_000_001;
 
     fn hex(bytes: &[u8]) -> String {
@@ -289,7 +290,7 @@ mod tests {
         assert_eq!(count, 28);
     }
 
-    /// The keys of two failed reads in a public report of 2016, and of a ScyllaDB issue of 2015.
+    /// The keys of two failed reads, from a public report of 2016 and from a ScyllaDB issue of 2015.
     #[test]
     fn published_keys_belong_to_their_numbers() {
         assert_eq!(key_of(760_110), "ON7MKPP361");

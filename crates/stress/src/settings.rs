@@ -38,7 +38,7 @@ pub struct Settings {
     pub token_range: TokenRangeSettings,
     pub extras: Generation5Settings,
     pub front_end: FrontEndSettings,
-    /// Consequences that the user may not expect, one per line.
+    /// Consequences of the settings that the user may not expect, one per line.
     pub warnings: Vec<String>,
 }
 
@@ -56,7 +56,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// The name in lower case, as on the command line.
+    /// The command's name in lower case, as on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -69,7 +69,7 @@ impl Command {
         }
     }
 
-    /// The name in upper case, as in outputs.
+    /// The command's name in upper case, as in the output.
     #[must_use]
     pub const fn label(self) -> &'static str {
         match self {
@@ -88,7 +88,7 @@ impl Command {
         matches!(self, Self::Write | Self::CounterWrite)
     }
 
-    /// Whether auto mode pauses 15 s between its steps.
+    /// Whether auto mode pauses for 15 s between the steps of this command.
     #[must_use]
     pub const fn updates(self) -> bool {
         !matches!(self, Self::Read | Self::CounterRead)
@@ -100,16 +100,17 @@ impl Command {
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the options of cassandra-stress")]
 pub enum Length {
-    /// After this number of partitions. 0: only the schema is created.
+    /// After this number of partitions; with 0, only the schema is created.
     Count(i64),
     /// After this time.
     Duration { amount: i64, unit: TimeUnit },
-    /// When the relative standard error of the rate of rows is below `target`, after at least `min` and at most `max` intervals.
+    /// When the relative standard error of the row rate is below `target`, after at least `min` and at most `max`
+    /// intervals.
     Uncertainty { target: f64, min: i32, max: i32 },
 }
 
 impl Length {
-    /// `n=`; −1 without it, as in the tool.
+    /// The value of `n=`; −1 if it is not set, as in the tool.
     #[must_use]
     pub const fn count(self) -> i64 {
         match self {
@@ -131,7 +132,7 @@ pub enum TimeUnit {
 }
 
 impl TimeUnit {
-    /// Length in seconds.
+    /// The length of the unit in seconds.
     #[must_use]
     pub const fn seconds(self) -> i64 {
         match self {
@@ -142,7 +143,7 @@ impl TimeUnit {
         }
     }
 
-    /// The name in the settings block; `Running …` has it in lower case.
+    /// The unit's name in the settings block. `Running …` shows it in lower case.
     #[must_use]
     pub const fn label(self) -> &'static str {
         match self {
@@ -154,11 +155,11 @@ impl TimeUnit {
     }
 }
 
-/// The time at which tables are emptied.
+/// When tables are emptied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Truncate {
-    /// Not at all.
+    /// Never.
     Never,
     /// After the warm-up.
     Once,
@@ -166,28 +167,28 @@ pub enum Truncate {
     Always,
 }
 
-/// A distribution, with the text that the settings block repeats.
+/// A distribution, with the text that the settings block shows for it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NamedSpec {
-    /// The user's text, without the option's name.
+    /// The text as the user wrote it, without the option's name.
     pub text: String,
     /// The parsed distribution.
     pub spec: Spec,
 }
 
-/// The command and its own options.
+/// The command and the options that belong to it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CommandSettings {
-    /// Which command.
+    /// The command.
     pub command: Command,
-    /// The condition that ends it.
+    /// The condition that ends the command.
     pub length: Length,
-    /// Without warm-up.
+    /// Whether there is no warm-up.
     pub no_warmup: bool,
-    /// The time at which tables are emptied.
+    /// When tables are emptied.
     pub truncate: Truncate,
-    /// Consistency level, in upper case: `LOCAL_ONE`. `SERIAL` and `LOCAL_SERIAL` set only the level of conditional updates in
-    /// the tool, and the driver's default applies to everything else.
+    /// Consistency level in upper case, such as `LOCAL_ONE`. In the tool, `SERIAL` and `LOCAL_SERIAL` set only the
+    /// level of conditional updates, and the driver's default applies to everything else.
     pub consistency: String,
     /// Consistency level of conditional updates (`serial-cl=`).
     pub serial_consistency: Option<String>,
@@ -204,7 +205,7 @@ pub struct CommandSettings {
     pub user: Option<UserSettings>,
 }
 
-/// The command `user`.
+/// The settings of the command `user`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UserSettings {
     /// The files of the profiles.
@@ -214,21 +215,21 @@ pub struct UserSettings {
 }
 
 impl UserSettings {
-    /// Whether no operation reads.
+    /// Whether none of the operations reads.
     #[must_use]
     pub fn is_load(&self) -> bool {
         self.operations.iter().all(|(name, _)| name == "insert" || name.ends_with(".insert"))
     }
 }
 
-/// `-rate`.
+/// The settings of `-rate`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the options of cassandra-stress")]
 pub enum RateSettings {
     /// A fixed number of clients.
     Threads { threads: u32, limit: Limit },
-    /// Steps of a growing number of clients; `auto`: until the throughput no longer grows.
+    /// Steps with an increasing number of clients; with `auto`, until the throughput no longer grows.
     Steps { auto: bool, min_threads: u32, max_threads: u32 },
 }
 
@@ -236,16 +237,16 @@ pub enum RateSettings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
-    /// As fast as possible.
+    /// No limit: as fast as possible.
     None,
-    /// `throttle=` (3.0: `limit=`): the printed latency is the service time.
+    /// `throttle=` (in 3.0, `limit=`): the printed latency is the service time.
     Throttle(u32),
     /// `fixed=`: the printed latency is the response time.
     Fixed(u32),
 }
 
 impl Limit {
-    /// Partitions per second; 0 without a limit.
+    /// The number of partitions per second; 0 if there is no limit.
     #[must_use]
     pub const fn per_second(self) -> u32 {
         match self {
@@ -255,7 +256,7 @@ impl Limit {
     }
 }
 
-/// Order of the rows in a partition. In the predefined tables, a partition has one row.
+/// Order of the rows within a partition. In the predefined tables, a partition has only one row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the names of cassandra-stress")]
@@ -265,57 +266,57 @@ pub enum Order {
     Sorted,
 }
 
-/// `-pop`.
+/// The settings of `-pop`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PopulationSettings {
-    /// Which partitions.
+    /// The selection of partitions.
     pub selection: Selection,
-    /// Order within a partition (`contents=`).
+    /// Order of the rows within a partition (`contents=`).
     pub order: Order,
-    /// The share of a sequence (`segment=k/n`, an addition to the tool).
+    /// The share of a sequence (`segment=k/n`, an extension of the tool).
     pub share: Option<Share>,
 }
 
-/// `-insert`.
+/// The settings of `-insert`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InsertSettings {
-    /// The choice of the partly written partition to continue. Since 4.0 the size of its range determines all keys.
+    /// The choice of the partly written partition to continue. Since 4.0, the size of its range determines all keys.
     pub revisit: Spec,
-    /// Number of operations in which a partition is written. The predefined tables need one.
+    /// Number of operations in which a partition is written. The predefined tables need only one.
     pub visits: Spec,
     /// Number of partitions in a batch. The predefined commands write one partition at a time.
     pub partitions: Option<Spec>,
-    /// Share of a partition's rows that is written.
+    /// Share of a partition's rows that are written.
     pub select_ratio: Option<RatioSpec>,
-    /// Share of a row's columns that is not null.
+    /// Share of a row's columns that are not null.
     pub row_population_ratio: RatioSpec,
     /// `UNLOGGED`, `LOGGED` or `COUNTER`.
     pub batch_type: Option<String>,
 }
 
-/// `-col`.
+/// The settings of `-col`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ColumnSettings {
-    /// Names in the order of their bytes.
+    /// Column names, sorted by their bytes.
     pub names: Vec<String>,
-    /// Number of columns of a row; `None` with `names=`.
+    /// Number of columns in a row; `None` with `names=`.
     pub count: Option<Spec>,
     /// Length of a value in bytes.
     pub size: Spec,
     /// Whether reads select `*`.
     pub slice: bool,
-    /// Stored for the settings block.
+    /// The comparator, which is only printed in the settings block.
     pub comparator: String,
-    /// Timestamp of all writes in microseconds, in digits.
+    /// Timestamp of all writes in microseconds, as a string of digits.
     pub timestamp: Option<String>,
 }
 
-/// Mean pause between two tries by default, ms.
+/// Default mean pause between two tries, ms.
 const PAUSE_MS: u32 = 50;
-/// Maximum pause between two tries by default, ms.
+/// Default maximum pause between two tries, ms.
 const DELAY_MS_MAX: u32 = 20_000;
 
-/// The growth of the pause between two tries.
+/// How the pause between two tries grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the names of ScyllaDB's fork")]
@@ -325,32 +326,32 @@ pub enum DelayPolicy {
     Exponential,
 }
 
-/// `-errors`. The delays come from ScyllaDB's fork.
+/// `-errors`. The delays are from ScyllaDB's fork.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorSettings {
     /// Whether the run continues after a failed operation.
     pub ignore: bool,
-    /// Tries of an operation: `retries=` + 1.
+    /// Maximum number of tries per operation: `retries=` + 1.
     pub tries: u32,
-    /// Whether the rows read are not compared.
+    /// Whether the rows read are not compared with the rows written.
     pub skip_read_validation: bool,
-    /// The growth of pauses.
+    /// How pauses grow.
     pub delay_policy: DelayPolicy,
-    /// Minimum pause between two tries, ms. 0: no pause configured.
+    /// Minimum pause between two tries, ms; 0 if no pause is configured.
     pub min_delay_ms: u32,
-    /// Maximum pause, ms.
+    /// Maximum pause between two tries, ms.
     pub max_delay_ms: u32,
 }
 
 impl ErrorSettings {
-    /// Mean pause between two tries, ms. The tool retries at once, and so floods an overloaded server (CASSANDRA-7821).
+    /// Mean pause between two tries, ms. The tool retries at once, which floods an overloaded server (CASSANDRA-7821).
     #[must_use]
     pub const fn pause_ms(&self) -> u32 {
         if self.min_delay_ms > 0 { self.min_delay_ms } else { PAUSE_MS }
     }
 }
 
-/// The amount of output.
+/// The level of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the names of cassandra-stress")]
@@ -361,7 +362,7 @@ pub enum LogLevel {
 }
 
 impl LogLevel {
-    /// The name in the settings block.
+    /// The level's name in the settings block.
     #[must_use]
     pub const fn label(self) -> &'static str {
         match self {
@@ -372,48 +373,48 @@ impl LogLevel {
     }
 }
 
-/// `-log`.
+/// The settings of `-log`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LogSettings {
     /// Whether the results at the end are omitted.
     pub no_summary: bool,
     /// Whether the settings block is omitted.
     pub no_settings: bool,
-    /// A file for a copy of the output.
+    /// A file to which the output is also written.
     pub file: Option<String>,
-    /// Histograms.
+    /// A file for histograms.
     pub hdr_file: Option<String>,
     /// Length of an interval in ms, at least 1.
     pub interval_ms: u32,
-    /// The amount of output.
+    /// The level of output.
     pub level: LogLevel,
 }
 
-/// `-tokenrange`.
+/// The settings of `-tokenrange`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TokenRangeSettings {
     /// Whether ranges are reused.
     pub wrap: bool,
-    /// Number of parts into which ranges are split.
+    /// Number of parts into which each range is split.
     pub split_factor: u32,
 }
 
 /// Options of this front end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FrontEndSettings {
-    /// `--explain`: describe the run and do nothing.
+    /// `--explain`: describe the run without performing it.
     pub explain: bool,
-    /// `--print-spec`: print the trial and do nothing.
+    /// `--print-spec`: print the trial without running it.
     pub print_spec: bool,
 }
 
-/// `-reporting output-frequency=` by default, ms.
+/// Default of `-reporting output-frequency=`, ms.
 const FREQUENCY_MS: u64 = 1_000;
-/// The level of a conditional update without `serial-cl=`: the server's default.
+/// The consistency level of conditional updates without `serial-cl=`, which is the server's default.
 const SERIAL: &str = "SERIAL";
 
 impl Settings {
-    /// Length of an interval of the output, ms: of `-log interval=` or `-reporting output-frequency=`, the longer. The
+    /// Length of an interval in the output, ms: the longer of `-log interval=` and `-reporting output-frequency=`. The
     /// default frequency does not lengthen a shorter interval.
     #[must_use]
     pub fn interval_ms(&self) -> u64 {
@@ -421,8 +422,8 @@ impl Settings {
         u64::from(self.log.interval_ms).max(if frequency == FREQUENCY_MS { 0 } else { frequency })
     }
 
-    /// The level of all statements except conditional updates. In the tool, `SERIAL` and `LOCAL_SERIAL` set only the
-    /// level of conditional updates, and the driver's default applies to all other statements.
+    /// The consistency level of all statements except conditional updates. In the tool, `SERIAL` and `LOCAL_SERIAL` set
+    /// only the level of conditional updates, and the driver's default applies to all other statements.
     #[must_use]
     pub fn level(&self) -> &str {
         match self.command.consistency.as_str() {
@@ -431,7 +432,7 @@ impl Settings {
         }
     }
 
-    /// The options that have an effect in the tool but not here, each with the consequence.
+    /// The options that have an effect in the tool but not here, each with the consequence of ignoring it.
     pub(crate) fn list_ignored_options(&self) -> Vec<String> {
         let errors = &self.errors;
         let serial = self.command.serial_consistency.as_deref().unwrap_or(&self.command.consistency);
@@ -455,7 +456,7 @@ impl Settings {
         options.into_iter().filter(|(is_set, _)| *is_set).map(|(_, warning)| warning.to_owned()).collect()
     }
 
-    /// The shape of the rows of the predefined tables.
+    /// The shape of rows in the predefined tables.
     #[must_use]
     pub fn row_shape(&self) -> RowShape {
         RowShape {
@@ -476,7 +477,7 @@ impl Settings {
         }
     }
 
-    /// Operations of the warm-up, for each kind: a quarter of `n`, at most 50,000 per contact point.
+    /// Number of operations in the warm-up, for each kind: a quarter of `n`, but at most 50,000 per contact point.
     ///
     /// Source: `StressAction.warmup`.
     #[must_use]
@@ -490,7 +491,7 @@ impl Settings {
     }
 }
 
-/// The name of a command in outputs.
+/// Formats a command as its name in the output.
 impl fmt::Display for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.label())

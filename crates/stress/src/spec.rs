@@ -1,4 +1,4 @@
-//! The workload of cassandra-stress as a part of a `TrialSpec`.
+//! The cassandra-stress workload as a part of a `TrialSpec`.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::row::{Increments, RowGenerator, RowShape};
 use crate::settings;
 use crate::statements::{statement_text, table_of};
 
-/// The predefined operations of cassandra-stress on one partition each.
+/// The predefined operations of cassandra-stress, each on one partition.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StressSpec {
@@ -25,12 +25,12 @@ pub struct StressSpec {
     pub definitions: Vec<String>,
     /// The weight of each operation.
     pub mix: BTreeMap<Command, f64>,
-    /// The numbers of the partitions, in the order in which operations take them.
+    /// The numbers of the partitions, in the order in which operations use them.
     pub population: Selection,
-    /// This process takes a part of a sequence.
+    /// The part of a sequence that this process takes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<Share>,
-    /// The range of numbers that `-insert revisit=` gives; since 4.0 it determines the seeds.
+    /// The range of numbers in `-insert revisit=`; since 4.0 it determines the seeds.
     pub revisit: Spec,
     /// The length of a key, bytes.
     pub key_bytes: u64,
@@ -38,19 +38,19 @@ pub struct StressSpec {
     pub columns: Vec<String>,
     /// The length of a value, bytes.
     pub size: Spec,
-    /// The share of the columns that have a value.
+    /// The share of columns that have values.
     pub row_population_ratio: RatioSpec,
     /// The increments of counters.
     pub add: Spec,
-    /// Whether reads select all columns, by `*` (`-col slice`).
+    /// Whether reads select all columns with `*` (`-col slice`).
     #[serde(default)]
     pub selects_all: bool,
-    /// Whether reads compare the values with the values written.
+    /// Whether the values read are compared with the values written.
     pub validates: bool,
-    /// The timestamp of all writes, µs since 1970; the client's clock if absent.
+    /// The timestamp of all writes, µs since 1970; if absent, the client's clock is used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timestamp_us: Option<i64>,
-    /// Whether the text of a statement is sent with each execution.
+    /// Whether the text of a statement is sent with every execution.
     #[serde(default)]
     pub unprepared: bool,
 }
@@ -70,10 +70,10 @@ pub enum Command {
 }
 
 impl Command {
-    /// All operations, in the order of their numbers.
+    /// All operations, in numerical order.
     pub const ALL: [Self; 4] = [Self::Read, Self::Write, Self::CounterRead, Self::CounterWrite];
 
-    /// Its name in the tool's output.
+    /// The operation's name in the tool's output.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Read => "READ",
@@ -83,29 +83,29 @@ impl Command {
         }
     }
 
-    /// Whether it writes.
+    /// Whether the operation writes.
     pub const fn writes(self) -> bool {
         matches!(self, Self::Write | Self::CounterWrite)
     }
 }
 
-/// An invalid part of a spec.
+/// Describes an invalid part of a spec.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invalid {
-    /// Its name.
+    /// The name of the field.
     pub field: &'static str,
-    /// The reason, in the tool's words if it has a message.
+    /// The reason, in the tool's words if the tool has a message for it.
     pub reason: String,
 }
 
-/// The generators of one client's operations. Cloned for each client.
+/// The generators for one client's operations. Each client gets a clone.
 #[derive(Clone, Debug)]
 pub struct Generators {
-    /// The numbers of partitions.
+    /// Generates the numbers of partitions.
     pub population: Population,
-    /// Keys and values.
+    /// Generates keys and values.
     pub rows: RowGenerator,
-    /// Increments of counters.
+    /// Generates the increments of counters.
     pub increments: Increments,
 }
 
@@ -113,7 +113,7 @@ impl StressSpec {
     /// Refuses a spec that cannot be run.
     ///
     /// # Errors
-    /// The first invalid field.
+    /// The first field that is invalid.
     pub fn check(&self) -> Result<(), Invalid> {
         let total: f64 = self.mix.values().sum();
         if self.mix.values().any(|weight| !(0.0..=WEIGHT_MAX).contains(weight)) || total <= 0.0 {
@@ -123,7 +123,7 @@ impl StressSpec {
         self.generators(0).map(drop)
     }
 
-    /// The statement of an operation, with the keyspace of its table.
+    /// The statement of an operation, including the keyspace of its table.
     pub fn statement(&self, operation: Command) -> String {
         let command = match operation {
             Command::Read => settings::Command::Read,
@@ -135,7 +135,7 @@ impl StressSpec {
         statement_text(command, &table, &self.columns, self.selects_all, "")
     }
 
-    /// The statement that reads the values of a row, then the timestamps of their writes.
+    /// The statement that reads the values of a row, followed by the timestamps of their writes.
     pub fn timestamp_statement(&self) -> String {
         let values = self.columns.iter().map(|name| format!("\"{name}\""));
         let stamps = self.columns.iter().map(|name| format!("WRITETIME(\"{name}\")"));
@@ -151,7 +151,7 @@ impl StressSpec {
         format!("SELECT {} FROM \"{}\".\"{table}\" WHERE KEY=?", values.join(","), self.keyspace)
     }
 
-    /// The generators of a trial with this seed.
+    /// The generators for a trial with this seed.
     ///
     /// # Errors
     /// A distribution or a range is invalid.
@@ -183,11 +183,11 @@ impl StressSpec {
     }
 }
 
-/// Larger weights would hide the smaller ones.
+/// Maximum weight; larger weights would make the smaller ones negligible.
 const WEIGHT_MAX: f64 = 1e9;
-/// Cassandra's limit of the length of a key.
+/// Cassandra's limit on the length of a key.
 const KEY_BYTES_MAX: usize = 65_535;
-/// The longest frame of the native protocol.
+/// Maximum length of a frame in the native protocol.
 const VALUE_BYTES_MAX: i64 = 256 << 20;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The texts of the statements: keyspace, tables, and the four operations.
+//! The text of the statements that create keyspace and tables, and of the four operations.
 //!
 //! Sources: Cassandra's `SettingsSchema.java`, `CqlInserter.java`, `CqlReader.java`, `CqlCounterAdder.java`,
 //! `CqlCounterGetter.java`, `SettingsCommand.java`.
@@ -6,12 +6,13 @@
 use crate::compat::Compat;
 use crate::settings::{Command, Settings};
 
-/// The table of `write` and `read`.
+/// The table that `write` and `read` use.
 pub const STANDARD_TABLE: &str = "standard1";
-/// The table of `counter_write` and `counter_read`.
+/// The table that `counter_write` and `counter_read` use.
 pub const COUNTER_TABLE: &str = "counter1";
 
-/// Creates keyspace and tables, in the tool's order; each is sent at `LOCAL_ONE` as a simple statement.
+/// Statements that create the keyspace and the tables, in the tool's order. Each is sent as a simple statement at
+/// `LOCAL_ONE`.
 #[must_use]
 pub fn schema_statements(settings: &Settings) -> Vec<String> {
     vec![
@@ -22,13 +23,13 @@ pub fn schema_statements(settings: &Settings) -> Vec<String> {
     ]
 }
 
-/// `USE`, which the tool sends on its connection.
+/// The `USE` statement that the tool sends on its connection.
 #[must_use]
 pub fn use_keyspace(keyspace: &str) -> String {
     format!("USE \"{keyspace}\"")
 }
 
-/// Creates the keyspace.
+/// The statement that creates the keyspace.
 #[must_use]
 pub fn create_keyspace(settings: &Settings) -> String {
     let schema = &settings.schema;
@@ -47,9 +48,11 @@ pub fn create_keyspace(settings: &Settings) -> String {
     text + " AND durable_writes = true;\n"
 }
 
-/// Creates a table. Without `compression=` its data is not compressed, whatever the server's default.
+/// The statement that creates a table. Without `compression=`, the data is not compressed, whatever the server's
+/// default.
 ///
-/// The tool's doubled comma in `counter1` is valid for Cassandra but not for `ScyllaDB`, so a single comma is sent.
+/// The tool has a double comma in `counter1`, which is valid for Cassandra but not for `ScyllaDB`, so a single comma is
+/// sent.
 #[must_use]
 pub fn create_table(settings: &Settings, table: &str, column_type: &str) -> String {
     let Settings { compat, schema, columns, .. } = settings;
@@ -78,13 +81,14 @@ pub fn create_table(settings: &Settings, table: &str, column_type: &str) -> Stri
     text + ";\n"
 }
 
-/// The statement for a server of 4.0 or later, which refuses `COMPACT STORAGE` for new tables.
+/// The statement for a server of version 4.0 or later, which refuses `COMPACT STORAGE` for new tables.
 #[must_use]
 pub fn drop_compact_storage(statement: &str) -> String {
     statement.replace("COMPACT STORAGE AND ", "")
 }
 
-/// Empties the tables. The tool also names `counter3`, which it never creates, and so fails (CASSANDRA-12695).
+/// Statements that empty the tables. The tool also names `counter3`, which it never creates, and therefore fails
+/// (CASSANDRA-12695).
 #[must_use]
 pub fn truncate_statements(settings: &Settings) -> Vec<String> {
     let mut tables: Vec<&str> = settings.operations().iter().map(|(command, _)| table_of(*command)).collect();
@@ -102,8 +106,8 @@ pub const fn table_of(command: Command) -> &'static str {
     }
 }
 
-/// The statement of an operation, as in the tool. Values are bound in the order of the columns, then the key. Counters
-/// are bound as 8-byte integers.
+/// The statement of an operation, as in the tool. The values are bound in the order of the columns, followed by the
+/// key. Counters are bound as 8-byte integers.
 #[must_use]
 pub fn operation_statement(settings: &Settings, command: Command) -> String {
     let columns = &settings.columns;
@@ -116,7 +120,7 @@ pub fn operation_statement(settings: &Settings, command: Command) -> String {
     statement_text(command, &table, &columns.names, columns.slice, &timestamp)
 }
 
-/// The text of a statement on a table. `slice`: reads select `*`.
+/// The text of a statement on a table. With `slice`, reads select `*`.
 pub(crate) fn statement_text(
     command: Command,
     table: &str,

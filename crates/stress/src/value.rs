@@ -1,26 +1,26 @@
-//! Values of every CQL type from seeds, byte for byte as in the tool, where the tool supports the type.
+//! Generates values of every CQL type from seeds. For types that the tool supports, they are the same byte for byte.
 //!
-//! Sources: Cassandra's `Generator.java` and its subclasses in `stress/generate/values`. The tool refuses maps, tuples, user-defined
-//! types and collections within collections; these types follow the rule for its lists: parts are seeded with 31 ·
-//! seed, and are named by the column's name followed by the part's.
+//! Sources: Cassandra's `Generator.java` and its subclasses in `stress/generate/values`. The tool refuses maps, tuples,
+//! user-defined types, and collections within collections. Here, these types follow the tool's rule for lists: parts
+//! are seeded with 31 · seed, and the name of a part is the column's name followed by the part's name.
 
 use crate::compat::Compat;
 use crate::cql::CqlType;
 use crate::distribution::{Distribution, Spec};
 use crate::random::{FasterRandom, hash_salt};
 
-/// The salt of a column is the hash of this text followed by its name.
+/// The salt of a column is the hash of this text followed by the name of the column.
 const SALT: &str = "seed for stress";
-/// 50 years of milliseconds: the population of `timestamp`.
+/// 50 years in milliseconds: the population of `timestamp`.
 const TIMESTAMP_MAX: i64 = 1_576_800_000_000;
 const IDENTITY_MAX: i64 = 100_000_000_000;
-/// From the start of the Gregorian calendar to 1970, ms.
+/// Time from the start of the Gregorian calendar to 1970, ms.
 const GREGORIAN_MS: i64 = 12_219_292_800_000;
 
-/// The distributions of a column; `None`: the tool's default.
+/// The distributions of a column. `None` represents the tool's default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ValueSpecs {
-    /// Length of a text or blob in characters or bytes, or of a collection in elements.
+    /// Length of a text in characters, of a blob in bytes, or of a collection in elements.
     pub size: Option<Spec>,
     /// The numbers from which values are generated.
     pub population: Option<Spec>,
@@ -37,19 +37,19 @@ pub struct ValueGenerator {
     size: Distribution,
     cluster: Distribution,
     bytes: FasterRandom,
-    /// The generators of the elements, of keys and values, or of the fields.
+    /// The generators of the elements, of the keys and values, or of the fields.
     parts: Vec<ValueGenerator>,
     /// Whether booleans are always true, as in 3.x.
     is_always_true: bool,
-    /// Whether the halves of a UUID differ, as before CASSANDRA-12729.
+    /// Whether the two halves of a UUID differ, as they did before CASSANDRA-12729.
     has_two_halves: bool,
-    /// Positions of elements while a set or a map is sorted.
+    /// Positions of the elements while a set or a map is being sorted.
     spans: Vec<(u32, u32, u32)>,
     scratch: Vec<u8>,
 }
 
 impl ValueGenerator {
-    /// A generator of a column's values.
+    /// Creates a generator for a column's values.
     ///
     /// # Errors
     /// A distribution has no sampler.
@@ -61,7 +61,7 @@ impl ValueGenerator {
         };
         let sampler = |spec: &Option<Spec>, default: Spec| spec.as_ref().unwrap_or(&default).sampler();
         let part = |suffix: &str, kind: &CqlType| {
-            // Elements of a list have its name and settings; they also have its size, as in the tool.
+            // The elements of a list have the list's name and settings. As in the tool, they also have its size.
             Self::new(&format!("{name}{suffix}"), kind, specs, compat)
         };
         let parts = match kind {
@@ -87,22 +87,22 @@ impl ValueGenerator {
         })
     }
 
-    /// The type of its values.
+    /// The type of the values.
     pub const fn kind(&self) -> &CqlType {
         &self.kind
     }
 
-    /// Number of values of a clustering column for one value of the preceding column.
+    /// Number of values of a clustering column for each value of the preceding column.
     pub const fn cluster(&self) -> &Distribution {
         &self.cluster
     }
 
-    /// Makes the following values a function of `seed`.
+    /// Makes the following values depend on `seed` alone.
     #[inline]
     pub fn seed(&mut self, seed: i64) {
         self.identity.seed(seed ^ self.salt);
         if !self.parts.is_empty() {
-            // The tool does not seed the size of a collection; here it is seeded, and equals the tool's if it is fixed.
+            // The tool does not seed the size of a collection. Here it is seeded; a fixed size equals the tool's.
             self.size.seed(seed ^ self.salt.rotate_left(32));
             for part in &mut self.parts {
                 part.seed(seed.wrapping_mul(31));
@@ -110,14 +110,14 @@ impl ValueGenerator {
         }
     }
 
-    /// Seeds a clustering column, and returns its number of values.
+    /// Seeds a clustering column. Returns its number of values.
     pub fn seed_level(&mut self, seed: i64) -> u64 {
         self.seed(seed);
         self.cluster.seed(seed ^ !self.salt);
         u64::try_from(self.cluster.next()).unwrap_or(0)
     }
 
-    /// Omits values.
+    /// Skips values.
     pub fn skip(&mut self, count: u64) {
         if self.parts.is_empty() {
             self.identity.skip(if self.has_two_halves { count.wrapping_mul(2) } else { count });
@@ -130,7 +130,7 @@ impl ValueGenerator {
         }
     }
 
-    /// Contributes a value to the seed of the following values.
+    /// Adds a value to the seed of the following values.
     #[inline]
     pub fn chain(&self, value: &[u8], seed: i64) -> i64 {
         self.kind.chain(value, seed)
@@ -144,11 +144,11 @@ impl ValueGenerator {
             CqlType::BigInt | CqlType::Counter | CqlType::Time | CqlType::Timestamp => {
                 out.extend_from_slice(&self.identity.next().to_be_bytes());
             }
-            // The tool's inet is the low 32 bits as an IPv4 address.
+            // In the tool, an inet is an IPv4 address that consists of the low 32 bits of the number.
             CqlType::Int | CqlType::Inet => out.extend_from_slice(&(self.identity.next() as i32).to_be_bytes()),
             CqlType::SmallInt => out.extend_from_slice(&(self.identity.next() as i16).to_be_bytes()),
             CqlType::TinyInt => out.push(self.identity.next() as u8),
-            // Days since 1970; the protocol counts from 2³¹ days before that.
+            // Days since 1970. The protocol counts from 2³¹ days before 1970.
             CqlType::Date => out.extend_from_slice(&(self.identity.next() as u32 ^ 1 << 31).to_be_bytes()),
             CqlType::Boolean => {
                 let value = self.identity.next();
@@ -210,8 +210,8 @@ impl ValueGenerator {
         }
     }
 
-    /// A set or a map: in the server's order and without duplicates, so that rows read are compared byte by byte. If
-    /// keys are equal, the first value remains.
+    /// Appends a set or a map in the server's order and without duplicates, so that rows read can be compared byte by
+    /// byte. If keys are equal, the first value is kept.
     fn append_sorted(&mut self, out: &mut Vec<u8>) {
         let count = self.draw_size();
         let Self { parts, spans, scratch, .. } = self;
@@ -247,7 +247,7 @@ fn append_sized(generator: &mut ValueGenerator, out: &mut Vec<u8>) {
     out[start..start + 4].copy_from_slice(&length.to_be_bytes());
 }
 
-/// Appends an integer in the minimum number of bytes in two's complement.
+/// Appends an integer in two's complement, with the minimum number of bytes.
 #[inline]
 fn append_varint(value: i64, out: &mut Vec<u8>) {
     let bytes = value.to_be_bytes();
@@ -287,7 +287,7 @@ mod tests {
         }
     }
 
-    /// A key that 3.3 wrote for the numbers 1 to 20.
+    /// A key that version 3.3 wrote for the numbers 1 to 20.
     #[test]
     fn old_uuids_have_different_halves() {
         let mut generator =

@@ -1,20 +1,20 @@
-//! YAML with the line of every node, in bounded memory.
+//! Parses YAML in bounded memory, and records the line of every node.
 
 use std::collections::BTreeMap;
 
 use saphyr_parser::{Event, Parser, ScalarStyle};
 
-/// Longer texts are refused.
+/// Maximum length of a text in bytes; longer texts are refused.
 const BYTES_MAX: usize = 1 << 20;
-/// Nested lists beyond this depth are refused.
+/// Maximum depth of nested lists and maps; deeper nesting is refused.
 const DEPTH_MAX: usize = 16;
-/// Aliases repeat nodes; more nodes than this are refused.
+/// Maximum number of nodes. Aliases repeat nodes, so a short text may have many.
 const NODES_MAX: usize = 100_000;
 
 /// A mistake in a profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
-    /// The line, counted from 1.
+    /// The number of the line, from 1.
     pub line: usize,
     /// The problem.
     pub message: String,
@@ -23,18 +23,18 @@ pub struct Mistake {
 }
 
 impl Mistake {
-    /// A mistake at a line.
+    /// A mistake in the given line.
     pub fn new(line: usize, message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { line, message: message.into(), hint: hint.into() }
     }
 }
 
-/// A node.
+/// A node of the document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// The first line of the node, counted from 1.
+    /// The number of the node's first line, from 1.
     pub line: usize,
-    /// Its content.
+    /// The content of the node.
     pub content: Content,
 }
 
@@ -43,16 +43,16 @@ pub struct Node {
 pub enum Content {
     /// `null`, `~`, or no text.
     Null,
-    /// A text, a number or a truth value, in the user's form.
+    /// A text, a number or a truth value, as the user wrote it.
     Scalar(String),
     /// A list.
     List(Vec<Node>),
-    /// Keys, their lines, and values, in order.
+    /// Keys with their lines and values, in order.
     Map(Vec<(String, usize, Node)>),
 }
 
 impl Node {
-    /// The name of the content's type in a message.
+    /// The name of the content's type, for messages.
     pub fn describe(&self) -> &'static str {
         match self.content {
             Content::Null => "nothing",
@@ -66,7 +66,7 @@ impl Node {
 /// Parses a document.
 ///
 /// # Errors
-/// The text is not YAML, contains more than one document or a duplicate key, or is too large.
+/// The text is not YAML, contains several documents or a duplicate key, or is too large.
 pub fn parse(text: &str) -> Result<Node, Mistake> {
     if text.len() > BYTES_MAX {
         let message = format!("the file has {} bytes; at most {BYTES_MAX} are read", text.len());
@@ -83,11 +83,11 @@ pub fn parse(text: &str) -> Result<Node, Mistake> {
     builder.root.ok_or_else(|| Mistake::new(1, "the file is empty", "write at least keyspace: and table:"))
 }
 
-/// A list or a map that is still open.
+/// A list or a map that has not been closed yet.
 struct Open {
     node: Node,
     anchor: usize,
-    /// A key that has no value yet.
+    /// A key whose value has not been read yet.
     key: Option<(String, usize)>,
 }
 
@@ -125,7 +125,7 @@ impl Builder {
             Event::Alias(anchor) => {
                 let unknown = || Mistake::new(line, "an alias of nothing", "define the anchor before its use");
                 let size = self.anchors.get(&anchor).ok_or_else(unknown)?.1;
-                // Counted before the copy, which an alias of aliases would make exponentially large.
+                // Counted before the copy, whose size would be exponential for an alias of aliases.
                 self.count(size, line)?;
                 let node = self.anchors.get(&anchor).ok_or_else(unknown)?.0.clone();
                 self.place(node, 0, 0)

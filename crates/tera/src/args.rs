@@ -1,4 +1,4 @@
-//! The command lines of TeraGen, TeraSort and TeraValidate, with Hadoop's options and Loadstone's.
+//! The command lines of TeraGen, TeraSort and TeraValidate, with Hadoop's options and Loadstone's options.
 
 use std::collections::BTreeMap;
 
@@ -11,16 +11,16 @@ use loadstone_wire::suggest::did_you_mean;
 /// One of the three commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// `teragen ROWS OUT`
+    /// `teragen ROWS OUT`.
     Gen,
-    /// `terasort IN OUT`
+    /// `terasort IN OUT`.
     Sort,
-    /// `teravalidate IN [REPORT]`
+    /// `teravalidate IN [REPORT]`.
     Validate,
 }
 
 impl Command {
-    /// Its name.
+    /// The name of the command.
     pub fn name(self) -> &'static str {
         match self {
             Self::Gen => "teragen",
@@ -29,7 +29,7 @@ impl Command {
         }
     }
 
-    /// The usage, for `--help`.
+    /// The usage, which `--help` prints.
     pub fn usage(self) -> String {
         let (arguments, about) = match self {
             Self::Gen => {
@@ -62,23 +62,23 @@ impl Command {
 /// A parsed command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Args {
-    /// Which command.
+    /// The command.
     pub command: Command,
     /// The job.
     pub job: Job,
-    /// `--disk`
+    /// Whether `--disk` was set.
     pub disk: bool,
-    /// `--print-spec`
+    /// Whether `--print-spec` was set.
     pub print_spec: bool,
     /// Warnings for the user.
     pub warnings: Vec<String>,
 }
 
-/// All options of Loadstone.
+/// All options that Loadstone adds.
 const OPTIONS: &[&str] =
     &["--memory", "--parts", "--threads", "--direct", "--verify", "--disk", "--run-copies", "--print-spec"];
 
-/// Hadoop properties that have no effect here: threads and memory are not a JVM's, output is always flushed, and
+/// Hadoop properties that have no effect here: threads and memory are not the JVM's, output is always flushed, and
 /// splitters are always sampled.
 const IDLE: &[&str] = &[
     "io.file.buffer.size",
@@ -94,7 +94,7 @@ const IDLE: &[&str] = &[
     "mapreduce.terasort.simplepartitioner",
     "mapreduce.terasort.use.terascheduler",
 ];
-/// Prefixes of further properties that have no effect here.
+/// Prefixes of other properties that have no effect here.
 const IDLE_PREFIXES: &[&str] = &["mapreduce.map.", "mapreduce.reduce.", "yarn."];
 
 const MAPS: [&str; 2] = ["mapreduce.job.maps", "mapred.map.tasks"];
@@ -104,7 +104,7 @@ const REPLICATION: &str = "dfs.replication";
 const SORT_REPLICATION: &str = "mapreduce.terasort.output.replication";
 
 impl Args {
-    /// Parses the words after the command.
+    /// Parses the arguments after the command.
     pub fn parse(command: Command, arguments: &[String]) -> Result<Self, EngineError> {
         let usage = |message: String| {
             EngineError::usage(message).hint(format!("loadstone {} --help shows the options", command.name()))
@@ -206,7 +206,7 @@ impl Args {
     }
 }
 
-/// Hadoop's properties.
+/// The settings in Hadoop's properties.
 struct Settings {
     command: Command,
     properties: BTreeMap<String, String>,
@@ -218,7 +218,7 @@ impl Settings {
         let (counts, idle) = match self.command {
             Command::Gen => (MAPS, REDUCES),
             Command::Sort => (REDUCES, MAPS),
-            // It reads existing files, and writes one report.
+            // TeraValidate reads existing files and writes one report.
             Command::Validate => (["", ""], MAPS),
         };
         for name in idle.iter().chain(&REDUCES).filter(|name| !counts.contains(name)) {
@@ -236,8 +236,8 @@ impl Settings {
     fn replication(&mut self) -> Result<Option<u16>, EngineError> {
         let own = self.properties.remove(SORT_REPLICATION);
         let general = self.properties.remove(REPLICATION);
-        // TeraSort keeps one copy of its output unless a property sets the number, whatever dfs.replication is
-        // (TeraSort.getOutputReplication).
+        // TeraSort keeps one copy of its output unless a property sets the number of copies. dfs.replication has no
+        // effect on this (TeraSort.getOutputReplication).
         let (name, value) = match self.command {
             Command::Sort => (SORT_REPLICATION, Some(own.unwrap_or_else(|| "1".to_owned()))),
             _ => (REPLICATION, general),
@@ -245,7 +245,7 @@ impl Settings {
         value.map(|value| copies(name, number(name, &value)?)).transpose()
     }
 
-    /// The options of the HDFS client.
+    /// Takes the options for the HDFS client.
     fn take_hdfs_options(&mut self) -> BTreeMap<String, String> {
         let all = std::mem::take(&mut self.properties);
         let (own, remaining) =
@@ -271,7 +271,7 @@ fn number(name: &str, value: &str) -> Result<u64, EngineError> {
     })
 }
 
-/// A number of copies.
+/// Parses a number of copies.
 fn copies(name: &str, number: u64) -> Result<u16, EngineError> {
     u16::try_from(number).ok().filter(|&copies| copies > 0).ok_or_else(|| {
         EngineError::usage(format!("{name} must be 1 to 65535, got {number}"))
@@ -279,7 +279,7 @@ fn copies(name: &str, number: u64) -> Result<u16, EngineError> {
     })
 }
 
-/// A number of rows in TeraGen's syntax: digits, optionally followed by k, m, b or t (`TeraGen.parseHumanLong`).
+/// Parses a number of rows in TeraGen's syntax: digits, optionally followed by k, m, b or t (`TeraGen.parseHumanLong`).
 fn rows(text: &str) -> Result<u64, String> {
     let (digits, factor) = match text.chars().last() {
         Some('t') => (&text[..text.len() - 1], 1_000_000_000_000),
@@ -292,12 +292,12 @@ fn rows(text: &str) -> Result<u64, String> {
         .parse()
         .ok()
         .and_then(|count: u64| count.checked_mul(factor))
-        // Hadoop computes the first rows of parts in doubles, and so does this engine.
+        // Hadoop calculates the first row of each part in double precision, and so does this engine.
         .filter(|&rows| rows <= 1 << 52)
         .ok_or_else(|| format!("ROWS must be a whole number, optionally followed by k, m, b or t, got \"{text}\""))
 }
 
-/// A number of bytes: `1500000`, `64MiB`, `2GB`, `2g` (Hadoop's and Java's letters are powers of 1024).
+/// Parses a number of bytes: `1500000`, `64MiB`, `2GB` or `2g` (the letters are powers of 1024, as in Hadoop and Java).
 fn bytes(name: &str, text: &str) -> Result<u64, EngineError> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let factor = match text[digits..].trim().to_ascii_lowercase().as_str() {

@@ -1,5 +1,5 @@
-//! The front ends `teragen`, `terasort` and `teravalidate`: drop-in replacements for the Hadoop examples, without
-//! Hadoop.
+//! The front ends `teragen`, `terasort` and `teravalidate`. They are drop-in replacements for the examples in Hadoop,
+//! and do not need Hadoop.
 
 #![allow(missing_docs, reason = "fields whose names say everything")]
 
@@ -46,7 +46,8 @@ pub fn main(command: Command, arguments: &[String], controls: &Receiver<Control>
     }
     let mut report = Report::new(&args);
     let ended = run(&args, &places, &stages, controls, &mut report);
-    // A failed command leaves no files behind. If this removal fails too, the next job with the same output repeats it.
+    // A failed command leaves no files behind. If this removal also fails, the next job with the same output repeats
+    // it.
     if !matches!(ended, Ok(None)) && report.is_prepared() {
         let _ = sort::run((&places, &args.job), Stage::Abandon, Segment::default(), EVERY, |_| None);
     }
@@ -75,7 +76,7 @@ fn stages(args: &Args, places: &Places) -> Result<Vec<Stage>, EngineError> {
     })
 }
 
-/// The TrialSpec of a stage, for one segment.
+/// The TrialSpec of a stage, with a single segment.
 fn spec(stage: Stage, args: &Args) -> serde_json::Value {
     serde_json::json!({
         "spec": VERSION,
@@ -92,7 +93,7 @@ fn spec(stage: Stage, args: &Args) -> serde_json::Value {
     })
 }
 
-/// Runs the stages one after the other. Returns the reason if they were stopped from outside.
+/// Runs the stages one after another. If they were stopped from outside, returns the reason.
 fn run(
     args: &Args,
     places: &Places,
@@ -102,7 +103,7 @@ fn run(
 ) -> Result<Option<End>, EngineError> {
     let mut disk = None;
     for &stage in stages {
-        // The scratch directory exists from the first stage on, and is deleted by the last.
+        // The first stage creates the scratch directory, and the last stage deletes it.
         if args.disk && stage == Stage::Commit {
             report.disk(Places::disk(&args.job, "disk-after")?);
         }
@@ -115,7 +116,7 @@ fn run(
         });
         terminal.clear();
         report.add(stage, &ended);
-        // Once the last stage is done, there is nothing left to interrupt.
+        // Once the last stage has finished, there is nothing left to interrupt.
         if let Some(end) = early
             && (ended.outcome.is_err() || stages.last() != Some(&stage))
         {
@@ -124,7 +125,7 @@ fn run(
         let outcome = ended.outcome.map_err(|error| {
             let stage_name = stage.name();
             let message = format!("{} failed in the stage \"{stage_name}\": {}", args.command.name(), error.message);
-            // A refused command has run no stage.
+            // A refused command has not run any stage.
             if error.usage { EngineError::from(error) } else { EngineError { message, ..error.into() } }
         })?;
         if let Some(warning) = outcome.warning {

@@ -1,4 +1,4 @@
-//! The output of the front ends: progress on a terminal, and a line for each stage at the end.
+//! The output of the front ends: progress on a terminal, and one line per stage at the end.
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -13,13 +13,13 @@ use loadstone_kinds::sort::Ended;
 use loadstone_measure::usage;
 use loadstone_wire::output::err;
 
-/// Characters of the progress bar.
+/// Length of the progress bar in characters.
 const BAR: usize = 20;
 
-/// Progress of a stage on stderr, if that is a terminal.
+/// Shows the progress of a stage on stderr, if stderr is a terminal.
 pub struct Terminal {
     stage: Stage,
-    /// Bytes that the stage reads and writes; 0 if unknown.
+    /// Number of bytes that the stage reads and writes; 0 if unknown.
     total: u64,
     disk: Option<Speed>,
     start: Instant,
@@ -28,10 +28,11 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// A display for a new stage, with the bytes that it moves, and the disk's own speed if it was measured.
+    /// A display for a new stage, with the number of bytes that it transfers, and with the speed of the disk alone if
+    /// this was measured.
     pub fn new(stage: Stage, total: impl FnOnce() -> Option<u64>, disk: Option<Speed>) -> Self {
         let there = std::io::stderr().is_terminal();
-        // Without a terminal, the input need not be listed.
+        // Without a terminal, the input does not need to be listed.
         let total = if there { total().unwrap_or_default() } else { 0 };
         Self { stage, total, disk, start: Instant::now(), there, is_printed: false }
     }
@@ -84,7 +85,7 @@ pub struct Report {
     checksum: Option<String>,
     verdict: Option<Verdict>,
     prepared: bool,
-    /// Speeds before and after the work.
+    /// The disk's speed before and after the work.
     disk: Vec<Speed>,
 }
 
@@ -112,12 +113,13 @@ impl Report {
         }
     }
 
-    /// Adds the disk's own speed.
+    /// Adds the speed of the disk alone.
     pub fn disk(&mut self, speed: Speed) {
         self.disk.push(speed);
     }
 
-    /// Whether there is a scratch directory of this job. If its preparation failed, the directory may be another job's.
+    /// Whether a scratch directory of this job exists. If its preparation failed, the directory may belong to another
+    /// job.
     pub fn is_prepared(&self) -> bool {
         self.prepared
     }
@@ -190,7 +192,7 @@ mod tests {
             "sort: [#####               ] 25 %, 6 s left, 250 MB/s; the disk: 400 MB/s written, 500 MB/s read"
         );
         assert_eq!(line(0, None, done), "sort: 250 MB/s");
-        // Direct I/O reads whole blocks, a little more than the rows.
+        // Direct I/O reads whole blocks, which is slightly more than the rows.
         assert!(line(499_000_000, None, done).starts_with("sort: [####################] 100 %, 0 s left"));
         assert_eq!(line(1_000, None, Done::default()), "sort: [                    ] 0 %, 0 MB/s");
     }

@@ -1,18 +1,18 @@
-//! The messages of errors on a terminal.
+//! Formats error messages for the terminal.
 
 pub use loadstone_session::error::{EngineError, ErrorKind};
 
-/// A count with its noun, for messages: `1 operation`, `36 operations`.
+/// Formats a count with its noun for messages: `1 operation`, `36 operations`.
 pub fn count_noun(number: u64, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
-/// Longer lines would hide their end, which names the place.
+/// A terminal would not show the end of a longer line, and the end names the place.
 const LINE_MAX: usize = 1_200;
-/// Number of bytes kept from the beginning, and from the end, of a longer line.
+/// Number of bytes that are kept from the beginning and from the end of a longer line.
 const LINE_PART: usize = 500;
 
-/// A text as one line of bounded length: a longer text keeps its beginning and its end.
+/// Formats a text as one line of bounded length: only the beginning and the end of a longer text are kept.
 pub fn shorten(text: &str) -> String {
     let line = text.replace('\n', "\\n");
     if line.len() <= LINE_MAX {

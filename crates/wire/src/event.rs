@@ -1,4 +1,4 @@
-//! Events: the output of the engine in `trial` mode on stdout, one JSON object per line.
+//! Events: in `trial` mode, the engine writes them to stdout, one JSON object per line.
 
 mod outcome;
 mod summary;
@@ -27,7 +27,7 @@ pub enum Event {
     Interval(Interval),
     /// An observation for the judge.
     Note(Note),
-    /// The end; always the last event.
+    /// The result of the trial; always the last event.
     Summary(Box<Summary>),
 }
 
@@ -38,22 +38,22 @@ pub struct Ready {
     pub events: u32,
     /// The engine's version.
     pub engine: String,
-    /// Its process id.
+    /// The engine's process id.
     pub pid: u32,
     /// The store's name.
     pub store: String,
-    /// The event that acknowledged writes survive: `none`, `interval` (all but the most recent writes), `os`, `device`,
-    /// or `unknown`.
+    /// The event that acknowledged writes survive: `none`, `interval` (writes survive, except for the most recent
+    /// ones), `os`, `device`, or `unknown`.
     pub durability: String,
-    /// How the store guarantees that.
+    /// How the store provides this guarantee.
     pub how: String,
-    /// Version, cache, compression, directory …
+    /// Facts about the store: version, cache, compression, directory …
     pub facts: BTreeMap<String, String>,
-    /// Clients of this segment.
+    /// Number of clients of this segment.
     pub clients: u64,
     /// The driver's own cost, ns per operation, measured on the null store just before the trial.
     pub driver_ns: f64,
-    /// Time to open the store and connect, seconds; not part of any measured time.
+    /// Time for opening the store and connecting, seconds. It is not part of any measured time.
     pub connect_seconds: f64,
 }
 
@@ -68,45 +68,46 @@ impl Merge for Ready {
 /// An observation for the judge.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Note {
-    /// A short name, like the names of the judge's checks.
+    /// A short name, in the style of the names of the judge's checks.
     pub name: String,
     /// One sentence with the figures.
     pub message: String,
-    /// A remedy.
+    /// The remedy.
     pub hint: String,
 }
 
-/// One interval of the window. Operations belong to the interval in which they were due (closed loop: sent), so more may
-/// be added later: see [`Interval::earlier`]. The last interval is reported when all clients have ended.
+/// One interval of the window. An operation belongs to the interval in which it was due (closed loop: sent), so
+/// recordings may be added later: see [`Interval::earlier`]. The last interval is reported when all clients have
+/// stopped.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Interval {
-    /// Its number, from 0: it begins at k × the interval's length after the start of measuring.
+    /// The number k of the interval, from 0: it begins at k × the interval's length after the start of measuring.
     pub k: u64,
-    /// Its start, ns after the start of measuring.
+    /// Start of the interval, ns after the start of measuring.
     pub start_ns: u64,
-    /// Its length, ns; the last interval may be shorter.
+    /// Length of the interval, ns; the last interval may be shorter.
     pub length_ns: u64,
-    /// When this was written, ns since the Unix epoch.
+    /// Time at which this event was written, ns since the Unix epoch.
     pub unix_ns: u64,
-    /// Operations due in it; with a rate only.
+    /// Number of operations due in the interval; with a rate only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<u64>,
-    /// The recordings in it so far.
+    /// The operations recorded in the interval so far.
     #[serde(flatten)]
     pub additions: Additions,
     /// Recordings added to earlier intervals since the last event.
     pub earlier: Vec<Earlier>,
-    /// Operations sent and not yet done.
+    /// Operations that were sent but have not finished.
     pub in_flight: u64,
-    /// Operations sent over 1 ms late although a client was idle, since the last event.
+    /// Operations sent more than 1 ms late although a client was idle, since the last event.
     pub late_generator: u64,
-    /// Operations over 1 ms late because all clients were busy, since the last event.
+    /// Operations sent more than 1 ms late because all clients were busy, since the last event.
     pub late_client: u64,
-    /// CPU time of the engine since the last event, ns: user, then system.
+    /// CPU time of the engine since the last event, ns: user time, then system time.
     pub cpu_ns: [u64; 2],
     /// Resident memory of the engine, bytes.
     pub memory_bytes: u64,
-    /// Progress of a stage of a sort; sorts only.
+    /// Progress of a sort's stage; for sorts only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sorted: Option<Sorted>,
 }
@@ -125,26 +126,26 @@ impl Merge for Interval {
     }
 }
 
-/// The recordings of an interval.
+/// The operations recorded in an interval.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Additions {
     /// Operations that succeeded during the interval, whenever they were due.
     pub completed: u64,
-    /// Operations that ended during the interval, whatever their outcome.
+    /// Operations that finished during the interval, whatever their outcome.
     pub ended: u64,
-    /// Operations due in it that succeeded, within the deadline if there is one.
+    /// Operations due in the interval that succeeded, within the deadline if there is one.
     pub good: u64,
-    /// Operations due in it that succeeded after the deadline.
+    /// Operations due in the interval that succeeded after the deadline.
     pub late: u64,
-    /// Operations due in it that failed.
+    /// Operations due in the interval that failed.
     pub failed: u64,
-    /// Reads due in it of records whose insert or delete was in progress: neither success nor failure.
+    /// Reads due in the interval of records whose insert or delete was in progress: neither success nor failure.
     pub not_yet: u64,
-    /// Outcomes of operations due in it.
+    /// Outcomes of the operations due in the interval.
     pub outcomes: Vec<Outcome>,
 }
 
-/// Outcomes are appended, since each contains histograms: see [`crate::merge_events::add_outcomes`].
+/// Outcomes are only appended, because each contains histograms: [`crate::merge_events::add_outcomes`] adds them.
 impl Merge for Additions {
     fn merge(&mut self, other: Self) {
         merge_fields!(self, other: completed, ended, good, late, failed, not_yet);
@@ -155,7 +156,7 @@ impl Merge for Additions {
 /// Recordings added to an earlier interval.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Earlier {
-    /// The interval's number.
+    /// The number of the earlier interval.
     pub k: u64,
     /// The recordings added.
     #[serde(flatten)]

@@ -1,4 +1,4 @@
-//! Histograms in the standard form: HDR V2, zlib, base64.
+//! Encodes histograms in the standard form: HDR V2, zlib, base64.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,11 +8,11 @@ use loadstone_load::meter::{BUCKETS, Reading};
 
 use crate::error::EngineError;
 
-/// The cookies of a histogram and of its compressed form, for one-byte words.
+/// The cookies of a histogram with one-byte words and of its compressed form.
 const COOKIES: [u32; 2] = [0x1c84_9313, 0x1c84_9314];
-/// Cookie, length, offset, digits, lowest and highest value, ratio.
+/// The header consists of cookie, length, offset, digits, lowest and highest value, and ratio.
 const HEADER_BYTES: usize = 40;
-/// The maximum length of a count.
+/// The maximum length of an encoded count.
 const VARINT_BYTES: usize = 9;
 
 /// A histogram in the standard form.
@@ -23,15 +23,15 @@ pub fn encode(reading: &Reading) -> String {
     STANDARD.encode(bytes)
 }
 
-/// The sum of histograms with buckets as in [`Reading`]. The crate's reader would allocate and add 39,000 counts for
-/// each histogram, most of them 0, which takes 40 µs.
-/// A reader of `flate2` would allocate and clear 80 KB for each histogram.
+/// The sum of histograms with the buckets of [`Reading`]. The reader of the `hdrhistogram` crate would allocate and add
+/// 39,000 counts for each histogram, most of them 0, which takes 40 µs. A reader of `flate2` would allocate and clear
+/// 80 KB for each histogram.
 #[derive(Debug)]
 pub struct Sum {
     counts: Vec<u64>,
     compressed: Vec<u8>,
     inflater: Decompress,
-    /// As long as the longest payload.
+    /// Buffer for payloads, as long as the longest payload.
     payload: Vec<u8>,
 }
 
@@ -67,7 +67,7 @@ impl Sum {
         }
         let payload = &self.payload[..self.inflater.total_out() as usize];
         let header = [0, 8, 12, 16, 20].map(|at| word(payload, at));
-        // Their highest values may differ: they only determine the number of buckets.
+        // The highest values of two histograms may differ, because they only determine the number of buckets.
         if header != [Ok(COOKIES[0]), Ok(0), Ok(3), Ok(0), Ok(1)] {
             return Err("it has other buckets".to_owned());
         }
@@ -83,14 +83,14 @@ impl Sum {
     }
 }
 
-/// Adds the counts of a payload: zigzag numbers of variable length; a negative number is a run of zeros.
+/// Adds the counts of a payload. Counts are zigzag numbers of variable length; a negative number is a run of zeros.
 fn add_counts(payload: &[u8], counts: &mut [u64]) -> Result<(), String> {
     let (mut at, mut bytes) = (0, payload.iter());
     while let Some(&first) = bytes.next() {
         let (mut number, mut shift, mut byte) = (u64::from(first & 0x7f), 7, first);
         while byte & 0x80 != 0 {
             byte = *bytes.next().ok_or("it ends within a number")?;
-            // The ninth byte is used entirely.
+            // All eight bits of the ninth byte are data.
             let bits = if shift == 56 { byte } else { byte & 0x7f };
             number |= u64::from(bits) << shift;
             if shift == 56 {

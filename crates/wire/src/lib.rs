@@ -1,4 +1,4 @@
-//! The data that engine and lab exchange, and the output of all command lines.
+//! The data that the engine and the lab exchange, and the output of all command lines.
 
 pub mod error;
 pub mod event;

@@ -1,4 +1,4 @@
-//! Addition of the parts of several segments' events. Each type defines its rule next to the type.
+//! Adds the parts of several segments' events. The rule for each type is next to its definition.
 
 /// A part of an event that can be added to the same part of another segment's event.
 pub trait Merge {
@@ -18,7 +18,7 @@ impl<T: Merge, const N: usize> Merge for [T; N] {
     }
 }
 
-/// Merges the known parts.
+/// Merges the parts that are known.
 impl<T: Merge> Merge for Option<T> {
     fn merge(&mut self, other: Self) {
         match (self.as_mut(), other) {
@@ -34,7 +34,7 @@ pub fn add_known(first: Option<u64>, second: Option<u64>) -> Option<u64> {
     Some(first?.saturating_add(second?))
 }
 
-/// The smaller of two values, or the known value.
+/// The smaller of two values. If only one value is known, that value.
 pub fn min_known<T: PartialOrd>(first: Option<T>, second: Option<T>) -> Option<T> {
     match (first, second) {
         (Some(first), Some(second)) => Some(if second < first { second } else { first }),
@@ -42,7 +42,7 @@ pub fn min_known<T: PartialOrd>(first: Option<T>, second: Option<T>) -> Option<T
     }
 }
 
-/// The larger of two values, or the known value.
+/// The larger of two values. If only one value is known, that value.
 pub fn max_known<T: PartialOrd>(first: Option<T>, second: Option<T>) -> Option<T> {
     match (first, second) {
         (Some(first), Some(second)) => Some(if second > first { second } else { first }),
@@ -50,7 +50,7 @@ pub fn max_known<T: PartialOrd>(first: Option<T>, second: Option<T>) -> Option<T
     }
 }
 
-/// Adds the named fields of another part.
+/// Merges the named fields of another part into this part.
 macro_rules! merge_fields {
     ($own:ident, $other:ident: $($field:ident),+ $(,)?) => {
         $($own.$field.merge($other.$field);)+

@@ -10,14 +10,14 @@ use crate::event::{Event, Interval, Note, Outcome, Ready, Summary};
 use crate::histogram::Sum;
 use crate::merge::{Merge, add_known};
 
-/// Adds up encoded histograms; `None` if there are none.
+/// Adds encoded histograms; `None` if there are none.
 pub fn add_histograms<'a>(texts: impl IntoIterator<Item = &'a String>) -> Result<Option<String>, EngineError> {
     let mut sum = Sum::default();
     texts.into_iter().try_for_each(|text| sum.add(text))?;
     Ok(sum.encode())
 }
 
-/// The outcomes of all segments, merged by operation and status.
+/// Merges the outcomes of all segments by operation and status.
 pub fn add_outcomes(outcomes: Vec<Outcome>) -> Result<Vec<Outcome>, EngineError> {
     let mut groups: BTreeMap<(String, String), Vec<Outcome>> = BTreeMap::new();
     let mut order = Vec::new();
@@ -60,15 +60,15 @@ pub struct Merger {
     segments: usize,
     ready: Vec<Ready>,
     notes: Vec<Note>,
-    /// Incomplete intervals, by number.
+    /// Incomplete intervals by number.
     intervals: BTreeMap<u64, Vec<Interval>>,
     summaries: BTreeMap<usize, Summary>,
-    /// The number of the newest interval of each segment that still runs, plus 1.
+    /// The number of the newest interval of each running segment, plus 1.
     newest: BTreeMap<usize, u64>,
 }
 
 impl Merger {
-    /// A merger for this number of segments.
+    /// A merger for the given number of segments.
     pub fn new(segments: usize) -> Self {
         Self {
             segments,
@@ -80,7 +80,7 @@ impl Merger {
         }
     }
 
-    /// Takes an event and returns the events of the whole trial that it completes: `ready`, and intervals in order.
+    /// Takes an event. Returns the events of the whole trial that it completes: `ready`, and intervals in order.
     pub fn take(&mut self, segment: usize, event: Event) -> Result<Vec<Event>, EngineError> {
         let mut complete = Vec::new();
         match event {
@@ -112,7 +112,7 @@ impl Merger {
         Ok(complete)
     }
 
-    /// Returns the intervals that are complete because a segment ended without a result, whatever it reported.
+    /// Removes a segment that ended without a result, whatever it reported. Returns the intervals that this completes.
     pub fn lose(&mut self, segment: usize) -> Result<Vec<Event>, EngineError> {
         self.newest.remove(&segment);
         self.summaries.remove(&segment);
@@ -121,12 +121,12 @@ impl Merger {
         Ok(complete)
     }
 
-    /// An interval is complete once every running segment has reported it or a later one.
+    /// An interval is complete once every running segment has reported this interval or a later one.
     fn complete_intervals(&mut self, complete: &mut Vec<Event>) -> Result<(), EngineError> {
         let until = self.newest.values().min().copied().unwrap_or(u64::MAX);
         while let Some(entry) = self.intervals.first_entry().filter(|entry| *entry.key() < until) {
             let mut parts = entry.remove();
-            // A segment that ended within the interval reported a shorter one.
+            // A segment that ended within the interval reported a shorter interval.
             parts.sort_by_key(|part| std::cmp::Reverse(part.length_ns));
             if let Some(mut whole) = merge_all(parts) {
                 whole.additions.outcomes = add_outcomes(std::mem::take(&mut whole.additions.outcomes))?;
@@ -139,10 +139,10 @@ impl Merger {
         Ok(())
     }
 
-    /// The notes and the summary, after the last segment has ended. Fails if no segment has a result.
+    /// Returns the notes and the summary, after the last segment has ended. Fails if no segment has a result.
     pub fn finish(self) -> Result<Vec<Event>, EngineError> {
         let mut summaries: Vec<Summary> = self.summaries.into_values().collect();
-        // The whole trial ends in the same way as its worst segment.
+        // The whole trial ends as its worst segment did.
         summaries.sort_by_key(|summary| ENDS.iter().position(|end| *end == summary.end).unwrap_or(0));
         let wait_client = add_histograms(summaries.iter().filter_map(|summary| summary.wait_client.as_ref()))?;
         let wait_generator = add_histograms(summaries.iter().filter_map(|summary| summary.wait_generator.as_ref()))?;
@@ -156,7 +156,7 @@ impl Merger {
     }
 }
 
-/// Ends of a trial, the worst first.
+/// The ways in which a trial can end, the worst first.
 const ENDS: [&str; 4] = ["failed", "lease", "stopped", "done"];
 
 fn merge_all<T: Merge>(parts: Vec<T>) -> Option<T> {
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
     use crate::event::{Additions, Earlier, encode};
 
-    /// Outcomes of operations with these latencies, ns.
+    /// Outcomes of operations with the given latencies, ns.
     fn outcome(status: &str, values: impl IntoIterator<Item = u64>) -> Outcome {
         let mut reading = Reading::default();
         values.into_iter().for_each(|value| reading.record(value));

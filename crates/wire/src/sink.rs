@@ -1,4 +1,4 @@
-//! The formats in which a trial is recorded: a spec lists them.
+//! The formats in which a trial is recorded. A spec lists them.
 
 use loadstone_load::Refusal;
 use schemars::JsonSchema;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "sink", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Sink {
-    /// HDR histograms in ns, three significant digits: Loadstone's own.
+    /// HDR histograms in ns with three significant digits: Loadstone's own format.
     HdrNs,
     /// HDR histograms in µs (`measurementtype=hdrhistogram`).
     YcsbHdrUs,
@@ -19,14 +19,14 @@ pub enum Sink {
     },
     /// Means over time (`measurementtype=timeseries`).
     YcsbSeries {
-        /// Length of a unit, ms.
+        /// Length of a time unit, ms.
         granularity_ms: u64,
     },
-    /// Every operation (`measurementtype=raw`).
+    /// One line for every operation (`measurementtype=raw`).
     YcsbRaw,
 }
 
-/// More buckets of 1 ms than any operation needs.
+/// More 1 ms buckets than any operation needs.
 const BUCKETS_MAX: usize = 10_000_000;
 
 impl Sink {

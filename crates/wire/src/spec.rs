@@ -1,4 +1,4 @@
-//! The TrialSpec: the input of `loadstone-engine trial`, into which every front end translates its arguments.
+//! The TrialSpec is the input of `loadstone-engine trial`. Every front end translates its arguments into a TrialSpec.
 
 pub mod work;
 
@@ -23,11 +23,11 @@ pub const VERSION: u32 = 2;
 /// The oldest supported version.
 const OLDEST: u64 = 1;
 
-/// More clients than fit in the memory of any host.
+/// An upper limit: more clients than fit in the memory of any host.
 pub const CLIENTS_MAX: u64 = 1_000_000;
-/// Thirty years, in seconds; for a deadline, 12 days in ms.
+/// Thirty years in seconds; for a deadline in ms, 12 days.
 const TIME_MAX: f64 = 1e9;
-/// Thirty years.
+/// Thirty years in ms.
 const INTERVAL_MS_MAX: u64 = 1_000_000_000_000;
 
 /// One trial, or one segment of it.
@@ -38,11 +38,11 @@ pub struct TrialSpec {
     pub spec: u32,
     /// The store and its settings.
     pub store: StoreSpec,
-    /// The phase: load records, or run a workload on them.
+    /// The phase: load the records, or run a workload on them.
     pub phase: Phase,
     /// The work to do.
     pub work: WorkSpec,
-    /// Clients of the whole trial; a segment runs its share.
+    /// Number of clients of the whole trial; a segment runs its share.
     pub clients: u64,
     /// When operations are sent.
     pub pace: PaceSpec,
@@ -54,37 +54,37 @@ pub struct TrialSpec {
     /// The share of the trial that this engine runs.
     #[serde(default)]
     pub segment: Segment,
-    /// The seed of all random draws.
+    /// The seed of all random numbers.
     pub seed: u64,
-    /// The response to a failed insert.
+    /// How a failed insert is handled.
     #[serde(default)]
     pub inserts: InsertSpec,
-    /// Spin instead of sleeping while waiting for a due time.
+    /// Spin instead of sleeping until an operation is due.
     #[serde(default)]
     pub spin: bool,
-    /// Executors for stores that are not driven by a thread per client; 0: one per processor, but at most one per 32
+    /// Executors for stores that are not driven by one thread per client; 0: one per processor, but at most one per 32
     /// clients if clients mostly wait for a network.
     #[serde(default)]
     pub executors: u64,
-    /// An operation that succeeds later than this after it was due (closed loop: sent) is counted as late, ms.
+    /// An operation that succeeds more than this time after it was due (closed loop: sent) counts as late, ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_ms: Option<f64>,
-    /// The formats to record.
+    /// The formats in which operations are recorded.
     pub sinks: Vec<Sink>,
-    /// The length of a reported interval, ms.
+    /// The length of the intervals in which results are reported, ms.
     pub interval_ms: u64,
-    /// The load stops when stdin is silent for this long, ms; no lease if absent.
+    /// The load stops when stdin has been silent for this long, ms; absent: no lease.
     #[serde(default)]
     pub lease_ms: Option<u64>,
     /// The load waits for `start_at` on stdin instead of starting at once.
     #[serde(default)]
     pub wait_for_start: bool,
-    /// Wait until the store is idle before ending.
+    /// Wait until the store is idle before the trial ends.
     #[serde(default)]
     pub settle: bool,
-    /// A random number that every value of a run with versions contains: equal for all segments of the run, and
-    /// different for each run. With a ledger of statements, the start of the run in µs since 1970: the write at index i
-    /// has the timestamp run + i.
+    /// A random number that every value of a run with versions contains. It is the same for all segments of a run, and
+    /// differs between runs. With a ledger of statements, it is the start of the run in µs since 1970: the write at
+    /// index i has the timestamp run + i.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<u64>,
     /// Record the writes of a run, so that lost writes can be found afterwards.
@@ -92,11 +92,11 @@ pub struct TrialSpec {
     pub ledger: Option<LedgerSpec>,
 }
 
-/// The record of a run's writes.
+/// The ledger of a run's writes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LedgerSpec {
-    /// A file that does not exist yet, different for each segment.
+    /// The path of a new file, different for each segment.
     pub file: String,
 }
 
@@ -104,7 +104,7 @@ pub struct LedgerSpec {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StoreSpec {
-    /// Its name.
+    /// The store's name.
     pub name: String,
     /// The store's properties.
     #[serde(default)]
@@ -120,10 +120,10 @@ pub struct StoreSpec {
 pub enum DurabilitySpec {
     /// Nothing is guaranteed.
     None,
-    /// The end of the process.
+    /// A crash of the process.
     #[default]
     Os,
-    /// The end of the machine.
+    /// A power failure or a crash of the kernel.
     Device,
 }
 
@@ -147,23 +147,23 @@ pub enum Phase {
     Run,
 }
 
-/// The end of a trial: the limit that is reached first; at least one must be set.
+/// The trial ends at the limit that is reached first. At least one limit must be set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Until {
-    /// Measured operations of the whole trial.
+    /// Limit on the measured operations of the whole trial.
     #[serde(default)]
     pub operations: Option<u64>,
-    /// Measured seconds.
+    /// Limit on the measured time, seconds.
     #[serde(default)]
     pub seconds: Option<f64>,
 }
 
-/// The response to a failed insert.
+/// How a failed insert is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InsertSpec {
-    /// Retries (`core_workload_insertion_retry_limit`).
+    /// Number of retries (`core_workload_insertion_retry_limit`).
     pub retries: u64,
     /// Mean sleep before each retry, seconds (`core_workload_insertion_retry_interval`).
     pub retry_seconds: f64,
@@ -179,13 +179,13 @@ impl Default for InsertSpec {
 }
 
 impl TrialSpec {
-    /// Reads a spec of this version or an older version. Errors state the position.
+    /// Reads a spec of this version or an older version. Error messages include the position.
     pub fn parse(text: &str) -> Result<Self, EngineError> {
         let unreadable = |error: serde_json::Error| {
             EngineError::usage(format!("the TrialSpec cannot be read: {error}"))
                 .hint("see docs/reference/schemas/trial-spec.json for its form")
         };
-        // The version is checked first: a newer spec has fields that this engine does not know.
+        // The version is checked first, because a newer spec has fields that this engine does not know.
         let mut value: serde_json::Value = serde_json::from_str(text).map_err(unreadable)?;
         let spec = match value.get("spec").and_then(serde_json::Value::as_u64) {
             Some(version) if !(OLDEST..=u64::from(VERSION)).contains(&version) => {
@@ -198,25 +198,26 @@ impl TrialSpec {
                 from_version_1(&mut value);
                 serde_json::from_value(value).map_err(unreadable)?
             }
-            // Read from the text, so that errors state the position.
+            // Parsed from the text rather than the value, so that error messages include the position.
             _ => serde_json::from_str::<Self>(text).map_err(unreadable)?,
         };
         spec.check()?;
         Ok(spec)
     }
 
-    /// Whether a missing database may be created: by a load, or by a run that only inserts.
+    /// Whether the trial may create a missing database: a load may, and so may a run that only inserts.
     pub fn creates(&self) -> bool {
         self.phase == Phase::Load || self.work.rules().creates()
     }
 
-    /// Refuses a spec that cannot be run. Fields are named by their paths.
+    /// Refuses a spec that cannot be run. Error messages name fields by their paths.
     pub fn check(&self) -> Result<(), EngineError> {
         self.validate()?;
         self.work.rules().check(self.seed)
     }
 
-    /// Checks the rules for every spec, on which front ends also rely: the refusal has the paths of fields in braces.
+    /// Checks the rules that apply to every spec; front ends also rely on them. In the refusal, paths of fields are in
+    /// braces.
     pub fn validate(&self) -> Result<(), Refusal> {
         if self.segment.n == 0 || self.segment.k >= self.segment.n {
             let segment = format!("{}/{}", self.segment.k, self.segment.n);
@@ -290,17 +291,18 @@ impl TrialSpec {
         Ok(())
     }
 
-    /// The identity of the run, as its ledger records it.
+    /// The identity of the run as recorded in its ledger.
     pub fn identify_run(&self) -> Run {
         Run { seed: self.seed, number: self.run, spec: self.fingerprint() }
     }
 
-    /// A hash of everything that determines the operations of a run and the order of their due times. A ledger stores
-    /// it. It excludes everything that may differ between segments, or between a run and its read-back: addresses and
-    /// levels of the store, the run's number, which a front end draws for each command, and the recording options.
+    /// A hash of everything that determines the operations of a run and the order of their due times; stored in the
+    /// ledger. It excludes everything that may differ between segments, or between a run and its read-back: the store's
+    /// addresses and consistency levels, the recording options, and the run's number, which a front end draws for each
+    /// command.
     pub fn fingerprint(&self) -> u64 {
         let followed = (&self.store.name, self.phase, &self.work, self.clients, &self.pace, self.until);
-        // Hashed as a value, whose members are in alphabetical order, so that the order of fields in the types has no
+        // The hash is of a JSON value, whose members are sorted, so that the order of fields in the types has no
         // effect.
         let canonical = serde_json::to_value((followed, self.warmup_seconds, self.seed));
         let canonical = canonical.map_or_else(|error| error.to_string(), |value| value.to_string());
@@ -310,7 +312,7 @@ impl TrialSpec {
     }
 }
 
-/// Converts version 1, in which `work` was `workload` and its types were `core` and `timeseries`, to version 2.
+/// Converts version 1 to version 2. In version 1, `work` was `workload`, and its types were `core` and `timeseries`.
 fn from_version_1(spec: &mut serde_json::Value) {
     let Some(fields) = spec.as_object_mut() else { return };
     fields.insert("spec".to_owned(), VERSION.into());

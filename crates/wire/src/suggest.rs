@@ -1,6 +1,6 @@
-//! "Did you mean …?" for unknown names: properties, bindings, options.
+//! "Did you mean …?" for unknown names of properties, bindings and options.
 
-/// Common names of settings, each with YCSB's name of the property. In lower case, without blanks, `_`, `-` and `.`.
+/// Common names of settings, each with the name of the YCSB property. In lower case, without blanks, `_`, `-` or `.`.
 const ALIASES: &[(&str, &str)] = &[
     ("threads", "threadcount"),
     ("clients", "threadcount"),
@@ -24,11 +24,12 @@ const ALIASES: &[(&str, &str)] = &[
     ("interval", "status.interval"),
 ];
 
-/// The word of `known` that `word` most likely misspells, if any is near; `None` if `word` itself is known.
+/// The word in `known` that was most likely meant by the misspelt `word`; `None` if no word is near, or `word` itself
+/// is known.
 ///
-/// The nearest is a word that differs only in case or in `_`, `-` and `.`, then a common synonym, then a word with at
-/// most one typo per three letters (one in shorter words): a missing, extra or wrong letter, or two swapped letters.
-/// Among equally near words the first wins.
+/// Nearest are words that differ only in case or in `_`, `-` and `.`; then common synonyms; then words with at most one
+/// typo per three letters (one in shorter words): a missing, extra or wrong letter, or two swapped letters. Among
+/// equally near words, the first is returned.
 pub fn did_you_mean<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let folded = fold(word);
     let alias = ALIASES.iter().find(|(alias, _)| alias.chars().eq(folded.iter().copied()));
@@ -38,12 +39,12 @@ pub fn did_you_mean<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Opt
         if candidate == word {
             return None;
         }
-        // Each missing character is an edit, so a name of megabytes need not be compared letter by letter.
+        // Each missing character is one edit, so a name of several megabytes need not be compared letter by letter.
         let missing = folded.len().saturating_sub(candidate.len());
         let distance = match if missing > limit { missing } else { distance(&folded, &fold(candidate)) } {
             0 => 0,
             _ if alias.is_some_and(|(_, name)| *name == candidate) => 1,
-            // A synonym is nearer than any typo.
+            // A synonym is nearer than any word with a typo.
             distance => distance + 1,
         };
         if distance <= limit + 1 && best.is_none_or(|(least, _)| distance < least) {
@@ -57,7 +58,7 @@ fn fold(word: &str) -> Vec<char> {
     word.chars().filter(|c| !matches!(c, ' ' | '_' | '-' | '.')).flat_map(char::to_lowercase).collect()
 }
 
-/// The Damerau–Levenshtein distance in its "optimal string alignment" form: no letter is part of two edits.
+/// The Damerau–Levenshtein distance as "optimal string alignment": no letter is part of two edits.
 fn distance(a: &[char], b: &[char]) -> usize {
     let mut before: Vec<usize> = Vec::new();
     let mut above: Vec<usize> = (0..=b.len()).collect();

@@ -1,4 +1,4 @@
-//! YCSB's command line: `{load|run|shell} STORE [options]`, as accepted by `bin/ycsb` and `site.ycsb.Client`.
+//! The command line of YCSB: `{load|run|shell} STORE [options]`, as accepted by `bin/ycsb` and `site.ycsb.Client`.
 
 use loadstone_wire::error::EngineError;
 use loadstone_wire::suggest::did_you_mean;
@@ -7,7 +7,7 @@ use loadstone_wire::suggest::did_you_mean;
 const OPTIONS: &[&str] =
     &["-P", "-p", "-threads", "-target", "-s", "-l", "-db", "-cp", "-jvm-args", "-strict", "-print-spec"];
 
-/// The action of a command line.
+/// The action that a command line requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Insert the records.
@@ -23,24 +23,24 @@ pub enum Command {
 pub struct Args {
     /// The action.
     pub command: Command,
-    /// The store, by Loadstone's name or YCSB's.
+    /// The store, under Loadstone's name or YCSB's name.
     pub store: String,
-    /// `-P` files, in order; later files override earlier ones.
+    /// Files given with `-P`, in order. Later files override earlier files.
     pub files: Vec<String>,
-    /// Properties set by `-p` and by its short forms, in order; later ones override earlier ones, and all override
-    /// files.
+    /// Properties set by `-p` and its short forms, in order. Later properties override earlier ones, and all of them
+    /// override the files.
     pub properties: Vec<(String, String)>,
-    /// `-cp`: the class path for stores in a JVM.
+    /// `-cp`: the class path of stores in a JVM.
     pub class_path: Option<String>,
-    /// `-jvm-args`.
+    /// `-jvm-args`: options of the JVM.
     pub jvm_options: Option<String>,
-    /// `--print-spec`: print the TrialSpec and do nothing.
+    /// `--print-spec`: print the TrialSpec without running it.
     pub print_spec: bool,
     /// `-strict`: an unknown property is an error.
     pub strict: bool,
 }
 
-/// The usage, for `--help` and after bad usage.
+/// The usage, which is printed by `--help` and after incorrect usage.
 pub const USAGE: &str = "\
 usage: loadstone ycsb {load|run|shell} STORE [options]
 
@@ -98,7 +98,7 @@ impl Args {
                 "-s" => set("status", "true".to_owned()),
                 "-l" => set("label", value()?),
                 "-db" => set("db", value()?),
-                // bin/ycsb appends its own option, so the user's has no effect.
+                // bin/ycsb appends its own option, so an option set by the user has no effect.
                 "-load" | "-t" => {}
                 "-cp" => parsed.class_path = Some(value()?),
                 "-jvm-args" => parsed.jvm_options = Some(value()?),
@@ -136,7 +136,7 @@ mod tests {
         Args::parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
     }
 
-    /// The command lines of the reports that Loadstone must answer, except for the store's name.
+    /// The command lines in reports that Loadstone must support, except for the name of the store.
     #[test]
     fn the_reports_command_lines_parse() {
         let lines = [

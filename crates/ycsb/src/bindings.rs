@@ -1,20 +1,20 @@
-//! The store for each of YCSB's binding names, and the class of bindings that run in the JVM store.
+//! Maps YCSB's binding names to stores, and to the classes of bindings that run in the JVM store.
 
 use std::fmt::Write as _;
 
 use loadstone_wire::error::EngineError;
 
-/// The store for a name.
+/// Finds the store for a name.
 pub fn resolve(name: &str) -> Result<&'static str, EngineError> {
     if let Some(about) = loadstone_registry::about(name) {
         return Ok(about.name);
     }
     match name {
-        // YCSB's stores that do nothing.
+        // YCSB's bindings that do nothing.
         "basic" | "basicts" => Ok("null"),
-        // Other JDBC databases are refused by their URL.
+        // Other JDBC databases are refused because of their URLs.
         "jdbc" => Ok("postgres"),
-        // YCSB still accepts `cassandra2-cql`, its old name for Cassandra 2.
+        // YCSB still accepts `cassandra2-cql`, its former name for Cassandra 2.
         "cassandra-cql" | "cassandra2-cql" | "scylla" => Ok("cassandra"),
         "hbase098" | "hbase10" | "hbase12" | "hbase14" | "hbase2" | "hbase20" => Ok("hbase"),
         other if class_of(other).is_some() => Ok("jvm"),
@@ -26,10 +26,10 @@ pub fn resolve(name: &str) -> Result<&'static str, EngineError> {
     }
 }
 
-/// The way to use a binding that has no name here.
+/// How to use a binding that has no name here.
 const ANY_BINDING: &str = "any other binding of YCSB runs in the JVM host: jvm -db site.ycsb.db.CLASS -cp 'YCSB/lib/*:YCSB/NAME-binding/lib/*'";
 
-/// The stores, one per line, for `--help`.
+/// A list of the stores, one per line, for `--help`.
 pub fn list_stores() -> String {
     let mut text = String::from("stores (docs/reference/stores; -p sets their properties):\n");
     for about in loadstone_registry::abouts() {
@@ -38,7 +38,7 @@ pub fn list_stores() -> String {
     text + "  mongodb, s3, …  the other names of YCSB's bindings run in the JVM host with their class: -cp names the jars\n"
 }
 
-/// The class of a YCSB 0.17.0 binding without a store, or of a binding that can replace the store.
+/// The class of a binding in YCSB 0.17.0 for which there is no store, or of a binding that can replace the store.
 pub fn class_of(name: &str) -> Option<String> {
     let class = match name {
         "accumulo" | "accumulo1.6" | "accumulo1.7" | "accumulo1.8" => "db.accumulo.AccumuloClient",

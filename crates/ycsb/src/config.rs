@@ -1,34 +1,34 @@
-//! The reporting of a run: the properties that affect only the output.
+//! How a run is reported: the properties that affect only the output.
 
 use super::properties::Properties;
 use loadstone_wire::error::EngineError;
 use loadstone_wire::sink::Sink;
 
-/// `measurement.interval`.
+/// The values of `measurement.interval`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interval {
-    /// From the send.
+    /// From sending the operation to its answer.
     Op,
-    /// From the due time.
+    /// From its due time to its answer.
     Intended,
     Both,
 }
 
-/// `exporter`.
+/// The values of `exporter`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exporter {
-    /// `[READ], Operations, 1`.
+    /// Lines such as `[READ], Operations, 1`.
     Text,
-    /// Objects one after another, as in YCSB: not a valid JSON document.
+    /// Concatenated objects, as in YCSB: this is not a valid JSON document.
     Json,
     /// An array of these objects.
     JsonArray,
 }
 
-/// The reporting of a run.
+/// How a run is reported.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reporting {
-    /// `measurementtype`, as sinks: one, or two for a combined type.
+    /// `measurementtype`, as sinks: one sink, or two for a combined type.
     pub sinks: Vec<Sink>,
     /// `measurement.interval`.
     pub interval: Interval,
@@ -41,20 +41,20 @@ pub struct Reporting {
     /// `latencytrackederrors`.
     pub tracked: Vec<String>,
     pub exporter: Exporter,
-    /// `exportfile`; stdout if none.
+    /// `exportfile`; stdout if absent.
     pub export_file: Option<String>,
-    /// `measurement.raw.output_file`; stdout if none.
+    /// `measurement.raw.output_file`; stdout if absent.
     pub raw_file: Option<String>,
     /// `measurement.raw.no_summary`.
     pub raw_no_summary: bool,
     /// `hdrhistogram.fileoutput` with `hdrhistogram.output.path`: the prefix of the files.
     pub hdr_files: Option<String>,
-    /// `status` and `status.interval`: seconds between status lines.
+    /// `status` and `status.interval`: number of seconds between status lines.
     pub status_seconds: Option<u64>,
     pub label: String,
 }
 
-/// Interprets the properties of reporting; also returns the required sinks.
+/// Interprets the properties that affect reporting. Also returns the required sinks.
 pub fn reporting(properties: &Properties, warnings: &mut Vec<String>) -> Result<(Vec<Sink>, Reporting), EngineError> {
     let buckets = properties.parse_whole("histogram.buckets")?.unwrap_or(1_000) as usize;
     let granularity_ms = properties.parse_whole("timeseries.granularity")?.unwrap_or(1_000).max(1);

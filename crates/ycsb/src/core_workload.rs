@@ -1,4 +1,4 @@
-//! The properties of CoreWorkload and ConstantOccupancyWorkload.
+//! Translates the properties of CoreWorkload and ConstantOccupancyWorkload.
 
 use loadstone_load::core::{CoreSpec, Mix};
 use loadstone_load::keys::{InsertOrder, KeyDistribution};
@@ -30,7 +30,7 @@ fn length(properties: &Properties) -> Result<Length, EngineError> {
     })
 }
 
-/// Reads YCSB's histogram file: `BlockSize<TAB>n`, then `index<TAB>count`, indexes in order.
+/// Reads YCSB's histogram file: `BlockSize<TAB>n`, then lines of `index<TAB>count` with the indexes in order.
 fn histogram(file: &str) -> Result<Length, EngineError> {
     let text = std::fs::read_to_string(file).map_err(|error| {
         EngineError::usage(format!("cannot read {file}: {error} (fieldlengthhistogram)"))
@@ -109,12 +109,13 @@ pub fn scan_length(properties: &Properties) -> Result<Length, EngineError> {
     }
 }
 
-/// Whether values name their writes, as a ledger requires.
+/// Whether values name the writes that made them, as a ledger requires.
 fn versions(properties: &Properties) -> bool {
     properties.boolean("versions", false) || properties.trim_value("ledger").is_some()
 }
 
-/// A core workload and the number of its operations; with `occupancy`, `ConstantOccupancyWorkload`'s numbers.
+/// A core workload, and the number of its operations. With `occupancy`, the numbers are from
+/// `ConstantOccupancyWorkload`.
 pub fn core(
     properties: &Properties,
     phase: Phase,

@@ -1,4 +1,4 @@
-//! The destination of the report: stdout or files, each written completely or not at all.
+//! Writes the report to stdout or to files. A file is written either completely or not at all.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -8,7 +8,7 @@ use super::config::Reporting;
 use loadstone_wire::error::EngineError;
 use loadstone_wire::output::out;
 
-/// The files of a run's output, checked to be writable before the run.
+/// The output files of a run. Before the run, they are checked to be writable.
 #[derive(Debug)]
 pub struct Export {
     report: Option<PathBuf>,
@@ -31,14 +31,14 @@ impl Export {
         Ok(Self { report, raw })
     }
 
-    /// Writes the report: to stdout, or atomically to the file.
+    /// Writes the report to stdout, or atomically to the file.
     pub fn report(&self, text: &str) -> Result<(), EngineError> {
         let Some(path) = &self.report else {
             out(text);
             return Ok(());
         };
         let written = if is_special(path) {
-            // A pipe or device has no old contents to preserve, and must not be replaced by a file.
+            // A pipe or a device has no earlier contents to preserve, and must not be replaced by a file.
             OpenOptions::new().write(true).open(path).and_then(|mut place| place.write_all(text.as_bytes()))
         } else {
             let partial = partial_of(path);
@@ -50,14 +50,14 @@ impl Export {
                 })
         };
         written.map_err(|error| {
-            // The run has ended: its results must not be lost with the file.
+            // The run has finished, so its results must not be lost because of the file.
             out(text);
             EngineError::failed(format!("cannot write {}: {error} (exportfile)", path.display()))
                 .hint("use the report on stdout, where it was printed instead")
         })
     }
 
-    /// Appends raw operations: to the file, or to stdout.
+    /// Appends raw operations to the file, or prints them on stdout.
     pub fn raw(&self, text: &str) -> Result<(), EngineError> {
         let Some(path) = &self.raw else {
             out(text);
@@ -78,10 +78,10 @@ fn partial_of(path: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Follows links, including a link to a file that does not exist yet: a rename would replace the link itself.
+/// Follows links, even to a file that does not exist yet, because a rename would replace the link itself.
 fn follow_links(path: &Path) -> PathBuf {
     let mut path = path.to_owned();
-    // The kernel follows the same number of links.
+    // The kernel has the same limit on the number of links.
     for _ in 0..40 {
         let Ok(target) = fs::read_link(&path) else { break };
         path = path.parent().unwrap_or(Path::new("")).join(target);
@@ -94,7 +94,7 @@ fn is_special(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|status| !status.is_file() && !status.is_dir())
 }
 
-/// Checks that a file can be created there, and leaves nothing behind.
+/// Checks that a file can be created at this path. No file remains after the check.
 fn probe(path: &Path, property: &str) -> Result<(), EngineError> {
     if path.is_dir() {
         return Err(EngineError::usage(format!("{} is a directory ({property})", path.display())).hint("name a file"));

@@ -1,4 +1,4 @@
-//! Compares the formats with YCSB 0.17.0's output for the same latencies.
+//! Compares the formats with the output of YCSB 0.17.0 for the same latencies.
 
 use std::sync::Arc;
 
@@ -31,12 +31,12 @@ fn reporting(sinks: Vec<Sink>) -> Reporting {
     }
 }
 
-/// A recorder of steps with these latencies (µs) and ends (Unix ms).
+/// A recorder of steps with the given latencies (µs) and completion times (Unix ms).
 fn recorder(sinks: &[Sink], steps: &[(Kind, Status, u64, u64)]) -> Vec<Arc<Recorder>> {
     let shape = Shape { steps: Kind::COUNT, sinks: sinks.to_vec(), open: false, deadline_ns: u64::MAX, to_unix_ns: 0 };
     let recorder = Recorder::new(&shape, 1);
     for &(kind, status, us, unix_ms) in steps {
-        // A latency is truncated to whole µs: the fraction must not appear.
+        // Latencies are truncated to whole µs, so the fraction must not appear.
         let done = unix_ms * 1_000_000;
         let sent = done - us * 1_000 - 999;
         let times = Times { due: sent, sent, done };
@@ -49,7 +49,7 @@ fn ok(kind: Kind, points: &[(u64, u64)]) -> Vec<(Kind, Status, u64, u64)> {
     points.iter().map(|&(unix_ms, us)| (kind, Status::Ok, us, unix_ms)).collect()
 }
 
-/// The raw points of a run of YCSB, and its report.
+/// The raw points of a YCSB run, and its report.
 #[test]
 fn hdrhistogram_and_raw_report_equals_that_of_ycsb() {
     let sinks = vec![Sink::YcsbHdrUs, Sink::YcsbRaw];
@@ -126,7 +126,7 @@ fn failed_kind_is_listed_with_zero_operations() {
     }
 }
 
-/// `HdrHistogram` 2.1.4 with each of 1..=10000 µs once.
+/// The output of `HdrHistogram` 2.1.4 with each value from 1 to 10000 µs once.
 #[test]
 fn percentiles_are_those_of_javas_library() {
     let sinks = [Sink::YcsbHdrUs];

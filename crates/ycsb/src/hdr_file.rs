@@ -1,7 +1,7 @@
-//! `hdrhistogram.fileoutput`: an interval log per metric, readable by every `HdrHistogram` tool.
+//! `hdrhistogram.fileoutput`: one interval log per metric, which every `HdrHistogram` tool can read.
 //!
-//! YCSB writes V1 payloads, and on Java 11 and later only throws an exception; these logs are V2, which the same tools
-//! read.
+//! YCSB writes V1 payloads, and only throws an exception on Java 11 and later. The logs written here have V2 payloads,
+//! which the same tools can read.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -25,7 +25,7 @@ pub struct HdrFiles {
 }
 
 impl HdrFiles {
-    /// Logs named `prefix` + metric + `.hdr`.
+    /// Creates logs named `prefix` + metric + `.hdr`.
     pub fn new(prefix: &str) -> Self {
         Self { prefix: prefix.to_owned(), start_unix_ns: unix_ns(), logs: BTreeMap::new() }
     }

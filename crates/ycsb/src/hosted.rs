@@ -1,4 +1,4 @@
-//! Special cases for stores in a JVM: they accept YCSB's `-db`, `-cp` and `-jvm-args`.
+//! Special cases for stores in a JVM, which accept YCSB's `-db`, `-cp` and `-jvm-args`.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ pub fn is_hosted(store: &str) -> bool {
     matches!(store, "hbase" | "jvm")
 }
 
-/// Adds the command line's settings that are not properties.
+/// Adds those settings of the command line that are not properties.
 pub fn add(all: &mut BTreeMap<String, String>, args: &Args, store: &str) {
     let mut default = |name: &str, value: Option<String>| {
         if let Some(value) = value {
@@ -21,9 +21,10 @@ pub fn add(all: &mut BTreeMap<String, String>, args: &Args, store: &str) {
     default("jvm.classpath", args.class_path.clone());
     default("jvm.args", args.jvm_options.clone());
     if store == "jvm" {
-        // As in YCSB's own client, for bindings that read it.
+        // Set as in YCSB's client, because some bindings read it.
         default("dotransactions", Some((args.command != Command::Load).to_string()));
-        // bin/ycsb puts the class of the name before the user's -db, so that the user's overrides it.
+        // bin/ycsb puts the class that belongs to the name before the user's -db, so that the user's class overrides
+        // it.
         let class = all.get("db").cloned().or_else(|| bindings::class_of(&args.store));
         if let Some(class) = class {
             all.entry("jvm.class".to_owned()).or_insert(class);
@@ -31,7 +32,7 @@ pub fn add(all: &mut BTreeMap<String, String>, args: &Args, store: &str) {
     }
 }
 
-/// Whether a store receives a property that the front end interprets: a binding receives all of them.
+/// Whether a store receives a property that the front end interprets. A binding receives all properties.
 pub fn takes(name: &str, store: &str) -> bool {
     match store {
         "jvm" => true,
@@ -40,7 +41,7 @@ pub fn takes(name: &str, store: &str) -> bool {
     }
 }
 
-/// Loadstone's level for one of HBase's durability levels.
+/// Loadstone's durability level for one of HBase's levels.
 pub fn durability(text: &str, store: &str) -> Option<DurabilitySpec> {
     match text {
         _ if store != "hbase" => None,

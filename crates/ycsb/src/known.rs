@@ -1,25 +1,25 @@
-//! Every property that the YCSB front end knows, with its default and meaning: the source of suggestions, of warnings
-//! and of docs/reference/ycsb-properties.md.
+//! Every property that the YCSB front end knows, with its default and its meaning. Suggestions, warnings and
+//! docs/reference/ycsb-properties.md are based on this list.
 
 /// A property.
 #[derive(Clone, Copy, Debug)]
 pub struct Known {
     pub name: &'static str,
-    /// Its default, as text.
+    /// The default value, as text.
     pub default: &'static str,
     pub meaning: &'static str,
-    /// Its origin.
+    /// The origin of the property.
     pub source: Source,
 }
 
 /// The origin of a property.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// YCSB 0.17.0, same meaning.
+    /// A property of YCSB 0.17.0 with the same meaning.
     Ycsb,
-    /// YCSB 0.17.0; accepted, but without effect here for the reason stated in its meaning.
+    /// A property of YCSB 0.17.0 that is accepted but has no effect here, for the reason stated in its meaning.
     YcsbIdle,
-    /// Added by Loadstone.
+    /// A property added by Loadstone.
     Extension,
 }
 
@@ -156,7 +156,7 @@ pub fn knows(name: &str, store: &str) -> bool {
         || loadstone_registry::about(store).is_some_and(|about| about.knows(name))
 }
 
-/// All property names that are supported with this store.
+/// The names of all properties that are supported with this store.
 pub fn names(store: &str) -> impl Iterator<Item = &'static str> {
     let properties = loadstone_registry::about(store).map_or(&[][..], |about| about.properties);
     let names = properties.iter().map(|property| property.name).filter(|name| !name.ends_with('*'));

@@ -43,7 +43,7 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
     let args = Args::parse(arguments)?;
     let mut properties = Properties::gather(&args)?;
     if args.command == Command::Shell {
-        // The shell does not use the counts.
+        // The shell does not use these counts.
         properties.default_to("recordcount", "1");
         properties.default_to("operationcount", "1");
     }
@@ -60,7 +60,7 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
     if args.command == Command::Shell {
         return shell::main(&translated.spec);
     }
-    // Checks that the report's file is writable before hours of load are spent.
+    // Checks that the report's file is writable, before running load for hours.
     let export = Export::prepare(&translated.reporting)?;
     let mut printer = Printer::new(&translated, arguments, export);
     let end = loadstone_registry::run(&translated.spec, controls, &mut printer)?;

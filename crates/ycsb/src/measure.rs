@@ -1,4 +1,4 @@
-//! YCSB's metrics from the recorders: their names, order and figures.
+//! Calculates YCSB's metrics from the recorders: their names, order and figures.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use loadstone_measure::recorder::Recorder;
 use loadstone_measure::sink::YcsbTable;
 use loadstone_wire::sink::Sink;
 
-/// One of YCSB's measurements, added up over all workers.
+/// One of YCSB's measurements, added over all workers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Measure {
     /// `hdrhistogram`, µs.
@@ -33,11 +33,11 @@ pub enum Measure {
 pub struct Moments {
     /// Number of values.
     pub count: u64,
-    /// Their sum.
+    /// Sum of the values.
     pub sum: u64,
-    /// The minimum; `i64::MAX` without values, as in YCSB's output.
+    /// The minimum; `i64::MAX` if there are no values, as in YCSB's output.
     pub min: u64,
-    /// Their maximum.
+    /// The maximum.
     pub max: u64,
 }
 
@@ -55,16 +55,16 @@ impl Moments {
         }
     }
 
-    /// The mean; NaN without values.
+    /// The mean; NaN if there are no values.
     pub fn mean(&self) -> f64 {
         self.sum as f64 / self.count as f64
     }
 }
 
-/// 1-ms buckets.
+/// Buckets of 1 ms.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Buckets {
-    /// One count per ms; the last count is the overflow.
+    /// One count per ms; the last count is for all larger values.
     pub counts: Vec<u64>,
     /// Exact sums.
     pub moments: Moments,
@@ -75,7 +75,7 @@ pub struct Buckets {
 /// Means over time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
-    /// By unit of the wall clock: count and sum.
+    /// Count and sum for each unit of wall-clock time.
     pub units: BTreeMap<u64, (u64, u64)>,
     /// Exact sums.
     pub moments: Moments,
@@ -84,7 +84,7 @@ pub struct Series {
 /// Every operation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Raw {
-    /// Unix ms of the end and latency in µs, by time.
+    /// Unix time of completion in ms and latency in µs, in chronological order.
     pub points: Vec<(u64, u64)>,
     /// Exact sums.
     pub moments: Moments,
@@ -133,20 +133,20 @@ fn add_moments(mine: &mut Moments, added: Moments) {
     mine.add((added.count, added.sum, added.min, added.max));
 }
 
-/// A metric of the report: READ, UPDATE-FAILED, Intended-READ …
+/// A metric in the report: READ, UPDATE-FAILED, Intended-READ …
 #[derive(Clone, Debug, PartialEq)]
 pub struct Metric {
-    /// Its name, without the `Hdr`, `Bucket` or `Raw` of combined types.
+    /// The name without the `Hdr`, `Bucket` or `Raw` of combined types.
     pub name: String,
     /// One measure, or two for a combined type.
     pub measures: Vec<Measure>,
     /// How often each status was returned, in YCSB's order.
     pub returns: Vec<(Status, u64)>,
-    /// Number of its values that are lower bounds: the end of the operation was not observed.
+    /// Number of values that are lower bounds, because the completion of the operation was not observed.
     pub censored: u64,
 }
 
-/// The order of the statuses in YCSB's `ConcurrentHashMap`; statuses unknown to YCSB come last.
+/// The order of the statuses in YCSB's `ConcurrentHashMap`. Statuses that YCSB does not know come last.
 const STATUS_ORDER: [Status; Status::COUNT] = [
     Status::Timeout,
     Status::Ok,
@@ -162,7 +162,7 @@ const STATUS_ORDER: [Status; Status::COUNT] = [
     Status::NoSpace,
 ];
 
-/// The present metrics of the recorders, in YCSB's order.
+/// The metrics in the recorders, in YCSB's order.
 pub fn metrics(recorders: &[Arc<Recorder>], reporting: &Reporting) -> Vec<Metric> {
     let (op, intended) = match reporting.interval {
         Interval::Op => (true, false),
@@ -174,13 +174,14 @@ pub fn metrics(recorders: &[Arc<Recorder>], reporting: &Reporting) -> Vec<Metric
         all.extend(series(recorders, reporting, "", false));
     }
     if intended {
-        // Without a rate, the intended start of an operation is its start.
+        // Without a rate, the intended start of an operation is its actual start.
         all.extend(series(recorders, reporting, if op { "Intended-" } else { "" }, true));
     }
     all
 }
 
-/// Adds operations whose end was not observed to the intended latencies, at their lower bounds. YCSB omits them.
+/// Adds operations whose completion was not observed to the intended latencies, with their lower bounds. YCSB omits
+/// these operations.
 pub fn add_censored(metrics: &mut [Metric], censored: &Censored, reporting: &Reporting) {
     let prefix = match reporting.interval {
         Interval::Op => return,
@@ -201,7 +202,7 @@ pub fn add_censored(metrics: &mut [Metric], censored: &Censored, reporting: &Rep
 }
 
 fn series(recorders: &[Arc<Recorder>], reporting: &Reporting, prefix: &str, intended: bool) -> Vec<Metric> {
-    // By plain name: a measure per sink. YCSB's maps use the plain name; the prefix is only displayed.
+    // By plain name, one measure per sink. YCSB's maps use the plain name, and the prefix is only displayed.
     let mut slots_by_name: BTreeMap<String, Vec<Option<Measure>>> = BTreeMap::new();
     let mut returns: BTreeMap<Kind, BTreeMap<Status, u64>> = BTreeMap::new();
     let sinks = recorders.first().map_or(0, |recorder| recorder.ycsb.len());
@@ -221,13 +222,14 @@ fn series(recorders: &[Arc<Recorder>], reporting: &Reporting, prefix: &str, inte
             }
         }
     }
-    // If every operation of a kind failed, YCSB still lists the kind, with zero operations.
+    // If every operation of a kind failed, YCSB still lists this kind, with zero operations.
     for kind in returns.keys() {
         slots_by_name
             .entry(kind.name().to_owned())
             .or_insert_with(|| reporting.sinks.iter().map(|s| Some(empty(s))).collect());
     }
-    // Names in one bin of Java's map are in the order of their first use: plain names, failures, then CLEANUP.
+    // Names in the same bin of Java's map are in the order of their first use: plain names, then failures, then
+    // CLEANUP.
     let plain = |name: &String| Kind::ALL.iter().position(|kind| kind.name() == name);
     let mut names: Vec<String> = slots_by_name.keys().cloned().collect();
     names.sort_by_key(|name| match plain(name) {
@@ -240,10 +242,10 @@ fn series(recorders: &[Arc<Recorder>], reporting: &Reporting, prefix: &str, inte
         .map(|i| {
             let name = &names[i];
             let counts = plain(name).and_then(|at| returns.get(&Kind::ALL[at]));
-            // If both series exist, the statuses belong to the plain one.
+            // If both series exist, the statuses belong to the plain series.
             let counts = counts.filter(|_| prefix.is_empty());
             Metric {
-                // A worker that was read between its writes to two sinks may have written only one of them.
+                // If a worker was read between its writes to two sinks, it may have written only one of them.
                 measures: (slots_by_name.remove(name).unwrap_or_default().into_iter().zip(&reporting.sinks))
                     .map(|(measure, sink)| measure.unwrap_or_else(|| empty(sink)))
                     .collect(),
@@ -256,7 +258,7 @@ fn series(recorders: &[Arc<Recorder>], reporting: &Reporting, prefix: &str, inte
 }
 
 fn metric_name(kind: Kind, status: Status, reporting: &Reporting) -> String {
-    // YCSB's checks are one series, whatever their result, which the return counts show.
+    // YCSB reports its checks as one series, whatever their result. The counts of return values show the results.
     if status.is_ok() || kind == Kind::Verify {
         return kind.name().to_owned();
     }

@@ -1,15 +1,16 @@
 //! Formats numbers as Java does, because scripts compare YCSB's lines byte by byte.
 //!
-//! Compared with real JDKs in an English locale: equal to JDK 17 on 9 million throughputs (1000·n/ms), means (sum/n),
-//! decimals, eighths and small fractions. `double` also equals JDK 25 on random bits. JDKs before 19 (bug
-//! JDK-4511638: a digit too many, or a last digit off by one) differ for about 0.3 % of all doubles: many integers
-//! above 2^53, subnormals, and some powers of two below 10^-7. No count, time or rate that YCSB prints is among them.
+//! The functions were compared with real JDKs in an English locale. They agree with JDK 17 on 9 million throughputs
+//! (1000·n/ms), means (sum/n), decimals, eighths and small fractions. `double` also agrees with JDK 25 on random bits.
+//! JDKs before 19 (which have bug JDK-4511638: one digit too many, or a last digit that is off by one) differ for about
+//! 0.3 % of all doubles: many integers above 2^53, subnormals, and some powers of two below 10^-7. None of these is a
+//! count, time or rate that YCSB prints.
 
-/// `Double.toString`: `100.0`, `0.001`, `1.0E-4`, `1.0E7`, `NaN`, `-Infinity`, `-0.0`.
+/// Formats like `Double.toString`: `100.0`, `0.001`, `1.0E-4`, `1.0E7`, `NaN`, `-Infinity`, `-0.0`.
 ///
-/// Plain from 10^-3 to below 10^7, otherwise scientific; at least one digit after the point; the fewest digits that
-/// identify the value. JDK 17 and older write 10^23 as `9.999999999999999E22` and 2^-44 as `5.6843418860808015E-14`; we write
-/// `1.0E23` and `5.684341886080802E-14`, as JDK 19 does.
+/// The notation is plain from 10^-3 to below 10^7, and scientific otherwise, with at least one digit after the decimal
+/// point. It has the fewest digits that identify the value. JDK 17 and older write 10^23 as `9.999999999999999E22` and
+/// 2^-44 as `5.6843418860808015E-14`; this function writes `1.0E23` and `5.684341886080802E-14`, as JDK 19 does.
 #[must_use]
 pub fn double(value: f64) -> String {
     if value.is_nan() {
@@ -35,12 +36,13 @@ pub fn double(value: f64) -> String {
     }
 }
 
-/// The fewest decimal digits, at least two, that identify `value` (finite, not negative), and the power of ten of the
-/// first digit.
+/// The fewest decimal digits, at least two, that identify `value` (which is finite and not negative), and the power of
+/// ten of the first digit.
 fn shortest(value: f64) -> (String, i32) {
     let fewest = format!("{value:e}");
-    // Of all decimals with that many digits, but at least two (4.9E-324, not 5.0E-324), Java takes the nearest, and in a
-    // tie the even one, where Rust takes the upper. At a power of two the nearest may belong to another double.
+    // Among all decimals with this number of digits, but at least two (4.9E-324 rather than 5.0E-324), Java takes the
+    // nearest. In a tie, it takes the even one, whereas Rust takes the upper one. At a power of two, the nearest may
+    // belong to another double.
     let digits = fewest.find('e').map_or(1, |end| end.saturating_sub(2).max(1));
     let nearest = format!("{value:.digits$e}");
     let text = if nearest.parse() == Ok(value) { nearest } else { fewest };
@@ -48,8 +50,8 @@ fn shortest(value: f64) -> (String, i32) {
     (mantissa.replace('.', ""), exponent.parse().unwrap_or(0))
 }
 
-/// The digits of [`double`] without an exponent: the whole part and the digits after the point (may be empty, no
-/// trailing zeros).
+/// The digits of [`double`] without an exponent: the whole part, and the digits after the decimal point (possibly none,
+/// and without trailing zeros).
 fn plain(value: f64) -> (String, String) {
     let (digits, exponent) = shortest(value);
     let text = if exponent < 0 {
@@ -61,11 +63,12 @@ fn plain(value: f64) -> (String, String) {
     (whole.to_owned(), fraction.trim_end_matches('0').to_owned())
 }
 
-/// `new DecimalFormat("#.##").format` in an English locale: `1545.1`, `0.5`, `12`, `-0`, `NaN` (JDK 8 printed U+FFFD),
-/// `∞`. At most two digits after the point, half-even on the exact binary value: `1.005` is `1`, `0.125` is `0.12`.
+/// Formats like `new DecimalFormat("#.##").format` in an English locale: `1545.1`, `0.5`, `12`, `-0`, `NaN` (JDK 8
+/// printed U+FFFD), `∞`. There are at most two digits after the decimal point, rounded half-even from the exact binary
+/// value: `1.005` is `1`, and `0.125` is `0.12`.
 ///
-/// Source: `java.text.DigitList.shouldRoundUp`, which rounds the digits of [`double`] but knows on which side of a tie
-/// they are. So digits that `double` already dropped stay dropped: 79897317443380.125 is `79897317443380.12`.
+/// Source: `java.text.DigitList.shouldRoundUp`, which rounds the digits of [`double`], but knows on which side of a tie
+/// they are. Digits that `double` has dropped are therefore not restored: 79897317443380.125 is `79897317443380.12`.
 #[must_use]
 pub fn decimal(value: f64) -> String {
     if value.is_nan() {
@@ -83,9 +86,10 @@ pub fn decimal(value: f64) -> String {
     }
 }
 
-/// `String.format("%.2f", …)`: `1449.75`, `1.00`, `-0.00`, `NaN`, `Infinity`. Always two digits after the point.
+/// Formats like `String.format("%.2f", …)`: `1449.75`, `1.00`, `-0.00`, `NaN`, `Infinity`; always two digits after the
+/// decimal point.
 ///
-/// Unlike C's, this rounds the decimal digits of [`double`], half up: `1.005` is `1.01` (`Formatter`'s default
+/// Unlike C, this rounds the decimal digits of [`double`], half up: `1.005` is `1.01` (`Formatter`'s default
 /// `RoundingMode.HALF_UP`, applied in `jdk.internal.math.FormattedFloatingDecimal`).
 #[must_use]
 pub fn fixed2(value: f64) -> String {
@@ -97,7 +101,7 @@ pub fn fixed2(value: f64) -> String {
     if fraction.len() <= 2 {
         return format!("{sign}{whole}.{fraction:0<2}");
     }
-    // 17 digits at most and three after the point leave 14 before it, so the hundredths fit.
+    // With at most 17 digits, of which three follow the decimal point, 14 precede it, so the hundredths fit.
     let hundredths: u64 = format!("{whole}{}", &fraction[..2]).parse().unwrap_or(0);
     let hundredths = hundredths + u64::from(fraction.as_bytes()[2] >= b'5');
     format!("{sign}{}.{:02}", hundredths / 100, hundredths % 100)
@@ -105,11 +109,11 @@ pub fn fixed2(value: f64) -> String {
 
 /// The name of a percentile's line: `50thPercentileLatency(us)`, `1st…`, `11th…`, `99.9PercentileLatency(us)`.
 ///
-/// Source: `OneMeasurementHdrHistogram.ordinal` of YCSB 0.17.0. It throws an `ArrayIndexOutOfBoundsException` for a whole
-/// negative percentile unless that ends in 0; Loadstone uses `th`.
+/// Source: `OneMeasurementHdrHistogram.ordinal` of YCSB 0.17.0. For a whole negative percentile, it throws an
+/// `ArrayIndexOutOfBoundsException` unless the last digit is 0; Loadstone uses `th`.
 #[must_use]
 pub fn percentile_label(percentile: f64) -> String {
-    // NaN and infinities leave a remainder that is not zero, as in Java.
+    // For NaN and infinities, the remainder is not zero, as in Java.
     if percentile % 1.0 != 0.0 {
         return format!("{}PercentileLatency(us)", double(percentile));
     }
@@ -168,7 +172,7 @@ mod tests {
         (9_999_999.999, "9999999.999", "10000000", "10000000.00"),
         (1e7, "1.0E7", "10000000", "10000000.00"),
         (12_345_678.9, "1.23456789E7", "12345678.9", "12345678.90"),
-        // Ties between two shortest texts: Java takes the even digit.
+        // Ties between two shortest representations: Java takes the even digit.
         (24_897.0 + 5170.0 / 16384.0, "24897.315551757812", "24897.32", "24897.32"),
         (79_897_317_443_380.0 + 0.125, "7.989731744338012E13", "79897317443380.12", "79897317443380.12"),
         (1e15 + 0.125, "1.0000000000000001E15", "1000000000000000.1", "1000000000000000.10"),

@@ -1,4 +1,4 @@
-//! Prints a run in YCSB's format (banner, status lines, report), and further information on stderr.
+//! Prints a run in YCSB's format (banner, status lines, report), and additional information on stderr.
 
 use std::fmt::Write as _;
 
@@ -32,20 +32,20 @@ pub struct Printer<'a> {
     export: Export,
     status: StatusLine,
     hdr_files: Option<hdr_file::HdrFiles>,
-    /// The first error of writing an output, if any.
+    /// The first error while writing output, if there was one.
     write_error: Option<EngineError>,
     totals: Totals,
-    /// Operations without an answer.
+    /// Number of operations without an answer.
     unanswered: u64,
-    /// Whether there were operations to do, but none ended in the window.
+    /// Whether there were operations to perform, but none finished in the window.
     none_ended: bool,
     warnings: Vec<String>,
-    /// Clients that failed to close.
+    /// Number of clients that failed to close.
     unclosed: u64,
 }
 
 impl<'a> Printer<'a> {
-    /// A printer; prints YCSB's banner.
+    /// Creates a printer, and prints YCSB's banner.
     pub fn new(translated: &'a Translated, arguments: &[String], export: Export) -> Self {
         let reporting = &translated.reporting;
         err(&format!(
@@ -70,7 +70,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Prints a status line. `interval`: `None` before the first one.
+    /// Prints a status line. `interval` is `None` before the first interval.
     fn status_line(&mut self, moment: &Moment<'_>, interval: Option<&Interval<'_>>) {
         let metrics = metrics(moment.recorders, self.reporting);
         if let (Some(files), Some(interval)) = (&mut self.hdr_files, interval) {
@@ -107,7 +107,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// The exit code, after printing why it is not 0.
+    /// The exit code. If it is not 0, prints the reason first.
     pub fn exit_code(mut self, end: &End) -> Result<u8, EngineError> {
         if let Some(error) = self.write_error.take() {
             return Err(error);
@@ -154,7 +154,7 @@ impl<'a> Printer<'a> {
             return Err(EngineError::failed(format!("{} of this {what} failed", count_noun(failed, "operation")))
                 .hint("see their counts in the report; failures.tolerated=SHARE sets how many still exit 0"));
         }
-        // A store that buffers writes sends them only at the close, after it has answered OK.
+        // A store that buffers writes only sends them when it is closed, after it has answered OK.
         if self.unclosed as f64 > self.tolerated * self.spec.clients as f64 && end.code() == 0 {
             let (ending, pronoun) = if self.unclosed == 1 { ("", "it") } else { ("s", "they") };
             return Err(EngineError::failed(format!(
@@ -176,7 +176,7 @@ fn failure_text(failures: &Failures, kind: Kind, status: Status, count: u64) -> 
     format!("{count} x {} returned {}{first}", kind.name(), status.name())
 }
 
-/// The command line for stderr, and so for logs: without the values of passwords.
+/// The command line for stderr, which often goes to logs: values of passwords are hidden.
 fn redact_passwords(arguments: &[String]) -> String {
     let hidden = |argument: &String| match argument.split_once('=') {
         Some((name, _)) if name.to_ascii_lowercase().contains("passw") => format!("{name}=…"),
@@ -246,7 +246,7 @@ impl Observer for Printer<'_> {
     }
 }
 
-/// The event that writes survive, for the banner.
+/// The event that writes survive, as stated in the banner.
 fn survives(guarantee: &Guarantee) -> &'static str {
     match guarantee.survives() {
         "unknown" => "unknown",

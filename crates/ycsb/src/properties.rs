@@ -1,4 +1,4 @@
-//! The properties of a run: their origins, and strict parsers of their values.
+//! The properties of a run with their origins, and strict parsers for their values.
 
 mod java;
 
@@ -8,10 +8,10 @@ use super::args::Args;
 use java::{PropertiesError, PropertiesFile};
 use loadstone_wire::error::EngineError;
 
-/// No store has properties with longer names.
+/// Maximum length of a name: no store has properties with longer names.
 const NAME_BYTES_MAX: usize = 1_000;
 
-/// Refuses an implausible name, such as binary data instead of properties.
+/// Refuses an implausible name, for example if a file contains binary data instead of properties.
 fn check_name(name: &str, origin: &str) -> Result<(), EngineError> {
     if name.len() <= NAME_BYTES_MAX {
         return Ok(());
@@ -24,7 +24,7 @@ fn check_name(name: &str, origin: &str) -> Result<(), EngineError> {
     .hint(format!("write NAME=VALUE, with names of up to {NAME_BYTES_MAX} bytes")))
 }
 
-/// A property and its origin.
+/// The value of a property, and its origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Setting {
     value: String,
@@ -35,12 +35,12 @@ struct Setting {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Properties {
     settings: BTreeMap<String, Setting>,
-    /// Warnings of the parser of the property files.
+    /// Warnings from the parser of property files.
     pub warnings: Vec<String>,
 }
 
 impl Properties {
-    /// Reads the files, then the command line, which overrides them.
+    /// Reads the files first, then the command line, which overrides them.
     pub fn gather(args: &Args) -> Result<Self, EngineError> {
         let mut properties = Self::default();
         for file in &args.files {
@@ -81,23 +81,23 @@ impl Properties {
         self.settings.get(name).map(|setting| setting.value.as_str())
     }
 
-    /// The value without surrounding blanks; `None` if it is empty. YCSB keeps trailing blanks and then cannot parse
-    /// numbers.
+    /// The value without surrounding blanks; `None` if it is then empty. YCSB keeps trailing blanks, and then fails to
+    /// parse numbers.
     pub fn trim_value(&self, name: &str) -> Option<&str> {
         self.get(name).map(str::trim).filter(|value| !value.is_empty())
     }
 
-    /// Text with a default.
+    /// The value as text, or the default.
     pub fn text(&self, name: &str, default: &str) -> String {
         self.trim_value(name).unwrap_or(default).to_owned()
     }
 
-    /// Java's boolean: `true` in any case is true, everything else is false.
+    /// The value as a Java boolean: `true` in any case is true, and everything else is false.
     pub fn boolean(&self, name: &str, default: bool) -> bool {
         self.trim_value(name).map_or(default, java::java_boolean)
     }
 
-    /// A whole number ≥ 0, or `None` if it is not set.
+    /// A whole number ≥ 0; `None` if the property is not set.
     pub fn parse_whole(&self, name: &str) -> Result<Option<u64>, EngineError> {
         let Some(text) = self.trim_value(name) else { return Ok(None) };
         let parsed = java::java_long(text);
@@ -142,7 +142,7 @@ impl Properties {
     pub fn invalid_value(&self, name: &str, expected: &str, got: &str) -> EngineError {
         let origin = self.settings.get(name).map_or("", |setting| setting.origin.as_str());
         let error = EngineError::usage(format!("{name} must be {expected}, got \"{got}\" ({origin})"));
-        // Users write scientific notation and separators: suggest the intended number.
+        // Users write scientific notation and separators, so the hint suggests the intended number.
         let plain: String = got.chars().filter(|c| !matches!(c, '_' | ',')).collect();
         match plain.parse::<f64>() {
             Ok(number) if expected == "a whole number" && number >= 0.0 && number.fract() == 0.0 && number < 1e18 => {
@@ -162,7 +162,7 @@ impl Properties {
         self.settings.get(name).map_or("", |setting| setting.origin.as_str())
     }
 
-    /// Every property, for the store.
+    /// Every property and its value, for the store.
     pub fn all(&self) -> BTreeMap<String, String> {
         self.settings.iter().map(|(name, setting)| (name.clone(), setting.value.clone())).collect()
     }

@@ -1,4 +1,4 @@
-//! The properties of the rate: `target`, `rate.ramp`, `rate.steps`, `arrival`.
+//! The properties that set the rate: `target`, `rate.ramp`, `rate.steps` and `arrival`.
 
 use loadstone_load::pace::{Arrival, PaceSpec, RatePiece};
 
@@ -11,7 +11,7 @@ pub fn property(properties: &Properties) -> &'static str {
     ["rate.ramp", "rate.steps"].into_iter().find(set).unwrap_or("target")
 }
 
-/// The pacing of operations.
+/// Determines when operations are sent.
 pub fn pace(properties: &Properties) -> Result<PaceSpec, EngineError> {
     let arrival = match properties.text("arrival", "uniform").as_str() {
         "uniform" => Arrival::Uniform,

@@ -1,4 +1,4 @@
-//! YCSB's final report: `[READ], Operations, 99830`, or its JSON form.
+//! YCSB's final report, with lines such as `[READ], Operations, 99830`, or in JSON.
 
 use loadstone_load::meter::Reading;
 use loadstone_session::Collections;
@@ -16,23 +16,23 @@ pub enum Value {
     Real(f64),
 }
 
-/// One line: metric, measurement, value.
+/// One line with a metric, a measurement and a value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
-    /// `READ`.
+    /// The metric, such as `READ`.
     pub metric: String,
-    /// `Operations`.
+    /// The measurement, such as `Operations`.
     pub measurement: String,
-    /// `99830`.
+    /// The value, such as `99830`.
     pub value: Value,
 }
 
-/// The whole run.
+/// The figures of the whole run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Overall {
     /// Length of the measured window, ns.
     pub measured_ns: u64,
-    /// Operations that succeeded.
+    /// Number of operations that succeeded.
     pub succeeded: u64,
     /// Garbage collections in this process during the window.
     pub collections: Vec<Collections>,
@@ -79,7 +79,8 @@ pub fn lines(overall: &Overall, metrics: &[Metric], reporting: &Reporting) -> Ve
     out
 }
 
-/// The collectors to report; if there are none, the collectors of a default JVM, because scripts expect these lines.
+/// The collectors to report. If there are none, these are the collectors of a default JVM, because scripts expect these
+/// lines.
 fn collectors(overall: &Overall) -> Vec<Collections> {
     if !overall.collections.is_empty() {
         return overall.collections.clone();
@@ -89,7 +90,7 @@ fn collectors(overall: &Overall) -> Vec<Collections> {
         .into()
 }
 
-/// The prefix of a metric's name in a combined measurement type.
+/// The prefix of a metric's name for one part of a combined measurement type.
 pub fn part_prefix(measure: &Measure, reporting: &Reporting) -> &'static str {
     if reporting.sinks.len() < 2 {
         return "";
@@ -148,7 +149,7 @@ fn moments_lines(line: &impl Fn(&str, Value) -> Line, moments: &Moments, out: &m
     end_lines(line, moments, out);
 }
 
-/// Minimum and maximum; YCSB starts both at −1.
+/// The lines for minimum and maximum, both of which start at −1 in YCSB.
 fn end_lines(line: &impl Fn(&str, Value) -> Line, moments: &Moments, out: &mut Vec<Line>) {
     let (min, max) = if moments.count == 0 { (-1, -1) } else { (moments.min as i64, moments.max as i64) };
     out.push(line("MinLatency(us)", Value::Whole(min)));
@@ -170,7 +171,7 @@ fn histogram_lines(
     out.push(line("LatencyVariance(us)", Value::Real(variance)));
     end_lines(line, &moments, out);
     let (overflow, within) = buckets.counts.split_last().map_or((0, &[][..]), |(last, rest)| (*last, rest));
-    // A percentile that falls into the overflow has no line.
+    // If a percentile is in the overflow, it has no line.
     for (label, share) in [("95thPercentileLatency(us)", 0.95), ("99thPercentileLatency(us)", 0.99)] {
         let mut count_so_far = 0;
         let at = within.iter().position(|n| {
@@ -221,7 +222,7 @@ fn raw_lines(line: &impl Fn(&str, Value) -> Line, raw: &Raw, out: &mut Vec<Line>
     }
 }
 
-/// YCSB's announcement of the destination of raw operations: once per metric, always on stdout.
+/// YCSB's announcement of where raw operations are written, once per metric and always on stdout.
 pub fn raw_announcement(metrics: &[Metric], reporting: &Reporting) -> String {
     let place = match &reporting.raw_file {
         None => "stdout.".to_owned(),
@@ -253,9 +254,9 @@ pub fn raw_text(metrics: &[Metric], reporting: &Reporting) -> String {
 pub struct HdrFigures {
     /// Number of values.
     pub count: u64,
-    /// Mean of the midpoints of the buckets.
+    /// Mean, calculated from the midpoints of the buckets.
     pub mean: f64,
-    /// Lowest value of the lowest bucket; Java's largest long without values.
+    /// Lowest value of the lowest bucket; Java's largest long if there are no values.
     pub min: u64,
     /// Highest value of the highest bucket.
     pub max: u64,
@@ -277,8 +278,8 @@ impl HdrFigures {
     }
 }
 
-/// A percentile as in `HdrHistogram` 2.1.4: the rank is rounded to the nearest, and the result is the highest value of
-/// its bucket.
+/// A percentile as calculated by `HdrHistogram` 2.1.4: the rank is rounded to the nearest integer, and the result is
+/// the highest value in the bucket with this rank.
 pub fn value_at_percentile(reading: &Reading, percentile: f64) -> u64 {
     let total = reading.count();
     let rank = ((percentile.clamp(0.0, 100.0) / 100.0 * total as f64 + 0.5) as u64).max(1);
@@ -299,7 +300,7 @@ fn value_text(value: &Value) -> String {
     }
 }
 
-/// The report in the format of a YCSB exporter.
+/// The report in the format of one of YCSB's exporters.
 pub fn render(lines: &[Line], exporter: Exporter) -> String {
     let object = |line: &Line| {
         let value = match &line.value {

@@ -1,4 +1,4 @@
-//! YCSB's shell: operations typed interactively.
+//! YCSB's shell, in which users enter operations interactively.
 
 use std::io::BufRead;
 use std::time::Instant;
@@ -39,7 +39,7 @@ enum Next {
     Table(String),
 }
 
-/// Executes the commands on one table.
+/// Executes the commands for one table.
 fn answer_all(store: &StoreType, spec: &TrialSpec, table: &str) -> Result<Next, EngineError> {
     let store = store.open(&Options {
         properties: spec.store.properties.clone(),

@@ -1,4 +1,4 @@
-//! YCSB's status line.
+//! YCSB's status lines.
 
 use std::collections::BTreeMap;
 
@@ -7,28 +7,28 @@ use super::measure::{Measure, Metric};
 use super::number;
 use super::report::{HdrFigures, part_prefix, value_at_percentile};
 
-/// Writes status lines; stores the figures of the last one.
+/// Writes status lines, and stores the figures of the last line.
 #[derive(Debug, Default)]
 pub struct StatusLine {
     last: BTreeMap<String, Vec<Measure>>,
     last_done: u64,
 }
 
-/// The progress in a status line.
+/// The progress that a status line reports.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
-    /// ms since the start.
+    /// Time since the start, ms.
     pub elapsed_ms: u64,
-    /// ms since the last line.
+    /// Time since the last line, ms.
     pub interval_ms: u64,
-    /// Operations done.
+    /// Number of operations performed.
     pub done: u64,
-    /// Total operations, if known.
+    /// Total number of operations, if known.
     pub of: Option<u64>,
 }
 
 impl StatusLine {
-    /// The next line, without its line end.
+    /// The next line, without a line end.
     pub fn next(&mut self, time: &str, progress: Progress, metrics: &[Metric], reporting: &Reporting) -> String {
         let Progress { elapsed_ms, interval_ms, done, of } = progress;
         let mut line = format!("{}{time} {} sec: {done} operations; ", reporting.label, elapsed_ms / 1_000);
@@ -37,7 +37,7 @@ impl StatusLine {
             line.push_str(&format!("{} current ops/sec; ", number::decimal(current)));
             let rate = 1_000.0 * done as f64 / elapsed_ms as f64;
             let left = of.unwrap_or(done).saturating_sub(done);
-            // YCSB even estimates before any operation is done: 106751991167300 days.
+            // YCSB makes an estimate even before any operation has finished: 106751991167300 days.
             if left > 0 && rate > 0.0 {
                 line.push_str(&format!("est completion in {}", remaining((left as f64 / rate).ceil() as u64)));
             }
@@ -62,7 +62,7 @@ impl StatusLine {
     }
 }
 
-/// A summary of the additions since the last line.
+/// A summary of what was added since the last line.
 fn summary(name: &str, now: &Measure, earlier: Option<&Measure>) -> String {
     match (now, earlier) {
         (Measure::Hdr(now), earlier) => {
@@ -114,7 +114,7 @@ fn window(now: &Measure, earlier: Option<&Measure>) -> (u64, u64) {
     (count - old_count, sum - old_sum)
 }
 
-/// YCSB's text for a number of seconds, including its wrong singular: `2 second ` but `12 seconds `.
+/// YCSB's text for a number of seconds, including its incorrect singular: `2 second ` but `12 seconds `.
 fn remaining(seconds: u64) -> String {
     let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
     let mut text = String::new();
@@ -135,10 +135,10 @@ fn remaining(seconds: u64) -> String {
     text
 }
 
-/// `yyyy-MM-dd HH:mm:ss:SSS` of a Unix time in ms, local.
+/// Formats a Unix time in ms as local time, `yyyy-MM-dd HH:mm:ss:SSS`.
 pub fn local_time(unix_ms: u64) -> String {
     let seconds = (unix_ms / 1_000) as libc::time_t;
-    // SAFETY: both structs are local; localtime_r fills the second.
+    // SAFETY: both structs are local, and localtime_r fills the second.
     let time = unsafe {
         let mut time = std::mem::zeroed::<libc::tm>();
         libc::localtime_r(&raw const seconds, &raw mut time);

@@ -1,4 +1,4 @@
-//! The properties of TimeSeriesWorkload.
+//! Translates the properties of TimeSeriesWorkload.
 
 use loadstone_load::time_series::{Downsampling, GroupBy, TimeSeriesSpec, TimeUnit, ValueType};
 use loadstone_load::values::Length;
@@ -9,7 +9,7 @@ use loadstone_measure::clock::unix_ns;
 use loadstone_wire::error::EngineError;
 use loadstone_wire::spec::{Phase, WorkSpec};
 
-/// A time series workload and the number of its operations.
+/// A time series workload, and the number of its operations.
 pub fn translate(properties: &Properties, phase: Phase, clients: u64) -> Result<(WorkSpec, Option<u64>), EngineError> {
     let base = TimeSeriesSpec::default();
     let positive = |name: &str| properties.parse_whole(name).map(|number| number.filter(|&n| n > 0));

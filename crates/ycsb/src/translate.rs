@@ -1,4 +1,4 @@
-//! Translates YCSB's properties into a TrialSpec and reporting.
+//! Translates YCSB's properties into a TrialSpec and reporting settings.
 
 use loadstone_load::kind_sequence::KindSequence;
 use loadstone_load::pace::PaceSpec;
@@ -16,10 +16,10 @@ use loadstone_wire::spec::{
 };
 use loadstone_wire::suggest;
 
-/// Without `-s` nothing reads intervals; the conductor still wakes occasionally.
+/// Without `-s`, no intervals are read; the conductor still wakes occasionally.
 const QUIET_INTERVAL_MS: u64 = 3_600_000;
 
-/// The property of each field that a refusal may name. `pace.rate` has several.
+/// The property that corresponds to each field that a refusal can name. `pace.rate` corresponds to several properties.
 const PROPERTIES: &[(&str, &str)] = &[
     ("segment", "segment"),
     ("interval_ms", "status.interval"),
@@ -60,16 +60,16 @@ const PROPERTIES: &[(&str, &str)] = &[
     ("work.mix.delete", "deleteproportion"),
 ];
 
-/// The meaning of a command line.
+/// The result of translating a command line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Translated {
     /// The trial.
     pub spec: TrialSpec,
-    /// The reporting of the run.
+    /// How the run is reported.
     pub reporting: Reporting,
-    /// Lines for stderr.
+    /// Warnings to print on stderr.
     pub warnings: Vec<String>,
-    /// Share of failed operations with which the exit code is still 0.
+    /// Share of failed operations up to which the exit code is still 0.
     pub tolerated: f64,
 }
 
@@ -158,7 +158,7 @@ pub fn translate(args: &Args, properties: &Properties) -> Result<Translated, Eng
         wait_for_start: false,
         settle: properties.boolean("settle", false),
         run,
-        // A load has no ledger: the versions of its values are enough.
+        // A load has no ledger, because the versions in its values are sufficient.
         ledger: properties
             .trim_value("ledger")
             .filter(|_| phase == Phase::Run)
@@ -169,7 +169,7 @@ pub fn translate(args: &Args, properties: &Properties) -> Result<Translated, Eng
     Ok(Translated { spec, reporting, warnings, tolerated })
 }
 
-/// The number of a run whose values name their writes; random without the property.
+/// The number of a run whose values name their writes; random if the property is not set.
 fn run_number(
     properties: &Properties,
     phase: Phase,
@@ -184,11 +184,11 @@ fn run_number(
         return Err(EngineError::usage("segments with ledgers need the number of their run: it is in every value")
             .hint("give all segments the same new one, e.g. -p runnumber=$(date +%s)"));
     }
-    // 53 bits: JSON readers in other languages have no more.
+    // The number has 53 bits, because JSON readers in other languages do not support more.
     Ok(Some(number.unwrap_or_else(|| mix(loadstone_measure::clock::unix_ns()) >> 11)))
 }
 
-/// A refusal with YCSB's names, and the origin of the first property.
+/// Translates a refusal into YCSB's names, and adds the origin of the first property.
 fn refuse(refusal: &Refusal, properties: &Properties) -> EngineError {
     let property = |field: &str| match field {
         "pace.rate" => rate::property(properties).to_owned(),
@@ -199,7 +199,7 @@ fn refuse(refusal: &Refusal, properties: &Properties) -> EngineError {
     EngineError::usage(message + &place.map_or_else(String::new, |place| format!(" ({place})"))).hint(hint)
 }
 
-/// The store receives all properties that the front end does not interpret. Stores in a JVM receive more.
+/// The store receives all properties that the front end does not interpret. Stores in a JVM also receive others.
 fn store_properties(args: &Args, properties: &Properties, store: &str) -> std::collections::BTreeMap<String, String> {
     let mut all = properties.all();
     if hosted::is_hosted(store) {
@@ -218,7 +218,7 @@ fn unknown_properties(
     for name in properties.names().filter(|name| !known::knows(name, store)) {
         let value = properties.get(name).unwrap_or_default();
         let (message, hint) = match suggest::did_you_mean(name, known::names(store)) {
-            // A script of a report uses `-p threads=10`; YCSB ignored it and ran one thread.
+            // The script in one report uses `-p threads=10`. YCSB ignored this property and ran one thread.
             Some("threadcount") if name == "threads" => (
                 format!("threads={value} has no effect, here as in YCSB: 1 client runs ({})", properties.origin(name)),
                 format!("use -threads {value} or -p threadcount={value}"),

@@ -12,7 +12,7 @@ from loadstone.engine.event_figures import FilesFigures, OutcomeFigures, Summary
 
 @dataclass(frozen=True)
 class Borders:
-    """The borders of a trial, fixed before it starts."""
+    """The borders of a trial, which are fixed before it starts."""
 
     warmup_ns: int
     interval_ns: int
@@ -22,8 +22,7 @@ class Borders:
 
 @dataclass(frozen=True)
 class Carried:
-    """Operations due (closed loop: sent) in the warm-up that had not ended when the window began: they are in
-    no histogram, but measured operations had to wait for them."""
+    """Operations due (closed loop: sent) in the warm-up that had not finished when the window began."""
 
     ended: int
     unanswered: int
@@ -61,7 +60,7 @@ class ConnectionAttempts:
 
 @dataclass(frozen=True)
 class Outcome(OutcomeFigures):
-    """Histograms of one step with one outcome."""
+    """The operations of one step with one status, and their histograms."""
 
     operation: str
     status: str
@@ -88,7 +87,7 @@ class Executor:
 
 @dataclass(frozen=True)
 class Reached:
-    """Number of files that reached a guarantee, and the times."""
+    """Number of files that reached a given state, and the times."""
 
     files: int
     bytes: int
@@ -108,7 +107,7 @@ class WrongByte:
 
 @dataclass(frozen=True)
 class SortProgress:
-    """Progress of a stage of a sort, since its start."""
+    """Progress of a sort's stage since its start."""
 
     rows: int
     bytes_read: int
@@ -117,7 +116,7 @@ class SortProgress:
 
 @dataclass(frozen=True)
 class Missed:
-    """A read that missed an insert of another segment."""
+    """A read that did not find a record inserted by another segment."""
 
     index: int
     sent_unix_ns: int
@@ -238,7 +237,8 @@ class Files(FilesFigures):
 
 @dataclass(frozen=True)
 class Unsettled:
-    """Reads that missed an insert of another segment: `loadstone ledger --events` decides how they count."""
+    """Reads that did not find a record inserted by another segment: `loadstone ledger --events` decides how
+    they count."""
 
     count: int
     first: tuple[Missed, ...] = ()
@@ -246,7 +246,7 @@ class Unsettled:
 
 @dataclass(frozen=True)
 class Sorted:
-    """The result of a stage of a sort."""
+    """The result of a sort's stage."""
 
     stage: str
     rows: int
@@ -284,7 +284,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Summary(SummaryFigures):
-    """The end of a trial."""
+    """The result of a trial."""
 
     end: str
     profile: str

@@ -1,7 +1,8 @@
-//! Reads back the counters of a run of cassandra-stress.
+//! Reads back the counters of a cassandra-stress run.
 //!
-//! A counter does not show which writes made it. Its value must be at least the sum of the acknowledged increments, and at
-//! most that sum plus the increments of every attempt that may have been applied. Counters must be 0 at the start.
+//! A counter does not show which writes changed it. Its value must be at least the sum of the acknowledged increments,
+//! and at most this sum plus the increments of every other attempt that may have been applied. Counters must be 0 at
+//! the start.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -19,40 +20,40 @@ use loadstone_wire::spec::TrialSpec;
 use super::findings::{Counter, Crash, Findings, Proof, Reading};
 use super::levels::{is_acknowledged, read, read_at_levels, store_error, unread};
 
-/// A run whose increments are compared with the counters of a store.
+/// A run whose increments are compared with a store's counters.
 pub struct CounterReadBack<'a, E> {
     /// The spec of the run.
     pub spec: &'a TrialSpec,
-    /// Its operations.
+    /// The run's operations.
     pub work: &'a StressWork,
-    /// The names of its columns.
+    /// The names of the columns.
     pub columns: &'a [String],
     /// The statement that reads the counters of a partition.
     pub select: String,
     /// The number of writes that may have been sent.
     pub writes: u64,
-    /// Its ledgers.
+    /// The run's ledgers.
     pub evidence: &'a E,
-    /// When the system crashed, ns of Unix time.
+    /// Time at which the system crashed, ns since the Unix epoch.
     pub crash: Option<u64>,
     /// The findings so far.
     pub findings: Findings,
 }
 
-/// The bounds of each counter, by key; values are 0.
+/// The bounds of each counter, by the key of its partition; the values are still 0.
 type Bounds = HashMap<Vec<u8>, Vec<Counter>>;
 
 /// The result of one pass over all counters.
 #[derive(Debug, Default)]
 struct Pass {
-    /// What each counter of a partition lacks, for partitions that lack anything.
+    /// The sum missing from each counter, for partitions with a counter that is too low.
     missing: HashMap<Vec<u8>, Vec<i64>>,
     reading: Reading,
-    /// Absent if no counter can be damaged.
+    /// Absent if there is no counter that can be damaged.
     proof: Option<Proof>,
 }
 
-/// An acknowledged write of a partition with missing increments.
+/// An acknowledged write to a partition with missing increments.
 #[derive(Debug)]
 struct Write {
     index: u64,
@@ -60,7 +61,7 @@ struct Write {
 }
 
 impl CounterReadBack<'_, Evidence<'_, Mapping>> {
-    /// Reads the counters of a store of this type back.
+    /// Reads the counters from a store of this type.
     pub fn run<S: StatementStore>(mut self) -> Result<Findings, EngineError> {
         let bounds = self.sum_increments();
         let mut findings = std::mem::take(&mut self.findings);
@@ -84,7 +85,7 @@ impl CounterReadBack<'_, Evidence<'_, Mapping>> {
         Ok(findings)
     }
 
-    /// Visits the writes that were sent, in their order: operation, index and state.
+    /// Visits the writes that were sent, in order: operation, index and state.
     fn visit_writes(&self, mut visit: impl FnMut(&StressOperation, u64, State)) {
         let mut operation = StressOperation::default();
         for (index, number) in self.work.writes(self.writes) {
@@ -99,7 +100,7 @@ impl CounterReadBack<'_, Evidence<'_, Mapping>> {
         let mut bounds = Bounds::new();
         let retries = i64::try_from(self.spec.inserts.retries).unwrap_or(i64::MAX);
         self.visit_writes(|operation, _, state| {
-            // Attempts: acknowledged ones, and attempts that may have been applied.
+            // Number of attempts that were certainly applied, and number that may have been applied.
             let (certain, possible) = match state {
                 State::Acknowledged => (1, 1),
                 State::Retried => (1, retries.saturating_add(1)),
@@ -116,8 +117,8 @@ impl CounterReadBack<'_, Evidence<'_, Mapping>> {
         bounds
     }
 
-    /// The fewest acknowledged writes whose increments add up to the missing ones. After a crash, the latest: a guarantee
-    /// allows the loss of young writes.
+    /// The smallest number of acknowledged writes whose increments add up to the missing sum. After a crash, the latest
+    /// writes are preferred, because a guarantee may allow the loss of recent writes.
     fn find_lost(&self, missing: &HashMap<Vec<u8>, Vec<i64>>) -> HashSet<u64> {
         let mut writes: HashMap<&[u8], Vec<Write>> = HashMap::new();
         if missing.is_empty() {
@@ -179,7 +180,7 @@ impl CounterReadBack<'_, Evidence<'_, Mapping>> {
         Ok(pass)
     }
 
-    /// The value of a counter: 0 without a row. An answer of another shape proves nothing.
+    /// The value of a counter, or 0 if there is no row. An answer with an unexpected number of columns proves nothing.
     fn value(&self, cells: &Cells, column: usize) -> Result<i64, EngineError> {
         let (rows, width, columns) = (cells.rows(), cells.width(), self.columns.len());
         if rows == 0 {
@@ -198,7 +199,7 @@ impl CounterReadBack<'_, Evidence<'_, Mapping>> {
     }
 }
 
-/// Damages a counter in memory, and reports whether the read-back finds it.
+/// Damages a counter in memory. Reports whether the read-back finds the damage.
 fn prove(counter: Counter) -> Proof {
     let too_high = Counter { value: counter.possible.saturating_add(1), ..counter };
     let removed = Counter { value: 0, ..counter };

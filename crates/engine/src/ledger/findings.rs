@@ -1,4 +1,4 @@
-//! The output of the command `ledger`.
+//! The output of the `ledger` command.
 
 use loadstone_load::ledger::{Evidence, Fate, FieldValue, Finding, Ledger, Outcome, State, Writes};
 use loadstone_load::version::Phase;
@@ -10,9 +10,9 @@ use loadstone_load::core::CoreRun;
 use loadstone_kinds::mapping::Mapping;
 use loadstone_wire::event::Missed;
 
-/// Maximum number of listed losses.
+/// Maximum number of losses that are listed.
 const LISTED: usize = 10;
-/// If the proven share of the acknowledged writes is smaller, the read-back proves nothing.
+/// Minimum proven share of the acknowledged writes; below it, the read-back proves nothing.
 const PROVEN_MIN: f64 = 0.95;
 
 /// All findings of a read-back.
@@ -26,7 +26,7 @@ pub struct Findings {
     lost: Lost,
     stale: Stale,
     proven: Proven,
-    /// Whether the checker found the faults that it planted; `null`: there was no record to damage.
+    /// Whether the checker found the faults that it planted; `null` if there was no record to damage.
     proved: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     proof: Option<Proof>,
@@ -34,7 +34,7 @@ pub struct Findings {
     /// The first value that no write of the run wrote.
     #[serde(skip_serializing_if = "Option::is_none")]
     first_wrong: Option<Place>,
-    /// Whether the strongest level could not be read, so that absence proves nothing.
+    /// Whether the strongest level could not be read, so that the absence of a write proves nothing.
     #[serde(skip)]
     undecidable: bool,
 }
@@ -50,12 +50,12 @@ struct WriteCounts {
     retried: u64,
 }
 
-/// The completeness of the ledger.
+/// Facts about the completeness of the ledger.
 #[derive(Debug, Default, Serialize)]
 struct LedgerFacts {
     /// The number of the run.
     run: Option<u64>,
-    /// Whether the engine closed it.
+    /// Whether the engine closed the ledger.
     closed: bool,
     beyond: u64,
     ticks_lost: u64,
@@ -66,13 +66,13 @@ struct LedgerFacts {
 struct ReadCounts {
     records: u64,
     fields: u64,
-    /// The consistency level that decided; `null`: reads have no level.
+    /// The consistency level on which the findings are based; `null` if reads have no level.
     level: Option<String>,
-    /// The workload's level.
+    /// The consistency level of the workload's own reads.
     own_level: Option<String>,
 }
 
-/// Number of fields by finding.
+/// Number of fields with each finding.
 #[derive(Debug, Default, Serialize)]
 struct FieldCounts {
     fine: u64,
@@ -90,43 +90,43 @@ struct FieldCounts {
 struct Lost {
     /// Number of missing acknowledged writes, including overwritten ones.
     writes: u64,
-    /// Losses among them that the store's guarantee allows for a killed process.
+    /// Number of these writes whose loss the store's guarantee allows when the process is killed.
     allowed: u64,
-    /// Writes missing at the strongest level that could be read, which is not the strongest: they may not be lost.
+    /// Writes missing at the strongest readable level. As this is not the strongest level, they may not be lost.
     undecided: u64,
     /// Number of loaded records with an empty field.
     loaded: u64,
-    /// Age at the kill of the oldest write that the guarantee allows to be lost, ms; `null`: no bound is stated, or all
-    /// losses are allowed.
+    /// Age, at the time of the kill, of the oldest write that the guarantee allows to be lost, ms; `null` if no bound
+    /// is stated, or if all losses are allowed.
     window_ms: Option<f64>,
-    /// The first few fields.
+    /// The fields of the first few losses.
     first: Vec<Place>,
-    /// Age at the crash of the oldest lost write.
+    /// The age of the oldest lost write at the time of the crash.
     oldest: Option<Oldest>,
     #[serde(skip)]
     window_ns: Option<u64>,
 }
 
-/// Acknowledged writes that are missing at the workload's own level but present at the strongest.
+/// Acknowledged writes that are missing at the workload's own level but present at the strongest level.
 #[derive(Debug, Default, Serialize)]
 struct Stale {
     writes: u64,
 }
 
-/// Acknowledged writes that are present or replaced by later ones.
+/// Acknowledged writes that are present or were replaced by later writes.
 #[derive(Debug, Default, Serialize)]
 struct Proven {
     writes: u64,
-    /// Share of the acknowledged writes that are proven or proven lost; `null` without any.
+    /// Share of the acknowledged writes that are proven to be present or lost; `null` if there are none.
     share: Option<f64>,
 }
 
 /// The outcome of the faults that the checker planted.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Proof {
-    /// Whether the checker found the corrupted value.
+    /// Whether the checker found the corrupted value that it planted.
     pub corrupted: bool,
-    /// Whether the checker found the removed write.
+    /// Whether the checker noticed that it had removed a write.
     pub removed: bool,
     /// Whether both records were restored.
     pub restored: bool,
@@ -138,18 +138,18 @@ pub struct Proof {
 }
 
 impl Proof {
-    /// Notes the outcome of an attempt to plant a fault. Returns whether the fault is planted.
+    /// Records the result of an attempt to plant a fault. Returns whether the fault was planted.
     pub fn note_planting(&mut self, status: Status) -> bool {
         self.refused = (!status.is_ok()).then(|| status.name().to_owned());
         status.is_ok()
     }
 
-    /// The outcome for faults in an answer, which need no repair.
+    /// The outcome for faults planted in an answer in memory, which need no repair.
     pub const fn from_answer(corrupted: bool, removed: bool) -> Self {
         Self { corrupted, removed, restored: true, repairs: 0, refused: None }
     }
 
-    /// Notes whether a record was repaired.
+    /// Records whether a record was repaired.
     pub fn note_repair(&mut self, repaired: bool) {
         self.restored = repaired && (self.restored || self.repairs == 0);
         self.repairs += 1;
@@ -160,10 +160,10 @@ impl Proof {
     }
 }
 
-/// When the system crashed.
+/// The time of a system crash.
 #[derive(Clone, Copy, Debug)]
 pub struct Crash {
-    /// ns of Unix time.
+    /// The time in ns since the Unix epoch.
     pub at_ns: u64,
 }
 
@@ -177,18 +177,18 @@ pub struct Reading {
     first_wrong: Option<Place>,
     /// Number of loaded records with an empty field.
     loaded: u64,
-    /// Whether the current record is one of them.
+    /// Whether the current record has an empty field although it was loaded.
     unloaded: bool,
 }
 
-/// Reads that missed an insert of another segment.
+/// Reads that did not find a record inserted by another segment.
 #[derive(Debug, Default, Serialize)]
 struct MissCounts {
-    /// Reads sent after the insert had been acknowledged: the record should have been there.
+    /// Reads sent after the insert had been acknowledged, which should have found the record.
     failed: u64,
-    /// Reads whose insert was in progress, failed, or has an unknown outcome: no conclusion.
+    /// Reads whose insert was in progress, had failed, or has an unknown outcome: no conclusion is possible.
     not_yet: u64,
-    /// Reads that the events count but do not list.
+    /// Reads that the events count but do not list individually.
     unlisted: u64,
     /// The keys of the first few failed reads.
     first: Vec<String>,
@@ -198,29 +198,30 @@ struct MissCounts {
 struct Place {
     key: String,
     field: String,
-    /// The index of the expected write; `null`: the loaded value.
+    /// The index of the expected write; `null` for the loaded value.
     expected: Option<u64>,
-    /// The index of the write that was read; `null`: a loaded value, or a value that no write of the run made.
+    /// The index of the write whose value was read; `null` for a loaded value, or a value that no write of the run
+    /// made.
     #[serde(rename = "shown")]
     actual: Option<u64>,
-    /// The value that was read: `write`, `loaded`, `nothing`, `another run`, `unreadable` or `counter`.
+    /// Type of the value that was read: `write`, `loaded`, `nothing`, `another run`, `unreadable` or `counter`.
     what: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     counter: Option<Counter>,
 }
 
-/// A counter, and the bounds of its value: sums of increments.
+/// A counter and the bounds of its value, which are sums of increments.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Counter {
     pub value: i64,
-    /// Of all acknowledged writes.
+    /// Sum over all acknowledged writes.
     pub acknowledged: i64,
-    /// Of all attempts that may have been applied.
+    /// Sum over all attempts that may have been applied.
     pub possible: i64,
 }
 
 impl Counter {
-    /// The conclusion from its value.
+    /// Judges the counter by its value.
     pub fn judge(&self) -> Finding {
         match self.value {
             value if value < self.acknowledged => Finding::Lost(None),
@@ -239,7 +240,7 @@ struct Oldest {
 }
 
 impl Reading {
-    /// Counts the finding on one field.
+    /// Counts the finding for one field.
     pub fn add(&mut self, finding: Finding, value: FieldValue, key: &[u8], field: &str) {
         self.fields += 1;
         let place = |expected| {
@@ -257,7 +258,7 @@ impl Reading {
         self.count(finding, place);
     }
 
-    /// Counts the finding on a counter.
+    /// Counts the finding for a counter.
     pub fn add_counter(&mut self, counter: Counter, key: &[u8], field: &str) {
         self.fields += 1;
         self.count(counter.judge(), |_| Place {
@@ -293,7 +294,7 @@ impl Reading {
         *count += 1;
     }
 
-    /// Ends a record.
+    /// Finishes a record.
     pub fn end_record(&mut self) {
         self.records += 1;
         self.loaded += u64::from(std::mem::take(&mut self.unloaded));
@@ -301,7 +302,8 @@ impl Reading {
 }
 
 impl Findings {
-    /// The findings from the ledgers alone, without reading the store. `writes`: index and number of the run's writes.
+    /// The findings from the ledgers alone, without reading the store. `writes` has the index and the number of each of
+    /// the run's writes.
     pub fn from_ledgers(
         ledgers: &[Ledger<Mapping>],
         evidence: &Evidence<'_, Mapping>,
@@ -329,7 +331,8 @@ impl Findings {
         all
     }
 
-    /// Decides the reads that a segment could not judge: `count` in total, of which some are `listed`.
+    /// Judges the reads that a segment could not judge: `count` in total, of which those in `listed` are known
+    /// individually.
     pub fn settle(
         &mut self,
         count: u64,
@@ -354,23 +357,23 @@ impl Findings {
         }
     }
 
-    /// Notes the greatest age of a write that the store's guarantee allows a killed process to lose, ns.
+    /// Records the maximum age of a write that the store's guarantee allows to be lost when the process is killed, ns.
     pub fn guarantee(&mut self, loss_ns_max: Option<u64>) {
         self.lost.window_ns = loss_ns_max;
         self.lost.window_ms = loss_ns_max.filter(|&ns| ns < u64::MAX).map(|ns| ns as f64 / 1e6);
     }
 
-    /// Notes the levels of the reads.
+    /// Records the consistency levels of the reads.
     pub fn levels(&mut self, decisive: Option<String>, own: Option<String>) {
         (self.read.level, self.read.own_level) = (decisive, own);
     }
 
-    /// Notes that servers needed by the strongest level were unavailable.
+    /// Records that servers needed for the strongest level were unavailable.
     pub fn note_weaker_level(&mut self) {
         self.undecidable = true;
     }
 
-    /// Adds the decisive reading of a range of records.
+    /// Adds the reading of a range of records on which the findings are based.
     pub fn add(&mut self, reading: Reading) {
         self.read.records += reading.records;
         self.read.fields += reading.fields;
@@ -396,7 +399,7 @@ impl Findings {
         self.first_wrong = self.first_wrong.take().or(reading.first_wrong);
     }
 
-    /// Counts an acknowledged write by its fate.
+    /// Counts an acknowledged write according to its fate.
     pub fn account(&mut self, outcome: &Outcome, crash: Option<Crash>) {
         match outcome.fate {
             Fate::Proven => self.proven.writes += 1,
@@ -412,8 +415,8 @@ impl Findings {
         self.stale.writes += u64::from(outcome.missed && outcome.fate != Fate::Lost);
     }
 
-    /// The age of a lost write at the crash, and whether its loss is allowed. Negative if the write was done after the
-    /// crash.
+    /// Determines the age of a lost write at the time of the crash, and whether its loss is allowed. The age is
+    /// negative if the write was completed after the crash.
     fn age(&mut self, outcome: &Outcome, crash: Crash) {
         let age = |ns: u64| (i128::from(crash.at_ns) - i128::from(ns)).clamp(i64::MIN.into(), i64::MAX.into()) as i64;
         let (least_ns, most_ns) = (age(outcome.span.done), age(outcome.span.sent));
@@ -427,18 +430,18 @@ impl Findings {
         }
     }
 
-    /// Whether the checker still has to prove itself.
+    /// Whether it has not been shown yet that the checker finds planted faults.
     pub fn needs_proof(&self) -> bool {
         self.proved.is_none()
     }
 
-    /// Notes the outcome of the planted faults; `None`: there was no record to damage.
+    /// Records the outcome of the planted faults; `None` if there was no record to damage.
     pub fn prove(&mut self, proof: Option<Proof>) {
         self.proved = proof.as_ref().map(Proof::holds);
         self.proof = proof;
     }
 
-    /// Fills in the shares.
+    /// Calculates the shares.
     pub fn conclude(&mut self) {
         if self.writes.acknowledged > 0 {
             let decided = self.proven.writes + self.lost.writes;
@@ -446,10 +449,10 @@ impl Findings {
         }
     }
 
-    /// The faults in one line, with the first place; `None` if there are none.
+    /// Describes the faults in one line, with the place of the first one; `None` if there are none.
     pub fn faults(&self) -> Option<String> {
         let Lost { writes, allowed, loaded, .. } = self.lost;
-        // Loaded data is older than any bound.
+        // Loaded records are older than any bound.
         let emptied = self.lost.window_ns == Some(u64::MAX) && self.lost.oldest.is_some();
         let loaded = if emptied || self.undecidable { 0 } else { loaded };
         if let Some(Place { key, field, expected, actual, what, counter }) = self.lost.first.first()
@@ -491,13 +494,13 @@ impl Findings {
         Some(format!("{wrong} fields hold values that no write of this run made; the first is {key} {field}"))
     }
 
-    /// A line about the losses that the guarantee allows; `None` without such losses.
+    /// Describes the losses that the guarantee allows in one line; `None` if there are none.
     pub fn describe_allowed_losses(&self) -> Option<String> {
         let Lost { allowed, .. } = self.lost;
         (allowed > 0).then(|| format!("{allowed} acknowledged writes are lost, which the store's guarantee allows"))
     }
 
-    /// The reason why the read-back proves nothing, in one line; `None` if it proves something.
+    /// The reason, in one line, why the read-back proves nothing; `None` if it proves something.
     pub fn unproven(&self) -> Option<String> {
         if let Some(proof) = self.proof.as_ref().filter(|proof| !proof.holds()) {
             let Proof { corrupted, removed, restored, refused, .. } = proof;

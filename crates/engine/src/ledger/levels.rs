@@ -1,4 +1,4 @@
-//! The reads of a read-back of rows: their levels and their attempts.
+//! Reads the rows of a read-back at several consistency levels, with retries.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,17 +11,17 @@ use loadstone_wire::spec::TrialSpec;
 
 use super::findings::Findings;
 
-/// Attempts at a read: a server that was just restarted may need some time.
+/// Number of attempts at a read: a server that was just restarted may need some time.
 const ATTEMPTS: u32 = 5;
 const BETWEEN_ATTEMPTS: Duration = Duration::from_secs(1);
 
-/// A read-back that failed and proves nothing.
+/// The error of a read-back that failed and therefore proves nothing.
 pub fn unread(message: String) -> EngineError {
     let error = EngineError { kind: ErrorKind::Unread, ..EngineError::failed(message) };
     error.hint("repair the store and repeat the command: it must read every row")
 }
 
-/// The store cannot be read: proves nothing, unless the request is wrong.
+/// The error if the store cannot be read: the read-back proves nothing, unless the request was wrong.
 pub fn store_error(error: EngineError) -> EngineError {
     if error.is_usage() { error } else { EngineError { kind: ErrorKind::Unread, ..error } }
 }
@@ -31,9 +31,9 @@ pub const fn is_acknowledged(state: State) -> bool {
     matches!(state, State::Acknowledged | State::Retried)
 }
 
-/// Makes a pass over the rows at the workload's own level, and another at the strongest level that the servers can
-/// answer; absent if that is the workload's own. The weaker level is first, as a read at a stronger level repairs the
-/// replicas that it contacts.
+/// Reads all rows once at the workload's own level and once at the strongest level at which the servers can answer; the
+/// second pass is omitted if this is the workload's own level. The weaker level is read first, because a read at a
+/// stronger level repairs the replicas that it contacts.
 pub fn read_at_levels<S: StatementStore, P>(
     spec: &TrialSpec,
     findings: &mut Findings,
@@ -57,7 +57,7 @@ pub fn read_at_levels<S: StatementStore, P>(
                 strongest = Some((result, level.name.to_owned()));
                 break;
             }
-            // Servers that this level needs are unavailable.
+            // Some servers that this level needs are unavailable.
             Err(error) if error.kind == ErrorKind::Unread => findings.note_weaker_level(),
             Err(error) => return Err(error),
         }
@@ -68,13 +68,13 @@ pub fn read_at_levels<S: StatementStore, P>(
     Ok((earlier, strongest.map(|(result, _)| result)))
 }
 
-/// The level of the workload's reads. If it is not set, it is the weakest.
+/// The consistency level of the workload's reads; if not set, the weakest level.
 fn find_own_level(spec: &TrialSpec, levels: &[ReadLevel]) -> Option<String> {
     let set = spec.store.properties.get(levels.first()?.property);
     Some(set.map_or_else(|| "ONE".to_owned(), |level| level.to_ascii_uppercase()))
 }
 
-/// Opens the store as the run did, except for the read level if `level` is given.
+/// Opens the store as the run did, but with the read `level` if it is given.
 fn open<S: StatementStore>(spec: &TrialSpec, level: Option<ReadLevel>) -> Result<S, EngineError> {
     let mut properties: BTreeMap<String, String> = spec.store.properties.clone();
     if let Some(level) = level {
@@ -84,7 +84,7 @@ fn open<S: StatementStore>(spec: &TrialSpec, level: Option<ReadLevel>) -> Result
     S::open(&Options { properties, durability, clients: 1, ..Options::default() }).map_err(store_error)
 }
 
-/// Executes the statement until the server answers.
+/// Executes the statement repeatedly until the server answers.
 pub async fn read<S: Statements>(session: &mut S, values: &Values, cells: &mut Cells) -> Result<(), EngineError> {
     for attempt in 1.. {
         let status = session.execute(0, values, cells).await;

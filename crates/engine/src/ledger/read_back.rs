@@ -1,4 +1,4 @@
-//! Reads every record that a run wrote, and judges its values.
+//! Reads every record that a run wrote and judges its values.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,28 +17,28 @@ use loadstone_kinds::mapping::Mapping;
 use loadstone_wire::error::{EngineError, ErrorKind};
 use loadstone_wire::spec::TrialSpec;
 
-/// Number of histories that are judged at a time; 24 bytes each.
+/// Number of histories, of 24 bytes each, that are judged at a time.
 const HISTORIES: u64 = 1 << 25;
-/// Attempts at a read: a server that was just restarted may need some time.
+/// Number of attempts at a read: a server that was just restarted may need some time.
 const ATTEMPTS: u32 = 5;
 const BETWEEN_ATTEMPTS: Duration = Duration::from_secs(1);
-/// Pause between the removal of a record and its restoration: HBase drops a write of the same millisecond (HBASE-2256).
+/// Pause between removing and restoring a record: HBase drops a write in the same millisecond (HBASE-2256).
 const BEFORE_RETURN: Duration = Duration::from_millis(5);
 
-/// A run whose writes are compared with the records of a store.
+/// A run whose writes are compared with a store's records.
 #[derive(Debug)]
 pub struct ReadBack<'a, E> {
     /// The spec of the run.
     pub spec: &'a TrialSpec,
-    /// Its records.
+    /// The run's records.
     pub core: &'a CoreSpec,
-    /// Its operations.
+    /// The run's operations.
     pub workload: &'a CoreRun,
-    /// Its ledgers.
+    /// The run's ledgers.
     pub evidence: &'a E,
-    /// When the system crashed, ns of Unix time.
+    /// Time at which the system crashed, ns since the Unix epoch.
     pub crash: Option<u64>,
-    /// Whether the load wrote all its records.
+    /// Whether the load wrote all of the run's records.
     pub loaded: bool,
     /// The findings so far.
     pub findings: Findings,
@@ -57,7 +57,7 @@ fn store_error(error: EngineError) -> EngineError {
 struct Pass {
     standings: Standings,
     reading: Reading,
-    /// Records with a correct value of this run: the proof may damage them, and repairs them.
+    /// Records with a correct value of this run. The proof may damage these records and then repairs them.
     samples: Vec<u64>,
 }
 
@@ -76,9 +76,9 @@ impl Opened {
 }
 
 impl ReadBack<'_, Evidence<'_, Mapping>> {
-    /// Reads a store of this type back.
+    /// Reads back the records from a store of this type.
     pub fn run(self, store: &StoreType) -> Result<Findings, EngineError> {
-        // Outside the executor, as opening or closing a store may need a separate executor.
+        // Not on the executor, because a store may need a separate executor to open or close.
         let stores =
             self.levels(store).into_iter().map(|level| self.open(store, level)).collect::<Result<Vec<_>, _>>()?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
@@ -90,7 +90,8 @@ impl ReadBack<'_, Evidence<'_, Mapping>> {
         Ok(findings)
     }
 
-    /// Reads back at each of the levels of `stores` that the servers can answer; the last is the workload's own level.
+    /// Reads back at each of the levels in `stores` at which the servers can answer; the last is the workload's own
+    /// level.
     async fn read(mut self, stores: &[Opened]) -> Result<Findings, EngineError> {
         let (workload, evidence, histories) = (self.workload, self.evidence, self.workload.histories());
         let operations = evidence.end().checked_sub(1).and_then(|last| workload.index(last)).map_or(0, |last| last + 1);
@@ -110,9 +111,10 @@ impl ReadBack<'_, Evidence<'_, Mapping>> {
                 }
             }
             let written: Vec<u64> = records.clone().filter(|record| written[(record - start) as usize]).collect();
-            // A server applies writes in the order of arrival, so an abandoned write may be applied last.
+            // A server applies writes in the order in which they arrive, so an abandoned write may be applied last.
             let judge = Judge::new(workload, evidence, true, records);
-            // At the workload's own level first: a read at a stronger level repairs the replicas that it contacts.
+            // The workload's own level is read first, because a read at a stronger level repairs the replicas that it
+            // contacts.
             let earlier = match strongest {
                 None => None,
                 Some(_) => Some(self.pass(&mut own, &judge, &written).await?.standings),
@@ -121,7 +123,7 @@ impl ReadBack<'_, Evidence<'_, Mapping>> {
                 let Some((session, _)) = &mut strongest else { break self.pass(&mut own, &judge, &written).await? };
                 match self.pass(session, &judge, &written).await {
                     Ok(pass) => break pass,
-                    // Servers that this level needs are unavailable.
+                    // Some servers that this level needs are unavailable.
                     Err(error) if error.kind == ErrorKind::Unread => strongest = next(&mut stronger).await?,
                     Err(error) => return Err(error),
                 }
@@ -146,21 +148,21 @@ impl ReadBack<'_, Evidence<'_, Mapping>> {
         Ok(self.findings)
     }
 
-    /// The read levels, the strongest first; the last, the workload's own, is `None`.
+    /// The read levels, the strongest first. The last is `None`, which represents the workload's own level.
     fn levels(&self, store: &StoreType) -> Vec<Option<ReadLevel>> {
         let own = self.own_level(store);
         let stronger = (store.read_levels)().iter().take_while(|level| own.as_deref() != Some(level.name));
         stronger.copied().map(Some).chain([None]).collect()
     }
 
-    /// The level of the workload's reads; `None` if reads have no level. If it is not set, it is the weakest.
+    /// The consistency level of the workload's reads; if not set, the weakest level. `None` if reads have no level.
     fn own_level(&self, store: &StoreType) -> Option<String> {
         let property = (store.read_levels)().first()?.property;
         let set = self.spec.store.properties.get(property);
         Some(set.map_or_else(|| "ONE".to_owned(), |level| level.to_ascii_uppercase()))
     }
 
-    /// Opens the store as the run did, except for the read level if `level` is given.
+    /// Opens the store as the run did, but with the read `level` if it is given.
     fn open(&self, kind: &StoreType, level: Option<ReadLevel>) -> Result<Opened, EngineError> {
         let mut properties: BTreeMap<String, String> = self.spec.store.properties.clone();
         if let Some(level) = level {
@@ -179,7 +181,7 @@ impl ReadBack<'_, Evidence<'_, Mapping>> {
         Ok(Opened { store, level })
     }
 
-    /// Reads and judges these records.
+    /// Reads and judges the given records.
     async fn pass(
         &self,
         session: &mut VirtualSession,
@@ -232,7 +234,7 @@ impl ReadBack<'_, Evidence<'_, Mapping>> {
         };
         let names = self.workload.field_names().iter().enumerate();
         let values: Vec<FieldValue> = names.map(|(field, name)| classify(field, name)).collect();
-        // The load wrote every record (`--loaded`), or a loaded value in this record proves it.
+        // Either the load wrote every record (`--loaded`), or a loaded value in this record shows that it was loaded.
         let loaded = self.loaded
             || values.iter().any(|value| matches!(value, FieldValue::Of(version) if version.phase == Phase::Load));
         for (field, &value) in values.iter().enumerate() {
@@ -244,8 +246,8 @@ impl ReadBack<'_, Evidence<'_, Mapping>> {
         }
     }
 
-    /// Whether the remainder of a value with a correct version differs from what its write wrote. The judge handles a
-    /// write that did not write this field.
+    /// Whether the version of a value is correct, but its remaining bytes are not the bytes that its write wrote. The
+    /// judge handles writes that did not write this field.
     fn torn(
         &self,
         version: Version,
@@ -257,7 +259,7 @@ impl ReadBack<'_, Evidence<'_, Mapping>> {
         self.workload.expect(version, record, key, field, expected) && expected != value
     }
 
-    /// Plants a corrupted value and a removed write in records of this run, and reports whether the read-back finds them.
+    /// Damages one value and removes one write in records of this run. Reports whether the read-back finds both faults.
     async fn prove(
         &self,
         session: &mut VirtualSession,
@@ -274,7 +276,7 @@ impl ReadBack<'_, Evidence<'_, Mapping>> {
             detected
         };
         let (mut key, mut before, mut after) = (Vec::new(), Row::default(), Row::default());
-        // One bit of the last byte of a value of this run: its version stays correct.
+        // Flips one bit in the last byte of a value of this run, so that its version stays correct.
         write_key(&mut key, corrupted, self.core.insert_order, self.core.zero_padding);
         read(session, &key, &mut before).await?;
         let own = before.fields().flatten().find(|(name, value)| {
@@ -284,7 +286,7 @@ impl ReadBack<'_, Evidence<'_, Mapping>> {
             let (mut plant, mut repair) = (Row::default(), Row::default());
             plant.push_with(name, value.len(), |out| {
                 out.copy_from_slice(value);
-                // A value that is only a version has no other byte.
+                // A value that consists of the version alone has no other byte.
                 out[value.len() - 1] ^= if value.len() > LEN { 1 } else { 0x40 };
             });
             repair.push(name, value);
@@ -313,7 +315,7 @@ impl ReadBack<'_, Evidence<'_, Mapping>> {
     }
 }
 
-/// Returns a session of the next store, and its level.
+/// Opens a session of the next store. Returns the session and its level.
 async fn next(
     stores: &mut std::slice::Iter<'_, Opened>,
 ) -> Result<Option<(VirtualSession, Option<String>)>, EngineError> {
@@ -323,7 +325,7 @@ async fn next(
     }
 }
 
-/// Writes `row` until the record equals `before`; `false` if it never does.
+/// Writes `row` until the record equals `before`; returns `false` if it never does.
 async fn restore(
     session: &mut VirtualSession,
     key: &[u8],
@@ -343,12 +345,12 @@ async fn restore(
     Ok(false)
 }
 
-/// A store may return the fields in another order.
+/// Sorts the fields by name, because a store may return them in another order.
 fn sort_fields(row: &Row) -> BTreeMap<&[u8], &[u8]> {
     row.fields().flatten().collect()
 }
 
-/// Reads a record; the row of a missing record is empty.
+/// Reads a record. A missing record gives an empty row.
 async fn read(session: &mut VirtualSession, key: &[u8], row: &mut Row) -> Result<(), EngineError> {
     for attempt in 1.. {
         let status = session.read(key, Projection::All, row).await;

@@ -1,8 +1,8 @@
-//! Reads back the rows of a run of cassandra-stress, and judges them by the timestamps of their values.
+//! Reads back the rows of a cassandra-stress run, and judges them by the timestamps of their values.
 //!
-//! Values depend on the partition only, so the write that made one is known by its timestamp: the start of the run plus
-//! the index of the operation, in µs. The server keeps the value with the highest timestamp. The order of writes is
-//! therefore known without their times, and a retried write is the same write.
+//! Values depend on the partition alone, so the write that made a value is identified by its timestamp: the start of
+//! the run plus the index of the operation, in µs. The server keeps the value with the highest timestamp. The order of
+//! writes is therefore known without their times, and a retry of a write counts as the same write.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,25 +20,25 @@ use loadstone_wire::spec::TrialSpec;
 use super::findings::{Crash, Findings, Proof, Reading};
 use super::levels::{is_acknowledged, read, read_at_levels, store_error, unread};
 
-/// A run whose writes are compared with the rows of a store.
+/// A run whose writes are compared with a store's rows.
 pub struct TimestampReadBack<'a, E> {
     /// The spec of the run.
     pub spec: &'a TrialSpec,
-    /// Its operations.
+    /// The run's operations.
     pub work: &'a StressWork,
-    /// The names of its columns.
+    /// The names of the columns.
     pub columns: &'a [String],
-    /// The statement that reads the values of a partition, then their timestamps.
+    /// The statement that reads the values of a partition, followed by their timestamps.
     pub select: String,
     /// The timestamp of the operation at index 0, µs since 1970.
     pub start_us: i64,
     /// The number of writes that may have been sent.
     pub writes: u64,
-    /// The index after the last of them.
+    /// The index after the last of these writes.
     pub end: u64,
-    /// Its ledgers.
+    /// The run's ledgers.
     pub evidence: &'a E,
-    /// When the system crashed, ns of Unix time.
+    /// Time at which the system crashed, ns since the Unix epoch.
     pub crash: Option<u64>,
     /// The findings so far.
     pub findings: Findings,
@@ -56,11 +56,12 @@ struct Partition {
 /// The write whose values a partition has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum RowState {
-    /// A value that no known write made, or a newer one of another writer: no conclusion about earlier writes.
+    /// A value that no known write made, or a newer value from another client: no conclusion about earlier writes is
+    /// possible.
     Unknown,
-    /// Nothing, or the state before the run.
+    /// No row, or the state before the run.
     Before,
-    /// The write at this index.
+    /// The values of the write at this index.
     Write(u64),
 }
 
@@ -74,7 +75,7 @@ type RowStates = HashMap<u64, RowState>;
 struct Pass {
     states: RowStates,
     reading: Reading,
-    /// Absent if no value can be damaged.
+    /// Absent if there is no value that can be damaged.
     proof: Option<Proof>,
 }
 
@@ -82,7 +83,7 @@ struct Pass {
 type Cell<'a> = Option<(&'a [u8], i64)>;
 
 impl TimestampReadBack<'_, Evidence<'_, Mapping>> {
-    /// Reads the rows of a store of this type back.
+    /// Reads back the rows from a store of this type.
     pub fn run<S: StatementStore>(mut self) -> Result<Findings, EngineError> {
         let partitions = self.partitions();
         let mut findings = std::mem::take(&mut self.findings);
@@ -97,7 +98,7 @@ impl TimestampReadBack<'_, Evidence<'_, Mapping>> {
         Ok(self.findings)
     }
 
-    /// The partitions that the run wrote, by their keys.
+    /// The partitions that the run wrote, by key.
     fn partitions(&self) -> Partitions {
         let mut partitions = Partitions::new();
         self.visit_writes(|index, key, state| {
@@ -109,7 +110,7 @@ impl TimestampReadBack<'_, Evidence<'_, Mapping>> {
         partitions
     }
 
-    /// Visits the writes that were sent, in their order: index, key and state.
+    /// Visits the writes that were sent, in order: index, key and state.
     fn visit_writes(&self, mut visit: impl FnMut(u64, &[u8], State)) {
         let mut operation = StressOperation::default();
         for (index, number) in self.work.writes(self.writes) {
@@ -120,7 +121,7 @@ impl TimestampReadBack<'_, Evidence<'_, Mapping>> {
         }
     }
 
-    /// Counts the acknowledged writes by their fate.
+    /// Counts the acknowledged writes according to their fate.
     fn account(&mut self, partitions: &Partitions, decisive: &RowStates, earlier: &RowStates) {
         let crash = self.crash.map(|at_ns| Crash { at_ns });
         let mut findings = std::mem::take(&mut self.findings);
@@ -161,7 +162,7 @@ impl TimestampReadBack<'_, Evidence<'_, Mapping>> {
                 state = state.min(match (finding, content) {
                     (Finding::Corrupt | Finding::Phantom(_), _) => RowState::Unknown,
                     (_, FieldValue::Of(version)) => RowState::Write(version.index),
-                    // Newer than the run: the server was right to discard the run's writes.
+                    // The value is newer than the run, so the server was right to discard the run's writes.
                     (Finding::OtherRun, _) if partition.last.is_some() => RowState::Unknown,
                     _ => RowState::Before,
                 });
@@ -179,7 +180,8 @@ impl TimestampReadBack<'_, Evidence<'_, Mapping>> {
         Ok(pass)
     }
 
-    /// A column of an answer: values come first, then their timestamps. An answer of another shape proves nothing.
+    /// A column of an answer. The values come first, then their timestamps. An answer with an unexpected number of
+    /// columns proves nothing.
     fn cell<'a>(&self, cells: &'a Cells, column: usize) -> Result<Cell<'a>, EngineError> {
         let columns = self.columns.len();
         if cells.rows() == 0 {
@@ -200,7 +202,8 @@ impl TimestampReadBack<'_, Evidence<'_, Mapping>> {
         }
     }
 
-    /// Judges the value of a column by the write that its timestamp names. A value from before the run is not compared.
+    /// Judges the value of a column by the write that its timestamp identifies. A value from before the run is not
+    /// compared.
     fn judge(
         &self,
         partition: &Partition,
@@ -235,8 +238,8 @@ impl TimestampReadBack<'_, Evidence<'_, Mapping>> {
         (finding, content)
     }
 
-    /// Damages an answer in memory, and reports whether the read-back finds it. A damaged row of the store could not be
-    /// repaired: the repair would need another timestamp.
+    /// Damages an answer in memory, and reports whether the read-back finds the damage. A damaged row in the store
+    /// could not be repaired, because the repair would need another timestamp.
     fn prove(
         &self,
         partition: &Partition,

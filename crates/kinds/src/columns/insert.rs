@@ -1,4 +1,4 @@
-//! The rows of an insert, batch by batch.
+//! The rows of an insert, sent batch by batch.
 
 use loadstone_session::statements::{BatchKind, Values};
 use loadstone_stress::columns::{BATCH_ROWS_MAX, PlannedOperation};
@@ -9,20 +9,20 @@ use loadstone_stress::random::mix_seed;
 use super::strides::uniform;
 use super::{ColumnsWork, Generators, Prepared, SHUFFLE, State};
 
-/// Separate the draws of an insert.
+/// These constants separate the draws of an insert.
 const SELECT: u64 = 0x7365_6c65;
 const RATIO: u64 = 0x7261_7469;
-/// A batch of more bytes would exceed the largest mutation of a server with default settings.
+/// A batch with more bytes would exceed the largest mutation that a server with default settings accepts.
 const BATCH_BYTES_MAX: usize = 16 << 20;
 
-/// Where an insert is.
+/// The current position in an insert.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cursor {
     index: u64,
-    /// The next partition, and the last.
+    /// The next partition, and the end of the partitions.
     place: u64,
     last: u64,
-    /// The rows of the open partition that are left: `next..end`.
+    /// The remaining rows of the open partition: `next..end`.
     next: u64,
     end: u64,
     is_open: bool,
@@ -32,14 +32,14 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// The start of an operation that takes these places of the population.
+    /// The start of an operation that takes the given places of the population.
     pub fn new(index: u64, places: std::ops::Range<u64>) -> Self {
         Self { index, place: places.start, last: places.end, ..Self::default() }
     }
 }
 
 impl ColumnsWork {
-    /// Fills the batch with the next rows of an insert; none are left if it remains empty.
+    /// Fills the batch with the next rows of an insert. If the batch remains empty, there are no more rows.
     pub(super) fn fill_batch(&self, at: usize, state: &mut State) {
         let Prepared { operation: PlannedOperation { table, markers, .. }, batch: kind, .. } = &self.operations[at];
         let State { generators, batch, batch_rows, cursor, rows, partitions, .. } = state;
@@ -80,7 +80,7 @@ impl ColumnsWork {
         }
     }
 
-    /// Opens the next partition of an insert, and chooses its first row.
+    /// Opens the next partition of an insert, and chooses the first row in it.
     fn open_partition(&self, table: usize, cursor: &mut Cursor, generators: &mut Generators) {
         let (place, visit) = self.visit(cursor.place);
         let number = generators.population.number_at(place).unwrap_or_default();
@@ -112,7 +112,8 @@ impl ColumnsWork {
     }
 }
 
-/// Rows that are not written before the next one: a random part has geometric gaps.
+/// Number of rows to skip before the next row that is written. If a random part is written, the gaps have a geometric
+/// distribution.
 #[inline]
 fn gap(seed: u64, cursor: &mut Cursor) -> u64 {
     if cursor.share >= 1.0 {
@@ -120,7 +121,7 @@ fn gap(seed: u64, cursor: &mut Cursor) -> u64 {
     }
     cursor.draws += 1;
     let draw = uniform(seed, cursor.index.wrapping_mul(0x9e37_79b9).wrapping_add(cursor.draws), SELECT);
-    // 0 gives an infinite gap, which saturates.
+    // A share of 0 gives an infinite gap, which saturates.
     ((1.0 - draw).ln() / (1.0 - cursor.share).ln()) as u64
 }
 

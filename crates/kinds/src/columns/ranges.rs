@@ -1,14 +1,14 @@
-//! The token ranges that token range queries read, page by page.
+//! The token ranges that token-range queries read, page by page.
 //!
-//! Source: Cassandra's `TokenRangeQuery.java`: an operation is a page. Its client continues with the next page of the same range, and
-//! takes the next range after the last page.
+//! Source: Cassandra's `TokenRangeQuery.java`. An operation reads one page. The client continues with the next page of
+//! the same range, and takes the next range after the last page.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use loadstone_load::Segment;
 use loadstone_session::statements::{Cells, PageRequest};
 
-/// The ranges of a ring, which all clients of a trial take in their order, again from the start after the last.
+/// The ranges of a ring. All clients of a trial take them in order, and start again after the last range.
 #[derive(Debug)]
 pub struct TokenRanges {
     ranges: Vec<(i64, i64)>,
@@ -22,7 +22,7 @@ impl TokenRanges {
         Self { ranges: split_ring(tokens, factor), started: AtomicU64::new(0), segment: Segment::default() }
     }
 
-    /// Begins a trial. The segments of a trial share the ranges.
+    /// Starts a trial. The segments of a trial share the ranges.
     pub fn restart(&mut self, segment: Segment) {
         (self.started, self.segment) = (AtomicU64::new(0), segment);
     }
@@ -33,19 +33,19 @@ impl TokenRanges {
     }
 }
 
-/// A client's place in the ranges of one query.
+/// The position of a client in the ranges of one query.
 #[derive(Debug, Default)]
 pub struct Scan {
-    /// `(from, to]`; `None` before the first range, and after the last page of a range.
+    /// The open range `(from, to]`; `None` before the first range, and after the last page of a range.
     range: Option<(i64, i64)>,
-    /// Where the last page ended.
+    /// The state with which the last page ended.
     state: Vec<u8>,
     /// The token of the last row.
     token: Option<[u8; 8]>,
 }
 
 impl Scan {
-    /// The open range, or the next one; and the request for the next page of this many rows.
+    /// The open range, or else the next range, and the request for its next page of `rows` rows.
     pub fn request(&mut self, ranges: &TokenRanges, rows: u32) -> ((i64, i64), PageRequest) {
         let range = *self.range.get_or_insert_with(|| {
             self.state.clear();
@@ -55,7 +55,8 @@ impl Scan {
         (range, PageRequest { rows, state: self.state.clone() })
     }
 
-    /// Advances to the end of a page, whose first column is the token. Returns the number of partitions that begin in it.
+    /// Advances to the end of a page, whose first column is the token. Returns the number of partitions that begin in
+    /// the page.
     pub fn advance(&mut self, cells: &Cells) -> u64 {
         let mut partitions = 0;
         for row in 0..cells.rows() {
@@ -90,7 +91,7 @@ fn split_ring(tokens: &[i64], factor: u32) -> Vec<(i64, i64)> {
 mod tests {
     use super::*;
 
-    /// A page of rows with these tokens.
+    /// A page of rows with the given tokens.
     fn page(tokens: &[i64], more: Option<&[u8]>) -> Cells {
         let mut cells = Cells::default();
         cells.clear(1);
@@ -107,11 +108,11 @@ mod tests {
         let mut scan = Scan::default();
         let first = (i64::MIN, 0);
         assert_eq!(scan.request(&ranges, 2), (first, PageRequest { rows: 2, state: Vec::new() }));
-        // A failed operation is followed by a request for the same page.
+        // After a failed operation, the same page is requested again.
         assert_eq!(scan.request(&ranges, 2), (first, PageRequest { rows: 2, state: Vec::new() }));
         assert_eq!(scan.advance(&page(&[-5, -4], Some(b"a"))), 2);
         assert_eq!(scan.request(&ranges, 2), (first, PageRequest { rows: 2, state: b"a".to_vec() }));
-        // A partition on two pages is counted once.
+        // A partition that spans two pages is counted once.
         assert_eq!(scan.advance(&page(&[-4, -3], Some(b"b"))), 1);
         assert_eq!(scan.advance(&page(&[], None)), 0);
         assert_eq!(scan.request(&ranges, 2), ((0, i64::MAX), PageRequest { rows: 2, state: Vec::new() }));

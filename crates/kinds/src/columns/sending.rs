@@ -1,4 +1,4 @@
-//! Sending the statements of an operation, and counting their rows.
+//! Sends the statements of an operation, and counts their rows.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -29,8 +29,8 @@ impl StatementWork for ColumnsWork {
         operation.number.to_string().into_bytes().into()
     }
 
-    /// An insert of several batches continues with the failed batch.
-    // One client performs an operation, and nothing else borrows its state.
+    /// An insert with several batches continues with the batch that failed.
+    // Only one client performs an operation, and nothing else borrows its state.
     #[allow(clippy::await_holding_refcell_ref)]
     async fn send<S: Statements>(&self, session: &mut S, operation: &ColumnsOperation, cells: &mut Cells) -> Status {
         let ColumnsOperation { operation: at, values, state, .. } = operation;
@@ -95,7 +95,8 @@ impl StatementWork for ColumnsWork {
     }
 }
 
-/// Reads the columns of the conditions, then executes the statement with the values read, as the tool does (`CASQuery.java`).
+/// Reads the columns in the conditions, then executes the statement with the values read, as the tool does
+/// (`CASQuery.java`).
 async fn send_conditional<S: Statements>(
     session: &mut S,
     statement: usize,

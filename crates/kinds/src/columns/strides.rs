@@ -1,17 +1,17 @@
-//! How many partitions operations take, and how many operations of one name follow each other.
+//! The number of partitions that operations take, and the number of consecutive operations with the same name.
 
 use loadstone_stress::distribution::Spec;
 use loadstone_stress::random::mix_seed;
 
-/// Separates these draws from an operation's.
+/// Separates these draws from the draws of an operation.
 const STRIDE: u64 = 0x7374_7269;
 const TWO_POW_MINUS_53: f64 = 1.0 / (1_u64 << 53) as f64;
 
-/// Values of a distribution whose sum over a block is the same for every block, so that the sum before any index is arithmetic.
+/// Values of a distribution whose sum is the same for every block, so that the sum before any index can be calculated.
 #[derive(Debug)]
 pub struct Strides {
     values: Vec<u64>,
-    /// The sum of the values through each place.
+    /// The sum of the values up to and including each position.
     ends: Vec<u64>,
 }
 
@@ -34,7 +34,7 @@ impl Strides {
         Ok(Self { values, ends })
     }
 
-    /// The sum before the value at `index`, and the value.
+    /// The sum of the values before `index`, and the value at `index`.
     #[inline]
     pub fn value_at(&self, index: u64) -> (u64, u64) {
         let (block, at) = (index / Self::BLOCK, (index % Self::BLOCK) as usize);
@@ -42,7 +42,7 @@ impl Strides {
         ((block * self.total()).wrapping_add(before), self.values[at])
     }
 
-    /// The index of the value in which a sum falls.
+    /// The index of the value that contains the given sum.
     #[inline]
     pub fn find(&self, sum: u64) -> u64 {
         let (block, rest) = (sum / self.total(), sum % self.total());
@@ -58,7 +58,7 @@ impl Strides {
     }
 }
 
-/// A number in [0, 1) that an index determines, for a purpose.
+/// A number in [0, 1) that depends on an index, for the given purpose.
 #[inline]
 pub fn uniform(seed: u64, index: u64, purpose: u64) -> f64 {
     (mix_seed(seed, index, purpose) as u64 >> 11) as f64 * TWO_POW_MINUS_53

@@ -1,4 +1,4 @@
-//! Rows that are read, compared with the written ones.
+//! Compares the rows read with the rows written.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use loadstone_stress::partition::Place;
 use super::{ColumnsOperation, ColumnsWork, State};
 
 impl ColumnsWork {
-    /// Compares rows with the written ones: the partition is open in the generator of its table.
+    /// Compares the rows read with the rows written. The partition is open in the generator of its table.
     pub(super) fn validate(&self, operation: &ColumnsOperation, cells: &Cells) -> Result<(), (Status, String)> {
         let planned = &self.operations[operation.operation].operation;
         let layout = &self.plan.layouts[planned.table];
@@ -67,7 +67,8 @@ impl ColumnsWork {
             for (column, place) in planned.results.iter().enumerate() {
                 let Some(place) = place else { continue };
                 let is_null = match place {
-                    // Rows of one partition share it, and the last write of several is not determined.
+                    // The rows of a partition share this value, and it is not determined which of several writes was
+                    // last.
                     Place::Value(value) if layout.statics.contains(value) && generator.rows() > 1 => continue,
                     Place::Value(value) => (*value + 1) as f64 / layout.values.len() as f64 > share,
                     _ => false,

@@ -1,4 +1,4 @@
-//! Files: one buffer after another, between the open and the syncs and close.
+//! Performs the operations on files: it opens a file, reads or writes one buffer after another, syncs and closes.
 
 mod ending;
 
@@ -28,46 +28,46 @@ enum Handle<R, W> {
 type HandleOf<S> =
     Handle<<<S as FileSession>::System as FileSystem>::Reader, <<S as FileSession>::System as FileSystem>::Writer>;
 
-/// The file that the client works on.
+/// The file on which the client is working.
 #[derive(Debug, Default)]
 struct Current {
     path: String,
     times: FileTimes,
     bytes: u64,
-    /// The offset of an append's first byte.
+    /// The offset of the first appended byte.
     base: u64,
-    /// Its content; `None` if it is unknown so far, or not written by Loadstone.
+    /// The content of the file; `None` if it is not known yet, or if Loadstone did not write the file.
     content: Option<Content>,
-    /// With compression: the encoder of a file that is written, and the decoder of a file that is read.
+    /// With compression: the encoder for a file that is written, and the decoder for a file that is read.
     encoder: Option<Encoder>,
     decoder: Option<Decoder>,
-    /// The first missing mark of Loadstone.
+    /// The first position at which Loadstone's mark is missing.
     unmarked: Option<Difference>,
-    /// Bytes that were not compared: they were read before the content was known.
+    /// Number of bytes that were not compared, because they were read before the content was known.
     uncompared: u64,
-    /// The failure after which its remaining buffers are not attempted.
+    /// The failure after which the remaining buffers of the file are not attempted.
     failed: Option<Status>,
-    /// Whether some of its bytes were wrong: the file failed, but reading continues.
+    /// Whether some bytes of the file were wrong: the file has failed, but reading continues.
     wrong: bool,
-    /// Whether it was begun and has not ended.
+    /// Whether the file was begun but not finished.
     is_open: bool,
 }
 
-/// One client's operations on files.
+/// Performs one client's operations on files.
 #[derive(Debug)]
 pub struct FileActor<'a, S: FileSession> {
     task: &'a Task<FileWork>,
     session: &'a mut S,
     handle: Option<HandleOf<S>>,
     file: Current,
-    /// Whether the last operation was attempted and failed.
+    /// Whether the last operation was attempted but failed.
     attempted: bool,
     /// The content of a buffer before it is compressed.
     plain: Vec<u8>,
 }
 
 impl<'a, S: FileSession> FileActor<'a, S> {
-    /// An actor for a client with this session.
+    /// Creates an actor for a client with this session.
     pub fn new(task: &'a Task<FileWork>, session: &'a mut S) -> Self {
         Self { task, session, handle: None, file: Current::default(), attempted: false, plain: Vec::new() }
     }
@@ -77,7 +77,7 @@ impl<'a, S: FileSession> FileActor<'a, S> {
         Content::new(self.task.seed).compressible(self.task.work.workload.spec.compressible)
     }
 
-    /// Records a step with this result, and keeps the message of a failure.
+    /// Records a step with this result. If it failed, stores the message.
     fn step<T: Timer, V>(
         &mut self,
         step: FileStep,
@@ -120,7 +120,7 @@ impl<'a, S: FileSession> FileActor<'a, S> {
         let create = CreateOptions {
             replication: spec.replication,
             block_bytes: spec.block_bytes,
-            // A random write overwrites only parts of the file.
+            // A random write only overwrites parts of the file.
             overwrite: spec.access == Access::Sequential,
             parents: true,
             buffer_bytes: spec.buffer_bytes as usize,
@@ -214,7 +214,7 @@ impl<'a, S: FileSession> FileActor<'a, S> {
                 if self.file.content.is_none() {
                     self.file.unmarked = self.file.unmarked.or_else(|| Content::first_unmarked(operation.offset, read));
                 } else if let Some(difference) = self.file.unmarked {
-                    // The file was written by Loadstone, so a missing mark means wrong content.
+                    // Loadstone wrote the file, so a missing mark means wrong content.
                     self.differs(difference);
                 }
             }
@@ -285,13 +285,13 @@ impl<'a, S: FileSession> FileActor<'a, S> {
             Err(error) => Err(error),
         };
         let written = match written {
-            // The lost part of a compressed file is not a function of the offset.
+            // The lost part of a compressed file cannot be calculated from the offset.
             written if compressed => written,
             written => self.rewrite_lost(writer, written, (operation.file, content, at + operation.bytes)).await,
         };
         let done = watch.now_ns();
         watch.step(FileStep::Generate.id(), Status::Ok, from, until);
-        // Generating the content is not part of the write's time.
+        // The time for generating the content is not part of the write.
         let Some(()) = self.step(FileStep::Write, written, watch, (sent + (until - from), done)) else { return 0 };
         self.file.times.returned = done;
         if self.task.work.workload.spec.sync == Sync::Buffer {
@@ -340,7 +340,7 @@ impl<'a, S: FileSession> FileActor<'a, S> {
     }
 }
 
-/// Reads and decompresses until the decoder has `len` bytes, or the file ends.
+/// Reads and decompresses until the decoder has `len` bytes, or until the file ends.
 async fn decode<'d, R: Reader>(
     reader: &mut R,
     decoder: &'d mut Decoder,
@@ -362,8 +362,8 @@ async fn decode<'d, R: Reader>(
     Ok(decoder.take(len))
 }
 
-/// Opens a file for append. Returns its writer and the content to append, which continues the content of a Loadstone
-/// file.
+/// Opens a file for appending. Returns its writer and the content to append, which continues the content of the file if
+/// Loadstone wrote it.
 async fn append<S: FileSession>(
     system: &S::System,
     path: &str,

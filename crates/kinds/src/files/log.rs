@@ -1,5 +1,5 @@
-//! The outcomes of a trial's files: sums, so that segments can be added, and memory does not grow with the number of
-//! files.
+//! The outcomes of a trial's files. They are sums, so segments can be added, and memory use does not grow with the
+//! number of files.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -8,60 +8,60 @@ use loadstone_storage::content::Difference;
 use loadstone_storage::fs::hdfs;
 use loadstone_wire::files::{FilesSummary, Reached, WrongByte};
 
-/// Maximum number of wrong bytes in the list.
+/// Maximum number of wrong bytes that are listed.
 const WRONG_MAX: usize = 20;
-/// Bytes in Hadoop's MB.
+/// Number of bytes in Hadoop's MB.
 const MB: f64 = 1_048_576.0;
 
-/// When a file reached each step; ns on the clients' clock.
+/// The times at which a file reached each step, ns on the clients' clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileTimes {
-    /// When it was open. Hadoop's task time begins here.
+    /// The file was open. Hadoop's task time begins here.
     pub opened: u64,
-    /// When the last buffer was read, or its write returned.
+    /// The last buffer had been read, or its write had returned.
     pub returned: u64,
-    /// When the file system had all bytes; 0 if no flush was requested.
+    /// The file system had all bytes; 0 if no flush was requested.
     pub flushed: u64,
-    /// When the device had all bytes; 0 if no sync was requested.
+    /// The device had all bytes; 0 if no sync was requested.
     pub durable: u64,
-    /// When it was closed. Hadoop's task time ends here.
+    /// The file was closed. Hadoop's task time ends here.
     pub closed: u64,
 }
 
-/// The end of a file.
+/// The outcome of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileEnd {
-    /// Everything required was done.
+    /// All required steps were done.
     Done,
     /// A step failed, or a read returned wrong bytes.
     Failed,
-    /// The trial ended before the file.
+    /// The trial ended before the file was finished.
     Unfinished,
 }
 
 /// The part of a file that was compared with the bytes written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compared {
-    /// Everything read, or there was nothing to compare.
+    /// All bytes read were compared, or there was nothing to compare.
     Whole,
-    /// Only the bytes read after a mark of Loadstone was found.
+    /// Only the bytes that were read after finding Loadstone's mark were compared.
     Part,
-    /// Nothing: no mark was found.
+    /// Nothing was compared, because no mark was found.
     Foreign,
 }
 
-/// The files of a trial, shared by its clients.
+/// The files of a trial. Its clients share this log.
 #[derive(Debug, Default)]
 pub struct FileLog {
     all: Mutex<FilesSummary>,
-    /// Files that were begun.
+    /// Number of files that were begun.
     started: AtomicU64,
-    /// Bytes moved so far.
+    /// Number of bytes read or written so far.
     transferred: AtomicU64,
 }
 
-/// Adds a file of this size, opened at one instant and reaching a guarantee at another, on the clients' clock; 0: not
-/// reached.
+/// Adds a file of this size that was opened at `opened` and reached a guarantee at `at`, on the clients' clock; 0 if it
+/// did not reach it.
 fn add_reached(reached: &mut Reached, bytes: u64, opened: u64, at: u64, to_unix: u64) {
     if at == 0 {
         return;
@@ -73,7 +73,7 @@ fn add_reached(reached: &mut Reached, bytes: u64, opened: u64, at: u64, to_unix:
 }
 
 impl FileLog {
-    /// Notes that a file was begun, since a client that hangs never adds it.
+    /// Records that a file was begun, because a client that hangs never adds its file.
     pub fn begin(&self, start: u64, to_unix: u64) {
         let start = start.wrapping_add(to_unix);
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
@@ -81,7 +81,7 @@ impl FileLog {
         self.started.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Adds a file that was begun. `to_unix` added to a time on the clients' clock gives ns since the Unix epoch.
+    /// Adds a file that was begun. Adding `to_unix` to a time on the clients' clock gives ns since the Unix epoch.
     pub fn add(&self, end: FileEnd, bytes: u64, compared: Compared, times: &FileTimes, to_unix: u64) {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         all.unverified += u64::from(compared != Compared::Whole);
@@ -112,13 +112,13 @@ impl FileLog {
         add_reached(&mut all.closed, bytes, times.opened, times.closed, to_unix);
     }
 
-    /// Counts moved bytes.
+    /// Counts bytes that were read or written.
     #[inline]
     pub fn add_bytes(&self, bytes: u64) {
         self.transferred.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Stores the path of a file without a mark of Loadstone.
+    /// Stores the path of a file without Loadstone's mark.
     pub fn foreign(&self, file: &str) {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         all.foreign_file.get_or_insert_with(|| file.to_owned());
@@ -129,7 +129,7 @@ impl FileLog {
         self.all.lock().unwrap_or_else(PoisonError::into_inner).retried += requests;
     }
 
-    /// Adds a wrong byte, up to the limit.
+    /// Adds a wrong byte, unless the list is full.
     pub fn add_difference(&self, file: &str, difference: Difference) {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         if all.wrong.len() < WRONG_MAX {

@@ -1,4 +1,5 @@
-//! Comparison of outages with a plain simulation: the same operations as a queue with several servers, in a few lines.
+//! Compares outages with a simple simulation, which predicts the same operations as a queue with several servers, in a
+//! few lines.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,12 +11,12 @@ use super::*;
 
 const SERVICE_NS: u64 = 300_000;
 
-/// A server that is unavailable between two instants.
+/// A server that is unavailable between two times.
 #[derive(Clone, Copy, Debug)]
 struct Outage {
     from_ns: u64,
     to_ns: u64,
-    /// Whether it refuses connections, instead of accepting requests without answering.
+    /// Whether the server refuses connections; otherwise it accepts requests without answering.
     refuses: bool,
     timeout_ns: u64,
 }
@@ -44,7 +45,7 @@ struct Scenario {
     window_ns: u64,
 }
 
-/// Response and service times by status, then counts.
+/// Response and service times by status, followed by counts.
 #[derive(Debug, Default, PartialEq)]
 struct Outcomes {
     response: BTreeMap<Status, Vec<u64>>,
@@ -55,7 +56,8 @@ struct Outcomes {
 }
 
 impl Scenario {
-    /// Predicts the operations in the order of their due times; each is done by the client that is free first.
+    /// Predicts the operations in the order of their due times. Each is performed by the client that becomes free
+    /// first.
     fn predict(&self) -> Outcomes {
         let mut outcomes = Outcomes::default();
         let mut free: BinaryHeap<_> = (0..self.clients).map(|_| Reverse(0u64)).collect();
@@ -138,7 +140,7 @@ fn any_scenario() -> impl Strategy<Value = Scenario> {
             segment: Segment { k: k % n, n },
             outage: Outage { from_ns: from * MS, to_ns: (from + length) * MS, refuses, timeout_ns: timeout * MS },
             retries,
-            // An odd length, so that no two events of different clients coincide.
+            // Not a round number, so that no two events of different clients coincide.
             retry_ns: retry * 1_000_003,
             window_ns: 2_000 * MS,
         },
@@ -178,7 +180,7 @@ fn failures_in_refusals_do_not_depend_on_clients() {
     }
 }
 
-/// Rate × timeout = 200 clients are needed, so that no operation waits for another operation's timeout.
+/// Rate × timeout = 200 clients are needed, so that no operation waits for the timeout of another operation.
 #[test]
 fn silence_is_client_limited_below_rate_times_timeout() {
     for (clients, limited) in [(4, true), (199, true), (201, false)] {
@@ -189,7 +191,7 @@ fn silence_is_client_limited_below_rate_times_timeout() {
 
 #[test]
 fn retried_operation_lasts_from_its_first_attempt() {
-    // One attempt in three gets no answer within 100 ms.
+    // One attempt in three has no answer within 100 ms.
     let attempts = std::cell::Cell::new(0u64);
     let script: Script = Rc::new(move |_| {
         attempts.set(attempts.get() + 1);
@@ -211,7 +213,8 @@ fn retried_operation_lasts_from_its_first_attempt() {
 
 #[test]
 fn overloaded_store_is_not_a_late_generator() {
-    // 4 ms per operation, four clients, four times the load that they can carry; the timer wakes late.
+    // Each operation takes 4 ms. Four clients are offered four times the load that they can handle, and the timer wakes
+    // late.
     let script: Script = Rc::new(|_| (4 * MS, Status::Ok));
     let pace = rate(4_000.0);
     let setting = Setting { window_ns: 2_000 * MS, late_ns: 60_000, executor: true, ..Setting::new(Some(&pace), 4) };

@@ -1,15 +1,15 @@
-//! The counts of operations that fail, are retried, or find a record missing, and their entries in a ledger.
+//! The counts of operations that fail, are retried, or do not find a record, and their entries in a ledger.
 
 use super::*;
 
 #[test]
 fn missing_record_fails_only_after_an_acknowledged_insert() {
-    // Only loaded records are ever found; an insert takes 5 ms, a read 1 ms.
+    // Reads find only loaded records. An insert takes 5 ms, and a read takes 1 ms.
     let records = 1_000;
     let script: Script = Rc::new(move |key| (MS, if number(key) < records { Status::Ok } else { Status::NotFound }));
     let mix = Mix { read: 0.5, insert: 0.5, ..Mix::default() };
     let keys = KeyDistribution::Latest;
-    // With no lag, readers request records whose insert has only just been claimed.
+    // Without a lag, reads request records whose insert has only just been claimed.
     let base = CoreSpec { records, insert_count: records, keys, insert_lag: 0, ..spec(mix, 400) };
     let reads = |clients, insert: Status| {
         let inserts: Script = Rc::new(move |_| (5 * MS, insert));
@@ -20,9 +20,9 @@ fn missing_record_fails_only_after_an_acknowledged_insert() {
     let [not_yet, not_found] = reads(8, Status::Ok);
     assert!(not_yet > 0, "some inserts were in progress");
     assert!(not_found > 0, "and some were acknowledged and lost");
-    // A single client cannot overtake itself: a record that it misses is really missing.
+    // A single client cannot overtake itself: a record that it does not find is really missing.
     assert_eq!(reads(1, Status::Ok)[0], 0);
-    // After a timeout the record may be there or not: its absence is not a failure.
+    // After a timeout, the record may or may not exist, so its absence is not a failure.
     for clients in [1, 8] {
         let [not_yet, not_found] = reads(clients, Status::Timeout);
         assert!(not_yet > 0 && not_found == 0, "{not_yet} {not_found}");
@@ -31,12 +31,13 @@ fn missing_record_fails_only_after_an_acknowledged_insert() {
 
 #[test]
 fn read_overtaken_by_a_delete_is_not_yet() {
-    // No record is ever found.
+    // Reads never find a record.
     let script: Script = Rc::new(|_| (MS, Status::NotFound));
     let mix = Mix { read: 0.25, read_modify_write: 0.25, delete: 0.5, ..Mix::default() };
-    // Few records remain at the end, so that requests hit records that are deleted next.
+    // Few records remain at the end, so that requests are for records that are deleted next.
     let few = CoreSpec { records: 210, insert_count: 210, insert_lag: 0, operations: Some(400), ..spec(mix, 400) };
-    // Wrapped as in a trial: a wrapper that does not forward `index_of_delete` would find every record missing.
+    // Wrapped as in a trial: with a wrapper that does not forward `index_of_delete`, every record would count as
+    // missing.
     let workload = || RecordsOf::Run(CoreRun::new(few.clone(), 3).unwrap());
     let counted = |clients| {
         let run = simulate(workload(), None, clients, Segment::default(), 0, &script);
@@ -45,7 +46,7 @@ fn read_overtaken_by_a_delete_is_not_yet() {
         assert!(count(Kind::Read, Status::NotFound) > 0);
         let totals = run.totals();
         assert_eq!((totals.succeeded, totals.failed() + totals.not_yet), (0, 400));
-        // The first half of a pair is a read; if that is overtaken, so is the second half.
+        // The first half of a pair is a read. If a delete overtakes it, it also overtakes the second half.
         assert_eq!(count(Kind::Read, Status::NotYet), totals.not_yet);
         [totals.not_yet, count(Kind::Update, Status::NotYet)]
     };
@@ -93,7 +94,7 @@ fn ledger_records_each_write_once() {
     let mix = Mix { read: 0.2, update: 0.4, insert: 0.2, read_modify_write: 0.2, ..Mix::default() };
     let core = CoreSpec { versions: true, field_length: Length::Constant { bytes: 30 }, ..spec(mix, 200) };
     let workload = || CoreRun::new(core.clone(), 1).unwrap();
-    // Every tenth answer is slow, every eleventh operation times out.
+    // Every tenth answer is slow, and every eleventh operation times out.
     let calls = std::cell::Cell::new(0u64);
     let script: Script = Rc::new(move |_| {
         calls.set(calls.get() + 1);
@@ -135,7 +136,7 @@ fn write_delayed_by_its_client_is_not_slow() {
     let mix = Mix { update: 1.0, ..Mix::default() };
     let core = CoreSpec { versions: true, field_length: Length::Constant { bytes: 30 }, ..spec(mix, 100) };
     let (file, pace) = (directory.path().join("ledger").display().to_string(), rate(10_000.0));
-    // The last operation is due after 10 ms and sent after 89 ms.
+    // The last operation is due after 10 ms, but sent after 89 ms.
     let script: Script = Rc::new(|_| (9 * MS / 10, Status::Ok));
     let setting = Setting { ledger: Some(&file), ..Setting::new(Some(&pace), 1) };
     let run = run(CoreRun::new(core, 1).unwrap(), &setting, &script);
@@ -145,7 +146,7 @@ fn write_delayed_by_its_client_is_not_slow() {
 
 #[test]
 fn message_belongs_to_its_step_and_failure() {
-    // Two timeouts, of which only the first message is stored, then a missing record.
+    // Two timeouts, of which only the first message is stored, followed by a missing record.
     let script: Script = Rc::new(|key| match number(key) {
         3 | 4 => (MS, Status::Timeout),
         5 => (MS, Status::NotFound),
@@ -155,7 +156,7 @@ fn message_belongs_to_its_step_and_failure() {
     assert_eq!(run.task.failures.message(Kind::Read.step(), Status::Timeout), Some("scripted TIMEOUT"));
     assert_eq!(run.service()[&(Kind::Read, Status::NotFound)].count(), 1);
     assert_eq!(run.task.failures.message(Kind::Read.step(), Status::NotFound), None);
-    // The halves of a read-modify-write are counted as read and update, so their messages are stored there.
+    // The halves of a read-modify-write are counted as read and update, so their messages are stored for these steps.
     let pairs = CoreRun::new(spec(Mix { read_modify_write: 1.0, ..Mix::default() }, 10), 1).unwrap();
     let run = simulate(pairs, None, 1, Segment::default(), 0, &script);
     for kind in [Kind::Read, Kind::Update] {
@@ -166,7 +167,7 @@ fn message_belongs_to_its_step_and_failure() {
 
 #[test]
 fn a_pair_whose_update_fails_has_failed() {
-    // The first call with a key is the read, the second the update.
+    // The first call with a key is the read, and the second call is the update.
     let keys = std::cell::RefCell::new(std::collections::BTreeSet::new());
     let script: Script = Rc::new(move |key| {
         let first = keys.borrow_mut().insert(key.to_vec());

@@ -1,17 +1,18 @@
-//! Due times, waits, windows and the cost of the loop.
+//! Tests of due times, waits, windows, and the cost of the loop.
 
 use super::*;
 use std::cell::Cell;
 
-/// One client, 1,000 operations a second, 0.1 ms each, and one stall of a second: every operation that became due
-/// before the backlog was cleared has waited, and the response times show that to the nanosecond.
+/// One client, 1,000 operations per second of 0.1 ms each, and one stall of one second. Every operation that became due
+/// before the backlog was cleared has waited, and its response time shows this to the nanosecond.
 #[test]
 fn stall_delays_every_operation_due_in_it() {
     const STALLED: u64 = 1_000;
     let script: Script = Rc::new(|key| (if number(key) == STALLED { 1_000 * MS } else { MS / 10 }, Status::Ok));
     let run = simulate(reads(5_000), Some(&rate(1_000.0)), 1, Segment::default(), 0, &script);
 
-    // After the stall the m-th operation is sent when the earlier ones are done: at 1000 + 0.1·(m − 1) ms; due at m ms.
+    // After the stall, the m-th operation is sent when the earlier operations have finished, at 1000 + 0.1·(m − 1) ms.
+    // It is due at m ms.
     let response_of = |index: u64| match index.checked_sub(STALLED) {
         Some(0) => 1_000 * MS,
         Some(m) => (1_000 * MS + m * MS / 10).saturating_sub(m * MS).max(MS / 10),
@@ -33,7 +34,8 @@ fn late_wakeup_is_generator_limited() {
     let script: Script = Rc::new(|_| (MS / 10, Status::Ok));
     let run = simulate(reads(2_000), Some(&rate(100.0)), 4, Segment::default(), 2 * MS, &script);
     assert!(run.has_note("generator-limited") && !run.has_note("client-limited"));
-    // Lateness is nevertheless part of the response: the first operation is due at once, all later ones wake 2 ms late.
+    // Lateness is nevertheless part of the response time: the first operation is due at once, and all later operations
+    // are sent 2 ms late.
     assert_eq!(run.response(), reading((0..2_000).map(|i| if i == 0 { MS / 10 } else { 2 * MS + MS / 10 })));
     let punctual = simulate(reads(2_000), Some(&rate(100.0)), 4, Segment::default(), 0, &script);
     assert!(!punctual.has_note("generator-limited") && !punctual.has_note("client-limited"));
@@ -72,19 +74,19 @@ fn closed_loop_has_no_due_time() {
 
 #[test]
 fn a_late_answer_does_not_stretch_the_window() {
-    // Ten clients, a millisecond each, and one answer 1.8 s late in a window of one second.
+    // Ten clients with operations of one millisecond, and one answer that is 1.8 s late in a window of one second.
     let script: Script = Rc::new(|key| (if number(key) == 400 { 1_800 * MS } else { MS }, Status::Ok));
     let setting = Setting { window_ns: 1_000 * MS, ..Setting::new(None, 10) };
     let run = run(reads(1_000_000), &setting, &script);
     let totals = run.totals();
     let window = window(&run.borders, Ending::Time, &totals, None);
     assert_eq!(window.length_ns, 1_000 * MS);
-    // Operations sent in the last millisecond end at or after the end, like the late one.
+    // Operations that are sent in the last millisecond finish at or after the end, as does the late operation.
     assert_eq!((totals.operations, window.completed), (9 * 1_000 + 41, 9 * 999 + 40));
     assert_eq!(run.elapsed_ns, 40 * MS + 1_800 * MS);
 }
 
-/// 500 operations a second for two seconds, four clients, the system silent from 1.0 to 2.1 s.
+/// 500 operations per second for two seconds and four clients. The system is silent from 1.0 to 2.1 s.
 #[test]
 fn stall_until_the_end_is_measured_completely() {
     let timer = SimTimer::default();
@@ -120,7 +122,7 @@ fn engine_pause_is_not_charged_to_the_system() {
     }
 }
 
-/// The system stalls while the engine runs: ticks that are always a little late must not reduce the system's share.
+/// The system stalls while the engine runs. Ticks that are always slightly late must not reduce the system's share.
 #[test]
 fn system_stall_is_not_charged_to_the_generator() {
     let pace = rate(400.0);
@@ -144,7 +146,7 @@ fn system_stall_is_not_charged_to_the_generator() {
 /// A wait during which the client would have been busy anyway is attributed to the client.
 #[test]
 fn only_generator_delay_is_subtracted_from_wait() {
-    // Due at 100; the client free at 150, 20 later than without late sends; sent at 155.
+    // Due at 100. The client is free at 150, which is 20 later than without late sends, and sends at 155.
     assert_eq!(Wait::new(100, 150, 20, 155), Wait { client: 30, generator: 25, idle: 5 });
     assert_eq!(Wait::new(100, 150, 80, 155), Wait { client: 0, generator: 55, idle: 5 });
     assert_eq!(
@@ -156,7 +158,7 @@ fn only_generator_delay_is_subtracted_from_wait() {
 
 #[test]
 fn late_operation_is_blamed_on_the_longer_delay() {
-    // Due time, time at which the client is free, the generator's earlier delay, send time.
+    // Due time, time at which the client is free, earlier delay caused by the generator, and send time.
     for (times, late) in [
         ((0, 11, 0, 11), false),
         ((0, 100, 60, 100), true),
@@ -169,7 +171,7 @@ fn late_operation_is_blamed_on_the_longer_delay() {
     }
 }
 
-/// 1,000 operations a second; the system is silent for nearly all of a warm-up of three seconds.
+/// 1,000 operations per second. The system is silent for nearly all of a warm-up of three seconds.
 #[test]
 fn warm_up_backlog_adds_no_throughput() {
     let timer = SimTimer::default();
@@ -181,12 +183,12 @@ fn warm_up_backlog_adds_no_throughput() {
     let due = borders.due(&pace, Segment::default(), borders.first_ns, borders.end_ns);
     assert!(totals.in_window > 3_000, "{totals:?}");
     assert_eq!(window(&borders, Ending::Time, &totals, Some(due)).completed, 1_000);
-    // 4 clients finish 40 operations per ms; about 400 of 2,946 end before the window.
+    // Four clients finish 40 operations per ms; about 400 of 2,946 operations finish before the window.
     assert!((2_400..2_700).contains(&totals.carried), "{totals:?}");
     assert!((60 * MS..80 * MS).contains(&totals.carried_ns), "{totals:?}");
 }
 
-/// Every due operation is exactly one of answered, failed and censored, as counted by brute force.
+/// Every due operation is exactly one of answered, failed and censored, in comparison with a brute-force count.
 #[test]
 fn every_due_operation_has_an_outcome() {
     let mut draws = loadstone_load::random::Draws::new(20, 0, loadstone_load::random::Purpose::KindSequence);
@@ -211,7 +213,7 @@ fn every_due_operation_has_an_outcome() {
             let run = run_in(&timer, reads(u64::MAX / 4), &setting, &script);
             let (borders, totals) = (run.borders, run.totals());
             let due = borders.due(&pace, segment, borders.first_ns, borders.end_ns);
-            // By brute force: every index of the segment.
+            // The brute-force count considers every index of the segment.
             let mut cursor = Cursor::default();
             let dues = (0..).map(|step| pace.due_ns(segment.index(step), &mut cursor));
             let counted = dues.take_while(|&ns| ns < borders.end_ns).filter(|&ns| ns >= borders.first_ns).count();
@@ -222,7 +224,7 @@ fn every_due_operation_has_an_outcome() {
             let unclaimed = segment.share(pace.first_due_at(borders.end_ns)).saturating_sub(claimed);
             assert_eq!(totals.operations + left.len() as u64 + unclaimed, due, "case {case}: nothing is missing");
             assert!(left.iter().all(|operation| !operation.sent), "case {case}: everything sent was answered");
-            // Each interval has the operations due in it; operations that ended in it were counted then.
+            // Each interval has the operations that were due in it, and counts the operations that finished in it.
             let ends: u64 = run.additions.values().map(|more| more.ended).sum();
             let in_window = totals.in_window;
             assert_eq!(run.additions.values().map(|more| more.completed).sum::<u64>(), in_window, "case {case}");
@@ -247,7 +249,7 @@ fn every_due_operation_has_an_outcome() {
     }
 }
 
-/// A hundred times as many operations, without any additional allocation.
+/// A hundred times as many operations cause no additional allocations.
 #[test]
 fn the_loop_does_not_allocate_per_operation() {
     for (pace, virtually) in [(None, false), (Some(rate(1e9)), false), (None, true), (Some(rate(1e9)), true)] {

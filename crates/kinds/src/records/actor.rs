@@ -1,4 +1,4 @@
-//! YCSB's records: reads, updates, inserts, scans, deletes and read-modify-writes.
+//! Performs the operations on YCSB's records: reads, updates, inserts, scans, deletes and read-modify-writes.
 
 use std::sync::atomic::Ordering;
 
@@ -13,7 +13,7 @@ use loadstone_measure::actor::{Actor, Outcome, Stopwatch};
 use loadstone_measure::clock::Timer;
 use loadstone_measure::task::Task;
 
-/// One client's operations on records.
+/// Performs one client's operations on records.
 #[derive(Debug)]
 pub struct RecordActor<'a, S, W> {
     task: &'a Task<Records<W>>,
@@ -24,19 +24,19 @@ pub struct RecordActor<'a, S, W> {
     /// Names of the fields.
     names: &'a [String],
     verifies: bool,
-    /// Whether the last operation failed unsent.
+    /// Whether the last operation failed without being sent.
     unsent: bool,
 }
 
 impl<'a, S: Session, W: RecordWorkload> RecordActor<'a, S, W> {
-    /// An actor for a client with this session.
+    /// Creates an actor for a client with this session.
     pub fn new(task: &'a Task<Records<W>>, session: &'a mut S, worker: usize) -> Self {
         let writer = task.work.ledger.as_ref().map(|ledger| LedgerWriter { ledger, pen: ledger.pen(worker) });
         let (names, verifies) = (task.work.workload.field_names(), task.work.workload.verifies());
         Self { task, session, row: Row::default(), rows: Rows::default(), writer, names, verifies, unsent: false }
     }
 
-    /// Notes the outcome of the session's last operation in the ledger, if it was a write.
+    /// Records the outcome of the session's last operation in the ledger if it was a write.
     #[inline]
     fn note<T: Timer>(&self, index: u64, status: Status, watch: &Stopwatch<'_, T>, times: (u64, u64)) {
         if self.writer.is_some() {
@@ -44,8 +44,8 @@ impl<'a, S: Session, W: RecordWorkload> RecordActor<'a, S, W> {
         }
     }
 
-    /// Notes the known state of a write whose first attempt was sent at `sent`, and the store's own status of the last
-    /// attempt.
+    /// Records the known state of a write whose first attempt was sent at `sent`, with the status that the store
+    /// returned for the last attempt.
     #[inline]
     fn note_as<T: Timer>(
         &self,
@@ -85,8 +85,8 @@ impl<'a, S: Session, W: RecordWorkload> RecordActor<'a, S, W> {
         outcome
     }
 
-    /// Records a read that was answered at `done`; returns the status with which it counts. It does not perform the
-    /// read: the arguments of such a future would be kept in memory.
+    /// Records a read that was answered at `done`, and returns the status with which it counts. It does not perform the
+    /// read, because the arguments of such a future would be kept in memory.
     #[inline]
     fn was_read<T: Timer>(&mut self, operation: &Operation, watch: &Stopwatch<'_, T>, answer: (Status, u64)) -> Status {
         let (mut status, done) = answer;
@@ -98,7 +98,7 @@ impl<'a, S: Session, W: RecordWorkload> RecordActor<'a, S, W> {
         status
     }
 
-    /// Updates the record that was just read, and records both as one read-modify-write.
+    /// Updates the record that was just read, and records both steps as one read-modify-write.
     #[inline]
     async fn modify_write<T: Timer>(
         &mut self,
@@ -122,7 +122,7 @@ impl<'a, S: Session, W: RecordWorkload> RecordActor<'a, S, W> {
         Outcome { status, done_ns: done, rows: 1, bytes: bytes as u64 }
     }
 
-    /// The status with which a failed step counts; stores the message of a failure.
+    /// The status with which a failed step counts. Stores the message of the failure.
     #[cold]
     fn judge(&mut self, step: Kind, operation: &Operation, status: Status, sent: u64) -> Status {
         if status == Status::NotFound && (self.may_precede_insert(operation, sent) || self.may_follow_delete(operation))
@@ -130,20 +130,20 @@ impl<'a, S: Session, W: RecordWorkload> RecordActor<'a, S, W> {
             return Status::NotYet;
         }
         self.unsent = self.session.unsent();
-        // Fetched even if it is not stored: if it stayed in the session, it would be reported for a later failure.
+        // Taken even if it is not stored: if it remained in the session, it would be reported for a later failure.
         let message = self.session.last_error();
         self.task.failures.keep(step.step(), status, || message);
         status
     }
 
-    /// Whether the operation may have been sent before the record's insert was done.
+    /// Whether the operation may have been sent before the insert of the record was done.
     fn may_precede_insert(&self, operation: &Operation, sent: u64) -> bool {
         let Task { scheduler, work, .. } = self.task;
         let Records { workload, inserts, misses, .. } = work;
         let (Some(log), Some(number)) = (inserts, workload.insert_number(operation.record)) else { return false };
         match workload.index_of_insert(number) {
             Some(index) if scheduler.segment().owns(index) => log.state_at(number, sent) == Inserted::Unknown,
-            // The state of another segment's inserts is not known here.
+            // The state of inserts of other segments is not known here.
             other => {
                 if let Some(index) = other {
                     misses.add(index, sent);
@@ -153,7 +153,7 @@ impl<'a, S: Session, W: RecordWorkload> RecordActor<'a, S, W> {
         }
     }
 
-    /// Whether the record's delete may have overtaken the operation, which was delayed after choosing its record.
+    /// Whether the delete of the record may have overtaken the operation, which was delayed after choosing its record.
     fn may_follow_delete(&self, operation: &Operation) -> bool {
         let delete = self.task.work.workload.index_of_delete(operation.record);
         operation.kind != Kind::Delete && delete.is_some_and(|index| self.task.scheduler.may_have_begun(index))
@@ -185,7 +185,7 @@ impl<S: Session, W: RecordWorkload> Actor for RecordActor<'_, S, W> {
     async fn perform<T: Timer>(&mut self, operation: &Operation, watch: &Stopwatch<'_, T>) -> Outcome {
         let projection = operation.selection.project(self.names);
         let (mut status, rows, bytes) = match operation.kind {
-            // One call for both kinds: a second call would prevent inlining.
+            // A single call for both kinds, because a second call would prevent inlining.
             Kind::Read | Kind::ReadModifyWrite => {
                 let read = self.session.read(&operation.key, projection, &mut self.row).await;
                 let done_ns = watch.now_ns();
@@ -207,7 +207,7 @@ impl<S: Session, W: RecordWorkload> Actor for RecordActor<'_, S, W> {
                 (status, self.rows.len() as u64, 0)
             }
             Kind::Delete => (self.session.delete(&operation.key).await, 1, 0),
-            // These are in no mix: they are steps, not operations.
+            // These are steps rather than operations, so no mix contains them.
             Kind::Verify | Kind::Cleanup => (Status::NotImplemented, 0, 0),
         };
         let done_ns = watch.now_ns();
@@ -232,7 +232,7 @@ impl<S: Session, W: RecordWorkload> Actor for RecordActor<'_, S, W> {
     }
 }
 
-/// Closes a session; stores the message of a failure.
+/// Closes a session. Stores the message if this fails.
 pub async fn close<S: Session, W>(task: &Task<W>, session: &mut S) -> (StepId, Status) {
     let (step, status) = (Kind::Cleanup.step(), session.cleanup().await);
     if !status.is_ok() {
@@ -241,7 +241,7 @@ pub async fn close<S: Session, W>(task: &Task<W>, session: &mut S) -> (StepId, S
     (step, status)
 }
 
-/// Times the check of a read of `key`, and records it separately from the operation.
+/// Measures the time for checking a read of `key`, and records it separately from the operation.
 #[inline]
 pub fn verify<T: Timer, W>(
     task: &Task<W>,
@@ -264,7 +264,7 @@ pub fn verify<T: Timer, W>(
     status
 }
 
-/// The worse of two statuses: a failure is worse than a status that does not reflect on the store, which is worse than
+/// The worse of two statuses. A failure is worse than a status that is not the store's fault, which is worse than
 /// success.
 pub fn worse(first: Status, second: Status) -> Status {
     let rank = |status: Status| if status.is_failure() { 2 } else { u8::from(!status.is_ok()) };

@@ -1,4 +1,4 @@
-//! Inserts: their attempts, and the acknowledged inserts of the run phase.
+//! Inserts with their attempts, and the log of acknowledged inserts in the run phase.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,9 +14,9 @@ use loadstone_measure::actor::{Outcome, Stopwatch};
 use loadstone_measure::clock::Timer;
 use loadstone_measure::task::Task;
 
-/// Inserts a record, with as many attempts as the policy allows. The attempts are one operation, from the start of the
-/// first to the end of the last. Also returns, for a ledger, the known state of the record (it was refused only if
-/// every attempt was), and whether no attempt was sent, because no server could be reached.
+/// Inserts a record with as many attempts as the policy allows. The attempts are one operation, from the start of the
+/// first attempt to the end of the last. Also returns, for the ledger, the known state of the record (it was refused
+/// only if every attempt was refused), and whether no attempt was sent because no server could be reached.
 #[inline]
 pub async fn insert<T: Timer, S: Session, W>(
     task: &Task<W>,
@@ -38,43 +38,43 @@ pub async fn insert<T: Timer, S: Session, W>(
             known = known.map(|earlier| earlier.then(state(session, status)));
             status
         };
-        // Boxed, because its state would take 400 B of each client's memory for the few inserts that fail.
+        // Boxed, because its state would use 400 B of each client's memory for the few inserts that fail.
         let retried = Box::pin(retry(task, policy, session, watch, operation, (status, done), attempt));
         (status, done, unsent) = retried.await;
     }
     (Outcome { status, done_ns: done, rows: 1, bytes: row.bytes().len() as u64 }, known, unsent)
 }
 
-/// The known state of an insert of the run phase.
+/// The known state of an insert in the run phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inserted {
-    /// It was acknowledged before the given instant, so its record must be there.
+    /// It was acknowledged before the given time, so its record must exist.
     Acknowledged,
-    /// It was in progress, or it failed, or its outcome is unknown, so its record may or may not be there.
+    /// It was in progress, it failed, or its outcome is unknown, so its record may or may not exist.
     Unknown,
 }
 
-/// The time at which each recent insert of the run phase was acknowledged, and the failed inserts.
+/// The times at which recent inserts of the run phase were acknowledged, and the inserts that failed.
 ///
-/// A read that finds nothing is a failure of the store only if its record's insert had been acknowledged when the read
-/// was sent. The log costs two stores per insert, and is read only by reads that found nothing.
+/// A read that finds no record is a failure of the store only if the insert of the record had been acknowledged before
+/// the read was sent. The log costs two stores per insert, and only reads that find no record read it.
 #[derive(Debug)]
 pub struct InsertLog {
     slots: Vec<Slot>,
-    /// Numbers of the inserts that were not acknowledged.
+    /// The numbers of the inserts that were not acknowledged.
     failed: Mutex<BTreeSet<u64>>,
 }
 
 /// The last insert that used a slot.
 #[derive(Debug)]
 struct Slot {
-    /// Its number; `u64::MAX` before the first.
+    /// The number of the insert; `u64::MAX` before the first insert.
     number: AtomicU64,
-    /// When it was acknowledged, ns; `u64::MAX` while it is in progress.
+    /// Time at which it was acknowledged, ns; `u64::MAX` while it is in progress.
     done_ns: AtomicU64,
 }
 
-/// Far more inserts than any sensible number of clients has in progress; YCSB's window is 2^20.
+/// Far more inserts than any reasonable number of clients has in progress. YCSB's window is 2^20.
 const SLOTS: usize = 1 << 16;
 
 impl InsertLog {
@@ -86,7 +86,7 @@ impl InsertLog {
         Self { slots, failed: Mutex::default() }
     }
 
-    /// Insert `number` begins.
+    /// Records that insert `number` begins.
     #[inline]
     pub fn begin(&self, number: u64) {
         let slot = self.slot(number);
@@ -94,14 +94,14 @@ impl InsertLog {
         slot.number.store(number, Ordering::Release);
     }
 
-    /// Insert `number` ended at `ns`.
+    /// Records that insert `number` finished at `ns`.
     #[inline]
     pub fn end(&self, number: u64, status: Status, ns: u64) {
         if !status.is_ok() {
             self.failed.lock().unwrap_or_else(PoisonError::into_inner).insert(number);
         }
         let slot = self.slot(number);
-        // An insert that outlasted 65,536 later ones has lost its slot.
+        // An insert that lasted longer than the next 65,536 inserts has lost its slot.
         if slot.number.load(Ordering::Relaxed) == number {
             slot.done_ns.store(ns, Ordering::Release);
         }
@@ -111,13 +111,13 @@ impl InsertLog {
     pub fn state_at(&self, number: u64, ns: u64) -> Inserted {
         let slot = self.slot(number);
         let ended = match slot.number.load(Ordering::Acquire) {
-            // Claimed but not begun: the slot still belongs to an older insert.
+            // The insert was claimed but has not begun, so the slot still belongs to an older insert.
             u64::MAX => false,
             last if last < number => false,
             last if last > number => true,
             _ => slot.done_ns.load(Ordering::Acquire) <= ns,
         };
-        // Checked after the slot, which is written after it.
+        // Checked after the slot, because the slot is written after it.
         if ended && !self.failed.lock().unwrap_or_else(PoisonError::into_inner).contains(&number) {
             Inserted::Acknowledged
         } else {
@@ -150,7 +150,7 @@ mod tests {
     use loadstone_measure::recorder::{Recorder, Shape};
     use loadstone_measure::scheduler::Scheduler;
 
-    /// The status of an insert whose attempts end with these statuses, and its known state.
+    /// The status and the known state of an insert whose attempts end with the given statuses.
     fn record_attempts(attempts: &'static [Status]) -> (Status, State) {
         let (timer, next) = (SimTimer::default(), Cell::new(0));
         let script = Rc::new(move |_: &[u8]| {
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(log.state_at(5, 200), Inserted::Unknown, "in progress");
         log.end(5, Status::Ok, 100);
         assert_eq!([99, 100].map(|sent| log.state_at(5, sent)), [Inserted::Unknown, Inserted::Acknowledged]);
-        // The later insert has the same slot.
+        // The later insert uses the same slot.
         assert_eq!(log.state_at(later, 200), Inserted::Unknown, "claimed, not begun");
         log.begin(later);
         assert_eq!(log.state_at(later, 200), Inserted::Unknown, "in progress");

@@ -1,4 +1,4 @@
-//! The ledger of the run's writes: its size, and its use by clients.
+//! The ledger of the run's writes: its size, and how clients use it.
 
 use loadstone_load::ledger::{Exception, Layout, Ledger, Pen, State};
 use loadstone_load::{Segment, Status};
@@ -8,21 +8,21 @@ use crate::mapping::Mapping;
 use loadstone_wire::error::EngineError;
 use loadstone_wire::spec::TrialSpec;
 
-/// Interval between ticks of a ledger, ns, while less than half of its ticks are used. While less than a quarter is
-/// used, there is a tick whenever the conductor wakes: more frequent times give more writes a known order.
+/// Interval between ticks of a ledger, ns, until half of its ticks are used. Until a quarter is used, there is a tick
+/// whenever the conductor wakes: more frequent times make the order of more writes known.
 const TICK_NS: u64 = 10_000_000;
-/// Interval between ticks after that, for runs of days.
+/// Interval between later ticks, ns, for runs of several days.
 const COARSE_TICK_NS: u64 = 1_000_000_000;
-/// At a rate: four minutes of fine ticks, 43 minutes of ticks of 10 ms, six days of coarse ones; 16 MiB.
+/// With a rate: four minutes of fine ticks, 43 minutes of ticks every 10 ms, and six days of coarse ticks; 16 MiB.
 const TICKS: u64 = 1 << 20;
-/// Writes per second for which a run without a limit of operations reserves space; no engine exceeds this. At most 1
-/// GiB.
+/// Writes per second for which a run without a limit on operations reserves space; no engine exceeds this rate. At most
+/// 1 GiB.
 const WRITES_PER_SECOND: f64 = 4e6;
 const WRITES_MAX: u64 = 1 << 32;
-/// Writes that were slow or not acknowledged; 32 MiB.
+/// Maximum number of writes that were slow or not acknowledged; 32 MiB.
 const EXCEPTIONS_MAX: u64 = 1 << 20;
 
-/// The interval between ticks of a ledger, after this number of ticks, if the conductor wakes every `awake_ns`.
+/// The interval between ticks of a ledger after the given number of ticks, if the conductor wakes every `awake_ns`.
 pub fn tick_ns(ticks: u64, awake_ns: u64) -> u64 {
     match ticks {
         _ if ticks < TICKS / 4 => awake_ns.min(TICK_NS),
@@ -31,7 +31,7 @@ pub fn tick_ns(ticks: u64, awake_ns: u64) -> u64 {
     }
 }
 
-/// The ledger of a trial, if its spec requests one.
+/// Creates the ledger of a trial if its spec requests one.
 pub fn create(spec: &TrialSpec, workers: u64) -> Result<Option<Ledger<Mapping>>, EngineError> {
     let Some(ledger) = &spec.ledger else { return Ok(None) };
     let layout = layout(spec, workers);
@@ -42,7 +42,7 @@ pub fn create(spec: &TrialSpec, workers: u64) -> Result<Option<Ledger<Mapping>>,
     Ledger::create(mapping, layout, spec.identify_run(), spec.segment).map(Some).map_err(EngineError::failed)
 }
 
-/// A ledger in memory for a probe of the driver's cost, if the spec requests a ledger.
+/// Creates a ledger in memory for a probe of the driver's cost if the spec requests a ledger.
 pub fn create_for_probe(spec: &TrialSpec, writes: u64, workers: u64) -> Result<Option<Ledger<Mapping>>, EngineError> {
     if spec.ledger.is_none() {
         return Ok(None);
@@ -58,7 +58,7 @@ fn layout(spec: &TrialSpec, workers: u64) -> Layout {
         .until
         .seconds
         .map_or(f64::INFINITY, |seconds| (seconds + spec.warmup_seconds) * WRITES_PER_SECOND * spec.segment.n as f64);
-    // Writes sent before the window do not count towards this limit.
+    // Writes that are sent before the window do not count towards this limit.
     let by_count = spec.until.operations.filter(|_| spec.warmup_seconds == 0.0);
     let writes = by_count.unwrap_or(u64::MAX).min(by_time as u64).clamp(1, WRITES_MAX);
     let clients = spec.segment.share(spec.clients);
@@ -74,10 +74,10 @@ pub struct LedgerWriter<'a> {
 }
 
 impl LedgerWriter<'_> {
-    /// Notes the write with this number after its last attempt; it was claimed no earlier than `ready_ns`.
+    /// Notes the write with this number after its last attempt. The write was claimed at `ready_ns` or later.
     #[inline]
     pub fn write(&self, number: u64, state: State, ready_ns: u64, how: Exception) {
-        // Before the bits, since for a reader, an acknowledged write without an exception is a fast one.
+        // Written before the bits, because readers assume that an acknowledged write without an exception was fast.
         if state != State::Acknowledged || how.done.saturating_sub(ready_ns) > self.ledger.slow_ns() {
             self.ledger.except(how);
         }
@@ -86,7 +86,7 @@ impl LedgerWriter<'_> {
 }
 
 /// The known state of a write after an attempt with this status. A write that the store neither acknowledged nor
-/// refused may have been done, or may still be done; a batch may never be sent.
+/// refused may have been applied, or may still be applied. A batch may never be sent.
 #[inline]
 pub fn state<S: Session>(session: &S, status: Status) -> State {
     match status {

@@ -1,4 +1,4 @@
-//! Detects whether the inserts of a run would overwrite existing records: in YCSB, every run's inserts begin at
+//! Detects whether the inserts of a run would overwrite existing records. In YCSB, the inserts of every run begin at
 //! recordcount.
 
 use loadstone_load::{Operation, Projection, RecordWorkload, Row};
@@ -6,12 +6,12 @@ use loadstone_session::Session;
 
 use loadstone_wire::event::Note;
 
-/// Records that the inserts of a run overwrite.
+/// Existing records that the inserts of a run overwrite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overwrites {
     /// The number of the first record.
     pub record: u64,
-    /// Number of consecutive records from the first, up to a gap that the search found.
+    /// Number of consecutive records from the first record to a gap that the search found.
     pub count: u64,
 }
 
@@ -31,15 +31,15 @@ impl Overwrites {
     }
 }
 
-/// Reads the records of a run's first inserts. A few dozen reads suffice, as the search doubles its steps and then
-/// halves them. A read that fails counts as a record that does not exist.
+/// Reads the records of a run's first inserts. A few dozen reads are enough, because the search doubles its steps and
+/// then halves them. A read that fails counts as a record that does not exist.
 pub async fn find_overwrites<S: Session, W: RecordWorkload>(workload: &W, session: &mut S) -> Option<Overwrites> {
     let (mut operation, mut row) = (Operation::default(), Row::default());
     let record = fill_insert(workload, 0, &mut operation)?;
     if !exists(session, &operation, &mut row).await {
         return None;
     }
-    // The record of insert `low` exists, and the record of `high` does not.
+    // The record of insert `low` exists, and the record of insert `high` does not.
     let (mut low, mut high) = (0, 1);
     while fill_insert(workload, high, &mut operation).is_some() && exists(session, &operation, &mut row).await {
         (low, high) = (high, high.saturating_mul(2));
@@ -53,17 +53,17 @@ pub async fn find_overwrites<S: Session, W: RecordWorkload>(workload: &W, sessio
     Some(Overwrites { record, count: high })
 }
 
-/// The record of an insert by its number, after filling its operation.
+/// Fills the operation of the insert with this number, and returns the number of its record.
 fn fill_insert<W: RecordWorkload>(workload: &W, number: u64, operation: &mut Operation) -> Option<u64> {
     workload.fill(workload.index_of_insert(number)?, operation);
     Some(operation.record)
 }
 
-/// Whether a read returns a record with fields. Some stores, such as `null`, answer every read.
+/// Whether a read returns a record with fields. Some stores, such as `null`, answer every read with success.
 async fn exists<S: Session>(session: &mut S, operation: &Operation, row: &mut Row) -> bool {
     let status = session.read(&operation.key, Projection::All, row).await;
     if !status.is_ok() {
-        // If it stayed in the session, the message would be reported for a later failure.
+        // If the message remained in the session, it would be reported for a later failure.
         let _ = session.last_error();
     }
     status.is_ok() && !row.is_empty()

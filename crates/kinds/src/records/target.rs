@@ -1,4 +1,4 @@
-//! The stores of records as targets of a trial.
+//! Record stores as targets of a trial.
 
 use loadstone_session::erased::{Driving, StoreType, VirtualSession};
 use loadstone_session::null::NullSession;
@@ -14,14 +14,14 @@ use loadstone_measure::task::Task;
 
 type RecordTask = Task<Records<RecordsOf>>;
 
-/// The closed loop of a client on its own thread, compiled for one type of store.
+/// The closed loop of a client on a separate thread, compiled for one type of store.
 type ClosedLoop = fn(&RecordTask, &Borders, ThreadTimer, &mut VirtualSession, ClientContext<'_>);
 
-/// The loop of a client of an executor, compiled for one type of store.
+/// The loop of a client on an executor, compiled for one type of store.
 type TaskLoop =
     for<'a> fn(&'a RecordTask, &'a Borders, &'a Alarm, &'a mut VirtualSession, ClientContext<'a>) -> Future<'a, ()>;
 
-/// A type of store of records.
+/// A type of record store.
 #[derive(Debug)]
 pub struct RecordTarget {
     pub store: StoreType,
@@ -30,19 +30,19 @@ pub struct RecordTarget {
 }
 
 impl RecordTarget {
-    /// A store whose calls take a microsecond: its closed loop is compiled for its session type. On LMDB, virtual calls
-    /// and futures kept in memory would take 2 to 4 % of an operation (`make bench`).
+    /// A store whose calls take about a microsecond. Its closed loop is compiled for its session type. On LMDB, virtual
+    /// calls and futures kept in memory would cost 2 to 4 % of an operation (`make bench`).
     pub const fn new_embedded<S: RecordStore>() -> Self {
         Self { store: StoreType::describe::<S>(), closed: Some(drive_embedded::<S>), tasks: None }
     }
 
     /// A store whose calls take nanoseconds, so that one executor drives thousands of its clients. Virtual calls to
-    /// sessions that are not in the cache would take a tenth of an operation (`make bench`, part c).
+    /// sessions that are not in the cache would cost a tenth of an operation (`make bench`, part c).
     pub const fn new_instant<S: RecordStore>() -> Self {
         Self { tasks: Some(drive_tasks::<S>), ..Self::new_embedded::<S>() }
     }
 
-    /// A store whose calls take much longer.
+    /// A store whose calls take much longer than a microsecond.
     pub const fn new_remote<S: RecordStore>() -> Self {
         Self { store: StoreType::describe::<S>(), closed: None, tasks: None }
     }
@@ -128,7 +128,7 @@ impl ThreadClient for EmbeddedClient {
     }
 }
 
-/// A client of a store whose calls take nanoseconds, on an executor.
+/// A client on an executor, of a store whose calls take nanoseconds.
 struct InstantClient {
     client: Client<VirtualSession, Records<RecordsOf>>,
     tasks: TaskLoop,

@@ -1,7 +1,7 @@
-//! A stage of a sort in the form of a trial: start, intervals, summary.
+//! Runs a stage of a sort as a trial with a start, intervals and a summary.
 //!
-//! A failed stage keeps the scratch directory, as other segments may still be using it. The program that runs the
-//! stages ends with `abandon`; if it was killed, the `prepare` of the next job removes the remains.
+//! A stage that fails keeps the scratch directory, because other segments may still be using it. The program that runs
+//! the stages finishes with `abandon`. If that program was killed, the `prepare` of the next job removes the remains.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -21,10 +21,10 @@ use loadstone_wire::error::EngineError;
 use loadstone_wire::event::{self, Event, Sections, SortSummary, Sorted, Validation};
 use loadstone_wire::spec::{SortSpec, TrialSpec};
 
-/// Maximum delay until a stop is noticed.
+/// Maximum delay before a stop is noticed.
 const EVERY: Duration = Duration::from_millis(50);
 
-/// The guarantee of the output when it gets its name, and the reason.
+/// The guarantee that the output has when it gets its name, and the reason.
 fn guarantee(job: &Job) -> (&'static str, &'static str) {
     let location = job.output.as_deref().map(Location::parse);
     if matches!(location, Some(Ok(Location { scheme: Scheme::Hdfs, .. }))) {
@@ -41,7 +41,7 @@ pub fn run(
     printer: &mut EventPrinter,
 ) -> Result<End, EngineError> {
     let connecting = Instant::now();
-    // The parent process, the lab, starts an engine for each stage.
+    // The parent process is the lab, which starts one engine per stage.
     let places = Places::for_owner(&work.job, Owner::process(std::os::unix::process::parent_id()))?;
     let (durability, how) = guarantee(&work.job);
     printer.print(&Event::Ready(event::Ready {
@@ -72,7 +72,7 @@ pub fn run(
             let hint = error.hint.as_ref().map(|hint| format!(" (hint: {hint})")).unwrap_or_default();
             End::Failed(TrialFailure::Sort(format!("{error}{hint}")))
         }
-        // A stage that was done when it was asked to end still reports the request.
+        // A stage that had finished when it was requested to stop still reports the request.
         (_, early) => early.unwrap_or(End::Done),
     };
     let done = ended.as_ref().map(|ended| ended.done).unwrap_or_default();
@@ -89,7 +89,7 @@ fn warning(ended: &Ended) -> Option<&SortError> {
     ended.outcome.as_ref().ok()?.warning.as_ref()
 }
 
-/// Waits for `start_at` if the spec requests it, and until that time. Returns the end if the trial ended before.
+/// Waits for `start_at` if the spec requests it, and then until that time. If the trial ends before, returns the end.
 fn wait_for_start(spec: &TrialSpec, controls: &Receiver<Control>) -> Option<End> {
     if !spec.wait_for_start {
         return None;
@@ -112,7 +112,7 @@ fn wait_for_start(spec: &TrialSpec, controls: &Receiver<Control>) -> Option<End>
                 }
             }
             Err(RecvTimeoutError::Timeout) => return None,
-            // No sender remains to end it.
+            // No sender remains that could stop the trial.
             Err(RecvTimeoutError::Disconnected) => {
                 std::thread::sleep(start.saturating_duration_since(Instant::now()));
                 return None;
@@ -147,7 +147,7 @@ impl Watched {
         }
     }
 
-    /// Prints the intervals that have ended.
+    /// Prints the intervals that are complete.
     fn print_intervals(&mut self, done: Done, printer: &mut EventPrinter) {
         while self.start.elapsed() >= self.interval * (self.number as u32 + 1) {
             self.print(self.interval, done, printer);

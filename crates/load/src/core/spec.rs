@@ -9,16 +9,16 @@ use crate::refusal::Refusal;
 use crate::values::{Length, Lengths};
 use crate::version;
 
-/// A core workload. The text of each field names the YCSB property that it comes from.
+/// A core workload. The description of each field names the corresponding YCSB property.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a property of YCSB's or of Loadstone's")]
 pub struct CoreSpec {
     /// `table`.
     pub table: String,
-    /// `recordcount`: records present before a run.
+    /// `recordcount`: number of records present before a run.
     pub records: u64,
-    /// `insertstart`: first record number of the range.
+    /// `insertstart`: number of the first record in the range.
     pub insert_start: u64,
     /// `insertcount`: number of records that a load writes, and from which a run chooses.
     pub insert_count: u64,
@@ -32,7 +32,7 @@ pub struct CoreSpec {
     pub read_all_fields: bool,
     /// `writeallfields`.
     pub write_all_fields: bool,
-    /// `dataintegrity`: values follow from key and field, and reads are checked.
+    /// `dataintegrity`: values are derived from key and field, and reads are checked.
     pub integrity: bool,
     /// Every value begins with the version of its write, so that the read-back detects lost writes.
     #[serde(default)]
@@ -47,15 +47,15 @@ pub struct CoreSpec {
     pub zero_padding: usize,
     /// `minscanlength`, `maxscanlength`, `scanlengthdistribution`.
     pub scan_length: Length,
-    /// Operations of the run, if they are limited: YCSB sizes its zipfian for the expected inserts.
+    /// Number of operations of the run, if limited: YCSB sizes its zipfian for the expected inserts.
     pub operations: Option<u64>,
-    /// Number of most recent inserts that a chooser avoids, so that the chosen record exists when it is read.
+    /// Number of most recent inserts that a chooser avoids, so that a chosen record exists when it is read.
     pub insert_lag: u64,
 }
 
-/// Larger records belong in a file system.
+/// Maximum size of a record, bytes. Larger records belong in a file system.
 const RECORD_BYTES_MAX: usize = 1 << 30;
-/// No store here supports longer keys.
+/// No supported store allows longer keys.
 const ZERO_PADDING_MAX: usize = 1_000;
 
 impl CoreSpec {
@@ -71,7 +71,7 @@ impl CoreSpec {
         self.check_values()
     }
 
-    /// The records that a load writes and from which a run chooses.
+    /// Checks the range of records that a load writes and from which a run chooses.
     fn check_range(&self) -> Result<(), Refusal> {
         let Self { records, insert_start, insert_count, .. } = *self;
         if i64::try_from(records).is_err() {
@@ -98,7 +98,7 @@ impl CoreSpec {
         Ok(())
     }
 
-    /// The fields of a record.
+    /// Checks the fields of a record.
     fn check_values(&self) -> Result<(), Refusal> {
         self.field_length.check("work.field_length")?;
         if self.integrity && !matches!(self.field_length, Length::Constant { .. }) {
@@ -131,7 +131,7 @@ impl CoreSpec {
         self.check_versions()
     }
 
-    /// Whether the values of this spec can carry versions, if versions are requested.
+    /// Checks that the values of this spec are able to contain versions, if versions are requested.
     pub fn check_versions(&self) -> Result<(), Refusal> {
         let shortest = Lengths::shortest(&self.field_length);
         if self.versions && self.integrity {

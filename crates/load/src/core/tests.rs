@@ -37,7 +37,8 @@ fn hash_of(workload: &impl Workload<Operation = Operation>, index: u64) -> u64 {
     hasher.finish()
 }
 
-/// The operations of a trial do not depend on the client that performs them: every segmentation gives the same set.
+/// The operations of a trial do not depend on the clients that perform them: every division into segments gives the
+/// same set of operations.
 #[test]
 fn segments_add_up_to_the_whole() {
     let workload = CoreRun::new(spec(), 5).unwrap();
@@ -45,7 +46,7 @@ fn segments_add_up_to_the_whole() {
     for n in [1, 2, 7] {
         let mut sum = 0u64;
         for k in 0..n {
-            // Each segment is another process: it builds its own workload from the same spec.
+            // Each segment runs in a separate process, which builds its workload from the same spec.
             let own = CoreRun::new(spec(), 5).unwrap();
             let segment = Segment { k, n };
             for step in 0..segment.share(10_000) {
@@ -154,7 +155,7 @@ fn versions_name_the_write_of_every_value() {
     assert!(written > 200, "{written} values");
 }
 
-/// The write operations at `indices`.
+/// Collects the write operations at `indices`.
 fn collect_writes(workload: &impl Workload<Operation = Operation>, indices: std::ops::Range<u64>) -> Vec<Operation> {
     let mut writes = Vec::new();
     for index in indices {

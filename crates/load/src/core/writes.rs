@@ -1,4 +1,4 @@
-//! The writes of a run by number: the operation of each write and the fields it writes, without generating values.
+//! The writes of a run by number: the operation and the fields of each write, without generating values.
 
 use super::{CoreRun, Kind};
 use crate::ledger::{Write, Writes};
@@ -7,7 +7,7 @@ use crate::random::{Draws, Purpose};
 /// The kinds of operation that change data.
 pub(super) const KINDS: [Kind; 4] = [Kind::Update, Kind::Insert, Kind::ReadModifyWrite, Kind::Delete];
 
-/// Only with [`versions`](super::CoreSpec::versions): without them writes are not counted.
+/// Only with [`versions`](super::CoreSpec::versions); otherwise writes are not counted.
 impl Writes for CoreRun {
     #[inline]
     fn number(&self, index: u64) -> Option<u64> {

@@ -32,7 +32,7 @@ fn key(number: u64, order: InsertOrder, padding: usize) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// Keys printed by YCSB 0.17.0's own classes.
+/// Keys as printed by YCSB's classes in version 0.17.0.
 #[test]
 fn keys_are_ycsbs() {
     for (number, hashed) in [
@@ -62,7 +62,7 @@ fn keys_are_ycsbs() {
 const THOUSAND: Range = Range { start: 0, count: 1_000, growth: 0 };
 const ALL: Existing = Existing { first: 0, last: 999 };
 
-/// Shares over a million choices from 1,000 records.
+/// The share of each of 1,000 records over a million choices.
 fn shares(distribution: &KeyDistribution) -> Vec<f64> {
     let chooser = Chooser::new(distribution, THOUSAND, 1_000);
     let mut counts = vec![0f64; 1_000];
@@ -77,12 +77,12 @@ fn sort_descending(mut shares: Vec<f64>) -> Vec<f64> {
     shares
 }
 
-/// Four standard errors of a share over a million draws.
+/// Allows four standard errors of a share over a million draws.
 fn assert_share(got: f64, expected: f64, what: &str) {
     assert!((got - expected).abs() < 4.0 * (expected / 1e6).sqrt() + 2e-5, "{what}: {got} against {expected}");
 }
 
-/// The shares in 20 million draws of YCSB's own generator.
+/// Compares with the shares in 20 million draws of YCSB's generator.
 #[test]
 fn zipfian_is_as_flat_as_ycsbs() {
     let by_key = shares(&KeyDistribution::Zipfian);
@@ -106,13 +106,13 @@ fn the_other_distributions_are_ycsbs() {
     assert!(latest[0] == 0.0, "YCSB never chooses record 0 here");
     let exponential = shares(&KeyDistribution::Exponential { percentile: 95.0, fraction: 0.857_142_857_1 });
     let mean: f64 = exponential.iter().enumerate().map(|(n, s)| s * (999 - n) as f64).sum();
-    // 286.1 less the redrawn tail.
+    // 286.1 without the redrawn tail.
     assert!((mean - 254.8).abs() < 2.0, "mean distance {mean}");
     let sequential = shares(&KeyDistribution::Sequential);
     assert!(sequential.iter().all(|&s| (s - 0.001).abs() < 1e-9));
     let zipf = sort_descending(shares(&KeyDistribution::true_zipfian()));
     assert_share(zipf[0], 0.129_4, "true zipfian, hottest");
-    // zeta(100) / zeta(1000); Gray's approximation, which YCSB uses, gives 0.696 here.
+    // zeta(100) / zeta(1000). Gray's approximation, which YCSB uses, gives 0.696 here.
     assert!((zipf[..100].iter().sum::<f64>() - 0.685).abs() < 2e-3);
 }
 
@@ -120,7 +120,7 @@ fn the_other_distributions_are_ycsbs() {
 fn zipfian_hot_keys_survive_pending_inserts() {
     let range = Range { growth: 100_000, ..THOUSAND };
     let chooser = Chooser::new(&KeyDistribution::Zipfian, range, 1_000);
-    // YCSB's algorithm: it draws until a record is hit.
+    // YCSB's algorithm draws until it hits a record.
     let zipfian = ScrambledZipfian::new(range.count + range.growth + 1);
     let endless = |index: u64| {
         let mut draws = Draws::new(3, index, Purpose::Key);
@@ -134,7 +134,7 @@ fn zipfian_hot_keys_survive_pending_inserts() {
 
 #[test]
 fn records_beyond_the_range_are_not_drawn_for() {
-    // Deletes and inserts have replaced all records of a range that was expected not to grow.
+    // Deletes and inserts have replaced all records in a range that was not expected to grow.
     let chooser = Chooser::new(&KeyDistribution::Zipfian, THOUSAND, 1_000);
     let (shifted, mut draws) = (Existing { first: 5_000, last: 5_999 }, Draws::new(3, 1, Purpose::Key));
     let mut same = draws.clone();

@@ -1,52 +1,52 @@
-//! The combined ledgers of all segments: the outcome of each write, and bounds of its time.
+//! The combined ledgers of all segments: the outcome of each write, and the bounds of its time.
 
 use std::sync::atomic::AtomicU64;
 
 use super::{Ledger, State};
 
-/// The target of a write.
+/// What a write changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Write {
     /// Number of the record.
     pub record: u64,
-    /// The field written; `None`: all fields.
+    /// The field that is written; `None` for all fields.
     pub field: Option<usize>,
     /// Whether it removes the record.
     pub delete: bool,
 }
 
-/// The writes of a run as arithmetic on their indices.
+/// The writes of a run, calculated from their indices.
 pub trait Writes {
     /// The number of the write at `index` among all writes of the trial, in the order of their indices; `None` if the
-    /// operation there is not a write.
+    /// operation at `index` is not a write.
     fn number(&self, index: u64) -> Option<u64>;
 
-    /// The index of the write of that number.
+    /// The index of the write with the given number.
     fn index(&self, number: u64) -> Option<u64>;
 
-    /// The write of the operation at `index`.
+    /// The write that the operation at `index` makes.
     fn write(&self, index: u64) -> Option<Write>;
 
-    /// The number of histories of a record: one if every write writes all fields, otherwise one per field.
+    /// The number of histories per record: one if every write writes all fields, otherwise one per field.
     fn histories(&self) -> usize;
 
     /// Whether a record existed before the run.
     fn is_loaded(&self, record: u64) -> bool;
 
-    /// The index of the operation that deletes a record; there is at most one.
+    /// The index of the operation that deletes a record. There is at most one such operation.
     fn deletion_of(&self, record: u64) -> Option<u64>;
 }
 
-/// Bounds of a write's time, ns of Unix time.
+/// Bounds of a write's time, ns since the Unix epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// The earliest instant at which it can have been sent.
+    /// The earliest time at which it can have been sent.
     pub sent: u64,
-    /// The latest instant at which it was answered or abandoned; `u64::MAX`: unknown.
+    /// The latest time at which it can have been answered or abandoned; `u64::MAX` if unknown.
     pub done: u64,
 }
 
-/// An exception, in Unix time.
+/// An exception with its times in Unix time.
 #[derive(Clone, Copy, Debug)]
 struct Excepted {
     index: u64,
@@ -58,13 +58,13 @@ struct Excepted {
 #[derive(Debug)]
 struct Times {
     start: u64,
-    /// Claims and ns, both increasing.
+    /// Claims and times in ns; both increase.
     ticks: Vec<(u64, u64)>,
-    /// By index.
+    /// Sorted by index.
     exceptions: Vec<Excepted>,
-    /// The number after the last write of the trial that this segment may have sent.
+    /// The number after the last write of the trial that this segment can have sent.
     end: u64,
-    /// The longest time of a write without an exception, ns.
+    /// The longest time that a write without an exception took, ns.
     slowest: u64,
 }
 
@@ -78,16 +78,16 @@ impl Times {
         let mut exceptions: Vec<_> = exceptions.collect();
         exceptions.sort_unstable_by_key(|exception| exception.index);
         // A killed engine had at most one write in flight per client. In the order of all writes, the writes of the
-        // other segments lie between these. Twice the number allows for their irregular order.
+        // other segments lie between these writes. Twice the number allows for their irregular order.
         let end = ledger.end() + 2 * ledger.layout().clients * ledger.segment().n + 64;
         let slowest = if ledger.exceptions_lost() > 0 { u64::MAX } else { ledger.slow_ns() };
         Self { start, ticks, exceptions, end, slowest }
     }
 
-    /// When the operation at `step` of the segment was claimed.
+    /// The bounds of the time at which the operation at `step` of the segment was claimed.
     fn claim_span(&self, step: u64) -> Span {
         let after = self.ticks.partition_point(|&(claims, _)| claims <= step);
-        // The preceding tick did not yet count this claim. It read the counter after the time of the tick before it.
+        // The preceding tick did not include this claim. It read the counter after the time of the tick before it.
         let sent = after.checked_sub(2).map_or(self.start, |before| self.ticks[before].1);
         Span { sent, done: self.ticks.get(after).map_or(u64::MAX, |&(_, ns)| ns) }
     }
@@ -102,10 +102,10 @@ impl Times {
     }
 }
 
-/// When an operation of an open loop is due, ns after the start.
+/// The due time of an operation in an open loop, ns after the start.
 type Due<'a> = &'a dyn Fn(u64) -> u64;
 
-/// The evidence in the ledgers of a trial.
+/// The evidence from the ledgers of a trial.
 pub struct Evidence<'a, M> {
     ledgers: &'a [Ledger<M>],
     times: Vec<Times>,
@@ -114,8 +114,8 @@ pub struct Evidence<'a, M> {
 }
 
 impl<'a, M: AsRef<[AtomicU64]>> Evidence<'a, M> {
-    /// Combines the ledgers of all segments, in order. `due`: the due time of the operation at an index, ns after the
-    /// start of the trial, in an open loop. `skew_ns`: the largest difference between the clocks of two segments.
+    /// Combines the ledgers of all segments, in order. In an open loop, `due` gives the due time of the operation at an
+    /// index, ns after the start of the trial. `skew_ns` is the largest difference between the clocks of two segments.
     pub fn new(ledgers: &'a [Ledger<M>], due: Option<Due<'a>>, skew_ns: u64) -> Result<Self, String> {
         let n = ledgers.len() as u64;
         for (k, ledger) in (0..n).zip(ledgers) {
@@ -157,7 +157,7 @@ impl<'a, M: AsRef<[AtomicU64]>> Evidence<'a, M> {
         sent.then_some(state)
     }
 
-    /// Bounds of the time of the write at `index`, if it was sent.
+    /// Bounds of the time of the write at `index`, provided that it was sent.
     pub fn span(&self, index: u64) -> Span {
         let (segment, step) = self.place(index);
         let times = &self.times[segment];
@@ -170,20 +170,20 @@ impl<'a, M: AsRef<[AtomicU64]>> Evidence<'a, M> {
         Span { sent: claimed.sent.max(due), done: claimed.done.max(due).saturating_add(times.slowest) }
     }
 
-    /// Whether the write at `index` had certainly been acknowledged before another host sent something at `sent_ns`
+    /// Whether the write at `index` had certainly been acknowledged before another host sent an operation at `sent_ns`
     /// (Unix time).
     pub fn is_acknowledged_before(&self, index: u64, number: u64, sent_ns: u64) -> bool {
         matches!(self.state(index, number), Some(State::Acknowledged | State::Retried))
             && self.span(index).done.saturating_add(self.skew_ns) < sent_ns
     }
 
-    /// Whether the first write had certainly ended (by `done`) before the second was sent (at `sent` or later).
+    /// Whether the first write had certainly finished (by `done`) before the second was sent (at `sent` or later).
     pub(super) fn precedes(&self, (first, done): (u64, u64), (second, sent): (u64, u64)) -> bool {
         let skew = if self.place(first).0 == self.place(second).0 { 0 } else { self.skew_ns };
         done.saturating_add(skew) < sent
     }
 
-    /// Whether a note on this write may have exceeded the ledgers' space.
+    /// Whether a note about this write may have exceeded the ledgers' space.
     pub(super) fn may_exceed_ledger(&self, number: u64) -> bool {
         self.ledgers.iter().any(|ledger| number >= ledger.layout().writes && ledger.beyond() > 0)
     }
@@ -193,7 +193,7 @@ impl<'a, M: AsRef<[AtomicU64]>> Evidence<'a, M> {
         self.times.iter().all(|times| times.slowest < u64::MAX)
     }
 
-    /// The number after the last write with a known state.
+    /// The number after the last write whose state is known.
     pub fn end(&self) -> u64 {
         self.ledgers.iter().map(Ledger::end).max().unwrap_or(0)
     }

@@ -1,9 +1,10 @@
-//! Finds lost writes: compares the records after the run with the ledgers.
+//! Finds lost writes by comparing the records after the run with the ledgers.
 //!
-//! One pass over the writes keeps, for each history (a record, or a field where writes are of one field), the
-//! acknowledged write that was sent last: eight bytes. A value read back names its write. The value is stale if that
-//! write had ended before the last acknowledged write was sent; if the two overlapped, it is right as far as can be
-//! known. A second pass determines the fate of each acknowledged write.
+//! The first pass over the writes stores, for each history, the acknowledged write that was sent last, in eight bytes.
+//! A history belongs to a record, or to a field if each write writes one field. A value that is read back names its
+//! write. The value is stale if its write had finished before the last acknowledged write was sent. If the two writes
+//! overlapped, the value is correct as far as can be known. A second pass determines the fate of each acknowledged
+//! write.
 
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
@@ -11,79 +12,80 @@ use std::sync::atomic::AtomicU64;
 use super::{Evidence, Span, State, Write, Writes};
 use crate::version::{Phase, Version};
 
-/// The value of a field in a read-back.
+/// The value of a field that was read back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldValue {
     /// No record, or a record without this field.
     Absent,
-    /// A value with a wrong check, or whose remainder differs from what its write wrote.
+    /// A value with a wrong check, or with other bytes after the version than its write wrote.
     Unreadable,
-    /// A value that this write wrote.
+    /// A value that the given write wrote.
     Of(Version),
     /// A value of another run with the same seed.
     OtherRun,
 }
 
-/// The conclusion from a field's value.
+/// The conclusion from the value of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finding {
-    /// The last acknowledged write.
+    /// The value of the last acknowledged write.
     Fine,
-    /// A write that may have overlapped the last acknowledged write: either may have been the later one.
+    /// The value of a write that may have overlapped the last acknowledged write: either of them may have been the
+    /// later one.
     Overlapped,
-    /// A write with an unknown outcome, or with an attempt that may have been applied late.
+    /// The value of a write with an unknown outcome, or with an attempt that may have been applied late.
     CameTrue,
-    /// An acknowledged write is missing: the write at this index, which was sent last, and possibly earlier writes (see
-    /// [`Judge::account`]); `None`: the loaded value is missing.
+    /// An acknowledged write is missing. The index is the index of the missing write that was sent last; earlier writes
+    /// may also be missing (see [`Judge::account`]). `None`: the loaded value is missing.
     Lost(Option<u64>),
     /// The value of a write that was certainly refused or never sent.
     Phantom(u64),
     /// A value that no write of this trial wrote.
     Corrupt,
-    /// No value, in a record that the load may never have written and to which this run has no acknowledged write.
+    /// The record has no value, this run has no acknowledged write to it, and the load may never have written it.
     NotLoaded,
-    /// A value of another run, in a history to which this run has no acknowledged write.
+    /// A value of another run, in a history without an acknowledged write of this run.
     OtherRun,
-    /// The ledger had no space for the evidence.
+    /// The ledger had no space for the required evidence.
     Unsure,
 }
 
 /// The fate of an acknowledged write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// The write is there, or was replaced by a write that was certainly sent after its end.
+    /// The write is present, or was replaced by a write that was certainly sent after this write had finished.
     Proven,
-    /// An older state is there, which was complete before this write was sent.
+    /// The record has an older state, which was complete before this write was sent.
     Lost,
-    /// The order of this write and the write found is unknown, or no known write made the value.
+    /// The order of this write and the write that was read back is unknown, or no known write made the value.
     Undecided,
 }
 
 /// An acknowledged write and its fate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// Its index.
+    /// The index of the write.
     pub index: u64,
-    /// When it was done.
+    /// The bounds of its time.
     pub span: Span,
-    /// The fate according to the decisive reading.
+    /// The fate according to the reading on which the findings are based.
     pub fate: Fate,
     /// Whether the write is missing from an earlier reading at the workload's level.
     pub missed: bool,
 }
 
-/// The result of one reading for each history of a range of records: eight bytes each.
+/// For each history of a range of records, the write that was read: eight bytes each.
 #[derive(Clone, Debug)]
 pub struct Standings(Vec<u64>);
 
-/// Values of [`Standings`]: nothing was read; the state before the run; no evidence. Larger values are indices of
-/// writes.
+/// Special values of [`Standings`]: nothing was read; the state before the run was read; there is no evidence. Larger
+/// values represent indices of writes.
 const UNREAD: u64 = 0;
 const BEFORE_RUN: u64 = 1;
 const UNDECIDED: u64 = 2;
 const FIRST: u64 = 3;
 
-/// The write that a history returned, and the latest instant at which it ended.
+/// The write whose value a history returned, and the latest time at which it can have finished.
 #[derive(Clone, Copy)]
 struct Standing {
     index: u64,
@@ -94,21 +96,21 @@ struct Standing {
 /// The state before the run.
 const BEFORE: Standing = Standing { index: u64::MAX, done: 0, maybe: false };
 
-/// Judges the records of a range.
+/// Judges a range of records.
 pub struct Judge<'a, W, M> {
     writes: &'a W,
     evidence: &'a Evidence<'a, M>,
-    /// Whether an unacknowledged write may take effect after later writes: true if the server orders writes, false if
-    /// the client's time stamps do.
+    /// Whether an unacknowledged write may take effect after later writes: true if the server decides the order of
+    /// writes, false if the clients' timestamps decide it.
     late_writes_land: bool,
     records: Range<u64>,
-    /// For each history, 1 + the index of the acknowledged write that was sent last.
+    /// For each history, the index of the acknowledged write that was sent last, plus 1.
     last: Vec<u64>,
 }
 
 impl<'a, W: Writes, M: AsRef<[AtomicU64]>> Judge<'a, W, M> {
-    /// Passes over all writes once; memory: 8 bytes per history of `records`. If there is not enough memory for all
-    /// records, judge them range by range.
+    /// Makes one pass over all writes. It needs 8 bytes of memory per history of `records`. If there is not enough
+    /// memory for all records, judge them range by range.
     pub fn new(writes: &'a W, evidence: &'a Evidence<'a, M>, late_writes_land: bool, records: Range<u64>) -> Self {
         let histories = (records.end.saturating_sub(records.start)) as usize * writes.histories();
         let mut judge = Self { writes, evidence, late_writes_land, records, last: Vec::new() };
@@ -125,12 +127,12 @@ impl<'a, W: Writes, M: AsRef<[AtomicU64]>> Judge<'a, W, M> {
         judge
     }
 
-    /// Standings before any record is read.
+    /// The standings before any record has been read.
     pub fn standings(&self) -> Standings {
         Standings(vec![UNREAD; self.last.len()])
     }
 
-    /// Visits every acknowledged write to a record of the range, by index.
+    /// Visits, by index, every acknowledged write to a record in the range.
     fn visit_acknowledged(&self, mut visit: impl FnMut(u64, Write)) {
         let end = self.evidence.end().checked_sub(1).and_then(|last| self.writes.index(last));
         for index in 0..end.map_or(0, |last| last + 1) {
@@ -156,7 +158,7 @@ impl<'a, W: Writes, M: AsRef<[AtomicU64]>> Judge<'a, W, M> {
         self.histories(Write { record, field: Some(field), delete: false }).start
     }
 
-    /// Judges the value of a field in a record of the range, and notes it in `standings`.
+    /// Judges the value of a field in a record of the range, and records it in `standings`.
     pub fn judge(&self, standings: &mut Standings, record: u64, field: usize, value: FieldValue) -> Finding {
         let history = self.history(record, field);
         let standing = match self.standing(record, field, value) {
@@ -193,7 +195,7 @@ impl<'a, W: Writes, M: AsRef<[AtomicU64]>> Judge<'a, W, M> {
         }
     }
 
-    /// If the fields of a record share a history, the write that ended first decides: one lost field is a loss.
+    /// If the fields of a record share a history, the write that finished first decides: one lost field is a loss.
     fn note(&self, noted: &mut u64, standing: Standing) {
         let earlier = match *noted {
             UNREAD | UNDECIDED => true,
@@ -205,7 +207,7 @@ impl<'a, W: Writes, M: AsRef<[AtomicU64]>> Judge<'a, W, M> {
         }
     }
 
-    /// Whether the standing write had certainly ended before the write at `index` was sent.
+    /// Whether the standing write had certainly finished before the write at `index` was sent.
     fn is_over(&self, standing: Standing, sent: u64, index: u64) -> bool {
         standing.index == BEFORE.index || self.evidence.precedes((standing.index, standing.done), (index, sent))
     }
@@ -251,8 +253,8 @@ impl<'a, W: Writes, M: AsRef<[AtomicU64]>> Judge<'a, W, M> {
     }
 
     /// Reports the fate of each acknowledged write, by index, according to the decisive reading and, if there was one,
-    /// an earlier reading at the workload's level. Passes over all writes again. An overwritten write counts as lost if
-    /// an older write is there.
+    /// an earlier reading at the workload's level. Makes another pass over all writes. An overwritten write counts as
+    /// lost if an older write was read back.
     pub fn account(&self, decisive: &Standings, earlier: Option<&Standings>, mut visit: impl FnMut(Outcome)) {
         self.visit_acknowledged(|index, write| {
             let span = self.evidence.span(index);
@@ -263,7 +265,7 @@ impl<'a, W: Writes, M: AsRef<[AtomicU64]>> Judge<'a, W, M> {
         });
     }
 
-    /// Combines all histories that the write touches: a loss in one history is a loss.
+    /// Combines all histories that the write affects: a loss in one of them is a loss.
     fn fate(&self, index: u64, span: Span, noted: &[u64]) -> Fate {
         let mut all = Fate::Proven;
         for &noted in noted {

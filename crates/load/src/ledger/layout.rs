@@ -1,9 +1,10 @@
 //! The layout of a ledger in memory.
 
-/// Words of the header; the areas after it begin on separate cache lines.
+/// Number of words in the header; each of the areas after it begins on a separate cache line.
 pub(super) const HEADER: usize = 32;
 pub(super) const LINE: u64 = 16;
-/// Words of a ring: a count on a separate cache line, then entries. Two KiB of a worker's first-level cache.
+/// Number of words in a ring: a count on a separate cache line, followed by the entries. A ring uses 2 KiB of a
+/// worker's first-level cache.
 pub(super) const RING: usize = 256;
 pub(super) const ENTRIES_AT: usize = LINE as usize;
 pub(super) const ENTRIES: usize = RING - ENTRIES_AT;
@@ -11,28 +12,28 @@ pub(super) const TICK: usize = 2;
 pub(super) const EXCEPTION: usize = 4;
 pub(super) const WRITES_PER_WORD: u64 = 32;
 
-/// The capacity of a ledger.
+/// The capacities of a ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// Writes of the whole trial, in all segments; writes with larger numbers are only counted.
+    /// Writes of the whole trial, in all segments; writes with larger numbers are counted but not recorded.
     pub writes: u64,
-    /// Number of clients, and therefore of writes in flight.
+    /// Number of clients, which is also the maximum number of writes in flight.
     pub clients: u64,
     /// Number of threads or executors that note writes.
     pub workers: u64,
-    /// Ticks, 16 bytes each.
+    /// Number of ticks, of 16 bytes each.
     pub ticks: u64,
-    /// Exceptions, 32 bytes each.
+    /// Number of exceptions, of 32 bytes each.
     pub exceptions: u64,
 }
 
 impl Layout {
-    /// Number of words for the bits.
+    /// Number of words that contain the bits.
     pub const fn bit_words(&self) -> u64 {
         self.writes.div_ceil(WRITES_PER_WORD).next_multiple_of(LINE)
     }
 
-    /// The offsets of the rings, the ticks and the exceptions, and the total length, in words. `None` if they overflow.
+    /// The offsets of the rings, the ticks and the exceptions, and the total length, in words; `None` on overflow.
     pub(super) fn places(&self) -> Option<[usize; 4]> {
         let rings = HEADER as u64 + self.bit_words();
         let ticks = rings.checked_add(self.workers.checked_mul(RING as u64)?)?;
@@ -41,7 +42,7 @@ impl Layout {
         Some([rings as usize, ticks as usize, exceptions as usize, usize::try_from(end).ok()?])
     }
 
-    /// Total length of a ledger in words; `None` if it overflows.
+    /// Total length of a ledger in words; `None` on overflow.
     pub fn word_count(&self) -> Option<usize> {
         self.places().map(|[.., end]| end)
     }

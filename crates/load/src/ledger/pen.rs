@@ -1,11 +1,11 @@
-//! Notes of a worker's writes: first in its ring, then as bits.
+//! Notes a worker's writes, first in its ring, then as bits.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::State;
 use super::layout::{ENTRIES, ENTRIES_AT, WRITES_PER_WORD};
 
-/// Notes the writes of one worker.
+/// The pen with which one worker notes its writes.
 #[derive(Clone, Copy, Debug)]
 pub struct Pen<'a> {
     pub(super) ring: &'a [AtomicU64],
@@ -15,12 +15,12 @@ pub struct Pen<'a> {
 }
 
 impl Pen<'_> {
-    /// Notes a write, once. [`State::Retried`] is noted as acknowledged.
+    /// Notes a write. Call this once per write. [`State::Retried`] is noted as acknowledged.
     #[inline]
     pub fn note(&self, number: u64, state: State) {
         let count = self.ring[0].load(Ordering::Relaxed) as usize;
         let count = count.min(ENTRIES - 1);
-        // The entry before the count, so that a reader never finds a half-written entry.
+        // The entry is stored before the count, so that a reader never finds a partly written entry.
         self.ring[ENTRIES_AT + count].store(number << 2 | (state as u64 & 3), Ordering::Relaxed);
         self.ring[0].store(count as u64 + 1, Ordering::Release);
         if count + 1 == ENTRIES {
@@ -31,12 +31,12 @@ impl Pen<'_> {
     #[cold]
     fn empty(&self) {
         self.beyond.fetch_add(self.fold(), Ordering::Relaxed);
-        // Stored last: an engine that is killed before this store leaves entries that are already bits, which is
-        // harmless.
+        // Stored last: if the engine is killed before this store, the ring contains entries that were already converted
+        // to bits, which is harmless.
         self.ring[0].store(0, Ordering::Release);
     }
 
-    /// Returns how many entries are beyond the ledger.
+    /// Converts the ring to bits. Returns the number of entries that exceed the ledger's capacity.
     pub(super) fn fold(&self) -> u64 {
         let count = (self.ring[0].load(Ordering::Acquire) as usize).min(ENTRIES);
         let (mut word, mut mask, mut beyond) = (0, 0, 0);
@@ -47,7 +47,7 @@ impl Pen<'_> {
                 beyond += 1;
                 continue;
             }
-            // Neighbouring entries of the ring mostly belong to one word.
+            // Neighbouring entries of the ring mostly belong to the same word.
             if number / WRITES_PER_WORD != word {
                 if mask != 0 {
                     self.bits[word as usize].fetch_or(mask, Ordering::Relaxed);

@@ -43,7 +43,7 @@ fn ledger_survives_its_engine() {
     for index in 9..12 {
         ledger.except(Exception { index, ..exception });
     }
-    // One and a half rings: the second half is in the ring only.
+    // One and a half rings: the second half is only in the ring.
     for number in 0..360 {
         ledger.pen(2).note(number, State::Acknowledged);
     }
@@ -110,7 +110,7 @@ fn no_two_workers_share_a_ring() {
 }
 
 proptest! {
-    /// Threads note in any order, and every bit reaches its place.
+    /// Threads note writes in any order, and every bit is set in the right place.
     #[test]
     fn threads_lose_no_mark_of_each_other(states in proptest::collection::vec(1u64..4, 0..4_000), threads in 1usize..4) {
         let ledger = ledger();

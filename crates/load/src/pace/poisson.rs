@@ -5,17 +5,18 @@ use std::sync::{Arc, OnceLock};
 use super::FRACTION_BITS;
 use crate::random::{Draws, Purpose};
 
-/// Operations of a block.
+/// Number of operations in a block.
 const BLOCK: u64 = 1_024;
 const PATTERNS: u64 = 32;
-/// Number of blocks summed at once: about 5 µs of work, once in 65,536 operations, by the first client that needs them.
+/// Number of blocks summed at once. The first client that needs the sums spends about 5 µs on this, once in 65,536
+/// operations.
 const CHUNK: u64 = 64;
-/// Levels of the table: enough for any index.
+/// Number of levels of the table, enough for any index.
 const LEVELS: usize = 49;
 
-/// Arrivals in blocks: a block's length is a gamma draw, and arrivals within it are distributed like sorted uniforms;
-/// the combination is exactly a sum of exponentials. The arrivals come from a few precomputed patterns, so that an
-/// index costs a lookup instead of a thousand logarithms.
+/// Arrivals in blocks. The length of a block is a gamma draw, and the arrivals within it are distributed like sorted
+/// uniform draws; the combination is exactly a sum of exponentials. The arrivals come from a few precomputed patterns,
+/// so that an index needs one lookup instead of a thousand logarithms.
 #[derive(Clone, Debug)]
 pub(super) struct Poisson {
     seed: u64,
@@ -27,17 +28,18 @@ pub(super) struct Poisson {
 /// The position of a block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Block {
-    /// Units before it, and its length.
+    /// Number of units before the block, and its length.
     before: u128,
     length: u64,
-    /// The start of its pattern.
+    /// The index at which its pattern starts.
     pattern: u64,
 }
 
-/// The sums of the blocks' lengths, which all clients share: computed on demand, never changed, read without a lock.
-/// They take 8 bytes per 1,024 operations: 28 MB for an hour at a million per second.
+/// The sums of the blocks' lengths. All clients share them; they are computed on demand, never change, and are read
+/// without a lock. They need 8 bytes per 1,024 operations, which is 28 MB for an hour at a million operations per
+/// second.
 ///
-/// Level l holds 2^l chunks, so the table grows without moving existing chunks.
+/// Level l contains 2^l chunks, so the table grows without moving existing chunks.
 #[derive(Debug)]
 struct Sums {
     levels: [OnceLock<Level>; LEVELS],
@@ -47,9 +49,9 @@ type Level = Box<[OnceLock<Box<Chunk>>]>;
 
 #[derive(Debug)]
 struct Chunk {
-    /// Units before it.
+    /// Number of units before the chunk.
     before: u128,
-    /// Units of its blocks from the first up to and including each.
+    /// For each block, the number of units from the first block up to and including this block.
     sums: [u64; CHUNK as usize],
 }
 
@@ -66,7 +68,7 @@ impl Sums {
         &cells[(chunk + 1 - (1 << level)) as usize]
     }
 
-    /// A chunk; earlier chunks are computed first.
+    /// Returns a chunk. Earlier chunks are computed first.
     fn chunk(&self, number: u64, length: impl Fn(u64) -> u64) -> &Chunk {
         if let Some(chunk) = self.cell(number).get() {
             return chunk;
@@ -121,7 +123,8 @@ impl Poisson {
         Block { before: chunk.before + u128::from(from), length: chunk.sums[at] - from, pattern }
     }
 
-    /// When the operation at `index` arrives, in fractions of an operation. `last` is the block of the caller's last look-up.
+    /// The time at which the operation at `index` arrives, in fractions of an operation. `last` is the block of the
+    /// caller's last lookup.
     #[inline]
     pub(super) fn units(&self, index: u64, last: &mut Option<(u64, Block)>) -> u128 {
         let number = index / BLOCK;
@@ -138,7 +141,7 @@ impl Poisson {
 mod tests {
     use super::*;
 
-    /// In whatever order blocks are requested, each begins at the end of the sum of the earlier blocks.
+    /// No matter in which order blocks are requested, each begins at the sum of the lengths of the earlier blocks.
     #[test]
     fn blocks_do_not_depend_on_query_order() {
         let blocks = CHUNK * 9 + 5;

@@ -31,7 +31,7 @@ fn steps_follow_each_other_without_gap() {
 #[test]
 fn a_ramp_sends_the_area_under_it() {
     let ramp = pace(&[(0.0, 1_000.0, 10.0)], Arrival::Uniform);
-    // t² × 50 operations until t.
+    // t² × 50 operations are due until t.
     assert_eq!(due(&ramp, 50) / 1_000_000, 1_000);
     assert_eq!(due(&ramp, 1_250) / 1_000_000, 5_000);
     assert_eq!(due(&ramp, 5_000) / 1_000_000, 10_000);
@@ -71,8 +71,8 @@ fn the_first_due_is_found_however_late() {
     assert_eq!(fast.first_due_at(100_000_000_000_000_000), 100_000_000_000_000_000);
 }
 
-/// Gaps of a Poisson process: mean 1/λ, standard deviation 1/λ, and 63.2 % of them shorter than the mean; counts in
-/// windows of 5 s have a variance equal to their mean.
+/// Gaps of a Poisson process: the mean and the standard deviation are 1/λ, and 63.2 % of the gaps are shorter than the
+/// mean. Counts in windows of 5 s have a variance equal to their mean.
 #[test]
 fn poisson_arrivals_are_poisson() {
     let pace = pace(&[(1_000.0, 1_000.0, 0.0)], Arrival::Poisson);
@@ -94,7 +94,7 @@ fn poisson_arrivals_are_poisson() {
     }
     let mean = counts.iter().sum::<f64>() / 390.0;
     let dispersion = counts.iter().map(|c| (c - mean).powi(2)).sum::<f64>() / 389.0 / mean;
-    // Index of dispersion: 1 ± 4·sqrt(2/389).
+    // The index of dispersion is 1 ± 4·sqrt(2/389).
     assert!((dispersion - 1.0).abs() < 0.29, "dispersion {dispersion}");
 }
 

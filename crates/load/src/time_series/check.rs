@@ -1,4 +1,4 @@
-//! Refusals of invalid settings. Messages are one line for the user and name YCSB's property.
+//! Refuses invalid settings. Error messages have one line and name YCSB's property.
 
 use super::spec::{TimeSeriesSpec, ValueType};
 use super::words::Words;
@@ -7,7 +7,7 @@ use crate::keys::KeyDistribution;
 use crate::refusal::Refusal;
 use crate::values::{Length, Lengths};
 
-/// More time steps than this are not shuffled; YCSB has the same limit.
+/// Maximum number of time steps that can be shuffled; YCSB has the same limit.
 const SHUFFLED_STEPS_MAX: u64 = 1 << 24;
 
 impl TimeSeriesSpec {
@@ -27,7 +27,7 @@ impl TimeSeriesSpec {
         if run { self.scan_length.check("work.scan_length") } else { Ok(()) }
     }
 
-    /// Whether the data can be written.
+    /// Checks that the data can be written.
     pub(super) fn check_data(&self) -> Result<(), String> {
         let cards = self.cardinalities();
         let most = cards.iter().copied().max().unwrap_or(1);
@@ -100,7 +100,7 @@ impl TimeSeriesSpec {
         wrong.map_or(Ok(()), |needs| Err(format!("dataintegrity needs {needs}")))
     }
 
-    /// Checks the settings of the run, beyond [`TimeSeriesSpec::check_data`].
+    /// Checks the additional settings of the run, beyond [`TimeSeriesSpec::check_data`].
     pub(super) fn check_run(&self) -> Result<(), String> {
         if self.mix.read_modify_write > 0.0 {
             return Err("readmodifywriteproportion must be 0: time series have no such operation".to_owned());

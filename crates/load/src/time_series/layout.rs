@@ -1,23 +1,23 @@
 //! The points of a workload, and the order in which they are written.
 //!
-//! A position is a place in the grid of all series at all time steps: step × series + place of the series. Every
-//! position is written once, in order; with sparsity, only some of them.
+//! A position is a place in the grid of all series at all time steps: step × number of series + place of the series.
+//! Every position is written once, in order. With sparsity, only some positions are written.
 //!
-//! Nothing here depends on the trial's seed: a run's seed differs from its load's, and the run must find the loaded
-//! points.
+//! Nothing in this module depends on the trial's seed: a run's seed differs from its load's, and the run must find the
+//! loaded points.
 
 use super::spec::TimeSeriesSpec;
 use crate::kind::Kind;
 use crate::kind_sequence::KindSequence;
 use crate::random::{Draws, Purpose};
 
-/// The seed of everything that belongs to the data and not to a trial.
+/// The seed for everything that depends on the data rather than on the trial.
 const DATA_SEED: u64 = 0x7469_6d65_7365_7269;
 
-/// One point of one series.
+/// A single point of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Point {
-    /// The series: metric and tag values in mixed radix, the last tag fastest.
+    /// The number of the series: metric and tag values in mixed radix, the last tag changing fastest.
     pub(super) series: u64,
     pub(super) timestamp: i64,
 }
@@ -30,9 +30,9 @@ pub(super) struct Layout {
     /// For each tag, the distance between the series of neighbouring values, and the number of values.
     tags: Vec<(u64, u64)>,
     orders: Option<Orders>,
-    /// The written positions: the positions of inserts in this sequence.
+    /// The positions that are written: the positions of inserts in this sequence.
     sparse: Option<KindSequence>,
-    /// A shuffle of the time steps, repeated; empty: time goes forward.
+    /// A shuffle of the time steps, which is repeated; if empty, the steps are in chronological order.
     steps: Vec<u32>,
     start: i64,
     width: i64,
@@ -41,7 +41,7 @@ pub(super) struct Layout {
     delayed_intervals: u64,
 }
 
-/// Shuffles of the metrics, and of each tag's values.
+/// Shuffles of the metrics and of each tag's values.
 #[derive(Debug)]
 struct Orders {
     keys: Vec<u32>,
@@ -52,7 +52,7 @@ impl Orders {
     fn new(key_count: u64, cards: &[u64]) -> Self {
         let most = cards.iter().copied().max().unwrap_or(1);
         let (keys, values) = (shuffle_order(key_count, 0), shuffle_order(most, 1));
-        // One order of the values for all tags, as in YCSB, but every tag keeps its values.
+        // All tags use the same shuffle of values, as in YCSB, but every tag keeps its set of values.
         let of_tag = |&card: &u64| values.iter().copied().filter(|&value| u64::from(value) < card).collect();
         Self { keys, values: cards.iter().map(of_tag).collect() }
     }
@@ -65,7 +65,7 @@ fn shuffle_order(count: u64, salt: u64) -> Vec<u32> {
 }
 
 impl Layout {
-    /// The layout of a checked spec; `None` if sparsity leaves no point.
+    /// The layout of a spec that was checked; `None` if sparsity leaves no points.
     pub(super) fn new(spec: &TimeSeriesSpec) -> Option<Self> {
         let cards = spec.cardinalities();
         let mut per_key = 1;
@@ -127,7 +127,7 @@ impl Layout {
         self.sparse.as_ref().and_then(|kinds| kinds.index_of(Kind::Insert, nth)).unwrap_or(nth)
     }
 
-    /// The number of points written before `position`.
+    /// The number of points that are written before `position`.
     #[inline]
     pub(super) fn before(&self, position: u64) -> u64 {
         self.sparse.as_ref().map_or(position, |kinds| kinds.before(Kind::Insert, position))
@@ -156,7 +156,7 @@ impl Layout {
     #[inline]
     fn time(&self, step: u64) -> i64 {
         let shuffled = self.steps.len() as u64;
-        // YCSB shuffles from one step before the start.
+        // YCSB's shuffle begins one step before the start.
         let step = match step.checked_rem(shuffled) {
             None => step as i64,
             Some(place) => (step - place + u64::from(self.steps[place as usize])) as i64 - 1,
@@ -164,7 +164,7 @@ impl Layout {
         self.start.saturating_add(step.saturating_mul(self.width))
     }
 
-    /// The delay of a series. YCSB counts intervals here without their unit: seconds even if the unit is minutes.
+    /// The delay of a series. Here, YCSB counts intervals without their unit: in seconds even if the unit is minutes.
     #[inline]
     fn delay(&self, series: u64) -> i64 {
         if series as f64 / self.series as f64 >= self.delayed_series {

@@ -1,4 +1,4 @@
-//! The form in which points reach the store: rows, query clauses, and the keys of deletes.
+//! The form in which points are sent to the store: rows, query clauses, and the keys of deletes.
 
 use std::fmt::{self, Write};
 
@@ -11,10 +11,10 @@ use crate::operation::Check;
 use crate::random::{Draws, Purpose};
 use crate::row::Row;
 
-/// Floating-point values are below this.
+/// Floating-point values are below this limit.
 const FLOATS_END: f64 = 100_000.0;
 
-/// The state that both phases share.
+/// The state that both phases have in common.
 #[derive(Debug)]
 pub(super) struct Shape {
     pub(super) spec: TimeSeriesSpec,
@@ -25,9 +25,9 @@ pub(super) struct Shape {
     tag_names: Vec<String>,
     /// The fields of a row, in the order of their names.
     cells: Vec<Cell>,
-    /// Their names.
+    /// The names of these fields.
     pub(super) names: Vec<String>,
-    /// The clauses that all queries share.
+    /// The clauses that are the same in all queries.
     fixed_clauses: Vec<String>,
 }
 
@@ -48,7 +48,7 @@ impl Shape {
             tag_names.iter().enumerate().map(|(tag, name)| (name.clone(), Cell::Tag(tag))).collect();
         fields.push((spec.timestamp_key.clone(), Cell::Timestamp));
         fields.push((spec.value_key.clone(), Cell::Value));
-        // The order of Java's TreeMap, in which bindings receive the fields.
+        // The order of Java's `TreeMap`, which is the order in which bindings receive the fields.
         fields.sort_by(|(a, _), (b, _)| a.encode_utf16().cmp(b.encode_utf16()));
         let (names, cells) = fields.into_iter().unzip();
         let pair = &spec.tag_pair_delimiter;
@@ -116,7 +116,8 @@ impl Shape {
         }
     }
 
-    /// YCSB's value under `dataintegrity`: the hash of the tags' names and values in order, XOR the timestamp.
+    /// The value that YCSB writes under `dataintegrity`: the hash of the tags' names and values in order, XOR the
+    /// timestamp.
     #[inline]
     fn integrity_value(&self, point: Point) -> i64 {
         let mut hash = 0;
@@ -130,7 +131,7 @@ impl Shape {
         i64::from(hash) ^ point.timestamp
     }
 
-    /// Whether `read` is `point`, complete and with nothing else.
+    /// Whether `read` is exactly `point`: complete, and without anything else.
     pub(super) fn check(&self, point: Point, read: &Row) -> Check {
         if read.is_empty() {
             return Check::Empty;
@@ -151,7 +152,7 @@ impl Shape {
         if points == self.cells.len() { Check::Right } else { Check::Wrong }
     }
 
-    /// Writes the clauses of a query for `point`, to reused buffers.
+    /// Writes the clauses of a query for `point` into reused buffers.
     #[inline]
     pub(super) fn select(&self, operation: &mut SeriesOperation, point: Point, draws: &mut Draws) {
         let clauses = &mut operation.clauses;
@@ -169,7 +170,7 @@ impl Shape {
         }
     }
 
-    /// Writes the key of a delete: metric, tags and time in one text.
+    /// Writes the key of a delete: metric, tags and time in one string.
     #[inline]
     pub(super) fn set_delete_key(&self, operation: &mut SeriesOperation, point: Point, draws: &mut Draws) {
         self.set_key(operation, point);
@@ -210,7 +211,7 @@ impl Shape {
     }
 }
 
-/// A key's bytes as a text to append to.
+/// The bytes of a key, to which text can be appended.
 struct Bytes<'a>(&'a mut Vec<u8>);
 
 impl Write for Bytes<'_> {
@@ -221,7 +222,7 @@ impl Write for Bytes<'_> {
     }
 }
 
-/// Java's hash of the text written so far.
+/// Java's hash of the text that was written so far.
 struct Hash(i32);
 
 impl Write for Hash {

@@ -7,40 +7,41 @@ use crate::core::Mix;
 use crate::keys::KeyDistribution;
 use crate::values::Length;
 
-/// YCSB's value for a `recordcount` of 0.
+/// The number that YCSB uses for a `recordcount` of 0.
 const RECORDS_UNKNOWN: u64 = 2_147_483_647;
 
-/// A time series workload. The text of each field names the property that it comes from; the default is the one in
-/// YCSB's code, which YCSB's template does not always state.
+/// A time series workload. The description of each field names the corresponding YCSB property. Defaults are from
+/// YCSB's code, and YCSB's template does not always state them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-// The fields correspond to YCSB's properties one to one.
+// The fields correspond one to one to YCSB's properties.
 #[allow(clippy::struct_excessive_bools)]
 pub struct TimeSeriesSpec {
     /// `table`.
     pub table: String,
-    /// `recordcount`: points present before a run. None (or 0): unknown; queries then use 2147483647.
+    /// `recordcount`: number of points present before a run. None (or 0): unknown; queries then use 2147483647.
     pub records: Option<u64>,
-    /// `insertcount`: points that a load writes. None (or 0): as many as `records`.
+    /// `insertcount`: number of points that a load writes. None (or 0): as many as `records`.
     pub insert_count: Option<u64>,
-    /// `operationcount`: operations of the run. None: unlimited.
+    /// `operationcount`: number of operations of the run. None: unlimited.
     pub operations: Option<u64>,
-    /// `insertstart`: first timestamp; milliseconds or seconds since 1970, see `units`. Required here; for YCSB's
-    /// default see [`TimeSeriesSpec::default_start`].
+    /// `insertstart`: first timestamp, in milliseconds or seconds since 1970, see `units`. Required here; for YCSB's
+    /// default, see [`TimeSeriesSpec::default_start`].
     pub start: Option<i64>,
-    /// `fieldcount`: metrics, the keys of the series.
+    /// `fieldcount`: number of metrics, which are the keys of the series.
     pub key_count: u64,
-    /// `fieldlength`: letters of a metric's name.
+    /// `fieldlength`: number of letters in a metric's name.
     pub key_length: usize,
-    /// `tagcount`: tags of a series.
+    /// `tagcount`: number of tags of a series.
     pub tag_count: usize,
-    /// `tagcardinality`: values of each tag; missing entries are 1, entries beyond `tag_count` are not used.
+    /// `tagcardinality`: number of values of each tag; missing entries are 1, and entries beyond `tag_count` are not
+    /// used.
     pub tag_cardinality: Vec<u64>,
-    /// `tagkeylength`: letters of a tag's name.
+    /// `tagkeylength`: number of letters in a tag's name.
     pub tag_key_length: usize,
-    /// `tagvaluelength`: letters of a tag's value.
+    /// `tagvaluelength`: number of letters in a tag's value.
     pub tag_value_length: usize,
-    /// `timestampinterval`: distance between two points of a series, in `units`.
+    /// `timestampinterval`: time between two points of a series, in `units`.
     pub interval: u64,
     /// `timestampunits`.
     pub units: TimeUnit,
@@ -62,9 +63,9 @@ pub struct TimeSeriesSpec {
     pub sparsity: f64,
     /// `delayedseries`: share of the series whose points are late.
     pub delayed_series: f64,
-    /// `delayedintervals`: a late series is 0 to `delayed_intervals` − 1 intervals late, by its number.
+    /// `delayedintervals`: a late series is 0 to `delayed_intervals` − 1 intervals late, depending on its number.
     pub delayed_intervals: u64,
-    /// `querytimespan`: length of a query's time range, in the unit of timestamps; 0: one timestamp.
+    /// `querytimespan`: length of a query's time range, in the unit of timestamps; 0: a single timestamp.
     pub query_span: u64,
     /// `queryrandomtimespan`: the length is 0 to `query_span` − 1 instead, in whole intervals.
     pub query_random_span: bool,
@@ -78,15 +79,16 @@ pub struct TimeSeriesSpec {
     pub downsampling_key: String,
     /// `downsamplingfunction` and `downsamplinginterval`.
     pub downsampling: Option<Downsampling>,
-    /// `dataintegrity`: values follow from tags and timestamp, and reads are checked.
+    /// `dataintegrity`: values are derived from tags and timestamp, and reads are checked.
     pub integrity: bool,
     /// The `…proportion` properties; `readmodifywriteproportion` must be 0.
     pub mix: Mix,
     /// `requestdistribution` of reads over the metrics: uniform, sequential, zipfian, hotspot (or true zipfian).
     pub keys: KeyDistribution,
-    /// `maxscanlength` and `scanlengthdistribution`: number of points that a scan reads; at least 1.
+    /// `maxscanlength` and `scanlengthdistribution`: number of points that a scan reads, at least 1.
     pub scan_length: Length,
-    /// Number of next deletes whose points queries and updates avoid, so that their point still exists (an extension).
+    /// Queries and updates avoid the points of this number of next deletes, so that their point still exists (an
+    /// extension).
     pub delete_lag: u64,
 }
 
@@ -132,12 +134,12 @@ impl Default for TimeSeriesSpec {
     }
 }
 
-/// The unit of [`TimeSeriesSpec::interval`]. Timestamps are in milliseconds if it is milliseconds, otherwise in
+/// The unit of [`TimeSeriesSpec::interval`]. If it is milliseconds, timestamps are in milliseconds, otherwise in
 /// seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TimeUnit {
-    /// Milliseconds; timestamps, too.
+    /// Milliseconds; timestamps are in milliseconds too.
     Milliseconds,
     /// Seconds.
     Seconds,
@@ -150,7 +152,7 @@ pub enum TimeUnit {
 }
 
 impl TimeUnit {
-    /// Reads `timestampunits`, in any case. Errors are one line for the user.
+    /// Parses `timestampunits`, ignoring case. Error messages have one line.
     pub fn parse(text: &str) -> Result<Self, String> {
         Ok(match text.to_ascii_lowercase().as_str() {
             "milliseconds" => Self::Milliseconds,
@@ -165,7 +167,7 @@ impl TimeUnit {
         })
     }
 
-    /// Number of timestamp units in one of these.
+    /// Number of timestamp units in one of these units.
     pub const fn timestamps(self) -> i64 {
         match self {
             Self::Milliseconds | Self::Seconds => 1,
@@ -176,7 +178,7 @@ impl TimeUnit {
     }
 }
 
-/// The type of values: 8 bytes, big-endian.
+/// The type of values, which have 8 bytes in big-endian order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ValueType {
@@ -184,12 +186,12 @@ pub enum ValueType {
     Integers,
     /// Doubles from 0 to below 100000.
     Floats,
-    /// Both. The bytes distinguish them: no such double except 0 equals a signed 32-bit integer.
+    /// Both types. The bytes distinguish them, because no such double except 0 equals a signed 32-bit integer.
     MixedNumbers,
 }
 
 impl ValueType {
-    /// Reads `valuetype`, in any case. Errors are one line for the user.
+    /// Parses `valuetype`, ignoring case. Error messages have one line.
     pub fn parse(text: &str) -> Result<Self, String> {
         Ok(match text.to_ascii_lowercase().as_str() {
             "integers" => Self::Integers,
@@ -202,13 +204,13 @@ impl ValueType {
     }
 }
 
-/// Queries that group all values of some tags.
+/// Queries that group the points over all values of some tags.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GroupBy {
     /// `groupbyfunction`, passed to the store unchanged.
     pub function: String,
-    /// `groupbykeys`: for each tag, whether it is grouped.
+    /// `groupbykeys`: for each tag, whether points are grouped by it.
     pub tags: Vec<bool>,
 }
 
@@ -223,16 +225,16 @@ pub struct Downsampling {
 }
 
 impl TimeSeriesSpec {
-    /// YCSB's start without `insertstart`, where `unix_ms` is the present time: one interval ago.
+    /// YCSB's start without `insertstart`: one interval before `unix_ms`, the current time.
     ///
-    /// Leave [`start`](Self::start) empty with `dataintegrity`: it is then refused, as a run could not find what a load
-    /// at another time wrote.
+    /// With `dataintegrity`, leave [`start`](Self::start) empty. The spec is then refused, because a run could not find
+    /// the points that a load wrote at another time.
     pub fn default_start(&self, unix_ms: i64) -> i64 {
         let now = if self.units == TimeUnit::Milliseconds { unix_ms } else { unix_ms.div_euclid(1_000) };
         now.saturating_sub(self.width())
     }
 
-    /// The distance between two time steps, in the unit of timestamps.
+    /// The time between two time steps, in the unit of timestamps.
     pub(super) fn width(&self) -> i64 {
         i64::try_from(self.interval).unwrap_or(i64::MAX).saturating_mul(self.units.timestamps())
     }
@@ -248,7 +250,7 @@ impl TimeSeriesSpec {
         nonzero(self.insert_count).or(nonzero(self.records))
     }
 
-    /// YCSB's interpretation of `recordcount`.
+    /// The value of `recordcount` as YCSB interprets it.
     pub(super) fn record_count(&self) -> u64 {
         self.records.filter(|&n| n > 0).unwrap_or(RECORDS_UNKNOWN)
     }

@@ -1,4 +1,4 @@
-//! Operations as YCSB's `BasicTSDB` prints them, and the properties with which YCSB ran.
+//! Operations in the format that YCSB's `BasicTSDB` prints, and the properties with which YCSB was run.
 
 mod laws;
 mod settings;
@@ -15,7 +15,7 @@ use crate::values::Length;
 const START: i64 = 1_500_000_000;
 
 /// `recordcount=20 operationcount=10 fieldcount=2 fieldlength=8 tagcount=2 tagcardinality=1,2 insertstart=1500000000
-/// randomtimeseriesorder=false`, and defaults.
+/// randomtimeseriesorder=false`, with default values for everything else.
 fn spec() -> TimeSeriesSpec {
     TimeSeriesSpec {
         records: Some(20),
@@ -47,7 +47,7 @@ fn load(spec: TimeSeriesSpec) -> TimeSeriesLoad {
 }
 
 fn run(spec: TimeSeriesSpec) -> TimeSeriesRun {
-    // Not the load's seed, as in a run without a set seed.
+    // The seed differs from the load's seed, as in a run without a set seed.
     TimeSeriesRun::new(spec, 2).unwrap()
 }
 
@@ -61,7 +61,7 @@ fn number(bytes: &[u8]) -> i64 {
     i64::from_be_bytes(bytes.try_into().unwrap())
 }
 
-/// `key tag=value … timestamp`, as `BasicTSDB` prints it, and the value's bits.
+/// `key tag=value … timestamp` in the format of `BasicTSDB`, and the bits of the value.
 fn format_write(operation: &SeriesOperation) -> (String, i64) {
     let mut parts = vec![String::from_utf8(operation.key.clone()).unwrap()];
     let mut bits = 0;
@@ -80,7 +80,7 @@ fn points(spec: TimeSeriesSpec, count: u64) -> Vec<String> {
     (0..count).map(|index| format_write(&operation(&load, index)).0).collect()
 }
 
-/// The point that a query reads, in the form of [`format_write`].
+/// The point that a query reads, in the format of [`format_write`].
 fn format_query(operation: &SeriesOperation) -> String {
     format!("{} {}", String::from_utf8_lossy(&operation.key), operation.clauses.join(" "))
 }

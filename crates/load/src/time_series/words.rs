@@ -1,4 +1,4 @@
-//! YCSB's names of metrics, tags and tag values: numbers in base 52, written with letters.
+//! YCSB's names of metrics, tags and tag values: base-52 numbers written with letters.
 
 use std::fmt;
 
@@ -6,8 +6,8 @@ const LETTERS: [u8; 52] = *b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxy
 /// 52^12 is above 2^64: no number has more letters.
 const DIGITS_MAX: usize = 12;
 
-/// Words of one length. Word 0 is all `A`; the last letter changes fastest, `A` to `Z`, then `a` to `z`. The order of
-/// the words is the order of their bytes.
+/// Words of one length. Word 0 consists of `A` only. The last letter changes fastest, from `A` to `Z`, then from `a` to
+/// `z`. The numerical order of words is the order of their bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Words {
     length: usize,
@@ -18,12 +18,12 @@ impl Words {
         Self { length }
     }
 
-    /// The number of words.
+    /// The number of different words.
     pub(super) fn count(self) -> u64 {
         (LETTERS.len() as u64).saturating_pow(u32::try_from(self.length).unwrap_or(u32::MAX))
     }
 
-    /// Bytes of a word.
+    /// The length of a word in bytes.
     pub(super) const fn length(self) -> usize {
         self.length
     }
@@ -40,7 +40,7 @@ impl Words {
         out.write_str(std::str::from_utf8(digits).map_err(|_| fmt::Error)?)
     }
 
-    /// Word `number` as a string.
+    /// Returns word `number` as a string.
     pub(super) fn word(self, number: u64) -> String {
         let mut out = String::with_capacity(self.length);
         // Writing to a string cannot fail.
@@ -48,7 +48,7 @@ impl Words {
         out
     }
 
-    /// The number of a word; `None` for any other text.
+    /// The number of a word; `None` if the text is not a word.
     #[inline]
     pub(super) fn number(self, word: &[u8]) -> Option<u64> {
         if word.len() != self.length {
@@ -65,7 +65,7 @@ impl Words {
     }
 }
 
-/// Writes word `number` among the words of the length of `out`.
+/// Writes word `number` of the words that are as long as `out`.
 #[inline]
 pub(super) fn fill(number: u64, out: &mut [u8]) {
     let (mut rest, mut end) = (number, out.len());
@@ -81,7 +81,7 @@ pub(super) fn fill(number: u64, out: &mut [u8]) {
 mod tests {
     use super::*;
 
-    /// Words printed by YCSB's own generator.
+    /// Words as printed by YCSB's generator.
     #[test]
     fn words_are_ycsbs() {
         let vocabulary = Words::new(8);

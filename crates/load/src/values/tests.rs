@@ -7,7 +7,7 @@ fn template(key: &str, field: &str, len: usize) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// Values written by YCSB 0.17.0.
+/// Values as written by YCSB 0.17.0.
 #[test]
 fn integrity_values_are_ycsbs() {
     assert_eq!(
@@ -32,11 +32,12 @@ fn lengths_follow_their_distributions() {
     let uniform = tally(Length::Uniform { min: 10, max: 12 });
     assert_eq!(uniform.keys().copied().collect::<Vec<_>>(), [10, 11, 12]);
     assert!(uniform.values().all(|&n| (32_000..34_700).contains(&n)));
-    // YCSB's zipfian over 1..=100 gives the shortest 18.89 %.
+    // With YCSB's zipfian over 1..=100, 18.89 % of the values have the shortest length.
     let zipfian = tally(Length::Zipfian { min: 1, max: 100 });
     assert!((18_300..19_500).contains(&zipfian[&1]), "{}", zipfian[&1]);
     assert_eq!(*zipfian.keys().last().unwrap(), 100);
     let histogram = tally(Length::Histogram { block: 8, counts: vec![0, 3, 1] });
-    // r uniform in 0..4: r = 0 ends in the empty first block (≤ 0), 1..3 in the second, none in the last.
+    // r is uniform in 0..4. For r = 0 the result is the empty first block (≤ 0), for 1..3 the second block, and never
+    // the last.
     assert_eq!(histogram.keys().copied().collect::<Vec<_>>(), [8, 16]);
 }

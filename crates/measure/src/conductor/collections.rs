@@ -1,7 +1,7 @@
-//! The garbage collections in this process during the window, queried on separate threads.
+//! Queries the garbage collections in this process during the window, on separate threads.
 //!
-//! A JVM that exits (`System.exit` in a binding) blocks every thread that is in Java or returns to it, forever. The
-//! conductor's thread must not be among them: it prints the results so far.
+//! When a JVM exits (through `System.exit` in a binding), every thread that is in Java or returns to it blocks forever.
+//! The conductor's thread must not be one of these threads, because it prints the results so far.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use loadstone_session::Collections;
 use loadstone_session::erased::OpenStore;
 
-/// Limit for the answer at the end: a full collection may delay the querying thread this long.
+/// Maximum time to wait for the answer at the end. A full collection may delay the querying thread by this time.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
-/// Interval between checks for a lost store during the wait.
+/// Interval between checks for a lost store while waiting for the answer.
 const CHECK: Duration = Duration::from_millis(1);
 
 /// An answer that may never arrive.
@@ -20,20 +20,20 @@ const CHECK: Duration = Duration::from_millis(1);
 pub struct Asked(Receiver<Vec<Collections>>);
 
 impl Asked {
-    /// Sends the query. `None`: the system cannot start another thread.
+    /// Sends the query. Returns `None` if the system cannot start another thread.
     pub fn send(store: &Arc<dyn OpenStore>) -> Option<Self> {
         let (answer, answers) = channel();
         let store = Arc::clone(store);
         let body = move || {
             let collections = store.collections();
-            // Dropped before the answer is sent: the trial closes the store when no other reference is left.
+            // Dropped before the answer is sent, because the trial closes the store when no other reference is left.
             drop(store);
             let _ = answer.send(collections);
         };
         std::thread::Builder::new().name("collections".to_owned()).spawn(body).ok().map(|_| Self(answers))
     }
 
-    /// The answer, unless the store is lost before it arrives.
+    /// Waits for the answer; `None` if the store is lost before it arrives.
     fn wait(&self, store: &dyn OpenStore) -> Option<Vec<Collections>> {
         let start = Instant::now();
         loop {
@@ -46,7 +46,7 @@ impl Asked {
     }
 }
 
-/// The activity of each collector since the query `before`; empty if one of the two answers is missing.
+/// The activity of each collector since the query `before`; empty if either answer is missing.
 pub fn since(before: Option<Asked>, store: &Arc<dyn OpenStore>) -> Vec<Collections> {
     let Some(before) = before.and_then(|before| before.wait(&**store)) else { return Vec::new() };
     let now = Asked::send(store).and_then(|now| now.wait(&**store)).unwrap_or_default();

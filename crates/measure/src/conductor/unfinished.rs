@@ -1,4 +1,4 @@
-//! Operations that had not ended at a border of the trial: censored operations, and operations of the warm-up.
+//! Operations that had not finished at a border of the trial: censored operations, and operations of the warm-up.
 
 use loadstone_load::pace::Cursor;
 
@@ -12,8 +12,8 @@ use crate::window::Ending;
 use loadstone_wire::event::Carried;
 
 impl Conductor<'_> {
-    /// The operations that were due but are in no latency histogram, and the number of all due operations. `paused_ns`:
-    /// the time for which the engine was paused.
+    /// The operations that were due but are in no latency histogram, and the total number of due operations.
+    /// `paused_ns` is the time for which the engine was paused.
     pub(super) fn collect_censored(
         &self,
         borders: &Borders,
@@ -22,14 +22,15 @@ impl Conductor<'_> {
         held_ns: u64,
     ) -> (Censored, Option<u64>) {
         let mut censored = Censored::default();
-        // An operation that had only just become late at an early stop does not count as unsent.
+        // An operation that had only just become late when the trial was stopped early does not count as unsent.
         let horizon_ns = match ending {
             Ending::Time => borders.end_ns,
             Ending::Count => NEVER,
             Ending::Stopped { at_ns, .. } => at_ns.saturating_sub(LATE_NS),
         };
         let mut add = |index: u64, due_ns: u64, sent: bool| {
-            // Answers are awaited until now. Operations not sent by the cut-off, or by a stop, are never sent.
+            // The wait for answers lasts until now. Operations that were not sent before the cut-off, or before a stop,
+            // are never sent.
             let until_ns = match ending {
                 _ if sent => now,
                 Ending::Stopped { at_ns, .. } => borders.cutoff_ns.min(at_ns),
@@ -74,7 +75,8 @@ impl Conductor<'_> {
         (censored, Some(due))
     }
 
-    /// The operations of the warm-up that lasted into the window; none was awaited beyond `last_ns`.
+    /// The operations of the warm-up that were still in flight in the window. The wait for them lasted at most until
+    /// `last_ns`.
     pub(super) fn collect_carried(&self, borders: &Borders, last_ns: u64) -> Carried {
         let all = totals(self.workers.recorders());
         let left = self.workers.recorders().iter().flat_map(|recorder| recorder.list_unfinished());

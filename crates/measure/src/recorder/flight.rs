@@ -1,15 +1,15 @@
-//! The operation that a client has in flight, which the conductor reads after the trial.
+//! The operation that a client has in flight. The conductor reads it after the trial.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The operation that a client has claimed and not finished, if any.
+/// The operation that a client has claimed but not finished, if there is one.
 #[derive(Debug)]
 pub struct Flight {
     index: AtomicU64,
-    /// When it was due (closed loop: sent), ns; with [`SENT`] once it is sent, and [`WARM_UP`] if it does not count;
-    /// [`NOTHING`] without an operation.
+    /// Time at which the operation was due (closed loop: sent), ns; with [`SENT`] once it has been sent, and with
+    /// [`WARM_UP`] if it is not counted; [`NOTHING`] if there is no operation.
     due: AtomicU64,
-    /// When the client's last counted operation ended, ns; 0 before.
+    /// Time at which the client's last counted operation finished, ns; 0 if there is none yet.
     last_done: AtomicU64,
 }
 
@@ -22,11 +22,11 @@ const NOTHING: u64 = u64::MAX;
 pub struct Unfinished {
     /// Its index in the whole trial.
     pub index: u64,
-    /// When it was due (closed loop: sent), ns.
+    /// Time at which it was due (closed loop: sent), ns.
     pub due_ns: u64,
     /// Whether it was sent.
     pub sent: bool,
-    /// Whether it counts: operations of the warm-up do not.
+    /// Whether it is counted: operations of the warm-up are not.
     pub counted: bool,
 }
 
@@ -44,21 +44,21 @@ impl Flight {
         self.due.store(due_ns | if counted { 0 } else { WARM_UP }, Ordering::Relaxed);
     }
 
-    /// The client sends it.
+    /// The client sends the operation.
     #[inline]
     pub fn send(&self, index: u64, due_ns: u64, counted: bool) {
         self.take(index, due_ns | SENT, counted);
     }
 
-    /// The operation, which counts, has ended.
+    /// The operation, which is counted, has finished.
     #[inline]
     pub fn end(&self, done_ns: u64) {
-        // A client's operations end one after the other.
+        // The operations of a client finish one after the other.
         self.last_done.store(done_ns, Ordering::Relaxed);
         self.end_of_warm_up();
     }
 
-    /// The operation, which does not count, has ended.
+    /// The operation, which is not counted, has finished.
     #[inline]
     pub fn end_of_warm_up(&self) {
         self.due.store(NOTHING, Ordering::Relaxed);

@@ -10,50 +10,50 @@ use loadstone_load::{Status, StepId};
 use super::flight::Flight;
 use super::{EMPTY, ENDED, FourCounts, LEFT, Recorder, SLOTS, Slot};
 
-/// With more recorders than this, the histograms of slots that are still being written are not read, because each would
-/// need a copy; their latencies are reported with the next interval anyway.
+/// With more recorders than this, the reader skips the histograms of slots that are still being written, because each
+/// would need a copy. The next interval reports their latencies.
 const COPIED_MAX: usize = 256;
 
 /// Totals over all recorders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Operations of the warm-up.
+    /// Number of operations of the warm-up.
     pub warmup: u64,
-    /// Operations of the warm-up that ended in the window.
+    /// Operations of the warm-up that finished in the window.
     pub carried: u64,
-    /// Time from the start of the window to the end of the last operation of the warm-up, ns.
+    /// Time from the start of the window until the last operation of the warm-up finished, ns.
     pub carried_ns: u64,
-    /// Counted operations that have ended.
+    /// Counted operations that have finished.
     pub operations: u64,
     /// Counted operations that succeeded.
     pub succeeded: u64,
-    /// Operations that succeeded within the window, whenever they were due.
+    /// Operations that succeeded in the window, whenever they were due.
     pub in_window: u64,
-    /// Operations that a store batched.
+    /// Operations that the store batched.
     pub batched: u64,
     /// Reads of records whose insert or delete was in progress: neither success nor failure.
     pub not_yet: u64,
     /// Attempts that failed and were retried, by status.
     pub retried: [u64; Status::COUNT],
-    /// Operations that failed unsent, because no server could be reached.
+    /// Operations that failed without being sent, because no server could be reached.
     pub unreached: u64,
     /// Operations sent after the cut-off, if only the number of operations is limited.
     pub overdue: u64,
-    /// Pauses of clients after failures: their number, and their total in ns.
+    /// Pauses of clients after failures: their number, and their total length in ns.
     pub pauses: [u64; 2],
     /// Records read and written by operations that succeeded.
     pub rows: u64,
-    /// Their bytes.
+    /// The bytes of these records.
     pub bytes: u64,
-    /// Counted operations sent and not yet done.
+    /// Counted operations that were sent but have not finished.
     pub in_flight: u64,
-    /// When the last counted operation ended, ns.
+    /// Time at which the last counted operation finished, ns.
     pub last_done_ns: u64,
-    /// When the last session was closed, ns.
+    /// Time at which the last session was closed, ns.
     pub closed_ns: u64,
-    /// Counted operations sent over 1 ms late although a client was idle.
+    /// Counted operations sent more than 1 ms late although a client was idle.
     pub late_generator: u64,
-    /// Counted operations over 1 ms late because all clients were busy.
+    /// Counted operations sent more than 1 ms late because all clients were busy.
     pub late_client: u64,
 }
 
@@ -64,7 +64,7 @@ impl Totals {
     }
 }
 
-/// The totals over recorders.
+/// Adds the totals of all recorders.
 pub fn totals(recorders: &[Arc<Recorder>]) -> Totals {
     let mut all = Totals::default();
     for recorder in recorders {
@@ -98,16 +98,16 @@ pub fn totals(recorders: &[Arc<Recorder>]) -> Totals {
 
 pub use loadstone_wire::event::{Latencies, Readings};
 
-/// What was recorded in an interval since the last reading.
+/// The operations that were recorded in an interval since the last reading.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Additions {
-    /// Operations due in it: good, late, failed, not yet.
+    /// Operations due in the interval: good, late, failed, not yet.
     pub counts: FourCounts,
-    /// Operations that ended in it, whenever they were due.
+    /// Operations that finished in the interval, whenever they were due.
     pub ended: u64,
-    /// Operations that ended in it and succeeded.
+    /// Operations that finished in the interval and succeeded.
     pub completed: u64,
-    /// Latencies of operations due in it.
+    /// Latencies of the operations due in the interval.
     pub latencies: Readings,
 }
 
@@ -140,13 +140,13 @@ impl Additions {
     }
 }
 
-/// The contents of a slot when it was read while still being written.
+/// The contents of a slot that was read while it was still being written.
 #[derive(Debug, Default)]
 struct Copied {
     counts: FourCounts,
-    /// Operations that ended in the slot's interval: successes, then other outcomes.
+    /// Operations that finished in the slot's interval: successes, then other outcomes.
     here: [u64; 2],
-    /// Empty with more than [`COPIED_MAX`] recorders.
+    /// Empty if there are more than [`COPIED_MAX`] recorders.
     latencies: Readings,
 }
 
@@ -154,13 +154,13 @@ struct Copied {
 #[derive(Debug)]
 pub struct Reader {
     recorders: Vec<Arc<Recorder>>,
-    /// By recorder and slot.
+    /// The copies by recorder and slot.
     copied: Vec<[Copied; SLOTS]>,
     ended: Vec<[[u64; 2]; ENDED]>,
 }
 
 impl Reader {
-    /// A reader, which must be the only one of these recorders.
+    /// A reader of these recorders. There must not be another one.
     pub fn new(recorders: Vec<Arc<Recorder>>) -> Self {
         let length = recorders.len();
         Self {
@@ -171,7 +171,7 @@ impl Reader {
     }
 
     /// Adds the recordings since the last reading to `all`, by interval. `now` is the current interval; `last` means
-    /// that no recorder is being written any more.
+    /// that nothing more is written to the recorders.
     pub fn read(&mut self, now: u64, last: bool, all: &mut BTreeMap<u64, Additions>) {
         let copies = last || self.recorders.len() <= COPIED_MAX;
         for ((recorder, copied), ended) in self.recorders.iter().zip(&mut self.copied).zip(&mut self.ended) {
@@ -191,7 +191,7 @@ impl Reader {
                 let read = |which: usize| recorder.ended[at][which].load(Ordering::Relaxed);
                 let new = [read(0) - previous[0], read(1) - previous[1]];
                 if new != [0; 2] {
-                    // The latest interval up to `now` that uses this counter.
+                    // The latest interval, at most `now`, that uses this counter.
                     let back = (now + ENDED as u64 - at as u64) % ENDED as u64;
                     let to = all.entry(now.saturating_sub(back)).or_default();
                     to.ended += new[0] + new[1];
@@ -207,7 +207,7 @@ impl Reader {
     }
 }
 
-/// Adds the recordings in a slot since `copied`; the latencies only if requested.
+/// Adds the recordings in a slot since `copied`. Latencies are added only if requested.
 fn read_slot(slot: &Slot, copied: &mut Copied, latencies: bool, to: &mut Additions) {
     let counts = slot.counts.get();
     fence(Ordering::Acquire);
@@ -216,7 +216,7 @@ fn read_slot(slot: &Slot, copied: &mut Copied, latencies: bool, to: &mut Additio
         *to += now - old;
     }
     copied.counts = counts;
-    // Too low by an operation of which only the second count was read; the next reading includes it.
+    // The result is too low by an operation of which only the second count was read; the next reading includes it.
     let [succeeded, others] = [counts[0] + counts[1], counts[2] + counts[3]];
     let here = [succeeded.saturating_sub(elsewhere[0]), others.saturating_sub(elsewhere[1])];
     let new: [u64; 2] = std::array::from_fn(|which| here[which].saturating_sub(copied.here[which]));
@@ -259,7 +259,7 @@ mod tests {
 
     const SHAPE: Shape = Shape { steps: Kind::COUNT, sinks: Vec::new(), open: true, deadline_ns: 500, to_unix_ns: 0 };
 
-    /// Records an operation; `ended_in`: the interval in which it ended, if not the same.
+    /// Records an operation. `ended_in` is the interval in which it finished, if it differs from `interval`.
     fn record(recorder: &Recorder, interval: u64, status: Status, ns: u64, ended_in: Option<u64>) {
         let times = Times { due: 0, sent: 0, done: ns };
         recorder.step(Step { id: Kind::Read.step(), status, times, lateness: None, interval });
@@ -269,8 +269,8 @@ mod tests {
         }
     }
 
-    /// With a writer that never waits and a reader of varying speed, every interval has exactly the operations due in
-    /// it.
+    /// With a writer that never waits and a reader with varying speed, every interval contains exactly the operations
+    /// due in it.
     #[test]
     fn intervals_are_exact_whenever_they_are_read() {
         const EACH: u64 = 500;
@@ -283,7 +283,7 @@ mod tests {
             let writer = scope.spawn(|| {
                 for i in 0..EACH * INTERVALS {
                     now.store(i / EACH, Ordering::Release);
-                    // Some operations end in a later interval.
+                    // Some operations finish in a later interval.
                     let late = i % 7 == 0 && i > 3 * EACH;
                     let due_in = i / EACH - if late { 1 + i % 3 } else { 0 };
                     record(&recorder, due_in, Status::Ok, i % 1_000, late.then_some(i / EACH));
@@ -319,18 +319,19 @@ mod tests {
         assert_eq!((totals.succeeded, totals.in_window), (EACH * INTERVALS, EACH * INTERVALS));
     }
 
-    /// Operations are counted where they were due and where they ended, even after their slot was released.
+    /// Operations are counted in the interval in which they were due and in the interval in which they finished, even
+    /// after their slot was released.
     #[test]
     fn operations_count_in_the_interval_of_their_end() {
         let recorder = Recorder::new(&SHAPE, 1);
         record(&recorder, 0, Status::Ok, 1, None);
         record(&recorder, 0, Status::Ok, 1, Some(1));
         record(&recorder, 1, Status::Timeout, 1, None);
-        // Stragglers: the slot of interval 0 was left.
+        // Stragglers: the slot of interval 0 was already released.
         record(&recorder, 0, Status::Ok, 1, None);
         record(&recorder, 0, Status::Timeout, 1, None);
         record(&recorder, 0, Status::Ok, 501, Some(1));
-        // One operation of the warm-up, and another that ended after the window.
+        // One operation of the warm-up, and another that finished after the window.
         recorder.count_warm_up(1);
         recorder.count_end(1, Status::Ok);
         recorder.operation(1, Status::Ok, (1, 1), 1, true);

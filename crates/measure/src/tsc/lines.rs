@@ -1,33 +1,35 @@
-//! A corrected clock: a sequence of straight lines from the counter's ticks to ns.
+//! A corrected clock: a sequence of straight lines that convert the counter's ticks to ns.
 //!
-//! The clock must never appear to step back, whichever threads read it while it is corrected. So a tick has one time for
-//! all readers: a line holds from its beginning to the end of its `span`, and a span that has been read from is only ever
-//! lengthened. A correction closes the last line where its span ends, at most [`STRIDE`] ticks ahead of the last reading,
-//! and the next line begins there, with the same time and another rate. A reader that stalls between loading a line and
-//! reading the counter, for however long, still gets the same time for its ticks. (A counter that itself goes back is not
-//! detected here, as readings store nothing: the next comparison finds it.)
+//! The clock must never appear to go back, no matter which threads read it while it is being corrected. Each tick
+//! therefore has the same time for all readers. A line is valid from its beginning to the end of its `span`, and a span
+//! that has been read can only be lengthened. A correction closes the last line at the end of its span, at most
+//! [`STRIDE`] ticks after the last reading. The next line begins there, with the same time and another rate. A reader
+//! that stalls between loading a line and reading the counter, for however long, still gets the same time for its
+//! ticks. (If the counter itself goes back, this is not detected here, because readings store nothing; the next
+//! comparison finds it.)
 //!
-//! Published lines are not changed, and never freed, as a reader may hold one: about 64 bytes per correction.
+//! Published lines are never changed or freed, because a reader may be using them. This costs about 64 bytes per
+//! correction.
 
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
-/// How far readers lengthen the last line, in ticks (a few ms). A correction begins where a span ends. Even.
+/// The number of ticks (a few ms) by which readers lengthen the last line. A correction begins where a span ends. Even.
 const STRIDE: u64 = 1 << 22;
-/// Flag in a span: the span is final, and another line follows. All spans are even without it.
+/// Flag in a span: the span is final, and another line follows. Without this flag, all spans are even.
 const CLOSED: u64 = 1;
 
 #[derive(Debug)]
 struct Line {
     base_ticks: u64,
     base_ns: u64,
-    /// In units of 2^−32.
+    /// The slope of the line, in units of 2^−32.
     ns_per_tick: u64,
-    /// Number of ticks after `base_ticks` for which the line holds. 0 if `lead_ns` is set.
+    /// Number of ticks after `base_ticks` for which the line is valid; 0 if `lead_ns` is set.
     span: AtomicU64,
-    /// Set before the span is closed, read after that.
+    /// Set before the span is closed, and read after that.
     next: AtomicPtr<Line>,
-    /// Set when the counter is abandoned for the kernel's clock: the counter's lead over it.
+    /// Set when the counter is abandoned in favour of the kernel's clock: the counter's lead over this clock.
     lead_ns: Option<u64>,
 }
 
@@ -44,31 +46,31 @@ impl Line {
     }
 }
 
-/// A clock made of lines. Any thread may read it; one thread at a time may correct it.
+/// A clock made of lines. Any thread may read it, but only one thread at a time may correct it.
 #[derive(Debug)]
 pub struct Lines {
-    /// The line to read from, or an earlier line; null before the first.
+    /// The current line, or an earlier line; null before the first.
     current: AtomicPtr<Line>,
 }
 
 impl Lines {
-    /// A clock without lines: the kernel's clock.
+    /// A clock without lines, which is the kernel's clock.
     pub const fn new() -> Self {
         Self { current: AtomicPtr::new(ptr::null_mut()) }
     }
 
-    /// The first line, through (ticks, ns).
+    /// Starts the first line, through (ticks, ns).
     pub fn begin(&self, (ticks, ns): (u64, u64), ns_per_tick: u64) {
         self.current.store(Box::into_raw(Box::new(Line::new(ticks, ns, ns_per_tick))), Release);
     }
 
-    /// The time now, in ns.
+    /// The current time, ns.
     #[inline]
     pub fn read(&self, ticks: impl FnOnce() -> u64, kernel_ns: impl FnOnce() -> u64) -> u64 {
         let Some(line) = self.line() else { return kernel_ns() };
         let ticks = ticks();
         let elapsed = ticks.wrapping_sub(line.base_ticks);
-        // One comparison for both ends: ticks before the line wrap around to a very large distance.
+        // One comparison checks both ends, because ticks before the line wrap around to a very large distance.
         if elapsed < line.span.load(Relaxed) { line.after(elapsed) } else { self.read_beyond(line, ticks, kernel_ns) }
     }
 
@@ -81,7 +83,7 @@ impl Lines {
                 return line.base_ns.max(kernel_ns() + lead_ns);
             }
             let elapsed = ticks.wrapping_sub(line.base_ticks);
-            // The reading was made just before the line began, or on a processor (or after a suspend) whose counter is
+            // The counter was read just before the line began, or on a processor (or after a suspend) whose counter is
             // behind.
             if elapsed > u64::MAX / 2 {
                 return line.base_ns;
@@ -92,7 +94,7 @@ impl Lines {
             }
             if span & CLOSED == 0 {
                 let longer = (elapsed / STRIDE + 1) * STRIDE;
-                // Another reader or a correction may have been faster: in both cases, the span is read again.
+                // Another reader or a correction may have been faster. In both cases, the span is read again.
                 let _ = line.span.compare_exchange(span, longer, Relaxed, Relaxed);
                 continue;
             }
@@ -103,13 +105,14 @@ impl Lines {
         }
     }
 
-    /// Sets the rate of the clock from the end of the last line's span on. Only one thread at a time may correct.
+    /// Sets the rate of the clock from the end of the last line's span. Only one thread at a time may correct the
+    /// clock.
     pub fn steer(&self, ns_per_tick: u64) {
         self.follow(|base_ticks, base_ns| Line::new(base_ticks, base_ns, ns_per_tick));
     }
 
-    /// Switches to the kernel's clock plus the counter's lead over it. The clock stands still (for a few ms) until this
-    /// sum has reached the latest time that may have been read. Only one thread at a time may correct.
+    /// Switches to the kernel's clock plus the counter's lead over it. The clock stops (for a few ms) until this sum
+    /// has reached the latest time that may have been read. Only one thread at a time may correct the clock.
     pub fn leave(&self, lead_ns: u64) {
         let kernel_line = |base_ticks, base_ns| Line {
             span: AtomicU64::new(0),
@@ -117,12 +120,12 @@ impl Lines {
             ..Line::new(base_ticks, base_ns, 0)
         };
         if let Some(line) = self.follow(kernel_line) {
-            // At once, because the counter may have stopped, and would then never reach the end of the span.
+            // Effective at once, because the counter may have stopped, and would then never reach the end of the span.
             self.current.store(line, Release);
         }
     }
 
-    /// Closes the last line and appends the line that `make` makes from its starting point.
+    /// Closes the last line, and appends the line that `make` creates from its starting point.
     fn follow(&self, make: impl Fn(u64, u64) -> Line) -> Option<*mut Line> {
         let mut last = self.line()?;
         while last.span.load(Acquire) & CLOSED != 0 {
@@ -140,7 +143,7 @@ impl Lines {
                 Ok(_) => return Some(line),
                 // A reader has lengthened the line. `next` is not followed before the span is closed.
                 Err(longer) => {
-                    // SAFETY: this line has therefore not been shared.
+                    // SAFETY: for this reason, no other thread has seen this line.
                     drop(unsafe { Box::from_raw(line) });
                     span = longer;
                 }
@@ -150,7 +153,7 @@ impl Lines {
 
     #[inline]
     fn line(&self) -> Option<&Line> {
-        // SAFETY: null, or a line that is never freed.
+        // SAFETY: the pointer is null, or points to a line that is never freed.
         unsafe { self.current.load(Acquire).as_ref() }
     }
 }
@@ -191,7 +194,7 @@ mod tests {
         assert_eq!(time_at(&lines, 2 * STRIDE), 2 * STRIDE, "the old line holds to the end of its span");
         assert_eq!(time_at(&lines, 2 * STRIDE + 100), 2 * STRIDE + 50);
         assert_eq!(time_at(&lines, 2 * STRIDE - 1), 2 * STRIDE, "a late reader does not see the clock go back");
-        // Two consecutive corrections, with no reading between them.
+        // Two consecutive corrections without a reading between them.
         lines.steer(ONE);
         lines.steer(2 * ONE);
         assert_eq!(time_at(&lines, 5 * STRIDE), 2 * STRIDE + STRIDE / 2 + STRIDE + 2 * STRIDE);
@@ -211,7 +214,7 @@ mod tests {
         assert_eq!(lines.read(|| 0, || floor + 2), floor + 2, "the switch is permanent");
     }
 
-    /// A reading that begins after another has ended never returns an earlier time.
+    /// A reading that begins after another has finished never returns an earlier time.
     #[test]
     fn readings_never_decrease_while_the_clock_is_corrected() {
         for leaves in [false, true] {
@@ -229,7 +232,7 @@ mod tests {
                 for _ in 0..2 {
                     threads.spawn(|| (0..200_000).for_each(|_| read()));
                 }
-                // Rates that differ by a factor, so that using the wrong line is noticed.
+                // The rates differ by a factor, so that using the wrong line would be noticed.
                 for round in 0..20_000u64 {
                     lines.steer(ONE / 2 + round % 7 * ONE / 4);
                     read();

@@ -1,10 +1,10 @@
-//! Simulated scenarios, in which the counter and the kernel's clock are computed.
+//! Simulated scenarios in which the counter and the kernel's clock are computed.
 
 use super::*;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// The kernel's clock, a counter at 2.6 GHz, and the clock made from both.
+/// The kernel's clock, a counter at 2.6 GHz, and the clock derived from both.
 struct Host {
     clock: Counter,
     /// The kernel's clock runs `kernel_ppm` faster than true time; the counter runs `counter_ppm` faster.
@@ -17,7 +17,7 @@ struct Host {
 }
 
 impl Host {
-    /// Calibrated for 20 ms, during which the counter was `wrong_ppm` faster than afterwards.
+    /// Creates a host that was calibrated for 20 ms, during which the counter was `wrong_ppm` faster than afterwards.
     fn new(wrong_ppm: f64) -> Self {
         let mut host = Self {
             clock: Counter::new(),
@@ -44,7 +44,7 @@ impl Host {
         Reading { width_ns: 40, ticks: self.ticks as u64, ns: self.kernel_ns as u64 }
     }
 
-    /// The time of the clock; it must not have gone back.
+    /// The time of the clock, which must not have gone back.
     fn now(&mut self) -> u64 {
         let now = self.clock.lines.read(|| self.ticks as u64, || self.kernel_ns as u64);
         assert!(now >= self.seen_ns, "{now} after {}", self.seen_ns);
@@ -60,7 +60,7 @@ impl Host {
         self.clock.compare(|| self.reading(), || self.vouched).unwrap()
     }
 
-    /// Simulates `seconds` seconds, each with a comparison and some readings; returns the largest offset.
+    /// Simulates `seconds` seconds, each with a comparison and several readings. Returns the largest offset.
     fn runs(&mut self, seconds: u64) -> u64 {
         let mut most = 0;
         for _ in 0..seconds {
@@ -77,7 +77,7 @@ impl Host {
 #[test]
 fn late_drift_is_corrected() {
     let mut host = Host::new(-50.0);
-    // Until the first comparison the error is unknown: 50 ppm of a second.
+    // Until the first comparison, the error is unknown: 50 ppm of a second.
     assert!((49_000..52_000).contains(&host.runs(1)));
     host.runs(20);
     let steady = host.runs(4 * 3_600);
@@ -115,7 +115,8 @@ fn comparisons_may_be_frequent_or_rare() {
     }
 }
 
-/// Asserts that the counter was abandoned: this counts as one jump, and the clock follows the kernel's from here on.
+/// Asserts that the counter was abandoned: this counts as one jump, and the clock follows the kernel's clock from then
+/// on.
 fn assert_abandoned(host: &mut Host) {
     assert_eq!(host.compare().jumps, 1);
     host.passes(SECOND);
@@ -139,7 +140,7 @@ fn suspend_is_a_jump() {
         }
         host.now();
         assert_abandoned(&mut host);
-        // A time that was read cannot be taken back, but the clock must not stand still for an hour either.
+        // A time that was read cannot be revoked, but the clock must not stop for an hour either.
         let ahead = if counter_kept_running { 3_600 * SECOND } else { 0 };
         assert!(host.offset_ns().unsigned_abs().abs_diff(ahead) < 1_000_000);
     }
@@ -151,7 +152,7 @@ fn a_counter_that_restarts_is_a_jump() {
     host.runs(5);
     host.ticks = 0.0;
     host.passes(SECOND);
-    // The next reading may go back, as readings store nothing; after the comparison no reading does.
+    // The next reading may go back, because readings store nothing. After the comparison, no reading does.
     assert_abandoned(&mut host);
     assert_eq!(host.offset_ns(), 0);
 }

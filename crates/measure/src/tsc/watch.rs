@@ -1,60 +1,62 @@
-//! Monitors the agreement of the counter with the kernel's clock, and determines the counter's rate.
+//! Monitors how well the counter agrees with the kernel's clock, and determines the counter's rate.
 //!
-//! The kernel's clock is the reference, even while NTP slews it: hosts are compared by it, and the kernel corrects its
-//! rate for a reason. So the counter follows slowly: never by a step, and by at most 500 ppm of its rate.
+//! The kernel's clock is the reference, even while NTP slews it: hosts are compared by this clock, and the kernel has a
+//! reason to correct its rate. The counter therefore follows slowly: never by a step, and by at most 500 ppm of its
+//! rate.
 
-/// Both clocks, read together.
+/// A reading of both clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Reading {
-    /// Time between the readings of the kernel's clock before and after the counter. The first field, so that the
-    /// minimum is the tightest reading.
+    /// Time between the readings of the kernel's clock before and after the counter. This is the first field, so that
+    /// the minimum of several readings is the tightest.
     pub width_ns: u64,
-    /// The counter, read between them.
+    /// The counter, read between the two readings of the kernel's clock.
     pub ticks: u64,
-    /// The kernel's clock, at the midpoint.
+    /// The kernel's clock at the midpoint.
     pub ns: u64,
 }
 
 impl Reading {
-    /// Whether the reading was not interrupted, and is therefore precise enough to compute a rate.
+    /// Whether the reading was not interrupted, and is therefore precise enough to compute a rate from it.
     pub fn is_tight(&self) -> bool {
         self.width_ns <= 2_000
     }
 }
 
-/// The agreement of the counter with the kernel's clock.
+/// How well the counter agrees with the kernel's clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Agreement {
-    /// The error of the initial rate since the start of the process, on average, in millionths; positive if it was too
-    /// high.
+    /// The error of the initial rate, averaged since the start of the process, in millionths; positive if the rate was
+    /// too high.
     pub drift_ppm: f64,
-    /// The largest difference of the two clocks at any comparison, ns.
+    /// The largest difference between the two clocks at any comparison, ns.
     pub offset_ns_max: u64,
-    /// 1 once the clocks differed by more than slewing explains, or once the kernel abandoned the counter. Times
-    /// measured across the jump are wrong, and from then on the kernel's clock is read.
+    /// 1 once the clocks have differed by more than slewing explains, or once the kernel has abandoned the counter.
+    /// Times measured across this jump are wrong; after it, the kernel's clock is used.
     pub jumps: u64,
 }
 
-/// The action after a comparison.
+/// What to do after a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advice {
-    /// Nothing.
+    /// Nothing needs to be changed.
     Keep,
-    /// Change to this rate: ns per tick, in units of 2^−32.
+    /// Change the rate to this number of ns per tick, in units of 2^−32.
     Steer(u64),
-    /// Abandon the counter until the process ends; it was ahead of the kernel's clock by this lead.
+    /// Stop using the counter until the process exits. It was ahead of the kernel's clock by this lead.
     Leave { lead_ns: u64 },
 }
 
-/// The minimum time between corrections, so that the rate of the kernel's clock is known to about 0.05 ppm. Less than a
-/// second: comparisons are made once a second, and a clock that NTP slows down has advanced less.
+/// The minimum time between corrections, so that the rate of the kernel's clock is known to within about 0.05 ppm. It
+/// is less than a second, because comparisons are made once a second, and a clock that NTP slows down may have advanced
+/// by less.
 const BETWEEN_NS: u64 = 900_000_000;
-/// The largest correction of the rate to remove an offset.
+/// The largest correction of the rate for removing an offset.
 const SLEW_PPM: u64 = 500;
-/// Largest change of the kernel's rate between two comparisons. NTP slews by 500 ppm at most (the limit of `adjtimex`),
-/// and may begin at any moment; a suspend or an irregular counter causes a far larger change.
+/// Largest change of the kernel's rate between two comparisons. NTP slews by at most 500 ppm (the limit of `adjtimex`),
+/// and may begin at any time; a suspend or an irregular counter causes a far larger change.
 const EXPLAINED_PPM: u64 = 600;
-/// The allowed difference of two readings that are not simultaneous, in addition to their uncertainty.
+/// The allowed difference between two readings that are not simultaneous, in addition to their uncertainty.
 const EXPLAINED_NS: u64 = 20_000;
 
 /// Compares the two clocks.
@@ -62,16 +64,16 @@ const EXPLAINED_NS: u64 = 20_000;
 pub struct Watch {
     first: Reading,
     first_rate: u64,
-    /// The rate of the kernel's clock over the last [`BETWEEN_NS`] or more.
+    /// The rate of the kernel's clock over the last [`BETWEEN_NS`] or longer.
     rate: u64,
     last: Reading,
-    /// The reading at the last correction.
+    /// The reading at the time of the last correction.
     corrected: Reading,
     agreement: Agreement,
 }
 
 impl Watch {
-    /// A watch that begins with two readings; `None` if they give no rate.
+    /// A watch that starts from two readings; `None` if no rate can be computed from them.
     pub fn new(first: Reading, last: Reading) -> Option<Self> {
         let rate = rate(first, last).filter(|_| first.is_tight() && last.is_tight())?;
         Some(Self { first, first_rate: rate, rate, last, corrected: last, agreement: Agreement::default() })
@@ -82,13 +84,13 @@ impl Watch {
         self.rate
     }
 
-    /// The agreement found so far.
+    /// The agreement so far.
     pub fn agreement(&self) -> Agreement {
         self.agreement
     }
 
-    /// Compares: `own_ns` is the time of our clock at the reading's ticks. `vouched`: the kernel itself still keeps
-    /// time by the counter.
+    /// Compares the clocks: `own_ns` is the time of Loadstone's clock at the ticks of the reading. `vouched` means that
+    /// the kernel itself still uses the counter to keep time.
     pub fn compare(&mut self, now: Reading, own_ns: u64, vouched: bool) -> Advice {
         if self.agreement.jumps > 0 {
             return Advice::Keep;
@@ -108,15 +110,16 @@ impl Watch {
             return Advice::Keep;
         };
         (self.rate, self.corrected) = (rate, now);
-        // Removes half of the offset in the time since the last correction, as the next correction may be a little
-        // late.
+        // Removes half of the offset within the time since the last correction, because the next correction may be
+        // slightly late.
         let time_ns = i128::from(elapsed_ns) * 2;
         let most = time_ns * i128::from(SLEW_PPM) / 1_000_000;
         let slew = i128::from(rate) * offset_ns.clamp(-most, most) / time_ns;
         Advice::Steer((i128::from(rate) - slew) as u64)
     }
 
-    /// Whether the last rate, within the limits of its change, leads from the last reading to this one.
+    /// Whether the last rate, within the limits of its change, explains the difference between the last reading and
+    /// this one.
     fn explains(&self, now: Reading) -> bool {
         let (Some(ticks), Some(ns)) = (now.ticks.checked_sub(self.last.ticks), now.ns.checked_sub(self.last.ns)) else {
             return false;

@@ -1,4 +1,4 @@
-//! Operations on tables as a server describes them.
+//! Operations on tables, based on the server's descriptions of these tables.
 
 use std::collections::BTreeMap;
 
@@ -10,90 +10,90 @@ use crate::partition::{Column, Layout, PartitionGenerator, Place};
 use crate::spec::Invalid;
 use crate::value::ValueSpecs;
 
-/// A batch counts its rows in 16 bits.
+/// Maximum number of rows in a batch, which counts its rows in 16 bits.
 pub const BATCH_ROWS_MAX: usize = 65_535;
-/// Rows of a partition that are compared.
+/// Maximum number of rows of a partition that can be compared.
 const VALIDATED_ROWS_MAX: f64 = 1e6;
 
-/// A table as the server describes it.
+/// A table as described by the server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TableSchema {
-    /// Its columns, in any order.
+    /// The columns of the table, in any order.
     pub columns: Vec<SchemaColumn>,
 }
 
-/// A column as the server describes it.
+/// A column as described by the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemaColumn {
-    /// Its name.
+    /// The column's name.
     pub name: String,
     /// `partition_key`, `clustering`, `static` or `regular`.
     pub role: String,
-    /// The place within the key.
+    /// The column's position within the key.
     pub position: i32,
-    /// Its type; user-defined types as tuples.
+    /// The column's type. User-defined types are represented as tuples.
     pub kind: String,
-    /// Whether its values are written as a whole.
+    /// Whether a value can only be written as a whole.
     pub is_frozen: bool,
 }
 
-/// A spec whose columns have types.
+/// A spec whose columns have known types.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The columns of each table.
     pub layouts: Vec<Layout>,
-    /// The operations with a weight.
+    /// The operations with a positive weight.
     pub operations: Vec<PlannedOperation>,
 }
 
 /// An operation on a table.
 #[derive(Clone, Debug)]
 pub struct PlannedOperation {
-    /// Its name.
+    /// The operation's name.
     pub name: String,
-    /// Its weight.
+    /// The operation's weight.
     pub weight: f64,
-    /// The place of its table.
+    /// The index of the operation's table.
     pub table: usize,
-    /// Its work.
+    /// The work that it does.
     pub work: OperationWork,
-    /// The text of its statement.
+    /// The text of the operation's statement.
     pub text: String,
-    /// Whether it writes.
+    /// Whether the statement writes.
     pub writes: bool,
-    /// Where the value of each marker comes from; known once the server has prepared the statement.
+    /// The source of the value for each marker; known once the server has prepared the statement.
     pub markers: Vec<Place>,
-    /// The columns of its rows that are compared.
+    /// The columns of the rows read that are compared.
     pub results: Vec<Option<Place>>,
-    /// The conditions of a query that is validated: a column, an operator, and the marker of the value.
+    /// The conditions of a validated query: a column, an operator, and the marker of the value.
     pub conditions: Vec<Condition>,
-    /// Reads the columns of the conditions `IF column = ?`; known once the server has prepared the statement.
+    /// Reads the columns in the conditions `IF column = ?`; known once the server has prepared the statement.
     pub condition_read: Option<ConditionRead>,
 }
 
-/// The read before a conditional write, whose conditions get the values that are read.
+/// The read before a conditional write. The conditions of the write use the values that were read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConditionRead {
     /// The text of its statement.
     pub text: String,
-    /// The values of its markers: the primary key.
+    /// The values for its markers, which are the primary key.
     pub keys: Vec<Place>,
-    /// For each of its columns, the marker of the write that gets the value.
+    /// For each column that is read, the marker of the write that receives the value.
     pub markers: Vec<usize>,
 }
 
-/// `column OPERATOR ?`.
+/// A condition of the form `column OPERATOR ?`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Condition {
-    /// The column.
+    /// The column that is compared.
     pub place: Place,
     /// `=`, `<`, `>`, `<=` or `>=`.
     pub operator: Operator,
-    /// The number of the marker.
+    /// The index of the marker.
     pub marker: usize,
 }
 
-/// How a column is compared with a value.
+/// The operator with which a column is compared with a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names are the operators")]
 pub enum Operator {
@@ -105,7 +105,7 @@ pub enum Operator {
 }
 
 impl Operator {
-    /// Whether a column whose value has this order to the marker's satisfies the condition.
+    /// Whether a column satisfies the condition if its value compares with the marker's value as `order`.
     pub fn accepts(self, order: std::cmp::Ordering) -> bool {
         match self {
             Self::Equal => order.is_eq(),
@@ -118,10 +118,10 @@ impl Operator {
 }
 
 impl ColumnsSpec {
-    /// The plan of a spec for the server's tables, in the order of the spec's.
+    /// The plan of a spec for the server's tables, which are in the same order as the tables in the spec.
     ///
     /// # Errors
-    /// A column of the spec is missing, or its type cannot be generated.
+    /// A column of the spec does not exist, or values of its type cannot be generated.
     pub fn plan(&self, schemas: &[TableSchema]) -> Result<Plan, Invalid> {
         let layouts = self.tables.iter().zip(schemas).map(|(table, schema)| layout(table, schema));
         let layouts: Vec<Layout> = layouts.collect::<Result<_, _>>()?;
@@ -172,7 +172,7 @@ impl ColumnsSpec {
         Ok(Plan { layouts, operations })
     }
 
-    /// Refuses batches that no server takes.
+    /// Refuses batches that no server accepts.
     fn check_rows(&self, layouts: &[Layout], operations: &[PlannedOperation]) -> Result<(), Invalid> {
         for operation in operations.iter().filter(|operation| operation.work == OperationWork::Insert) {
             let (insert, layout) = (&self.tables[operation.table].insert, &layouts[operation.table]);
@@ -198,15 +198,15 @@ impl ColumnsSpec {
     }
 }
 
-/// A statement's marker or column, as the server describes it.
+/// A marker or a column of a statement as described by the server.
 pub type Described = (String, String);
 
 impl Plan {
-    /// Sets the sources of an operation's values: `markers` and `results` are the names and types of its markers, and of the columns
-    /// of its rows.
+    /// Sets the sources of an operation's values. `markers` and `results` are the names and types of its markers and of
+    /// the columns of its rows.
     ///
     /// # Errors
-    /// A marker is not a column of the table, or rows cannot be compared.
+    /// A marker is not a column of the table, or the rows cannot be compared.
     pub fn bind(
         &mut self,
         spec: &ColumnsSpec,
@@ -287,7 +287,7 @@ impl Plan {
         Ok(())
     }
 
-    /// A generator for each table.
+    /// Creates a generator for each table.
     ///
     /// # Errors
     /// A distribution has no sampler.
@@ -298,7 +298,7 @@ impl Plan {
     }
 }
 
-/// The read of the columns whose conditions have a `?`; `None` if there are none.
+/// The read for the columns whose conditions contain a `?`; `None` if there are no such columns.
 fn read_conditions(
     text: &str,
     fields: Fields,
@@ -315,7 +315,7 @@ fn read_conditions(
     }
     let mut values = Vec::new();
     for column in &columns {
-        // The last marker of a column is the condition's; one before it may be an assignment's.
+        // The last marker of a column belongs to the condition; an earlier marker may belong to an assignment.
         let marker = markers.iter().rposition(|(name, _)| name == column);
         values.push(marker.ok_or_else(|| format!("the condition of {column} has no ?"))?);
     }
@@ -328,7 +328,7 @@ fn read_conditions(
     Ok(Some(ConditionRead { text, keys, markers: values }))
 }
 
-/// Why the rows of a table are not a function of the partition.
+/// The reason why the rows of a table are not a function of the partition.
 fn find_unrepeatable(layout: &Layout, insert: &InsertSpec) -> Option<String> {
     let is_full = |ratio: &Option<RatioSpec>| {
         ratio
@@ -366,7 +366,8 @@ fn all_names(layout: &Layout) -> Vec<String> {
     layout.key.iter().chain(&layout.clustering).chain(&layout.values).map(|column| quote(&column.name)).collect()
 }
 
-/// The columns of a table in the order of the tool's statements: the key, then the remaining columns by name.
+/// The columns of a table in the order in which the tool's statements list them: the key, then the remaining columns by
+/// name.
 fn layout(table: &TableSpec, schema: &TableSchema) -> Result<Layout, Invalid> {
     let name = table.full_name();
     if schema.columns.is_empty() {

@@ -1,10 +1,11 @@
-//! The texts of inserts, and the tables, columns and conditions in the text of a query.
+//! Generates the text of inserts, and finds the tables, columns and conditions in the text of a query.
 
 use super::{Condition, Operator, TableSchema, TableSpec};
 use crate::cql::{CqlType, quote};
 use crate::partition::{Layout, Place};
 
-/// The statement that writes a row, as the tool makes it. Maps, which the tool refuses, grow like its sets.
+/// The statement that writes a row, as the tool generates it. The tool refuses maps; here, writes append to maps as
+/// they do to sets.
 pub fn insert_text(table: &TableSpec, layout: &Layout, schema: &TableSchema) -> String {
     let keys: Vec<String> = layout.key.iter().chain(&layout.clustering).map(|column| quote(&column.name)).collect();
     let condition = table.insert.condition.as_ref().map_or_else(String::new, |condition| format!(" {condition}"));
@@ -26,7 +27,7 @@ pub fn insert_text(table: &TableSpec, layout: &Layout, schema: &TableSchema) -> 
     format!("UPDATE {} SET {} WHERE {}{condition}", table.full_name(), assignments.join(","), keys.join(" AND "))
 }
 
-/// The tokens of a statement, with their places.
+/// The tokens of a statement and their positions.
 pub fn tokens(text: &str) -> Vec<(usize, &str)> {
     let bytes = text.as_bytes();
     let (mut tokens, mut at) = (Vec::new(), 0);
@@ -58,10 +59,10 @@ pub fn tokens(text: &str) -> Vec<(usize, &str)> {
     tokens
 }
 
-/// The columns behind IF that are compared with a `?`, in their order.
+/// The columns after IF that are compared with a `?`, in order.
 ///
 /// # Errors
-/// A `?` is not the value of `column = ?`, or a column has two.
+/// A `?` is not part of `column = ?`, or a column has two conditions.
 pub fn parse_condition_columns(text: &str) -> Result<Vec<String>, String> {
     let tokens = tokens(text);
     let Some(start) = tokens.iter().position(|(_, word)| word.eq_ignore_ascii_case("IF")) else {
@@ -87,7 +88,7 @@ pub fn parse_condition_columns(text: &str) -> Result<Vec<String>, String> {
     Ok(columns)
 }
 
-/// Names the keyspace of a statement's table, which a profile need not do.
+/// Adds the keyspace to the table name in a statement, because profiles need not contain it.
 pub fn qualify(text: &str, keyspace: &str) -> String {
     let tokens = tokens(text);
     for (at, pair) in tokens.windows(2).enumerate() {
@@ -106,11 +107,11 @@ pub fn qualify(text: &str, keyspace: &str) -> String {
     text.to_owned()
 }
 
-/// The conditions of `SELECT … WHERE column = ? AND …`; `None` for a query of another form.
+/// The conditions of `SELECT … WHERE column = ? AND …`; `None` if the query has another form.
 pub fn parse_conditions(text: &str, layout: &Layout, places: &[Place]) -> Option<Vec<Condition>> {
     let tokens = tokens(text);
     let start = tokens.iter().position(|(_, word)| word.eq_ignore_ascii_case("WHERE"))?;
-    // A value among the selected columns would be the first marker.
+    // A `?` among the selected columns would be the first marker.
     if tokens[..start].iter().any(|(_, word)| *word == "?") {
         return None;
     }

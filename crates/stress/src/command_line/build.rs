@@ -1,5 +1,5 @@
-//! Settings from groups of options, in the tool's order, so that the first of several mistakes is reported as in the
-//! tool.
+//! Builds settings from groups of options, in the tool's order, so that the same one of several mistakes is reported
+//! first.
 
 mod connection;
 
@@ -22,7 +22,7 @@ use crate::settings::{
     TokenRangeSettings, Truncate, UserSettings,
 };
 
-/// More columns than any table has; the tool creates a list of their names.
+/// More columns than any table has. The limit exists because the tool creates a list of their names.
 const COLUMNS_MAX: i64 = 65_535;
 
 type Built<T> = Result<T, UsageError>;
@@ -81,7 +81,7 @@ impl Builder {
         refuse(message, self.compat)
     }
 
-    /// The form of a group that the user chose; the last of `forms` without parameters.
+    /// The form of a group that the user chose; without parameters, the last of `forms`.
     fn select(&self, name: &str, label: &str, forms: &[Form], parameters: &[String]) -> Built<Form> {
         let hint = format!("{name} accepts {}", list_options(forms));
         match select_form(parameters, forms.to_vec()) {
@@ -101,7 +101,7 @@ impl Builder {
         }
     }
 
-    /// The form of a group without alternatives, with its defaults if the group is missing.
+    /// The form of a group without alternatives. If the group is missing, all values are defaults.
     fn group(&mut self, name: &str, forms: &[Form]) -> Built<Form> {
         let parameters = take_group(&mut self.groups, name).unwrap_or_default();
         self.select(name, name, forms, &parameters)
@@ -147,7 +147,7 @@ impl Builder {
             _ => basic_forms(self.compat, false),
         };
         let form = match self.select(command.name(), command.label(), &forms, &group.parameters) {
-            // The tool's help of these commands omits two options.
+            // The tool's help for these commands omits two options.
             Err(error) if command != Command::Mixed && error.text.starts_with("\nUsage") => {
                 let help = render_forms(command.name(), &basic_forms(self.compat, true));
                 let label = command.label();
@@ -185,7 +185,7 @@ impl Builder {
         })
     }
 
-    /// The command `user`. The caller reads its profiles.
+    /// The command `user`. The caller reads the profiles.
     fn user(&mut self, parameters: &[String]) -> Built<CommandSettings> {
         let form = self.select("user", "USER", &user_forms(self.compat), parameters)?;
         let profiles: Vec<String> =
@@ -256,7 +256,7 @@ impl Builder {
         })
     }
 
-    /// In the order of the settings block: writes before reads.
+    /// The ratios in the order of the settings block: writes before reads.
     fn ratios(&mut self, form: &Form) -> Built<Vec<(Command, f64)>> {
         let mut ratios = Vec::new();
         for (prefix, weight) in form.inner_values("ratio") {
@@ -338,7 +338,7 @@ impl Builder {
             };
             return Ok(PopulationSettings { selection, order: Order::Arbitrary, share: None });
         };
-        // A default that the help states as N must not be printed as a number.
+        // The help states this default as N, so messages must not print it as a number.
         let forms = population_forms(&limit.to_string());
         let form = self.select("-pop", "-pop", &forms, &parameters).map_err(|mut error| {
             let (numbers, letters) = (population_forms(&limit.to_string()), population_forms("N"));
@@ -392,7 +392,7 @@ impl Builder {
             partitions: self.optional_spec(&form, "partitions=")?,
             select_ratio: self.optional_ratio(&form, "select-ratio=")?,
             row_population_ratio: self.optional_ratio(&form, "row-population-ratio=")?.unwrap_or(full),
-            // The tool refuses lower case here, although its pattern accepts it.
+            // Here, the tool refuses lower case, although its pattern accepts it.
             batch_type: form.value("batchtype=").map(str::to_ascii_uppercase),
         })
     }

@@ -1,4 +1,4 @@
-//! Checks of arguments that parse but cannot be run.
+//! Checks arguments that can be parsed but not run.
 
 use crate::distribution::Spec;
 use crate::population::{Population, is_single_partition, seed_multiplier};
@@ -7,14 +7,15 @@ use crate::settings::{Command, Settings};
 /// Maximum size of a row that is generated at once, bytes.
 const ROW_BYTES_MAX: i64 = 1 << 31;
 
-/// Refuses arguments that the tool accepts before it ends with a stack trace; warns about silent effects in the tool.
+/// Refuses arguments that the tool accepts before it exits with a stack trace, and warns about effects that are silent
+/// in the tool.
 pub(super) fn check_settings(settings: &mut Settings) -> Result<(), (String, String)> {
     let fail = |message: String, hint: &str| Err((message, hint.to_owned()));
     let range_hint = "write the smaller bound first";
     let Settings { command, population, insert, columns, compat, warnings, .. } = settings;
     let has_increments = command.command == Command::CounterWrite
         || command.ratios.iter().any(|(operation, _)| *operation == Command::CounterWrite);
-    // Unused distributions are accepted unchecked, as in the tool.
+    // Distributions that are not used are accepted unchecked, as in the tool.
     let specs = [
         ("add=", has_increments.then_some(&command.add.spec)),
         ("clustering=", command.clustering.as_ref().map(|named| &named.spec)),

@@ -21,7 +21,7 @@ const LEVELS: Check =
     Check::Words("ONE|QUORUM|LOCAL_QUORUM|EACH_QUORUM|ALL|ANY|TWO|THREE|LOCAL_ONE|SERIAL|LOCAL_SERIAL");
 const LEVELS_3: Check = Check::Words("ONE|QUORUM|LOCAL_QUORUM|EACH_QUORUM|ALL|ANY|TWO|THREE|LOCAL_ONE");
 
-/// The options for the length of a command: until the rate is known, a count, a time.
+/// The options for the length of a command: until the rate is known, a count, or a time.
 fn length_forms(compat: Compat) -> [Vec<Opt>; 3] {
     let (duration, units) = if compat >= Compat::V4 {
         (DURATION, "Time to run in (in seconds, minutes, hours or days)")
@@ -69,7 +69,7 @@ fn basic_options() -> Vec<Opt> {
     ]
 }
 
-/// Required options first, as in `GroupedOptions.merge`.
+/// Merges two lists of options, required options first, as `GroupedOptions.merge` does.
 fn merge(first: Vec<Opt>, second: Vec<Opt>, prefix: &str) -> Vec<Opt> {
     let (mut head, tail): (Vec<Opt>, Vec<Opt>) = second.into_iter().partition(|option| option.prefix == prefix);
     head.extend(first);
@@ -147,13 +147,13 @@ pub(super) fn user_forms(compat: Compat) -> Vec<Form> {
         .collect()
 }
 
-/// `print`.
+/// The forms of `print`.
 pub(super) fn print_forms() -> Vec<Form> {
     vec![Form::new(vec![distribution("dist=", None, true, "A mathematical distribution")])]
 }
 
-/// `-rate`: a number of threads, or steps. The tool's help has the forms in this order, but tries them in reverse
-/// order.
+/// `-rate`: a number of threads, or steps. The tool's help lists the forms in this order, but the tool tries them in
+/// reverse order.
 pub(super) fn rate_forms(compat: Compat) -> Vec<Form> {
     let mut threads = vec![require("threads=", DIGITS, "run this many clients concurrently")];
     let limit = optional("limit=", RATE, Some("0/s"), "limit operations per second across all clients");
@@ -182,7 +182,7 @@ pub(super) fn rate_forms(compat: Compat) -> Vec<Form> {
     vec![Form::new(threads), Form::new(steps)]
 }
 
-/// `-pop`, with the default range `1..limit`.
+/// The forms of `-pop`, with the default range `1..limit`.
 pub(super) fn population_forms(limit: &str) -> Vec<Form> {
     let common = || {
         [
@@ -211,7 +211,7 @@ pub(super) fn population_forms(limit: &str) -> Vec<Form> {
     vec![Form::new(sequence), Form::new(draws)]
 }
 
-/// `-insert`.
+/// The forms of `-insert`.
 pub(super) fn insert_forms() -> Vec<Form> {
     vec![Form::new(vec![
         distribution(
@@ -238,7 +238,7 @@ pub(super) fn insert_forms() -> Vec<Form> {
     ])]
 }
 
-/// `-col`.
+/// The forms of `-col`.
 pub(super) fn column_forms() -> Vec<Form> {
     let common = || {
         vec![
@@ -271,7 +271,7 @@ pub(super) fn column_forms() -> Vec<Form> {
     vec![Form::new(names), Form::new(count)]
 }
 
-/// `-errors`.
+/// The forms of `-errors`.
 pub(super) fn error_forms() -> Vec<Form> {
     vec![Form::new(vec![
         optional("retries=", DIGITS, Some("9"), "Number of tries to perform for each operation before failing"),
@@ -283,7 +283,7 @@ pub(super) fn error_forms() -> Vec<Form> {
     ])]
 }
 
-/// `-log`.
+/// The forms of `-log`.
 pub(super) fn log_forms() -> Vec<Form> {
     vec![Form::new(vec![
         optional(
@@ -300,7 +300,7 @@ pub(super) fn log_forms() -> Vec<Form> {
     ])]
 }
 
-/// `-tokenrange`.
+/// The forms of `-tokenrange`.
 pub(super) fn token_range_forms() -> Vec<Form> {
     vec![Form::new(vec![
         optional("wrap", FLAG, None, "Re-use token ranges in order to terminate stress iterations"),
@@ -308,7 +308,7 @@ pub(super) fn token_range_forms() -> Vec<Form> {
     ])]
 }
 
-/// `-sample`, in 3.0 only.
+/// The forms of `-sample`, which exists only in 3.0.
 pub(super) fn sample_forms() -> Vec<Form> {
     vec![Form::new(vec![
         optional("history=", COUNT, Some("50K"), "The number of samples to save across the whole run"),

@@ -1,4 +1,4 @@
-//! The tool's help.
+//! The tool's help texts.
 
 use std::collections::VecDeque;
 
@@ -31,7 +31,7 @@ const COMMANDS: [(&str, &str); 10] = [
     ("version", "Print the version of cassandra stress"),
 ];
 
-/// All names of each command, in the order of `help help`.
+/// All names of each command, in the order in which `help help` lists them.
 const NAMES: [&str; 10] = [
     "read, read",
     "write, write, insert, insert",
@@ -100,7 +100,7 @@ fn has_command(name: &str, compat: Compat) -> bool {
     }
 }
 
-/// The general help, which follows most messages.
+/// The general help, which the tool prints after most messages.
 pub(super) fn render_general(compat: Compat) -> String {
     let mut text = String::from(
         "Usage:      cassandra-stress <command> [options]\nHelp usage: cassandra-stress help <command>\n\n---Commands---\n",
@@ -115,7 +115,7 @@ pub(super) fn render_general(compat: Compat) -> String {
     text
 }
 
-/// The forms of a group of options.
+/// The forms of an option group.
 pub(super) fn forms_of(group: &str, compat: Compat) -> Option<Vec<Form>> {
     Some(match group {
         "-pop" => population_forms("N"),
@@ -146,7 +146,7 @@ Usage: -credentials-file <file>
 File is supposed to be a standard property file with 'cql.username', 'cql.password', 'jmx.username', 'jmx.password', 'transport.keystore.password', and 'transport.truststore.password' as keys. The values for these keys will be overriden by their command-line counterparts when specified.
 ";
 
-/// The help of a command or a group; `None` if it has no help.
+/// The help for a command or a group; `None` if there is no help for it.
 fn render_topic(topic: &str, compat: Compat) -> Option<String> {
     let topic = topic.to_lowercase();
     if let Some(command) = find_command(&topic) {
@@ -159,7 +159,7 @@ fn render_topic(topic: &str, compat: Compat) -> Option<String> {
         "user" => Some(render_forms("user", &user_forms(compat))),
         "print" => Some(render_forms("print", &print_forms())),
         "help" | "-?" => Some(render_names(compat)),
-        // The tool ends with a stack trace here.
+        // For these topics, the tool exits with a stack trace.
         "version" | "version_json" => Some("Usage: version\n".to_owned()),
         "-sendto" | "-send-to" if compat <= Compat::V4 => Some(SEND_TO_HELP.to_owned()),
         "-credentials-file" if compat == Compat::V5 => Some(CREDENTIALS_HELP.to_owned()),

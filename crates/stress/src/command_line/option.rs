@@ -6,14 +6,14 @@
 use super::pattern::Check;
 use crate::distribution::{RatioSpec, Spec, parse_ratio, parse_spec};
 
-/// One option of a form, and the user's value.
+/// One option of a form, with the user's value.
 #[derive(Clone, Debug)]
 pub(super) struct Opt {
     pub(super) prefix: &'static str,
     description: String,
     kind: Kind,
     value: Option<String>,
-    /// Whether the tool does not have this option: it is accepted but not in the tool's help.
+    /// Whether the tool does not have this option. It is then accepted, but not listed in the tool's help.
     is_extension: bool,
 }
 
@@ -29,13 +29,13 @@ enum Kind {
         is_required: bool,
     },
     Ratio,
-    /// `name(a=…,b=…)`; `extras` collects options without a definition.
+    /// An option of the form `name(a=…,b=…)`; `extras` collects options without a definition.
     Multi {
         options: Vec<Opt>,
         extras: Option<Vec<(String, String)>>,
         is_set: bool,
     },
-    /// The operations of a user profile, with a separate line of help.
+    /// The operations of a user profile, which have a separate line of help.
     Operations,
 }
 
@@ -44,28 +44,28 @@ pub(super) fn require(prefix: &'static str, check: Check, description: &str) -> 
     Opt::new(prefix, description, Kind::Simple { check, default: None, is_required: true })
 }
 
-/// An optional one.
+/// An optional option.
 pub(super) fn optional(prefix: &'static str, check: Check, default: Option<&str>, description: &str) -> Opt {
     let default = default.map(str::to_owned);
     Opt::new(prefix, description, Kind::Simple { check, default, is_required: false })
 }
 
-/// A distribution.
+/// An option whose value is a distribution.
 pub(super) fn distribution(prefix: &'static str, default: Option<&str>, is_required: bool, description: &str) -> Opt {
     Opt::new(prefix, description, Kind::Distribution { default: default.map(str::to_owned), is_required })
 }
 
-/// `DIST/N`.
+/// An option whose value has the form `DIST/N`.
 pub(super) fn ratio(prefix: &'static str, description: &str) -> Opt {
     Opt::new(prefix, description, Kind::Ratio)
 }
 
-/// Options in parentheses.
+/// An option with further options in parentheses.
 pub(super) fn multi(name: &'static str, description: &str, options: Vec<Opt>, collects: bool) -> Opt {
     Opt::new(name, description, Kind::Multi { options, extras: collects.then(Vec::new), is_set: false })
 }
 
-/// `ops(…)` of the command `user`.
+/// The option `ops(…)` of the command `user`.
 pub(super) fn operations(description: &str) -> Opt {
     Opt::new("ops", description, Kind::Operations)
 }
@@ -75,13 +75,13 @@ impl Opt {
         Self { prefix, description: description.to_owned(), kind, value: None, is_extension: false }
     }
 
-    /// Marks an option that the tool does not have.
+    /// Marks the option as one of Loadstone's: the tool does not have it.
     pub(super) fn extension(mut self) -> Self {
         self.is_extension = true;
         self
     }
 
-    /// Sets a default in the help of a required option.
+    /// Sets a default value that the help of a required option shows.
     pub(super) fn with_default(mut self, text: String) -> Self {
         if let Kind::Simple { default, .. } = &mut self.kind {
             *default = Some(text);
@@ -89,7 +89,7 @@ impl Opt {
         self
     }
 
-    /// Takes a parameter if it belongs to this option.
+    /// Accepts a parameter if it belongs to this option.
     fn accept(&mut self, parameter: &str) -> Result<bool, String> {
         let rest = strip_prefix_ignoring_case(parameter, self.prefix);
         match (&mut self.kind, rest) {
@@ -101,7 +101,7 @@ impl Opt {
             }
             (Kind::Distribution { .. } | Kind::Operations, Some(rest)) => self.value = Some(rest.to_owned()),
             (Kind::Ratio, Some(rest)) => {
-                // Only the form is checked here; the distribution is parsed when it is used.
+                // Only the form is checked here. The distribution is parsed when it is used.
                 let Some((_, divisor)) = rest.rsplit_once('/') else { return Ok(false) };
                 let digits = divisor.strip_suffix(['k', 'K', 'm', 'M', 'b', 'B']).unwrap_or(divisor);
                 if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -148,7 +148,7 @@ impl Opt {
         }
     }
 
-    /// `None` for a word that needs no explanation.
+    /// The long form of the help; `None` for a word that needs no explanation.
     fn long_form(&self) -> Option<String> {
         Some(match &self.kind {
             Kind::Simple { check, default, .. } => {
@@ -171,7 +171,7 @@ impl Opt {
         })
     }
 
-    /// The indented lines below the long form.
+    /// The indented lines below the long form of the help.
     fn details(&self) -> Vec<String> {
         match &self.kind {
             Kind::Simple { .. } => Vec::new(),
@@ -190,7 +190,7 @@ fn accept_list(
     options: &mut [Opt],
     mut extras: Option<&mut Vec<(String, String)>>,
 ) -> Result<(), String> {
-    // Trailing commas separate nothing.
+    // Trailing commas do not separate anything.
     let list = list.trim_end_matches(',');
     if list.is_empty() {
         return Ok(());
@@ -203,7 +203,7 @@ fn accept_list(
             continue;
         }
         let refusal = || format!("Invalid {name} specification: {part}");
-        // As in Java's `split("=")`, trailing empty parts do not count.
+        // As with Java's `split("=")`, trailing empty parts are ignored.
         let parts: Vec<&str> = part.trim_end_matches('=').split('=').collect();
         let (Some(extras), [key, value]) = (extras.as_deref_mut(), parts.as_slice()) else { return Err(refusal()) };
         if key.is_empty() || value.is_empty() {
@@ -260,7 +260,7 @@ impl Form {
         })
     }
 
-    /// The user's value, or the default.
+    /// The user's value, or the default value.
     pub(super) fn value(&self, prefix: &str) -> Option<&str> {
         let option = self.option(prefix)?;
         option.value.as_deref().or(match &option.kind {
@@ -269,7 +269,7 @@ impl Form {
         })
     }
 
-    /// The value of an option, or its default; it must have one.
+    /// The value of an option or its default; one of them must exist.
     pub(super) fn text(&self, prefix: &str) -> &str {
         self.value(prefix).unwrap_or_default()
     }
@@ -289,7 +289,7 @@ impl Form {
         self.value(prefix).map_or(Ok(None), parse_ratio)
     }
 
-    /// The value of an option in parentheses; with its default unless `only_set`.
+    /// The value of an option in parentheses, or its default unless `only_set`.
     pub(super) fn inner(&self, name: &str, prefix: &str, only_set: bool) -> Option<&str> {
         let Kind::Multi { options, .. } = &self.option(name)?.kind else { return None };
         let option = options.iter().find(|option| option.prefix == prefix)?;
@@ -297,7 +297,7 @@ impl Form {
         option.value.as_deref().or(if only_set { None } else { default.as_deref() })
     }
 
-    /// The prefixes and values in parentheses that the user set, or, if there are none, the defaults.
+    /// The prefixes and values in parentheses that the user set; the defaults if the user set none.
     pub(super) fn inner_values(&self, name: &str) -> Vec<(&'static str, &str)> {
         let Some(Kind::Multi { options, .. }) = self.option(name).map(|option| &option.kind) else { return Vec::new() };
         let set: Vec<_> = options.iter().filter_map(|option| Some((option.prefix, option.value.as_deref()?))).collect();
@@ -327,7 +327,8 @@ impl Form {
 /// The first form that is complete and accepts every parameter.
 ///
 /// # Errors
-/// The tool's message: no form accepts a parameter, or a value is invalid. `Ok(None)`: no form accepts all parameters.
+/// The tool's message: no form accepts a parameter, or a value is invalid. `Ok(None)` means that no form accepts all
+/// parameters.
 pub(super) fn select_form(parameters: &[String], mut forms: Vec<Form>) -> Result<Option<Form>, String> {
     for parameter in parameters {
         let mut is_accepted = false;
@@ -344,7 +345,7 @@ pub(super) fn select_form(parameters: &[String], mut forms: Vec<Form>) -> Result
     Ok(forms.into_iter().find(|form| form.accepted == parameters.len() && form.options.iter().all(Opt::is_satisfied)))
 }
 
-/// The usage of a group and its options, with empty lines as in the tool.
+/// The usage of a group and its options, with the same empty lines as in the tool.
 pub(super) fn render_forms(name: &str, forms: &[Form]) -> String {
     let mut text = String::from("\n");
     let options =
@@ -376,7 +377,7 @@ pub(super) fn render_forms(name: &str, forms: &[Form]) -> String {
     text
 }
 
-/// The options that a group accepts, for hints.
+/// The options that a group accepts, to be listed in hints.
 pub(super) fn list_options(forms: &[Form]) -> String {
     let mut names: Vec<&str> = Vec::new();
     for option in forms.iter().flat_map(|form| &form.options) {

@@ -1,18 +1,18 @@
-//! The values that an option accepts: the tool's regular expressions, which its messages quote.
+//! The values that an option accepts: the tool's regular expressions, which are quoted in its messages.
 
-/// The check of an option's value.
+/// Checks the value of an option.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Check {
-    /// A regular expression and the function that decides whether a value matches it.
+    /// A regular expression, and the function that determines whether a value matches it.
     Pattern(&'static str, fn(&str) -> bool),
-    /// Words between bars, in any case; parentheses around them belong to the quoted expression.
+    /// Words separated by bars, in any case. Parentheses around them belong to the quoted expression.
     Words(&'static str),
-    /// A check that also completes the value.
+    /// A function that checks the value and also completes it.
     Adapt(fn(&str) -> Result<String, String>),
 }
 
 impl Check {
-    /// The value to store.
+    /// Checks a value and returns the value to store.
     ///
     /// # Errors
     /// The tool's message.
@@ -28,7 +28,7 @@ impl Check {
         if matches { Ok(value.to_owned()) } else { Err(format!("Invalid value {value}; must match pattern {pattern}")) }
     }
 
-    /// Whether only the empty value matches: the option is a flag.
+    /// Whether only the empty value matches, because the option is a flag.
     pub(super) fn is_flag(self) -> bool {
         matches!(self, Self::Pattern("", _))
     }
@@ -80,7 +80,7 @@ fn has_unit(value: &str, units: &[u8]) -> bool {
     })
 }
 
-/// `.` in a regular expression does not match line ends.
+/// In a regular expression, `.` does not match line ends.
 fn is_one_line(value: &str) -> bool {
     !value.contains(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}'])
 }

@@ -1,4 +1,4 @@
-//! Command lines recorded with the tool, Loadstone's additions, and random arguments.
+//! Tests with command lines recorded from the tool, with Loadstone's additions, and with random arguments.
 
 use proptest::prelude::*;
 
@@ -9,7 +9,7 @@ fn parse_line(line: &str) -> Result<Request, UsageError> {
     parse(&line.split(' ').collect::<Vec<_>>())
 }
 
-/// One recorded command line: its exit status and output.
+/// A recorded command line with its exit status and output.
 struct Record {
     line: &'static str,
     exit: u8,
@@ -48,7 +48,7 @@ fn sections(block: &str) -> Vec<String> {
         .collect()
 }
 
-/// The settings block in the fixture's form: the lines that differ from the block of the first record.
+/// The settings block in the format of the fixture: the lines that differ from the block of the first record.
 fn compact(block: &str, base: &str) -> String {
     let (base, block) = (sections(base), sections(block));
     let removed = base.iter().filter(|line| !block.contains(line)).map(|line| format!("-{line}\n"));
@@ -83,7 +83,7 @@ fn compare(text: &'static str, compat: Compat) -> usize {
             Ok(Request::Print(text)) => (0, text),
             Err(error) => (error.exit, error.text),
         };
-        // Scylla's fork accepts its own compaction strategy, and so do we.
+        // Scylla's fork accepts its own compaction strategy, and so does Loadstone.
         if record.line.contains("IncrementalCompactionStrategy") {
             assert_eq!((exit, record.exit), (0, 1));
             continue;
@@ -232,7 +232,8 @@ fn extensions_of_the_fork_are_read() {
     assert!(settings.transport.hostname_verification);
 }
 
-/// A pattern of option groups with their own options, most of them valid: for numbers and distributions of any range.
+/// A pattern that generates option groups with options, most of them valid, and with numbers and distributions of any
+/// range.
 fn group_pattern() -> String {
     let n = "(0|1|[1-9][0-9]{0,10})[kmbKMB]?";
     let d =
@@ -259,15 +260,15 @@ fn group_pattern() -> String {
     groups.join("|")
 }
 
-/// The settings of arguments, used as a run uses them; `None` if they are refused. They have no passwords, which are never
-/// serialized.
+/// The settings from the arguments, used as a run would use them; `None` if the arguments are refused. The settings
+/// contain no passwords, because passwords are never serialized.
 fn use_settings(arguments: &[&str]) -> Option<Box<Settings>> {
     let Ok(Request::Run(settings)) = parse(arguments) else { return None };
     let _ = render_settings(&settings);
     let _ = crate::explain::explain(&settings);
     let _ = (settings.warmup_operations(), settings.interval_ms());
     let text = serde_json::to_string(&settings).unwrap();
-    // As text, because the mean of an empty range is not a number, and so not equal to itself.
+    // Compared as text, because the mean of an empty range is NaN, which is not equal to itself.
     assert_eq!(serde_json::to_string(&serde_json::from_str::<Settings>(&text).unwrap()).unwrap(), text);
     Some(settings)
 }

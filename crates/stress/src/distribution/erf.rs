@@ -1,9 +1,10 @@
 //! The inverse error function.
 
-/// erf⁻¹(x) for −1 ≤ x ≤ 1, ±∞ at the ends.
+/// erf⁻¹(x) for −1 ≤ x ≤ 1; ±∞ at the ends.
 ///
-/// Giles, "Approximating the erfinv function" (GPU Computing Gems, Jade edition, 2011), table 4: double precision, three
-/// polynomials in −ln((1 − x)(1 + x)). commons-math uses the same polynomials, so quantiles agree with the tool's.
+/// Giles, "Approximating the erfinv function" (GPU Computing Gems, Jade edition, 2011), table 4: double precision, with
+/// three polynomials in −ln((1 − x)(1 + x)). commons-math uses the same polynomials, so quantiles agree with the
+/// tool's.
 pub fn inverse_error_function(x: f64) -> f64 {
     let w = -((1.0 - x) * (1.0 + x)).ln();
     let factor = if w < 6.25 {

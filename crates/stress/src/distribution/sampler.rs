@@ -1,18 +1,20 @@
-//! Draws from distributions, and their quantiles.
+//! Draws values from distributions, and calculates their quantiles.
 
 use super::Spec;
 use super::erf::inverse_error_function;
 use crate::random::JavaRandom;
 
-/// Σ ln2ʲ/j! for j = 1, 2 …, until it reaches 1 in doubles: the table q in the algorithm of Ahrens & Dieter.
+/// Σ ln2ʲ/j! for j = 1, 2 …, until the sum reaches 1 in double precision: the table q in the algorithm of Ahrens &
+/// Dieter.
 const EXPONENTIAL_QUANTILES: usize = 16;
 
-/// A distribution with its generator. A seed determines all its draws.
+/// A distribution with its generator. The seed determines all draws.
 ///
-/// Costs of a draw: constant, and without allocation. `gaussian` is the polar method (1.27 pairs of uniform numbers on
-/// average for two values); `exp` is algorithm SA (Ahrens & Dieter, "Computer methods for sampling from the exponential and
-/// normal distributions", CACM 15 (10), 1972), which needs 2.44 uniform numbers on average and no logarithm; `extreme` needs
-/// one uniform number, a logarithm and a power; `qextreme` adds a binary search among its quanta.
+/// Every draw takes constant time and does not allocate memory. `gaussian` uses the polar method (for two values, 1.27
+/// pairs of uniform numbers on average). `exp` uses algorithm SA (Ahrens & Dieter, "Computer methods for sampling from
+/// the exponential and normal distributions", CACM 15 (10), 1972), which needs 2.44 uniform numbers on average and no
+/// logarithm. `extreme` needs one uniform number, a logarithm and a power. `qextreme` adds a binary search among its
+/// quanta.
 #[derive(Clone, Debug)]
 pub struct Distribution {
     law: Law,
@@ -45,7 +47,7 @@ enum Law {
         inverse_shape: f64,
         scale: f64,
     },
-    /// `bounds` has one entry more than the number of quanta. `within` places a value inside its quantum.
+    /// `bounds` has one entry more than there are quanta. `within` chooses a value inside a quantum.
     Quantized {
         extreme: Box<Distribution>,
         bounds: Vec<i64>,
@@ -138,9 +140,9 @@ impl Distribution {
         Ok(Self { law, random: JavaRandom::new(0) })
     }
 
-    /// Makes the following draws a function of `seed`.
+    /// Makes the following draws depend on `seed` alone.
     ///
-    /// The tool places `qextreme`'s values within their quanta with an unseeded generator; here they repeat.
+    /// The tool chooses `qextreme`'s values within their quanta with an unseeded generator. Here they are repeatable.
     #[inline]
     pub fn seed(&mut self, seed: i64) {
         match &mut self.law {
@@ -155,9 +157,10 @@ impl Distribution {
         }
     }
 
-    /// The next value: the sample truncated to an integer and kept within the range.
+    /// The next value: the sample, truncated to an integer and limited to the range.
     ///
-    /// A sequence seeded with a negative number gives values below its start, as in the tool (CASSANDRA-12490).
+    /// A sequence that was seeded with a negative number gives values below its start, as in the tool
+    /// (CASSANDRA-12490).
     #[allow(clippy::should_implement_trait, reason = "it never ends")]
     #[inline]
     pub fn next(&mut self) -> i64 {
@@ -184,18 +187,18 @@ impl Distribution {
             Law::Inverse { inner, min, max } => max.wrapping_sub(inner.next().wrapping_sub(*min)),
             Law::Presets(presets) => {
                 let value = find_preset(presets, self.random.next_double());
-                // 2.5 is 2 or 3, equally often.
+                // 2.5 represents 2 or 3, equally often.
                 let up = self.random.next_double() < value.fract();
                 value as i64 + i64::from(up)
             }
         }
     }
 
-    /// Omits values. Constant time for `fixed`, `uniform` and `seq`.
+    /// Skips values; in constant time for `fixed`, `uniform` and `seq`.
     pub fn skip(&mut self, count: u64) {
         match &mut self.law {
             Law::Fixed(_) => {}
-            // Each value takes 53 bits, that is, two steps.
+            // Each value has 53 bits, which takes two steps.
             Law::Uniform { .. } => self.random.skip(count.wrapping_mul(2)),
             Law::Sequence { next, .. } => *next = next.wrapping_add(count as i64),
             _ => {
@@ -206,7 +209,7 @@ impl Distribution {
         }
     }
 
-    /// The next value before truncation.
+    /// The next value, not truncated to an integer.
     #[inline]
     pub fn next_double(&mut self) -> f64 {
         match &mut self.law {
@@ -270,7 +273,7 @@ impl Distribution {
         }
     }
 
-    /// `minValue`: the quantile of 0. An inverse distribution has its greatest value there.
+    /// `minValue`: the quantile of 0. For an inverse distribution, this is its greatest value.
     #[must_use]
     pub fn min(&self) -> i64 {
         self.quantile(0.0)
@@ -282,7 +285,7 @@ impl Distribution {
         self.quantile(1.0)
     }
 
-    /// The mean of the quantiles of 0, 0.02 … 1, truncated, in the tool's steps of single precision.
+    /// The mean of the quantiles of 0, 0.02 … 1, truncated; calculated in single precision with the tool's steps.
     #[must_use]
     pub fn average(&self) -> i64 {
         let (mut sum, mut count, mut p) = (0.0, 0, 0.0_f32);
@@ -295,7 +298,7 @@ impl Distribution {
     }
 }
 
-/// The value of the preset in which a share lies.
+/// The value of the preset to which a share belongs.
 fn find_preset(presets: &[(f64, f64)], p: f64) -> f64 {
     let at = presets.partition_point(|(share, _)| *share <= p).min(presets.len() - 1);
     presets[at].1
@@ -311,7 +314,7 @@ fn draw_uniform(random: &mut JavaRandom, min: i64, upper: f64) -> f64 {
 fn draw_exponential(random: &mut JavaRandom, mean: f64, quantiles: &[f64; EXPONENTIAL_QUANTILES]) -> f64 {
     let mut a = 0.0;
     let mut u = random.next_double();
-    // A generator of 53 bits returns 0 once in 2⁵³ draws, and the doubling would never end.
+    // A generator with 53 bits returns 0 once in 2⁵³ draws, and the doubling would then never stop.
     while u < 0.5 && u > 0.0 {
         a += quantiles[0];
         u *= 2.0;
@@ -355,7 +358,8 @@ fn extreme_quantile(p: f64, inverse_shape: f64, scale: f64) -> f64 {
     }
 }
 
-/// The index of the quantum of a value, −1 for the first bound itself: the result of Java's `binarySearch`, less 1.
+/// The index of the quantum that contains a value; −1 for the first bound itself. This is the result of Java's
+/// `binarySearch` minus 1.
 fn find_quantum(bounds: &[i64], value: i64) -> isize {
     match bounds.binary_search(&value) {
         Ok(place) | Err(place) => place as isize - 1,
@@ -369,7 +373,7 @@ fn bound(min: i64, max: i64, sample: f64) -> i64 {
 
 #[inline]
 fn offset(min: i64, delta: i64, sample: f64) -> i64 {
-    // A range of more than 2⁶³ values has a negative width in the tool as well.
+    // A range of more than 2⁶³ values has a negative width, as in the tool.
     min.wrapping_add((sample as i64).max(0).min(delta))
 }
 

@@ -1,14 +1,14 @@
-//! The text of a distribution: `[~]NAME(ARGUMENTS)`.
+//! The text form of a distribution: `[~]NAME(ARGUMENTS)`.
 
 use super::{Preset, RatioSpec, Spec};
 
-/// Quanta are stored in memory; the tool fails when it allocates their array.
+/// Quanta are stored in memory. With too many of them, the tool fails when it allocates their array.
 const QUANTAS_MAX: u32 = 1_000_000;
 const PRESETS_MAX: usize = 1_000;
-/// Doubles represent all whole numbers up to here.
+/// Doubles represent all whole numbers up to this value.
 const VALUE_MAX: f64 = 9e15;
 
-/// Parses a distribution, as in `OptionDistribution.get`.
+/// Parses a distribution, as `OptionDistribution.get` does.
 ///
 /// # Errors
 /// The tool's message.
@@ -35,10 +35,10 @@ pub fn parse_spec(text: &str) -> Result<Spec, String> {
     Ok(if inverse { Spec::Inverse(Box::new(spec)) } else { spec })
 }
 
-/// Parses `DIST/N`. `None` if the text is not of this form.
+/// Parses `DIST/N`. Returns `None` if the text does not have this form.
 ///
 /// # Errors
-/// The tool's message on the distribution or the number.
+/// The tool's message about the distribution or the number.
 pub fn parse_ratio(text: &str) -> Result<Option<RatioSpec>, String> {
     let Some((spec, divisor)) = text.rsplit_once('/') else { return Ok(None) };
     let digits = divisor.strip_suffix(['k', 'K', 'm', 'M', 'b', 'B']).unwrap_or(divisor);
@@ -49,10 +49,10 @@ pub fn parse_ratio(text: &str) -> Result<Option<RatioSpec>, String> {
     Ok(Some(RatioSpec { distribution: parse_spec(spec)?, divisor }))
 }
 
-/// An integer with an optional `k` (10³), `m` (10⁶) or `b` (10⁹), in either case.
+/// Parses an integer with an optional `k` (10³), `m` (10⁶) or `b` (10⁹), in upper or lower case.
 ///
 /// # Errors
-/// The tool's message; also for a product above 2⁶³ − 1, which wraps around in the tool.
+/// The tool's message. A product above 2⁶³ − 1 is also an error, although it wraps around in the tool.
 pub fn parse_count(text: &str) -> Result<i64, String> {
     let trimmed = text.trim_matches(|c: char| c <= ' ');
     let (digits, factor) = match trimmed.bytes().last().map(|last| last.to_ascii_lowercase()) {
@@ -64,19 +64,19 @@ pub fn parse_count(text: &str) -> Result<i64, String> {
     parse_integer::<i64>(digits)?.checked_mul(factor).ok_or_else(|| format!("For input string: \"{text}\""))
 }
 
-/// `Long.parseLong` and `Integer.parseInt`.
+/// Parses an integer as `Long.parseLong` and `Integer.parseInt` do.
 pub(crate) fn parse_integer<T: std::str::FromStr>(text: &str) -> Result<T, String> {
     text.parse().map_err(|_| format!("For input string: \"{text}\""))
 }
 
-/// Splits at two or more dots, as Java's `split("\\.\\.+")`.
+/// Splits at two or more dots, as Java's `split("\\.\\.+")` does.
 pub(crate) fn split_range(text: &str) -> Option<(&str, &str)> {
     let (first, rest) = text.split_once("..")?;
     let rest = rest.trim_start_matches('.');
     Some((first, rest.split_once("..").map_or(rest, |(second, _)| second)))
 }
 
-/// `[a, b]`, Java's form of a list.
+/// Formats a list as Java does, `[a, b]`, in a message.
 fn invalid(name: &str, parts: &[&str]) -> String {
     format!("Invalid parameter list for {name} distribution: [{}]", parts.join(", "))
 }
@@ -86,7 +86,7 @@ fn parse_bounds(text: &str) -> Option<(i64, i64)> {
     Some((parse_count(min).ok()?, parse_count(max).ok()?))
 }
 
-/// `Double.parseDouble` of a decimal number; hexadecimal numbers are refused.
+/// Parses a decimal number as `Double.parseDouble` does; hexadecimal numbers are refused.
 fn parse_double(text: &str) -> Option<f64> {
     let text = text.trim_matches(|c: char| c <= ' ');
     match text.trim_start_matches(['+', '-']) {
@@ -119,7 +119,7 @@ fn parse_gaussian(parts: &[&str]) -> Result<Spec, String> {
     if parts.is_empty() || parts.len() > 3 {
         return Err(invalid("gaussian", parts));
     }
-    // The tool's message names another distribution.
+    // The message names another distribution, as in the tool.
     let spec = || {
         let (min, max) = parse_bounds(parts[0])?;
         let (mean, stdev) = if parts.len() == 3 {
@@ -133,7 +133,7 @@ fn parse_gaussian(parts: &[&str]) -> Result<Spec, String> {
     spec().ok_or_else(|| invalid("uniform", parts))
 }
 
-/// The quantile of the bound: all values of the range must be possible; the square root keeps the skew moderate.
+/// The quantile of the bound. All values of the range must be possible; the square root keeps the skew moderate.
 fn bound_quantile(min: i64, max: i64) -> f64 {
     1.0 - (1.0 / max.wrapping_sub(min) as f64).sqrt()
 }
@@ -144,12 +144,12 @@ fn parse_exponential(parts: &[&str]) -> Result<Spec, String> {
     if min == max {
         return Ok(Spec::Fixed { value: min });
     }
-    // Minus ln 1 is −0: the mean of a range of two values is −∞, as in the tool.
+    // The negative of ln 1 is −0, so the mean of a range of two values is −∞, as in the tool.
     let bound = -(1.0 - bound_quantile(min, max)).ln();
     Ok(Spec::Exponential { min, max, mean: max.wrapping_sub(min) as f64 / bound })
 }
 
-/// The shape and the scale.
+/// Parses the shape, and calculates the scale.
 fn parse_shape(min: i64, max: i64, text: &str) -> Option<(f64, f64)> {
     let shape = parse_double(text)?;
     if shape <= 0.0 {
@@ -160,7 +160,7 @@ fn parse_shape(min: i64, max: i64, text: &str) -> Option<(f64, f64)> {
     Some((shape, max.wrapping_sub(min) as f64 / bound))
 }
 
-/// Shares and values: `70:1`, `20:2.5k`.
+/// Parses shares and values: `70:1`, `20:2.5k`.
 fn parse_presets(parts: &[&str]) -> Result<Spec, String> {
     let preset = |part: &&str| {
         let (percent, value) = part.split_once(':')?;
@@ -196,7 +196,8 @@ fn parse_quantized(parts: &[&str]) -> Result<Spec, String> {
     let (min, max) = parse_bounds(range).ok_or_else(refusal)?;
     let quantas = quantas.parse().ok().filter(|quantas| *quantas <= QUANTAS_MAX).ok_or_else(refusal)?;
     if min == max {
-        // Other distributions with this range have one value; the tool computes the scale of this one first, and fails.
+        // With this range, other distributions have one value. For this distribution, the tool computes the scale
+        // first, and fails.
         return Err(refusal());
     }
     let (shape, scale) = parse_shape(min, max, shape).ok_or_else(refusal)?;

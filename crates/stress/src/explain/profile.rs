@@ -1,4 +1,4 @@
-//! Descriptions of user profiles.
+//! Describes user profiles.
 
 use super::{describe_errors, describe_length, describe_population, describe_rate, describe_warmup};
 use crate::columns::{BatchType, ColumnsSpec, Fields, OperationSpec, OperationWork, TableSpec};

@@ -1,39 +1,40 @@
-//! Auto mode: its steps, their end condition, and the table at the end.
+//! Auto mode: its steps, the condition that ends it, and the table at the end.
 
 use super::results::Summary;
 use super::rows::{Interval, render_header, render_row};
 use crate::compat::Compat;
 use crate::number::format_decimals;
 
-/// The number of clients of the next step: below 16 doubled, then multiplied by 1.5 and truncated.
+/// The number of clients in the next step: doubled if below 16, otherwise multiplied by 1.5 and truncated.
 #[must_use]
 pub const fn next_threads(threads: u32) -> u32 {
     if threads < 16 { threads.saturating_mul(2) } else { threads.saturating_add(threads / 2) }
 }
 
-/// The mean relative gain of the last `count` steps; `None` if there are fewer.
+/// The mean relative gain over the last `count` steps; `None` if there are fewer steps.
 #[must_use]
 pub fn average_improvement(rates: &[f64], count: usize) -> Option<f64> {
     let steps = rates.get(rates.len().checked_sub(count + 1)?..)?;
     Some(steps.windows(2).map(|pair| (pair[1] - pair[0]) / pair[0]).sum::<f64>() / count as f64)
 }
 
-/// Whether the tool ends `auto`: the last three steps gained nothing, or the last five less than `target` (−1 without `err<`).
+/// Whether the tool stops `auto`: the last three steps gained nothing, or the last five gained less than `target` (−1
+/// without `err<`).
 #[must_use]
 pub fn is_saturated(rates: &[f64], target: f64) -> bool {
     average_improvement(rates, 3).is_some_and(|gain| gain < 0.0)
         || average_improvement(rates, 5).is_some_and(|gain| gain < target)
 }
 
-/// The line after each step except the first.
+/// The line that the tool prints after each step except the first.
 #[must_use]
 pub fn render_improvement(earlier_threads: u32, rates: &[f64]) -> String {
     let gain = average_improvement(rates, 1).unwrap_or(f64::NAN);
     format!("Improvement over {earlier_threads} threadCount: {}%\n", format_decimals(100.0 * gain, 0))
 }
 
-/// The table at the end: for each step, by its number of clients, a row per kind of operation and one for all.
-/// `uncertainty` is the relative standard error at the end of the step.
+/// The table at the end. For each step, identified by its number of clients, it has a row for each kind of operation
+/// and a row for all kinds. `uncertainty` is the relative standard error at the end of the step.
 #[must_use]
 pub fn render_auto_table(steps: &[(u32, Summary, f64)], compat: Compat) -> String {
     let names: Vec<String> = steps.iter().map(|(threads, ..)| format!("{threads} threadCount")).collect();

@@ -1,4 +1,4 @@
-//! The single lines of a run.
+//! The single-line messages of a run.
 
 use crate::compat::Compat;
 use crate::number::format_double;
@@ -20,7 +20,7 @@ fn describe_operations(settings: &Settings) -> String {
     }
 }
 
-/// `Running WRITE with 20 threads for 200000 iteration`.
+/// The line `Running WRITE with 20 threads for 200000 iteration`.
 #[must_use]
 pub fn render_running(settings: &Settings, threads: u32) -> String {
     let length = match settings.command.length {
@@ -31,7 +31,7 @@ pub fn render_running(settings: &Settings, threads: u32) -> String {
     format!("Running {} with {threads} threads {length}\n", describe_operations(settings))
 }
 
-/// `Warming up WRITE with 50000 iterations...`, for one kind of operation; empty without a warm-up.
+/// The line `Warming up WRITE with 50000 iterations...`, for one kind of operation; empty without a warm-up.
 #[must_use]
 pub fn render_warmup(settings: &Settings, label: &str) -> String {
     match settings.warmup_operations() {
@@ -40,22 +40,22 @@ pub fn render_warmup(settings: &Settings, label: &str) -> String {
     }
 }
 
-/// `Created keyspaces. Sleeping 1s for propagation.`
+/// The line `Created keyspaces. Sleeping 1s for propagation.`
 #[must_use]
 pub fn render_created(settings: &Settings) -> String {
     format!("Created keyspaces. Sleeping {}s for propagation.\n", settings.node.nodes.len())
 }
 
-/// The lines before a step of auto mode.
+/// The lines that the tool prints before a step of auto mode.
 #[must_use]
 pub fn render_steps_header(threads: u32) -> String {
     format!("\nRunning with {threads} threadCount\n")
 }
 
-/// `Operation x10 on key(s) [306b]: Error executing: (Exception): text`, then an empty line.
+/// The line `Operation x10 on key(s) [306b]: Error executing: (Exception): text`, followed by an empty line.
 ///
-/// `tries` counts the tries that failed with an error, so 0 means wrong data at the first try. `error` is the error's
-/// class and text; `None` means that the data differed from the data written.
+/// `tries` is the number of tries that failed with an error, so 0 means that the first try returned wrong data. `error`
+/// has the class and the text of the error; `None` means that the values read differ from the values written.
 #[must_use]
 pub fn render_failed_operation(tries: u32, key: &[u8], error: Option<(&str, &str)>) -> String {
     let key: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -66,14 +66,14 @@ pub fn render_failed_operation(tries: u32, key: &[u8], error: Option<(&str, &str
     format!("Operation x{tries} on key(s) [{key}]: {reason}\n\n")
 }
 
-/// The latency in a histogram of the HDR log.
+/// The type of latency in a histogram of the HDR log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timing {
-    /// From the send to the answer.
+    /// From sending the operation to its answer.
     Service,
-    /// From the due time to the answer; only with a rate.
+    /// From its due time to its answer; only with a rate.
     Response,
-    /// From the due time to the send; only with a rate.
+    /// From its due time to sending it; only with a rate.
     Wait,
 }
 
@@ -88,7 +88,7 @@ pub fn histogram_tag(name: &str, timing: Timing) -> String {
     format!("{name}-{suffix}")
 }
 
-/// Whether a generation prints the settings block.
+/// Whether the tool of this generation prints the settings block.
 pub(super) const fn has_settings_block(compat: Compat) -> bool {
     !matches!(compat, Compat::V3_0)
 }

@@ -1,12 +1,12 @@
-//! The profiles at the start of a run.
+//! The block about profiles at the start of a run.
 //!
 //! Source: `StressProfile.printSettings`. The tool prints the columns in the order of a hash table; here they are in
-//! the file's order.
+//! the order of the file.
 
 use crate::columns::Fields;
 use crate::profile::Profile;
 
-/// The block of the profiles, followed by an empty line; empty without profiles.
+/// The block about the profiles, followed by an empty line; empty if there are no profiles.
 #[must_use]
 pub fn render_profiles(profiles: &[Profile]) -> String {
     if profiles.is_empty() {

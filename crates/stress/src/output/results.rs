@@ -1,4 +1,4 @@
-//! The block `Results:`.
+//! The `Results:` block.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,18 +10,18 @@ use crate::number::{format_count, format_decimals, group_thousands};
 /// The figures of a whole run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
-    /// All operations.
+    /// The figures of all operations.
     pub total: Figures,
-    /// Each kind of operation, by name.
+    /// The figures of each kind of operation, by name.
     pub kinds: Vec<(String, Figures)>,
-    /// Garbage collections of the servers.
+    /// Garbage collections in the servers.
     pub garbage: Garbage,
     /// Length of the run in ms.
     pub run_time_ms: u64,
 }
 
-/// The results, from their two empty lines to the empty line before `END`. The format of 3.0 has no units and no
-/// commas.
+/// The results, from the two empty lines before them to the empty line before `END`. In the format of 3.0, they have no
+/// units and no commas.
 #[must_use]
 pub fn render_results(summary: &Summary, compat: Compat) -> String {
     if compat == Compat::V3_0 { render_3_0(summary) } else { render_units(summary) }
@@ -38,7 +38,7 @@ const LATENCIES: [(&str, Pick); 6] = [
     ("max", |figures| figures.max_ms),
 ];
 
-/// `[READ: 1,495 op/s, WRITE: …]`, sorted by name.
+/// Renders `[READ: 1,495 op/s, WRITE: …]`, sorted by name.
 fn render_kinds(summary: &Summary, separator: &str, render: impl Fn(&Figures) -> String) -> String {
     let mut kinds: Vec<_> = summary.kinds.iter().collect();
     kinds.sort_by(|a, b| a.0.cmp(&b.0));
@@ -114,7 +114,7 @@ fn render_3_0(summary: &Summary) -> String {
     text
 }
 
-/// `FBUtilities.prettyPrintMemory`.
+/// Formats bytes as `FBUtilities.prettyPrintMemory` does.
 fn render_memory(bytes: f64) -> String {
     let (kib, mib, gib) = (1_024.0, 1_048_576.0, 1_073_741_824.0);
     let bytes = bytes.trunc();
@@ -128,7 +128,7 @@ fn render_memory(bytes: f64) -> String {
     format!("{} {unit}", format_decimals(size, 3))
 }
 
-/// `HH:mm:ss`, truncated.
+/// Formats a time as `HH:mm:ss`, truncated.
 fn render_time(milliseconds: u64) -> String {
     let seconds = milliseconds / 1_000;
     format!("{:02}:{:02}:{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60)
@@ -139,7 +139,7 @@ mod tests {
     use super::super::rows::samples::{READ, THROTTLED, WRITE};
     use super::*;
 
-    /// Figures whose printed form is the sample's results.
+    /// Figures that are printed like the results of the sample.
     fn summary(sample: &str, kind: &str, run_time_ms: u64) -> Summary {
         let values: Vec<f64> = sample
             .split("Results:\n")
@@ -155,7 +155,7 @@ mod tests {
         let seconds = 1_000.0;
         let total = Figures {
             operations: (values[0] * seconds) as u64,
-            // Both the number and the rate are printed; the sample's rate follows from its time.
+            // The tool prints both the number and the rate; the sample's rate follows from its time.
             partitions: values[9] as u64,
             rows: (values[2] * seconds) as u64,
             errors: values[10] as u64,
@@ -191,7 +191,7 @@ mod tests {
         compare(READ, "READ", 133_700, 133.74);
     }
 
-    /// The output of 3.3 with Cassandra 5.0.9.
+    /// Output of 3.3 with Cassandra 5.0.9.
     #[test]
     fn results_of_3_0_are_reproduced() {
         let total = Figures {
@@ -217,7 +217,7 @@ mod tests {
     }
 
     /// The parser of the 2016 scale test reads the text from `op rate` to `END`, splits lines at the colon and drops
-    /// the brackets; ScyllaDB's parser expects lower-case labels and drops commas.
+    /// the brackets. ScyllaDB's parser expects lower-case labels and drops commas.
     #[test]
     fn results_pass_through_known_parsers() {
         let total =

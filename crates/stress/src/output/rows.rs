@@ -1,4 +1,4 @@
-//! The header, and a row for each interval.
+//! The header, and the rows for each interval.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,19 +6,19 @@ use serde::{Deserialize, Serialize};
 use crate::compat::Compat;
 use crate::number::format_decimals;
 
-/// Counts, rates and latencies over a period, of one kind of operation or of all.
+/// Counts, rates and latencies of one kind of operation, or of all kinds, over a period.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs, reason = "units are in the names")]
 pub struct Figures {
-    /// Operations, including failed ones.
+    /// Number of operations, including failed operations.
     pub operations: u64,
-    /// Partitions of successful operations; a failed write counts as one.
+    /// Number of partitions of successful operations; a failed write counts as one.
     pub partitions: u64,
-    /// Rows, counted like partitions.
+    /// Number of rows, counted like partitions.
     pub rows: u64,
-    /// Failed operations.
+    /// Number of failed operations.
     pub errors: u64,
-    /// The divisor of the rates.
+    /// The time by which counts are divided to give rates.
     pub seconds: f64,
     pub mean_ms: f64,
     pub median_ms: f64,
@@ -33,57 +33,57 @@ impl Figures {
         count as f64 / self.seconds
     }
 
-    /// Operations per second; NaN without time.
+    /// Operations per second; NaN if the time is 0.
     #[must_use]
     pub fn operation_rate(&self) -> f64 {
         self.rate(self.operations)
     }
 
-    /// Partitions per second.
+    /// Number of partitions per second.
     #[must_use]
     pub fn partition_rate(&self) -> f64 {
         self.rate(self.partitions)
     }
 
-    /// Rows per second.
+    /// Number of rows per second.
     #[must_use]
     pub fn row_rate(&self) -> f64 {
         self.rate(self.rows)
     }
 
-    /// The rate for [`super::Uncertainty`]: rows divided by the time less the maximum latency.
+    /// The rate that [`super::Uncertainty`] uses: rows divided by the time minus the maximum latency.
     #[must_use]
     pub fn net_row_rate(&self) -> f64 {
         self.rows as f64 / (self.seconds - self.max_ms / 1_000.0)
     }
 }
 
-/// Garbage collections of the servers; all 0 if they were not read.
+/// Garbage collections in the servers; all values are 0 if they were not read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs, reason = "units are in the names")]
 pub struct Garbage {
     pub count: f64,
     pub max_ms: f64,
     pub sum_ms: f64,
-    /// Standard deviation of the times.
+    /// Standard deviation of the collection times.
     pub deviation_ms: f64,
     pub bytes: f64,
 }
 
-/// A row: the figures of an interval, and totals since the start.
+/// A row: the figures of an interval, and the totals since the start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Interval {
-    /// `READ`, `total` …
+    /// The name of the row: `READ`, `total` …
     pub name: String,
-    /// Figures of the interval.
+    /// The figures of the interval.
     pub figures: Figures,
-    /// Operations since the start.
+    /// Number of operations since the start.
     pub total_operations: u64,
-    /// Time since the start in ms.
+    /// Time since the start, ms.
     pub run_time_ms: u64,
 }
 
-/// The names of a row's values.
+/// The names of the values in a row.
 pub const METRICS: [&str; 19] = [
     "type",
     "total ops",
@@ -107,7 +107,7 @@ pub const METRICS: [&str; 19] = [
 ];
 const WIDTHS: [usize; 18] = [10, 8, 8, 8, 8, 8, 8, 8, 8, 8, 7, 9, 7, 7, 8, 8, 8, 8];
 
-/// The width of the first column.
+/// The width of the first column, in characters.
 const fn name_width(compat: Compat) -> usize {
     match compat {
         Compat::V3_0 | Compat::V3_11 => 10,
@@ -115,15 +115,16 @@ const fn name_width(compat: Compat) -> usize {
     }
 }
 
-/// The header, after `prefix` (in the auto table; empty elsewhere).
+/// The header, preceded by `prefix`, which is empty outside the auto table.
 #[must_use]
 pub fn render_header(prefix: &str, compat: Compat) -> String {
     let cells: Vec<String> = METRICS[1..].iter().zip(WIDTHS).map(|(name, width)| format!("{name:>width$}")).collect();
     format!("{prefix}{:<width$}{}\n", METRICS[0], cells.join(","), width = name_width(compat))
 }
 
-/// The rows of an interval: if there are several kinds of operations, one for each kind that occurs, then the total.
-/// Empty for an interval without operations. `uncertainty` is the relative standard error so far.
+/// The rows of an interval. If there are several kinds of operations, there is one row for each kind that occurred,
+/// followed by the total. The result is empty if the interval has no operations. `uncertainty` is the relative standard
+/// error so far.
 #[must_use]
 pub fn render_interval(
     kinds: &[Interval],
@@ -140,7 +141,7 @@ pub fn render_interval(
     kinds.into_iter().chain([total]).map(|interval| render_row("", interval, garbage, uncertainty, compat)).collect()
 }
 
-/// One row, with its line end.
+/// One row, including the line end.
 pub(super) fn render_row(
     prefix: &str,
     interval: &Interval,
@@ -188,7 +189,7 @@ pub(super) mod samples {
         row.split(',').skip(1).map(|cell| cell.trim().parse().unwrap()).collect()
     }
 
-    /// Figures whose printed form is a row of the sample.
+    /// Figures that are printed like a row of the sample.
     pub fn interval(row: &str) -> (Interval, f64) {
         let cells = cells(row);
         let seconds = 1.0;

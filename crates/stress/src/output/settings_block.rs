@@ -9,7 +9,8 @@ use crate::settings::{
     PopulationSettings, RateSettings, SchemaSettings, Settings, TransportSettings,
 };
 
-/// The block, followed by an empty line; empty for 3.0, which has none. With `-log no-settings`, the caller omits it.
+/// The block, followed by an empty line; empty for 3.0, which does not print it. With `-log no-settings`, the caller
+/// omits it.
 #[must_use]
 pub fn render_settings(settings: &Settings) -> String {
     let Settings { compat, .. } = settings;
@@ -59,7 +60,7 @@ pub fn render_settings(settings: &Settings) -> String {
     block.0
 }
 
-/// A text that is built from sections and lines.
+/// A text that consists of sections and lines.
 struct Block(String);
 
 impl Block {
@@ -77,7 +78,7 @@ fn nullable(text: Option<&str>) -> &str {
     text.unwrap_or("null")
 }
 
-/// `{a=1, b=2}`, Java's form of a map.
+/// Formats a map as Java does: `{a=1, b=2}`.
 fn render_map<'a>(entries: impl Iterator<Item = (&'a str, String)>) -> String {
     let entries: Vec<String> = entries.map(|(key, value)| format!("{key}={value}")).collect();
     format!("{{{}}}", entries.join(", "))
@@ -107,7 +108,7 @@ fn render_command(block: &mut Block, command: &CommandSettings) {
         return;
     }
     block.line("Key Size (bytes)", command.key_bytes);
-    // The tool's spelling.
+    // The tool spells it this way.
     block.line("Counter Increment Distibution", format!("add={}", command.add.text));
     if let Some(clustering) = &command.clustering {
         let ratios = command.ratios.iter().map(|(kind, weight)| (kind.label(), format_double(*weight)));
@@ -166,7 +167,7 @@ fn render_insert(block: &mut Block, insert: &InsertSettings) {
     block.line("Revisits", &insert.revisit);
     block.line("Visits", &insert.visits);
     block.line("Row Population Ratio", &insert.row_population_ratio);
-    // The tool prints the ratio only with partitions=, and ends with a stack trace if it is then missing.
+    // The tool prints the ratio only with partitions=, and exits with a stack trace if the ratio is then missing.
     if let Some(partitions) = &insert.partitions {
         block.line("Batchsize", partitions);
         if let Some(ratio) = &insert.select_ratio {
@@ -212,7 +213,7 @@ fn render_mode(block: &mut Block, mode: &ModeSettings, compat: Compat) {
     block.line("Protocol Version", format!("V{}", mode.protocol_version.unwrap_or(newest)));
     block.line("Username", nullable(mode.user.as_deref()));
     block.line("Password", if mode.has_password { "*suppressed*" } else { "null" });
-    // The tool's spelling.
+    // The tool spells it this way.
     block.line("Auth Provide Class", nullable(mode.auth_provider.as_deref()));
     if mode.simple_native {
         block.line("Max Pending Per Connection", "null");
@@ -237,7 +238,7 @@ fn render_schema(block: &mut Block, keyspace: Option<&str>, schema: &SchemaSetti
     block.section("Schema");
     block.line("Keyspace", nullable(keyspace));
     block.line("Replication Strategy", &schema.replication_strategy);
-    // The tool's spelling.
+    // The tool spells it this way.
     let label = if compat == Compat::V3_11 { "Replication Strategy Pptions" } else { "Replication Strategy Options" };
     block.line(label, map(&schema.replication_options));
     block.line("Table Compression", nullable(schema.compression.as_deref()));
@@ -245,7 +246,7 @@ fn render_schema(block: &mut Block, keyspace: Option<&str>, schema: &SchemaSetti
     block.line("Table Compaction Strategy Options", map(&schema.compaction_options));
 }
 
-/// The tools before 5.0 print passwords here; this function does not.
+/// Tools before 5.0 print passwords here; this function does not.
 fn render_transport(block: &mut Block, transport: &TransportSettings, compat: Compat) {
     block.section("Transport");
     let secret = |password: &Option<String>| if password.is_some() { "*suppressed*" } else { "null" };

@@ -1,6 +1,6 @@
-//! The relative standard error of the rate of rows, on which `err<` is based.
+//! The relative standard error of the row rate, on which `err<` is based.
 
-/// Running mean and deviation of the intervals' rates.
+/// The running mean and deviation of the rates in the intervals.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Uncertainty {
     count: u32,
@@ -16,7 +16,7 @@ impl Uncertainty {
         self.sum_of_squares += rate * rate;
     }
 
-    /// (deviation / √count) / mean, with the population's deviation; NaN before the first interval.
+    /// (deviation / √count) / mean, with the population's standard deviation; NaN before the first interval.
     #[must_use]
     pub fn value(&self) -> f64 {
         let count = f64::from(self.count);
@@ -25,8 +25,8 @@ impl Uncertainty {
         variance.max(0.0).sqrt() / count.sqrt() / mean
     }
 
-    /// Whether a run with `err<` has ended: the target is reached after at least `min` intervals, or there were `max`
-    /// intervals.
+    /// Whether a run with `err<` may end: either the target was reached after at least `min` intervals, or there were
+    /// `max` intervals.
     #[must_use]
     pub fn is_reached(&self, target: f64, min: u32, max: u32) -> bool {
         (self.count >= min && self.value() <= target) || self.count >= max
@@ -38,7 +38,7 @@ mod tests {
     use super::super::rows::samples::{THROTTLED, cells};
     use super::*;
 
-    /// Rates and latencies of the sample are rounded, so its column is reproduced to three digits.
+    /// The rates and latencies in the sample are rounded, so its column is reproduced to three digits.
     #[test]
     fn column_of_a_real_run_is_reproduced() {
         let mut uncertainty = Uncertainty::default();
@@ -48,7 +48,7 @@ mod tests {
             let rows = cells[0] - earlier;
             earlier = cells[0];
             uncertainty.update(rows / (5.0 - cells[9] / 1_000.0));
-            // The first interval began up to a second before the load.
+            // The first interval began up to one second before the load.
             assert!((uncertainty.value() - cells[11]).abs() < 0.000_2, "{} {}", uncertainty.value(), cells[11]);
         }
     }

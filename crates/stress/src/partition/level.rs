@@ -3,10 +3,11 @@
 use crate::settings::Order;
 use crate::value::ValueGenerator;
 
-/// A level of more values is not kept: its values are made when they are needed, and duplicates among them are not dropped. A
-/// duplicate writes the same row again.
+/// A level with more values does not store them. Its values are generated when they are needed, and duplicates among
+/// them are not dropped. A duplicate only writes the same row again.
 const KEPT_MAX: u64 = 4_096;
-/// A level of more values is not sorted or shuffled, nor searched for duplicates where a row may not be written twice.
+/// A level with more values is neither sorted nor shuffled, nor searched for duplicates if a row must not be written
+/// twice.
 const HELD_MAX: u64 = 1_000_000;
 
 /// The values of one clustering column.
@@ -15,14 +16,14 @@ pub struct Level {
     pub generator: ValueGenerator,
     pub seed: i64,
     pub count: u64,
-    /// All values, where they are kept.
+    /// All values, if they are stored.
     values: Vec<u8>,
     ends: Vec<u32>,
     is_kept: bool,
-    /// The value at `place`, where they are not.
+    /// The value at `place`, if values are not stored.
     current: Vec<u8>,
     place: u64,
-    /// Scratch space to find duplicates.
+    /// Buffer for finding duplicates.
     order: Vec<u32>,
 }
 
@@ -41,13 +42,13 @@ impl Level {
         }
     }
 
-    /// The elements for which its buffers have room.
+    /// The number of elements for which the buffers have room.
     #[cfg(test)]
     pub fn capacity(&self) -> usize {
         self.values.capacity() + self.ends.capacity() + self.order.capacity() + self.current.capacity()
     }
 
-    /// Begins the values of a seed, and returns the seed of what is below.
+    /// Starts the values for a seed, and returns the seed for the next level.
     pub fn open(
         &mut self,
         seed: i64,
@@ -87,7 +88,7 @@ impl Level {
         Ok(below)
     }
 
-    /// The values of equal bytes after the first.
+    /// Drops all but the first of several values with equal bytes.
     fn drop_duplicates(&mut self) {
         let Self { values, ends, order, .. } = self;
         let value =
@@ -142,7 +143,7 @@ impl Level {
         }
     }
 
-    /// The bytes of a value; of a value that is not kept, after [`Self::seek`].
+    /// The bytes of a value. If values are not stored, call [`Self::seek`] first.
     #[inline]
     pub fn value(&self, at: u64) -> &[u8] {
         if !self.is_kept {
@@ -170,7 +171,7 @@ impl Level {
     }
 }
 
-/// The first place with the value of `at`, where equal values follow each other.
+/// The first position that has the same value as `at`, provided that equal values are adjacent.
 fn order_first<'a>(first: &mut u32, at: u32, value: &impl Fn(u32) -> &'a [u8]) -> u32 {
     if value(*first) != value(at) {
         *first = at;

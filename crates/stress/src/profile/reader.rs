@@ -1,4 +1,4 @@
-//! Reads a profile, and collects its mistakes.
+//! Reads a profile and collects its mistakes.
 
 use std::collections::BTreeSet;
 
@@ -31,7 +31,7 @@ impl Reader {
         self.mistakes.push(Mistake::new(line, message, hint));
     }
 
-    /// The entries of a map; nothing for an empty one.
+    /// The entries of a map; none if the map is empty.
     pub fn entries<'a>(&mut self, node: &'a Node, name: &str) -> Entries<'a> {
         match &node.content {
             Content::Map(entries) => entries,
@@ -123,7 +123,7 @@ impl Reader {
         })
     }
 
-    /// The name in a definition must be the profile's.
+    /// Checks that a definition has the same name as the profile.
     fn check_definition(&mut self, definition: &str, line: usize, word: &str, name: &str) {
         if definition.trim().is_empty() {
             return;
@@ -185,7 +185,7 @@ impl Reader {
         }
     }
 
-    /// `keys`: the columns of the primary key, if the profile defines the table.
+    /// Reads the columns. `keys`: the columns of the primary key, if the profile defines the table.
     fn columns(&mut self, node: &Node, keys: Option<&[String]>) -> Vec<ColumnSpec> {
         let nodes = match &node.content {
             Content::List(nodes) => nodes.as_slice(),
@@ -246,14 +246,14 @@ impl Reader {
     }
 }
 
-/// The longest value, bytes; the native protocol's frame has this limit.
+/// Maximum length of a value in bytes, which is the limit of a frame in the native protocol.
 const SIZE_MAX: i64 = 256 << 20;
 
 fn remove_blanks(text: &str) -> String {
     text.chars().filter(|c| !c.is_whitespace()).collect()
 }
 
-/// Whether a name differs from a key by case, hyphens or two letters.
+/// Whether a name differs from a key only by case, hyphens or two letters.
 fn is_near(key: &str, name: &str) -> bool {
     let plain = |text: &str| text.to_lowercase().replace(['-', '_', ' '], "");
     let (key, name) = (plain(key), plain(name));
@@ -262,7 +262,7 @@ fn is_near(key: &str, name: &str) -> bool {
     prefix + suffix + 2 >= key.len().max(name.len())
 }
 
-/// The columns in the clause `PRIMARY KEY (…)`, in lower case. Empty if the clause follows its only column.
+/// The columns in the clause `PRIMARY KEY (…)`, in lower case; empty if the clause follows the only column of the key.
 fn list_primary_key(definition: &str) -> Vec<String> {
     let lower = definition.to_lowercase();
     let clause = lower.split("primary").skip(1).find_map(|rest| rest.trim_start().strip_prefix("key"));
@@ -276,7 +276,7 @@ fn list_primary_key(definition: &str) -> Vec<String> {
     names.map(|name| name.trim().trim_matches('"').to_owned()).filter(|name| !name.is_empty()).collect()
 }
 
-/// The name that `CREATE KEYSPACE` or `CREATE TABLE` defines, without its keyspace.
+/// The name that `CREATE KEYSPACE` or `CREATE TABLE` defines, without the keyspace.
 fn find_name(definition: &str, word: &str) -> Option<String> {
     let spaced = definition.replace(['(', ';'], " ");
     let mut tokens = spaced.split_whitespace().filter(|word| !word.is_empty());

@@ -1,19 +1,19 @@
-//! Servers and connections.
+//! The settings of servers and connections.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The cipher suites of the tool before 5.0.
+/// The cipher suites that the tool uses before 5.0.
 pub(crate) const DEFAULT_CIPHERS: &str = "TLS_RSA_WITH_AES_128_CBC_SHA,TLS_RSA_WITH_AES_256_CBC_SHA";
 
-/// `-mode`.
+/// The settings of `-mode`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ModeSettings {
-    /// `simplenative`: the tool's second client, which has no pool. Here both are the same client.
+    /// `simplenative`: the tool's second client, which has no pool. Here, both are the same client.
     pub simple_native: bool,
     /// Whether statements are prepared.
     pub prepared: bool,
-    /// Version of the native protocol; `None`: the newest that client and server support.
+    /// Version of the native protocol; `None` for the newest version that both client and server support.
     pub protocol_version: Option<u8>,
     /// `none`, `lz4` or `snappy`.
     pub compression: String,
@@ -22,30 +22,30 @@ pub struct ModeSettings {
     /// Password. It is never serialised.
     #[serde(skip)]
     pub password: Option<String>,
-    /// Whether a password was given.
+    /// Whether a password was set.
     pub has_password: bool,
-    /// `auth-provider=`: a class of the driver; only user and password are supported.
+    /// `auth-provider=`: a class of the driver. Only user name and password are supported.
     pub auth_provider: Option<String>,
     /// Maximum number of requests in flight per connection.
     pub max_pending_per_connection: u32,
     /// Number of connections to each node.
     pub connections_per_host: u32,
-    /// Number of connections to each shard of a ScyllaDB node (cql-stress); replaces `connections_per_host`.
+    /// Number of connections to each shard of a ScyllaDB node (cql-stress). It replaces `connections_per_host`.
     pub connections_per_shard: Option<u32>,
     /// Timeout of a request in ms (ScyllaDB's fork).
     pub request_timeout_ms: u32,
 }
 
-/// `-node`.
+/// The settings of `-node`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NodeSettings {
-    /// Contact points, `host` or `host:port`.
+    /// Contact points in the form `host` or `host:port`.
     pub nodes: Vec<String>,
-    /// A file with one contact point per line; [`NodeSettings::read_list`] parses its text.
+    /// A file with one contact point per line. [`NodeSettings::read_list`] parses its text.
     pub file: Option<String>,
-    /// Whether no other nodes are used.
+    /// Whether no nodes other than the contact points are used.
     pub whitelist: bool,
-    /// Only nodes of this datacenter are used.
+    /// The datacenter to which connections are restricted.
     pub datacenter: Option<String>,
 }
 
@@ -57,72 +57,72 @@ impl NodeSettings {
     }
 }
 
-/// `-schema`.
+/// The settings of `-schema`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SchemaSettings {
     /// Name of the keyspace.
     pub keyspace: String,
-    /// Full name of the class.
+    /// Full name of the replication strategy's class.
     pub replication_strategy: String,
-    /// Its options, in the order of the statement.
+    /// The options of the replication strategy, in the order of the statement.
     pub replication_options: Vec<(String, String)>,
-    /// Class that compresses the tables; `None`: uncompressed.
+    /// Class that compresses the tables; `None` if they are not compressed.
     pub compression: Option<String>,
     /// Class that compacts the tables.
     pub compaction_strategy: Option<String>,
-    /// Its options.
+    /// The options of the compaction strategy.
     pub compaction_options: Vec<(String, String)>,
 }
 
-/// `-transport`. TLS is enabled iff a trust store is given.
+/// `-transport`. TLS is enabled only if a trust store is set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TransportSettings {
-    /// Path of the trusted certificates: PEM, JKS or PKCS#12.
+    /// Path of the trusted certificates, in PEM, JKS or PKCS#12 format.
     pub truststore: Option<String>,
-    /// Its password. It is never serialised.
+    /// Password of the trust store. It is never serialised.
     #[serde(skip)]
     pub truststore_password: Option<String>,
     /// Path of the client's certificate and key.
     pub keystore: Option<String>,
-    /// Its password. It is never serialised.
+    /// Password of the key store. It is never serialised.
     #[serde(skip)]
     pub keystore_password: Option<String>,
     /// `TLS`.
     pub protocol: String,
     /// `ssl-alg=`.
     pub algorithm: Option<String>,
-    /// Names of the cipher suites, with commas.
+    /// Names of the cipher suites, separated by commas.
     pub ciphers: Option<String>,
-    /// `factory=`, up to 3.11; only for the settings block.
+    /// `factory=`, up to 3.11; used only in the settings block.
     pub factory: Option<String>,
-    /// `store-type=`, up to 3.11; only for the settings block.
+    /// `store-type=`, up to 3.11; used only in the settings block.
     pub store_type: Option<String>,
-    /// Whether the name in the server's certificate is verified (cql-stress).
+    /// Whether the host name in the server's certificate is verified (cql-stress).
     pub hostname_verification: bool,
 }
 
 impl TransportSettings {
-    /// Whether the user named cipher suites.
+    /// Whether the user specified cipher suites.
     pub(crate) fn has_ciphers(&self) -> bool {
         self.ciphers.as_deref().is_some_and(|ciphers| ciphers != DEFAULT_CIPHERS)
     }
 }
 
-/// `-port`.
+/// The settings of `-port`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PortSettings {
-    /// Native protocol.
+    /// Port for the native protocol.
     pub native: u32,
-    /// JMX port; the tool reads the server's garbage collections from it.
+    /// JMX port, on which the tool reads the server's garbage collections.
     pub jmx: u32,
-    /// Thrift port, up to 3.11; only for the settings block.
+    /// Thrift port, up to 3.11; used only in the settings block.
     pub thrift: Option<u32>,
 }
 
-/// `-graph`.
+/// The settings of `-graph`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GraphSettings {
-    /// The page to create or extend.
+    /// The page to create or to extend.
     pub file: Option<String>,
     /// Name of the configuration.
     pub revision: String,
@@ -132,17 +132,17 @@ pub struct GraphSettings {
     pub operation: String,
 }
 
-/// Groups that exist only in 5.0.
+/// Option groups that exist only in 5.0.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Generation5Settings {
-    /// A file of credentials.
+    /// A file with credentials.
     pub credentials_file: Option<String>,
     /// `-jmx user=`.
     pub jmx_user: Option<String>,
-    /// Whether `-jmx password=` was given.
+    /// Whether `-jmx password=` was set.
     pub has_jmx_password: bool,
-    /// `-reporting output-frequency=` in the user's form, and in ms.
+    /// `-reporting output-frequency=` as the user wrote it, and in ms.
     pub output_frequency: Option<(String, u64)>,
-    /// `-reporting header-frequency=` in the user's form, and in ms.
+    /// `-reporting header-frequency=` as the user wrote it, and in ms.
     pub header_frequency: Option<(String, u64)>,
 }

@@ -1,4 +1,4 @@
-//! Operations by step and status, with their histograms.
+//! Counts and histograms of operations, by step and status.
 
 use std::collections::BTreeMap;
 
@@ -9,44 +9,46 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::histogram::encode;
 
-/// Service times, responses and lower bounds of responses of one step and status; the last two at a rate only.
+/// Service times, response times and lower bounds of response times of one step and status; the last two with a rate
+/// only.
 pub type Latencies = [Reading; 3];
 /// Latencies by step and status.
 pub type Readings = BTreeMap<(StepId, Status), Latencies>;
 
-/// Histograms of one step with one outcome.
+/// The operations of one step with one status, and their histograms.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Outcome {
-    /// READ, UPDATE …
+    /// The operation: READ, UPDATE …
     pub operation: String,
-    /// OK, `NOT_FOUND` …; in a summary also `CENSORED`: operations whose end was not observed, with lower bounds of
-    /// their latencies.
+    /// The status: OK, `NOT_FOUND` …; in a summary also `CENSORED`, for operations whose completion was not observed,
+    /// with lower bounds of their latencies.
     pub status: String,
     /// Number of operations.
     pub count: u64,
-    /// done − sent in ns: HDR histogram V2 (compressed form), base64. `CENSORED`: only operations that were sent.
+    /// Histogram of done − sent, ns, as HDR histogram V2 (compressed form) in base64. `CENSORED`: only operations that
+    /// were sent.
     pub service: String,
-    /// done − due in ns; with a rate only.
+    /// Histogram of done − due, ns; with a rate only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response: Option<String>,
-    /// done − due minus the generator's own lateness: the system's response lies between this and `response`; with a
-    /// rate only.
+    /// Histogram of done − due minus the generator's own lateness: the system's response time lies between this value
+    /// and `response`; with a rate only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_lower: Option<String>,
-    /// Exact sum of done − sent, ns; in a summary.
+    /// Exact sum of done − sent, ns; in summaries only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_ns_sum: Option<u64>,
-    /// Exact sum of done − due, ns; in a summary, with a rate only.
+    /// Exact sum of done − due, ns; in summaries only, and with a rate only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_ns_sum: Option<u64>,
 }
 
-/// A sum in ns, as in the event: at most 584 years.
+/// A sum in ns, as an event contains it: at most 584 years.
 fn sum_ns(reading: &Reading) -> u64 {
     u64::try_from(reading.sum()).unwrap_or(u64::MAX)
 }
 
-/// The outcomes of readings, with the names of their steps. `summed`: include exact sums.
+/// Converts readings to outcomes, with the names of their steps. `summed`: include exact sums.
 pub fn outcomes(latencies: &Readings, steps: &[&str], summed: bool) -> Vec<Outcome> {
     latencies
         .iter()
@@ -66,7 +68,7 @@ pub fn outcomes(latencies: &Readings, steps: &[&str], summed: bool) -> Vec<Outco
         .collect()
 }
 
-/// The outcomes of operations whose end was not observed.
+/// The outcomes of operations whose completion was not observed.
 pub fn censor_outcomes(bounds: &BTreeMap<StepId, Latencies>, steps: &[&str], open: bool) -> Vec<Outcome> {
     bounds
         .iter()

@@ -1,4 +1,4 @@
-//! The end of a trial.
+//! The result of a trial.
 
 use std::collections::BTreeMap;
 
@@ -8,50 +8,52 @@ use serde::{Deserialize, Serialize};
 use super::{Outcome, Sections};
 use crate::merge::{Merge, add_known, max_known, merge_fields};
 
-/// The end of a trial.
+/// The result of a trial.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
-    /// How it ended: `done`, `stopped` (by control line or signal), `lease` (the lab has ended) or `failed`.
+    /// How the trial ended: `done`, `stopped` (by a control line or a signal), `lease` (the lab stopped sending
+    /// heartbeats) or `failed`.
     pub end: String,
-    /// The reason, if it did not end normally.
+    /// The reason, if the trial did not end normally.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// `release` or `debug`; results of a debug build are invalid.
+    /// The build profile, `release` or `debug`. The results of a debug build are invalid.
     pub profile: String,
     /// Start of measuring on the wall clock, ns since the Unix epoch.
     pub start_unix_ns: u64,
     /// The borders of the trial.
     pub borders: Borders,
-    /// The denominator of throughput, ns: the time limit, whenever the last answer arrived; without a time limit, the
-    /// time until the last answer. If a store holds writes back, the time until the end of its final flush.
+    /// The denominator of throughput, ns. With a time limit: that limit, no matter when the last answer arrived.
+    /// Without one: the time until the last answer. If a store buffers writes, the time until its final flush has
+    /// finished.
     pub measured_ns: u64,
-    /// The numerator of throughput: operations that succeeded within that time, whenever they were sent; at a rate at
-    /// most as many as were due in it and did not fail.
+    /// The numerator of throughput: operations that succeeded within that time, whenever they were sent. With a rate,
+    /// it is at most the number of operations that were due in that time and did not fail.
     pub completed: u64,
-    /// Operations due in the window: ended, in flight or unsent; with a rate only.
+    /// Operations due in the window, whether finished, in flight or unsent; with a rate only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<u64>,
-    /// Counted operations that ended, whatever their outcome and however late.
+    /// Measured operations that finished, whatever their outcome and however late.
     pub operations: u64,
-    /// Counted operations that succeeded.
+    /// Measured operations that succeeded.
     pub succeeded: u64,
     /// Reads of records whose insert or delete was in progress: neither success nor failure.
     pub not_yet: u64,
     /// Attempts that failed and were retried.
     pub retried: u64,
-    /// Attempts that failed and were retried, by status.
+    /// Number of failed attempts that were retried, by status.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub retried_by_status: BTreeMap<String, u64>,
-    /// Operations that failed unsent, because no server could be reached. They also count as failed.
+    /// Operations that failed without being sent, because no server could be reached. They also count as failed.
     #[serde(default)]
     pub unreached: u64,
-    /// Operations sent after the cut-off: at a rate, if only the number of operations is limited.
+    /// Operations sent after the cut-off; with a rate, if only the number of operations is limited.
     #[serde(default)]
     pub overdue: u64,
-    /// Pauses of clients after failures; in a closed loop only.
+    /// Pauses of clients after failures; in closed loop only.
     #[serde(default)]
     pub pauses: Pauses,
-    /// Attempts to connect while measuring; absent if a client library makes the connections, or there are none.
+    /// Attempts to connect while measuring; absent if a client library makes the connections, or if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connection_attempts: Option<ConnectionAttempts>,
     /// Events that the servers reported since the store was opened.
@@ -59,60 +61,63 @@ pub struct Summary {
     pub server_events: Vec<ServerEvent>,
     /// Records read or written by operations that succeeded.
     pub rows: u64,
-    /// Their bytes.
+    /// The bytes of these records.
     pub bytes: u64,
-    /// Operations of the warm-up that ended, some of them in the window.
+    /// Warm-up operations that finished, some of them in the window.
     pub warmup_operations: u64,
-    /// Operations of the warm-up that had not ended when the window began.
+    /// Warm-up operations that had not finished when the window began.
     #[serde(default)]
     pub carried: Carried,
-    /// Operations sent and not answered when the engine stopped waiting.
+    /// Operations that were sent but not answered when the engine stopped waiting.
     pub in_flight: u64,
-    /// Operations due before the end and not sent before the cut-off.
+    /// Operations that were due before the end but not sent before the cut-off.
     pub unsent: u64,
-    /// Clients whose session did not close: writes buffered in it may be lost.
+    /// Clients whose session did not close: writes buffered in the session may be lost.
     pub unclosed: u64,
-    /// Operations sent over 1 ms late although a client was idle, or mostly because of an earlier such delay.
+    /// Operations sent more than 1 ms late although a client was idle, or mostly because of an earlier delay of this
+    /// type.
     pub late_generator: u64,
-    /// Operations over 1 ms late because all clients were busy.
+    /// Operations sent more than 1 ms late because all clients were busy.
     pub late_client: u64,
-    /// Wait while all clients were busy, ns, as in [`Outcome::service`]; with a rate only.
+    /// Histogram of the waits while all clients were busy, ns, encoded as in [`Outcome::service`]; with a rate only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_client: Option<String>,
-    /// Wait because the engine was late with this operation or with earlier ones, ns; with a rate only.
+    /// Histogram of the waits because the engine was late with this operation or with earlier ones, ns; with a rate
+    /// only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_generator: Option<String>,
-    /// The engine's executors, and its conductor.
+    /// The engine's executors and its conductor.
     pub executors: Vec<Executor>,
     /// The clock of the trial.
     pub clock: Clock,
-    /// CPU time of the engine while measuring, ns: user, then system.
+    /// CPU time of the engine while measuring, ns: user time, then system time.
     pub cpu_ns: [u64; 2],
     /// Peak resident memory of the engine, bytes.
     pub memory_bytes_max: u64,
-    /// Bytes that the engine read from and wrote to devices while measuring, as the kernel counts them.
+    /// Bytes that the engine read from and wrote to devices while measuring, according to the kernel.
     pub device_bytes: [u64; 2],
-    /// Garbage collections in the engine's process while measuring; absent without a collector.
+    /// Garbage collections in the engine's process while measuring; absent if there is no garbage collector.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub collections: Vec<Collection>,
-    /// Time until the store became idle afterwards, seconds, if `settle` was set.
+    /// Time that the store then took to become idle, seconds; only if `settle` was set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settle_seconds: Option<f64>,
-    /// Number of latencies beyond the range of a histogram, 39 hours, over all outcomes: they are recorded as that
+    /// Number of latencies above the range of a histogram, 39 hours, over all outcomes: they are recorded as this
     /// maximum.
     #[serde(default)]
     pub saturated_values: u64,
     /// Outcomes of the whole measured window.
     pub outcomes: Vec<Outcome>,
-    /// The first message for each `OPERATION STATUS`.
+    /// The first error message for each `OPERATION STATUS`.
     #[serde(rename = "words")]
     pub messages: BTreeMap<String, String>,
-    /// The sections of the workload kinds.
+    /// The sections that belong to the workload kinds.
     #[serde(flatten)]
     pub sections: Sections,
 }
 
-/// The window is as long as the longest segment's. Outcomes are appended; [`crate::merge_events::Merger`] adds the waits.
+/// The window is as long as the window of the longest segment. Outcomes are only appended;
+/// [`crate::merge_events::Merger`] adds the waits.
 impl Merge for Summary {
     fn merge(&mut self, other: Self) {
         self.start_unix_ns = self.start_unix_ns.min(other.start_unix_ns);
@@ -149,9 +154,9 @@ impl Merge for Summary {
 /// An event that a server reported.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ServerEvent {
-    /// When it arrived, ns since the Unix epoch.
+    /// Time at which it arrived, ns since the Unix epoch.
     pub unix_ns: u64,
-    /// The server concerned; empty: the whole cluster.
+    /// The server concerned; empty if the event concerns the whole cluster.
     pub server: String,
     /// `up`, `down`, `joined`, or a sentence.
     pub event: String,
@@ -162,7 +167,7 @@ pub struct ServerEvent {
 pub struct Pauses {
     /// Number of pauses, over all clients.
     pub count: u64,
-    /// Their total time, ns.
+    /// The total time of the pauses, ns.
     pub ns_sum: u64,
 }
 
@@ -187,12 +192,12 @@ impl Merge for ConnectionAttempts {
     }
 }
 
-/// The borders of a trial, fixed before it starts.
+/// The borders of a trial, which are fixed before it starts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Borders {
     /// The length of the warm-up, ns.
     pub warmup_ns: u64,
-    /// The length of the window, ns; absent without a limit of time.
+    /// The length of the window, ns; absent without a time limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window_ns: Option<u64>,
     /// Time from the start of measuring to the cut-off, after which overdue operations are no longer sent, ns; absent
@@ -203,17 +208,17 @@ pub struct Borders {
     pub interval_ns: u64,
 }
 
-/// Operations due (closed loop: sent) in the warm-up that had not ended when the window began: they are in no histogram, but
-/// measured operations had to wait for them.
+/// Operations due (closed loop: sent) in the warm-up that had not finished when the window began. They are in no
+/// histogram, but measured operations had to wait for them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Carried {
-    /// Number that ended in the window.
+    /// Operations that finished in the window.
     pub ended: u64,
-    /// Number sent and not answered when the engine stopped waiting.
+    /// Operations that were sent but not answered when the engine stopped waiting.
     pub unanswered: u64,
-    /// Number never sent.
+    /// Operations that were never sent.
     pub unsent: u64,
-    /// Time from the start of the window to the end of the last of them, ns.
+    /// Time from the start of the window until the last of these operations finished, ns.
     pub ns_max: u64,
 }
 
@@ -227,14 +232,14 @@ impl Merge for Carried {
 /// The clock of a trial.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Clock {
-    /// `tsc`: the processor's counter, on the scale of the kernel's clock; `kernel`: the kernel's clock itself.
+    /// `tsc`: the processor's counter, calibrated against the kernel's clock; `kernel`: the kernel's clock itself.
     pub source: String,
-    /// Error of the counter's initial rate since the start, on average, in millionths.
+    /// Error of the counter's initial rate, averaged since the start, in millionths.
     pub drift_ppm: f64,
     /// The largest observed difference from the kernel's clock, ns.
     pub offset_ns_max: u64,
-    /// Number of times that the clocks diverged by more than corrections explain (a suspend, a migration): times across
-    /// such a jump are wrong.
+    /// Number of jumps: the clocks diverged by more than corrections explain (after a suspend or a migration). Times
+    /// measured across a jump are wrong.
     pub jumps: u64,
     /// Number of readings that were earlier than the preceding reading.
     pub reversals: u64,
@@ -243,19 +248,19 @@ pub struct Clock {
 /// A thread of the engine during the window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Executor {
-    /// `executor-0` …, or `conductor`.
+    /// The name: `executor-0` …, or `conductor`.
     pub name: String,
-    /// Number of clients that it serves.
+    /// Number of clients that the thread serves.
     pub clients: u64,
-    /// Processor time, ns.
+    /// CPU time, ns.
     pub cpu_ns: u64,
-    /// Length of the observation, ns.
+    /// Length of the time for which the thread was observed, ns.
     pub wall_ns: u64,
-    /// The share of the time for which it was busy.
+    /// The share of this time during which the thread was busy.
     pub busy: f64,
-    /// Lateness of 1 ms ticks on this thread, ns, as in [`Outcome::service`].
+    /// Lateness of 1 ms ticks on this thread, ns, encoded as in [`Outcome::service`].
     pub lag: String,
-    /// An upper bound of the time for which the thread was ready but could not run, ns.
+    /// Upper bound of the time during which the thread was ready to run but had no processor, ns.
     #[serde(default)]
     pub held_ns: u64,
 }
@@ -263,10 +268,10 @@ pub struct Executor {
 /// The activity of a garbage collector in the engine's process while measuring.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Collection {
-    /// Its name in the JVM.
+    /// The collector's name in the JVM.
     pub collector: String,
-    /// Number of runs.
+    /// Number of collections.
     pub count: u64,
-    /// Total time of these runs, ms.
+    /// Total time of these collections, ms.
     pub time_ms: u64,
 }

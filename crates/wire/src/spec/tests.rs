@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 const SPEC: &str = include_str!("../../fixtures/trial-spec-1.json");
 
-/// Every released version remains readable.
+/// Every released version must remain readable.
 #[test]
 fn a_spec_of_version_1_is_read() {
     let spec = TrialSpec::parse(SPEC).unwrap();
@@ -63,7 +63,7 @@ fn invalid_spec_is_refused_with_the_reason() {
 }
 
 proptest! {
-    /// A broken lab must not crash an engine.
+    /// Invalid input from a broken lab must not crash an engine.
     #[test]
     fn no_text_makes_the_parser_panic(at in 0usize..SPEC.len(), bytes in proptest::collection::vec(any::<u8>(), 0..8)) {
         let mut text = SPEC.as_bytes().to_vec();

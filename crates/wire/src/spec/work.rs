@@ -22,20 +22,20 @@ use self::sort::{SortSpec, SortSummary};
 use self::statements::{MissingRows, StatementRows, StatementsSpec};
 use crate::merge::Merge;
 
-/// Passes all workload kinds to a macro. Add a new kind here: the variant and type of its spec, its module in the crate
-/// `loadstone_kinds`, and its section of the summary.
+/// Passes all workload kinds to a macro. Add a new kind here: the variant and the type of its spec, its module in the
+/// crate `loadstone_kinds`, and its section of the summary.
 #[macro_export]
 macro_rules! workload_kinds {
     ($use_kinds:ident) => {
         $use_kinds! {
             /// Records with fields, as in YCSB's `CoreWorkload`.
             Records(CoreSpec) in record_trials {
-                /// Reads of records that missed inserts of other segments; the other ledgers show whether the inserts
-                /// had been acknowledged.
+                /// Reads that did not find records inserted by other segments. The ledgers of those segments show
+                /// whether the inserts had been acknowledged.
                 #[serde(default)]
                 unsettled: Unsettled,
-                /// Reads whose whole values were compared with the values written. The remaining verified reads had only the versions
-                /// of their values compared.
+                /// Reads whose whole values were compared with the values written. For the remaining verified reads,
+                /// only the versions of the values were compared.
                 #[serde(default)]
                 compared: u64,
             }
@@ -56,10 +56,10 @@ macro_rules! workload_kinds {
                 #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
                 statements: BTreeMap<String, StatementRows>,
             }
-            /// One stage of `TeraGen`, `TeraSort` or `TeraValidate`. It has no clients, no due times and no store:
-            /// these parts of the spec have no effect.
+            /// One stage of `TeraGen`, `TeraSort` or `TeraValidate`. A stage has no clients, no due times and no store,
+            /// so these parts of the spec have no effect.
             Sort(SortSpec) in sort {
-                /// The result of a stage of a sort; sorts only.
+                /// The result of a sort's stage; for sorts only.
                 #[serde(default, skip_serializing_if = "Option::is_none")]
                 sort: Option<SortSummary>,
             }
@@ -74,14 +74,14 @@ macro_rules! define_work {
         /// The work of a trial.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(tag = "type", rename_all = "snake_case")]
-        // There is one per process: a box would save nothing.
+        // A process has only one value of this type, so a box would save nothing.
         #[allow(clippy::large_enum_variant)]
         pub enum WorkSpec {
             $($(#[$doc])* $variant($spec),)*
         }
 
         impl WorkSpec {
-            /// The rules of its workload kind.
+            /// The rules of this workload kind.
             pub fn rules(&self) -> &dyn WorkRules {
                 match self {
                     $(Self::$variant(work) => work,)*
@@ -89,7 +89,7 @@ macro_rules! define_work {
             }
         }
 
-        /// The sections of a summary that belong to one workload kind.
+        /// The sections of a summary that belong to the workload kinds.
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
         pub struct Sections {
             $($($(#[$attribute])* pub $field: $type,)*)*

@@ -1,27 +1,27 @@
-//! Java `.properties` text, the format of YCSB's workload files, and Java's strict parsers for the values.
+//! Java's `.properties` format, which YCSB uses for workload files, and Java's strict parsers for values.
 //!
 //! Source: `java.util.Properties.load(InputStream)` and the `parse…` methods of `java.lang`, compared with JDK 17 on
-//! hundreds of thousands of random texts. Differences: a text that is clearly not ISO-8859-1 is refused or decoded in
-//! its encoding, and a backslash alone on the last line is ignored (Java makes it an entry with an empty key and value,
-//! unless the line ends in CR LF).
+//! hundreds of thousands of random texts. There are two differences. A text that is clearly not ISO-8859-1 is either
+//! refused or decoded with its encoding. A single backslash on the last line is ignored; Java makes it an entry with an
+//! empty key and an empty value, unless the line ends in CR LF.
 
 use std::fmt;
 
 /// The content of one `.properties` file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PropertiesFile {
-    /// In file order; a key may occur more than once.
+    /// The entries in the order of the file. A key may occur more than once.
     pub entries: Vec<Entry>,
-    /// Irregularities that were read in their probable meaning, each as `<what> (<origin>:<line>)`.
+    /// Irregularities that were interpreted in the most probable way, each in the form `<what> (<origin>:<line>)`.
     pub warnings: Vec<String>,
 }
 
-/// A key with its value.
+/// A key and its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// May be empty: `=x` is legal.
+    /// The key. It may be empty: `=x` is valid.
     pub key: String,
-    /// Trailing blanks are kept, as in Java, where a number with a trailing blank does not parse.
+    /// The value. As in Java, it keeps trailing blanks, and a number with a trailing blank cannot be parsed.
     pub value: String,
     /// The line on which the entry starts, from 1.
     pub line: usize,
@@ -30,18 +30,19 @@ pub struct Entry {
 /// The reason why a text is not in `.properties` format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PropertiesError {
-    /// It starts with a UTF-16 byte order mark or has NUL bytes. Java would read a NUL between any two letters.
+    /// The text starts with a UTF-16 byte order mark or contains NUL bytes. Java would read a NUL between any two
+    /// letters.
     Utf16 {
         /// The origin of the text, as passed to [`PropertiesFile::parse`].
         origin: String,
     },
-    /// `\u` that is not followed by four hexadecimal digits.
+    /// The text contains `\u` without four hexadecimal digits after it.
     Escape {
         /// The origin of the text.
         origin: String,
         /// The line on which the entry starts, from 1.
         line: usize,
-        /// The escape as written, at most six characters.
+        /// The escape as written in the file, at most six characters.
         escape: String,
     },
 }
@@ -60,10 +61,11 @@ impl fmt::Display for PropertiesError {
 impl std::error::Error for PropertiesError {}
 
 impl PropertiesFile {
-    /// Reads a whole file; `origin` is its name in messages.
+    /// Parses a whole file. `origin` is its name in messages.
     ///
-    /// Each byte is a character (ISO-8859-1), unless the whole file is UTF-8 with characters beyond ASCII: Java would
-    /// read each of them as two or more letters, which is never intended, so they are decoded with a warning.
+    /// Each byte is a character (ISO-8859-1), unless the whole file is UTF-8 and contains characters other than ASCII.
+    /// Java would read each of these as two or more letters, which is never intended, so they are decoded with a
+    /// warning.
     pub fn parse(bytes: &[u8], origin: &str) -> Result<Self, PropertiesError> {
         if bytes.starts_with(b"\xfe\xff") || bytes.starts_with(b"\xff\xfe") || bytes.contains(&0) {
             return Err(PropertiesError::Utf16 { origin: origin.to_owned() });
@@ -105,8 +107,8 @@ impl PropertiesFile {
 /// White space in `.properties`, apart from line ends.
 const BLANKS: [char; 3] = [' ', '\t', '\x0c'];
 
-/// The lines with entries, with the number of the line on which they start: without comments, empty lines and leading
-/// blanks, and with continuations joined. Escapes are not resolved.
+/// The lines that contain entries, each with the number of the line on which it starts. They have no comments, empty
+/// lines or leading blanks, and continuations are joined. Escapes are not resolved.
 fn logical_lines(text: &str) -> Vec<(usize, Vec<char>)> {
     let mut logical_lines = Vec::new();
     let mut lines = natural_lines(text).into_iter().zip(1..);
@@ -118,7 +120,7 @@ fn logical_lines(text: &str) -> Vec<(usize, Vec<char>)> {
         let mut logical = first.to_owned();
         while logical.bytes().rev().take_while(|&byte| byte == b'\\').count() % 2 == 1 {
             logical.pop();
-            // A line with only a backslash does not start an entry yet: a comment may follow.
+            // A line with only a backslash does not start an entry yet, because a comment may follow.
             if logical.is_empty() {
                 break;
             }
@@ -132,7 +134,7 @@ fn logical_lines(text: &str) -> Vec<(usize, Vec<char>)> {
     logical_lines
 }
 
-/// The text split at CR, LF and CR LF; a final line end does not start another line.
+/// Splits a text at CR, LF and CR LF. A line end at the end of the text does not start another line.
 fn natural_lines(text: &str) -> Vec<&str> {
     let mut lines = Vec::new();
     let mut rest = text;
@@ -147,7 +149,7 @@ fn natural_lines(text: &str) -> Vec<&str> {
     lines
 }
 
-/// Splits a logical line into key and value: at the first unescaped `=`, `:` or blank, plus the blanks around it
+/// Splits a logical line into key and value at the first unescaped `=`, `:` or blank, including the blanks around it
 /// and, after a blank, one `=` or `:`.
 fn split(line: &[char]) -> (&[char], &[char]) {
     let mut escaped = false;
@@ -169,8 +171,8 @@ fn split(line: &[char]) -> (&[char], &[char]) {
     (key, value)
 }
 
-/// Resolves the escapes of a key or value into UTF-16 units, as an escaped character beyond U+FFFF takes two `\u`.
-/// The error is the malformed escape.
+/// Resolves the escapes in a key or value into UTF-16 units, because an escaped character above U+FFFF consists of two
+/// `\u` escapes. The error is the malformed escape.
 fn unescape(text: &[char]) -> Result<Vec<u16>, String> {
     let mut units = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -200,13 +202,14 @@ fn unescape(text: &[char]) -> Result<Vec<u16>, String> {
     Ok(units)
 }
 
-/// `Long.parseLong`: an optional `+` or `-`, then ASCII digits (Java also accepts other scripts' digits), within 64 bits.
+/// `Long.parseLong`: an optional `+` or `-`, followed by ASCII digits (Java also accepts digits of other scripts),
+/// within 64 bits.
 pub fn java_long(text: &str) -> Option<i64> {
     text.parse().ok()
 }
 
-/// `Double.parseDouble`: surrounding blanks and control characters are dropped; an exponent and a final `d`, `D`, `f` or
-/// `F` may follow; `NaN` and `Infinity` in exactly that spelling. Hexadecimal floats are refused here.
+/// `Double.parseDouble`: surrounding blanks and control characters are ignored. An exponent and a final `d`, `D`, `f`
+/// or `F` may follow. `NaN` and `Infinity` must be spelled exactly like this. Hexadecimal floats are refused here.
 pub fn java_double(text: &str) -> Option<f64> {
     let text = text.trim_matches(|c| c <= ' ');
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
@@ -228,7 +231,7 @@ pub fn java_double(text: &str) -> Option<f64> {
     Some(if text.starts_with('-') { -number } else { number })
 }
 
-/// `Boolean.parseBoolean`: whether it is "true", in any case; everything else, including `yes` and `1`, is false.
+/// `Boolean.parseBoolean`: true for "true" in any case; false for everything else, including `yes` and `1`.
 pub fn java_boolean(text: &str) -> bool {
     text.eq_ignore_ascii_case("true")
 }

@@ -10,7 +10,7 @@ fn translate_line(line: &str) -> Result<Translated, EngineError> {
     translate(&args, &Properties::gather(&args)?)
 }
 
-/// The refusal of a valid spec with other values at these paths.
+/// The refusal of a spec that is valid except for the given values at these paths.
 fn refuse_spec(values: &Value) -> EngineError {
     let spec = translate_line(VALID).unwrap().spec;
     let mut spec = serde_json::to_value(spec).unwrap();
@@ -32,7 +32,7 @@ fn open(rate: f64, seconds: f64) -> Value {
     json!({"/pace": {"mode": "open", "arrival": "uniform", "rate": [{"from": rate, "to": rate, "seconds": seconds}]}})
 }
 
-/// Properties, the same values in a spec, and the names of the first in the two refusals.
+/// Invalid properties, the same values in a spec, and the name of the first property or field in the two refusals.
 fn invalid_work() -> Vec<(&'static str, Value, [&'static str; 2])> {
     let range = |start: u64, count: u64| json!({"/work/insert_start": start, "/work/insert_count": count});
     let lengths = |name: &str| json!({"/work/field_length": {"distribution": name, "min": 9, "max": 5}});

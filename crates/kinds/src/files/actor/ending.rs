@@ -1,4 +1,4 @@
-//! The end of a file: syncs, rewriting bytes that the file system lost, and closing.
+//! The end of a file: syncing it, rewriting bytes that the file system lost, and closing it.
 
 use loadstone_load::Status;
 use loadstone_storage::content::Content;
@@ -11,13 +11,13 @@ use crate::files::log::{Compared, FileEnd};
 use loadstone_measure::actor::Stopwatch;
 use loadstone_measure::clock::Timer;
 
-/// Maximum number of times that the end of a file may be lost and rewritten.
+/// How often the end of a file may be lost and rewritten.
 const REWINDS_MAX: u32 = 8;
-/// Time limit for closing a file with such rewrites, ns.
+/// Maximum time for closing a file with such rewrites, ns.
 const COMPLETE_NS: u64 = 120_000_000_000;
 
 impl<S: FileSession> FileActor<'_, S> {
-    /// Rewrites the part of a file that a file system lost, up to the limit: the content is a function of the offset.
+    /// Rewrites the part of a file that a file system lost, up to the limit. The content is calculated from the offset.
     pub(super) async fn rewrite_lost(
         &self,
         writer: &mut <S::System as FileSystem>::Writer,
@@ -45,7 +45,7 @@ impl<S: FileSession> FileActor<'_, S> {
         written
     }
 
-    /// Flushes or syncs a file, unless it has failed. Bytes that the file system loses in doing so are rewritten.
+    /// Flushes or syncs a file unless it has failed. Bytes that the file system loses during this are rewritten.
     pub(super) async fn sync<T: Timer>(
         &mut self,
         writer: &mut <S::System as FileSystem>::Writer,
@@ -62,7 +62,7 @@ impl<S: FileSession> FileActor<'_, S> {
         let result = loop {
             let result = if step == FileStep::Flush { writer.flush().await } else { writer.sync().await };
             let lost = matches!(&result, Err(error) if error.kind == ErrorKind::Rewound);
-            // The lost part of a compressed file is not a function of the offset.
+            // The lost part of a compressed file cannot be calculated from the offset.
             if !lost || rewinds == REWINDS_MAX || self.task.work.workload.spec.compression.is_some() {
                 break result;
             }
@@ -78,7 +78,7 @@ impl<S: FileSession> FileActor<'_, S> {
         }
     }
 
-    /// Ends the file: syncs it as the spec requests, closes it, and logs its outcome.
+    /// Finishes the file: syncs it as requested by the spec, closes it, and logs its outcome.
     pub(super) async fn finish<T: Timer>(&mut self, file: u64, watch: &Stopwatch<'_, T>) {
         match self.handle.take() {
             Some(Handle::Writer(mut writer)) => {
@@ -91,7 +91,7 @@ impl<S: FileSession> FileActor<'_, S> {
                     self.step(FileStep::Write, written, watch, (sent, now));
                     self.file.times.returned = now;
                 }
-                // With `Buffer`, all buffers are synced.
+                // With `Buffer`, all buffers were already synced.
                 self.sync(&mut writer, (file, if sync == Sync::Buffer { Sync::None } else { sync }), watch).await;
                 let sent = watch.now_ns();
                 let (content, end) = (self.file.content.unwrap_or(self.own()), writer.position());

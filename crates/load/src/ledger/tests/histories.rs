@@ -1,4 +1,4 @@
-//! Random scenarios: clients in segments write to a simulated store on a simulated clock, with faults.
+//! Random scenarios: clients in several segments write to a simulated store, on a simulated clock and with faults.
 
 use std::collections::BTreeMap;
 
@@ -15,8 +15,8 @@ const MS: u64 = 1_000_000;
 const SEED: u64 = 11;
 /// Largest error of a segment's clock.
 const SKEW: u64 = 250 * MS;
-/// Writes farther apart than this are in order for the judge too: it is the sum of the slow bound, tick bounds, late
-/// ticks and skew.
+/// Writes farther apart than this are in order for the judge too. It is the sum of the bound for slow writes, the
+/// bounds of ticks, late ticks and the clocks' skew.
 const APART: u64 = SLOW_NS[2] + 90 * MS + 2 * SKEW;
 const NUMBER: Option<u64> = Some(5);
 
@@ -30,14 +30,14 @@ struct History {
     clients: u64,
     segments: u64,
     operations: u64,
-    /// Whether the server orders writes, instead of the client's time stamps.
+    /// Whether the server decides the order of writes; otherwise the clients' timestamps do.
     server_orders: bool,
-    /// Share of acknowledged writes that are dropped, of refused writes that are done, and of histories that are
+    /// Share of acknowledged writes that are dropped, of refused writes that are applied, and of histories that are
     /// reverted.
     wrong: f64,
-    /// Progress at which the server is killed (a share of the run), and the ms of writes that it loses.
+    /// The point at which the server is killed, as a share of the run, and the ms of writes that it loses.
     kill: Option<(f64, u64)>,
-    /// Progress at which the engine is killed (a share of the run).
+    /// The point at which the engine is killed, as a share of the run.
     death: Option<f64>,
 }
 
@@ -98,16 +98,16 @@ impl History {
     }
 }
 
-/// The true outcome of a write.
+/// What really happened to a write.
 #[derive(Clone, Debug)]
 struct Deed {
     sent: u64,
     done: u64,
     state: State,
     touches: Write,
-    /// When the store applied it, or the time stamp by which the store ordered it.
+    /// Time at which the store applied it, or the timestamp by which the store ordered it.
     effect: Option<u64>,
-    /// When the store applied an earlier attempt that the client had abandoned.
+    /// Time at which the store applied an earlier attempt that the client had abandoned.
     again: Option<u64>,
     key: Vec<u8>,
     values: BTreeMap<usize, Vec<u8>>,
@@ -131,20 +131,20 @@ fn run(history: &History, workload: &CoreRun) -> Played {
         .collect();
     let start = 1_000 * MS;
     for ledger in &ledgers {
-        // Each segment has a separate clock with an offset.
+        // Each segment has a separate clock with a different offset.
         ledger.start(start, draws.below(SKEW));
     }
     let mut free: Vec<(u64, u64, u64)> =
         (0..history.segments).flat_map(|k| (0..history.clients).map(move |c| (start, k, c))).collect();
     let mut steps = vec![0; history.segments as usize];
     let mut next_tick = vec![start + 10 * MS; history.segments as usize];
-    // Approximate duration, with 4 ms per operation and pauses of 10 ms.
+    // Approximate duration, assuming 4 ms per operation and pauses of 10 ms.
     let length = history.operations * 24 * MS / (history.clients * history.segments);
     let (death, killed) = (history.death.map(|share| start + (length as f64 * share) as u64), history.kill);
     let killed = killed.map_or(0, |(share, _)| start + (length as f64 * share) as u64);
     let (mut deeds, mut operation) = (BTreeMap::new(), Operation::default());
     let mut end = start;
-    // The client that was idle first continues, so that claims are in the order of time.
+    // The client that became idle first continues, so that claims are in chronological order.
     while let Some(&(now, k, client)) = free.iter().min() {
         let place = free.iter().position(|&slot| slot == (now, k, client)).unwrap();
         let segment = Segment { k, n: history.segments };
@@ -154,7 +154,7 @@ fn run(history: &History, workload: &CoreRun) -> Played {
             continue;
         }
         while next_tick[k as usize] < now {
-            // The clock is read some time after the counter.
+            // The clock is read some time after the counter was read.
             ledger.tick(*step, next_tick[k as usize] + draws.below(9 * MS));
             next_tick[k as usize] += 10 * MS + draws.below(10) * MS;
         }
@@ -185,7 +185,7 @@ fn run(history: &History, workload: &CoreRun) -> Played {
             effect = effect.map(|_| now + draws.below(took));
         }
         let again = (state == State::Retried && history.server_orders).then(|| now + draws.below(2_000 * MS));
-        // Writes in flight when the engine was killed are not noted.
+        // Writes that were in flight when the engine was killed are not noted.
         let noted = death.is_none_or(|death| done <= death);
         if noted {
             ledger.pen(client as usize).note(workload.number(index).unwrap(), state);
@@ -248,7 +248,7 @@ fn store_records(history: &History, workload: &CoreRun, deeds: &BTreeMap<u64, De
             store.insert((deed.touches.record, field), value.clone());
         }
     }
-    // An old replica answers.
+    // Simulates an answer from an outdated replica.
     for (_, deed) in done {
         if draws.next_f64() < history.wrong {
             for (&field, value) in &deed.values {
@@ -259,7 +259,7 @@ fn store_records(history: &History, workload: &CoreRun, deeds: &BTreeMap<u64, De
     (store, keys)
 }
 
-/// Judges every history and compares the result with the truth. Returns the number of losses found.
+/// Judges every history, and compares the result with what really happened. Returns the number of losses found.
 fn check(history: &History) -> Result<usize, TestCaseError> {
     let workload = history.workload();
     let outcome = run(history, &workload);
@@ -269,7 +269,7 @@ fn check(history: &History) -> Result<usize, TestCaseError> {
     let judge = Judge::new(&workload, &evidence, history.server_orders, records.clone());
     let mut standings = judge.standings();
     let mut losses = 0;
-    // The write that each history returns, and the latest instant at which it ended.
+    // The write whose value each history returns, and the latest time at which it can have finished.
     let mut overs = BTreeMap::new();
     for (&index, deed) in deeds {
         let number = workload.number(index).unwrap();
@@ -301,13 +301,13 @@ fn check(history: &History) -> Result<usize, TestCaseError> {
             FieldValue::Absent => deleted.and_then(|index| deeds.get(&index)),
             _ => None,
         };
-        // The ledger may count a delete as sent, although the killed engine had not sent it, if it was among the next
-        // operations.
+        // The ledger may count a delete as sent although the killed engine had not sent it, if the delete was among the
+        // next operations.
         let next = deleted.map(|index| (index, workload.number(index).unwrap()));
         let unsure = standing.is_none() && next.is_some_and(|(index, number)| evidence.state(index, number).is_some());
         prop_assert!(!unsure || value != FieldValue::Absent || next.unwrap().1 <= sent + room);
         let unsure = unsure && value == FieldValue::Absent;
-        // The latest known end of the standing write.
+        // The latest time at which the standing write can have finished.
         let over = match standing {
             None if unsure => u64::MAX,
             None => 0,
@@ -349,7 +349,7 @@ fn check(history: &History) -> Result<usize, TestCaseError> {
         prop_assert!(span.sent <= deed.sent + SKEW && span.done >= deed.done);
         prop_assert_eq!(missed, fate == Fate::Lost);
         let fields = (0..history.fields).filter(|&field| deed.touches.field.is_none_or(|own| own == field));
-        // Only histories that do not return a phantom.
+        // Only histories that do not return a phantom value.
         let standings: Vec<_> = fields.filter_map(|field| overs.get(&(deed.touches.record, field))).collect();
         let lost = |apart: u64| standings.iter().any(|(over, _)| over.saturating_add(apart) < deed.sent);
         match fate {
@@ -373,7 +373,7 @@ proptest! {
         check(&history)?;
     }
 
-    /// Hot keys, many clients, overlapping and late writes, and a killed engine, on a store that keeps its guarantee.
+    /// Hot keys, many clients, overlapping and late writes, and a killed engine, on a store that honours its guarantee.
     #[test]
     fn an_honest_store_loses_nothing(history in history_strategy()) {
         let losses = check(&History { wrong: 0.0, kill: None, ..history })?;

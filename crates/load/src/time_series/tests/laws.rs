@@ -54,7 +54,7 @@ fn sparsity_is_the_share_of_missing_points() {
     }
 }
 
-/// Whatever the settings, a read queries a point of the load, and an update writes one.
+/// With any settings, reads query a point of the load, and updates write one.
 #[test]
 fn queries_and_updates_name_points_of_the_load() {
     let base = TimeSeriesSpec {
@@ -146,7 +146,7 @@ fn segments_add_up_to_the_whole() {
     for phase in [true, false] {
         let sum_of = |n, seed| {
             (0..n).fold(0u64, |sum, k| {
-                // Each segment is another process, with its own buffers.
+                // Each segment runs in a separate process, with separate buffers.
                 let (own, segment) = (make(phase, seed), Segment { k, n });
                 let mut operation = SeriesOperation::default();
                 (0..segment.share(5_000))
@@ -190,7 +190,7 @@ fn kinds_and_metrics_occur_in_proportion() {
 #[test]
 fn verification_accepts_only_the_values_written() {
     let checked = TimeSeriesSpec { integrity: true, value_type: ValueType::Integers, ..spec() };
-    // Values written by YCSB.
+    // Values as written by YCSB.
     let load = load(checked.clone());
     let values: Vec<i64> = (0..8).map(|index| format_write(&operation(&load, index)).1).collect();
     assert_eq!(values[..4], [2_105_875_969, 2_105_875_970, 2_105_875_969, 2_105_875_970]);

@@ -1,4 +1,4 @@
-//! Settings: refusals and defaults.
+//! Tests of settings: refusals and defaults.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Comparison with outputs of YCSB 0.17.0.
+//! Compares with the output of YCSB 0.17.0.
 
 use super::*;
 
@@ -29,7 +29,7 @@ fn late_series_are_as_late_as_ycsbs() {
     assert_eq!(times(late, 12), [0, -60, -120, 0, 60, 0, -60, 60, 120, 60, 0, 120]);
     let minutes = TimeSeriesSpec { units: TimeUnit::Minutes, interval: 5, key_count: 1, delayed_series: 1.0, ..spec() };
     assert_eq!(times(minutes, 6), [0, -5, 300, 295, 600, 595]);
-    // YCSB's own cardinalities and delays: 64 of the 640 series are late.
+    // YCSB's default cardinalities and delays: 64 of the 640 series are late.
     let default = TimeSeriesSpec { tag_count: 4, tag_cardinality: vec![1, 2, 4, 8], key_count: 10, ..spec() };
     assert_eq!(times(default.clone(), 20), [0, -60, -120, -180, -240].repeat(4));
     assert_eq!(times(default.clone(), 640)[64..], [0; 576]);
@@ -52,7 +52,8 @@ fn values_are_of_their_type() {
     assert!((450..550).contains(&mixed.iter().filter(|&&b| whole(b)).count()));
 }
 
-/// YCSB with `recordcount=20` and four series: six time steps from one before the start, each once, in any order.
+/// YCSB with `recordcount=20` and four series writes six time steps, beginning one step before the start, each once and
+/// in any order.
 #[test]
 fn shuffled_time_visits_ycsbs_steps() {
     let all = points(TimeSeriesSpec { random_time_order: true, delayed_series: 0.0, ..spec() }, 48);

@@ -206,7 +206,7 @@ impl Builder {
     }
 }
 
-/// `500ms`, `5s`, `2m`, `1h`, `1d`.
+/// Parses `500ms`, `5s`, `2m`, `1h` or `1d`.
 fn parse_milliseconds(text: &str) -> Option<u64> {
     let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
     let factor = match unit {

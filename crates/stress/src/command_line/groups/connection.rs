@@ -1,4 +1,4 @@
-//! The groups of servers and connections.
+//! The option groups for servers and connections.
 
 use crate::command_line::option::{Form, multi, optional, require};
 use crate::command_line::pattern::{ANY, Check, DIGITS, FLAG, HOSTS, PROTOCOL, PROTOCOL_5, SOME};
@@ -9,7 +9,7 @@ const LOCATOR: &str = "org.apache.cassandra.locator.";
 const COMPACTION: &str = "org.apache.cassandra.db.compaction.";
 const FRAMED_TRANSPORT: &str = "org.apache.cassandra.thrift.TFramedTransportFactory";
 
-/// `-mode`.
+/// The forms of `-mode`.
 pub(in crate::command_line) fn mode_forms(compat: Compat) -> Vec<Form> {
     let compression = || optional("compression=", Check::Words("none|lz4|snappy"), Some("none"), "");
     let port = || optional("port=", DIGITS, Some("9046"), "");
@@ -76,7 +76,7 @@ pub(in crate::command_line) fn mode_forms(compat: Compat) -> Vec<Form> {
     forms
 }
 
-/// `-schema`.
+/// The forms of `-schema`.
 pub(in crate::command_line) fn schema_forms() -> Vec<Form> {
     let replication = vec![
         optional(
@@ -97,7 +97,7 @@ pub(in crate::command_line) fn schema_forms() -> Vec<Form> {
     ])]
 }
 
-/// The full name of a class in Cassandra or `ScyllaDB`.
+/// The full name of a replication class in Cassandra or `ScyllaDB`.
 fn complete_replication(name: &str) -> Result<String, String> {
     const CLASSES: [&str; 6] = [
         "SimpleStrategy",
@@ -108,7 +108,7 @@ fn complete_replication(name: &str) -> Result<String, String> {
         "EverywhereStrategy",
     ];
     let class = name.strip_prefix(LOCATOR).unwrap_or(name);
-    // Apache's tool does not know EverywhereStrategy; a class of another package cannot be looked up here.
+    // Apache's tool does not know EverywhereStrategy. A class in another package cannot be looked up here.
     if CLASSES[..5].contains(&class) {
         Ok(format!("{LOCATOR}{class}"))
     } else {
@@ -117,7 +117,7 @@ fn complete_replication(name: &str) -> Result<String, String> {
 }
 
 fn check_compaction(name: &str) -> Result<String, String> {
-    // The last one is ScyllaDB's.
+    // The last class is ScyllaDB's.
     const CLASSES: [&str; 6] = [
         "SizeTieredCompactionStrategy",
         "LeveledCompactionStrategy",
@@ -130,7 +130,7 @@ fn check_compaction(name: &str) -> Result<String, String> {
     if CLASSES.contains(&class) { Ok(name.to_owned()) } else { Err(format!("Invalid compaction strategy: {name}")) }
 }
 
-/// `-node`. The list has no name and is therefore last.
+/// The forms of `-node`. The list of nodes has no name and is therefore last.
 pub(in crate::command_line) fn node_forms() -> Vec<Form> {
     vec![Form::new(vec![
         optional("datacenter=", ANY, None, "Datacenter used for DCAwareRoundRobinLoadPolicy"),
@@ -140,7 +140,7 @@ pub(in crate::command_line) fn node_forms() -> Vec<Form> {
     ])]
 }
 
-/// `-transport`.
+/// The forms of `-transport`.
 pub(in crate::command_line) fn transport_forms(compat: Compat) -> Vec<Form> {
     let from_file = |text: &str, key: &str| {
         if compat == Compat::V5 {
@@ -198,7 +198,7 @@ fn check_factory(name: &str) -> Result<String, String> {
     }
 }
 
-/// `-port`.
+/// The forms of `-port`.
 pub(in crate::command_line) fn port_forms(compat: Compat) -> Vec<Form> {
     let mut options =
         vec![optional("native=", DIGITS, Some("9042"), "Use this port for the Cassandra native protocol")];
@@ -209,7 +209,7 @@ pub(in crate::command_line) fn port_forms(compat: Compat) -> Vec<Form> {
     vec![Form::new(options)]
 }
 
-/// `-graph`.
+/// The forms of `-graph`.
 pub(in crate::command_line) fn graph_forms() -> Vec<Form> {
     vec![Form::new(vec![
         require("file=", ANY, "HTML file to create or append to"),
@@ -224,7 +224,7 @@ pub(in crate::command_line) fn graph_forms() -> Vec<Form> {
     ])]
 }
 
-/// `-jmx`, in 5.0 only.
+/// The forms of `-jmx`, which exists only in 5.0.
 pub(in crate::command_line) fn jmx_forms() -> Vec<Form> {
     vec![Form::new(vec![
         optional(
@@ -242,7 +242,7 @@ pub(in crate::command_line) fn jmx_forms() -> Vec<Form> {
     ])]
 }
 
-/// `-reporting`, in 5.0 only.
+/// The forms of `-reporting`, which exists only in 5.0.
 pub(in crate::command_line) fn reporting_forms() -> Vec<Form> {
     vec![Form::new(vec![
         optional(

@@ -1,5 +1,5 @@
-//! Whole files. Their outcomes are sums, so that segments can be added, and memory does not grow with the number of
-//! files.
+//! Workload kind: whole files. Outcomes are sums, so segments can be added, and memory use does not grow with the
+//! number of files.
 
 use loadstone_load::Refusal;
 use loadstone_load::pace::PaceSpec;
@@ -43,37 +43,37 @@ impl WorkRules for FilesSpec {
     }
 }
 
-/// The files of a trial or of a segment. Every figure is a sum, a minimum or a maximum, so that segments can be merged.
+/// The files of a trial or of a segment. Every figure is a sum, a minimum or a maximum, so segments can be merged.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FilesSummary {
-    /// Files that are done.
+    /// Files that were completed.
     pub done: u64,
     /// Files with a failed step or wrong content: none of their bytes count.
     pub failed: u64,
-    /// Files that were begun but not done when the trial ended: their bytes count in no file figure.
+    /// Files that were begun but not completed when the trial ended: their bytes count in no figure of the files.
     pub unfinished: u64,
-    /// Files that were read but not compared, at least in part.
+    /// Files that were read, but at least partly not compared.
     pub unverified: u64,
-    /// Unverified files without Loadstone's mark. If other files have marks, these files were damaged or replaced.
+    /// Unverified files without Loadstone's mark. If other files have the mark, these files were damaged or replaced.
     #[serde(default)]
     pub foreign: u64,
     /// The path of one of these files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub foreign_file: Option<String>,
-    /// Requests repeated after a failure: reads after a new request to HDFS's name node, and writes after reopening the
+    /// Requests repeated after a failure: reads after a new request to HDFS's name node, writes after reopening the
     /// file.
     #[serde(default)]
     pub retried: u64,
-    /// Failed attempts to read from or write to a data node of HDFS. Most continue with another node.
+    /// Failed attempts to read from or write to an HDFS data node. After most of them, another node is used.
     #[serde(default)]
     pub data_node_failures: u64,
-    /// Bytes moved of files that are done.
+    /// Bytes read or written in completed files.
     pub bytes: u64,
-    /// Bytes moved of files that are not done.
+    /// Bytes read or written in files that were not completed.
     pub lost_bytes: u64,
-    /// Sum of the times from open to close over files that are done, ns: the divisor of Hadoop's `Throughput`.
+    /// Sum of the times from open to close over completed files, ns: the divisor of Hadoop's `Throughput`.
     pub task_ns: u64,
-    /// Sum of the rates of files that are done, MB (2^20 bytes) per second each.
+    /// Sum of the rates of completed files, each in MB (2^20 bytes) per second.
     pub rate_sum: f64,
     /// Sum of the squares of these rates.
     pub rate_square_sum: f64,
@@ -83,27 +83,27 @@ pub struct FilesSummary {
     /// The highest rate of any file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_max: Option<f64>,
-    /// When the first file was begun, ns since the Unix epoch.
+    /// Time at which the first file was begun, ns since the Unix epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_start_unix_ns: Option<u64>,
-    /// When the first file was done: until then, all clients were working.
+    /// Time at which the first file was completed; until then, all clients were working.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_done_unix_ns: Option<u64>,
-    /// Bytes of all files moved until then: a rate computed from this holds for this segment only.
+    /// Bytes read or written in all files until that time. A rate computed from it is valid for this segment only.
     #[serde(default)]
     pub first_done_bytes: u64,
-    /// When the last file was done.
+    /// Time at which the last file was completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_done_unix_ns: Option<u64>,
-    /// When every call had returned.
+    /// Files for which every call returned.
     pub returned: Reached,
-    /// When the file system had all bytes, if a flush was requested.
+    /// Files that the file system had received completely, if a flush was requested.
     pub flushed: Reached,
-    /// When the devices had all bytes, if a sync was requested.
+    /// Files that the devices had received completely, if a sync was requested.
     pub durable: Reached,
-    /// When the files were closed.
+    /// Files that were closed.
     pub closed: Reached,
-    /// The first bytes that differ from the bytes written.
+    /// The first bytes that differed from the bytes written.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wrong: Vec<WrongByte>,
 }
@@ -125,16 +125,16 @@ impl Merge for FilesSummary {
     }
 }
 
-/// Number of files that reached a guarantee, and the times.
+/// Number of files that reached a given state, and the times.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Reached {
-    /// Number of files that are done and reached it.
+    /// Number of completed files that reached it.
     pub files: u64,
-    /// Their bytes.
+    /// The bytes of these files.
     pub bytes: u64,
     /// Sum of the times from opening a file to reaching it, ns.
     pub ns: u64,
-    /// The last instant, ns since the Unix epoch.
+    /// The last time at which a file reached it, ns since the Unix epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_unix_ns: Option<u64>,
 }
@@ -151,7 +151,7 @@ impl Merge for Reached {
 pub struct WrongByte {
     /// The path of the file.
     pub file: String,
-    /// Its offset in the file.
+    /// The byte's offset in the file.
     pub offset: u64,
     /// The byte that was read.
     #[serde(rename = "found")]

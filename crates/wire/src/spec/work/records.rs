@@ -1,4 +1,4 @@
-//! Records with fields.
+//! Workload kind: records with fields.
 
 use loadstone_load::Refusal;
 use loadstone_load::core::CoreSpec;
@@ -38,7 +38,7 @@ impl WorkRules for CoreSpec {
     }
 }
 
-/// Reads that missed an insert of another segment: `loadstone ledger --events` decides how they count.
+/// Reads that did not find a record inserted by another segment: `loadstone ledger --events` decides how they count.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Unsettled {
     /// Number of such reads.
@@ -55,11 +55,11 @@ impl Merge for Unsettled {
     }
 }
 
-/// A read that missed an insert of another segment.
+/// A read that did not find a record inserted by another segment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Missed {
     /// The index of the insert in the whole trial.
     pub index: u64,
-    /// When the read was sent, Unix ns.
+    /// Time at which the read was sent, ns since the Unix epoch.
     pub sent_unix_ns: u64,
 }

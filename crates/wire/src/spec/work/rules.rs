@@ -1,13 +1,13 @@
-//! The rules of a workload kind for a spec.
+//! The rules that a workload kind applies to a spec.
 
 use loadstone_load::Refusal;
 
 use crate::error::EngineError;
 use crate::spec::{Phase, TrialSpec};
 
-/// The rules of a workload kind for a spec.
+/// The rules that a workload kind applies to a spec.
 pub trait WorkRules {
-    /// The table of all operations; for files, their directory; empty if the work names its tables.
+    /// The table of all operations, or the directory of all files; empty if the work itself names its tables.
     #[expect(clippy::unnecessary_literal_bound, reason = "most kinds return a field")]
     fn table(&self) -> &str {
         ""
@@ -23,15 +23,15 @@ pub trait WorkRules {
         true
     }
 
-    /// Refuses work that cannot be run. The refusal has the paths of fields in braces.
+    /// Refuses work that cannot be run. In the refusal, paths of fields are in braces.
     fn validate(&self, spec: &TrialSpec) -> Result<(), Refusal>;
 
-    /// Refuses work by rules that apply only without a front end.
+    /// Refuses work by the rules that apply only when no front end is used.
     fn check(&self, _seed: u64) -> Result<(), EngineError> {
         Ok(())
     }
 
-    /// Refuses a ledger for work that cannot have one.
+    /// Refuses a ledger for work that does not support one.
     fn validate_ledger(&self, _phase: Phase) -> Result<(), Refusal> {
         Err(Refusal::new("this workload kind has no ledger", "leave {ledger} out"))
     }

@@ -1,4 +1,4 @@
-//! One stage of a sort.
+//! Workload kind: one stage of a sort.
 
 use loadstone_load::Refusal;
 use loadstone_storage::sort::job::{Job, Stage};
@@ -10,7 +10,7 @@ use crate::error::EngineError;
 use crate::merge::{Merge, merge_fields};
 use crate::spec::TrialSpec;
 
-/// One stage of a sort. The stages run one after another; their caller is the barrier between them.
+/// One stage of a sort. The stages run one after another; the caller is the barrier between them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SortSpec {
@@ -34,14 +34,14 @@ impl WorkRules for SortSpec {
     }
 }
 
-/// Progress of a stage of a sort, since its start.
+/// Progress of a sort's stage since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Sorted {
-    /// Rows done.
+    /// Rows processed.
     pub rows: u64,
-    /// Bytes read.
+    /// Number of bytes read.
     pub bytes_read: u64,
-    /// Bytes written.
+    /// Number of bytes written.
     pub bytes_written: u64,
 }
 
@@ -51,20 +51,20 @@ impl Merge for Sorted {
     }
 }
 
-/// The result of a stage of a sort.
+/// The result of a sort's stage.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SortSummary {
-    /// The stage.
+    /// The name of the stage.
     pub stage: String,
     /// Rows and bytes processed.
     #[serde(flatten)]
     pub sorted: Sorted,
-    /// Duration, seconds.
+    /// Duration of the stage, seconds.
     pub seconds: f64,
-    /// The checksum of the rows in TeraValidate's format: of this segment, or of all rows after `validate` or `commit`.
+    /// The checksum of the rows in TeraValidate's format: of this segment, or after `validate` or `commit` of all rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checksum: Option<String>,
-    /// The complete result of validation: after `validate` by one segment, or `commit`.
+    /// The complete result of the validation: after `commit`, or after `validate` with one segment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub validation: Option<Validation>,
 }
@@ -73,11 +73,11 @@ impl Merge for SortSummary {
     fn merge(&mut self, other: Self) {
         self.sorted.merge(other.sorted);
         self.seconds = self.seconds.max(other.seconds);
-        // A checksum is a sum over the rows, in hexadecimal digits.
+        // A checksum is a sum over the rows, as a hexadecimal number.
         let number = |text: Option<&String>| u128::from_str_radix(text?, 16).ok();
         let sum = number(self.checksum.as_ref()).zip(number(other.checksum.as_ref()));
         self.checksum = sum.map(|(own, other)| format!("{:x}", own.wrapping_add(other)));
-        // Complete only after the last stage, which a single segment runs.
+        // The validation is complete only after the last stage, which a single segment runs.
         self.validation = None;
     }
 }
@@ -85,13 +85,13 @@ impl Merge for SortSummary {
 /// The result of validation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Validation {
-    /// Rows in the output.
+    /// Number of rows in the output.
     pub rows: u64,
-    /// Files of the output.
+    /// Number of files of the output.
     pub parts: u64,
-    /// Rows with the same key as the preceding row.
+    /// Number of rows with the same key as the preceding row.
     pub duplicates: u64,
-    /// Rows that are out of order, or that TeraGen did not generate.
+    /// Number of rows that are out of order, or that TeraGen did not generate.
     pub faults: u64,
     /// The first of these faults, one line per fault.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -1,4 +1,4 @@
-//! Statements of a query language.
+//! Workload kind: statements of a query language.
 
 use std::collections::BTreeMap;
 
@@ -18,11 +18,11 @@ use crate::spec::{Phase, TrialSpec};
 pub enum StatementsSpec {
     /// The predefined operations of cassandra-stress.
     Stress(StressSpec),
-    /// Statements of any form; their values come from generators of columns.
+    /// Statements of any form, with values from column generators.
     Columns(ColumnsSpec),
 }
 
-/// Statements name their tables.
+/// The statements themselves name their tables.
 impl WorkRules for StatementsSpec {
     fn validate(&self, spec: &TrialSpec) -> Result<(), Refusal> {
         if spec.ledger.is_some() && spec.run.is_none_or(|run| i64::try_from(run).is_err()) {
@@ -41,8 +41,8 @@ impl WorkRules for StatementsSpec {
         })
     }
 
-    /// The timestamp of a write is its only mark, as values depend on the partition alone. Counters have no timestamps:
-    /// their values are compared with sums of increments.
+    /// Only the timestamp of a write identifies it, because its values depend on the partition alone. Counters have no
+    /// timestamps: their values are compared with sums of increments.
     fn validate_ledger(&self, phase: Phase) -> Result<(), Refusal> {
         let Self::Stress(work) = self else {
             return Err(Refusal::new("a ledger of statements is for the generator stress only", "leave {ledger} out"));
@@ -56,7 +56,7 @@ impl WorkRules for StatementsSpec {
             ));
         }
         if counters {
-            // An increment of zero leaves no trace, and one below zero hides another.
+            // An increment of zero leaves no trace, and a negative one hides another increment.
             if work.add.range().is_ok_and(|(least, _)| least < 1) {
                 let hint = "set {work.add} to values of at least 1";
                 return Err(Refusal::new("a ledger of counters needs increments above 0", hint));
@@ -80,9 +80,9 @@ impl WorkRules for StatementsSpec {
 /// Reads that found no row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MissingRows {
-    /// Their number.
+    /// Number of such reads.
     pub reads: u64,
-    /// The number, in the population, of one of the missing rows.
+    /// The number of one of the missing rows in the population.
     pub number: i64,
 }
 
@@ -95,7 +95,7 @@ impl Merge for MissingRows {
 /// The rows that a statement wrote or read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StatementRows {
-    /// Rows.
+    /// Number of rows.
     pub rows: u64,
     /// Number of partitions with at least one of these rows.
     pub partitions: u64,

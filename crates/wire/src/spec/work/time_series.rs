@@ -1,4 +1,4 @@
-//! YCSB's time series.
+//! Workload kind: YCSB's time series.
 
 use loadstone_load::Refusal;
 use loadstone_load::time_series::TimeSeriesSpec;

@@ -1,6 +1,6 @@
 use super::*;
 
-/// The effective entry: the last one with this key.
+/// The effective entry, which is the last entry with this key.
 fn last<'a>(parsed: &'a PropertiesFile, key: &str) -> Option<&'a Entry> {
     parsed.entries.iter().rev().find(|entry| entry.key == key)
 }
@@ -9,7 +9,7 @@ fn parse(text: &str) -> PropertiesFile {
     PropertiesFile::parse(text.as_bytes(), "workloads/x").expect("legal")
 }
 
-/// `key=value` of each entry, with its line in front.
+/// Each entry as `key=value`, preceded by its line number.
 fn entries(text: &str) -> Vec<String> {
     let show = |entry: Entry| format!("{} {}={}", entry.line, entry.key, entry.value);
     parse(text).entries.into_iter().map(show).collect()
@@ -115,7 +115,7 @@ fn encodings_are_detected() {
     }
 }
 
-/// Xorshift bytes, half of them special characters.
+/// Xorshift bytes, half of which are special characters.
 #[test]
 fn parser_neither_panics_nor_reorders_lines() {
     let mut state = 0x2545_f491_4f6c_dd1d_u64;

@@ -34,7 +34,7 @@ final class Answer {
     part(value, valueAt, valueLength);
   }
 
-  /** Begins a record of a scan; returns its place, for {@link #endRecord}. */
+  /** Begins a record of a scan. Returns its position, which {@link #endRecord} needs. */
   int beginRecord(byte[] key, int keyAt, int keyLength) {
     part(key, keyAt, keyLength);
     room(4);

@@ -2,7 +2,7 @@ package loadstone.host;
 
 import java.nio.ByteBuffer;
 
-/** One client of the engine. Used by one thread. */
+/** One client of the engine. Only one thread uses it. */
 abstract class Client {
   // The engine's numbers for operations.
   private static final int READ = 0;
@@ -17,14 +17,15 @@ abstract class Client {
   private ByteBuffer buffer;
   private String message;
 
-  /** The memory shared with the engine from now on. */
+  /** Sets the memory that is shared with the engine from now on. */
   final void share(ByteBuffer memory) {
     buffer = memory;
   }
 
   /**
-   * One operation. Returns 1 + the outcome's place, and the answer's length 8 bits above it. If the answer is longer than
-   * the shared memory, it returns only the length, negated, and FETCH then copies the answer into larger memory.
+   * Performs one operation. Returns 1 + the outcome's ordinal, and the length of the answer 8 bits above it. If the
+   * answer is longer than the shared memory, returns only the length, negated; FETCH then copies the answer into larger
+   * memory.
    */
   final long call(int operation, int keyLength, int length, int count) throws Exception {
     if (operation == FETCH) {
@@ -56,7 +57,7 @@ abstract class Client {
   /** Called when an operation on a record begins. */
   protected void begins() {}
 
-  /** Called when it has ended, even by an exception; an exception thrown here replaces it. */
+  /** Called when the operation has finished, even with an exception. An exception thrown here replaces it. */
   protected void ends() throws Exception {}
 
   private long done(Outcome outcome) {
@@ -76,20 +77,20 @@ abstract class Client {
     return outcome(thrown).ordinal() + 1;
   }
 
-  /** The result of an operation that the host itself refused, with the reason. */
+  /** The outcome of an operation that the host itself refused, with the reason as the message. */
   protected final Outcome refuse(Outcome outcome, String reason) {
     message = reason;
     return outcome;
   }
 
-  /** The message of the last failure; it is returned once. */
+  /** The message of the last failure. It is returned only once. */
   String takeMessage() {
     String last = message;
     message = null;
     return last;
   }
 
-  /** The outcome of an exception. */
+  /** The outcome that corresponds to an exception. */
   protected Outcome outcome(Throwable thrown) {
     return Outcome.ERROR;
   }

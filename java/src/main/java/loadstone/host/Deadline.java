@@ -6,13 +6,13 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * The time limit of a client's operations: slower ones are interrupted. For libraries whose limits add up, like HBase's
- * client when many threads wait for one look-up of the regions.
+ * The time limit for a client's operations, after which they are interrupted. It is needed for libraries whose own
+ * limits add up, such as HBase's client when many threads wait for one lookup of regions.
  */
 final class Deadline {
   private static final long CHECK_MS = 200;
   private static final long START = System.nanoTime();
-  // Values of the due time between operations, during an interrupt, and after it.
+  // Values of the due time: between operations, during an interrupt, and after an interrupt.
   private static final long NONE = Long.MAX_VALUE;
   private static final long INTERRUPTING = Long.MIN_VALUE;
   private static final long INTERRUPTED = Long.MIN_VALUE + 1;
@@ -35,19 +35,19 @@ final class Deadline {
     }
   }
 
-  /** Starts the time limit of the calling thread. */
+  /** Starts the time limit for the calling thread. */
   void begin() {
     thread = Thread.currentThread();
     set = now() + limitNs;
     due.set(set);
   }
 
-  /** Ends the operation; returns whether it was interrupted. */
+  /** Ends the time limit of the operation. Returns whether the operation was interrupted. */
   boolean end() {
     if (due.compareAndSet(set, NONE)) {
       return false;
     }
-    // The interrupt may still be pending; it must not hit the next operation.
+    // The interrupt may still be pending, and must not affect the next operation.
     while (due.get() != INTERRUPTED) {
       Thread.onSpinWait();
     }
@@ -78,7 +78,7 @@ final class Deadline {
     }
   }
 
-  /** Starts at 0, so that no due time equals one of the constants above. */
+  /** The time since the class was loaded, so that no due time equals one of the constants above. */
   private static long now() {
     return System.nanoTime() - START;
   }

@@ -1,15 +1,15 @@
 package loadstone.host;
 
-/** The message of an exception, in one line. */
+/** Formats the message of an exception as one line. */
 final class ErrorMessage {
   private static final int LONGEST = 500;
 
   private ErrorMessage() {}
 
-  /** Class and message of an exception, and of its root cause. */
+  /** The class and the message of an exception and of its root cause. */
   static String format(Throwable thrown) {
     Throwable root = thrown;
-    // The chain of causes may be a cycle.
+    // Causes may form a cycle.
     for (int depth = 0; root.getCause() != null && depth < 100; depth++) {
       root = root.getCause();
     }

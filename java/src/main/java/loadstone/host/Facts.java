@@ -1,6 +1,6 @@
 package loadstone.host;
 
-/** Lines of name, tab, value. */
+/** Facts as lines of name, tab, value. */
 final class Facts {
   private final StringBuilder lines = new StringBuilder();
 

@@ -19,7 +19,7 @@ import org.apache.hadoop.hbase.client.Scan;
 import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.filter.PageFilter;
 
-/** A client of HBase, with YCSB's layout: a row per record, and a qualifier of the one family per field. */
+/** A client of HBase that uses YCSB's layout: one row per record, and one qualifier of a single family per field. */
 final class HBaseClient extends Client {
   private final Connection connection;
   private final TableName name;
@@ -130,7 +130,7 @@ final class HBaseClient extends Client {
     return batch(put);
   }
 
-  /** A put merges columns, and creates the row if it is missing. */
+  /** A put merges columns, and creates the row if it does not exist. */
   @Override
   Outcome update(Request request) throws IOException {
     return insert(request);

@@ -5,15 +5,15 @@ import java.util.Properties;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.hbase.HBaseConfiguration;
 
-/** The client's configuration: hbase-site.xml of the class path, Loadstone's limits by default, then the properties. */
+/** The client's configuration: hbase-site.xml from the class path, Loadstone's default limits, then the properties. */
 final class HBaseConfig {
-  /** The hint if HBase is not found. */
+  /** The hint if HBase cannot be found. */
   static final String WHERE =
       "see that it runs, and name the directory of its hbase-site.xml: -cp DIRECTORY, or -p hbase.zookeeper.quorum=HOST";
 
   /**
-   * HBase's own defaults let an operation wait for a dead server for 20 minutes. These limit it to about 10 s, which
-   * outlasts the move of a region.
+   * With HBase's default limits, an operation may wait for a dead server for 20 minutes. These limits reduce this time
+   * to about 10 s, which is longer than a region takes to move.
    */
   private static final Map<String, String> LIMITS = Map.of(
       "hbase.client.retries.number", "7",
@@ -43,7 +43,7 @@ final class HBaseConfig {
     return configuration;
   }
 
-  /** Whether only the client's own jars have set it. */
+  /** Whether the property is set only in the client's own jars. */
   private static boolean isDefault(Configuration configuration, String name) {
     String[] sources = configuration.getPropertySources(name);
     if (sources == null) {

@@ -25,7 +25,7 @@ import org.apache.hadoop.hbase.util.Bytes;
 import org.apache.hadoop.hbase.util.VersionInfo;
 import org.apache.hadoop.hbase.zookeeper.ZKConfig;
 
-/** HBase through its own client: one connection for all threads, and a table object per thread. */
+/** HBase through its Java client, with one connection for all threads and one table object per thread. */
 final class HBaseStore implements Store {
   private static final int CONNECT_MS = 3_000;
   private static final int OPEN_S = 20;
@@ -44,7 +44,7 @@ final class HBaseStore implements Store {
   private final TableDescriptor descriptor;
 
   HBaseStore(String table, Properties properties) throws Exception {
-    // The client prints stack traces of failures, which each operation reports anyway.
+    // The client prints stack traces of failures, although each operation reports its failure anyway.
     System.setErr(new PrintStream(OutputStream.nullOutputStream()));
     configuration = HBaseConfig.read(properties);
     quorum = ZKConfig.getZKQuorumServersString(configuration);
@@ -62,7 +62,7 @@ final class HBaseStore implements Store {
     descriptor = callWithin(OPEN_S, () -> describe(familyName));
   }
 
-  /** HBase's client retries for minutes before it reports a missing server. */
+  /** Checks ZooKeeper first, because HBase's client retries for minutes before it reports a missing server. */
   private void seeZooKeeper() throws Refusal {
     StringBuilder tried = new StringBuilder();
     for (String server : quorum.split(",")) {
@@ -102,7 +102,7 @@ final class HBaseStore implements Store {
     }
   }
 
-  /** Does the work on a separate thread, with a time limit. */
+  /** Performs the work on a separate thread, with a time limit. */
   private <T> T callWithin(int seconds, Callable<T> work) throws Exception {
     FutureTask<T> task = new FutureTask<>(work);
     Thread thread = new Thread(task, "hbase-opening");
@@ -123,7 +123,7 @@ final class HBaseStore implements Store {
 
   @Override
   public Client client() {
-    // The client's own limits apply first, if they work.
+    // The client's own limits apply first, provided that they work.
     Deadline deadline = new Deadline(configuration.getLong("hbase.client.operation.timeout", 0) + GRACE_MS);
     return new HBaseClient(connection, table, family, durability, buffered, bufferBytes, pageFilter, deadline);
   }

@@ -13,11 +13,11 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Properties;
 
-/** The methods that the engine calls. None throws: the engine gets a status and requests the message. */
+/** The methods that the engine calls. They do not throw: the engine receives a status and requests the message. */
 final class Host {
   private Host() {}
 
-  /** One operation of one client; see {@link Client#call}. */
+  /** Performs one operation of one client; see {@link Client#call}. */
   static long call(Client client, int operation, int keyLength, int length, int count) {
     try {
       return client.call(operation, keyLength, length, count);
@@ -30,15 +30,15 @@ final class Host {
     client.share(memory);
   }
 
-  /** The message of a client's last failure; null if there is none. */
+  /** The message of a client's last failure; null if there was none. */
   static byte[] words(Client client) {
     String message = client.takeMessage();
     return message == null ? null : message.getBytes(StandardCharsets.UTF_8);
   }
 
-  /** Prepares the JVM; returns the names of outcomes in order. */
+  /** Prepares the JVM. Returns the names of the outcomes in order. */
   static byte[] start() {
-    // Standard output belongs to the engine, for its events and reports.
+    // The engine uses standard output for its events and reports.
     System.setOut(new PrintStream(new FileOutputStream(FileDescriptor.err), true));
     List<String> names = new ArrayList<>();
     for (Outcome outcome : Outcome.values()) {
@@ -69,7 +69,7 @@ final class Host {
   }
 
   static byte[] facts(Store store) throws Exception {
-    // The JVM of the client, in addition to the store's facts.
+    // The JVM that runs the client, in addition to the store's facts.
     return text(store.facts() + "jvm\t" + System.getProperty("java.vm.name") + " " + Runtime.version() + "\n");
   }
 
@@ -83,7 +83,7 @@ final class Host {
     return store.client();
   }
 
-  /** A thread created outside Java has no class loader for resources; bindings expect the application's. */
+  /** Sets the application's class loader, which bindings expect: threads created outside Java have none. */
   private static void likeJavasOwn() {
     Thread.currentThread().setContextClassLoader(ClassLoader.getSystemClassLoader());
   }
@@ -92,13 +92,13 @@ final class Host {
     client.connect();
   }
 
-  /** The message of an exception; a refusal's hint is in a second line. */
+  /** The message of an exception. The hint of a refusal is on a second line. */
   static byte[] describe(Throwable thrown) {
     boolean refused = thrown instanceof Refusal;
     return text(refused ? thrown.getMessage() + "\n" + ((Refusal) thrown).hint : ErrorMessage.format(thrown));
   }
 
-  /** The JVM's garbage collectors: lines of name, tab, collections, tab, ms. */
+  /** The JVM's garbage collectors: lines of name, tab, number of collections, tab, time in ms. */
   static byte[] collectors() {
     StringBuilder lines = new StringBuilder();
     for (GarbageCollectorMXBean bean : ManagementFactory.getGarbageCollectorMXBeans()) {

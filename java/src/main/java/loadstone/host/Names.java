@@ -6,7 +6,7 @@ import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 
-/** Cached conversions of field names to strings and back: a workload has few names, mostly in the same places. */
+/** Caches conversions of field names to strings and back: a workload has few names, mostly in the same places. */
 final class Names {
   private static final int SLOTS = 256;
   private static final VarHandle LONG = MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.nativeOrder());
@@ -21,13 +21,13 @@ final class Names {
   private final String[] asked = new String[SLOTS];
   private final byte[][] answers = new byte[SLOTS][];
 
-  /** The name in a request's {@code place}th part. */
+  /** The name in part number {@code place} of a request. */
   String string(int place, byte[] source, int at, int length) {
     int end = at + length;
     if (place >= SLOTS || length > Long.BYTES || end < Long.BYTES) {
       return string(source, at, length);
     }
-    // For a shorter name, the preceding bytes are compared too: at worst, a cached name is created again.
+    // For a shorter name, the preceding bytes are also compared. At worst, a cached name is created again.
     long bytes = (long) LONG.get(source, end - Long.BYTES);
     if (length != lengths[place] || bytes != ends[place] || last[place] == null) {
       lengths[place] = length;

@@ -1,6 +1,6 @@
 package loadstone.host;
 
-/** The outcome of an operation. The engine requests the names once and then uses their ordinals. */
+/** The outcome of an operation. The engine requests the names once, and then uses the ordinals. */
 enum Outcome {
   OK,
   ERROR,

@@ -1,6 +1,6 @@
 package loadstone.host;
 
-/** The refusal of a system that cannot be used: a message for the user, and a remedy. */
+/** Refuses a system that cannot be used, with a message for the user and a remedy. */
 final class Refusal extends Exception {
   private static final long serialVersionUID = 1;
 

@@ -8,7 +8,7 @@ import java.nio.ByteOrder;
 final class Request {
   private static final VarHandle INT = MethodHandles.byteArrayViewVarHandle(int[].class, ByteOrder.BIG_ENDIAN);
 
-  /** A new array for each operation, because clients may keep parts of it after the call. */
+  /** A new array for each operation, because bindings may keep parts of it after the call. */
   final byte[] bytes;
 
   final int keyLength;
@@ -27,17 +27,17 @@ final class Request {
     return count;
   }
 
-  /** Whether a read or a scan requests all fields, in which case it names none. */
+  /** Whether a read or a scan requests all fields. It then contains no names. */
   boolean allFields() {
     return at == bytes.length;
   }
 
-  /** Whether there is another part: a name, or the value after it. */
+  /** Whether there is another part, which is a name or the value after it. */
   boolean more() {
     return at < bytes.length;
   }
 
-  /** The start of the next part. */
+  /** The position of the next part. */
   int part() {
     return at + 4;
   }
@@ -47,7 +47,7 @@ final class Request {
     return (int) INT.get(bytes, at);
   }
 
-  /** Skips the next part, which has this length. */
+  /** Skips the next part, which has the given length. */
   void skip(int length) {
     at += 4 + length;
   }

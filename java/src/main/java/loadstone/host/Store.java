@@ -1,8 +1,8 @@
 package loadstone.host;
 
-/** A system, opened once for all clients. */
+/** A system that is opened once for all clients. */
 interface Store {
-  /** A client, not yet connected. */
+  /** Creates a client that is not connected yet. */
   Client client();
 
   /** The facts of the system: lines of name, tab, value. */
@@ -10,6 +10,6 @@ interface Store {
     return "";
   }
 
-  /** Closes it. All clients have ended by then. */
+  /** Closes the system. By then, all clients have stopped. */
   default void close() throws Exception {}
 }

@@ -13,7 +13,7 @@ import site.ycsb.DB;
 import site.ycsb.Status;
 import site.ycsb.StringByteIterator;
 
-/** A client with a separate object of the binding, like a thread of YCSB. It passes YCSB's arguments and maps. */
+/** A client with a separate binding object, like a thread of YCSB. It passes YCSB's arguments and maps. */
 final class YcsbClient extends Client {
   private static final byte[] NO_KEY = {};
 
@@ -67,7 +67,7 @@ final class YcsbClient extends Client {
     Outcome outcome = outcome(db.scan(table, key, request.records(), fields(request), found));
     if (outcome == Outcome.OK) {
       for (Map<String, ByteIterator> one : found) {
-        // A binding does not return the keys that it found.
+        // A binding does not return the keys of the records that it read.
         int place = answer.beginRecord(NO_KEY, 0, 0);
         record(one);
         answer.endRecord(place);

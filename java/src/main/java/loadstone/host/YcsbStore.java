@@ -4,7 +4,7 @@ import java.security.CodeSource;
 import java.util.Properties;
 import site.ycsb.DB;
 
-/** A system behind a binding of YCSB, named by its class. */
+/** A system that is used through a YCSB binding, named by its class. */
 final class YcsbStore implements Store {
   private final Class<? extends DB> binding;
   private final String table;
@@ -14,7 +14,7 @@ final class YcsbStore implements Store {
     this.table = table;
     this.properties = properties;
     Class<?> named = Class.forName(properties.getProperty("db"), true, ClassLoader.getSystemClassLoader());
-    // Throws here if the class is not a binding.
+    // Throws an exception here if the class is not a binding.
     binding = named.asSubclass(DB.class);
     binding.getDeclaredConstructor();
   }
