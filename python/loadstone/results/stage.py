@@ -28,7 +28,7 @@ class Stage:
 
     @property
     def prefix(self) -> str:
-        """The prefix of its figures' names."""
+        """The prefix of the metrics of the stage's figures."""
         return f"stage{self.number}."
 
     @property
@@ -43,7 +43,7 @@ class Stage:
 
     @property
     def is_pause(self) -> bool:
-        """Whether no operation is due in it."""
+        """Whether no operation is due in the stage."""
         return self.rate_from == self.rate_to == 0
 
     @property
@@ -61,7 +61,7 @@ class Stage:
         return f"stage {self.number} ({self.rate})"
 
     def values(self) -> Iterator[Value]:
-        """Its definition as figures of a trial."""
+        """Yields the definition of the stage as figures of a trial."""
         yield Value(f"{self.prefix}start", self.start_ns, "ns", 1)
         yield Value(f"{self.prefix}length", self.length_ns, "ns", 1)
         yield Value(f"{self.prefix}rate_from", self.rate_from, "op/s", 1)
