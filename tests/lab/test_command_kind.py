@@ -325,7 +325,7 @@ def test_secrets_are_no_names(tmp_path: Path) -> None:
 
 REFUSED = [
     ({"run": "echo {hots}"}, {}, "{hots} in workload.command.run is not defined"),
-    ({"run": "echo {host}"}, {}, "have the lab start its servers"),
+    ({"run": "echo {host}"}, {}, "have the lab start servers"),
     ({"run": "echo {"}, {}, 'an unmatched "{"'),
     ({"run": " "}, {}, "the command is empty"),
     ({"run": "true", "figures": "pgbenhc"}, {}, 'did you mean "pgbench"?'),
