@@ -87,7 +87,7 @@ class CommandContext:
     directory: Path
     # Values for templates: the dimensions, and names whose values are known only at run time.
     names: Mapping[str, Scalar] = field(default_factory=dict)
-    # Variables to add to its environment.
+    # Variables to add to the command's environment.
     environment: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -129,11 +129,11 @@ class ObservedCommand:
 
     # The stem of the names of its files: `<name>.stdout` and `<name>.stderr`.
     name: str
-    # Creates its arguments.
+    # Creates the arguments of the command.
     arguments: Callable[[CommandContext], Sequence[str]]
-    # Parses its output. Raises LoadstoneError if it cannot be parsed.
+    # Parses the output of the command. Raises LoadstoneError if the output cannot be parsed.
     read: Callable[[Ended], ImportedRun]
-    # Its duration, if known.
+    # The duration of the command, if known.
     seconds: float | None = None
     role: Role = "measure"
     # Whether the servers must first have replicated and compacted all writes.
@@ -199,7 +199,7 @@ class Kind:
     metrics: Callable[[Any], Sequence[str]] = lambda _: ()
     # The operations that it performs, from its keys; None if it may perform any operation.
     operations: Callable[[Any], Collection[str] | None] = lambda _: None
-    # Facts about a phase for the results.
+    # Facts about a phase, for the results.
     facts: Callable[[Sequence[EndedLaunch]], Mapping[str, Scalar]] = lambda _: {}
     # Figures about an engine phase that only this kind has; they replace common figures with the same metric.
     figures: Callable[[EngineLaunch, Sequence[EndedLaunch]], Iterator[Value]] = lambda *_: iter(())

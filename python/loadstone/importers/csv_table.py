@@ -49,7 +49,7 @@ class TableRow:
 
 
 def recognise_text(text: str) -> bool:
-    """Whether the text contains the header of such a table."""
+    """Whether the text contains the header of a table with the required columns."""
     return find_header(text.split("\n", HEADER_LINES)[:HEADER_LINES]) is not None
 
 

@@ -196,7 +196,7 @@ def number_names(names: Iterable[str], separator: str) -> list[str]:
 
 
 def read_run(name: str | None, jobs: Sequence[Job], shared: dict[str, Any]) -> ImportedRun:
-    """The run of the jobs with one name and group."""
+    """The run that consists of the jobs with one name and group."""
     # Reading a key marks it as read.
     options = ChainMap(jobs[0].get("job options", {}), shared)
     run = ImportedRun(variant=name, facts={"tool": NAME, "jobs": len(jobs)})

@@ -220,7 +220,7 @@ def parse_log(source: Source) -> HistogramLog:
 
 
 def drop_warmup(lines: dict[str, list[tuple[float, float, Histogram]]], seconds: float) -> None:
-    """Drops the intervals that begin within a number of seconds after the first one."""
+    """Drops the intervals that begin less than `seconds` after the first interval."""
     first = min((start for intervals in lines.values() for start, _, _ in intervals), default=0.0)
     for tag, intervals in lines.items():
         lines[tag] = [interval for interval in intervals if interval[0] - first >= seconds - ROUNDED_SECONDS]

@@ -19,7 +19,7 @@ from loadstone.statistics.percentile import Population
 
 Statuses = Mapping[str, Mapping[str, int]]
 OPERATIONS = "operations"
-# All operations together.
+# The operation name for all operations together.
 ALL = "all"
 # YCSB also reports the read and the update of such an operation, so in sums over operations it would count twice.
 COMPOSED = frozenset({"READ-MODIFY-WRITE", "READ_MODIFY_WRITE"})

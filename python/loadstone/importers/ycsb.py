@@ -54,7 +54,7 @@ def join_lines(source: Source) -> Iterator[tuple[int, str]]:
 
 
 def entry_of(text: str, index: int, source: Source) -> ReportEntry | None:
-    """An entry of a report; None if the line is not one."""
+    """The report entry in a line; None if the line is not an entry."""
     if "]," not in text:
         return None
     match = ENTRY.search(text)
@@ -91,7 +91,7 @@ def check_end(source: Source, reports: list[tuple[list[ReportEntry], ReportConte
 
 
 def is_torn(source: Source, reports: list[tuple[list[ReportEntry], ReportContext]]) -> bool:
-    """Whether the file ends within a line of a report."""
+    """Whether the file ends in the middle of a report line."""
     last = source.lines[source.last]
     if not reports:
         return last.startswith("[") and TORN.fullmatch(last) is not None

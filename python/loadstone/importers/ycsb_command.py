@@ -23,7 +23,7 @@ PROPERTIES = {"recordcount": "records", "requestdistribution": "distribution"}
 PROPORTION = "proportion"
 # The default number and size of a record's fields (CoreWorkload.java).
 FIELDS, FIELD_BYTES = 10, 100
-# What ends the command within a shell line.
+# The start of a word that ends the command within a shell line.
 ENDS = re.compile(r"[|&;`)]|\d?>")
 
 

@@ -42,7 +42,7 @@ RAW = {"Average": "mean", "Min": "min", "Max": "max"}
 NS = {"us": 1e3, "ms": 1e6}
 # The operations of YCSB's core workloads. The total counts each of them once.
 CORE = frozenset({"READ", "UPDATE", "INSERT", "SCAN", "DELETE"})
-# Only printed by the measurement type `histogram`.
+# A measurement that only the measurement type `histogram` prints.
 VARIANCE = "LatencyVariance(us)"
 # A report whose operations are fewer than this share of its total is truncated.
 WHOLE = 0.999

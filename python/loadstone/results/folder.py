@@ -361,7 +361,7 @@ def survey_folders(root: Path) -> tuple[list[Folder], list[str]]:
     for path in list_paths(root):
         try:
             folder = Folder(path)
-            # Reads the question here, because a damaged one would otherwise stop the listing.
+            # Reads the question here, because a damaged question would otherwise stop the listing.
             _ = folder.question
             folders.append(folder)
         except LoadstoneError as error:

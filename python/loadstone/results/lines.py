@@ -132,7 +132,7 @@ def rename_durably(old: Path, new: Path) -> None:
 
 
 def sync_files(directory: Path) -> None:
-    """Waits until a directory's files are on the device, except unreadable ones. Raises OSError."""
+    """Waits until a directory's files, except unreadable files, are on the device. Raises OSError."""
     for path in directory.iterdir():
         if path.is_file():
             with suppress(PermissionError), path.open("rb") as file:

@@ -87,7 +87,7 @@ class ResultSet:
     warnings: tuple[str, ...] = ()
     # The question of each trial's original set, by the trial's id, if this set joins several.
     own: Mapping[str, Question] = field(default_factory=dict)
-    # pilot.json: the warm-up that a pilot block found; empty without one.
+    # pilot.json: the warm-up that a pilot block found; empty without a pilot block.
     pilot: Mapping[str, Any] = field(default_factory=dict)
     # The trials of the pilot block, which never count.
     pilots: Sequence[TrialResult] = ()
@@ -117,7 +117,7 @@ class ResultSet:
 
     @cached_property
     def dimensions(self) -> dict[str, list[Scalar]]:
-        """Each dimension with its values in the order of first appearance."""
+        """Each dimension, with its values in order of first appearance."""
         dimensions: dict[str, dict[Scalar, None]] = {}
         for trial in self.trials:
             for name, value in trial.config.items():

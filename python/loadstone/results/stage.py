@@ -17,12 +17,12 @@ OF_STAGE = re.compile(r"stage([1-9]\d*)\.")
 class Stage:
     """A part of the measured window in which the rate was constant or changed linearly."""
 
-    # From 1.
+    # The number of the stage, from 1.
     number: int
-    # Since the start of the window.
+    # The start of the stage, as the time since the start of the window.
     start_ns: int
     length_ns: int
-    # Requested operations per second at its start and at its end.
+    # The requested operations per second at the start and at the end of the stage.
     rate_from: float
     rate_to: float
 

@@ -94,7 +94,7 @@ METRIC, NUMBER = attrgetter("metric"), attrgetter("value")
 
 
 def index_by_metric(figures: Sequence[Value]) -> dict[str, Value]:
-    """Figures by metric. Raises OverflowError if one is beyond the range of a float."""
+    """The figures, keyed by metric. Raises OverflowError if a figure is beyond the range of a float."""
     # Avoids Python loops, which would take a fifth of the reading time. Pydantic refuses infinity and nan.
     for _ in map(float, map(NUMBER, figures)):
         pass
@@ -105,7 +105,7 @@ def index_by_metric(figures: Sequence[Value]) -> dict[str, Value]:
 class TrialResult:
     """One trial, run by Loadstone or read from another tool's output."""
 
-    # Unique in its result set.
+    # The name of the trial, which is unique in its result set.
     trial: str
     # The variant: each dimension's value. Repeats of a variant have equal configs.
     config: Mapping[str, Scalar]
@@ -194,5 +194,5 @@ class TrialResult:
 
 
 def values_by_metric(*values: Value) -> dict[str, Value]:
-    """Figures by metric."""
+    """The figures, keyed by metric."""
     return {value.metric: value for value in values}

@@ -142,7 +142,7 @@ class Command(FilePart):
 
 
 def stores() -> Collection[str]:
-    """The stores of systems with servers, and one for commands without servers."""
+    """The stores of systems with servers, and the store of commands without servers."""
     return (STORE, *(name for name in describe_engine().stores if describe_engine().is_networked(name)))
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 BUFFER = 1_000_000
 MB = 1 << 20
 READS = ("read", "random", "backward", "skip")
-# Hadoop's names.
+# Hadoop's names of compression codecs.
 CODECS = {"gzip": "GzipCodec", "deflate": "DeflateCodec"}
 Operation = Literal["write", "append", "read", "random", "backward", "skip"]
 

@@ -183,7 +183,7 @@ def translate_variant(variant: Variant, phase: Literal["load", "run"]) -> Spec:
     """The spec of a variant from the YCSB front end. Raises LoadstoneError with the engine's message."""
     if phase == "load":
         variant = variant.loading
-    # Each trial sets its directory; the front end only requires that there is one.
+    # Each trial sets its directory, but the front end requires a directory.
     properties = {
         **directory_properties(variant.store, Path("data")),
         **variant.store_properties,

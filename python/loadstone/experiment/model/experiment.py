@@ -384,7 +384,7 @@ class Experiment(FilePart):
 
 
 def add_kinds(plain: str, kinds: Mapping[str, type[FilePart]]) -> None:
-    """Adds the keys of kinds to `workload`: below the kind's name, or directly for the `plain` one."""
+    """Adds the keys of kinds to `workload`: below the kind's name, or directly for the kind named `plain`."""
     for name, model in kinds.items():
         if name == plain:
             fields = model.model_fields

@@ -100,7 +100,7 @@ def describe_type(schema: dict[str, Any], *, many: bool = False) -> str:
     if choices := schema.get("enum", [schema["const"]] if "const" in schema else []):
         return " or ".join(f"`{flow_yaml(word)}`" for word in choices)
     if "anyOf" in schema:
-        # Skips the pattern for templates: any value may be one.
+        # Skips the pattern for templates: any value may be a template.
         alternatives = [
             alternative
             for alternative in schema["anyOf"]

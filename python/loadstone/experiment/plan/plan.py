@@ -83,12 +83,12 @@ class Variant:
 class PlannedTrial:
     """A planned trial."""
 
-    # Unique in the run, and safe as a file name.
+    # The name of the trial, which is unique in the run and safe as a file name.
     trial: str
     variant: Variant
-    # Also the number of its block, from 1.
+    # The number of the repeat, from 1, which is also the number of the block.
     repeat: int
-    # Its position in the whole run, from 0.
+    # The position of the trial in the whole run, from 0.
     order: int
 
 

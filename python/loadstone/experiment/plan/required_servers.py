@@ -23,7 +23,7 @@ class StartRequest:
     nodes: int
     # Only explicit settings; all other settings have defaults.
     settings: Mapping[str, str]
-    # Commands before it starts, and after it has stopped.
+    # Commands to run before the system starts, and after it has stopped.
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
     # The size of each node's file system; 0 if it is in a directory of the host.

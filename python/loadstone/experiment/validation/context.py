@@ -84,11 +84,11 @@ class Context(Shaped):
         self.warnings.append(Mistake(self.location_of(path), message, hint))
 
     def fill_in(self, **keys: object) -> None:
-        """Fills in keys of the experiment."""
+        """Sets keys of the experiment to their defaults."""
         self.experiment = self.experiment.model_copy(update=keys)
 
     def complete_workload(self, path: Keys, workload: Workload) -> None:
-        """Fills in keys of a workload."""
+        """Replaces a workload of the experiment by a workload with its defaults."""
         value = workload if path == ("workload",) else {**self.experiment.workloads, str(path[-1]): workload}
         self.fill_in(**{str(path[0]): value})
 
@@ -103,7 +103,7 @@ class Context(Shaped):
         return True
 
     def work_at(self, point: Mapping[str, Scalar]) -> tuple[Keys, Workload, str] | None:
-        """The workload of a point: its path, its keys and its kind, if it has one."""
+        """The workload at a point: its path, its keys and its kind; None unless it has exactly one kind."""
         path = self.experiment.workload_at(point)
         workload = self.experiment.all_workloads.get(path)
         return (path, workload, workload.kinds[0]) if workload and len(workload.kinds) == 1 else None
