@@ -84,11 +84,11 @@ class Context(Shaped):
         self.warnings.append(Mistake(self.location_of(path), message, hint))
 
     def fill_in(self, **keys: object) -> None:
-        """Sets keys of the experiment to their defaults."""
+        """Sets keys of the experiment, for example to their defaults."""
         self.experiment = self.experiment.model_copy(update=keys)
 
     def complete_workload(self, path: Keys, workload: Workload) -> None:
-        """Replaces a workload of the experiment by a workload with its defaults."""
+        """Replaces a workload of the experiment, for example to fill in its defaults."""
         value = workload if path == ("workload",) else {**self.experiment.workloads, str(path[-1]): workload}
         self.fill_in(**{str(path[0]): value})
 
