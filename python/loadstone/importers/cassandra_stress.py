@@ -162,7 +162,7 @@ def parse_fields(line: str, columns: list[str]) -> list[float | None] | None:
     """The figures in a row; None if the row is truncated, or cannot be split because of decimal commas."""
     cells = line.split(",")
     if len(cells) != len(columns):
-        # Decimal commas: only a comma followed by a blank separates two cells.
+        # With decimal commas, only a comma followed by a space separates two cells.
         cells = [cell.replace(",", ".") for cell in re.split(r",\s+", line)]
     if len(cells) != len(columns):
         return None
@@ -184,9 +184,7 @@ def read_log(log: StressLog, source: Source) -> ImportedRun:
     if log.failed and not log.summary:
         add_facts(log.settings, log.command, log.clients, result)
         result.series = time_series(log)
-        result.add_note(
-            "failed", "cassandra-stress printed FAILURE and no results", "see its own output for the reason"
-        )
+        result.add_note("failed", "cassandra-stress printed FAILURE and no results", "see its output for the reason")
         return result
     if missing := next((name for name in REQUIRED if name not in log.summary), None):
         raise cut_error(log, source, missing)
@@ -243,7 +241,7 @@ def add_figures(log: StressLog, result: ImportedRun, source: Source) -> None:
             result.statuses["ALL"] = {"OK": n, "ERROR": int(parse_count(number_before_unit(failures)))}
         result.add_totals(parse_grouped(number_before_unit(rate), 0), seconds * 1e9, done, 1.0, step)
     else:
-        # 2.1 does not print errors: their number is unknown, not 0.
+        # cassandra-stress 2.1 does not print errors: their number is unknown, not 0.
         result.add_figure("throughput", parse_grouped(number_before_unit(rate), 0), "op/s", n, 1.0)
         result.add_figure("runtime", seconds * 1e9, "ns", 1, step)
         result.add_figure(

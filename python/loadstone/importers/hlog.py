@@ -117,7 +117,7 @@ def recognise_text(text: str) -> bool:
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
-    """The only run of the file. Raises LoadstoneError if a line is damaged or the unit is unknown."""
+    """The only run in the file. Raises LoadstoneError if a line is damaged or the unit is unknown."""
     return [read_log(parse_log(source), source)]
 
 
@@ -175,7 +175,7 @@ def note_parallelism(run: ImportedRun, spans: Sequence[tuple[float, float]]) -> 
 
 
 def parse_log(source: Source) -> HistogramLog:
-    """The intervals of the file. Raises LoadstoneError if a line is damaged or the unit is unknown."""
+    """The intervals in the file. Raises LoadstoneError if a line is damaged or the unit is unknown."""
     logging = LOGGING.search(source.text)
     log = HistogramLog(find_unit(source, logging is not None))
     untagged = logging[1] if logging else ALL.upper()
@@ -331,7 +331,7 @@ def read_log(log: HistogramLog, source: Source) -> ImportedRun:
             run.values.extend(histogram_figures(name, population.well, log.ns, population))
     for tag, histogram in totals.items():
         run.histograms[tag.label] = convert_to_ns(histogram, log.ns)
-        # Operations that were never sent have no service time.
+        # Operations that were never sent have no service time, so they count by their response times.
         if log.additive and (not tag.response or tag.status == CENSORED or len(totals) == 1):
             known = run.statuses.setdefault(tag.operation, {})
             known[tag.status] = max(known.get(tag.status, 0), histogram.count)

@@ -13,7 +13,7 @@ SEPARATORS = re.compile(r"[.,'\u2019\u00a0\u202f\s]")
 
 
 def parse_number(text: str) -> float | None:
-    """A number with a decimal point, None for NaN or infinity. Raises ValueError for other texts."""
+    """Parses a number with a decimal point; None for NaN or infinity. Raises ValueError for other texts."""
     text = text.strip()
     if PLAIN.fullmatch(text):
         number = float(text)

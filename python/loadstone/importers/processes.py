@@ -42,5 +42,6 @@ def refuse_copies(sources: Sequence[Source]) -> None:
     for source in sources:
         digest = hashlib.sha256(source.text.encode()).hexdigest()
         if digest in known:
-            raise LoadstoneError(f"{source.path} is a copy of {known[digest].path}", "name each process's log once")
+            message = f"{source.path} is a copy of {known[digest].path}"
+            raise LoadstoneError(message, "name the log of each process only once")
         known[digest] = source

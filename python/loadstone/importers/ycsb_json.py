@@ -39,7 +39,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
 
 
 def read_entries(source: Source) -> list[ReportEntry]:
-    """The objects of all reports."""
+    """The entries in all reports."""
     text = source.text
     decoder = json.JSONDecoder(object_pairs_hook=Document)
     entries: list[ReportEntry] = []

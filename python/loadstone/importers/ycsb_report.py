@@ -44,7 +44,7 @@ NS = {"us": 1e3, "ms": 1e6}
 CORE = frozenset({"READ", "UPDATE", "INSERT", "SCAN", "DELETE"})
 # A measurement that only the measurement type `histogram` prints.
 VARIANCE = "LatencyVariance(us)"
-# A report whose operations are fewer than this share of its total is truncated.
+# If the lines of a report cover less than this share of its total, the report is truncated.
 WHOLE = 0.999
 CUT = "import the whole output of the run, including standard output; if it was not saved, run YCSB again"
 
@@ -263,7 +263,7 @@ def check_blocks(
         if raw and not {"Average", "Min", "Max", RAW_LAST} <= block.keys():
             raise source.error_at(f"the YCSB log is truncated within the lines of [{name}]", CUT, line)
         if name in CORE and (run.statuses.keys() & CORE or raw) and name not in run.statuses:
-            # Every operation prints the counts of its statuses after its latencies.
+            # YCSB prints the status counts of every operation after its latencies.
             raise source.error_at(f"the YCSB log is truncated: [{name}] has no counts of statuses", CUT, line)
         well = sum(count for status, count in run.statuses.get(name, {}).items() if status in WELL)
         count = count_measured(block)

@@ -97,7 +97,7 @@ class Folder:
             if experiment:
                 lines.replace_file(path / "experiment.yaml", experiment.encode())
             lines.replace_file(path / "environment.json", indent_json(dict(environment or {})))
-            # Written last: without it the folder does not count as a result folder.
+            # This file is written last: without it, the folder does not count as a result folder.
             lines.replace_file(path / "folder.json", indent_json(header))
         except OSError as error:
             raise LoadstoneError(
@@ -118,7 +118,7 @@ class Folder:
 
     @property
     def identity(self) -> str:
-        """Distinguishes this folder's data below a data directory from other folders' data; unchanged by a resume."""
+        """A name that distinguishes this folder's data in a data directory. A resumed run has the same name."""
         return f"{self.path.parent.name}-{zlib.crc32(str(self.path.resolve()).encode()):08x}"
 
     @cached_property

@@ -15,14 +15,14 @@ from typing import Any, ClassVar
 from loadstone.results.trial_result import Scalar, Series, TrialResult
 from loadstone.results.value import FINITE, HIGHER_IS_BETTER, THROUGHPUT, better_direction, metric_statistic
 
-# The metrics of a comparison in addition to throughput, unless the experiment sets others.
+# The metrics of a comparison, unless the experiment sets other metrics.
 DEFAULT_METRICS = ("throughput", "read.p99", "update.p99", "insert.p99", "read.p50", "update.p50", "insert.p50")
 # The maximum width of an interval, as a share of the figure: for the first compared metric, or for each named metric.
 Until = float | Mapping[str, float] | None
-# The default of the compared dimension: the first of these that varies.
+# The default of the compared dimension: the first of these dimensions that varies.
 USUAL = ("system", "variant", "run", "store")
 AT_LEAST = 6
-# The smallest difference that a comparison claims, as a share, unless the question sets another.
+# The smallest difference that a comparison claims, as a share, unless the question sets another share.
 MATTERS = 0.01
 
 
@@ -126,7 +126,7 @@ class ResultSet:
 
     @cached_property
     def variants(self) -> dict[tuple[tuple[str, Scalar], ...], list[TrialResult]]:
-        """The trials of each variant by its config as sorted pairs, in the order of first appearance, by repeat."""
+        """The trials of each variant in order of their repeats, keyed by the variant's config as sorted pairs."""
         variants: dict[tuple[tuple[str, Scalar], ...], list[TrialResult]] = {}
         for trial in self.trials:
             variants.setdefault(variant_key(trial.config), []).append(trial)
@@ -139,7 +139,7 @@ class ResultSet:
 
     @property
     def comparison_dimension(self) -> str | None:
-        """The compared dimension: the question's, else a usual dimension that varies, else the first that varies."""
+        """The compared dimension: the question's, else a usual varying dimension, else the first varying dimension."""
         if self.question.by is not None:
             return self.question.by
         varying = [name for name, values in self.dimensions.items() if len(values) > 1]

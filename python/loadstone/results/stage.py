@@ -38,7 +38,7 @@ class Stage:
 
     @property
     def is_constant(self) -> bool:
-        """Whether its rate is constant and above 0."""
+        """Whether the rate of the stage is constant and above 0."""
         return self.rate_from == self.rate_to > 0
 
     @property
@@ -48,7 +48,7 @@ class Stage:
 
     @property
     def rate(self) -> str:
-        """Its rate in words: `5,000 op/s`, `1,000 to 5,000 op/s`, `pause`."""
+        """The rate of the stage in words: `5,000 op/s`, `1,000 to 5,000 op/s`, `pause`."""
         if self.is_pause:
             return "pause"
         if self.is_constant:
@@ -57,7 +57,7 @@ class Stage:
 
     @property
     def title(self) -> str:
-        """Its name in words: `stage 2 (5,000 op/s)`."""
+        """The name of the stage in words: `stage 2 (5,000 op/s)`."""
         return f"stage {self.number} ({self.rate})"
 
     def values(self) -> Iterator[Value]:

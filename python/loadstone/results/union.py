@@ -70,7 +70,7 @@ def join_results(sides: Sequence[ResultSet | Sequence[ResultSet]]) -> ResultSet:
 
 
 def label_results(results: ResultSet) -> str:
-    """A short name: a folder's experiment and time, the name of an import, a file's name."""
+    """A short name: the experiment and time of a folder, the name of an import, or the name of a file."""
     path = results.path or Path(results.name)
     if path.parent.name == IMPORTED:
         return results.name
@@ -78,7 +78,7 @@ def label_results(results: ResultSet) -> str:
 
 
 def distinct_names(names: Sequence[str]) -> list[str]:
-    """Names made unique by numbers; without colons, which separate them from trials."""
+    """The names, made unique by numbers. Colons are replaced, because they separate names from trials."""
     clean = [name.replace(":", "-") for name in names]
     return [
         f"{name}#{number}" if clean.count(name) > 1 else name

@@ -51,7 +51,7 @@ class Value:
     n: int
     # If the figure is not exact: `at_least` (`value` is a lower bound), or `failed` (`value` cannot be ranked).
     bound: Bound | None = None
-    # The step of the reading: the width of its histogram's bucket, or the last digit printed by a tool.
+    # The resolution of the value: the width of a histogram bucket, or the value of the last digit that a tool printed.
     resolution: float = 0.0
 
     def prefix_metric(self, name: str) -> Value:
@@ -67,7 +67,7 @@ class Value:
 def metric_statistic(metric: str) -> str:
     """The last part of a metric's name: `p99.9` of `read.p99.9`, `throughput` of `load.throughput`."""
     head, point, tail = metric.rpartition(".")
-    # "p99.9" itself contains a point.
+    # "p99.9" itself contains a dot.
     if tail.isdigit() and (parts := head.rpartition("."))[2].startswith("p") and parts[2][1:].isdigit():
         return f"{parts[2]}.{tail}"
     return tail if point else metric

@@ -63,7 +63,7 @@ class CassandraStress(FilePart):
     """A command line of cassandra-stress without the options that the experiment sets: clients, rate, nodes, length."""
 
     population: VariedCount = Field(default=1_000_000, examples=[1_000_000])
-    """Partitions. They are written before a command that reads, so that every read finds its row."""
+    """Number of partitions. They are written before a command that reads, so that every read finds its row."""
 
     written_for: VariedLength | None = Field(default=None, examples=["10s"])
     """Before a command that reads, write for this time instead of writing the whole population, with the command's

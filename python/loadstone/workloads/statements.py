@@ -91,7 +91,7 @@ class Statements(FilePart):
     """The columns that have an index, and the type of each index."""
 
     population: VariedCount = Field(default=100_000, examples=[1_000_000])
-    """Partitions. They are written before the statements are measured."""
+    """Number of partitions. They are written before the statements are measured."""
 
     columns: dict[str, StatementColumn] = Field(
         default_factory=dict, examples=[{"city": {"population": "uniform(1..1000)"}}]

@@ -150,7 +150,7 @@ class LoadKeys(FilePart):
     """Number of clients of the load. Default: the number of the trial's clients."""
 
     properties: dict[str, Property] = Field(default={}, examples=[{"clientbuffering": True}])
-    """Store properties for the load; they override the system's."""
+    """Store properties for the load; they override the system's properties."""
 
 
 class HostGroup(FilePart):
@@ -246,7 +246,7 @@ class FindKeys(FilePart):
 
     such_that: Text | None = Field(default=None, examples=["p99 < 10ms"])
     """The objective, such as `read.p99.9 < 5ms and errors == 0`: the search finds the highest load that meets it.
-    Without it, the search finds the knee."""
+    Without an objective, the search finds the knee."""
 
     over: SearchedLoad = Field(default="clients", examples=["rate"])
     """The load that is increased: the clients of a closed loop, or the rate."""
@@ -254,8 +254,8 @@ class FindKeys(FilePart):
 
 # The bounds of a search, with their meanings and examples; `from` is a keyword of Python.
 BOUNDS: dict[str, tuple[str, int]] = {
-    "from": ("The first load. Default: 1 client, or 1000 a second.", 4),
-    "to": ("The last load. Default: 1024 clients, or 1000000 a second.", 64),
+    "from": ("The first load. Default: 1 client, or 1000 operations per second.", 4),
+    "to": ("The last load. Default: 1024 clients, or 1000000 operations per second.", 64),
 }
 if TYPE_CHECKING:
     Find = FindKeys
@@ -355,7 +355,7 @@ class Experiment(FilePart):
 
     @property
     def constant_rate(self) -> float | None:
-        """The rate, op/s, unless it has stages."""
+        """The rate in op/s; None if there is no rate, or if it has stages."""
         return None if isinstance(self.rate, Stages) else self.rate
 
     @property

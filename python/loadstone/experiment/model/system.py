@@ -55,7 +55,8 @@ class Start(FilePart):
     """Settings, as for `loadstone systems up --set`."""
 
     over: Over | None = Field(default=None, examples=[{"nodes": 3}])
-    """The system that stores its data: `hdfs` for `hbase`. Default: with several HBase nodes and no `hbase.rootdir`."""
+    """The system on which it stores its data: `hdfs` for `hbase`. Default: used with several HBase nodes and no
+    `hbase.rootdir`."""
 
     file_system: Size | None = Field(default=None, examples=["1GB"])
     """Size of a file system (ext4 on a loop device) for each node, which `power` and `full` require. Requires root."""
@@ -64,7 +65,7 @@ class Start(FilePart):
     """`network`: a network namespace for each node, connected by a bridge, which `cut` requires. Requires root."""
 
     keep: Boolean = False
-    """Leave the servers running at the end."""
+    """Leave the servers running at the end of the run."""
 
     before: tuple[Text, ...] = Field(default=(), examples=[["mount /mnt/bench"]])
     """Commands to run before the servers start, for example to mount their storage. If one fails, the trial fails."""

@@ -213,7 +213,7 @@ def check_window(context: Context, path: Path, fault: FaultKeys, kinds: set[str]
     if from_s < windows_s:
         message = (
             f"only {format_seconds(from_s)} before the fault: {WINDOWS_MIN} windows "
-            f"of {format_seconds(recovered.window)} are"
+            f"of {format_seconds(recovered.window)} take"
         )
         hint = f"set `at.from` to {format_seconds(windows_s)} or later, or a shorter `recovered.window`"
         context.add_mistake((*path, "at"), f"{message} {format_seconds(windows_s)}", hint)

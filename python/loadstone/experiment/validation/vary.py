@@ -92,7 +92,7 @@ def check_settings(context: Context, path: Path, dimension: str, settings: Mappi
             if key in (*AT_RUN_TIME, *PREDEFINED, *points.distinct_values(vary)) or key not in first:
                 message = f'"{setting}" cannot set {key}' if key in first else f'only "{setting}" sets {key}'
                 context.add_mistake(
-                    (*path, setting, key), message, "name only values of templates, the same for every name"
+                    (*path, setting, key), message, "set only values for templates, and the same values for every name"
                 )
             check_value(context, (*path, setting, key), key, own[key])
 
