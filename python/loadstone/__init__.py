@@ -4,12 +4,12 @@
     run = loadstone.open("results/quickstart")
     run.judgement.answer, run.figures, run.latencies("read").percentile(99.9), run.charts["throughput"]
 
-The interface is `loadstone.api`, imported at its first use: commands that need none of it start faster.
+The interface is `loadstone.api`. It is imported at its first use, so that commands that do not need it start faster.
 """
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # typing's own constant costs the import of typing
+TYPE_CHECKING = False  # The constant of `typing` would cost the import of `typing`.
 if TYPE_CHECKING:
     from typing import Any
 
@@ -20,7 +20,7 @@ __all__ = ["Judgement", "Latencies", "LoadstoneError", "Percentile", "Run", "com
 
 
 def __getattr__(name: str) -> Any:
-    """A public name of `loadstone.api`."""
+    """Looks up a public name in `loadstone.api`."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from loadstone import api

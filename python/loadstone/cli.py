@@ -1,6 +1,6 @@
-"""The command `loadstone`. The front ends of older tools exec the engine; all other commands are the lab's.
+"""The command `loadstone`. The front ends of older tools exec the engine; the lab handles all other commands.
 
-To start fast, this module imports what only some commands need inside functions.
+To start fast, this module imports modules that only some commands need inside functions.
 """
 
 import os
@@ -13,7 +13,7 @@ from loadstone.errors import LoadstoneError
 # The engine's subcommands for users; it parses their arguments itself.
 ENGINE_COMMANDS = {
     "ycsb": "YCSB's command line: loadstone ycsb load rocksdb -P workloads/workloada -p rocksdb.dir=data;"
-    " with --search clients, the maximum load",
+    " with --search clients, find the maximum load",
     "dfsio": "TestDFSIO's command line: loadstone dfsio -write -nrFiles 4 -fileSize 128MB file:///mnt/data",
     "cassandra-stress": "the command line of cassandra-stress: loadstone cassandra-stress write n=1M -node 127.0.0.1",
     "teragen": "generate rows as Hadoop's TeraGen does: loadstone teragen ROWS OUT",
@@ -23,7 +23,7 @@ ENGINE_COMMANDS = {
     "describe": "print stores, properties, workload kinds and front ends as JSON",
     "trial": "run one trial: its spec on standard input, its events on standard output",
 }
-# The lab's commands, each a module of `loadstone.commands` (of the same name, if Python allows it).
+# The lab's commands. Each is a module of `loadstone.commands`, with the same name if Python allows it.
 LAB_COMMANDS = {
     "example": "print an experiment file to start from: loadstone example embedded-stores > my.yaml",
     "run": "run an experiment: loadstone run my.yaml",
@@ -33,7 +33,7 @@ LAB_COMMANDS = {
     "show": "show a run's results as tables",
     "compare": "compare later runs, or files of other tools, with the first",
     "history": "show figures by version and commit over all results of one question",
-    "check": "check whether results can be trusted, and why not",
+    "check": "check whether results can be trusted; if not, state why",
     "serve": "show results in the browser, a running experiment second by second",
     "report": "regenerate report.html and report.md",
     "import": "import results of YCSB, cassandra-stress, TestDFSIO, fio and others",
@@ -59,7 +59,7 @@ def main() -> int:
 
 
 def run(arguments: list[str]) -> int:
-    """Runs one command line, without the program's name."""
+    """Runs a command line, given without the program's name."""
     if not arguments:
         return report_bad_usage("a command is missing", "`loadstone --help` lists the commands")
     command, rest = arguments[0], arguments[1:]
@@ -111,7 +111,7 @@ def unknown(command: str) -> int:
 
 
 def report_bad_usage(message: str, hint: str) -> int:
-    """Reports an invalid command line; returns the exit status for that."""
+    """Reports an invalid command line, and returns its exit status."""
     print(LoadstoneError(message, hint), file=sys.stderr)
     return 2
 

@@ -2,7 +2,7 @@
 
 
 class LoadstoneError(Exception):
-    """An error that names an object and its location, with the next step in `hint`; neither text ends in a period."""
+    """An error whose message names an object and its location; `hint` is the next step. Neither ends in a period."""
 
     # The exit status of the command: 1 for a failed run, 2 for bad usage.
     exit_status = 1

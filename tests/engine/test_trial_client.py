@@ -118,13 +118,13 @@ def test_an_engine_that_does_not_go_is_killed(stand_in: Callable[[str], None], m
         (
             "echo rubbish; exec sleep 60",
             "the engine wrote an invalid event: Expecting value: line 1 column 1 (char 0): rubbish",
-            "use the loadstone and loadstone-engine of one installation",
+            "use loadstone and loadstone-engine from the same installation",
             1,
         ),
         (
             """echo '{"event": "ready"}'; exec sleep 60""",
             'the engine wrote an invalid event: it has no `events`: {"event": "ready"}',
-            "use the loadstone and loadstone-engine of one installation",
+            "use loadstone and loadstone-engine from the same installation",
             1,
         ),
     ],

@@ -136,4 +136,4 @@ def test_trials_of_another_run_are_named(tmp_path: Path) -> None:
     lines = (folder.path / "values.jsonl").read_text().replace('"first"', '"second"')
     (folder.path / "values.jsonl").write_text(lines)
     (warning,) = folder.load_results().warnings
-    assert warning == "plan.jsonl lacks 2 trials, such as 0000-first-r1: another run's?"
+    assert warning == "plan.jsonl lacks 2 trials, such as 0000-first-r1, which may belong to another run"

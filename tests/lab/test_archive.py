@@ -136,8 +136,8 @@ def test_everything_is_exported_to_a_directory(folder: Folder, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("member", "message"),
     [
-        ("../../climbed/folder.json", "has a member outside it"),
-        ("/climbed/folder.json", "has a member outside it"),
+        ("../../climbed/folder.json", "has a member outside its directory"),
+        ("/climbed/folder.json", "has a member outside its directory"),
         ("a\\..\\..\\folder.json", "has 0 result folders"),
         ("notes.txt", "has 0 result folders instead of one"),
     ],

@@ -193,14 +193,14 @@ def test_warmup_without_a_series_fails(name: str, warmup: float, tmp_path: Path)
 
 FAILURES = [
     ("printf 'tps = 5\\0'", TPS, "no figures can be read: command.stdout is a binary file", "print text"),
-    ("echo ERROR: refused", TPS, "the pattern of throughput has no match", "ERROR: refused"),
-    ("echo tps = 5; echo tps = 6", TPS, "the pattern of throughput has 2 matches", "match one line"),
+    ("echo ERROR: refused", TPS, "the pattern for throughput has no match", "ERROR: refused"),
+    ("echo tps = 5; echo tps = 6", TPS, "the pattern for throughput has 2 matches", "match one line"),
     ("echo tps = 5 >&2", TPS, "it printed nothing to standard output", "2>&1"),
     ("true", TPS, "it printed nothing to standard output", "have the command print its figures"),
     ("echo tps = 1..2", TPS, 'throughput is not a number: "1..2"', "group"),
-    ("echo '{{\"a\":'", {"json": {"throughput": ["$.a", "op/s"]}}, "the JSON is cut or damaged", "import"),
+    ("echo '{{\"a\":'", {"json": {"throughput": ["$.a", "op/s"]}}, "the JSON is truncated or damaged", "import"),
     ("echo '[1, 2]'", {"json": {"throughput": ["$[*]", "op/s"]}}, "it printed 2 results", "once"),
-    ("echo pgbench is fine", "pgbench", "the pgbench report is cut", "whole output"),
+    ("echo pgbench is fine", "pgbench", "the pgbench report is truncated", "whole output"),
     ("head -c 70000000 /dev/zero", TPS, "it printed 70.0 MB; figures are read from at most 67.1 MB", "print less"),
 ]  # fmt: skip
 
@@ -325,7 +325,7 @@ def test_secrets_are_no_names(tmp_path: Path) -> None:
 
 REFUSED = [
     ({"run": "echo {hots}"}, {}, "{hots} in workload.command.run is not defined"),
-    ({"run": "echo {host}"}, {}, "have the lab start its servers"),
+    ({"run": "echo {host}"}, {}, "have the lab start servers"),
     ({"run": "echo {"}, {}, 'an unmatched "{"'),
     ({"run": " "}, {}, "the command is empty"),
     ({"run": "true", "figures": "pgbenhc"}, {}, 'did you mean "pgbench"?'),

@@ -402,10 +402,10 @@ RAY = "fleet: {on: ray, engines: 3}\n"
         (HEAD.replace('"null"', "lmdb") + RAY, "lmdb has no server that several hosts could reach"),
         (HEAD.replace("duration: 1s", "operations: 100") + RAY, "the slowest decides the tail"),
         (HEAD.replace("duration: 1s", "duration: 1s, ledger: true") + RAY, "ledgers of several hosts"),
-        ("systems: [file]\nworkload: {sort: {rows: 1000}}\n" + RAY, "sort runs on this machine only"),
+        ("systems: [file]\nworkload: {sort: {rows: 1000}}\n" + RAY, "sort runs only on this machine"),
         (
             "systems: [file]\nworkload: {dfsio: {operation: write, files: 3, file_size: 1MB}}\n" + RAY,
-            "dfsio runs on this machine only",
+            "dfsio runs only on this machine",
         ),
         (
             "systems: [file]\nworkload: {command: {run: 'true', figures: time}}\n" + RAY,

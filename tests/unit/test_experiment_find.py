@@ -63,7 +63,7 @@ def test_a_search_is_planned_with_its_first_load(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("find: {to: 1}", "find.to is 1, less than twice find.from, 1"),
+        ("find: {to: 1}", "find.to is 1, less than twice find.from (1)"),
         ("find: {from: 1.5}", "find.from must be a whole number of clients, got 1.5"),
         ("find: {}\nvary: {clients: [1, 2]}", "`find` searches over clients, and vary.clients varies it"),
         ("find: {}\nrate: 10", "`find` searches over clients, but a rate is set"),
@@ -75,7 +75,7 @@ def test_a_search_is_planned_with_its_first_load(tmp_path: Path) -> None:
         ),
         ("find: {such_that: p98 < 1ms}", "the percentile p98 is not recorded"),
         ("find: {such_that: reed.p99 < 1ms}", 'there is no operation "reed"'),
-        ("find: {}\nrepeats: {at_least: 4, at_most: 3}", "repeats.at_most is 3, less than at_least, 4"),
+        ("find: {}\nrepeats: {at_least: 4, at_most: 3}", "repeats.at_most is 3, less than at_least (4)"),
     ],
 )
 def test_contradictions_are_mistakes(tmp_path: Path, text: str, message: str) -> None:
@@ -86,9 +86,9 @@ def test_contradictions_are_mistakes(tmp_path: Path, text: str, message: str) ->
     ("text", "expected"),
     [
         ("find: {}", []),
-        ("find: {}\nclients: 4", ["`clients` has no effect where `find` searches over it"]),
+        ("find: {}\nclients: 4", ["`clients` has no effect, because `find` searches over it"]),
         ("find: {over: rate}\nclients: 4\narrival: poisson", []),
-        ("find: {over: rate}\nrate: 4", ["`rate` has no effect where `find` searches over it"]),
+        ("find: {over: rate}\nrate: 4", ["`rate` has no effect, because `find` searches over it"]),
         ("find: {}\nrepeats: {until: 5%}", ["repeats.until has no effect with `find`"]),
     ],
 )

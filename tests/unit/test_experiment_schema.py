@@ -30,7 +30,7 @@ IN_FOLDERS = [name for name in EXPERIMENTS if "/" in name]
 INTENDED_WARNINGS = {"same-vs-same.yaml": ["nothing uses the dimension copy"]}
 # The original test was a closed loop.
 CLOSED = {
-    name: ["in a closed loop a stall counts once per client, so there is no outage in seconds"]
+    name: ["in a closed loop, a stall counts once per client, so there is no outage in seconds"]
     for name in ("cassandra-hydra-ha.yaml", "cassandra-stalled-node.yaml")
 }
 MINIMAL = "systems: [rocksdb, lmdb]\nworkload: WORKLOADS/workloada\n"

@@ -131,7 +131,7 @@ vary: {where: [x]}
 
 def test_loads_adding_to_earlier_data_are_a_warning(tmp_path: Path) -> None:
     text = f'systems: {{a: {{store: "null", attach: {{hosts: [h]}}}}}}\n{TAIL}'
-    assert warnings(tmp_path, text) == ["every load adds to the data that earlier trials left"]
+    assert warnings(tmp_path, text) == ["every load adds to the data of earlier trials"]
     assert warnings(tmp_path, text.replace("hosts: [h]}", "hosts: [h]}, fresh: none")) == []
     assert warnings(tmp_path, text.replace("[h]", "[h], fresh: empty")) == []
 
@@ -193,7 +193,7 @@ def test_server_data_are_reused_only_unchanged_or_shared(
         tmp_path, f"systems: {{redis: {{start: redis}}}}\nworkload: {workload}\nload: {{reuse: {reuse}}}\n"
     )
     assert messages == [
-        f"the data of redis are on servers and cannot be copied, and the workload changes them ({key})" for key in keys
+        f"the data of redis are on servers and cannot be copied, but the workload changes them ({key})" for key in keys
     ]
 
 
@@ -207,7 +207,7 @@ def test_data_on_servers_are_reused_without_copies(tmp_path: Path) -> None:
 
 def test_data_in_files_are_not_shared(tmp_path: Path) -> None:
     messages = mistakes(tmp_path, f"systems: [lmdb]\n{READS}load: {{reuse: shared}}\n")
-    assert messages == ["lmdb keeps its data in files, and each trial has its own"]
+    assert messages == ["lmdb keeps its data in files, and each trial has separate files"]
 
 
 def test_resolved_file_is_equal_and_omits_absent_servers(

@@ -59,7 +59,7 @@ def test_resolved_file_has_the_same_plan(tmp_path: Path) -> None:
         ("duration: 200s", "operations: 1000", "`faults` and a number of operations cannot be combined"),
         ("repeats: 6", "load: {reuse: shared}", "`load.reuse` and `faults` cannot be combined"),
         ("repeats: 6", "find: {max: throughput}", "`find` and `faults` cannot be combined"),
-        ("from: 1/3", "from: 20s", "only 20s before the fault: 12 windows of 5s are 1m"),
+        ("from: 1/3", "from: 20s", "only 20s before the fault: 12 windows of 5s take 1m"),
         ("from: 1/3, to: 60%", "from: 60%, to: 1/2", "at.to is before at.from"),
         ("lift: 10s", "lift: {from: 10s, to: 5s}", "lift.to is before lift.from"),
         ("lift: 10s", "server: [any, redis]", "`any` cannot be combined with names"),
@@ -85,13 +85,13 @@ def test_fault_that_does_not_fit_is_refused(tmp_path: Path) -> None:
 
 def test_closed_loop_is_warned_of(tmp_path: Path) -> None:
     messages = warnings(tmp_path, TEXT.replace("rate: 1000", ""))
-    assert any("in a closed loop a stall counts once" in message for message in messages)
+    assert any("in a closed loop, a stall counts once" in message for message in messages)
 
 
 def test_second_fault_may_not_begin_within_the_first(tmp_path: Path) -> None:
     second = TEXT.replace("repeats: 6", "  - {do: kill, at: 125s, lift: 1s}\nrepeats: 6")
     (message,) = mistakes(tmp_path, second)
-    assert message.startswith("this fault may begin at 125s, before the fault above it has ended")
+    assert message.startswith("this fault may begin at 125s, before the previous fault has ended")
     assert mistakes(tmp_path, second.replace("125s", "140s")) == []
 
 

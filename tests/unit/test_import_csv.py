@@ -106,7 +106,8 @@ def test_units_become_base_units(tmp_path: Path, text: str, value: float, unit: 
 def test_unknown_unit_is_refused_with_the_known_ones(tmp_path: Path, text: str) -> None:
     assert refusal(write_file(tmp_path, f"metric,unit,value\nx,op/s,1\nx.max,{text},2\n", "a.csv")) == (
         f'error: unknown unit "{text}" (a.csv:3)\n'
-        "hint: known are ns, us, ms, s, op/s, kop/s, B, kB, MB, GB, KiB, MiB, GiB, B/s, MB/s, MiB/s, Mbit/s, Gbit/s, "
+        "hint: known units: ns, us, ms, s, op/s, kop/s, B, kB, MB, GB, KiB, MiB, GiB, "
+        "B/s, MB/s, MiB/s, Mbit/s, Gbit/s, "
         "operations, %, share"
     )
 
@@ -163,7 +164,7 @@ def test_cell_without_a_number_is_omitted_with_note(tmp_path: Path) -> None:
         ("a,1,4,,op/s,1\n", "the row has no metric (a.csv:2)"),
         (
             "a,1,4,throughput,op/s,1\na,1,4,throughput,op/s,2\n",
-            "throughput of one variant and repeat occurs twice (a.csv:3)",
+            "throughput occurs twice for one variant and repeat (a.csv:3)",
         ),
         ("", "the table has no rows (a.csv:1)"),
     ],

@@ -59,8 +59,8 @@ def test_a_binary_file_is_refused(tmp_path: Path) -> None:
 
 def test_foreign_file_is_refused_with_the_known_formats(tmp_path: Path) -> None:
     assert refusal(write_file(tmp_path, "Running 10s test @ http://localhost/\n")) == (
-        "error: the format of bench.log is not known\n"
-        f"hint: known are {', '.join(format_.TITLE for name, format_ in FORMATS.items() if name != 'json')}; "
+        "error: the format of bench.log is unknown\n"
+        f"hint: known formats: {', '.join(format_.TITLE for name, format_ in FORMATS.items() if name != 'json')}; "
         "for JSON of other tools, state paths: loadstone import --json"
     )
 
@@ -94,12 +94,12 @@ def test_json_that_nests_without_end_is_refused(tmp_path: Path) -> None:
     [
         (STATUS, "has no report"),
         (RUN.partition("[OVERALL], Throughput")[0], "its report has no Throughput(ops/sec) (bench.log:1)"),
-        (RUN.partition("[READ]")[0], "0 of 600 operations have lines in the report (bench.log:1)"),
-        (RUN.partition("[READ], Max")[0], "is cut within the lines of [READ] (bench.log:1)"),
-        (RUN.partition("[UPDATE]")[0], "304 of 600 operations have lines in the report (bench.log:1)"),
+        (RUN.partition("[READ]")[0], "its lines cover only 0 of 600 operations (bench.log:1)"),
+        (RUN.partition("[READ], Max")[0], "is truncated within the lines of [READ] (bench.log:1)"),
+        (RUN.partition("[UPDATE]")[0], "its lines cover only 304 of 600 operations (bench.log:1)"),
         (RUN[: RUN.index("[UPDATE], 95th") + 19], 'within its last line: "[UPDATE], 95thPerce" (bench.log:29)'),
         (RUN[: RUN.index("[UPDATE], 99th") + 38], "within its last line"),
-        (RUN.rstrip("\n")[:-1], "is cut within the lines of [UPDATE] (bench.log:31)"),
+        (RUN.rstrip("\n")[:-1], "is truncated within the lines of [UPDATE] (bench.log:31)"),
         (RUN.replace("1339.2857142857142", "13x"), "[OVERALL], Throughput(ops/sec) is not a number: 13x (bench.log:2)"),
         (RUN.partition("[UPDATE]")[0] + RUN.partition("[CLEANUP]")[0][-60:], "twice"),
         (f"{STATUS}{RUN}{STATUS}", "the last run of the YCSB log has status lines but no report"),
@@ -123,17 +123,17 @@ def test_a_part_is_imported_when_that_is_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "end", "message"),
     [
-        ("cassandra-stress-read.txt", "Results:", "the cassandra-stress log is cut: it has no results"),
+        ("cassandra-stress-read.txt", "Results:", "the cassandra-stress log is truncated: it has no results"),
         ("cassandra-stress-read.txt", "Latency max", 'it has no "latency max"'),
         ("cassandra-stress-read.txt", "Total operation time", 'it has no "total operation time"'),
-        ("testdfsio-read.txt", "2026-11-21 09:41:53,914 INFO fs.TestDFSIO: -----", "log is cut: it has no result"),
+        ("testdfsio-read.txt", "2026-11-21 09:41:53,914 INFO fs.TestDFSIO: -----", "is truncated: it has no result"),
         ("TestDFSIO_results.log", "  IO rate std", 'it has no "IO rate std deviation" (TestDFSIO_results.log:1)'),
         ("hbase-pe-randomRead.txt", "2026-11-21T09:51:05,701", "the log ends before the test randomread"),
-        ("hbase-pe-randomRead.txt", '"presplitRegions"', "the options of the test are cut"),
-        ("go-ycsb.txt", "Run finished", "the go-ycsb log is cut: no report follows `Run finished`"),
-        ("go-ycsb-json.txt", '"Takes(s)":"2.0"}]', "a row of the go-ycsb report is cut or damaged"),
-        ("fio-mixed.json", '"disk_util"', "the fio report is cut or damaged"),
-        ("../ycsb/json.txt", '"value" : 50559', "the YCSB JSON report is cut or damaged"),
+        ("hbase-pe-randomRead.txt", '"presplitRegions"', "the options of the test are truncated"),
+        ("go-ycsb.txt", "Run finished", "the go-ycsb log is truncated: no report follows `Run finished`"),
+        ("go-ycsb-json.txt", '"Takes(s)":"2.0"}]', "a row of the go-ycsb report is truncated or damaged"),
+        ("fio-mixed.json", '"disk_util"', "the fio report is truncated or damaged"),
+        ("../ycsb/json.txt", '"value" : 50559', "the YCSB JSON report is truncated or damaged"),
     ],
 )
 def test_other_cut_logs_are_refused_with_their_place(tmp_path: Path, name: str, end: str, message: str) -> None:
@@ -281,7 +281,7 @@ def damage_file(kind: str, path: Path, data: bytes, dice: random.Random) -> Dama
         case "cut":
             return Damaged(kind, data[:at])
         case "end":
-            # A whole line, so that no number is cut.
+            # A whole line, so that no number is truncated.
             rest = data.rstrip(b"\n").split(b"\n")[: -dice.choice((1, 1, 2, 3))]
             return Damaged(kind, b"\n".join(rest) + b"\n")
         case "noise":

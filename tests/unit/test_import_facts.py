@@ -50,9 +50,9 @@ def test_a_fact_is_read(text: str, fact: tuple[str, Scalar]) -> None:
         ("clients=", 'the fact "clients" has no value'),
         (
             "network_bps=fast",
-            'the fact "network_bps" must be a number of B/s, got "fast"\nhint: write it in B/s, or with',
+            'the fact "network_bps" must be a number in B/s, got "fast"\nhint: write it in B/s, or with',
         ),
-        ("network_bps=3 ms", 'the fact "network_bps" must be a number of B/s, got "3 ms"'),
+        ("network_bps=3 ms", 'the fact "network_bps" must be a number in B/s, got "3 ms"'),
     ],
 )
 def test_a_bad_fact_is_refused(text: str, message: str) -> None:
@@ -74,7 +74,7 @@ def test_fact_overrides_the_log_with_a_note() -> None:
     result = read_single(FIXTURES / "accelerated.log", clients=8).result
     assert result.clients == 8
     assert [(note.name, note.message) for note in result.notes] == [
-        ("facts-disagree", "the log has 4 clients, the fact 8: the fact is used")
+        ("facts-disagree", "the log states 4 clients, but the fact states 8: the fact is used")
     ]
 
 
@@ -165,7 +165,7 @@ def test_runs_that_differ_by_clients_are_variants(tmp_path: Path) -> None:
 
 
 def test_fact_does_not_merge_several_variants() -> None:
-    assert 'the fact variant="x" would give 5 variants one name' in refusal(
+    assert 'the fact variant="x" would give 5 variants the same name' in refusal(
         FIXTURES / "hbase-read-only.csv", {"variant": "x"}
     )
 
@@ -271,7 +271,7 @@ def test_the_format_is_found_by_content(name: str, format_: str) -> None:
 
 def test_nothing_is_found_where_nothing_is() -> None:
     source = Path(__file__).parents[1] / "conftest.py"
-    assert refusal(source).startswith("error: the format of conftest.py is not known")
+    assert refusal(source).startswith("error: the format of conftest.py is unknown")
 
 
 def test_file_of_two_formats_needs_a_format_name(tmp_path: Path) -> None:
@@ -287,4 +287,4 @@ def test_file_of_two_formats_needs_a_format_name(tmp_path: Path) -> None:
 def test_unknown_format_is_refused_with_the_known_ones() -> None:
     with pytest.raises(LoadstoneError) as caught:
         read_file(FIXTURES / "accelerated.log", {}, format="jmeter")
-    assert str(caught.value) == f'error: there is no format "jmeter"\nhint: known are {", ".join(FORMATS)}'
+    assert str(caught.value) == f'error: there is no format "jmeter"\nhint: known formats: {", ".join(FORMATS)}'

@@ -123,7 +123,7 @@ def test_wrong_paths_are_refused(text: str) -> None:
     [
         ('{"tps": "many"}', "$.tps is not a number: many (a.json)"),
         ('{"rate": 1}', "$.tps leads to nothing in document 1"),
-        ('{"tps": 1', "the JSON is cut or damaged"),
+        ('{"tps": 1', "the JSON is truncated or damaged"),
         ('{"tps": true}', "$.tps is not a number: True"),
         ('{"tps": 1, "tps": 2}', 'the key "tps" occurs twice'),
         ('{"tps": -1}', "throughput is negative"),

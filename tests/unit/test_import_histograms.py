@@ -104,7 +104,7 @@ def test_a_failed_job_has_a_note(tmp_path: Path) -> None:
     document = report("fio-mixed.json")
     document["jobs"][0]["error"] = 5
     result = read_single(write_file(tmp_path, json.dumps(document))).result
-    assert (result.end, [note.message for note in result.notes]) == ("failed", ["fio ended with error 5"])
+    assert (result.end, [note.message for note in result.notes]) == ("failed", ["fio failed with error 5"])
 
 
 def test_the_units_of_fio_2_are_known(tmp_path: Path) -> None:
@@ -167,8 +167,8 @@ def test_our_own_log_has_response_times_as_headline(tmp_path: Path) -> None:
 def test_unit_of_another_log_is_a_fact(tmp_path: Path) -> None:
     path = write_file(tmp_path, f"{HEADER}0.0,2.0,1,{ENCODED}\n", "a.hlog")
     assert refusal(path) == (
-        "error: the unit of the log's values is not known (a.hlog)\n"
-        "hint: write `hlog_unit: us`, or ns, or ms, into a.hlog.facts.yaml"
+        "error: the unit of the log's values is unknown (a.hlog)\n"
+        "hint: write `hlog_unit: us` (or ns, or ms) into a.hlog.facts.yaml"
     )
     ns, us = (read_single(path, hlog_unit=unit).result for unit in ("ns", "us"))
     assert us.value("all.max") == (ns.value("all.max") or 0) * 1000
@@ -215,7 +215,7 @@ def test_response_tags_of_cassandra_stress_are_headlines(comment: str, tmp_path:
     assert (result.loop, result.value("throughput"), result.statuses) == ("open", n / 2, {"READ": {"OK": n}})
     assert {"read.p99", "read.service.p99", "all.p99"} <= result.values.keys()
     assert not any("wt" in metric for metric in result.values)
-    assert [note.message for note in result.notes] == ['not known to this importer, and omitted: "READ-wt (wait)"']
+    assert [note.message for note in result.notes] == ['unknown to this importer, and omitted: "READ-wt (wait)"']
 
 
 def test_tags_of_scylla_bench_are_all_operations(tmp_path: Path) -> None:

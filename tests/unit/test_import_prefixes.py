@@ -107,7 +107,7 @@ def test_unknown_prefixes_are_named(name: str, collector: str, tmp_path: Path) -
 def test_truncated_log_with_unknown_prefix_is_refused(tmp_path: Path) -> None:
     lines = (FIXTURES / "sysbench-oltp.txt").read_text().rstrip("\n").split("\n")
     text = "".join(f"stress-7d9 main {line}\n" for line in lines[:-4])
-    assert "the sysbench report is cut" in refusal(write_file(tmp_path, text))
+    assert "the sysbench report is truncated" in refusal(write_file(tmp_path, text))
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)

@@ -372,7 +372,7 @@ def test_explanation_covers_figures_and_lines(path: Path) -> None:
     reading.read_source(source, chosen)
     assert len(source.unread) + len(source.used) >= sum(bool(line.strip()) for line in source.lines)
     assert source.used
-    assert f"not read, as they have no figure or fact of a result: {len(source.unread)}" in text
+    assert f"not read, as they contain no figure or fact for the results: {len(source.unread)}" in text
 
 
 @pytest.mark.parametrize(

@@ -237,7 +237,7 @@ def test_folder_names_are_unique_and_contain_the_time(tmp_path: Path) -> None:
     [
         (None, "is not a result folder: it has no folder.json"),
         ("{", "cannot read"),
-        ('{"results": 99}', "has results of version 99, this loadstone reads 1 to 2"),
+        ('{"results": 99}', "has results of version 99, but this loadstone reads versions 1 to 2"),
         ("[]", "has results of version None"),
     ],
 )

@@ -51,7 +51,7 @@ def test_a_filter_lets_the_right_trials_pass(expression: str, passes: bool) -> N
     ["system", "system:", "(system:lmdb", "system:lmdb)", "system:/[/", "OR", "AND", "-", "x:(1 OR 2"],
 )
 def test_a_filter_that_makes_no_sense_is_refused(expression: str) -> None:
-    with pytest.raises(LoadstoneError, match=r"the filter `.*` cannot be read: "):
+    with pytest.raises(LoadstoneError, match=r"the filter `.*` is invalid: "):
         parse_filter(expression)
 
 
@@ -90,7 +90,7 @@ def test_filter_removes_trials_and_their_plan() -> None:
     ("projection", "message"),
     [
         (Projection(row=("sistem",)), 'there is no key "sistem" in made\nhint: did you mean "system"'),
-        (Projection(filter="letter:z"), "no trial of made passes the filter `letter:z`"),
+        (Projection(filter="letter:z"), "no trial in made matches the filter `letter:z`"),
         (Projection(metrics=("read.p98",)), 'there is no metric "read.p98" in made\nhint: did you mean read.p99'),
     ],
 )

@@ -147,7 +147,7 @@ class Trial:
         except ValueError as error:
             raise EngineError(
                 f"the engine wrote an invalid event: {error}: {line[:80]}",
-                "use the loadstone and loadstone-engine of one installation",
+                "use loadstone and loadstone-engine from the same installation",
                 1,
             ) from error
         if isinstance(event, Summary):

@@ -1,1 +1,1 @@
-"""An experiment: its file, the mistakes in it, and the trials that it plans."""
+"""An experiment: its file, the mistakes in the file, and the planned trials."""

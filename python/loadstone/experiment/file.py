@@ -1,4 +1,4 @@
-"""An experiment file: read, overridden by a scale and by `--set`, and validated."""
+"""Reads an experiment file, applies a scale and each `--set`, and validates the result."""
 
 from __future__ import annotations
 
@@ -25,10 +25,9 @@ from loadstone.results.result_set import Question
 
 __all__ = ["ExperimentError", "Loaded", "change_question", "list_changed_keys", "load_experiment"]
 
-# Keys that do not affect existing results, so they can change when those are judged again.
+# Keys that do not affect existing results, so they can change when the results are judged again.
 CHANGEABLE = ("compare", "claims", "checks")
-# Experiments that do not answer a report of the mission are kept apart in this folder; scripts may still use their
-# former paths.
+# Some experiments were moved to this folder, but scripts may still use their former paths.
 FORMER_FOLDER = "more"
 
 
@@ -44,18 +43,18 @@ class Loaded:
 
     @property
     def text_with_defaults(self) -> str:
-        """YAML with all defaults and with masked passwords; `load_experiment` reads it as an equal experiment."""
+        """The experiment as YAML with all defaults and masked passwords, which `load_experiment` can read again."""
         return resolved.resolve_text(self.experiment)
 
     def question_for_judge(self) -> Question:
-        """The parts that the judge and the report need."""
+        """The parts of the experiment that the judge and the report need."""
         return replace(self.experiment.question_for_judge(), guarantees=self.guarantees)
 
 
 def load_experiment(path: Path | str, scale: str | None = None, settings: Sequence[str] = ()) -> Loaded:
-    """Reads an experiment file, then applies the scale, then each `key=value`.
+    """Reads an experiment file, applies the scale, and then applies each `key=value`.
 
-    Raises ExperimentError with all mistakes, including those in the scales that were not selected.
+    Raises ExperimentError with all mistakes, including mistakes in scales that were not selected.
     """
     path = find_moved(Path(path))
     tree, mistakes = read_tree(path)
@@ -83,7 +82,7 @@ def load_experiment(path: Path | str, scale: str | None = None, settings: Sequen
 
 
 def find_moved(path: Path) -> Path:
-    """The path or, if it does not exist, the file in the folder to which its experiment was moved."""
+    """The path or, if it does not exist, the path to which the experiment was moved, if there is such a file."""
     new_path = path.parent / FORMER_FOLDER / path.name
     return new_path if not path.exists() and new_path.is_file() else path
 
@@ -105,9 +104,9 @@ def require_valid(examined: Context, mistakes: Sequence[Mistake]) -> Loaded:
 
 
 def change_question(question: Question, settings: Sequence[str]) -> Question:
-    """The question of existing results, with `compare.…`, `claims` and `checks.…` overridden by `key=value`.
+    """The question of existing results, with `key=value` overriding its `compare.…`, `claims` and `checks.…`.
 
-    Raises ExperimentError for an invalid value, or a key that only a new run can change.
+    Raises ExperimentError for an invalid value, or for a key that only a new run can change.
     """
     location = Location(SET_RANK - 1, "--set")
     minimal, _ = read_value("{systems: {none: {}}, workload: {}}", location)
@@ -125,7 +124,7 @@ def change_question(question: Question, settings: Sequence[str]) -> Question:
     names = {"promises" if key == "guarantees" else key for key in shaped.experiment.compare.model_fields_set}
     changed: dict[str, Any] = {key: getattr(question_of_view, key) for key in names}
     if changed.get("by", question.by) != question.by:
-        # Facts that the previous dimension sets on purpose.
+        # The recorded guarantees are facts that the previous dimension sets on purpose, so they no longer apply.
         changed = {"promises": (), **changed}
     changed |= {key: getattr(question_of_view, key) for key in ("claims",) if key in tree.entries}
     checks = {
@@ -135,7 +134,7 @@ def change_question(question: Question, settings: Sequence[str]) -> Question:
 
 
 def split_scales(tree: MappingNode, mistakes: list[Mistake]) -> tuple[MappingNode, dict[str, MappingNode]]:
-    """The document without its scales, and the scales, all with short forms expanded."""
+    """The document without its scales, and the scales by name, all with short forms expanded."""
     scales = tree.entries.get("scales")
     rest = replace(tree, entries={key: value for key, value in tree.entries.items() if key != "scales"})
     by_name: dict[str, MappingNode] = {}

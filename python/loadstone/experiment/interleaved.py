@@ -1,4 +1,4 @@
-"""An experiment with two builds in one file, so that their trials are interleaved."""
+"""Creates an experiment file with two builds, so that their trials are interleaved."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EQUAL = "# Both files describe one system: set what selects each build, such as 
 
 
 def deciding_experiment(sides: Sequence[Sequence[ResultSet]], expected: Sequence[str]) -> str:
-    """The experiment as YAML; or the commands, if two results do not make one experiment."""
+    """The experiment as YAML, or commands if the experiments of two results cannot be combined."""
     old, new = (yaml.safe_load(side[0].experiment or "{}") for side in sides[:2])
     if not is_combinable(old, new):
         return comparison_commands(*(side[0].name for side in sides[:2]))
@@ -42,7 +42,7 @@ def deciding_experiment(sides: Sequence[Sequence[ResultSet]], expected: Sequence
 
 
 def count_repeats(document: dict[str, Any]) -> int:
-    """The repeats of a resolved experiment."""
+    """The minimum number of repeats in a resolved experiment."""
     return int((document.get("repeats") or {}).get("at_least") or REPEATS_MIN)
 
 
@@ -55,7 +55,7 @@ def is_combinable(old: dict[str, Any], new: dict[str, Any]) -> bool:
         return False
     rest = [{key: part for key, part in document.items() if key not in (*FREE, "repeats")} for document in (old, new)]
     for part in rest:
-        # A single system may also be a dimension.
+        # Even if there is only one system, it may be a dimension.
         part["vary"] = {
             key: value for key, value in ((part.get("vary") or {}).get("matrix") or {}).items() if key != "system"
         }
@@ -63,7 +63,7 @@ def is_combinable(old: dict[str, Any], new: dict[str, Any]) -> bool:
 
 
 def comparison_commands(old: str, new: str) -> str:
-    """The commands that measure two builds that do not fit into one experiment."""
+    """The commands that measure two builds whose experiments cannot be combined."""
     numbers = range(1, REPEATS_MIN + 1)
     names = [",".join(f"{side}{number}" for number in numbers) for side in ("OLD", "NEW")]
     return (

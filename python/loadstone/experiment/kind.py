@@ -1,7 +1,7 @@
 """The interface of a workload kind. The kinds are in `loadstone.workloads`; commands register them.
 
-A kind defines its keys of the experiment file, the phases of a trial, the figures that they yield, and an estimate of
-how long they take. No other part of the lab depends on a particular kind.
+A kind defines its keys in the experiment file, the phases of a trial, the figures from these phases, and an estimate of
+their duration. No other part of the lab depends on a particular kind.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from loadstone.results.value import Value
 
 
-# The role of a phase. `load`: loads data, which trials may share. `warmup`: its output does not count. `measure`:
-# measured, with the host observed. `verify`: checks the writes of the measured phase.
+# The role of a phase. `prepare`: loads data, which trials may share. `warmup`: its output does not count. `measure`:
+# it is measured, and the host is observed. `verify`: it checks the writes of the measured phase.
 Role = Literal["prepare", "warmup", "measure", "verify"]
 
 
@@ -37,18 +37,17 @@ Role = Literal["prepare", "warmup", "measure", "verify"]
 class EngineLaunch:
     """A phase that engines run: one launch, or several stages."""
 
-    # The stem of its files: `<name>.hlog`.
+    # The stem of the names of its files: `<name>.hlog`.
     name: str
     role: Role
-    # Makes the spec from the data directory and the seed; or the specs of consecutive stages, by the stems of their
-    # files.
+    # Creates the spec, or the specs of consecutive stages, from the data directory and the seed.
     spec: Callable[[Path, int], Spec | LaunchStages]
-    # Whether the data is evicted from the page cache first.
+    # Whether the data is evicted from the page cache before the launch.
     cold: bool = False
 
     @property
     def prefix(self) -> str:
-        """The prefix of its figures' names."""
+        """The prefix of the metrics of its figures."""
         return "" if self.role == "measure" else f"{self.name}."
 
     def list_stages(self, directory: Path, seed: int) -> LaunchStages:
@@ -59,18 +58,19 @@ class EngineLaunch:
 
 @dataclass(frozen=True, slots=True)
 class LaunchStages:
-    """Consecutive launches: each begins when the preceding one has ended."""
+    """Consecutive launches: each launch begins when the preceding launch has finished."""
 
+    # The stem of each stage's file names, and the stage's spec.
     specs: Sequence[tuple[str, Spec]]
-    # The stages that a single engine runs, whatever `fleet.engines` is.
+    # The stages that a single engine runs, regardless of `fleet.engines`.
     alone: Collection[str] = ()
-    # The stages that a single engine runs after another stage has failed, unless the first one failed.
+    # The stages that a single engine runs after a stage other than the first has failed.
     after_failure: Sequence[tuple[str, Spec]] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class EndedLaunch:
-    """A launch of the engine that has ended."""
+    """A launch of the engine that has finished."""
 
     name: str
     spec: Spec
@@ -81,18 +81,18 @@ class EndedLaunch:
 class CommandContext:
     """The values available to a command at its start."""
 
-    # The trial's folder, for the command's own files.
+    # The trial's folder, for files that the command writes.
     files: Path
     # The data directory, the command's working directory.
     directory: Path
-    # Values of templates: the dimensions, and names whose values are known at run time.
+    # Values for templates: the dimensions, and names whose values are known only at run time.
     names: Mapping[str, Scalar] = field(default_factory=dict)
-    # Variables to add to its environment.
+    # Variables to add to the command's environment.
     environment: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def variables(self) -> dict[str, str]:
-        """Its complete environment; paths are appended to the lab's."""
+        """The complete environment; search paths are appended to the lab's search paths."""
         variables = dict(os.environ)
         for name, text in self.environment.items():
             before = variables.get(name) if name in ("PATH", "LD_LIBRARY_PATH") else None
@@ -106,15 +106,15 @@ class CommandUse:
 
     elapsed_ns: int
     cpu_ns: int
-    # The largest resident memory of a single process; None if it was too small to be known.
+    # The largest resident memory of a single process; None if it was too small to be measured.
     memory_bytes: int | None
-    # Child processes that were still running at its end and were killed.
+    # Child processes that were still running when the command exited, and were killed.
     survivors: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """An observed command that has ended, with the files of its output."""
+    """An observed command that has exited, with the files of its output."""
 
     status: int
     stdout: Path
@@ -127,18 +127,18 @@ class Ended:
 class ObservedCommand:
     """A command that does the work of a trial, with the host observed as for engines."""
 
-    # The stem of its files: `<name>.stdout` and `<name>.stderr`.
+    # The stem of the names of its files: `<name>.stdout` and `<name>.stderr`.
     name: str
-    # Creates its arguments.
+    # Creates the arguments of the command.
     arguments: Callable[[CommandContext], Sequence[str]]
-    # Parses its output. Raises LoadstoneError if it cannot be parsed.
+    # Parses the output of the command. Raises LoadstoneError if the output cannot be parsed.
     read: Callable[[Ended], ImportedRun]
-    # Its duration, if known.
+    # The duration of the command, if known.
     seconds: float | None = None
     role: Role = "measure"
     # Whether the servers must first have replicated and compacted all writes.
     settled: bool = False
-    # The request, as results record it.
+    # The requested settings, as recorded in the results.
     requested: Mapping[str, Scalar] = field(default_factory=dict)
 
 
@@ -155,29 +155,29 @@ class Data:
     identity: Mapping[str, Any] = field(default_factory=dict, compare=False)
     # The table of the data on servers.
     table: str = field(default="", compare=False)
-    # The place of the data on servers, such as a keyspace, if other data may be next to it.
+    # The place of the data on servers, such as a keyspace, if there may be other data next to it.
     place: str = field(default="", compare=False)
-    # Whether the data is loaded before the work. Work that only writes defines empty tables instead, for each trial.
+    # Whether the data is loaded before the work. If the work only writes, each trial defines empty tables instead.
     loaded: bool = field(default=True, compare=False)
-    # For work with an end: the bytes that it moves, or its duration.
+    # For work of fixed size: the bytes that it transfers, or its duration.
     moved_bytes: int = 0
     seconds: float = 0.0
 
     @property
     def size(self) -> int:
-        """Bytes of values."""
+        """The size of all values, in bytes."""
         return self.records * self.record_bytes
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A workload kind. `work`: its keys at one point of the experiment, with every template rendered."""
+    """A workload kind. Its functions receive `work`: its keys at one point, with every template rendered."""
 
     # Its keys: below its name in `workload`, or for YCSB directly in `workload`.
     keys: type[FilePart]
     # Whether it can run for any length of time, so that `measure` determines its end.
     steady: bool
-    # The stores that it can work on.
+    # The stores that it can use.
     stores: Callable[[], Collection[str]]
     # A short description of a variant.
     title: Callable[[Any], str]
@@ -187,9 +187,9 @@ class Kind:
     preflight: Callable[[Variant], Iterator[Callable[[], object]]]
     # The phases of a trial, in order.
     phases: Callable[[Variant, Experiment], Sequence[Phase]]
-    # Validates its keys at this path, and fills in their defaults.
+    # Validates its keys at a path, and fills in defaults.
     check: Callable[[Context, Keys, Any], None] = lambda *_: None
-    # The keys with which, at a point, it changes data that later trials use.
+    # The keys that cause it, at a point, to change data that later trials use.
     changing: Callable[[Context, Keys, Any, Point], Iterator[str]] = lambda *_: iter(())
     # Its keys combined with other parts of the experiment.
     work: Callable[[Any, Experiment], Any] = lambda keys, _: keys
@@ -197,25 +197,25 @@ class Kind:
     files: Callable[[Any], Sequence[Path]] = lambda _: ()
     # The figures compared by default, from its keys; if empty: throughput and latencies.
     metrics: Callable[[Any], Sequence[str]] = lambda _: ()
-    # The operations that it performs, from its keys; None: any.
+    # The operations that it performs, from its keys; None if it may perform any operation.
     operations: Callable[[Any], Collection[str] | None] = lambda _: None
-    # Facts about a phase for the results.
+    # Facts about a phase, for the results.
     facts: Callable[[Sequence[EndedLaunch]], Mapping[str, Scalar]] = lambda _: {}
-    # Figures of an engine phase that only this kind has; they replace common ones of the same name.
+    # Figures about an engine phase that only this kind has; they replace common figures with the same metric.
     figures: Callable[[EngineLaunch, Sequence[EndedLaunch]], Iterator[Value]] = lambda *_: iter(())
     # The reason why a phase failed although its engines succeeded.
     failure: Callable[[Sequence[EndedLaunch]], Note | None] = lambda _: None
-    # Whether clients of the engine do its work, so that each engine of a fleet needs one.
+    # Whether the engine's clients do its work, so that each engine of a fleet needs at least one client.
     clients: bool = True
     # Whether hosts other than this machine can do its work.
     remote: bool = False
     # Whether a ledger can record its writes.
     ledger: bool = False
-    # Its keys that are shell commands: they may use names whose values are only known at run time.
+    # Its keys that are shell commands: they may use names whose values are known only at run time.
     commands: Collection[str] = ()
-    # For work with an end: the keys of the file that its commands may nevertheless use.
+    # For work of fixed size: the keys of the file that its commands may nevertheless use.
     passed: Collection[str] = ()
-    # Its keys in which braces are literal.
+    # Its keys in which braces are literal text.
     literal: Collection[str] = ()
 
 
@@ -238,7 +238,7 @@ def kind_of(variant: Variant) -> Kind:
 
 
 def default_metrics(experiment: Experiment) -> list[str]:
-    """The figures that the workload kinds or the stages of a rate compare by default; empty: the judge's."""
+    """The figures compared by default for the workload kinds or the stages of a rate; if empty, the judge's."""
     metrics = [
         metric
         for workload in experiment.all_workloads.values()

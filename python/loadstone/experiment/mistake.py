@@ -11,7 +11,7 @@ from loadstone.errors import LoadstoneError
 
 @dataclass(frozen=True, slots=True, order=True)
 class Location:
-    """A line of the file, or a `--set` of the command line; settings are sorted after all lines."""
+    """A line of the file, or a `--set` on the command line; settings are sorted after all lines."""
 
     rank: int
     source: str
@@ -30,7 +30,7 @@ class Mistake:
     hint: str
 
     def describe_mistake(self, severity: str) -> str:
-        """Both lines, as printed."""
+        """The message and the hint, as they are printed."""
         return f"{severity}: {self.message} ({self.location})\nhint: {self.hint}"
 
     def __str__(self) -> str:
@@ -43,7 +43,7 @@ class ExperimentError(LoadstoneError):
     exit_status = 2
 
     def __init__(self, mistakes: Iterable[Mistake]) -> None:
-        # Duplicates: an alias may be used several times, and a mistake in the file recurs in each of its scales.
+        # Removes duplicates: an alias may be used several times, and a mistake in the file recurs in each scale.
         self.mistakes = tuple(sorted(dict.fromkeys(mistakes), key=lambda mistake: mistake.location))
         first = self.mistakes[0]
         super().__init__(f"{first.message} ({first.location})", first.hint)

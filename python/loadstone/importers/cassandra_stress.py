@@ -1,8 +1,8 @@
 """Logs of cassandra-stress 2.1 to 5.0, of Scylla's fork and of cql-stress, in any locale.
 
-It prints latencies in ms with one decimal, and rates with none. With `throttle=` latencies are service times, with
-`fixed=` response times. Versions differ in their summary: 2.1 has no errors and no units, 2.1 to 3.11 print
-`[WRITE:82369]`, and cql-stress has no figures by operation.
+cassandra-stress prints latencies in ms with one decimal, and rates without decimals. With `throttle=`, latencies are
+service times; with `fixed=`, they are response times. Versions differ in their summaries: 2.1 prints no errors and no
+units, 2.1 to 3.11 print `[WRITE:82369]`, and cql-stress prints no figures per operation.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from loadstone.results.trial_result import Series
 NAME = "cassandra-stress"
 TITLE = "cassandra-stress log"
 SIGNS = re.compile(r"Stress Settings \*|total ops ?,|(?m:^\W*(?:\S+ *\| *)?[Oo]p rate +:)|cassandra-stress \w+ ")
-# A user profile prints `[insert]`, and `-rate auto` a run for each number of threads.
+# With a user profile the line has `[insert]`; with `-rate auto` there is a run for each number of threads.
 RUNNING = re.compile(r"Running (?:(.{1,300}?) )?with (\d+) thread")
 SETTING = re.compile(r"\s*([A-Z][A-Za-z ()]+): +(\S.*)$")
 COMMAND = re.compile(r"cassandra-stress\s+((?:user|mixed|read|write|counter_\w+)\s+\S.*)$")
-# A column up to 2.0, where a summary averages the middle 80 % of the rows.
+# A column of versions up to 2.0, whose summaries average only the middle 80 % of the rows.
 OLDER = "interval_op_rate"
 CQL_STRESS = re.compile(r"(?i)cql-stress")
 SUMMARY = re.compile(r"([A-Za-z][\w. ()]+?)\s*:\s*([^\[]*?)\s*(?:\[(.*)\])?\s*$")
@@ -41,15 +41,15 @@ PERCENTILE = re.compile(r"([\d.]+)th percentile")
 # The last line of a complete summary, which ends a run.
 LAST = "total operation time"
 REQUIRED = ("op rate", "latency mean", "latency max", LAST)
-# Lines of a summary that correspond to no figure of a result.
+# Lines of a summary that have no corresponding figure in a result.
 NOT_READ = re.compile(r"partition rate|row rate|total gc .*|avg gc .*|st\w*dev gc .*|improvement over .*")
-# The columns of rows that are part of a series.
+# The columns that form the time series.
 SERIES = ("op/s", "med", ".99", "time")
 COUNTS = ("total partitions", "total operations")
 ERRORS = "total errors"
 CUT = "import the whole output of cassandra-stress, from its settings to END"
 MS = 1e6
-# For figures of several operations in one line; the limit excludes other long lines.
+# The maximum length of a summary line: enough for the figures of several operations, but it excludes other long lines.
 SUMMARY_MAX = 1000
 SETTINGS = (
     "Type", "Count", "Thread Count", "OpsPer Sec", "Consistency Level", "Replication Strategy Options", "Sequence",
@@ -70,25 +70,25 @@ class StressLog:
     rows: list[list[float | None]] = field(default_factory=list)
     unread: int = 0
     results: bool = False
-    # By name in lower case: the figure of all operations, and of each operation.
+    # Keyed by name in lower case: the figure for all operations, and the figures for each operation.
     summary: dict[str, tuple[str, dict[str, str]]] = field(default_factory=dict)
     failed: bool = False
 
     @property
     def complete(self) -> bool:
-        """Whether the end was read: the last line of the summary, or FAILURE."""
+        """Whether the log is complete: it contains the last line of the summary, or FAILURE."""
         return self.failed or LAST in self.summary
 
 
 def recognise_text(text: str) -> bool:
-    """Whether there are settings, rows or a summary."""
+    """Whether the text contains settings, rows or a summary of cassandra-stress."""
     return SIGNS.search(text) is not None or OLDER in text
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
     """Every run in the file. Raises LoadstoneError if one is truncated."""
     if OLDER in source.text:
-        message = "cassandra-stress before 2.1 wrote it, whose averages cover only a part of the run"
+        message = "it was written by cassandra-stress before 2.1, whose averages cover only part of the run"
         raise source.error_at(f"{message}: this version is not supported", "write its figures into a table (CSV)")
     logs = [StressLog()]
     for index, line in enumerate(source.bare_lines):
@@ -97,7 +97,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
         if starts and (log.results or log.failed or (log.rows and not COMMAND.search(line))):
             if not log.complete and not log.summary:
                 raise cut_error(log, source)
-            # With -rate auto the settings are printed once for several runs.
+            # With -rate auto, the settings are printed only once for several runs.
             again = RUNNING.search(line) and "Stress Settings" not in line
             log = StressLog(dict(log.settings), log.command, log.tool) if again else StressLog(tool=log.tool)
             logs.append(log)
@@ -110,7 +110,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
 
 
 def parse_line(log: StressLog, line: str, index: int) -> bool:
-    """Whether a line, counted from 0, was read."""
+    """Parses a line, whose index counts from 0, and returns whether it was recognised."""
     text = line.strip()
     cells = text.removeprefix("type").lstrip(" ,\t")
     if match := RUNNING.search(line):
@@ -124,8 +124,8 @@ def parse_line(log: StressLog, line: str, index: int) -> bool:
     elif CQL_STRESS.search(line):
         log.tool = "cql-stress"
     elif cells.startswith("total ops") and "op/s" in cells:
-        # Up to 2.1 there is no type; in 4.0 its name is followed by no comma.
-        # A repeated header is identical.
+        # Up to 2.1 there is no column `type`; in 4.0 there is no comma after its name.
+        # A repeated header is identical, so the first one is kept.
         log.columns = log.columns or [name.strip() for name in (["type"] if text != cells else []) + cells.split(",")]
     elif text == "Results:":
         log.results = True
@@ -152,17 +152,17 @@ def parse_line(log: StressLog, line: str, index: int) -> bool:
 
 
 def is_row(log: StressLog, text: str) -> bool:
-    """Whether a line is a row of all operations."""
+    """Whether a line is a row that covers all operations."""
     if log.results or not log.columns:
         return False
     return text.startswith("total,") if log.columns[0] == "type" else re.match(r"\d+\s*,", text) is not None
 
 
 def parse_fields(line: str, columns: list[str]) -> list[float | None] | None:
-    """A row's figures; None for a row that is cut, or unreadable due to decimal commas."""
+    """The figures in a row; None if the row is truncated, or cannot be split because of decimal commas."""
     cells = line.split(",")
     if len(cells) != len(columns):
-        # Decimal commas: only a comma followed by a blank separates two cells.
+        # With decimal commas, only a comma followed by a space separates two cells.
         cells = [cell.replace(",", ".") for cell in re.split(r",\s+", line)]
     if len(cells) != len(columns):
         return None
@@ -173,9 +173,9 @@ def parse_fields(line: str, columns: list[str]) -> list[float | None] | None:
 
 
 def cut_error(log: StressLog, source: Source, missing: str = "") -> Exception:
-    """The error about a log without an end."""
+    """The error for a log whose end is missing."""
     message = f'has no "{missing}"' if missing and log.summary else "has no results"
-    return source.error_at(f"the cassandra-stress log is cut: it {message}", CUT, log.start_line)
+    return source.error_at(f"the cassandra-stress log is truncated: it {message}", CUT, log.start_line)
 
 
 def read_log(log: StressLog, source: Source) -> ImportedRun:
@@ -184,9 +184,7 @@ def read_log(log: StressLog, source: Source) -> ImportedRun:
     if log.failed and not log.summary:
         add_facts(log.settings, log.command, log.clients, result)
         result.series = time_series(log)
-        result.add_note(
-            "failed", "cassandra-stress printed FAILURE and no results", "see its own output for the reason"
-        )
+        result.add_note("failed", "cassandra-stress printed FAILURE and no results", "see its output for the reason")
         return result
     if missing := next((name for name in REQUIRED if name not in log.summary), None):
         raise cut_error(log, source, missing)
@@ -203,10 +201,11 @@ def read_log(log: StressLog, source: Source) -> ImportedRun:
 
 
 def add_figures(log: StressLog, result: ImportedRun, source: Source) -> None:
-    """The summary's figures. Raises ValueError if one is not a number, LoadstoneError if they do not add up."""
+    """Adds the figures of the summary. Raises ValueError or LoadstoneError if they are invalid or inconsistent."""
     rows = dict(zip([name for name in log.columns if name != "type"], log.rows[-1], strict=True)) if log.rows else {}
     partitions, by_operation = next((log.summary[name] for name in COUNTS if name in log.summary), ("nan", {}))
-    # Rows count operations; the summary counts partitions, which differ only if an operation touches several.
+    # Rows count operations, and the summary counts partitions. The counts differ only if an operation touches several
+    # partitions.
     done = rows.get("total ops") or parse_count(partitions)
     rate, rates = log.summary["op rate"]
     counts = {name: parse_count(text) for name, text in by_operation.items()}
@@ -218,16 +217,16 @@ def add_figures(log: StressLog, result: ImportedRun, source: Source) -> None:
         check_total(source, sum(shares), parse_count(rate), log.start_line, slack=len(shares) + 0.01 * sum(shares))
     partition_rate = log.summary.get("partition rate", ("", {}))[0]
     if rows and parse_count(partitions) and number_before_unit(partition_rate or rate) == number_before_unit(rate):
-        # Each operation touches one partition: the rows and the summary must be of one run.
+        # Each operation touches one partition, so the rows and the summary of one run have the same count.
         check_total(source, done, parse_count(partitions), log.start_line)
-    # Rows have a decimal, the summary whole seconds.
+    # Rows state the time with one decimal, the summary in whole seconds.
     seconds = rows.get("time") or parse_clock(log.summary[LAST][0])
     step = 0.1e9 if rows.get("time") else 1e9
     clock = parse_clock(log.summary[LAST][0])
     if abs(seconds - clock) > 2 + 0.01 * clock:
-        raise ValueError(f"its rows end after {seconds:g} s, and its total operation time is {clock:g} s")
+        raise ValueError(f"its rows end after {seconds:g} s, but its total operation time is {clock:g} s")
     if rows and (speed := parse_count(rate)):
-        # The rate and the time of rows are rounded.
+        # The rate and the rows' time are rounded.
         check_rate(speed, seconds, done, slack=0.1 * speed + seconds)
     if not done:
         done = round((parse_grouped(number_before_unit(rate), 0) or 0.0) * seconds)
@@ -242,7 +241,7 @@ def add_figures(log: StressLog, result: ImportedRun, source: Source) -> None:
             result.statuses["ALL"] = {"OK": n, "ERROR": int(parse_count(number_before_unit(failures)))}
         result.add_totals(parse_grouped(number_before_unit(rate), 0), seconds * 1e9, done, 1.0, step)
     else:
-        # 2.1 does not print errors: their number is unknown, not 0.
+        # cassandra-stress 2.1 does not print errors: their number is unknown, not 0.
         result.add_figure("throughput", parse_grouped(number_before_unit(rate), 0), "op/s", n, 1.0)
         result.add_figure("runtime", seconds * 1e9, "ns", 1, step)
         result.add_figure(
@@ -266,23 +265,23 @@ def add_figures(log: StressLog, result: ImportedRun, source: Source) -> None:
 
 
 def number_before_unit(text: str) -> str:
-    """The number in front of a unit."""
+    """The text of a number, without the unit that follows it."""
     return re.split(r"\s+(?=[A-Za-z])", text.strip())[0]
 
 
 def parse_latency_ns(text: str) -> float | None:
-    """A latency in ms with one decimal, as ns."""
+    """Converts the text of a latency in ms with one decimal to ns."""
     value = parse_grouped(text, 1)
     return None if value is None else value * MS
 
 
 def parse_count(text: str) -> float:
-    """A count with thousands separators."""
+    """Parses a count with thousands separators."""
     return parse_grouped(number_before_unit(text), 0) or 0.0
 
 
 def parse_clock(text: str) -> float:
-    """Seconds from 00:02:13. Raises ValueError for other formats."""
+    """Converts a time such as 00:02:13 to seconds. Raises ValueError for other formats."""
     if not re.fullmatch(r"\d\d+:\d\d:\d\d", text):
         raise ValueError(f"not a time: {text[:40]!r}")
     hours, minutes, seconds = (float(part) for part in text.split(":"))

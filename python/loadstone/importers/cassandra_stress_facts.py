@@ -11,12 +11,12 @@ from loadstone.results.trial_result import Scalar
 
 NAME = "cassandra-stress"
 SUFFIXES = {"k": 10**3, "m": 10**6, "b": 10**9}
-# The default population, without a number of operations (SettingsCommand.java).
+# The default population if the number of operations is not set (SettingsCommand.java).
 POPULATION = 1_000_000
 
 
 def add_facts(settings: dict[str, str], command: str, clients: int | None, result: ImportedRun) -> None:
-    """Clients, rate, and the facts of settings and of the command line. Raises ValueError for a rate in arguments."""
+    """Adds clients, rate, and facts from the settings and the command line. Raises ValueError for an invalid rate."""
     threads = settings.get("Thread Count") or find_option(command, "threads") or ""
     result.clients = clients or (int(threads) if threads.isdigit() else None)
     fixed, throttle = find_option(command, "fixed"), find_option(command, "throttle") or find_option(command, "limit")
@@ -37,7 +37,7 @@ def add_facts(settings: dict[str, str], command: str, clients: int | None, resul
 
 
 def facts_of_work(settings: dict[str, str], command: str) -> Iterator[tuple[str, Scalar]]:
-    """The records, their size, the mix and the distribution of requests, if they are stated."""
+    """Yields the records, their size, the mix and the request distribution, as far as they are stated."""
     arguments = command.split()
     stated = settings.get("Type") or (arguments[0] if arguments else settings.get("Running", ""))
     kind = stated.lower().replace("_", "-")
@@ -73,11 +73,11 @@ def facts_of_work(settings: dict[str, str], command: str) -> Iterator[tuple[str,
 
 
 def parse_magnitude(digits: str, suffix: str) -> int:
-    """A count with its suffix: 10m."""
+    """The value of a count with a suffix, such as 10m."""
     return int(digits) * SUFFIXES.get(suffix, 1)
 
 
 def find_option(command: str, name: str) -> str | None:
-    """An option of a command line, such as n=1000."""
+    """The value of an option in a command line, such as n=1000; None if it is not set."""
     match = re.search(rf"(?<![\w(,]){name}=(\S+)", command)
     return match[1] if match else None

@@ -1,8 +1,8 @@
 """CSV with named columns: `variant,repeat,clients,metric,unit,value`.
 
-`metric`, `unit` and `value` are required; `n`, the number of operations behind a figure, and `bound`, its kind where
-it is not exact, are optional; all others are dimensions. Lines before the header and after an empty line are skipped.
-A file with semicolons or tabs may have decimal commas.
+`metric`, `unit` and `value` are required. Optional columns are `n`, the number of operations behind a figure, and
+`bound`, which states in what sense a figure is not exact. All other columns are dimensions. Lines before the header,
+and after the first empty line that follows it, are skipped. A file with semicolons or tabs may have decimal commas.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ REQUIRED = frozenset({"metric", "unit", "value"})
 SPECIAL = REQUIRED | {"variant", "repeat", "clients", "n", "bound"}
 DELIMITERS = (",", ";", "\t")
 HEADER_LINES = 2000
-# A count with more digits is a mistake: it does not fit into 64 bits.
+# A count with more digits is a mistake: it may not fit into 64 bits.
 COUNT = re.compile("[0-9]{1,18}")
 FENCE = ("```", "</pre>")
 
 
 @dataclass(frozen=True)
 class Header:
-    """The columns' names, their separator, and the index of the line."""
+    """The names of the columns, the delimiter, and the index of the header line."""
 
     columns: tuple[str, ...]
     delimiter: str
@@ -42,14 +42,14 @@ class Header:
 
 @dataclass
 class TableRow:
-    """A row, by its columns, and the index of its line."""
+    """The cells of a row, keyed by column, and the index of its line."""
 
     cells: dict[str, str]
     line: int
 
 
 def recognise_text(text: str) -> bool:
-    """Whether there is a header."""
+    """Whether the text contains the header of a table with the required columns."""
     return find_header(text.split("\n", HEADER_LINES)[:HEADER_LINES]) is not None
 
 
@@ -66,10 +66,11 @@ def find_header(lines: list[str]) -> Header | None:
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
-    """A run for each variant, dimensions, clients and repeat. Raises LoadstoneError if a row is invalid."""
+    """One run per combination of variant, dimensions, clients and repeat. Raises LoadstoneError if a row is invalid."""
     top = find_header(source.lines)
     if top is None:
-        raise source.error_at("no line names the columns", "the first line is variant,repeat,clients,metric,unit,value")
+        hint = "begin the table with the line variant,repeat,clients,metric,unit,value"
+        raise source.error_at("no line names the columns", hint)
     if twice := next((name for name in top.columns if top.columns.count(name) > 1), None):
         raise source.error_at(f'the column "{twice}" occurs twice', "name each column once", top.line)
     source.used.add(top.line)
@@ -84,13 +85,13 @@ def read_runs(source: Source) -> list[ImportedRun]:
         key = (variant, clients, tuple(dimensions.items()))
         repeat = read_whole_number(row, "repeat", source)
         if repeat is None:
-            # Without the column, the k-th figure of a metric belongs to the k-th repeat.
+            # Without a column `repeat`, the k-th figure of a metric belongs to the k-th repeat.
             repeat = counts[(*key, value.metric)] = counts.get((*key, value.metric), 0) + 1
         run = ImportedRun(variant=variant, repeat=repeat, dimensions=dimensions, clients=clients)
         target = runs.setdefault((*key, repeat), run)
         if any(value.metric == other.metric for other in target.values):
             raise source.error_at(
-                f"{value.metric} of one variant and repeat occurs twice", "number repeats in `repeat`", row.line
+                f"{value.metric} occurs twice for one variant and repeat", "number repeats in `repeat`", row.line
             )
         if number(row.cells["value"]) is not None:
             target.values.append(value)
@@ -98,15 +99,15 @@ def read_runs(source: Source) -> list[ImportedRun]:
             target.add_note("not-a-number", f"{value.metric} has no value", "it is omitted")
     for run in runs.values():
         if not run.values:
-            # A repeat without a figure crashed: it was not dropped, and counts as failed.
+            # A repeat without figures has crashed: it is not dropped, but counts as failed.
             run.end = "failed"
     if not runs:
-        raise source.error_at("the table has no rows", "write a row per figure below the columns' names", top.line)
+        raise source.error_at("the table has no rows", "write one row per figure below the column names", top.line)
     return list(runs.values())
 
 
 def read_rows(source: Source, top: Header) -> Iterator[TableRow]:
-    """The table's rows, up to an empty line. Raises LoadstoneError if one has too few or too many cells."""
+    """Yields the rows of the table, up to an empty line. Raises LoadstoneError if one has too few or too many cells."""
     for index in range(top.line + 1, len(source.lines)):
         line = source.lines[index]
         if not line.strip() or line.startswith(FENCE):
@@ -121,21 +122,21 @@ def read_rows(source: Source, top: Header) -> Iterator[TableRow]:
         if len(cells) != len(top.columns):
             raise source.error_at(
                 f"the row has {len(cells)} cells for {len(top.columns)} columns",
-                "put a cell with a comma into double quotes",
+                "put cells that contain commas in double quotes",
                 index,
             )
         yield TableRow({name: cell.strip() for name, cell in zip(top.columns, cells, strict=True)}, index)
 
 
 def read_figure(row: TableRow, number: Callable[[str], float | None], source: Source) -> Value:
-    """A row's figure in base units; 0 if it is empty. Raises LoadstoneError if it is not a figure."""
+    """The figure in a row, in base units; 0 if its cell is empty. Raises LoadstoneError if it is invalid."""
     metric = row.cells["metric"].lower()
     if not metric:
         raise source.error_at("the row has no metric", "for example throughput, read.mean or read.p99", row.line)
     base = unit.base_unit(row.cells["unit"])
     if base is None:
-        raise source.error_at(f'unknown unit "{row.cells["unit"][:40]}"', f"known are {unit.KNOWN}", row.line)
-    hint = "write 1234.5, without thousands separators; decimal commas go with semicolons between the cells"
+        raise source.error_at(f'unknown unit "{row.cells["unit"][:40]}"', f"known units: {unit.KNOWN}", row.line)
+    hint = "write 1234.5, without thousands separators; to use decimal commas, separate the cells with semicolons"
     with source.report_damage(f'{metric} is not a number: "{row.cells["value"][:40]}"', hint, row.line):
         value = (number(row.cells["value"]) or 0.0) * base[0]
     if not math.isfinite(value):
@@ -164,6 +165,6 @@ def read_whole_number(row: TableRow, column: str, source: Source, least: int = 1
         return None
     if not COUNT.fullmatch(text) or int(text) < least:
         raise source.error_at(
-            f'{column} must be a whole number of at least {least}, got "{text[:40]}"', "such as 4", row.line
+            f'{column} must be a whole number of at least {least}, got "{text[:40]}"', "for example 4", row.line
         )
     return int(text)

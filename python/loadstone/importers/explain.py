@@ -1,4 +1,4 @@
-"""The data read from a file, and the omissions with their reasons: the output of `loadstone import --explain`."""
+"""The output of `loadstone import --explain`: the data read from a file, and the data omitted, with the reasons."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from loadstone.importers.source import Source
 from loadstone.results.trial_result import Scalar
 from loadstone.results.value import Value
 
-# The maximum number of listed lines, and of characters in a line.
+# The maximum number of listed lines, and the maximum number of characters shown of a line.
 LISTED_MAX, LINE_MAX = 1000, 100
 
 
 def explain_file(path: Path, facts: Mapping[str, Scalar], format: str | None = None) -> Iterator[str]:  # noqa: A002
-    """Lines of text. Raises LoadstoneError if the file cannot be read."""
+    """Yields the explanation line by line. Raises LoadstoneError if the file cannot be read."""
     source, chosen, written = open_source(path, facts, format)
     unnamed = read_source(source, chosen)
     runs = name_runs(path, unnamed, written, facts)
@@ -30,7 +30,7 @@ def explain_file(path: Path, facts: Mapping[str, Scalar], format: str | None = N
 
 
 def explain_run(imported: Imported) -> Iterator[str]:
-    """The figures and facts of a run, and its omissions."""
+    """Yields lines about the figures, facts, time series and notes of a run."""
     result = imported.result
     yield f"  {result.trial}: {', '.join(f'{name}={value}' for name, value in result.config.items())}"
     if result.clients:
@@ -48,11 +48,11 @@ def format_figure(value: Value) -> str:
 
 
 def explain_source(source: Source) -> Iterator[str]:
-    """The lines and keys that were not read."""
+    """Yields lines about the lines and JSON keys that were not read."""
     ignored = source.unread
     yield (
         f"  lines read: {units.format_count(len(source.used))}; not read, as "
-        f"they have no figure or fact of a result: {len(ignored)}"
+        f"they contain no figure or fact for the results: {len(ignored)}"
     )
     yield from limit_lines(
         [f"    {index + 1}: {source.lines[index].strip()[:LINE_MAX]}" for index in ignored], LISTED_MAX
@@ -63,12 +63,12 @@ def explain_source(source: Source) -> Iterator[str]:
             keys[key] = keys.get(key, False) or is_read
     keys = {key: is_read for key, is_read in keys.items() if not is_read}
     if keys:
-        yield f"  keys of JSON not read: {len(keys)}"
+        yield f"  JSON keys not read: {len(keys)}"
         yield from limit_lines([f"    {key}" for key in keys], LISTED_MAX)
 
 
 def limit_lines(lines: Sequence[str], most: int) -> Iterator[str]:
-    """The first lines, and the number of further ones."""
+    """Yields at most `most` lines, and then the number of remaining lines."""
     yield from lines[:most]
     if len(lines) > most:
         yield f"    … and {len(lines) - most} more"

@@ -17,17 +17,17 @@ from loadstone.results.trial_result import Scalar
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 QUANTITY = re.compile(rf"({PLAIN.pattern})\s*([^\d\s].*)")
-# The units of a fact's value, by the end of its name: `network_bps=10 Gbit/s`.
+# The base unit of a fact's value, keyed by the end of the fact's name: `network_bps=10 Gbit/s`.
 QUANTITIES = {"_bps": "B/s", "_bytes": "B", "_ns": "ns"}
 SPELLED = {"B/s": "MB/s, MiB/s, Gbit/s", "B": "MB, GiB", "ns": "us, ms"}
 EXAMPLE = "for example --fact clients=4"
-PER_LINE = "write a fact per line: `clients: 4`"
+PER_LINE = "write one fact per line: `clients: 4`"
 SUFFIX = ".facts.yaml"
 
 
 @dataclass(frozen=True)
 class Facts:
-    """The facts of one file: for all its variants, and for each variant."""
+    """The facts of one file: facts common to all its variants, and facts of single variants."""
 
     common: Mapping[str, Scalar] = field(default_factory=dict)
     variants: Mapping[str, Mapping[str, Scalar]] = field(default_factory=dict)
@@ -35,7 +35,7 @@ class Facts:
 
 
 def parse_fact(text: str) -> tuple[str, Scalar]:
-    """Reads `name=value`. Raises LoadstoneError for other texts."""
+    """Parses `name=value`. Raises LoadstoneError if the text has another form."""
     name, equals, value = text.partition("=")
     name = name.strip()
     if not equals:
@@ -49,7 +49,7 @@ def parse_fact(text: str) -> tuple[str, Scalar]:
 
 
 def parse_scalar(name: str, text: str) -> Scalar:
-    """A fact's value: a number, true or false, a number with a unit if the name implies one, or a word."""
+    """A fact's value: a number, true or false, a word, or a number with a unit if the fact's name implies a unit."""
     if text in ("true", "false"):
         return text == "true"
     required = next((base for end, base in QUANTITIES.items() if name.endswith(end)), None)
@@ -60,14 +60,17 @@ def parse_scalar(name: str, text: str) -> Scalar:
     base = unit.base_unit(match[4]) if match else None
     if match is None or base is None or base[1] != required:
         raise LoadstoneError(
-            f'the fact "{name}" must be a number of {required}, got "{text}"',
+            f'the fact "{name}" must be a number in {required}, got "{text}"',
             f"write it in {required}, or with a unit: {SPELLED[required]}",
         )
     return float(match[1]) * base[0]
 
 
 def load_companion(path: Path) -> Facts:
-    """The facts of a file, `bench.log.facts.yaml` or `bench.facts.yaml`. Raises LoadstoneError."""
+    """Loads the facts for `bench.log` from `bench.log.facts.yaml` or `bench.facts.yaml`, if there is such a file.
+
+    Raises LoadstoneError if they are invalid.
+    """
     for companion in (path.with_name(path.name + SUFFIX), path.with_name(path.stem + SUFFIX)):
         if companion.is_file():
             return load_facts(companion)
@@ -99,7 +102,7 @@ def load_facts(path: Path) -> Facts:
 
 
 def check_mapping(document: Any, name: str, path: Path) -> dict[str, Any]:
-    """A mapping with text keys; keys such as 4 or true become text."""
+    """The document as a mapping; keys such as 4 or true become text. Raises LoadstoneError if it is not a mapping."""
     if not isinstance(document, dict):
         what = f'"{name}" must be' if name else "a facts file must be"
         raise LoadstoneError(f"{what} a mapping of names to values ({path.name})", PER_LINE)
@@ -107,14 +110,14 @@ def check_mapping(document: Any, name: str, path: Path) -> dict[str, Any]:
 
 
 def check_scalars(facts: Mapping[str, Any], of: str, path: Path) -> dict[str, Scalar]:
-    """Facts whose values are numbers, words, true or false."""
+    """The facts. Raises LoadstoneError if a value is not a number, a word, true or false."""
     scalars: dict[str, Scalar] = {}
     for name, value in facts.items():
         if not isinstance(value, str | int | float | bool):
             kind = type(value).__name__
             raise LoadstoneError(
                 f'{of}the fact "{name}" must be a number, a word, true or false, got {kind} ({path.name})',
-                "write facts of single variants below `variants:`, by the variant's name",
+                "write facts about a single variant below `variants:`, under the variant's name",
             )
         # YAML 1.1 reads 125e6 as a word.
         scalars[name] = parse_scalar(name, value) if isinstance(value, str) else value

@@ -1,8 +1,8 @@
 """fio's JSON (`--output-format=json` or `json+`), with or without its normal output around it.
 
-Jobs of one name and group are one run: their rates are added, and their latencies combined where possible: means by
-count, and percentiles from the bins of `json+`. Latency is the one with percentiles: completion latency (clat), or
-total latency with `lat_percentiles=1`.
+Jobs with the same name and group form one run. Their rates are added, and their latencies are combined where possible:
+means are weighted by count, and percentiles are computed from the bins of `json+`. The latency read is the latency for
+which fio prints percentiles: completion latency (clat), or total latency with `lat_percentiles=1`.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from loadstone.results.value import PERCENTILES, Value
 
 NAME = "fio"
 TITLE = "fio JSON"
-# With `unified_rw_reporting` reads, writes and trims are reported as `mixed`, alone or in addition.
+# With `unified_rw_reporting`, fio reports reads, writes and trims together as `mixed`: either only so, or in addition.
 UNIFIED = "mixed"
 DIRECTIONS = ("read", "write", "trim", UNIFIED)
 SIGN = '"fio version"'
 CUT = "run fio with --output-format=json and import its whole output"
 KIB = 1024
-# The name of the sum of all hosts' jobs, whose latencies fio merges.
+# The name under which fio reports the sum of all hosts' jobs, with merged latencies.
 ALL_CLIENTS = "All clients"
-# Options and their facts.
+# Facts, and the options that state them.
 FACTS = {"io_engine": "ioengine", "block_size": "bs", "direct": "direct", "mode": "rw", "size": "size"}
 NUMBERS = ("iodepth", "numjobs", "fsync", "fdatasync")
-# Options that state a place or the form of the output, and a length, which is the figure `runtime`.
+# Options that state locations or the form of the output, and the length of the run, which is the figure `runtime`.
 NOT_OF_WORK = (
     "name",
     "filename",
@@ -56,14 +56,14 @@ NOT_OF_WORK = (
     "percentile_list",
 )
 NS_PER_MS = 1e6
-# A timed job runs for at least this share of its time.
+# A time-based job that finished ran for at least this share of its configured time.
 TIMED = 0.99
 
 Job = Mapping[str, Any]
 
 
 def recognise_text(text: str) -> bool:
-    """Whether there is a report."""
+    """Whether the text contains a fio report in JSON."""
     return SIGN in text
 
 
@@ -73,20 +73,20 @@ def read_runs(source: Source) -> list[ImportedRun]:
     read_documents(source, SIGN, CUT, reports.append, "fio report")
     groups: list[list[Job]] = []
     for report in reports:
-        with source.report_damage("the fio report is cut or damaged: {error}", CUT):
+        with source.report_damage("the fio report is truncated or damaged: {error}", CUT):
             if groups and continues_run(groups[-1][-1], report):
                 groups[-1].append(report)
             else:
                 groups.append([report])
     result: list[ImportedRun] = []
     for group in groups:
-        with source.report_damage("the fio report is cut or damaged: {error}", CUT):
+        with source.report_damage("the fio report is truncated or damaged: {error}", CUT):
             result += read_report(group[-1], group[:-1])
     return result
 
 
 def continues_run(before: Job, after: Job) -> bool:
-    """Whether a report is of the same run as the previous one (`--status-interval`), whose counts it then includes."""
+    """Whether a report continues the run of the previous report (`--status-interval`), and so includes its counts."""
     if [job_key(job) for job in list_jobs(before)] != [job_key(job) for job in list_jobs(after)]:
         return False
     sums = [[sum(float(way.get(key, 0)) for way in list_ways(report)) for key in ("io_bytes", "total_ios", "runtime")]
@@ -96,30 +96,30 @@ def continues_run(before: Job, after: Job) -> bool:
     written = [find_time_written(report) for report in (before, after)]
     if all(written):
         longest = max((float(way["runtime"]) for way in list_ways(after)), default=0.0)
-        # The later run began before the earlier report was written.
+        # The run in the later report began before the earlier report was written.
         return written[1] - longest < written[0] - min(longest, 1000) / 2
     elapsed = [max(float(job.get("elapsed", 0)) for job in list_jobs(report)) for report in (before, after)]
     return elapsed[1] > elapsed[0]
 
 
 def job_key(job: Job) -> tuple[str, int]:
-    """A job's name and group. A group ends at a job that waits for the earlier ones (stonewall)."""
+    """A job's name and group. A job that waits for the earlier jobs (stonewall) begins a new group."""
     return str(job["jobname"]), int(job.get("groupid", 0))
 
 
 def list_ways(report: Job) -> list[Job]:
-    """The directions of all jobs of a report."""
+    """The data of every active direction of every job in a report."""
     return [job[way] for job in list_jobs(report) for way in active_directions([job])]
 
 
 def list_jobs(report: Job) -> list[Job]:
-    """The jobs of a report. `fio --client` reports the jobs of each host, and their sum if there are several."""
+    """The jobs in a report; with `fio --client` and several hosts, only the sum of all hosts' jobs."""
     jobs = report["jobs"] if "jobs" in report else report["client_stats"]
     return [job for job in jobs if job["jobname"] == ALL_CLIENTS] or list(jobs)
 
 
 def active_directions(jobs: Sequence[Job]) -> list[str]:
-    """The directions that have data; `mixed` only if no other direction has, as it contains them."""
+    """The directions that have data; `mixed`, which includes the other directions, only if none of them has data."""
     active = [way for way in DIRECTIONS if any(is_active(job.get(way, {})) for job in jobs)]
     return [way for way in active if way != UNIFIED or active == [UNIFIED]]
 
@@ -131,12 +131,12 @@ def is_active(way: Job) -> bool:
 
 
 def count_operations(way: Job) -> int:
-    """The operations of a direction; before fio 2.2, which does not count them, from its rate."""
+    """The number of operations of a direction. Before fio 2.2, which prints no count, it is computed from the rate."""
     return int(way["total_ios"]) if "total_ios" in way else round(float(way["iops"]) * float(way["runtime"]) / 1000)
 
 
 def read_report(document: Job, earlier: Sequence[Job] = ()) -> list[ImportedRun]:
-    """The runs of a report, by the names of its jobs; `earlier`: earlier reports of the run, for its series."""
+    """The runs in a report, named after its jobs; `earlier` has the earlier reports of the run, for the time series."""
     jobs: dict[tuple[str, int], list[Job]] = {}
     for job in list_jobs(document):
         jobs.setdefault(job_key(job), []).append(job)
@@ -155,26 +155,26 @@ def read_report(document: Job, earlier: Sequence[Job] = ()) -> list[ImportedRun]
         run.series = series_of(
             [[job for job in list_jobs(report) if job_key(job) == key] for report in earlier], jobs[key]
         )
-        # The utilisation of devices is for all jobs together.
+        # The utilisation of devices covers all jobs together.
         for disk in document.get("disk_util", ()) if len(jobs) == 1 else ():
             run.add_figure(f"device.{disk['name']}.util", float(disk["util"]) / 100, "share", 1)
     return result
 
 
 def start_of(document: Job, jobs: Sequence[Job]) -> int | None:
-    """The start of a run: the time of the report, which fio writes at the end, less the time that the jobs took."""
+    """The start of a run: the time of the report, which fio writes at the end, minus the time that the jobs took."""
     elapsed_s = max((float(job.get("elapsed", 0)) for job in jobs), default=0.0)
     end_ms = find_time_written(document)
     return round((end_ms - elapsed_s * 1000) * NS_PER_MS) if end_ms else None
 
 
 def find_time_written(report: Job) -> float:
-    """The Unix time at which a report was written, ms; 0 if it states none."""
+    """The Unix time at which a report was written, in ms; 0 if the report does not state it."""
     return float(report.get("timestamp_ms", 0)) or float(report.get("timestamp", 0)) * 1000
 
 
 def series_of(earlier: Sequence[Sequence[Job]], last: Sequence[Job]) -> Any:
-    """The rate between cumulative reports, from the first that has data."""
+    """The rates between successive cumulative reports as a time series; None if there is only one report."""
     points = [(0.0, 0.0)]
     for jobs in [*earlier, last]:
         active = [job[way] for job in jobs for way in active_directions([job])]
@@ -187,7 +187,7 @@ def series_of(earlier: Sequence[Sequence[Job]], last: Sequence[Job]) -> Any:
 
 
 def number_names(names: Iterable[str], separator: str) -> list[str]:
-    """The names in order; a duplicate gets a number."""
+    """The names in order, with a number appended to each duplicate."""
     used: dict[str, None] = {}
     for name in names:
         numbered = (f"{name}{separator}{number}" for number in count(2))
@@ -196,7 +196,7 @@ def number_names(names: Iterable[str], separator: str) -> list[str]:
 
 
 def read_run(name: str | None, jobs: Sequence[Job], shared: dict[str, Any]) -> ImportedRun:
-    """The figures of jobs of one name and group."""
+    """The run that consists of the jobs with one name and group."""
     # Reading a key marks it as read.
     options = ChainMap(jobs[0].get("job options", {}), shared)
     run = ImportedRun(variant=name, facts={"tool": NAME, "jobs": len(jobs)})
@@ -218,7 +218,7 @@ def read_run(name: str | None, jobs: Sequence[Job], shared: dict[str, Any]) -> I
     active = active_directions(jobs)
     for way in active:
         add_direction(way, [job[way] for job in jobs if is_active(job.get(way, {}))], run)
-    # fdatasync is only counted in the latencies.
+    # fio counts fdatasync operations only in the latencies.
     syncs = [
         lat for job in jobs if (lat := job.get("sync", {}).get("lat_ns")) and (lat.get("N") or is_active(job["sync"]))
     ]
@@ -228,34 +228,34 @@ def read_run(name: str | None, jobs: Sequence[Job], shared: dict[str, Any]) -> I
     run.add_figure("throughput", sum(float(way["iops"]) for way in parts), "op/s", done, rate_step(parts))
     run.add_figure("operations", done, OPERATIONS, done, count_step(parts))
     failed = [str(job["error"]) for job in jobs if int(job.get("error", 0))]
-    # With `continue_on_error` fio counts errors; otherwise a job ends at its first.
+    # With `continue_on_error`, fio counts errors; otherwise, a job stops at its first error.
     run.add_figure(
         "errors", sum(int(job.get("total_err", bool(job.get("error", 0)))) for job in jobs), OPERATIONS, done
     )
     if failed:
         run.end = "failed"
-        run.add_note("failed", f"fio ended with error {', '.join(failed)}", "see fio's own output")
+        run.add_note("failed", f"fio failed with error {', '.join(failed)}", "see fio's own output")
     longest = max((float(way["runtime"]) for way in parts), default=0.0)
     run.add_figure("runtime", longest * NS_PER_MS, "ns", 1, NS_PER_MS)
     return run
 
 
 def check_job(job: Job, options: Mapping[str, Any]) -> None:
-    """Raises ValueError if a direction is missing or among the options, or a timed job had not ended."""
+    """Raises ValueError if a job has no direction, has figures among its options, or had not run for its full time."""
     if not any(way in job for way in DIRECTIONS):
         raise ValueError("a job has no direction")
     if any(not isinstance(value, str) for value in job.get("job options", {}).values()):
-        # The lines between the options and a direction are lost.
+        # The lines between the options and a direction are missing.
         raise ValueError("the options of a job contain figures")
     length = str(options.get("runtime", "")).removesuffix("s")
     if options.get("time_based", "0") == "1" and length.isdigit():
         longest = max((float(job[way]["runtime"]) for way in DIRECTIONS if way in job), default=0.0)
         if 0 < longest < int(length) * 1000 * TIMED and not int(job.get("error", 0)):
-            raise ValueError(f"it was written after {longest / 1000:g} of {length} s, and the final report is missing")
+            raise ValueError(f"it was written after {longest / 1000:g} of {length} s: the final report is missing")
 
 
 def check_direction(way: Job) -> None:
-    """Raises ValueError if a direction's rates × its time, or its latencies, are not its operations and bytes."""
+    """Raises ValueError if the rates or latencies of a direction contradict its time, operations or bytes."""
     seconds = float(way["runtime"]) / 1000
     if "total_ios" in way and seconds:
         check_rate(float(way["iops"]), seconds, int(way["total_ios"]), slack=rate_step([way]) * seconds)
@@ -264,27 +264,27 @@ def check_direction(way: Job) -> None:
         speed, step = (float(way["bw_bytes"]), 1.0) if "bw_bytes" in way else (float(way["bw"]) * KIB, float(KIB))
         slack = float(way.get("bw_step", step)) * seconds + float(way.get("io_step", unit))
         if abs(speed * seconds - float(way["io_bytes"]) * unit) > slack + 0.01 * speed * seconds:
-            raise ValueError(f"{way['io_bytes']} bytes in {seconds:g} s are not {speed:,.0f} B/s")
+            raise ValueError(f"{way['io_bytes']} bytes in {seconds:g} s contradict its {speed:,.0f} B/s")
     most = count_operations(way)
     for name, lat in way.items():
         if name.endswith("lat_ns") and isinstance(lat, Mapping) and int(lat.get("N", 0)) > 1.01 * most + 1:
-            raise ValueError(f"{name} has {lat['N']} latencies of {most} operations")
+            raise ValueError(f"{name} has {lat['N']} latencies for {most} operations")
 
 
 def rate_step(parts: Sequence[Job]) -> float:
-    """The resolution of a rate: before fio 2.2 each is a whole number, and its time is in whole ms."""
+    """The resolution of the sum of several rates: before fio 2.2, a rate is a whole number; times are in whole ms."""
     steps = (max(float(way.get("iops_step", isinstance(way["iops"], int))), time_share(way) * float(way["iops"]))
              for way in parts)  # fmt: skip
     return sum(steps)
 
 
 def time_share(way: Job) -> float:
-    """The share of its time that is the time's last digit, 1 ms."""
+    """The last digit of a direction's run time, 1 ms, as a share of that time."""
     return 1 / float(way["runtime"]) if float(way["runtime"]) else 0.0
 
 
 def bytes_unit(way: Job) -> int:
-    """The unit of `io_bytes`: KiB before fio 2.99, as bandwidth × time shows."""
+    """The unit of `io_bytes`, inferred from bandwidth × time: KiB before fio 2.99, bytes in later versions."""
     speed = float(way["bw_bytes"]) if "bw_bytes" in way else float(way["bw"]) * KIB
     expected, total = speed * float(way["runtime"]) / 1000, float(way["io_bytes"])
     return KIB if total and expected / total > KIB**0.5 else 1
@@ -297,11 +297,11 @@ def count_step(parts: Sequence[Job]) -> float:
 
 
 def add_direction(direction: str, jobs: Sequence[Job], run: ImportedRun) -> None:
-    """The figures of reads, writes or trims."""
+    """Adds the figures of reads, of writes, of trims, or of all of them (`mixed`)."""
     for job in jobs:
         check_direction(job)
     done = sum(map(count_operations, jobs))
-    # fio 2 only has KiB and KiB/s; 3.0 and 3.1 still have KiB/s.
+    # fio 2 prints only KiB and KiB/s; 3.0 and 3.1 still print KiB/s.
     speeds = [float(job["bw_bytes"]) if "bw_bytes" in job else float(job["bw"]) * KIB for job in jobs]
     steps = (
         float(job.get("bw_step", max(0 if "bw_bytes" in job else KIB, time_share(job) * speed)))
@@ -330,7 +330,7 @@ BINS = 64
 
 
 def add_latencies(name: str, lats: Sequence[Job], ns: float, run: ImportedRun, step_n: float = 0.0) -> None:
-    """Latencies in units of `ns`; for several jobs, only the figures that can be combined."""
+    """Adds latencies in units of `ns` nanoseconds; for several jobs, only the figures that can be combined."""
     lats = [lat for lat in lats if int(lat.get("N", 1))]
     if not lats:
         return
@@ -348,15 +348,15 @@ def add_latencies(name: str, lats: Sequence[Job], ns: float, run: ImportedRun, s
         counts = ((round(int(value) * ns), int(times)) for part in bins for value, times in part.items())
         run.histograms[name.upper()] = build_histogram(counts)
         if run.histograms[name.upper()].count != n:
-            raise ValueError(f"the bins of {name} have {run.histograms[name.upper()].count} of {n} operations")
+            raise ValueError(f"the bins of {name} contain {run.histograms[name.upper()].count} of {n} operations")
     if len(lats) == 1:
         for share, value in lats[0].get("percentile", {}).items():
             if not 0 <= float(share) <= 100:
-                # Bins of `json+`, where the lines between the two objects are lost.
-                raise ValueError(f"{name} has the percentile {share}")
+                # A bin of `json+`: the lines between the percentiles and the bins are missing.
+                raise ValueError(f"{name} has the percentile {share}, which is not between 0 and 100")
             figure = float(value) * ns
             steps = max(figure / BINS, float(lats[0].get("percentile_step", step)))
-            # fio 2 and 3.1 pad their list of percentiles with `"0.00" : 0`.
+            # fio 2 and 3.1 pad their lists of percentiles with `"0.00" : 0`.
             if float(share):
                 run.values.append(Value(f"{name}.p{float(share):g}", figure, "ns", n, resolution=steps))
     elif len(bins) == len(lats):

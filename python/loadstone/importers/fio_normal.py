@@ -1,6 +1,6 @@
-"""fio's normal output, of versions 2 and 3, as the JSON report that fio would have written.
+"""The normal output of fio 2 and 3, converted to the JSON report that fio would have written.
 
-Rates and bandwidths are rounded (22.8k, 88.9MiB/s); the counts of operations and run times are exact.
+Rates and bandwidths are rounded (22.8k, 88.9MiB/s), but operation counts and run times are exact.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ GROUP = re.compile(r"^(\S.*?): \(groupid=(\d+), jobs=(\d+)\): err=\s*(-?\d+).*?p
 WAY = re.compile(r"^\s+(read|write|trim|mixed)\s*: (.*)$")
 RATE = re.compile(r"(?i)IOPS=([\d.]+)([kM]?)")
 SPEED = re.compile(r"(?i)BW=([\d.]+)([KMGT]?)(i?)B/s")
-# Powers of 1,000, in brackets after the power of 1,024.
+# The bandwidth in powers of 1,000, in brackets after the bandwidth in powers of 1,024.
 DECIMAL_SPEED = re.compile(r"(?i)BW=\S+ \(([\d.]+)([KMGT]?)B/s\)")
 IO = re.compile(r"(?i)(?:io=|\()([\d.]+)([KMGT]?)(i?)B(?:, *bw|/\d+msec)")
 RUNTIME = re.compile(r"(?:runt(?:ime)?=\s*|/)(\d+)msec")
@@ -38,12 +38,12 @@ CUT = "import fio's whole output, up to its run status, or run it with --output-
 
 
 def recognise_text(text: str) -> bool:
-    """Whether there is the report of a group of jobs, and no JSON."""
+    """Whether the text contains the report of a group of jobs, and no JSON report."""
     return re.search(GROUP.pattern, text, re.MULTILINE) is not None and fio.SIGN not in text
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
-    """Every run in the file. Raises LoadstoneError when one is cut."""
+    """Every run in the file. Raises LoadstoneError if one is truncated."""
     reports: list[dict[str, Any]] = [{"jobs": [], "groups": set(), "ways": set(), "fio version": "fio"}]
     options: dict[str, dict[str, str]] = {}
     lat: dict[str, Any] = {}
@@ -52,7 +52,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
         report = reports[-1]
         if match := GROUP.search(line):
             if report["groups"]:
-                # Each report ends with the status of its groups; with --status-interval there are several.
+                # Each report ends with the status of its groups; with --status-interval, there are several reports.
                 reports.append({**report, "jobs": [], "groups": set(), "ways": set()})
                 report = reports[-1]
             name = match[1]
@@ -102,19 +102,19 @@ def read_runs(source: Source) -> list[ImportedRun]:
 
 
 def block_size(text: str) -> str:
-    """A block size as in a job file: 4k. With different sizes by direction, as it is printed."""
+    """A block size as in a job file, such as 4k; if the directions have different sizes, the text that fio printed."""
     sizes = {number.lower() for number in re.findall(r"[\d.]+[KMkm]?(?=i?B?[-/,]|i?B?$)", text)}
     size = sizes.pop() if len(sizes) == 1 else text
     return f"{int(size) // 1024}k" if size.isdigit() and not int(size) % 1024 else size
 
 
 def scale_number(number: str, prefix: str) -> float:
-    """A number with a decimal prefix: 26483k."""
+    """The value of a number with a decimal prefix, such as 26483k."""
     return float(number) * 1000.0 ** PREFIX[prefix.lower()]
 
 
 def read_way(text: str) -> dict[str, Any]:
-    """The rate, bandwidth, bytes and time of a direction. Raises ValueError when one is missing."""
+    """The rate, bandwidth, bytes and time of a direction. Raises ValueError if one is missing."""
     rate, speed, io, runtime = RATE.search(text), SPEED.search(text), IO.search(text), RUNTIME.search(text)
     if rate is None or speed is None or io is None or runtime is None:
         raise ValueError(f"a direction has no rate, bandwidth or time: {text.strip()[:60]}")
@@ -131,9 +131,9 @@ def read_way(text: str) -> dict[str, Any]:
 
 
 def choose_bandwidth(text: str, total: float, total_step: float, seconds: float) -> dict[str, float]:
-    """The first bandwidth that agrees with the bytes in the time, or the first.
+    """The first bandwidth that agrees with the bytes and the time, or simply the first if none does.
 
-    fio 3.1 prints 11.98 MiB/s as `11.0MiB/s (12.6MB/s)`: the carry of its rounded decimals is lost.
+    fio 3.1 prints 11.98 MiB/s as `11.0MiB/s (12.6MB/s)`: it rounds the decimals up without a carry.
     """
     speeds = [(float(match[1]), last_digit(match[1]), 1024.0 ** PREFIX[match[2].lower()])
               for match in [SPEED.search(text)] if match]  # fmt: skip
@@ -148,7 +148,7 @@ def choose_bandwidth(text: str, total: float, total_step: float, seconds: float)
 
 
 def read_latency(unit: str, text: str) -> dict[str, Any]:
-    """The extremes and the mean of a latency, ns."""
+    """The minimum, maximum and mean of a latency, in ns, with the resolutions of the extremes and of the mean."""
     fields = {name: (value, prefix) for name, value, prefix in FIELD.findall(text)}
     values = {name: scale_number(*fields[name]) * NS[unit] for name in ("min", "max", "avg")}
     step = max(last_digit(value) * 1000.0 ** PREFIX[prefix.lower()] for value, prefix in (fields["min"], fields["max"]))
@@ -163,8 +163,8 @@ def read_latency(unit: str, text: str) -> dict[str, Any]:
 
 
 def set_counts(job: dict[str, Any], counts: list[int]) -> None:
-    """Sets the number of operations of each direction, and derives its rate and bytes from the number and the time."""
-    # In fio's normal output, fdatasync and fsync are the fourth count.
+    """Sets the number of operations of each direction, and computes its rate from that number and its time."""
+    # In fio's normal output, the fourth count is the number of fdatasync and fsync operations.
     known = dict(zip(("read", "write", "trim", "sync"), counts[:4] if any(counts[:4]) else counts[4:7], strict=False))
     known[fio.UNIFIED] = sum(known[way] for way in ("read", "write", "trim"))
     for way, count in known.items():
@@ -180,21 +180,22 @@ def set_counts(job: dict[str, Any], counts: list[int]) -> None:
 
 
 def check_end(report: dict[str, Any], source: Source) -> None:
-    """Raises LoadstoneError when the status of a group, a group of a status, or a part of a job is missing."""
+    """Raises LoadstoneError if a group has no run status, a run status has no group, or part of a job is missing."""
     processes = [(job["jobname"], job["pid"]) for job in report["jobs"]]
     if report["groups"] != {job["groupid"] for job in report["jobs"]} or len(set(processes)) < len(processes):
-        raise source.error_at("the fio output is cut: groups and their run status do not agree", CUT)
+        raise source.error_at("the fio output is truncated: its groups and its run statuses do not match", CUT)
     for job in report["jobs"]:
         ways = [way for way in fio.DIRECTIONS if way in job]
         missing = job["groupid"] not in report["groups"] or any(
             (job["groupid"], way) not in report["ways"] for way in ways if job[way]["runtime"]
         )
         if missing or not ways:
-            raise source.error_at("the fio output is cut: it has no run status of all its jobs", CUT, job["line"])
+            message = "the fio output is truncated: a job lacks its data or its run status"
+            raise source.error_at(message, CUT, job["line"])
 
 
 def merge_reports(reports: list[dict[str, Any]]) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
-    """The last report of each run, with the earlier reports: reports of the same processes are cumulative."""
+    """The last report of each run, and its earlier reports. Reports with the same process ids are cumulative."""
     groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for report in reports:
         groups.setdefault(tuple(job["pid"] for job in report["jobs"]), []).append(report)

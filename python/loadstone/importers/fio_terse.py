@@ -1,6 +1,6 @@
-"""fio's terse output (`--minimal`), versions 3 to 5, as the JSON report that fio would have written.
+"""Versions 3 to 5 of fio's terse output (`--minimal`), converted to the JSON report that fio would have written.
 
-It has no counts of operations: they are computed as rate × time. KB are KiB, and latencies are in µs.
+It has no operation counts, so they are computed as rate × time. Its KB are KiB, and its latencies are in µs.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from loadstone.importers.source import Source
 NAME = "fio-terse"
 TITLE = "fio's terse output"
 LINE = re.compile(r"(?:^|\s)(\d+);(fio-[^;]+);(.*)$")
-# By version: the number of fields of a direction, and the number of directions (fio(1), TERSE OUTPUT).
+# For each version: the number of fields of a direction, and the number of directions (fio(1), TERSE OUTPUT).
 LAYOUTS = {"3": (41, 2), "4": (41, 3), "5": (47, 3)}
-# Fields before the directions, and fields of processor, depths and latencies after them.
+# The number of fields before the directions, and after them: CPU usage, queue depths and latencies.
 BEFORE, AFTER = 5, 34
 PERCENTILES = slice(12, 32)
 CUT = "import fio's whole output, or run it with --output-format=json"
 
 
 def recognise_text(text: str) -> bool:
-    """Whether a line is a job's result."""
+    """Whether a line contains the result of a job."""
     return re.search(r"(?m)^\W*\d+;fio-[^;]+;", text) is not None and fio.SIGN not in text
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
-    """Every job in the file. Raises LoadstoneError when one is cut, or when lines of one job cannot be told apart."""
+    """Every job in the file. Raises LoadstoneError if one is truncated, or if several lines have the same job."""
     jobs: list[dict[str, Any]] = []
     version = ""
     for index, line in enumerate(source.lines):
@@ -41,17 +41,17 @@ def read_runs(source: Source) -> list[ImportedRun]:
         layout = LAYOUTS.get(match[1])
         if layout is None:
             hint = "run fio with --terse-version=3, or with --output-format=json"
-            raise source.error_at(f"version {match[1]} of fio's terse output is not known", hint, index)
+            raise source.error_at(f"version {match[1]} of fio's terse output is not supported", hint, index)
         size, directions = layout
         if len(fields) < BEFORE + size * directions + AFTER:
-            raise source.error_at(f"a line of fio's terse output is cut: it has {len(fields)} fields", CUT, index)
+            raise source.error_at(f"a line of fio's terse output is truncated: it has {len(fields)} fields", CUT, index)
         with source.report_damage("a line of fio's terse output is damaged: {error}", CUT, index):
             job: dict[str, Any] = {"jobname": fields[2], "groupid": int(fields[3]), "error": int(fields[4])}
             for number, way in enumerate(("read", "write", "trim")[:directions]):
                 job[way] = read_way(fields[BEFORE + size * number : BEFORE + size * (number + 1)])
         if any(fio.job_key(job) == fio.job_key(other) for other in jobs):
             message = (
-                f'the job "{job["jobname"]}" has several lines, of parallel jobs, of several runs or of one so far'
+                f'the job "{job["jobname"]}" has several lines: from parallel jobs, several runs, or interim reports'
             )
             raise source.error_at(message, "run fio with group_reporting=1 and --output-format=json", index)
         jobs.append(job)
@@ -61,7 +61,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
 
 
 def read_way(fields: Sequence[str]) -> dict[str, Any]:
-    """A direction as in fio's JSON. Raises ValueError when a field is not a number."""
+    """Converts the fields of a direction to the form of fio's JSON. Raises ValueError if one is not a number."""
     kib, speed, rate, runtime = (int(field) for field in fields[:4])
     least, most, mean, _ = (float(field) for field in fields[8:12])
     shares = dict(field.split("%=") for field in fields[PERCENTILES])

@@ -1,6 +1,6 @@
-"""go-ycsb's reports in their three styles: plain lines, a table, JSON.
+"""go-ycsb's reports, in any of their three styles: plain lines, table and JSON.
 
-It prints the same report at every interval, counted from the start, and again after `Run finished`.
+go-ycsb prints a cumulative report at the end of every interval, and again after `Run finished`.
 """
 
 from __future__ import annotations
@@ -40,25 +40,25 @@ TOTAL = "TOTAL"
 FAILED = "_ERROR"
 FIELDS = {"AVG(US)": "mean", "MIN(US)": "min", "MAX(US)": "max"}
 PERCENTILE = re.compile(r"([\d.]+)TH\(US\)")
-# The rows of a run and its end are printed within this time, s.
+# If the time after `Run finished` exceeds the time in the rows by more than this, in s, it includes a warm-up.
 APART_S = 1.0
-CUT = "import the whole output of the run, up to what follows `Run finished`"
+CUT = "import the whole output of the run, including the report after `Run finished`"
 
 Row = dict[str, float | None]
 
 
 @dataclass
 class GoYcsbReport:
-    """The output of a run: each interval's rows by operation, and the final rows."""
+    """The output of a run: the rows of each interval, keyed by operation, and the final rows."""
 
     facts: dict[str, str] = field(default_factory=dict)
     properties: dict[str, str] = field(default_factory=dict)
     intervals: list[dict[str, Row]] = field(default_factory=list)
     finished: float | None = None
     final: dict[str, Row] = field(default_factory=dict)
-    # Whether any line followed its rows: the run has then ended.
+    # Whether another line followed the final rows, so that the run has ended.
     closed: bool = False
-    # Whether a border followed its rows, if they are a table.
+    # Whether a border followed the last row, if the rows form a table.
     bordered: bool = True
     command: str = ""
     line: int = 0
@@ -66,7 +66,7 @@ class GoYcsbReport:
 
 
 def recognise_text(text: str) -> bool:
-    """Whether there is a report in one of the styles."""
+    """Whether the text contains a report in one of the styles."""
     return any(sign in text for sign in (" - Takes(s): ", '"Takes(s)":', "| TAKES(S) |"))
 
 
@@ -78,11 +78,11 @@ def read_runs(source: Source) -> list[ImportedRun]:
         report = reports[-1]
         text = line.strip()
         command = parse_command(line)
-        # A run ends with the rows after `Run finished`, even if they are lost; later lines belong to another run.
+        # A run ends with the rows after `Run finished`, even if they are missing; later lines belong to another run.
         header_line = text.strip("*").strip() == "properties"
         ended = bool(report.final) or report.finished is not None
         begins = header_line or FINISHED.search(line) or (command and command.phase)
-        # The properties precede the first interval: an earlier run was interrupted.
+        # Properties precede the first interval of a run: if they follow one, the earlier run was interrupted.
         if (ended and begins) or (report.intervals and header_line):
             report = GoYcsbReport(line=index)
             reports.append(report)
@@ -91,7 +91,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
                 raise source.error_at(f"the properties of two runs are mixed: {match[1]} has two values", CUT, index)
             report.facts[match[1]] = match[2]
         elif match := FINISHED.search(line):
-            with source.report_damage("the time of a run is cut or damaged: {error}", CUT, index):
+            with source.report_damage("the time of a run is truncated or damaged: {error}", CUT, index):
                 report.finished = go_duration(match[1])[0]
         elif line.lstrip().startswith("| OPERATION |"):
             header = split_cells(line)
@@ -102,7 +102,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
             report.facts |= {"command": command.phase} if command.phase else {}
             report.facts |= command.properties
         else:
-            with source.report_damage("a row of the go-ycsb report is cut or damaged", CUT, index):
+            with source.report_damage("a row of the go-ycsb report is truncated or damaged", CUT, index):
                 entries = parse_rows(line if index != source.last or not source.torn else drop_last(line), header)
             if entries and report.final and (report.closed or any(name in report.final for name, _ in entries)):
                 report = GoYcsbReport(line=index)
@@ -126,12 +126,12 @@ def read_runs(source: Source) -> list[ImportedRun]:
     for report in reports:
         operations = {name for interval in report.intervals for name in interval}
         if not report.final or not report.bordered or operations - report.final.keys():
-            raise source.error_at("the go-ycsb log is cut: no report follows `Run finished`", CUT, report.line)
+            raise source.error_at("the go-ycsb log is truncated: no report follows `Run finished`", CUT, report.line)
     return [read_report(report, source) for report in reports]
 
 
 def restarts(before: dict[str, Row], entries: list[tuple[str, Row]]) -> bool:
-    """Whether rows count from a later start: an operation has fewer seconds and operations than before."""
+    """Whether rows belong to a new run: every operation has a shorter time and a smaller count than before."""
     fewer = [
         (row["TAKES(S)"] or 0.0) < (before[name]["TAKES(S)"] or 0.0)
         and (row["COUNT"] or 0.0) < (before[name]["COUNT"] or 0.0)
@@ -142,14 +142,14 @@ def restarts(before: dict[str, Row], entries: list[tuple[str, Row]]) -> bool:
 
 
 def drop_last(line: str) -> str:
-    """A row without its last field, which may be cut in the middle of a number."""
+    """A row without its last field, which may be truncated in the middle of a number."""
     return (
         line.rpartition(", ")[0] if LINE.search(line) and PERCENTILE.search(line.rpartition(", ")[2].upper()) else line
     )
 
 
 def parse_rows(line: str, header: list[str]) -> list[tuple[str, Row]]:
-    """The rows of a report in one line: one in plain and table style, all in JSON."""
+    """The rows of a report in one line: a single row in plain and table style, all rows in JSON style."""
     if match := LINE.search(line):
         pairs = (part.partition(": ") for part in match[2].split(", "))
         return [(match[1], parse_row({name: value for name, _, value in pairs}))]
@@ -171,7 +171,7 @@ def parse_row(fields: dict[str, str]) -> Row:
 
 
 def split_cells(line: str) -> list[str]:
-    """The cells of a table's row."""
+    """The cells of a table row."""
     return [cell.strip() for cell in line.strip().strip("|").split("|")]
 
 
@@ -193,7 +193,7 @@ def read_report(report: GoYcsbReport, source: Source) -> ImportedRun:
         if name in SETTINGS and name not in ("threadcount", "target"):
             run.facts[FACTS.get(name, name)] = number_or_text(text)
         elif name not in ("threadcount", "target") and not name.endswith(PROPORTION):
-            # Properties of the binding, of the measurement, and of places.
+            # Properties of the binding and of the measurement, and locations.
             run.omitted[name] = None
     weights = {
         name.removesuffix(PROPORTION): float(text)
@@ -210,7 +210,7 @@ def read_report(report: GoYcsbReport, source: Source) -> ImportedRun:
     for operation, row in report.final.items():
         rate, seconds = row["OPS"] or 0.0, row["TAKES(S)"] or 0.0
         with source.report_damage("a row of the go-ycsb report is damaged: {error}", CUT, report.line):
-            # Both have one decimal.
+            # The rate and the time are printed with one decimal.
             check_rate(rate, seconds, row["COUNT"] or 0.0, slack=0.1 * (rate + seconds))
         name = operation.removesuffix(FAILED)
         if operation != TOTAL:
@@ -228,8 +228,8 @@ def read_report(report: GoYcsbReport, source: Source) -> ImportedRun:
     elif takes:
         rates = [entry["OPS"] or 0.0 for name, entry in simple.items() if not name.endswith(FAILED)]
         run.add_figure("throughput", sum(rates), "op/s", done, 0.1 * len(rates))
-        run.add_note("derived", "this go-ycsb prints no TOTAL: throughput is the sum of its operations' OPS", "")
-    # Rates cover the time of the rows; the time until the end includes a warm-up.
+        run.add_note("derived", "go-ycsb printed no TOTAL: throughput is the sum of the OPS of its operations", "")
+    # Rates cover the time in the rows; the time after `Run finished` includes a warm-up.
     apart = report.finished is None or abs(report.finished - takes) > APART_S
     run.add_figure("runtime", (takes if apart and takes else report.finished or takes) * 1e9, "ns", 1)
     run.add_figure("operations", done, OPERATIONS, done)
@@ -242,7 +242,7 @@ def read_report(report: GoYcsbReport, source: Source) -> ImportedRun:
 
 
 def add_latencies(run: ImportedRun, name: str, row: Row) -> None:
-    """A row's latencies."""
+    """Adds the latencies in a row."""
     count = int(row["COUNT"] or 0)
     if not count:
         return
@@ -258,7 +258,7 @@ def add_latencies(run: ImportedRun, name: str, row: Row) -> None:
 
 
 def throughput_series(intervals: list[dict[str, Row]]) -> Series | None:
-    """Throughput by interval, from cumulative counts; None for fewer than two intervals."""
+    """The throughput in each interval, computed from cumulative counts; None for fewer than two intervals."""
     rows = []
     at = count = 0.0
     for interval in intervals:

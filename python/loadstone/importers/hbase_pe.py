@@ -1,8 +1,8 @@
 """Logs of HBase's PerformanceEvaluation.
 
-Each client prints its own percentiles. Percentiles of several clients cannot be combined, so they are omitted
-where there is more than one. Means (weighted by count), minima and maxima can. Throughput is rows ÷ the time of
-the slowest client; PerformanceEvaluation's `Avg TPS/QPS` adds the clients' rates and is a little higher.
+Each client prints its percentiles. The percentiles of several clients cannot be combined, so they are omitted if there
+is more than one client. Means (weighted by count), minima and maxima are combined. The throughput is the number of rows
+÷ the time of the slowest client; PerformanceEvaluation's `Avg TPS/QPS` adds the clients' rates and is slightly higher.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ OPTIONS = re.compile(r"test run options=(\{.*)$")
 OLD_COUNT = re.compile(r"(?:\[(TestClient-\d+)\].*)?latency log \((microseconds|ms)\), on (\d+) measures")
 OLD = re.compile(r"(?:\[(TestClient-\d+)\].*?)?\w+Test (Min|Avg|Max|StdDev|[\d.]+th)\s+= (\S+)\s*$")
 OLD_NAMES = {"Min": "min", "Avg": "mean", "Max": "max"}
-# With `--valueRandom`, the statistics of the values' sizes follow, by the same names.
+# With `--valueRandom`, statistics of the value sizes follow, under the same names.
 SIZES = re.compile(r"\w+Test valueSize after \d+ measures")
 LATENCY = re.compile(r"(?:\[(TestClient-\d+)\].*)?Latency \(us\) : (\w+=.*)$")
 MEASURES = re.compile(r"(?:\[(TestClient-\d+)\].*)?Num measures \(latency\) : (\d+)(?![\d.,])")
@@ -41,7 +41,7 @@ FACTS = {
     "multi_get": "multiGet",
     "regions": "presplitRegions",
 }
-# Options that change no operation, or are read elsewhere.
+# Options that do not change the operations, or that are read elsewhere.
 NOT_OF_WORK = ("cmdName", "numClientThreads", "tableName", "traceRate", "period", "cycles", "nomapred", "reportLatency",
                "size", "startRow", "perClientRunRows")  # fmt: skip
 CUT = "import the whole log of PerformanceEvaluation, up to its summary of timings"
@@ -50,27 +50,27 @@ US = 1e3
 
 @dataclass
 class TestLog:
-    """The output of one test: by client, latencies in µs, their number, time in ms, and rows."""
+    """The output of one test. For each client: its latencies in µs, their number, its time in ms, and its rows."""
 
     options: dict[str, Any]
     line: int
     latencies: dict[str, dict[str, float | None]] = field(default_factory=dict)
     measures: dict[str, int] = field(default_factory=dict)
     finished: dict[str, tuple[int, int]] = field(default_factory=dict)
-    # The times of all clients, of the last line; None before it.
+    # The times of all clients, from the last line; None until it is read.
     summary: list[str] | None = None
-    # The name of the test in that line.
+    # The name of the test, from the last line.
     name: str = ""
-    # The clients whose sizes of values follow.
+    # The clients whose next statistics describe value sizes.
     sizes: set[str] = field(default_factory=set)
-    # Whether several clients print their latencies without a name.
+    # Whether several clients print their latencies without their names.
     anonymous: bool = False
-    # The unit of 1.x's latencies, in µs.
+    # The unit of the latencies in logs of HBase 1.x and earlier, in µs.
     us: float = 1.0
 
 
 def recognise_text(text: str) -> bool:
-    """Whether a test began."""
+    """Whether the text contains the beginning of a test."""
     return "PerformanceEvaluation" in text and ("test run options=" in text or BEGIN.search(text) is not None)
 
 
@@ -79,21 +79,21 @@ def read_runs(source: Source) -> list[ImportedRun]:
     logs: list[TestLog] = []
     for index, line in enumerate(source.bare_lines):
         if match := OPTIONS.search(line):
-            with source.report_damage("the options of the test are cut", CUT, index):
+            with source.report_damage("the options of the test are truncated", CUT, index):
                 logs.append(TestLog(dict(json.loads(match[1])), index))
             source.used.add(index)
         elif logs or BEGIN.search(line):
             if not logs or (logs[-1].summary is not None and BEGIN.search(line)):
-                # A log without its first lines.
+                # The first lines of the log are missing.
                 logs.append(TestLog({}, index))
-            with source.report_damage("a client's latencies are cut", CUT, index):
+            with source.report_damage("a client's latencies are truncated", CUT, index):
                 if read_line(logs[-1], line):
                     source.used.add(index)
     return [read_test(log, source) for log in logs]
 
 
 def read_line(log: TestLog, line: str) -> bool:
-    """Whether a line was read. Raises ValueError if it is truncated."""
+    """Parses a line, and returns whether it was recognised. Raises ValueError if it is truncated."""
     if match := LATENCY.search(line):
         pairs = (part.partition("=") for part in match[2].split(", "))
         log.latencies[match[1] or str(len(log.latencies))] = {name: parse_number(value) for name, _, value in pairs}
@@ -104,7 +104,7 @@ def read_line(log: TestLog, line: str) -> bool:
     elif match := OLD_COUNT.search(line):
         client = match[1] or "0"
         log.sizes.discard(client)
-        # Up to 0.98 the line does not name the client.
+        # Up to HBase 0.98, the line does not name the client.
         log.anonymous = log.anonymous or client in log.measures
         log.measures[client], log.us = int(match[3]), 1000.0 if match[2] == "ms" else 1.0
     elif SIZES.search(line):
@@ -124,16 +124,17 @@ def read_line(log: TestLog, line: str) -> bool:
 
 
 def read_test(log: TestLog, source: Source) -> ImportedRun:
-    """A test's figures. Raises LoadstoneError if the log ends before the test."""
+    """A test's figures. Raises LoadstoneError if the log ends before the test does."""
     test = str(log.options.get("cmdName") or log.name or "test").lower()
     stated = log.options.get("numClientThreads")
     clients = stated if isinstance(stated, int) and stated > 0 else len(log.summary or ())
     if log.summary is None or not log.finished:
-        raise source.error_at(f"the log ends before the test {test}: it has no summary of timings", CUT, log.line)
+        raise source.error_at(f"the log ends before the test {test} does: it has no summary of timings", CUT, log.line)
     if len(log.finished) != clients:
         raise source.error_at(f"{len(log.finished)} of {clients} clients finished the test {test}", CUT, log.line)
     if sorted(map(int, log.summary)) != sorted(time for time, _ in log.finished.values()):
-        raise source.error_at(f"the summary of timings of the test {test} differs from its clients'", CUT, log.line)
+        message = f"the summary of timings of the test {test} differs from the times of its clients"
+        raise source.error_at(message, CUT, log.line)
     run = ImportedRun(dimensions={"test": test}, clients=clients, facts={"tool": NAME}, step_ns=log.us * US)
     names = {option: fact for fact, option in FACTS.items()}
     for option, value in log.options.items():
@@ -150,23 +151,23 @@ def read_test(log: TestLog, source: Source) -> ImportedRun:
 
 
 def add_latencies(log: TestLog, test: str, run: ImportedRun, source: Source) -> None:
-    """The latencies of all clients, if they can be combined."""
+    """Adds the latencies of all clients, as far as they can be combined."""
     if log.anonymous:
         message = "its lines do not name the client, so latencies of several clients cannot be separated"
         run.add_note("percentiles-left-out", message, "run PerformanceEvaluation with one client")
         return
     if any(figures.get("mean") is not None and client not in log.measures for client, figures in log.latencies.items()):
-        raise source.error_at("a client has latencies without their count", CUT, log.line)
+        raise source.error_at("the latencies of a client have no count", CUT, log.line)
     parts = [(figures, log.measures.get(client, 0)) for client, figures in log.latencies.items()]
     parts = [(figures, count) for figures, count in parts if count and figures.get("mean") is not None]
     n = sum(count for _, count in parts)
     if n and len(parts) != len(log.finished):
         raise source.error_at(
-            f"{len(parts)} of {len(log.finished)} clients have latencies and their count", CUT, log.line
+            f"only {len(parts)} of {len(log.finished)} clients have latencies with a count", CUT, log.line
         )
     rows = sum(count for _, count in log.finished.values())
     if n > rows and rows:
-        # A part of the rows may be measured, and several at once, but never more than there were.
+        # PerformanceEvaluation may measure only some rows, or several rows at once, but never more than all rows.
         check_total(source, n, rows, log.line)
     if not n:
         return

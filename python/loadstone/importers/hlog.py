@@ -1,9 +1,9 @@
 """Interval logs of HdrHistogram: Loadstone's, YCSB's (`hdrhistogram.fileoutput`) and any other tool's.
 
-The format defines neither the values' unit nor the meaning of tags. Loadstone writes the unit as a comment; YCSB's
-values are µs; cassandra-stress, cql-stress and scylla-bench write ns; others need a fact. A tag is an operation with
-a status (Loadstone), an operation with `-st`, `-rt` or `-wt` for service, response and wait (cassandra-stress,
-cql-stress), `raw` or `co-fixed` (scylla-bench: service and response), or only a name.
+The format defines neither the unit of values nor the meaning of tags. Loadstone writes the unit as a comment; YCSB's
+values are in µs; cassandra-stress, cql-stress and scylla-bench write ns; for other tools, a fact must state the unit.
+A tag is an operation with a status (Loadstone), an operation with `-st`, `-rt` or `-wt` for service, response or wait
+time (cassandra-stress, cql-stress), `raw` or `co-fixed` for service or response time (scylla-bench), or only a name.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ BENCH_TAG = re.compile(r"(?P<time>raw|co-fixed)(?:-(?P<operation>read|write))?")
 BENCH_TIMES = {"raw": SERVICE_TIME, "co-fixed": RESPONSE_TIME}
 # The share of an interval by which it may overlap the next one: starts and lengths are rounded to ms.
 OVERLAP = 0.02
-# Below this share of common time, a smaller load ran for a visible part of the run.
+# If the processes ran together for a smaller share of the time, the load was visibly lower for part of it.
 COMMON_MIN = 0.95
-# The fact that a trial's warm-up is to be excluded, s.
+# The fact that states how much warm-up to exclude, in s.
 WARMUP = "warmup_s"
 UNITS = {"ns": 1, "us": 1000, "ms": 1_000_000}
-# The format of Java's HdrHistogram 2.1.4, and therefore of YCSB 0.17.0: words of 8 bytes, deflated or not.
+# The format of Java's HdrHistogram 2.1.4, and therefore of YCSB 0.17.0: 8-byte words, deflated or not.
 V1, V1_DEFLATED = 0x1C849381, 0x1C849382
-HINT = "import the whole file; its last line may be cut"
+HINT = "import the whole file; its last line may be truncated"
 
 
 class Tag(NamedTuple):
@@ -74,7 +74,7 @@ class Tag(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Its name in metrics, without a suffix for service times."""
+        """The tag's name in metrics, without a suffix for service times."""
         return (self.operation if self.status == "OK" else f"{self.operation}-{self.status}").lower()
 
     @property
@@ -86,11 +86,11 @@ class Tag(NamedTuple):
 
 @dataclass
 class HistogramLog:
-    """The intervals of each tag: start, length in s, histogram; and the unit in ns."""
+    """The intervals of each tag (start and length in s, and the histogram), and the unit of the values in ns."""
 
     ns: int
     tags: dict[Tag, list[tuple[float, float, Histogram]]] = field(default_factory=dict)
-    # Whether tags are operations that do not overlap, so that their sum is all operations.
+    # Whether no operation is counted by several tags, so that the sum over the tags is the number of operations.
     additive: bool = True
     unknown: dict[str, None] = field(default_factory=dict)
 
@@ -107,26 +107,26 @@ class HistogramLog:
         return Tag(ALL.upper()) in self.tags or Tag(ALL.upper(), response=True) in self.tags
 
     def has_responses(self, operation: str, status: str | None = None) -> bool:
-        """Whether there are response times of an operation."""
+        """Whether there are response times for an operation, with one status or with any."""
         return any(tag.response and tag.operation == operation and status in (None, tag.status) for tag in self.tags)
 
 
 def recognise_text(text: str) -> bool:
-    """Whether its header is an interval log's."""
+    """Whether the text has the header of an interval log."""
     return SIGN in text
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
-    """The only run of the file. Raises LoadstoneError if a line is damaged or the unit is unknown."""
+    """The only run in the file. Raises LoadstoneError if a line is damaged or the unit is unknown."""
     return [read_log(parse_log(source), source)]
 
 
 def merge_runs(sources: Sequence[Source]) -> ImportedRun:
-    """The run of one tool's processes, or operations, measured together, from a log of each.
+    """Merges the logs of processes (or operations) of one tool that were measured together into one run.
 
-    Times are aligned by the start of each log; without it, all logs begin together. The throughput covers the time in
-    which any of them ran; if they ran together for less than 95 % of it, a note states both times. Raises
-    LoadstoneError when a log is damaged, or when the logs have different units.
+    Times are aligned by the start of each log; if a start is unknown, all logs are assumed to begin together. The
+    throughput covers the time in which any process ran; if all ran together for less than 95 % of that time, a note
+    states both times. Raises LoadstoneError if a log is damaged, or if the logs have different units.
     """
     logs = [parse_log(source) for source in sources]
     whole = HistogramLog(logs[0].ns, additive=all(log.additive for log in logs))
@@ -153,13 +153,13 @@ def merge_runs(sources: Sequence[Source]) -> ImportedRun:
     merged = read_log(whole, sources[starts.index(min(known)) if known else 0])
     note_parallelism(merged, spans)
     if len(known) < len(starts) > 1:
-        message = "not every log states its start, so all are taken to begin together: the throughput may be overstated"
+        message = "not every log states its start, so all are assumed to begin together: throughput may be overstated"
         merged.add_note("starts-unknown", message, "import logs with the line StartTime or BaseTime")
     return merged
 
 
 def note_parallelism(run: ImportedRun, spans: Sequence[tuple[float, float]]) -> None:
-    """Notes that processes did not run together: for a part of the time, the load was smaller."""
+    """Adds a note if processes did not run together, so that the load was lower for part of the time."""
     if len(spans) < 2:
         return
     begins, ends = zip(*spans, strict=True)
@@ -167,14 +167,15 @@ def note_parallelism(run: ImportedRun, spans: Sequence[tuple[float, float]]) -> 
     common = max(min(ends) - max(begins), 0.0)
     if common < COMMON_MIN * every:
         message = (
-            f"the {len(spans)} logs cover {units.format_duration(every * 1e9)}, and all of them together "
+            f"the {len(spans)} logs cover {units.format_duration(every * 1e9)}, but they overlap for only "
             f"{units.format_duration(common * 1e9)}: the throughput is understated"
         )
-        run.add_note("processes-apart", message, "start them together, for equal times; one Loadstone engine does so")
+        hint = "start all processes together, and run them for the same time; or use one Loadstone engine"
+        run.add_note("processes-apart", message, hint)
 
 
 def parse_log(source: Source) -> HistogramLog:
-    """The intervals of the file. Raises LoadstoneError if a line is damaged or the unit is unknown."""
+    """The intervals in the file. Raises LoadstoneError if a line is damaged or the unit is unknown."""
     logging = LOGGING.search(source.text)
     log = HistogramLog(find_unit(source, logging is not None))
     untagged = logging[1] if logging else ALL.upper()
@@ -186,7 +187,7 @@ def parse_log(source: Source) -> HistogramLog:
             source.used.add(index)
             continue
         if "," not in line:
-            # There is no interval, not even a part of one.
+            # The line does not contain even part of an interval.
             continue
         parts = line.strip().split(",")
         tag = parts.pop(0).removeprefix("Tag=") if parts[0].startswith("Tag=") else untagged
@@ -196,21 +197,22 @@ def parse_log(source: Source) -> HistogramLog:
             start, length = parse_number(parts[0]), parse_number(parts[1])
             histogram = decode_any_version(parts[3])
         span = (start or 0.0, length or 0.0)
-        # The engine adds a line for operations that end after their interval. Only lines of one value may be equal.
+        # The engine adds a line for operations that complete after their interval. Only lines with a single value may
+        # be equal.
         repeated = parts[3] if sum(histogram.counts.values()) > 1 else str(index)
         identity = (tag, *span, repeated if is_engines else "")
         if identity in earlier and length:
-            hint = "import the log of each process as a file: loadstone import --processes"
+            hint = "import the log of each process as a separate file: loadstone import --processes"
             raise source.error_at(f"the interval of {tag} at {span[0]:g} s occurs twice", hint, index)
         earlier.add(identity)
         lines.setdefault(tag, []).append((*span, histogram))
         source.used.add(index)
     drop_warmup(lines, float(source.facts.get(WARMUP, 0)))
     if not any(histogram.counts for intervals in lines.values() for _, _, histogram in intervals):
-        raise source.error_at("the histogram log has no values", "was anything measured?")
+        raise source.error_at("the histogram log has no values", "check that the tool measured any operations")
     interpret_tags(log, lines, source)
     if not log.tags:
-        raise source.error_at("the histogram log has only times of waiting", "import the log of service times as well")
+        raise source.error_at("the histogram log has only wait times", "import the log of service times as well")
     for tag, intervals in log.tags.items():
         if tag.status != CENSORED:
             check_overlap(tag, intervals, source)
@@ -218,7 +220,7 @@ def parse_log(source: Source) -> HistogramLog:
 
 
 def drop_warmup(lines: dict[str, list[tuple[float, float, Histogram]]], seconds: float) -> None:
-    """Drops the intervals that begin within a number of seconds after the first one."""
+    """Drops the intervals that begin less than `seconds` after the first interval."""
     first = min((start for intervals in lines.values() for start, _, _ in intervals), default=0.0)
     for tag, intervals in lines.items():
         lines[tag] = [interval for interval in intervals if interval[0] - first >= seconds - ROUNDED_SECONDS]
@@ -234,7 +236,7 @@ def interpret_tags(
     patterns = (BENCH_TAG, STRESS_TAG)
     pattern = next((pattern for pattern in patterns if all(map(pattern.fullmatch, lines))), None)
     if pattern is None:
-        # A tag of any other tool is a name, even with a hyphen, and several tags may count one operation twice.
+        # The tags of other tools are plain names, even with a hyphen, and two tags may count the same operation.
         log.tags = {Tag(name): intervals for name, intervals in lines.items()}
         log.additive = len(lines) == 1
         return
@@ -248,7 +250,7 @@ def interpret_tags(
 
 
 def loadstone_tag(name: str) -> Tag:
-    """A tag of Loadstone's: `READ`, `READ-NOT_FOUND`, `READ-response`."""
+    """Parses a tag of a Loadstone log: `READ`, `READ-NOT_FOUND`, `READ-response`."""
     text = name.removesuffix(RESPONSE)
     composed = next((prefix for prefix in COMPOSED if text == prefix or text.startswith(f"{prefix}-")), None)
     operation, _, status = (composed, "", text[len(composed) + 1 :]) if composed else text.partition("-")
@@ -256,20 +258,20 @@ def loadstone_tag(name: str) -> Tag:
 
 
 def check_overlap(tag: Tag, intervals: Sequence[tuple[float, float, Histogram]], source: Source) -> None:
-    """Raises LoadstoneError if intervals of a tag overlap: their lengths would not add up to the time."""
+    """Raises LoadstoneError if intervals of a tag overlap: the sum of their lengths would exceed the time."""
     spans = sorted({(start, length) for start, length, _ in intervals if length > 0})
     for (start, length), (following, _) in pairwise(spans):
         if start + length > following + OVERLAP * length:
             message = (
-                f"intervals of {tag.operation} overlap: one lasts from {start:g} s for {length:g} s, "
-                f"and the next begins at {following:g} s"
+                f"intervals of {tag.operation} overlap: one begins at {start:g} s and lasts {length:g} s, "
+                f"but the next begins at {following:g} s"
             )
-            hint = "a tool that writes an interval's end as its length, or cumulative histograms, cannot be read"
+            hint = "logs with the end of an interval as its length, or with cumulative histograms, are not supported"
             raise source.error_at(message, hint)
 
 
 def find_unit(source: Source, of_ycsb: bool) -> int:
-    """The unit of its values in ns. Raises LoadstoneError if it is unknown."""
+    """The unit of the log's values, in ns. Raises LoadstoneError if it is unknown."""
     stated = source.facts.get("hlog_unit")
     if stated is not None:
         if str(stated) not in UNITS:
@@ -281,12 +283,12 @@ def find_unit(source: Source, of_ycsb: bool) -> int:
         return UNITS["us"]
     if STRESS.search(source.text):
         return UNITS["ns"]
-    hint = f"write `hlog_unit: us`, or ns, or ms, into {source.path.name}.facts.yaml"
-    raise source.error_at("the unit of the log's values is not known", hint)
+    hint = f"write `hlog_unit: us` (or ns, or ms) into {source.path.name}.facts.yaml"
+    raise source.error_at("the unit of the log's values is unknown", hint)
 
 
 def decode_any_version(text: str) -> Histogram:
-    """Reads a histogram of version 1 or 2. Raises ValueError if it is damaged."""
+    """Decodes a histogram in version 1 or 2 of the encoding. Raises ValueError if it is damaged."""
     try:
         data = base64.b64decode(text, validate=True)
         (cookie,) = struct.unpack_from(">i", data)
@@ -299,12 +301,12 @@ def decode_any_version(text: str) -> Histogram:
     except (binascii.Error, struct.error, zlib.error) as error:
         raise ValueError(f"not an HDR histogram: {error}") from error
     if offset or not 0 <= digits <= 5 or lowest < 1:
-        raise ValueError(f"an HDR histogram that cannot be read: offset {offset}, {digits} digits")
+        raise ValueError(f"an unsupported HDR histogram: offset {offset}, {digits} digits")
     return Histogram(Layout(digits, lowest), Counter({index: count for index, count in enumerate(counts) if count}))
 
 
 def read_log(log: HistogramLog, source: Source) -> ImportedRun:
-    """The log's figures: for each tag, and for all successful operations."""
+    """The figures in the log: for each tag, and for all successful operations together."""
     open_loop = any(tag.response for tag in log.tags)
     run = ImportedRun(loop="open" if open_loop else "closed", of_all=True, step_ns=log.ns if log.ns > 1 else 0)
     run.unknown = log.unknown
@@ -320,7 +322,7 @@ def read_log(log: HistogramLog, source: Source) -> ImportedRun:
         run.start_unix_ns = int(Decimal(start[1]) * 10**9)
     # CLEANUP and checks of values are not operations.
     simple = [tag for tag in log.tags if tag.operation not in TIMED_STEPS]
-    with source.report_damage("the log's histograms do not add up: {error}", HINT):
+    with source.report_damage("the log's histograms cannot be added: {error}", HINT):
         totals = {tag: log.merge_intervals(tag) for tag in simple}
         series, seconds, everything = merge_tags(log, [tag for tag in simple if counts_as_success(tag, log)])
         operations = list_populations(log, totals)
@@ -329,18 +331,18 @@ def read_log(log: HistogramLog, source: Source) -> ImportedRun:
             run.values.extend(histogram_figures(name, population.well, log.ns, population))
     for tag, histogram in totals.items():
         run.histograms[tag.label] = convert_to_ns(histogram, log.ns)
-        # Operations that were never sent have no service time.
+        # Operations that were never sent have no service time, so they count by their response times.
         if log.additive and (not tag.response or tag.status == CENSORED or len(totals) == 1):
             known = run.statuses.setdefault(tag.operation, {})
             known[tag.status] = max(known.get(tag.status, 0), histogram.count)
     if not log.additive:
         names = ", ".join(tag.operation for tag in log.tags)
-        message = f"the tags {names} are of an unknown tool: whether they add up is not known, and there is no total"
-        run.add_note("unknown-tags", message, "import a log with one tag for a throughput")
+        message = f"the tags {names} are from an unknown tool: they may count operations twice, so there is no total"
+        run.add_note("unknown-tags", message, "to get a throughput, import a log with one tag")
         return run
     run.series = series
     if not seconds:
-        run.add_note("times-unknown", "the log's times are not valid: there is no throughput", "use the tool's report")
+        run.add_note("times-unknown", "the log's times are invalid, so there is no throughput", "use the tool's report")
     rate = everything.count / seconds if seconds else None
     run.add_totals(rate, seconds * 1e9 if seconds else None, everything.count)
     if UNIT not in source.text:
@@ -352,13 +354,13 @@ def read_log(log: HistogramLog, source: Source) -> ImportedRun:
 
 
 def read_populations(path: Path) -> dict[str, Population]:
-    """All operations in a log of Loadstone's, in ns, by the name of their figures: `read`, `read.service`, `all`.
+    """The operations in a Loadstone log, in ns, keyed by the prefix of their metrics: `read`, `read.service`, `all`.
 
-    Raises LoadstoneError when the log is missing or damaged.
+    Raises LoadstoneError if the log is missing or damaged.
     """
     source = Source(path, text_of(path), {"hlog_unit": "ns"})
     log = parse_log(source)
-    with source.report_damage("the log's histograms do not add up: {error}", HINT):
+    with source.report_damage("the log's histograms cannot be added: {error}", HINT):
         totals = {tag: log.merge_intervals(tag) for tag in log.tags if tag.operation not in TIMED_STEPS}
         operations = list_populations(log, totals)
         for key, population in list_failures(totals, log).items():
@@ -370,12 +372,15 @@ def read_populations(path: Path) -> dict[str, Population]:
 
 
 def list_populations(log: HistogramLog, totals: Mapping[Tag, Histogram]) -> dict[str, Population]:
-    """The operations of each tag, by the name of their figures, and of all tags together. Raises ValueError."""
+    """The operations of each tag and of all tags together, keyed by the prefix of their metrics.
+
+    Raises ValueError if histograms cannot be added.
+    """
     beyond = list_failures(totals, log)
     result: dict[str, Population] = {}
     for tag, histogram in totals.items():
         if tag.status != CENSORED:
-            # Only tags of successful operations have failures.
+            # Only the tags of successful operations are combined with failures.
             name = (
                 f"{tag.name}.service" if not tag.response and log.has_responses(tag.operation, tag.status) else tag.name
             )
@@ -392,7 +397,7 @@ def list_populations(log: HistogramLog, totals: Mapping[Tag, Histogram]) -> dict
 
 
 def convert_to_ns(histogram: Histogram, ns: int) -> Histogram:
-    """A histogram whose values are in units of `ns`, with values in ns."""
+    """Converts a histogram with values in units of `ns` nanoseconds to a histogram with values in ns."""
     if ns == 1:
         return histogram
     layout = histogram.layout
@@ -400,14 +405,15 @@ def convert_to_ns(histogram: Histogram, ns: int) -> Histogram:
 
 
 def list_failures(totals: Mapping[Tag, Histogram], log: HistogramLog) -> dict[str, Population]:
-    """Failures and censored operations, by the tag of the successful operations, and for all."""
+    """Failed and censored operations, keyed by the tag of the successful operations; also for all operations."""
     failures = {ALL: Population()}
     for tag, histogram in totals.items():
         operation, status, response = tag
         if operation in TIMED_STEPS or (status in NO_ERROR and status != CENSORED):
             continue
         names = [f"{operation}{RESPONSE}" if response else operation]
-        # Unanswered operations are not reported by their parts; for other operations the headline latency counts.
+        # The parts of a composed operation report its failures, but not that it is unanswered. Each operation counts
+        # once: by its headline latency.
         if (operation not in COMPOSED or status == CENSORED) and response == log.has_responses(operation):
             names.append(ALL)
         for name in names:
@@ -427,10 +433,10 @@ def counts_as_success(tag: Tag, log: HistogramLog) -> bool:
 
 
 def merge_tags(log: HistogramLog, tags: list[Tag]) -> tuple[Series | None, float, Histogram]:
-    """The time series of several tags, added by interval, its length in s, and the total.
+    """The time series of several tags, added interval by interval, its length in s, and the total.
 
-    Raises ValueError when they do not add up. Tags whose intervals differ have no series. The length is 0 where times
-    are not valid: some versions of scylla-bench write seconds since 1970 as ms, which precede the log's base time.
+    Raises ValueError if the histograms cannot be added. Tags with different intervals have no series. The length is 0
+    if times are invalid: some versions of scylla-bench write seconds since 1970 as ms, which precede the base time.
     """
     intervals: dict[tuple[float, float], Histogram] = {}
     for tag in tags:

@@ -16,12 +16,12 @@ CUT = "import the whole file of --export-json"
 
 
 def recognise_text(text: str) -> bool:
-    """Whether there are commands with times."""
+    """Whether the text contains commands with their times."""
     return SIGN in text and '"command"' in text and ('"times"' in text or '"stddev"' in text)
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
-    """Every execution. Raises LoadstoneError if the file is truncated."""
+    """Every execution in the file. Raises LoadstoneError if the file is truncated."""
     result: list[ImportedRun] = []
 
     def read_document(document: Document) -> None:
@@ -33,7 +33,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
 
 
 def read_command(entry: Document) -> list[ImportedRun]:
-    """The executions of a command. Raises LookupError if there are no times."""
+    """The executions of a command. Raises LookupError if there are no times, ValueError if they are inconsistent."""
     codes, memory = entry.get("exit_codes") or [], entry.get("memory_usage_byte") or []
     parameters = {name: number_or_text(str(text)) for name, text in entry.get("parameters", {}).items()}
     result = []
@@ -51,8 +51,8 @@ def read_command(entry: Document) -> list[ImportedRun]:
         raise LookupError("a command has no times")
     mean = sum(entry["times"]) / len(result)
     if abs(mean - float(entry["mean"])) > 1e-6 * abs(mean) or (codes and len(codes) != len(result)):
-        raise ValueError("the times of a command do not have its mean")
+        raise ValueError("the times of a command contradict its mean or its exit codes")
     for name, summary in (("median", median), ("min", min), ("max", max)):
         if name in entry and abs(summary(entry["times"]) - float(entry[name])) > 1e-6 * abs(mean):
-            raise ValueError(f"the times of a command do not have its {name}")
+            raise ValueError(f"the times of a command contradict its {name}")
     return result

@@ -1,7 +1,7 @@
-"""Any tool's JSON by paths that the user states: `loadstone import --json 'throughput=$.tps op/s' FILE`.
+"""JSON of any tool, read by paths that the user states: `loadstone import --json 'throughput=$.tps op/s' FILE`.
 
-A path is `$` with keys (`.tps`, `['a b']`) and places in lists (`[0]`); with `[*]` each element is a repeat. A file may
-have several documents, one a line or one after the other: each is a repeat as well. Other lines may be around them.
+A path is `$` followed by keys (`.tps`, `['a b']`) and list indices (`[0]`); with `[*]`, each element is a repeat. A
+file may contain several documents, on one line or on several: each is a repeat as well. Other lines are skipped.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TITLE = "JSON by paths"
 STEP = re.compile(r"\.([\w-]+)|\[(?:'([^']*)'|\"([^\"]*)\"|(\d+)|(\*))\]")
 EXAMPLE = "for example --json 'throughput=$.tps op/s'"
 CUT = "import the tool's whole JSON"
-# Parts of a document whose first lines are missing, unlike a line of text.
+# The start of a line that is part of a document whose first lines are missing, and not a line of text.
 FRAGMENT = re.compile(r"[\s\"\]},:]")
 
 
@@ -41,7 +41,7 @@ class Printed(float):
 
 @dataclass(frozen=True)
 class PathFigure:
-    """A metric's path, and the factor to its base unit."""
+    """A metric, the path to its value, and the factor that converts the value to the base unit."""
 
     metric: str
     path: str
@@ -50,14 +50,14 @@ class PathFigure:
 
 
 def parse_figure(text: str) -> PathFigure:
-    """Reads `metric=path unit`. Raises LoadstoneError for other texts."""
+    """Parses `metric=path unit`. Raises LoadstoneError if the text has another form."""
     metric, _, rest = text.partition("=")
     path, _, name = rest.strip().rpartition(" ")
     base = unit.base_unit(name)
     if not metric.strip() or not re.fullmatch(rf"\$(?:{STEP.pattern})+", path.strip()):
         raise LoadstoneError(f'a figure must be metric=path unit, got "{text}"', EXAMPLE)
     if base is None:
-        raise LoadstoneError(f'unknown unit "{name}" in "{text}"', f"known are {unit.KNOWN}")
+        raise LoadstoneError(f'unknown unit "{name}" in "{text}"', f"known units: {unit.KNOWN}")
     return PathFigure(metric.strip().lower(), path.strip(), *base)
 
 
@@ -67,10 +67,10 @@ def recognise_text(text: str) -> bool:
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
-    """A run for each document and element. Raises LoadstoneError if a path does not lead to a number."""
+    """A run for each document, or each element of its lists. Raises LoadstoneError if a path leads to no number."""
     figures = [parse_figure(text) for text in str(source.facts.get("json", "")).splitlines() if text.strip()]
     if not figures:
-        raise source.error_at("no paths of figures are stated", f"use `loadstone import`, {EXAMPLE}")
+        raise source.error_at("no paths to figures are stated", f"state them to `loadstone import`, {EXAMPLE}")
     if len({figure.metric for figure in figures}) < len(figures):
         raise source.error_at("a metric has two paths", "state each metric once")
     result: list[ImportedRun] = []
@@ -80,7 +80,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
             if not values:
                 raise source.error_at(f"{figure.path} leads to nothing in document {number}", "check the path")
         if len({len(values) for values in columns.values()}) > 1:
-            raise source.error_at("paths with [*] lead to different numbers of values", "state lists of equal length")
+            raise source.error_at("paths with [*] lead to different numbers of values", "use lists of equal length")
         for row in zip(*columns.values(), strict=True):
             run = ImportedRun(repeat=len(result) + 1)
             for figure, value in zip(columns, row, strict=True):
@@ -95,7 +95,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
 
 
 def to_number(value: Any, figure: PathFigure, source: Source) -> Printed:
-    """A value as a number, even if it is written as text. Raises LoadstoneError for other values."""
+    """Converts a value to a number, even if it is a string. Raises LoadstoneError for other values."""
     with source.report_damage(f"{figure.path} is not a number: {str(value)[:40]}", "check the path"):
         if isinstance(value, bool) or parse_number(str(value)) is None:
             raise ValueError
@@ -103,7 +103,7 @@ def to_number(value: Any, figure: PathFigure, source: Source) -> Printed:
 
 
 def read_documents(source: Source) -> Iterator[Any]:
-    """The documents of a file, each at the start of a line. Raises LoadstoneError if one is truncated."""
+    """Yields the documents in a file, and skips lines of text. Raises LoadstoneError if a document is truncated."""
     decoder = json.JSONDecoder(object_pairs_hook=Document, parse_float=Printed)
     at, text = 0, source.text
     while match := re.compile(r"\s*(?=\S)").match(text, at):
@@ -113,7 +113,7 @@ def read_documents(source: Source) -> Iterator[Any]:
         if begins_line and text[at] not in "{[" and not FRAGMENT.match(text[text.rfind("\n", 0, at) + 1 :]):
             at = end if (end := text.find("\n", at)) >= 0 else len(text)
             continue
-        with source.report_damage("the JSON is cut or damaged: {error}", CUT, line):
+        with source.report_damage("the JSON is truncated or damaged: {error}", CUT, line):
             if text[at] not in "{[":
                 raise ValueError(f"no document begins with {text[at]}")
             document, at = decoder.raw_decode(text, at)
@@ -123,7 +123,7 @@ def read_documents(source: Source) -> Iterator[Any]:
 
 
 def follow_path(document: Any, path: str) -> Iterator[Any]:
-    """The values to which a path leads; None where an element of a list has none, so that no other takes its place."""
+    """The values to which a path leads; None for a list element without a value, so that the order is preserved."""
     values = [document]
     of_elements = False
     for match in STEP.finditer(path):

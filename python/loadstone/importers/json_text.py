@@ -9,7 +9,7 @@ from typing import Any
 
 from loadstone.importers.source import Source
 
-# Elements of a list, and keys of one object, that are described together.
+# In the path of a key, what represents every element of a list.
 ELEMENTS = "[…]"
 # fio 2 and 3.1 repeat this key in their lists of percentiles.
 REPEATED = re.compile(r"0\.00")
@@ -27,7 +27,7 @@ class Document(dict[str, Any]):
                 if super(Document, self).__getitem__(key) != value and not REPEATED.fullmatch(key)
             ]
             if names:
-                # Lines between two objects may be lost, which merges the two.
+                # If the lines between two objects are missing, the two objects are merged.
                 raise ValueError(f'the key "{names[0]}" occurs twice')
         self.used: set[str] = set()
 
@@ -36,17 +36,17 @@ class Document(dict[str, Any]):
         return super().__getitem__(key)
 
     def get(self, key: str, default: Any = None) -> Any:
-        """As in a dict; the key counts as read."""
+        """Like `dict.get`, but the key counts as read."""
         self.used.add(key)
         return super().get(key, default)
 
     def items(self) -> Any:
-        """As in a dict; every key counts as read."""
+        """Like `dict.items`, but every key counts as read."""
         self.used.update(self)
         return super().items()
 
     def list_keys(self, prefix: str = "") -> Iterator[tuple[str, bool]]:
-        """The paths of the keys, and whether they were read; keys below an unread key are not listed."""
+        """Yields the path of each key and whether it was read; keys below an unread key are not listed."""
         for key, value in super().items():
             path = f"{prefix}{key}"
             yield path, key in self.used
@@ -58,9 +58,9 @@ class Document(dict[str, Any]):
 
 
 def read_documents(source: Source, sign: str, hint: str, read: Callable[[Document], None], title: str) -> None:
-    """Reads every document whose first level has the key `sign`, wherever it is in the text.
+    """Reads every document with the key `sign` at its top level, anywhere in the text.
 
-    Raises LoadstoneError when a document is cut, or cannot be read.
+    Raises LoadstoneError if a document is truncated or cannot be read.
     """
     text = source.text
     decoder = json.JSONDecoder(object_pairs_hook=Document)
@@ -68,10 +68,10 @@ def read_documents(source: Source, sign: str, hint: str, read: Callable[[Documen
     while at >= 0:
         start = opening_brace(text, at)
         line = text.count("\n", 0, start)
-        with source.report_damage(f"the {title} is cut or damaged: {{error}}", hint, line):
+        with source.report_damage(f"the {title} is truncated or damaged: {{error}}", hint, line):
             document, end = decoder.raw_decode(text, start)
             if end <= at:
-                raise ValueError("a key is outside of every object")
+                raise ValueError("a key is outside any object")
             read(document)
         source.documents.append(document)
         source.used.update(range(line, text.count("\n", 0, end) + 1))
@@ -79,7 +79,7 @@ def read_documents(source: Source, sign: str, hint: str, read: Callable[[Documen
 
 
 def opening_brace(text: str, at: int) -> int:
-    """The start of the object whose key is at a position: the brace of the object around it."""
+    """The position of the opening brace of the object that contains the key at a position."""
     depth = 0
     for position in range(at - 1, max(at - 1_000_000, -1), -1):
         depth += {"}": 1, "]": 1, "{": -1, "[": -1}.get(text[position], 0)

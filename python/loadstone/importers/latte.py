@@ -1,6 +1,6 @@
-"""latte's JSON report, of versions 0.26 and later and of Scylla's fork: its histograms, ns, and its configuration.
+"""The JSON report of latte 0.26 and later, and of Scylla's fork: its histograms, in ns, and its configuration.
 
-A cycle is one call of the workload's function. With a rate, cycles are timed from when they were due.
+A cycle is one call of the workload's function. With a rate, latencies count from the time at which a cycle was due.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from loadstone.results.value import Value
 NAME = "latte"
 TITLE = "latte JSON"
 SIGN = '"conf"'
-# The percentiles of each distribution, in the order of its list, which is also in the report (`percentiles`).
+# Means and percentiles outside histograms are in ms.
 MS = 1e6
-# Settings of a run and of its connections, and their facts.
+# Settings of a run and of its connections, and the facts that record them.
 FACTS = {
     "consistency": "consistency", "serial_consistency": "serial_consistency", "cass_version": "version",
     "db_version": "version", "workload": "workload", "count": "work.connections", "ssl": "encryption",
@@ -29,7 +29,7 @@ CUT = "import the whole report of latte"
 
 
 def recognise_text(text: str) -> bool:
-    """Whether there is a report."""
+    """Whether the text contains a latte report."""
     return SIGN in text and '"cycle_latency"' in text
 
 
@@ -51,10 +51,10 @@ def read_report(document: Document) -> ImportedRun:
         if isinstance(value, str | int | float):
             run.facts[fact] = value
     for name, value in conf.get("params", []):
-        # A parameter of the workload, which may change everything about an operation.
+        # A parameter of the workload may change anything about an operation.
         run.facts[f"work.{name}"] = number_or_text(str(value))
     if functions := conf.get("functions"):
-        # Before weights, a workload had one function.
+        # Versions without weights run only one function per workload.
         run.facts["mix"] = mix_fact({str(part["name"]): float(part["weight"]) for part in functions})
     rate = conf.get("rate")
     if isinstance(rate, dict):
@@ -69,7 +69,7 @@ def read_report(document: Document) -> ImportedRun:
     run.facts["latency"] = "response" if rate else "service"
     cycles = int(result["cycle_count"])
     errors = int(result.get("error_count", 0))
-    # A mean of samples, the last of which may be shorter.
+    # The throughput is the mean of samples, and the last sample may be shorter.
     rate_mean, seconds = mean_value(result["cycle_throughput"]), float(result["elapsed_time_s"])
     check_rate(rate_mean, seconds, cycles, slack=0.05 * cycles + rate_mean)
     run.add_figure("throughput", mean_value(result["cycle_throughput"]), "op/s", cycles)
@@ -90,7 +90,7 @@ def read_report(document: Document) -> ImportedRun:
     ]
     counts = [int(sample["cycle_count"]) for sample in result.get("log", []) if "cycle_count" in sample]
     if counts and abs(sum(counts) - cycles) > 1 + 0.001 * cycles:
-        raise ValueError(f"its samples cover {sum(counts)} cycles, and its total is {cycles}")
+        raise ValueError(f"its samples cover {sum(counts)} cycles, but its total is {cycles}")
     run.series = build_series(rows)
     if errors:
         run.statuses["CYCLE"] = {"OK": max(cycles - errors, 0), "ERROR": errors}
@@ -103,12 +103,12 @@ def mean_value(value: Any) -> float:
 
 
 def add_distribution(run: ImportedRun, name: str, part: Document, n: int, shares: list[float]) -> None:
-    """The latencies of a distribution: from its histogram, ns, else its percentiles, ms."""
+    """Adds the latencies of a distribution: from its histogram, in ns, if it has one, else its percentiles, in ms."""
     encoded = part.get("histogram")
     if isinstance(encoded, str):
         histogram = hlog.decode_any_version(encoded)
         if n and abs(histogram.count - n) > 0.01 * n:
-            raise ValueError(f"{name} has {histogram.count} latencies of {n} operations")
+            raise ValueError(f"{name} has {histogram.count} latencies for {n} operations")
         run.values += histogram_figures(name, histogram)
         return
     points = part["percentiles"]

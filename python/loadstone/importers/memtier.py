@@ -1,7 +1,7 @@
-"""memtier_benchmark's report, as text or JSON (`--json-out-file`), of versions 1 and 2.
+"""The report of memtier_benchmark 1 and 2, as text or JSON (`--json-out-file`).
 
-A type of command without operations has filler values. With several runs (`-x`), all are printed with
-`--print-all-runs`; otherwise the best, the worst and an average of all, which is read.
+A command type without operations has filler values. With several runs (`-x`), memtier_benchmark prints all of them
+with `--print-all-runs`; otherwise, it prints the best run, the worst run and the average of all, which is read.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ COLUMNS = {
     "Max Latency": "max",
 }
 PERCENTILE = re.compile(r"p([\d.]+)(?: Latency)?")
-# Lines that correspond to no figure of a result.
+# Columns that have no corresponding figure in a result.
 NOT_READ = re.compile(r"(Hits|Misses|MOVED|ASK)/sec|KB/sec.*|Connection Errors.*|Accumulated Latency")
 # Columns that are read elsewhere.
 READ = ("Type", "Count", "Ops/sec", "Percentile Latencies", SERIES)
 COMMAND = re.compile(r"(?:^|[\s/$])(memtier_benchmark\s+-\S.*)$")
 INTERRUPTED = re.compile(r"^\[RUN #\d+\] Interrupted by user")
 SHORT = {"P": "protocol", "d": "data_size", "R": "random_data", "n": "requests", "c": "clients", "t": "threads"}
-# What a command line without an option means (memtier_benchmark.cpp: config_init_defaults).
+# The values of options that the command line omits (memtier_benchmark.cpp: config_init_defaults).
 DEFAULTS = {"protocol": "redis", "pipeline": "1", "data_size": "32", "key_minimum": "0", "key_maximum": "10000000",
             "key_pattern": "R:R", "ratio": "1:10", "data_size_pattern": "R"}  # fmt: skip
-# Options that change the work of an operation, and have no fact of another name.
+# Options that change the work of an operation, and that are not recorded as facts with other names.
 OPTIONS = (
     "protocol", "tls", "ratio", "data_size_range", "data_size_list", "data_size_pattern", "random_data", "data_import",
     "expiry_range", "no-expiry", "generate_keys", "key_pattern", "key_stddev", "key_median", "key_zipf_exp",
@@ -81,7 +81,7 @@ class MemtierReport:
 
 
 def recognise_text(text: str) -> bool:
-    """Whether there is a report, or the beginning of one."""
+    """Whether the text contains a report, or the beginning of one."""
     return SIGN in text or re.search(r"(?m)^\d+\s+Connections per thread\s*$|^Totals\s+[\d.]+\s", text) is not None
 
 
@@ -114,12 +114,12 @@ def read_runs(source: Source) -> list[ImportedRun]:
             interrupted = True
         elif re.match(r"Type\s", text) and "Ops/sec" in text:
             if reports and not reports[-1].sections:
-                # The only table of the first versions has no title.
+                # The first versions print only one table, without a title.
                 section = reports[-1].sections.setdefault("ALL STATS", {})
             header = [(match[0].strip(), match.end()) for match in re.finditer(r"\S+(?: \S+)*", text)]
         elif header and reports and (cells := text.split()) and len(cells) == len(header) and TOTALS not in section:
             if source.torn and index == source.last:
-                # Its last column corresponds to no figure of a result.
+                # The last cell may be truncated; its column has no corresponding figure in a result.
                 cells.pop()
             section[cells[0]] = {name: cell for (name, _), cell in zip(header, cells, strict=False) if cell != "---"}
         else:
@@ -128,7 +128,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
     result = []
     for report in reports:
         if not report.sections or any(TOTALS not in part for part in report.sections.values()):
-            raise source.error_at("the memtier report is cut: it has no Totals", CUT, report.line)
+            raise source.error_at("the memtier report is truncated: it has no Totals", CUT, report.line)
         with source.report_damage("the memtier report is damaged: {error}", CUT, report.line):
             configuration = parse_options(report.command) if report.command else {}
             runs = read_sections(report.sections, report.settings, configuration, source)
@@ -141,7 +141,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
 
 
 def read_series(seconds: Mapping[str, Mapping[str, Any]], length: float) -> Series | None:
-    """The counts of each second as a series; the last second is shorter."""
+    """The counts in each second as a time series; the last second may be shorter."""
     rows = []
     for start, part in sorted((float(name), part) for name, part in seconds.items()):
         lasts = min(length - start, 1.0)
@@ -154,15 +154,15 @@ def read_series(seconds: Mapping[str, Mapping[str, Any]], length: float) -> Seri
 def stop_run(run: ImportedRun) -> None:
     """Marks a run as interrupted."""
     run.end = "stopped"
-    run.add_note("stopped", "the run was interrupted", "run it to its end")
+    run.add_note("stopped", "the run was interrupted", "run it to completion")
 
 
 def parse_options(command: str) -> dict[str, str]:
-    """The options of a command line, by the names of the JSON report, with their defaults."""
+    """The options in a command line, with their defaults, keyed by their names in the JSON report."""
     try:
         arguments = shlex.split(command)[1:]
     except ValueError:
-        # An unclosed quote: the line was cut.
+        # A quotation mark is not closed: the line was truncated.
         arguments = command.split()[1:]
     options = dict(DEFAULTS)
     for word, following in zip_longest(arguments, arguments[1:], fillvalue=""):
@@ -186,12 +186,12 @@ def read_json(document: Document, source: Source) -> list[ImportedRun]:
 def read_sections(
     sections: Mapping[str, Section], settings: Mapping[str, Any], configuration: Mapping[str, Any], source: Source
 ) -> list[ImportedRun]:
-    """The runs of a report: each run, or their average if only that covers all."""
+    """The runs in a report: each run, or their average if nothing else covers all runs."""
     numbered = [name for name in sections if name.startswith("RUN #")]
     average = next((name for name in sections if AVERAGE.match(name)), None)
     names = numbered or (["ALL STATS"] if "ALL STATS" in sections else [])
     if not names and average:
-        # The best and the worst run are ignored: they are selected, and version 2 prints one run as both.
+        # The best and the worst run are ignored: they are a selection, and version 2 prints the same run as both.
         names = [average]
     if not names:
         raise KeyError("ALL STATS")
@@ -199,7 +199,7 @@ def read_sections(
     for run in result:
         run.omitted |= dict.fromkeys(name for name in sections if name not in names)
     for run in result if average is not None and names == [average] else ():
-        # The counts cover all runs, and the time is a filler.
+        # The counts cover all runs, and the time is a filler value.
         run.values = [value for value in run.values if value.metric not in ("operations", "runtime")]
         run.add_note("averages", f"its figures are averages: {str(average).lower()}", "run it with --print-all-runs")
     return result
@@ -218,13 +218,14 @@ def read_section(
         stop_run(run)
     totals = section[TOTALS]
     if lost := parse_number(str(totals.get("Connection Errors", 0))):
-        run.add_note("connection-errors", f"{lost:,.0f} errors of connections, which are no operations", "see its log")
+        message = f"{lost:,.0f} connection errors, which do not count as operations"
+        run.add_note("connection-errors", message, "see the log of memtier_benchmark")
     rate = parse_number(str(totals["Ops/sec"])) or 0.0
     seconds = settings.get("Seconds")
     known = int(settings["Requests per client"]) * (run.clients or 0) if "Requests per client" in settings else None
-    # Without either, the number of operations is unknown.
+    # Without the number of requests and the duration, the number of operations is unknown.
     n = int(totals.get("Count", known or rate * float(seconds or 0)))
-    # Lists are distributions of latencies.
+    # Lists are latency distributions.
     run.omitted |= {name: None for name, part in section.items() if not isinstance(part, Mapping)}
     tables = {name: part for name, part in section.items() if isinstance(part, Mapping) and "Ops/sec" in part}
     parts = {name: part for name, part in tables.items() if name != TOTALS and parse_number(str(part["Ops/sec"]))}
@@ -232,7 +233,7 @@ def read_section(
     check_total(source, sum(rates.values()), rate, None, slack=0.01 * rate + 0.1)
     run.add_text("throughput", str(totals["Ops/sec"]), 1.0, "op/s", n)
     if "Total duration" in runtime and "Count" in totals:
-        # The duration has whole ms.
+        # The duration is in whole ms.
         check_rate(rate, float(runtime["Total duration"]) / 1000, n, slack=0.002 * rate)
     if "Total duration" in runtime:
         run.add_figure("runtime", float(runtime["Total duration"]) * MS, "ns", 1, MS)
@@ -272,7 +273,7 @@ def read_section(
 
 
 def add_latencies(run: ImportedRun, name: str, part: Mapping[str, Any], n: int) -> None:
-    """The latencies of a type of command, ms."""
+    """Adds the latencies of a command type, which are in ms."""
     nested = part.get("Percentile Latencies", {})
     run.omitted |= {key: None for key, value in nested.items() if isinstance(value, Mapping)}
     distribution = {key: value for key, value in nested.items() if not isinstance(value, Mapping)}
@@ -288,11 +289,11 @@ def add_latencies(run: ImportedRun, name: str, part: Mapping[str, Any], n: int) 
 
 
 def add_facts(run: ImportedRun, configuration: Mapping[str, Any]) -> None:
-    """Facts about the work, of the JSON report or of a command line."""
+    """Adds facts about the work, from the JSON report or from a command line."""
     if not configuration:
         return
     run.facts["pipeline"] = int(configuration.get("pipeline", 1))
-    # 0 with a range or a list of sizes, which are facts as well.
+    # The size is 0 if there is a range or a list of sizes, which is recorded as a fact as well.
     run.facts |= {"record_bytes": size} if (size := int(configuration.get("data_size", 0))) else {}
     run.facts["records"] = int(configuration.get("key_maximum", 0)) - int(configuration.get("key_minimum", 0)) + 1
     pattern = str(configuration.get("key_pattern", ""))
@@ -301,6 +302,6 @@ def add_facts(run: ImportedRun, configuration: Mapping[str, Any]) -> None:
         if name in configuration and (text := str(configuration[name])) not in UNSET:
             run.facts[f"work.{name.replace('-', '_')}"] = number_or_text(text)
     if rate := int(configuration.get("rate_limit", 0)):
-        # A limit of each connection.
+        # The limit applies to each connection.
         run.loop = "open"
         run.facts["target"] = rate * (run.clients or 1)

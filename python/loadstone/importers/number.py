@@ -1,4 +1,4 @@
-"""Numbers in the formats of other tools: Java's, Python's, and in the tool's locale."""
+"""Numbers as other tools print them: in the formats of Java, Python and Go, and in the tool's locale."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import re
 PLAIN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 # Results of a division by zero in various tools; U+FFFD is Java 8's NaN with a broken encoding.
 NOT_A_NUMBER = frozenset({"nan", "-nan", "∞", "-∞", "\ufffd", "inf", "-inf", "+inf", "infinity", "-infinity", "-", ""})
-# Between digits: full stop, comma, apostrophes and the blanks that locales use.
+# What may separate digits: full stop, comma, and the apostrophes and spaces that locales use.
 SEPARATORS = re.compile(r"[.,'\u2019\u00a0\u202f\s]")
 
 
 def parse_number(text: str) -> float | None:
-    """A number with a decimal point, None for NaN or infinity. Raises ValueError for other texts."""
+    """Parses a number with a decimal point; None for NaN or infinity. Raises ValueError for other texts."""
     text = text.strip()
     if PLAIN.fullmatch(text):
         number = float(text)
@@ -25,7 +25,7 @@ def parse_number(text: str) -> float | None:
 
 
 def number_or_text(text: str) -> int | float | str:
-    """A number if written as one, else the text itself."""
+    """The number that a text represents, or else the text itself."""
     number = float(text) if PLAIN.fullmatch(text) else math.inf
     if not math.isfinite(number):
         return text
@@ -33,14 +33,14 @@ def number_or_text(text: str) -> int | float | str:
 
 
 def parse_decimal_comma(text: str) -> float | None:
-    """As in `parse_number`, but a decimal comma is accepted."""
+    """Like `parse_number`, but also accepts a decimal comma."""
     return parse_number(text.replace(",", ".", 1) if text.count(",") == 1 and "." not in text else text)
 
 
 def parse_grouped(text: str, decimals: int) -> float | None:
-    """A number with thousands separators of any locale and this number of decimals.
+    """A number with the thousands separators of any locale, and with the stated number of decimals.
 
-    1,752 and 1.752 with no decimals are both 1752. Raises ValueError for anything else.
+    Without decimals, 1,752 and 1.752 are both 1752. Raises ValueError for anything else.
     """
     text = text.strip()
     if text.lower() in NOT_A_NUMBER:
@@ -66,7 +66,7 @@ SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "µs": 1e-6, "μs": 1e-
 
 
 def go_duration(text: str) -> tuple[float, float]:
-    """The seconds of a Go duration (1m2.5s), and the value of its last digit. Raises ValueError for other texts."""
+    """A Go duration (1m2.5s) in s, and the value of its last digit in s. Raises ValueError for other texts."""
     if text == "0":
         return 0.0, 0.0
     if not re.fullmatch(rf"(?:{GO_DURATION.pattern})+", text):

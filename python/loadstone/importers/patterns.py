@@ -1,7 +1,7 @@
-"""Figures of any tool's text by patterns that the user states: `regex: {throughput: ['tps = ([0-9.]+)', op/s]}`.
+"""Figures in any tool's text, found by patterns that the user states: `regex: {throughput: ['tps = ([0-9.]+)', op/s]}`.
 
-A pattern must match once, and its group a whole number: `([0-9]+)` would read 1,234.5 as 1. A unit printed after the
-number must be of the stated magnitude, as tools print µs in one run and ms in the next.
+A pattern must match exactly once, and its group must match a complete number: `([0-9]+)` would read 1,234.5 as 1. A
+unit printed after the number must have the stated magnitude, because tools print µs in one run and ms in the next.
 """
 
 from __future__ import annotations
@@ -25,15 +25,18 @@ PRINTED_UNIT = re.compile(r"\s?([A-Za-zµμ%][A-Za-z/%]*)")
 # Suffixes without a unit: 12.5k, 3M; 2m.
 MAGNITUDES = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9}
 LONG = {"m": 60e9, "min": 60e9, "h": 3600e9}
-# Smaller ratios of sizes are powers of 1,024 and bytes with the names of powers of 1,000 and bits.
+# Smaller ratios of units of size are accepted: some tools print MB for MiB, or Mb for MB.
 MAGNITUDE = 100
-WHOLE = "have the group match the whole number: `([0-9.,eE+-]+)`, and write (?:…) for other groups"
+WHOLE = "have the group match the complete number: `([0-9.,eE+-]+)`, and write (?:…) for other groups"
 
 
 def read_figures(text: str, figures: Mapping[str, tuple[str, str]]) -> ImportedRun:
-    """A run with the figures of patterns and units by metric. Raises LoadstoneError if one is not a number."""
+    """A run with the figures in a text; `figures` states the pattern and the unit of each metric.
+
+    Raises LoadstoneError if a pattern does not match exactly one number.
+    """
     run = ImportedRun()
-    # Progress overwritten on a terminal is not output.
+    # Progress that a terminal would overwrite is not output.
     text = "\n".join(tidy_line(line) if len(line) <= LINE_MAX else line for line in text.split("\n"))
     for metric, (pattern, name) in figures.items():
         factor, base = unit.base_unit(name) or (1.0, "")
@@ -47,24 +50,24 @@ def read_figures(text: str, figures: Mapping[str, tuple[str, str]]) -> ImportedR
 
 
 def find_match(text: str, metric: str, pattern: str) -> re.Match[str]:
-    """The only match of a pattern. Raises LoadstoneError unless its group, or all of it, is a whole number."""
+    """The only match of a pattern. Raises LoadstoneError unless its group (or the match) is a complete number."""
     matches = list(re.finditer(pattern, text, re.MULTILINE))
     if len(matches) != 1:
         count = units.count_noun(len(matches), "match", "matches") if matches else "no match"
         hint = "have the pattern match one line of the output" if matches else "compare the pattern with the output"
-        raise LoadstoneError(f"the pattern of {metric} has {count}", hint)
+        raise LoadstoneError(f"the pattern for {metric} has {count}", hint)
     match = matches[0]
     group = match.re.groups
     if match[group] is None:
-        raise LoadstoneError(f'the group of {metric} matches nothing in "{match[0][:40]}"', WHOLE)
+        raise LoadstoneError(f'the group in the pattern for {metric} matches nothing in "{match[0][:40]}"', WHOLE)
     try:
         number = parse_number(match[group])
     except ValueError:
         number = None
     if number is None:
-        raise LoadstoneError(f'{metric} is not a number: "{match[group][:40]}"', "mark the number by a group")
+        raise LoadstoneError(f'{metric} is not a number: "{match[group][:40]}"', "put the number in a group")
     before, after = text[max(match.start(group) - 3, 0) : match.start(group)], text[match.end(group) :][:3]
-    # A separator that the pattern itself names, as in a row of a table, ends a number.
+    # A separator that is in the pattern itself, as for a row of a table, ends a number.
     is_part = (
         DIGIT_OR_SIGN_BEFORE.search(before)
         or (match.start(group) == match.start() and PART_BEFORE.search(before))
@@ -72,13 +75,13 @@ def find_match(text: str, metric: str, pattern: str) -> re.Match[str]:
     )
     if is_part:
         raise LoadstoneError(
-            f'{metric} is a part of a number: "{match[group][:40]}" of "{before}{match[group][:40]}{after}"', WHOLE
+            f'{metric} is only part of a number: "{match[group][:40]}" in "{before}{match[group][:40]}{after}"', WHOLE
         )
     return match
 
 
 def check_unit(match: re.Match[str], metric: str, name: str) -> None:
-    """Raises LoadstoneError if the unit printed after a number has another magnitude than the stated one."""
+    """Raises LoadstoneError if the unit printed after a number has a different magnitude from the stated unit."""
     factor, base = unit.base_unit(name) or (1.0, "")
     text = match.string[match.end(match.re.groups) :][:20]
     printed = PRINTED_UNIT.match(text)
@@ -92,6 +95,6 @@ def check_unit(match: re.Match[str], metric: str, name: str) -> None:
     limit = 2 if base == "ns" else MAGNITUDE
     if known is not None and known[1] == base and not 1 / limit < known[0] / factor < limit:
         raise LoadstoneError(
-            f'{metric} is printed in "{word}", and the experiment states {name}',
-            "state the unit that the tool prints, or have it print one unit",
+            f'{metric} is printed in "{word}", but the experiment states {name}',
+            "state the unit that the tool prints, or have the tool always print the same unit",
         )

@@ -1,7 +1,8 @@
-"""pgbench's report, of PostgreSQL 9.4 to 17.
+"""The report of pgbench in PostgreSQL 9.4 to 17.
 
-Without `-P`, `-r`, `-R` or `-L` it does not measure transactions: its `latency average` is clients × time ÷
-transactions, and it prints no deviation. With a rate (`-R`), latency counts from the scheduled start: response time.
+Without `-P`, `-r`, `-R` or `-L`, pgbench does not time transactions: its `latency average` is clients × time ÷
+transactions, and it prints no standard deviation. With a rate (`-R`), latency counts from the scheduled start, so it is
+response time.
 """
 
 from __future__ import annotations
@@ -38,13 +39,13 @@ SCRIPT_LATENCY = re.compile(r" - latency average = ([\d.]+) ms")
 STATEMENTS = re.compile(r"statement latencies in milliseconds|^\s+[\d.]+\s+(?:\d+\s+)?\S")
 ABORTED = "results are incomplete"
 MS = 1e6
-# The definitions of a rate, the preferred one first.
+# The words by which pgbench qualifies a tps figure, in order of preference.
 RATES = ("without", "excluding", "including reconnection")
 FACTS = {"script": "transaction type", "query_mode": "query mode", "threads": "number of threads",
          "tries": "maximum number of tries"}  # fmt: skip
 READ = ("scaling factor", "number of clients", "duration", "latency average", "number of failed transactions",
         "number of transactions actually processed", "number of transactions skipped")  # fmt: skip
-# Rows of pgbench_accounts for each unit of the scale (pgbench.c).
+# Rows of pgbench_accounts per unit of the scaling factor (pgbench.c).
 ROWS_PER_SCALE = 100_000
 CUT = "import pgbench's whole output, up to its tps"
 
@@ -57,16 +58,16 @@ class PgbenchReport:
     version: str = ""
     command: str = ""
     fields: dict[str, str] = field(default_factory=dict)
-    # Rates by their definition: `without initial connection time`.
+    # Rates, keyed by the words that qualify them: `without initial connection time`.
     tps: dict[str, str] = field(default_factory=dict)
     progress: list[tuple[float, float, float | None]] = field(default_factory=list)
-    # By script: the number of its transactions and its mean latency.
+    # For each script: the number of its transactions, its tps and its mean latency.
     scripts: dict[str, dict[str, str]] = field(default_factory=dict)
     aborted: bool = False
 
 
 def recognise_text(text: str) -> bool:
-    """Whether there is a report, or the progress of one."""
+    """Whether the text contains a report, or the progress of a run."""
     return (
         "number of transactions actually processed" in text
         or ("progress: " in text and " tps, lat " in text)
@@ -81,7 +82,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
         report = reports[-1]
         starts = VERSION.search(line) or PROGRESS.search(line) or line.startswith("transaction type:")
         progress = PROGRESS.search(line)
-        # A run that was interrupted has no report: the next one counts its time from 0 again.
+        # A run that was interrupted has no report; the next run counts its time from 0 again.
         restarts = progress and report.progress and float(progress[1]) < report.progress[-1][0]
         if ((starts or COMMAND.search(line)) and report.tps) or restarts:
             report = PgbenchReport(line=index)
@@ -95,7 +96,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
 
 
 def parse_line(report: PgbenchReport, line: str) -> bool:
-    """Whether a line was read. Raises ValueError if it is damaged."""
+    """Parses a line, and returns whether it was recognised. Raises ValueError if it is damaged."""
     if match := VERSION.search(line):
         report.version = match[1]
     elif match := COMMAND.search(line):
@@ -106,14 +107,14 @@ def parse_line(report: PgbenchReport, line: str) -> bool:
         set_once(report.tps, match[2], match[1])
     elif match := SCRIPT.search(line):
         if match[2].startswith("<") != match[2].endswith(">"):
-            raise ValueError("the name of a script is cut")
+            raise ValueError("the name of a script is truncated")
         report.scripts[match[2]] = {}
     elif report.scripts and (match := SCRIPT_COUNT.match(line) or SCRIPT_LATENCY.match(line)):
         script = report.scripts[next(reversed(report.scripts))]
         if match.lastindex == 2:
             script["tps"] = match[2]
         if script.setdefault("latency" if "latency" in line else "count", match[1]) != match[1]:
-            raise ValueError("a script has a figure twice")
+            raise ValueError("a figure of a script occurs twice")
     elif ABORTED in line:
         report.aborted = True
     elif not report.tps and (match := FIELD.search(line)):
@@ -126,16 +127,16 @@ def parse_line(report: PgbenchReport, line: str) -> bool:
 def read_report(report: PgbenchReport, source: Source) -> ImportedRun:
     """A report's figures. Raises LoadstoneError if it is truncated."""
     fields = report.fields
-    # With `-C`, each transaction has its own connection: since 14 only the rate with connections is printed.
+    # With `-C`, each transaction opens a connection: since version 14, only the rate including connections is printed.
     rate = next((text for start in RATES for name, text in report.tps.items() if name.startswith(start)), None)
     several = fields.get("transaction type", "").startswith("multiple")
     if rate is None or "number of transactions actually processed" not in fields:
-        raise source.error_at("the pgbench report is cut: it has no tps without connections", CUT, report.line)
+        raise source.error_at("the pgbench report is truncated: it has no tps excluding connections", CUT, report.line)
     run = ImportedRun(facts={"tool": NAME}, end="failed" if report.aborted else "done")
     with source.report_damage("the pgbench report is damaged: {error}", CUT, report.line):
         done = int(fields["number of transactions actually processed"].split("/")[0])
         if "maximum number of tries" in fields and "number of failed transactions" not in fields:
-            # Since 15 it prints both.
+            # Since version 15, pgbench prints both.
             raise ValueError("it has no number of failed transactions")
         failed = first_count(fields.get("number of failed transactions", "0"))
         skipped = first_count(fields.get("number of transactions skipped", "0"))
@@ -165,8 +166,8 @@ def check_times(report: PgbenchReport, done: int) -> None:
     rows = rows_of(report)
     printed = sum(rate * length for _, length, rate in rows)
     if printed > 1.01 * done + 1 + 0.1 * sum(length for _, length, _ in rows):
-        raise ValueError(f"its progress covers {printed:,.0f} transactions, and its total is {done:,}")
-    # Without its connections, a run that reconnects is shorter than its duration.
+        raise ValueError(f"its progress covers {printed:,.0f} transactions, but its total is {done:,}")
+    # Excluding connection time, a run that reconnects is shorter than its duration.
     rate = next((text for start in reversed(RATES) for name, text in report.tps.items() if name.startswith(start)), "0")
     including = next((text for name, text in report.tps.items() if name.startswith("including")), rate)
     speed, duration = parse_number(including), re.match(r"(\d+) s$", report.fields.get("duration", ""))
@@ -174,16 +175,16 @@ def check_times(report: PgbenchReport, done: int) -> None:
         (parse_number(report.fields.get(name, "0").split(" ")[0]) or 0.0) / 1000
         for name in ("latency average", "initial connection time")
     )
-    # The last transactions end after the duration, and clients connect before their first one.
+    # The last transactions complete after the duration, and clients connect before their first transaction.
     late = 10 * mean + connecting
     until = rows[-1][0] + rows[-1][1] if rows else 0.0
     if speed and rows and abs(printed - speed * until) > 1 + 0.05 * printed + (0.5 + late) * speed:
-        raise ValueError(f"its progress is not {speed:,g} transactions a second")
+        raise ValueError(f"its progress contradicts its {speed:,g} transactions per second")
     if not speed or duration is None or report.aborted:
         return
     seconds, stated = done / speed, float(duration[1])
     if not 0.95 * stated - 0.5 - connecting <= seconds <= 1.05 * stated + 1 + late:
-        raise ValueError(f"{done:,} transactions at {speed:,g} a second are not {stated:g} s")
+        raise ValueError(f"{done:,} transactions at {speed:,g} per second contradict its duration of {stated:g} s")
 
 
 def first_count(text: str) -> int:
@@ -192,7 +193,7 @@ def first_count(text: str) -> int:
 
 
 def add_facts(report: PgbenchReport, run: ImportedRun) -> None:
-    """Clients, loop and facts about the work. Raises ValueError if a count is not a number."""
+    """Adds clients, loop and facts about the work. Raises ValueError if a count is not a number."""
     fields = report.fields
     run.clients = int(fields["number of clients"]) if "number of clients" in fields else None
     run.facts |= {"version": report.version} if report.version else {}
@@ -203,7 +204,7 @@ def add_facts(report: PgbenchReport, run: ImportedRun) -> None:
     run.omitted |= dict.fromkeys(name for name in fields if name not in (*READ, *FACTS.values()))
     if "scaling factor" in fields:
         run.facts["scale"] = int(fields["scaling factor"])
-        # `select only` and the other built-in scripts work on pgbench's own tables.
+        # `select only` and the other built-in scripts use the tables that pgbench creates.
         if "<builtin" in fields.get("transaction type", "") or any("<builtin" in name for name in report.scripts):
             run.facts["records"] = run.facts["scale"] * ROWS_PER_SCALE
     if "rate limit schedule lag" in fields:
@@ -214,13 +215,13 @@ def add_facts(report: PgbenchReport, run: ImportedRun) -> None:
 
 
 def add_scripts(report: PgbenchReport, run: ImportedRun, done: int, source: Source) -> None:
-    """The figures of each script. Raises LoadstoneError if one is missing."""
+    """Adds the figures of each script. Raises an error if one is missing, or if they contradict the totals."""
     counts = {name: int(script["count"]) for name, script in report.scripts.items()}
     check_total(source, sum(counts.values()), done, report.line)
     rates = [float(script["tps"]) for script in report.scripts.values()]
     printed = [float(text) for text in report.tps.values()]
     if not any(abs(sum(rates) - rate) <= 0.01 * rate + 0.01 for rate in printed):
-        raise ValueError(f"the rates of its scripts add up to {sum(rates):,g}, and its tps is {printed[-1]:,g}")
+        raise ValueError(f"the rates of its scripts add up to {sum(rates):,g}, but its tps is {printed[-1]:,g}")
     run.facts["mix"] = mix_fact(counts)
     for name, script in report.scripts.items():
         if "latency" in script:
@@ -229,7 +230,7 @@ def add_scripts(report: PgbenchReport, run: ImportedRun, done: int, source: Sour
 
 
 def rows_of(report: PgbenchReport) -> list[tuple[float, float, float]]:
-    """The rows of the progress as a time series."""
+    """The progress lines as rows of a time series."""
     rows, at = [], 0.0
     for until, rate, _ in report.progress:
         if until > at:

@@ -1,6 +1,6 @@
-"""Logs of many processes that form one run, such as hundreds of cassandra-stress at one point of a sweep.
+"""Logs of many processes that form one run, such as hundreds of cassandra-stress processes at one point of a sweep.
 
-Histograms add up exactly; percentiles do not, so logs without histograms are refused.
+Histograms can be added exactly, but percentiles cannot, so logs without histograms are refused.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def merge_logs(paths: Sequence[Path], facts: Mapping[str, Scalar], name: str | N
     opened = [open_source(path, facts, name) for path in paths]
     for source, chosen, _ in opened:
         if chosen.NAME != hlog.NAME:
-            message = "it has percentiles only, and percentiles of several processes cannot be merged"
+            message = "the log has only percentiles, and percentiles of several processes cannot be merged"
             raise LoadstoneError(f"{message} ({source.path.name})", HINT)
     sources = [source for source, _, _ in opened]
     refuse_copies(sources)
@@ -37,10 +37,11 @@ def merge_logs(paths: Sequence[Path], facts: Mapping[str, Scalar], name: str | N
 
 
 def refuse_copies(sources: Sequence[Source]) -> None:
-    """Raises LoadstoneError if two files have the same content: one process would count twice."""
+    """Raises LoadstoneError if two files have the same content, because one process would count twice."""
     known: dict[str, Source] = {}
     for source in sources:
         digest = hashlib.sha256(source.text.encode()).hexdigest()
         if digest in known:
-            raise LoadstoneError(f"{source.path} is a copy of {known[digest].path}", "name each process's log once")
+            message = f"{source.path} is a copy of {known[digest].path}"
+            raise LoadstoneError(message, "name the log of each process only once")
         known[digest] = source

@@ -1,4 +1,4 @@
-"""Reads other tools' results: detects a file's format, and assigns names and facts to its runs."""
+"""Reads the results of other tools: detects the format of a file, and assigns names and facts to its runs."""
 
 from __future__ import annotations
 
@@ -84,12 +84,12 @@ ALL: tuple[Format, ...] = (
     json_paths,
 )
 FORMATS = {module.NAME: module for module in ALL}
-# A figure whose last digit is more than this share of it is coarse.
+# A figure is coarse if the value of its last digit exceeds this share of the figure.
 COARSE = 0.2
 # A command line names the store and its host, so it may differ between variants; its options are facts as well.
 COMMAND = {"command": "store.command"}
 JSON = (ycsb_json, latte, fio, memtier, hyperfine)
-# Outputs with averages only, of tools that can write their repeats.
+# Output that contains only averages, from tools that can also write each repeat.
 SUMMARIES = {
     "hyperfine's normal output": r"Time \((?:mean ± σ|abs ≡)\):",
     "hyperfine's CSV": r"(?m)^command,mean,stddev,median,",
@@ -97,7 +97,7 @@ SUMMARIES = {
 }
 # The number of unknown names that a note lists.
 UNKNOWN_MAX = 6
-# Facts that become part of a result, and are not repeated among its facts.
+# Facts that become other parts of a result, and are not repeated among its facts.
 NAMING = frozenset({"variant", "repeat", "clients", "loop", "hlog_unit", "partial", "json"})
 
 
@@ -110,25 +110,25 @@ class Imported:
 
 
 def read_file(path: Path, facts: Mapping[str, Scalar], format: str | None = None) -> list[Imported]:  # noqa: A002
-    """Every run in a file, with the facts of its facts file and those given, which win.
+    """Every run in a file, with the facts in its facts file and in `facts`, which take precedence.
 
-    Raises LoadstoneError when the file is damaged or its format not known, or when a fact is not valid.
+    Raises LoadstoneError if the file is damaged, if its format is unknown, or if a fact is invalid.
     """
     source, chosen, written = open_source(path, facts, format)
     return name_runs(path, read_source(source, chosen), written, facts)
 
 
 def open_source(path: Path, facts: Mapping[str, Scalar], name: str | None) -> tuple[Source, Format, Facts]:
-    """A file, its format, and the facts of its facts file. Raises LoadstoneError if the format is unknown."""
+    """A file, its format, and the facts in its facts file. Raises LoadstoneError if the format is unknown."""
     text = text_of(path)
     written = load_companion(path)
     known = {**written.common, **facts}
     name = name or (json_paths.NAME if "json" in known else None)
     if name is not None and name not in FORMATS:
-        raise LoadstoneError(f'there is no format "{name}"', f"known are {', '.join(FORMATS)}")
+        raise LoadstoneError(f'there is no format "{name}"', f"known formats: {', '.join(FORMATS)}")
     prefix, bare = split_prefix(text)
     if prefix:
-        # The prefix may be the tool's: only a text that cannot be read with it is read without it.
+        # The prefix may belong to the tool's output, so it is removed only if the text cannot be read with it.
         for source in (Source(path, text, known), Source(path, strip_collector(bare), known, prefix=prefix)):
             with suppress(LoadstoneError):
                 chosen = FORMATS[name] if name else detect_format(path, source.text)
@@ -138,14 +138,14 @@ def open_source(path: Path, facts: Mapping[str, Scalar], name: str | None) -> tu
 
 
 def read_source(source: Source, chosen: Format) -> list[ImportedRun]:
-    """Every run in a file. Raises LoadstoneError if it is damaged or has none."""
+    """Every run in a file. Raises LoadstoneError if the file is damaged or has no runs."""
     name = source.path.name
     try:
-        # A damaged number in a place that its importer does not expect.
+        # Reports a damaged number that the importer itself does not detect.
         with source.report_damage(f"{chosen.TITLE} is damaged: {{error}}", "import the whole output of the tool"):
             result = chosen.read_runs(source)
     except MemoryError:
-        raise LoadstoneError(f"{name} is too large for this host's memory", "import a part of it") from None
+        raise LoadstoneError(f"{name} is too large for this host's memory", "import only part of it") from None
     for run in result:
         if negative := next((value for value in run.values if value.value < 0 and value.unit != "share"), None):
             raise source.error_at(f"{negative.metric} is negative", "import the whole output of the tool")
@@ -154,18 +154,19 @@ def read_source(source: Source, chosen: Format) -> list[ImportedRun]:
         if source.prefix:
             run.unknown[f"{source.prefix.strip()} before every line"] = None
     if not result:
-        raise LoadstoneError(f"{name} has no result of {chosen.TITLE}", "import the whole output of the tool")
+        message = f"{name} has no results in the format {chosen.TITLE}"
+        raise LoadstoneError(message, "import the whole output of the tool")
     return result
 
 
 def read_all(paths: Iterable[Path], facts: Mapping[str, Scalar], format: str | None = None) -> list[Imported]:  # noqa: A002
-    """Every run in several files, each trial with a unique id; equal variants in several files are repeats."""
+    """Every run in several files, each trial with a unique id; a variant in several files has several repeats."""
     runs: list[Imported] = []
     repeats: Counter[tuple[tuple[str, Scalar], ...]] = Counter()
     known_paths: set[Path] = set()
     for path in paths:
         if path.resolve() in known_paths:
-            hint = "a run that is read twice is not a second repeat: name it once"
+            hint = "name each file once: a file that is read twice is not a second repeat"
             raise LoadstoneError(f"{path} is named twice", hint)
         known_paths.add(path.resolve())
         before = dict(repeats)
@@ -183,8 +184,8 @@ def read_all(paths: Iterable[Path], facts: Mapping[str, Scalar], format: str | N
 
 
 def detect_format(path: Path, text: str) -> Format:
-    """The format of a file. Raises LoadstoneError if none matches, or several do."""
-    # Only JSON has long lines; expressions take seconds for one of 20 MB.
+    """The format of a file. Raises LoadstoneError unless exactly one format matches."""
+    # Only JSON has long lines; regular expressions take seconds for a line of 20 MB.
     short = text
     if max(map(len, text.split("\n"))) > LINE_MAX:
         short = "\n".join(line for line in text.split("\n") if len(line) <= LINE_MAX)
@@ -195,20 +196,20 @@ def detect_format(path: Path, text: str) -> Format:
         raise LoadstoneError(f"it has results of several formats: {titles} ({path.name})", hint)
     if not matches and (known := next((title for title, sign in SUMMARIES.items() if re.search(sign, short)), None)):
         raise LoadstoneError(
-            f"{path.name} is {known}, which has no single executions",
+            f"{path.name} is {known}, which does not contain the individual executions",
             "run hyperfine with --export-json FILE, and import that file",
         )
     if not matches:
         titles = ", ".join(module.TITLE for module in FORMATS.values() if module is not json_paths)
         raise LoadstoneError(
-            f"the format of {path.name} is not known",
-            f"known are {titles}; for JSON of other tools, state paths: loadstone import --json",
+            f"the format of {path.name} is unknown",
+            f"known formats: {titles}; for JSON of other tools, state paths: loadstone import --json",
         )
     return matches[0]
 
 
 def name_runs(path: Path, runs: Sequence[ImportedRun], written: Facts, stated: Mapping[str, Scalar]) -> list[Imported]:
-    """Runs with their names, repeats and facts. Raises LoadstoneError if a fact is invalid."""
+    """The runs with their names, repeats and facts. Raises LoadstoneError if a fact is invalid."""
     common = {**written.common, **stated}
     configs = configure_runs(path, runs, common)
     names = dict.fromkeys(str(config["variant"]) for config in configs)
@@ -253,7 +254,7 @@ def name_runs(path: Path, runs: Sequence[ImportedRun], written: Facts, stated: M
 
 
 def coarse_figures(run: ImportedRun) -> list[str]:
-    """Means and percentiles whose last digit is a large share of them, if no note has reported them."""
+    """Means and percentiles whose last digit is a large share of their value, unless a note has reported it."""
     if any(note.name == "coarse" for note in run.notes):
         return []
     return [
@@ -265,21 +266,21 @@ def coarse_figures(run: ImportedRun) -> list[str]:
 
 
 def clients_vary(clients: Sequence[int | None]) -> bool:
-    """Whether clients are a dimension: known for every run, and not all equal."""
+    """Whether the number of clients is a dimension: it is known for every run, and the runs differ in it."""
     return None not in clients and len(set(clients)) > 1
 
 
 def configure_runs(path: Path, runs: Sequence[ImportedRun], facts: Mapping[str, Scalar]) -> list[dict[str, Scalar]]:
-    """The config of each run: its variant from a fact, its own name or the file's, which is numbered if shared.
+    """The config of each run. Its variant is a fact, the run's name, or the file's name, numbered if runs share it.
 
-    Raises LoadstoneError when one fact would name several variants.
+    Raises LoadstoneError if one fact would name several variants.
     """
     if "variant" in facts:
         own = dict.fromkeys(run.variant for run in runs)
         if len(own) > 1:
             raise LoadstoneError(
-                f'the fact variant="{facts["variant"]}" would give {len(own)} variants one name ({path.name})',
-                "leave it out: the file names its variants itself",
+                f'the fact variant="{facts["variant"]}" would give {len(own)} variants the same name ({path.name})',
+                "omit the fact: the file names its variants itself",
             )
         return [{"variant": str(facts["variant"]), **run.dimensions} for run in runs]
     sweep = clients_vary([run.clients for run in runs]) and "clients" not in facts
@@ -287,7 +288,7 @@ def configure_runs(path: Path, runs: Sequence[ImportedRun], facts: Mapping[str, 
     counts = Counter(keys)
     configs: list[dict[str, Scalar]] = []
     for run, key, number in zip(runs, keys, number_keys(keys), strict=True):
-        # Runs with a repeat's number are already distinct.
+        # Runs that have the number of a repeat are already distinct.
         apart = run.variant is None and run.repeat is None and counts[key] > 1
         configs.append({"variant": f"{path.stem}-{number}" if apart else run.variant or path.stem, **run.dimensions})
     return configs
@@ -300,29 +301,30 @@ def clients_of(run: ImportedRun, facts: Mapping[str, Scalar]) -> int | None:
         return run.clients
     if isinstance(stated, bool) or not isinstance(stated, int) or stated < 1:
         raise LoadstoneError(
-            f'the fact "clients" must be a whole number of at least 1, got "{stated}"', "try clients=4"
+            f'the fact "clients" must be a whole number of at least 1, got "{stated}"', "for example clients=4"
         )
     return stated
 
 
 def loop_of(run: ImportedRun, facts: Mapping[str, Scalar]) -> Loop:
-    """The type of loop: from a fact, else from the log. Raises LoadstoneError if the fact is neither `open` nor
-    `closed`."""
+    """The type of loop: from a fact, else from the log. Raises LoadstoneError if the fact is not `open` or `closed`."""
     stated = facts.get("loop", run.loop)
     if stated not in ("closed", "open"):
-        raise LoadstoneError(f'the fact "loop" must be closed or open, got "{stated}"', "open: the tool had a rate set")
+        raise LoadstoneError(
+            f'the fact "loop" must be closed or open, got "{stated}"', "use open if the tool had a rate set"
+        )
     return "open" if stated == "open" else "closed"
 
 
 def list_notes(run: ImportedRun, facts: Mapping[str, Scalar]) -> Iterable[Note]:
-    """The run's notes, and disagreements between a fact and the log."""
+    """The run's notes, and notes on unknown names, coarse figures and contradictions between a fact and the log."""
     yield from run.notes
     if run.unknown:
         names = units.list_items([f'"{name[:60]}"' for name in run.unknown], UNKNOWN_MAX)
-        yield Note("unknown", f"not known to this importer, and omitted: {names}", "see `loadstone import --explain`")
+        yield Note("unknown", f"unknown to this importer, and omitted: {names}", "see `loadstone import --explain`")
     if coarse := coarse_figures(run):
         message = (
-            f"its last digit is more than {units.format_percent(COARSE)} of "
+            f"the last digit is more than {units.format_percent(COARSE)} of "
             f"{units.list_items(list(coarse), UNKNOWN_MAX)}"
         )
         yield Note("coarse", message, "have the tool print more digits, or use its histograms")
@@ -330,6 +332,6 @@ def list_notes(run: ImportedRun, facts: Mapping[str, Scalar]) -> Iterable[Note]:
     if stated is not None and run.clients is not None and stated != run.clients:
         yield Note(
             "facts-disagree",
-            f"the log has {run.clients} clients, the fact {stated}: the fact is used",
-            "leave the fact out unless the log is wrong",
+            f"the log states {run.clients} clients, but the fact states {stated}: the fact is used",
+            "omit the fact unless the log is wrong",
         )

@@ -1,7 +1,7 @@
-"""redis-benchmark's report, of Redis 2 to 8: as text, with `-q`, or `--csv`.
+"""The report of redis-benchmark from Redis 2 to 8: as text, in short form (`-q`), or as CSV (`--csv`).
 
-Each test (SET, GET, …) is a run. Up to 6.0 it prints how many operations ended within whole milliseconds: a
-percentile is then known to 1 ms. With a pipeline (`-P`), a latency covers a whole pipeline.
+Each test (SET, GET, …) is a run. Up to version 6.0, it prints how many operations completed within each number of whole
+milliseconds, so percentiles are known only to 1 ms. With a pipeline (`-P`), a latency covers a whole pipeline.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ RATE = re.compile(r"^\s+throughput summary: ([\d.]+|-?nan|inf) requests per seco
 COLUMNS = re.compile(r"^\s+avg\s+min\s+p50")
 # The beginning of a test that was interrupted.
 PROGRESS = re.compile(r"(?m)^[^\n:]+: rps=[\d.]+ \(overall: \S+\) avg_msec=")
-# A test is named by its command, if the user states one.
+# If the user states a command, the test is named after it.
 QUIET = re.compile(r"^(\S.*?): ([\d.]+) requests per second(?:, p50=([\d.]+) msec)?\s*$")
 CSV_HEADER = '"test","rps"'
 CSV_ROW = re.compile(r'^"([^"]+)","([\d.]+)"(,.*)?$')
@@ -48,22 +48,22 @@ class Test:
     name: str
     line: int
     facts: dict[str, Scalar] = field(default_factory=dict)
-    # None before its result.
+    # None until the result is read.
     requests: int | None = None
     seconds: str = ""
     shares: list[tuple[float, str]] = field(default_factory=list)
     rate: str = ""
-    # By statistic, ms.
+    # In ms, keyed by statistic.
     latencies: dict[str, str] = field(default_factory=dict)
-    # The names of the columns in the following row.
+    # The column names of the row that follows.
     columns: list[str] = field(default_factory=list)
     whole: bool = False
-    # Whether it is one line: in CSV, or with `-q`.
+    # Whether the result is a single line: in CSV, or with `-q`.
     single: bool = False
 
 
 def recognise_text(text: str) -> bool:
-    """Whether there is a test's result, or the beginning of one."""
+    """Whether the text contains the result of a test, or the beginning of a test."""
     return (
         CSV_HEADER in text
         or PROGRESS.search(text) is not None
@@ -117,7 +117,8 @@ def read_runs(source: Source) -> list[ImportedRun]:
         source.used.add(index)
     for test in tests:
         if not test.whole:
-            raise source.error_at(f"the test {test.name} of redis-benchmark is cut: it has no end", CUT, test.line)
+            message = f"the test {test.name} of redis-benchmark is truncated: its end is missing"
+            raise source.error_at(message, CUT, test.line)
     result = []
     for test in tests:
         with source.report_damage(f"the test {test.name} of redis-benchmark is damaged: {{error}}", CUT, test.line):
@@ -126,7 +127,10 @@ def read_runs(source: Source) -> list[ImportedRun]:
 
 
 def parse_line(test: Test, line: str, torn: bool) -> bool:
-    """Whether a line of a test was read; the last number of a truncated line may be cut, and is ignored."""
+    """Parses a line of a test, and returns whether it was recognised.
+
+    The last number of a torn line is ignored, because it may be truncated.
+    """
     if match := COMPLETED.match(line):
         if test.requests is not None:
             raise ValueError("it has two results")
@@ -142,7 +146,7 @@ def parse_line(test: Test, line: str, torn: bool) -> bool:
             test.facts[re.sub(r"\W", "_", match[3])] = match[4]
     elif match := SHARE.match(line):
         if test.shares and float(match[1]) / 100 < test.shares[-1][0] and "(cumulative" not in line:
-            raise ValueError("its shares of latencies decrease")
+            raise ValueError("its cumulative shares decrease")
         test.shares.append((float(match[1]) / 100, match[2]))
     elif match := RATE.match(line):
         if test.rate:
@@ -173,7 +177,7 @@ def read_test(test: Test, command: str) -> ImportedRun:
     run.facts |= test.facts
     if command:
         run.facts["command"] = command_fact(command)
-        # By default, requests are not pipelined and go to one key.
+        # By default, requests are not pipelined, and all of them access one key.
         run.facts |= {
             name: int(find_option(command, letter) or 1) for name, letter in (("pipeline", "P"), ("keyspace", "r"))
         }
@@ -182,7 +186,7 @@ def read_test(test: Test, command: str) -> ImportedRun:
     if test.requests is None and not test.single:
         raise ValueError("it has no number of requests")
     if test.seconds and abs(float(test.seconds) * rate - n) > 0.0055 * rate + 1:
-        raise ValueError(f"{n} requests in {test.seconds} s are not {test.rate} a second")
+        raise ValueError(f"{n} requests in {test.seconds} s contradict its {test.rate} requests per second")
     operation = re.sub(r"[^a-z0-9]+", "_", test.name.lower().partition(" ")[0]).strip("_")
     run.add_text("throughput", test.rate, 1.0, "op/s", n)
     if test.seconds:
@@ -203,13 +207,13 @@ def read_test(test: Test, command: str) -> ImportedRun:
 
 
 def find_option(command: str, letter: str) -> str | None:
-    """A numeric option of a command line."""
+    """The value of a numeric option in a command line; None if it is not set."""
     match = re.search(rf"\s-{letter} ?(\d+)", command)
     return match[1] if match else None
 
 
 def add_shares(test: Test, name: str, n: int, run: ImportedRun) -> None:
-    """Percentiles from the shares of operations that ended within a time, each as its upper bound."""
+    """Adds percentiles, as upper bounds, from the shares of operations that completed within certain times."""
     for statistic, share in {**PERCENTILES, "max": 1.0}.items():
         for within, text in test.shares:
             if within >= share:

@@ -1,4 +1,4 @@
-"""A run: the data that an importer finds in a file, before it gets a name and facts that the file does not contain."""
+"""A run: the data that an importer reads from a file, before the name and facts that the file omits are added."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ from loadstone.statistics.percentile import Population
 
 Statuses = Mapping[str, Mapping[str, int]]
 OPERATIONS = "operations"
-# All operations together.
+# The operation name for all operations together.
 ALL = "all"
-# Also reported by its read and its update, so in sums over operations it would count twice.
+# YCSB also reports the read and the update of such an operation, so in sums over operations it would count twice.
 COMPOSED = frozenset({"READ-MODIFY-WRITE", "READ_MODIFY_WRITE"})
-# Statuses of success, by YCSB's names; older versions print 0.
+# YCSB's names of successful statuses; older versions print 0.
 WELL = frozenset({"OK", "BATCHED_OK", "0"})
 # Neither success nor failure: Loadstone's reads of records whose insert was in flight, and censored operations.
 NO_ERROR = WELL | {NOT_YET, CENSORED}
 PERCENTILE = re.compile(r"p\d+(\.\d+)?")
-# Passwords in command lines: name=value, --name value, redis-benchmark's -a, and in URIs.
+# Passwords in command lines: name=value, --name value, redis-benchmark's -a, and passwords in URIs.
 SECRETS = re.compile(
     r"(?i)((?:[\w.-]*(?:passw|secret|token|credential|authenticate)[\w.-]*(?:=|:|\s+)|\s-a\s+|://[^/\s:@]*:)['\"]?)[^\s'\"@]+"
 )
-# Failures below this share of the operations beyond a percentile do not move it visibly.
+# Failures that are less than this share of the operations above a percentile do not change it visibly.
 SHIFT = 0.01
 
 
 @dataclass
 class ImportedRun:
-    """One run of another tool; figures in base units, by the names of loadstone.results.value."""
+    """One run of another tool; figures are in base units, with the names defined in loadstone.results.value."""
 
     values: list[Value] = field(default_factory=list)
-    # None if the file contains no name for it.
+    # None if the file does not name the variant.
     variant: str | None = None
     repeat: int | None = None
-    # Further dimensions that distinguish it from the file's other runs.
+    # Further dimensions that distinguish the run from the other runs in the file.
     dimensions: dict[str, Scalar] = field(default_factory=dict)
     clients: int | None = None
     loop: Loop = "closed"
@@ -52,29 +52,29 @@ class ImportedRun:
     statuses: dict[str, dict[str, int]] = field(default_factory=dict)
     notes: list[Note] = field(default_factory=list)
     series: Series | None = None
-    # By tag, in ns; only for a tool that was run as a command.
+    # In ns, keyed by tag; only used for a tool that was run as a command.
     histograms: dict[str, Histogram] = field(default_factory=dict)
     end: str = "done"
     start_unix_ns: int | None = None
-    # The value of the last digit of printed latencies, ns.
+    # The value of the last digit of printed latencies, in ns.
     step_ns: float = 0.0
-    # Whether percentiles cover everything that was due, whatever its outcome.
+    # Whether percentiles cover all operations that were due, whatever their outcome.
     of_all: bool = False
-    # Names in the file that this importer does not know; their figures are omitted.
+    # Names in the file that the importer does not know; their figures are omitted.
     unknown: dict[str, None] = field(default_factory=dict)
-    # Names that it knows and omits, as results have no such figure.
+    # Names that the importer knows but omits, because results have no such figure.
     omitted: dict[str, None] = field(default_factory=dict)
 
     def figures_with_bounds(self) -> list[Value]:
-        """The figures with information that the tool omits: the step of its latencies, and bounds due to failures.
+        """The figures with information that the tool omits: the resolution of latencies, and bounds due to failures.
 
-        Tools print percentiles of the operations that ended well. With failed ones, which never
-        gave their answer, the percentile of all is at least that, and unknown where the failures reach its rank.
+        Tools print percentiles of successful operations. Failed operations never received an answer, so with failures
+        the percentile of all operations is at least the printed percentile; it is unknown if failures reach its rank.
         """
         return [self.bound_figure(value) for value in self.values]
 
     def bound_figure(self, value: Value) -> Value:
-        """One of them."""
+        """A figure with its resolution, and its bound due to failures."""
         operation, last = (
             value.metric.removesuffix(f".{metric_statistic(value.metric)}"),
             metric_statistic(value.metric),
@@ -92,14 +92,14 @@ class ImportedRun:
         return replace(value, bound="failed" if failed >= (1 - share) * every else "at_least")
 
     def count_failures(self) -> tuple[float, float]:
-        """Failed operations and all operations, by the figures of the run."""
+        """The numbers of failed operations and of all operations, according to the run's figures."""
         known = {value.metric: value.value for value in self.values}
         return known.get("errors", 0.0), known.get("operations", 0.0)
 
     def add_figure(self, metric: str, value: float | None, unit: str, n: int, resolution: float = 0.0) -> None:
-        """Adds a figure, and the value of its last digit; None (the tool could not compute it) is ignored.
+        """Adds a figure with the value of its last digit. None (the tool could not compute the figure) is ignored.
 
-        Raises ValueError if it is negative, which no quantity of a benchmark is.
+        Raises ValueError if the figure is negative, because no benchmark figure can be.
         """
         if value is not None and math.isfinite(value):
             if value < 0:
@@ -107,14 +107,14 @@ class ImportedRun:
             self.values.append(Value(metric, value, unit, n, resolution=resolution))
 
     def add_text(self, metric: str, text: str, scale: float, unit: str, n: int) -> None:
-        """Adds a figure in its printed form, in units of `scale`. Raises ValueError if it is not a number."""
+        """Adds a figure from its printed text, in multiples of `scale`. Raises ValueError if it is not a number."""
         value = parse_number(text)
         self.add_figure(metric, None if value is None else value * scale, unit, n, last_digit(text) * scale)
 
     def add_totals(
         self, rate: float | None, runtime_ns: float | None, done: float, step: float = 0.0, step_ns: float = 0.0
     ) -> None:
-        """Adds the figures of all operations, whose statuses are known; with the last digits of rate and time."""
+        """Adds the totals over all operations, whose statuses are known; `step` and `step_ns` are resolutions."""
         self.add_figure("throughput", rate, "op/s", int(done), step)
         self.add_figure("runtime", runtime_ns, "ns", 1, step_ns)
         self.add_figure("operations", done, OPERATIONS, int(done))
@@ -126,43 +126,43 @@ class ImportedRun:
 
 
 def command_fact(text: str) -> str:
-    """A command line as a fact, without passwords."""
+    """A command line without its passwords, for use as a fact."""
     return SECRETS.sub(r"\1***", " ".join(text.split()))
 
 
 def mix_fact(weights: Mapping[str, float]) -> str:
-    """The mix of operations in the form of Loadstone's trials: `95 % read, 5 % update`."""
+    """The mix of operations, as in the facts of Loadstone's trials: `95 % read, 5 % update`."""
     total = sum(weights.values())
     ranked = sorted(weights.items(), key=lambda part: (-part[1], part[0]))
     return ", ".join(f"{units.format_percent(weight / total)} {name.lower()}" for name, weight in ranked if weight)
 
 
 def check_total(source: Source, parts: float, total: float, line: int | None, slack: float = 0.0) -> None:
-    """Raises LoadstoneError when a report's lines cover more or fewer operations than its total.
+    """Raises LoadstoneError if the lines of a report cover more or fewer operations than its total.
 
-    Lines of another run, or missing ones: both make wrong figures.
+    Then lines are missing, or belong to another run. Both cause wrong figures.
     """
     if abs(parts - total) > slack + 0.001 * max(parts, total):
         message = (
-            f"its lines cover {units.format_count(parts)} operations, and its total is {units.format_count(total)}"
+            f"its lines cover {units.format_count(parts)} operations, but its total is {units.format_count(total)}"
         )
-        raise source.error_at(message, "import the whole output of one run; another run's lines may be mixed in", line)
+        raise source.error_at(message, "import the whole output of one run, without lines of other runs", line)
 
 
 def set_once(fields: dict[Any, Any], name: Any, value: Any) -> None:
-    """Sets a field of a report. Raises ValueError if it has another value: the lines of two runs are mixed."""
+    """Sets a field of a report. Raises ValueError if it already has another value: the lines of two runs are mixed."""
     if fields.setdefault(name, value) != value:
-        raise ValueError(f"it has two values of {name[-1] if isinstance(name, tuple) else name}")
+        raise ValueError(f"it has two values for {name[-1] if isinstance(name, tuple) else name}")
 
 
 def check_rate(rate: float, seconds: float, done: float, slack: float = 0.0) -> None:
-    """Raises ValueError when a rate × its time is not the number of operations, within 1 % and `slack` operations."""
+    """Raises ValueError if rate × time differs from the operations by more than 1 % and `slack` operations."""
     if abs(rate * seconds - done) > 1 + slack + 0.01 * done:
-        raise ValueError(f"{done:,.0f} operations in {seconds:g} s are not {rate:,g} a second")
+        raise ValueError(f"{done:,.0f} operations in {seconds:g} s contradict its {rate:,g} operations per second")
 
 
 def build_series(rows: Sequence[tuple[float | None, ...]], least: int = 2) -> Series | None:
-    """A series from rows of start, length and throughput, optionally with p50 and p99; None for fewer than `least`."""
+    """A time series of rows: start, length, throughput, optionally p50 and p99. None for fewer than `least` rows."""
     columns = (() if set(column) == {None} else column for column in zip(*rows, strict=True))
     return Series(*columns) if len(rows) >= least else None
 
@@ -170,7 +170,7 @@ def build_series(rows: Sequence[tuple[float | None, ...]], least: int = 2) -> Se
 def count_failures(
     statuses: Statuses, operation: str = ALL, excluded: Set[str] = TIMED_STEPS | COMPOSED
 ) -> tuple[int, int]:
-    """The number of failed and of all operations of a kind, or of all kinds."""
+    """The numbers of failed operations and of all operations of one type, or of all types."""
     counts = [
         outcomes
         for name, outcomes in statuses.items()
@@ -181,14 +181,15 @@ def count_failures(
 
 
 def count_errors(statuses: Statuses) -> int:
-    """The number of failed operations, including composed ones."""
+    """The number of failed operations, including composed operations."""
     return count_failures(statuses, excluded=TIMED_STEPS)[0]
 
 
 def histogram_figures(name: str, well: Histogram, ns: int = 1, failures: Population | None = None) -> Iterator[Value]:
-    """A histogram's figures, with the unit `ns`; the judge decides which percentiles have too few values above them.
+    """Yields the figures of a histogram with values in multiples of `ns` nanoseconds.
 
-    Percentiles cover all operations in the file, failures and unanswered ones included.
+    Percentiles cover all operations in the file, including failed and unanswered operations. The judge decides which
+    percentiles have too few values above them.
     """
     count = well.count
     if count:
@@ -203,7 +204,7 @@ def histogram_figures(name: str, well: Histogram, ns: int = 1, failures: Populat
 
 
 def bucket_index(value: int) -> int:
-    """The index of the bucket of 3 digits that a value falls into (the inverse of `Layout.highest_equivalent`)."""
+    """The index of the bucket of a value with 3 digits of precision (the inverse of `Layout.highest_equivalent`)."""
     shift = max(value.bit_length() - 11, 0)
     return (shift << 10) + (value >> shift)
 

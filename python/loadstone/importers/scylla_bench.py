@@ -1,8 +1,8 @@
-"""Reports of scylla-bench and of cql-stress's scylla-bench.
+"""Reports of scylla-bench, and of the scylla-bench in cql-stress.
 
 `raw latency` is service time. `c-o fixed latency` counts from the instant at which an operation was due: with a rate it
-is the response time, and without one both are the same. cql-stress prints `99h` for `99th`, and as its 99.9th
-percentile the maximum (`value_at_quantile(99.9)`), which is not read.
+is response time, and without a rate both latencies are the same. cql-stress prints `99h` for `99th`, and prints the
+maximum as the 99.9th percentile (`value_at_quantile(99.9)`), so this percentile is not read.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ STATISTIC = re.compile(r"^\s+(max|median|mean|[\d.]+t?h):\s+(\S+)\s*$")
 HEADER = re.compile(r"^\s*time\s+(?:ops|operations)/s\s+")
 ROW = re.compile(r"^\s*([\d.hmsµun]+s)\s+(\d+)\s+(\d+)\s+(\d+)((?:\s+[\d.hmsµun]+s)*)\s*")
 STATISTICS = {"median": "p50"}
-# The columns of rows that are part of a series.
+# The latencies in the columns that form the time series.
 SERIES = ("median", "99th")
 STOPPED = re.compile(r"^(interrupted|Following critical errors were caught during the run)")
-# The lines of each latency, in order.
+# The lines of each block of latencies, in order.
 REQUIRED = ("max", "99.9th", "99th", "95th", "90th", "median", "mean")
 CUT = "import scylla-bench's whole output, up to its latencies"
 
@@ -45,17 +45,17 @@ class ScyllaBenchReport:
     settings: dict[str, str] = field(default_factory=dict)
     totals: dict[str, str] = field(default_factory=dict)
     columns: list[str] = field(default_factory=list)
-    # The line of an interrupt or of errors.
+    # The line that reports an interrupt or critical errors.
     stopped: str = ""
     # Whether cql-stress wrote the report.
     other: bool = False
     rows: list[tuple[float, float, list[str]]] = field(default_factory=list)
-    # By the names of the block and of the operation.
+    # The fields of each block, keyed by the name of the block and the name of the operation.
     blocks: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
 
 
 def recognise_text(text: str) -> bool:
-    """Whether there are settings or totals."""
+    """Whether the text contains settings or totals of scylla-bench."""
     return re.search(r"(?m)^\W*Time \(avg\):\s|^\W*Clustering row size:\s", text) is not None
 
 
@@ -66,7 +66,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
         report = reports[-1]
         starts = COMMAND.search(line) or line.strip() == "Configuration" or line.startswith("Mode:")
         row = ROW.match(line)
-        # A run that was interrupted has no totals: the next one counts its time from 0 again.
+        # A run that was interrupted has no totals; the next run counts its time from 0 again.
         restarts = row and report.rows and go_duration(row[1])[0] < report.rows[-1][0]
         if (starts and (report.totals or report.rows)) or restarts:
             report = ScyllaBenchReport(line=index)
@@ -86,7 +86,10 @@ def read_runs(source: Source) -> list[ImportedRun]:
 
 
 def parse_line(report: ScyllaBenchReport, line: str, torn: bool) -> bool:
-    """Whether a line was read; the number of a truncated line may be cut, and is ignored."""
+    """Parses a line, and returns whether it was recognised.
+
+    The number in a torn line is ignored, because it may be truncated.
+    """
     if match := COMMAND.search(line):
         report.command = match[1]
     elif match := SETTING.match(line):
@@ -117,10 +120,10 @@ def check_end(report: ScyllaBenchReport, source: Source) -> None:
     missing = not {"Time (avg)", "Total ops", "Operations/s", "Rows/s"} <= report.totals.keys()
     missing = missing or any(set(REQUIRED) - set(block) for block in report.blocks.values())
     missing = missing or ("max" in report.columns and not names)
-    # Since 2021 the tool prints both.
+    # Since 2021, the tool prints both latencies.
     newer = any(name == "raw" for name, _ in report.blocks) and "Hdr memory consumption" in source.text
     if missing or (newer and "c-o fixed" not in names):
-        raise source.error_at("the scylla-bench report is cut: it has no complete results", CUT, report.line)
+        raise source.error_at("the scylla-bench report is truncated: its results are incomplete", CUT, report.line)
 
 
 def read_report(report: ScyllaBenchReport) -> ImportedRun:
@@ -129,13 +132,13 @@ def read_report(report: ScyllaBenchReport) -> ImportedRun:
     run = ImportedRun(facts={"tool": "cql-stress" if report.other else NAME})
     if report.other:
         run.add_note(
-            "percentiles-left-out", "cql-stress prints its maximum as the 99.9th percentile", "use its HDR log"
+            "percentiles-left-out", "cql-stress prints the maximum as the 99.9th percentile", "use its HDR log"
         )
     run.facts |= facts_of_work(settings)
     run.facts |= {"command": command_fact(report.command)} if report.command else {}
     run.clients = int(settings["Concurrency"]) if settings.get("Concurrency", "").isdigit() else None
     rate = settings.get("Maximum rate", "").split(" ")[0]
-    # The rate is not printed, or unreadable: with a rate, the latencies since operations were due are longer.
+    # If the rate is missing or unreadable, the latencies show whether it was set: response times are then longer.
     differ = ("c-o fixed", ALL) in report.blocks and report.blocks["c-o fixed", ALL] != report.blocks.get(("raw", ALL))
     if rate.isdigit() or (rate != "unlimited" and differ):
         run.loop = "open"
@@ -148,7 +151,7 @@ def read_report(report: ScyllaBenchReport) -> ImportedRun:
     if speed.startswith(("+Inf", "NaN")):
         run.add_note("not-a-number", f"scylla-bench printed {speed} op/s", "check the run")
     elif seconds and abs(done / seconds - float(speed)) > 0.05 * done / seconds + 1:
-        raise ValueError(f"{done} operations in {seconds:g} s are not {speed} a second")
+        raise ValueError(f"{done} operations in {seconds:g} s contradict its {speed} operations per second")
     run.add_figure("throughput", parse_number(speed.replace("+", "")), "op/s", done, 1.0)
     run.add_figure("runtime", seconds * 1e9, "ns", 1, step * 1e9)
     run.add_figure("operations", done + errors, OPERATIONS, done + errors)
@@ -176,7 +179,7 @@ def read_report(report: ScyllaBenchReport) -> ImportedRun:
                                   *(f"rows: {name}" for name in report.columns[4:] if name not in SERIES)])  # fmt: skip
     if report.stopped:
         run.end = "stopped" if report.stopped == "interrupted" else "failed"
-        run.add_note("stopped", f"scylla-bench reports: {report.stopped}", "run it to its end")
+        run.add_note("stopped", f"scylla-bench reports: {report.stopped}", "run it to completion")
     run.series = time_series(report)
     return run
 
@@ -201,7 +204,7 @@ def facts_of_work(settings: dict[str, str]) -> dict[str, Scalar]:
 
 
 def time_series(report: ScyllaBenchReport) -> Series | None:
-    """The rows: throughput, median and p99."""
+    """The rows as a time series of throughput, median and p99."""
     rows: list[tuple[float | None, ...]] = []
     at = 0.0
     names = report.columns[4:]

@@ -1,4 +1,4 @@
-"""A file to be imported: its text, and errors with their place in it."""
+"""A file to be imported: its text, and errors that state their location in it."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from typing import Any
 from loadstone.errors import LoadstoneError
 from loadstone.results.trial_result import Scalar
 
-# No log has longer lines; a JSON document may, and is read from the complete text.
+# No log has longer lines. A JSON document may have them, so it is read from the complete text.
 LINE_MAX = 1 << 18
 SNIFFED = 1 << 16
-# Longer lines are documents, which have no comments.
+# Longer lines are JSON documents, which have no comments.
 COMMENTED_MAX = 1000
-# Control sequences (ECMA-48): of colours and cursors, of titles (OSC), of character sets and of keypads.
+# Control sequences (ECMA-48) for colours and cursors, titles (OSC), character sets and keypads.
 ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][A-Z0-9]|[=>78])")
 MARKS = ((b"\xff\xfe\0\0", "utf-32"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
 # The prefix that log collectors add to a line: a container's name, or a time and possibly a level.
 COLLECTED = re.compile(r"^\S+\s*\|$|\d\d:\d\d:\d\d")
-# The prefix of most lines of a file, with the name of the line's origin: docker compose, Kubernetes (CRI),
+# Prefixes that most lines of a file have, some with the name of the line's origin: docker compose, Kubernetes (CRI),
 # `docker logs -t`, `kubectl logs --prefix`, syslog (RFC 3164), journald, CloudWatch, Jenkins, Avocado, three formats
 # of moreutils' `ts`, `fio --client` and quoted mail.
 COLLECTORS = (
@@ -47,84 +47,84 @@ COLLECTORS = (
     re.compile(r"<(?P<origin>[\w.-]+)> ?"),
     re.compile(r"(?P<origin>)> ?"),
 )
-# `cat -n` and `grep -n`: the numbers of lines increase by 1.
+# The line numbers of `cat -n` and `grep -n`, which increase by 1.
 NUMBERED = re.compile(r" *(\d+)[\t:]")
-# `pdsh` and `mpirun` put a host in front of every line, so a text with any other line has none of their prefixes.
+# `pdsh` and `mpirun` put a host before every line, so if any line has no such prefix, the text does not come from them.
 HOST = re.compile(r"(?P<origin>[\w.-]+):(?: |$)")
-# The same for `parallel --tag`; a table may have tabs as well.
+# The prefix of `parallel --tag`, also on every line. A table may contain tabs as well.
 TAGGED = re.compile(r"(?P<origin>[\w.@-]+)\t")
-# The files of docker's logging driver `json-file`.
+# The start of files written by docker's logging driver `json-file`.
 JSON_LOG = '{"log":'
-# A comment that users add after a figure. `<=` is part of several reports.
+# A comment that a user added after a figure. `<=` is not a comment: it is part of several reports.
 COMMENT = re.compile(r"(?<=\S)\s+((?:#|//|<--?|←)\s.*)$")
-# The indentation of a block of code in Markdown.
+# The indentation of code blocks in Markdown.
 INDENTS = ("    ", "\t")
 COLLECTED_SHARE = 0.8
-# Fewer lines may begin alike by chance.
+# If there are fewer lines, they may have a common beginning by chance.
 PREFIXED_MIN = 5
 COLLECTED_SAMPLE = 200
 
 
 @dataclass(frozen=True)
 class Source:
-    """A text with its path, and the facts known about it."""
+    """The text of a file, with its path and the known facts about it."""
 
     path: Path
     text: str
     facts: Mapping[str, Scalar] = field(default_factory=dict)
-    # For `import --explain`: the indices of the lines read, and the JSON documents, which know their keys read.
+    # For `import --explain`: the indices of the lines read, and the JSON documents, which record the keys read.
     used: set[int] = field(default_factory=set)
     documents: list[Any] = field(default_factory=list)
-    # A prefix of every line, of an unknown log collector, that the text no longer has.
+    # The prefix that an unknown log collector put before every line, and that was removed from the text.
     prefix: str = ""
 
     @cached_property
     def lines(self) -> list[str]:
-        """The lines of the source, without line ends and text overwritten on a terminal."""
+        """The lines of the source, without line ends and without text that a terminal would overwrite."""
         return [tidy_line(line) for line in self.text.split("\n")]
 
     @cached_property
     def bare_lines(self) -> list[str]:
-        """The lines without the comments after their figures."""
+        """The lines without the comments that follow figures."""
         return [COMMENT.sub("", line).rstrip() if len(line) < COMMENTED_MAX else line for line in self.lines]
 
     @property
     def comments(self) -> list[str]:
-        """The comments after figures that were read."""
+        """The comments in the lines that were read."""
         short = (self.lines[index] for index in sorted(self.used) if len(self.lines[index]) < COMMENTED_MAX)
         return [match[1] for line in short if (match := COMMENT.search(line))]
 
     @property
     def torn(self) -> bool:
-        """Whether its last line has no end."""
+        """Whether the last line does not end in a newline."""
         return not self.text.endswith("\n")
 
     @property
     def unread(self) -> list[int]:
-        """The indices of the lines with text that were not read."""
+        """The indices of the non-empty lines that were not read."""
         return [index for index, line in enumerate(self.lines) if line.strip() and index not in self.used]
 
     @property
     def last(self) -> int:
-        """The index of the last line that is not empty."""
+        """The index of the last non-empty line."""
         return max((index for index, line in enumerate(self.lines) if line.strip()), default=0)
 
     @contextmanager
     def report_damage(self, message: str, hint: str, line: int | None = None) -> Iterator[None]:
-        """Converts errors in a part of this file to LoadstoneError; `{error}` in the message names the error."""
+        """Converts errors in part of this file to LoadstoneError; `{error}` in the message is replaced by the error."""
         try:
             yield
         except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
             raise self.error_at(message.replace("{error}", str(error)), hint, line) from None
 
     def error_at(self, message: str, hint: str, line: int | None = None) -> LoadstoneError:
-        """An error about this file, at a line counted from 0."""
+        """An error about this file, or about the line with this index (from 0)."""
         location = self.path.name if line is None else f"{self.path.name}:{line + 1}"
         return LoadstoneError(f"{message} ({location})", hint)
 
 
 def tidy_line(line: str) -> str:
-    """A line without overwritten parts."""
+    """A line without the parts that a terminal would overwrite; empty if it is too long for a log."""
     if len(line) > LINE_MAX:
         return ""
     line = line.rstrip("\r")
@@ -132,7 +132,7 @@ def tidy_line(line: str) -> str:
 
 
 def text_of(path: Path) -> str:
-    """Reads a file as text. Raises LoadstoneError when it cannot be read, is empty or is not text."""
+    """Reads a file as text. Raises LoadstoneError if it cannot be read, is empty or is not text."""
     if path.exists() and not path.is_file() and not path.is_dir():
         # Reading a pipe may block forever.
         hint = "name a file with results; save a pipe's output to a file first"
@@ -149,15 +149,15 @@ def text_of(path: Path) -> str:
         )
     text = data.decode(encoding, errors="replace").replace("\ufeff", "")
     text = ANSI.sub("", text) if "\x1b" in text else text
-    # A page's text; no tool prints entities.
+    # The text was copied from the source of an HTML page: no tool prints entities.
     text = html.unescape(text) if "&lt;" in text else text
     if not text.strip():
-        raise LoadstoneError(f"{path.name} is empty", "did the tool write its results to standard output elsewhere?")
+        raise LoadstoneError(f"{path.name} is empty", "check whether the tool wrote its results elsewhere")
     return strip_collector(text)
 
 
 def dedent_blocks(text: str) -> str:
-    """A text without the indentation of Markdown's blocks of code, or of all its lines."""
+    """A text without the indentation of Markdown code blocks, or without the common indentation of all its lines."""
     if text.startswith((" ", "\t")) and (whole := textwrap.dedent(text)) != text:
         return whole
     result: list[str] = []
@@ -178,7 +178,7 @@ def dedent_lines(lines: list[str]) -> list[str]:
 
 
 def read_json_log(text: str) -> str:
-    """The messages of docker's `json-file`; other texts unchanged."""
+    """The messages in a log of docker's `json-file` driver; other texts are returned unchanged."""
     if not text.startswith(JSON_LOG):
         return text
     try:
@@ -188,7 +188,7 @@ def read_json_log(text: str) -> str:
 
 
 def strip_numbers(text: str) -> str:
-    """A text without the numbers of its lines."""
+    """A text without line numbers."""
     lines = text.rstrip("\n").split("\n")
     matches = [NUMBERED.match(line) for line in lines]
     if len(lines) < 2 or not all(matches):
@@ -200,14 +200,14 @@ def strip_numbers(text: str) -> str:
 
 
 def strip_collector(text: str) -> str:
-    """A text without the prefixes of a log collector, and with the lines of each origin together.
+    """Removes the prefixes of a log collector, and groups the lines by origin.
 
-    The outputs of two containers that ran at the same time would otherwise be read as one.
+    Otherwise, the interleaved output of two containers would be read as the output of one.
     """
     text = strip_numbers(read_json_log(text))
     lines = text.split("\n")
     if len(lines) > 3 and not any(line.strip() for line in lines[1::2]):
-        # Every line is followed by an empty one, as in copies from pages and mails.
+        # Every line is followed by an empty line, as in text copied from web pages and e-mails.
         text = "\n".join(lines[::2]) + "\n"
     text = dedent_blocks(text)
     lines = text.split("\n")
@@ -220,22 +220,22 @@ def strip_collector(text: str) -> str:
         matches = [pattern.match(line) for line in lines]
         origins = Counter(match["origin"] for match in matches if match)
         if len(origins) > len(sample) / 2:
-            # Each line has another "origin": a table.
+            # Most lines have different "origins", so the text is a table.
             continue
         groups: dict[str, list[str]] = {origin: [] for origin in origins}
         origin = next(iter(groups))
         for line, match in zip(lines, matches, strict=True):
             origin = match["origin"] if match else origin
             groups[origin].append(line[match.end() :] if match else line)
-        # The log of a container may contain logs of others.
+        # The log of a container may contain the logs of other containers.
         return strip_collector("\n".join(line for group in groups.values() for line in group))
     return text
 
 
 def split_prefix(text: str) -> tuple[str, str]:
-    """The prefix of the first line, and the text without prefixes, if all lines have such a prefix, up to its digits.
+    """The prefix of the first line, and the text without prefixes, if the prefixes of all lines differ only in digits.
 
-    Otherwise an empty prefix and the text. The log of a tool may have such a prefix as well.
+    Otherwise, an empty prefix and the unchanged text. The tool itself may also have written such a prefix.
     """
     lines = text.split("\n")
     filled = [line.rstrip() for line in lines if line.strip()]
@@ -255,6 +255,6 @@ def split_prefix(text: str) -> tuple[str, str]:
 
 
 def is_log_prefix(before: str) -> bool:
-    """Whether a log line's prefix comes only from quoting or from a log collector."""
+    """Whether the prefix of a log line results only from quoting or from a log collector."""
     before = before.strip(" \t>")
     return not before or COLLECTED.search(before) is not None

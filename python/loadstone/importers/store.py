@@ -13,7 +13,7 @@ from loadstone.importers.read import Imported
 from loadstone.results.folder import IMPORTED, Folder, new_path
 from loadstone.results.result_set import Question
 
-# A larger log is not copied: folder.json only contains its name.
+# Larger logs are not copied: folder.json contains only their names.
 COPIED_MAX = 100_000_000
 
 
@@ -36,7 +36,7 @@ def store_runs(imported: Sequence[Imported], root: Path, name: str, question: st
 
 
 def copy_sources(sources: Sequence[Path], directory: Path) -> None:
-    """Copies the sources of the figures, with their facts, so that each figure can be traced. Raises LoadstoneError."""
+    """Copies the source files and their facts files, so that each figure can be traced. Raises LoadstoneError."""
     facts = [source.with_name(f"{source.name}.facts.yaml") for source in sources]
     try:
         directory.mkdir()
@@ -45,4 +45,6 @@ def copy_sources(sources: Sequence[Path], directory: Path) -> None:
                 target = directory / file.name
                 shutil.copyfile(file, target if not target.exists() else directory / f"{number}-{file.name}")
     except OSError as error:
-        raise LoadstoneError(f"cannot copy to {directory}: {error.strerror}", "make room, then import again") from error
+        raise LoadstoneError(
+            f"cannot copy to {directory}: {error.strerror}", "free some space, then import again"
+        ) from error

@@ -1,6 +1,7 @@
-"""sysbench's report, 0.4 to 1.1: events, their rate and latency, whatever the test.
+"""The report of any test of sysbench 0.4 to 1.1: its events, with their rate and latency.
 
-Latencies are in ms with two decimals. With `--rate` they include the wait in its queue: response times.
+Latencies are in ms with two decimals. With `--rate`, they include the wait in sysbench's queue, so they are response
+times.
 """
 
 from __future__ import annotations
@@ -32,25 +33,26 @@ PERCENTILE = re.compile(r"(?:approx\. +)?(\d+)(?:th|st|nd|rd)? percentile")
 FIGURES = {"min": "min", "avg": "mean", "max": "max"}
 # The last line of every version.
 END = re.compile(r"^\s*execution time \(avg/stddev\):\s+[\d.]+/[\d.]+")
-# `--report-checkpoints`: each report covers the events since the previous one, and `total time` all of the run.
+# With `--report-checkpoints`, each report covers the events since the previous report, but its `total time` covers the
+# whole run so far.
 CHECKPOINT = re.compile(r"^\[ *\d+s *\] Checkpoint report:")
-# Options of the test `fileio`, which are sentences.
+# Options of the test `fileio`, which are printed as sentences.
 LAYOUT = re.compile(r"(?:Block size (?P<block>\S+B)|(?P<size>\S+B) total file size|Doing (?P<mode>.+) test)$")
 FACTS = {"block": "block_size", "size": "size", "mode": "mode", "Prime numbers limit": "primes"}
 TESTS = ("CPU speed", "SQL statistics", "File operations")
-# Figures of the test `fileio`, from 1.0 on.
+# Figures of the test `fileio`, from version 1.0 on.
 FILES = {"reads/s": "read.throughput", "writes/s": "write.throughput", "fsyncs/s": "sync.throughput",
          "read, MiB/s": "read.bandwidth", "written, MiB/s": "write.bandwidth"}  # fmt: skip
 PER_SECOND = ("transactions", "queries", "read/write requests", "other operations", "ignored errors", "reconnects")
 LATENCIES = ("Latency", "General statistics", "per-request statistics", "response time", "Test execution summary")
-# Settings that are no options of a test, and lines that are read or correspond to no figure of a result.
+# Settings that are not options of a test, lines that are read, and lines that have no corresponding figure in a result.
 OPTIONS = "Running the test with following options"
 SETTINGS = ("Number of threads", "Target transaction rate", "Warmup time")
 READ = ("transactions", "read", "write", "other", "total", "total time", "time elapsed", "total number of events")
 NOT_READ = ("events/s (eps)", "events per second", "events (avg/stddev)", "execution time (avg/stddev)")
 MIB = 1 << 20
 MS = 1e6
-CUT = "import sysbench's whole output, up to its fairness of threads"
+CUT = "import sysbench's whole output, up to its section on thread fairness"
 
 
 @dataclass
@@ -60,7 +62,7 @@ class SysbenchReport:
     line: int = 0
     version: str = ""
     command: str = ""
-    # By section and name.
+    # Keyed by section and name.
     fields: dict[tuple[str, str], str] = field(default_factory=dict)
     section: str = ""
     test: str = ""
@@ -72,7 +74,7 @@ class SysbenchReport:
 
 
 def recognise_text(text: str) -> bool:
-    """Whether there is a report, or the start of one."""
+    """Whether the text contains a report, or the beginning of one."""
     return re.search(r"sysbench \d\S*(?: \(|:)|Running the test with following options", text) is not None
 
 
@@ -83,7 +85,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
         report = reports[-1]
         begins = VERSION.search(line) or line.startswith("Running the test")
         interval = INTERVAL.search(line)
-        # A run that was interrupted has no report, and the next one begins with its version or its options.
+        # A run that was interrupted has no report, and the next run begins with its version or its options.
         restarts = bool(interval and report.intervals and float(interval[1]) < report.intervals[-1][0])
         restarts = restarts or (bool(report.fields) and bool(begins))
         if restarts if not report.ended else (begins or COMMAND.search(line)):
@@ -96,7 +98,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
         reports.pop()
     for report in reports:
         if not report.ended or len(report.segments) < report.checkpoints:
-            raise source.error_at("the sysbench report is cut: it has no fairness of threads", CUT, report.line)
+            raise source.error_at("the sysbench report is truncated: its thread fairness is missing", CUT, report.line)
     result = []
     for report in reports:
         with source.report_damage("the sysbench report is damaged: {error}", CUT, report.line):
@@ -105,7 +107,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
 
 
 def parse_line(report: SysbenchReport, line: str) -> bool:
-    """Whether a line was read."""
+    """Parses a line, and returns whether it was recognised."""
     is_checkpoint = CHECKPOINT.match(line) is not None
     if report.ended and (is_checkpoint or (report.checkpoints and SECTION.match(line))):
         report.segments.append({key: text for key, text in report.fields.items() if key[0] != OPTIONS})
@@ -130,7 +132,7 @@ def parse_line(report: SysbenchReport, line: str) -> bool:
         report.section = OPTIONS if line.startswith(OPTIONS) else line.strip().rstrip(":").removesuffix(" (ms)")
         report.test = report.section if report.section in TESTS else report.test
     elif (match := FIELD.match(line)) and not match[1].isupper():
-        # DEBUG and WARNING are levels of its log.
+        # DEBUG and WARNING are log levels, not names of fields.
         set_once(report.fields, (report.section, match[1]), match[2])
     else:
         return False
@@ -155,7 +157,7 @@ def read_report(report: SysbenchReport, source: Source) -> ImportedRun:
     if rate := re.match(r"(\d+)/sec", fields.get("Target transaction rate", "")):
         run.loop = "open"
         run.facts |= {"target": int(rate[1]), "latency": "response"}
-    # 1.1 renamed the time, and prints it with the throughput.
+    # sysbench 1.1 renamed the time, and prints it with the throughput.
     time = (fields["total time"] if "total time" in fields else fields["time elapsed"]).rstrip("s")
     events = int(fields["total number of events"])
     seconds = parse_number(time) or 0.0
@@ -202,7 +204,7 @@ def read_report(report: SysbenchReport, source: Source) -> ImportedRun:
 
 
 def read_segments(report: SysbenchReport, source: Source) -> ImportedRun:
-    """The sum of the reports of checkpoints and of the last one. Raises ValueError as for one report."""
+    """The run that consists of the checkpoint reports and the final report. Raises errors as `read_report` does."""
     options = {key: text for key, text in report.fields.items() if key[0] == OPTIONS}
     last = {key: text for key, text in report.fields.items() if key[0] != OPTIONS}
     parts, rows, before = [], [], 0.0
@@ -241,7 +243,7 @@ def figure_of(run: ImportedRun, metric: str) -> float:
 
 
 def add_latency(run: ImportedRun, name: str, text: str, events: int) -> None:
-    """A line of latencies."""
+    """Adds the latency in a line."""
     match = PERCENTILE.fullmatch(name)
     statistic = FIGURES.get(name) or (f"p{match[1]}" if match else None)
     if statistic is not None:

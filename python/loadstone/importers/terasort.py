@@ -1,7 +1,7 @@
 """Logs of Hadoop's TeraGen, TeraSort and TeraValidate: the counters and the time of each job.
 
-The time is from `Running job` to `completed successfully`, without the start of the JVM and the sampling of keys. A job
-states how many counters it has, so that a cut list is detected.
+The time lasts from `Running job` to `completed successfully`, without JVM startup and key sampling. A job states how
+many counters it has, so a truncated list is detected.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ TITLE = "TeraSort's counters"
 TIME = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}|\d\d/\d\d/\d\d \d\d:\d\d:\d\d)")
 FORMATS = (("%Y-%m-%d %H:%M:%S,%f", 1e6), ("%y/%m/%d %H:%M:%S", 1e9))
 STAGE = re.compile(r"\bterasort\.(TeraGen|TeraSort|TeraValidate)\b(: done)?")
-# Printed by TeraSort after its name, and by TeraValidate without one.
+# TeraSort prints this after its name, TeraValidate without its name.
 SPLITS = re.compile(r"^Spent \d+ms computing base-splits")
-# Hadoop 1 logs by JobClient, and each counter in a line with a time.
+# Hadoop 1 logs through JobClient, and prints each counter in a line with a timestamp.
 RUNNING = re.compile(r"(?:mapreduce\.Job|mapred\.JobClient): Running job: (\S+)")
 ENDED = re.compile(
     r"mapreduce\.Job: Job \S+ (?:completed successfully|failed with state (\w+))"
@@ -28,7 +28,7 @@ ENDED = re.compile(
 )
 COUNTERS = re.compile(r"(?:mapreduce\.Job|mapred\.JobClient): Counters: (\d+)\s*$")
 COUNTER = re.compile(r"(?:^|mapred\.JobClient:)\s+([A-Z][\w :()/-]*?) *=(\d+)\s*$")
-# The counters of figures and facts.
+# The counters that become figures or facts, or that are checked.
 COUNTERS_READ = ("CHECKSUM", "Launched map tasks", "Launched reduce tasks", "Bytes Read", "Bytes Written",
                  "Spilled Records", "Reduce output records")  # fmt: skip
 SHUFFLE_ERRORS = ("BAD_ID", "CONNECTION", "IO_ERROR", "WRONG_LENGTH", "WRONG_MAP", "WRONG_REDUCE", "Failed Shuffles")
@@ -51,7 +51,7 @@ class Job:
 
 
 def recognise_text(text: str) -> bool:
-    """Whether there is a job of TeraSort."""
+    """Whether the text contains a job of TeraGen, TeraSort or TeraValidate."""
     return (
         re.search(r"\bterasort\.Tera(?:Gen|Sort|Validate)\b|terasort\.Tera\w+\$Counters|ms computing base-splits", text)
         is not None
@@ -87,7 +87,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
 
 
 def parse_time(line: str) -> tuple[float, float] | None:
-    """The time of a log line in s, and its resolution in ns; None without one."""
+    """The timestamp of a log line in s, and its resolution in ns; None if the line has no timestamp."""
     match = TIME.search(line)
     if match is None:
         return None
@@ -106,14 +106,14 @@ def read_job(job: Job, source: Source) -> ImportedRun:
         run.add_note("failed", f"the job failed: {job.failed}", "see the job's own log")
         return run
     if job.end is None or job.required != len(job.counters):
-        raise source.error_at(f"the log of {job.name} is cut: it has no complete counters", CUT, job.line)
-    # Names repeat in groups, for example by file system; the first is the framework's.
+        raise source.error_at(f"the log of {job.name} is truncated: its counters are incomplete", CUT, job.line)
+    # The groups of counters, for example of file systems, repeat names; the first counter is the framework's.
     counters: dict[str, int] = {}
     for name, value in job.counters:
         counters.setdefault(name, value)
     counted = "Map output records" if job.stage == "TeraGen" else "Map input records"
     if counted not in counters:
-        # A repeated line takes the place of another.
+        # A line was repeated instead of this counter.
         raise source.error_at(f"the counters of {job.name} are damaged: they have no {counted}", CUT, job.line)
     rows = counters[counted]
     run.facts["rows"] = rows
@@ -121,15 +121,13 @@ def read_job(job: Job, source: Source) -> ImportedRun:
     if job.stage == "TeraSort":
         check_total(source, counters.get("Reduce output records", rows), rows, job.line)
     elif job.stage == "TeraValidate" and written > 1:
-        # Apart from the checksum, it writes rows that are out of order.
+        # In addition to the checksum, TeraValidate writes a row for each error in the order.
         run.end = "failed"
         run.add_note("failed", f"TeraValidate reports {written - 1} errors: the rows are not sorted", "sort again")
     used = {counted, *COUNTERS_READ}
     run.omitted |= dict.fromkeys(name for name in counters if name not in used)
     if lost := sum(counters.get(name, 0) for name in SHUFFLE_ERRORS):
-        run.add_note(
-            "retries", f"{lost} errors of the shuffle, whose retries are part of the time", "check the cluster"
-        )
+        run.add_note("retries", f"{lost} shuffle errors, whose retries are included in the time", "check the cluster")
     if "CHECKSUM" in counters:
         run.facts["checksum"] = f"{counters['CHECKSUM']:x}"
     for fact, name in (("maps", "Launched map tasks"), ("reduces", "Launched reduce tasks")):

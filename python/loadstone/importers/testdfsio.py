@@ -1,9 +1,9 @@
-"""Hadoop TestDFSIO: its results file, and its log.
+"""The results file and the log of Hadoop's TestDFSIO.
 
-Its MB is 2^20 bytes (`TestDFSIO.MEGA`). Its `Throughput` is the bytes of all files ÷ the sum of their tasks' times,
-which is the mean speed of one task while others run, not the cluster's; its `Average IO rate` is the unweighted mean of
-the tasks' speeds. Neither is operations per second, so neither is called throughput here. (`Total Throughput`, which
-some versions print, divides MB by ms; it is omitted.)
+Its MB is 2^20 bytes (`TestDFSIO.MEGA`). Its `Throughput` is the bytes of all files ÷ the sum of the tasks' times. This
+is the mean speed of one task while other tasks run, not the speed of the cluster. Its `Average IO rate` is the
+unweighted mean of the tasks' speeds. Neither is in operations per second, so neither is called throughput here.
+(`Total Throughput`, which some versions print, divides MB by ms; it is omitted.)
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ FIELDS = (
     "IO rate std deviation",
     "Test exec time sec",
 )
-# After the number there may be a comment, which some versions and many users add.
+# Some versions and many users add a comment after the number.
 FIELD = re.compile(rf"(?<!Total )({'|'.join(FIELDS)}):\s*(\S+)(?:\s+(\S.*?))?\s*$")
-# It prints two decimals, or as many as a double has.
+# TestDFSIO prints two decimals, or all decimals of a double, so three digits after a comma are ambiguous.
 GROUPED = re.compile(r"\d{1,3}(,\d{3})+")
 COMMAND = re.compile(r"(TestDFSIO\s+-[a-zA-Z].*)$")
 CUT = "import the file TestDFSIO_results.log, or the whole log of the job"
 
 
 def recognise_text(text: str) -> bool:
-    """Whether there is a result, or a job that should have one."""
+    """Whether the text contains a result of TestDFSIO, or a job that should have a result."""
     return "----- TestDFSIO -----" in text or "fs.TestDFSIO: TestDFSIO." in text
 
 
@@ -61,13 +61,13 @@ def read_runs(source: Source) -> list[ImportedRun]:
                 if blocks[-1][2].setdefault(match[1], figure) != figure:
                     raise source.error_at(f"the TestDFSIO result has {match[1]} twice", CUT, index)
             if index == source.last and source.torn and match[3] is None:
-                # Its last digits may be missing.
+                # The last digits of the number may be missing.
                 blocks[-1][2][match[1]] = None, 0.0
             if match[3]:
                 comments[match[3]] = None
             source.used.add(index)
     if not blocks:
-        raise source.error_at("the TestDFSIO log is cut: it has no result", CUT)
+        raise source.error_at("the TestDFSIO log is truncated: it has no result", CUT)
     result = [read_result(test, index, block, source) for test, index, block in blocks]
     for number, test_run in enumerate(result):
         test_run.unknown |= comments
@@ -77,19 +77,19 @@ def read_runs(source: Source) -> list[ImportedRun]:
 
 
 def has_log_prefix(before: str) -> bool:
-    """Whether a line's prefix is empty or log4j's."""
+    """Whether the prefix of a line results from quoting, a log collector or log4j."""
     return is_log_prefix(before) or "TestDFSIO" in before
 
 
 def read_result(test: str, index: int, block: dict[str, tuple[float | None, float]], source: Source) -> ImportedRun:
-    """A result's figures; a figure that is not a number (no time was measured) is omitted."""
+    """The figures of a result; a figure that is not a number (because no time was measured) is omitted."""
     if missing := next((name for name in FIELDS if name not in block), None):
-        raise source.error_at(f'the TestDFSIO result is cut: it has no "{missing}"', CUT, index)
+        raise source.error_at(f'the TestDFSIO result is truncated: it has no "{missing}"', CUT, index)
     operation = test.replace(" ", "_")
     files, size, speed, rate, deviation, seconds = (block[name][0] for name in FIELDS)
     n = int(files or 0)
     if not n and size:
-        raise source.error_at("the TestDFSIO result has bytes, and no files", CUT, index)
+        raise source.error_at("the TestDFSIO result has bytes, but no files", CUT, index)
     run = ImportedRun(dimensions={"test": operation}, facts={"tool": NAME, "bandwidth_of": "task", "files": n})
     run.facts["action"] = operation
     if size is not None:

@@ -1,8 +1,8 @@
-"""Units in users' notation, and the base units of which they are multiples."""
+"""Units as users write them, and the base units of which they are multiples."""
 
 from __future__ import annotations
 
-# Case-insensitive: MS never means megaseconds.
+# Units whose case is ignored: MS never means megaseconds.
 FOLDED = {
     word: (factor, base)
     for names, factor, base in (
@@ -19,7 +19,7 @@ FOLDED = {
     )
     for word in names.split()
 }
-# Case-sensitive: MB is a million bytes, Mb a million bits, MiB 2^20 bytes.
+# The case of other units matters: MB is a million bytes, Mb a million bits, MiB 2^20 bytes.
 DECIMAL = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 SIZES = {"KB": 1e3, **{f"{prefix}B": factor for prefix, factor in DECIMAL.items()}} | {
     f"{prefix}iB": 1024.0**power for power, prefix in enumerate("KMGT", 1)
@@ -34,7 +34,7 @@ KNOWN = (
 
 
 def base_unit(unit: str) -> tuple[float, str] | None:
-    """The factor to the base unit, and the base unit; None for an unknown unit."""
+    """The factor that converts a unit to its base unit, and the base unit; None for an unknown unit."""
     unit = unit.strip()
     if unit in SIZES:
         return SIZES[unit], "B"

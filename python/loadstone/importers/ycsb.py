@@ -21,7 +21,7 @@ OTHER = re.compile(r"(?m)^\W*(?:Load|Run) runtime\(sec\):")
 
 
 def recognise_text(text: str) -> bool:
-    """Whether there is a report, or a status line that belongs to one."""
+    """Whether the text contains a report of YCSB, or its status lines."""
     return any(sign in text for sign in SIGNS) and ("[OVERALL]," in text or not OTHER.search(text))
 
 
@@ -43,7 +43,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
 
 
 def join_lines(source: Source) -> Iterator[tuple[int, str]]:
-    """Lines with their indices; a command continued by backslashes is one line."""
+    """Yields the lines with their indices; a command that is continued by backslashes is one line."""
     joined, start = "", 0
     for index, line in enumerate(source.bare_lines):
         if line.endswith("\\") and (joined or "ycsb" in line):
@@ -54,7 +54,7 @@ def join_lines(source: Source) -> Iterator[tuple[int, str]]:
 
 
 def entry_of(text: str, index: int, source: Source) -> ReportEntry | None:
-    """An entry of a report; None if the line is not one."""
+    """The report entry in a line; None if the line is not an entry."""
     if "]," not in text:
         return None
     match = ENTRY.search(text)
@@ -63,43 +63,42 @@ def entry_of(text: str, index: int, source: Source) -> ReportEntry | None:
     try:
         return ReportEntry(match[1], match[2].strip(), parse_number(match[3]), index)
     except ValueError:
-        # Prose may look like an entry; a measurement of the report with another value is a damaged line.
+        # Prose may look like an entry, but a known measurement whose value is not a number is a damaged line.
         if match[1] == OVERALL or MEASUREMENT.fullmatch(match[2].strip()):
             raise source.error_at(f"[{match[1]}], {match[2]} is not a number: {match[3][:40]}", CUT, index) from None
         return None
 
 
 def check_end(source: Source, reports: list[tuple[list[ReportEntry], ReportContext]], around: ReportContext) -> None:
-    """Raises LoadstoneError if the last run has no report or ends in a truncated line; adds the lines after its
-    report."""
+    """Raises LoadstoneError if the last run has no report or a truncated last line; adds the lines after its report."""
     if is_torn(source, reports):
         last = source.lines[source.last].strip()
-        raise source.error_at(f'the YCSB log is cut within its last line: "{last[:60]}"', CUT, source.last)
+        raise source.error_at(f'the YCSB log is truncated within its last line: "{last[:60]}"', CUT, source.last)
     if not reports:
         if "YCSB Client" not in source.text:
-            message = "it has YCSB's status lines and no report: another tool may have written them"
-            hint = "state paths of its JSON (loadstone import --json), or write its figures into a table (CSV)"
+            message = "it has YCSB's status lines but no report: another tool may have written them"
+            hint = "state paths in the tool's JSON (loadstone import --json), or write its figures into a table (CSV)"
             raise source.error_at(f"{message}; the YCSB log has no report", hint)
         raise source.error_at("the YCSB log has no report: no line starts with [OVERALL]", CUT)
     if len(reports) == 1 and not reports[0][1].statuses:
-        # Standard error, with the command line and the status lines, follows standard output.
+        # Standard error, which contains the command line and the status lines, follows standard output.
         context = reports[0][1]
         context.statuses, context.command = around.statuses, context.command or around.command
     elif around.statuses:
         raise source.error_at(
-            "the last run of the YCSB log has status lines but no report", f"{CUT}; or remove that run's lines"
+            "the last run of the YCSB log has status lines but no report", f"{CUT}; or remove the run's lines"
         )
 
 
 def is_torn(source: Source, reports: list[tuple[list[ReportEntry], ReportContext]]) -> bool:
-    """Whether the file ends within a line of a report."""
+    """Whether the file ends in the middle of a report line."""
     last = source.lines[source.last]
     if not reports:
         return last.startswith("[") and TORN.fullmatch(last) is not None
     entry = reports[-1][0][-1]
     if entry.line == source.last:
-        # It is whole, or its number is cut. Latencies are followed by the counts of statuses, except for failures and
-        # composed operations, which have none.
+        # The entry is complete, or its number is truncated. Status counts follow the latencies, except for failures and
+        # composed operations, which have no status counts.
         return source.torn and "Latency" in entry.measurement and "-" not in entry.metric
     between = source.lines[(entry.line or 0) + 1 : source.last]
     return TORN.fullmatch(last.strip()) is not None and not any(line.strip() for line in between)

@@ -1,4 +1,4 @@
-"""Command lines of YCSB, go-ycsb and Loadstone: the clients and the rate, which a report does not contain."""
+"""Command lines of YCSB, go-ycsb and Loadstone. They state the clients and the rate, which reports do not contain."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ SECRET = re.compile(r"(?i)pass|secret|token|credential|user")
 # The facts that correspond to properties, if their names differ.
 PROPERTIES = {"recordcount": "records", "requestdistribution": "distribution"}
 PROPORTION = "proportion"
-# Defaults of the size of a record (CoreWorkload.java).
+# The default number and size of a record's fields (CoreWorkload.java).
 FIELDS, FIELD_BYTES = 10, 100
-# The end of the command, after which the shell continues.
+# The start of a word that ends the command within a shell line.
 ENDS = re.compile(r"[|&;`)]|\d?>")
 
 
 @dataclass(frozen=True)
 class YcsbCommand:
-    """The settings of a command; None if it does not contain one."""
+    """The settings in a command; None for a setting that it does not contain."""
 
     clients: int | None = None
     target: int | None = None
     phase: str | None = None
     binding: str | None = None
-    # Its properties, without clients, rate and possible secrets.
+    # The properties, except clients, rate and possible secrets.
     properties: Mapping[str, str] = field(default_factory=dict)
     text: str = ""
 
@@ -51,7 +51,7 @@ def parse_command(line: str) -> YcsbCommand | None:
     clients = target = None
     properties: dict[str, str] = {}
     phase = match["phase"] or next((word for word in arguments[:2] if word in ("load", "run")), None)
-    # Flags and properties share one map in YCSB: the last one counts. The property is `threadcount`, not `threads`.
+    # In YCSB, flags and properties share a map, so the last value counts. The property is `threadcount`, not `threads`.
     for word, following in zip_longest(arguments, arguments[1:], fillvalue=""):
         name, _, value = following.partition("=")
         if word.lstrip("-") == "threads" or (word, name) == ("-p", "threadcount"):
@@ -69,22 +69,22 @@ def parse_command(line: str) -> YcsbCommand | None:
 
 
 def split_command(text: str) -> list[str]:
-    """A command's words, up to the point where the shell continues."""
+    """The words of a command, up to a shell operator."""
     try:
         arguments = shlex.split(text)
     except ValueError:
-        # An unclosed quote: the line is prose, or was truncated.
+        # A quotation mark is not closed: the line is prose, or was truncated.
         arguments = text.split()
     return list(takewhile(lambda word: not ENDS.match(word), arguments))
 
 
 def parse_whole_number(text: str) -> int | None:
-    """An integer, else None."""
+    """The integer in a text; None if there is no such number."""
     return int(text) if text.isascii() and text.isdigit() else None
 
 
 def add_facts(line: YcsbCommand, run: ImportedRun) -> None:
-    """Clients, rate and facts of a command line."""
+    """Adds the clients, the rate and the facts in a command line."""
     run.clients = line.clients
     run.loop = "open" if line.target else "closed"
     run.facts |= {name: value for name in ("target", "phase", "binding") if (value := getattr(line, name))}
@@ -94,7 +94,7 @@ def add_facts(line: YcsbCommand, run: ImportedRun) -> None:
         if name.endswith(PROPORTION) and isinstance(number := number_or_text(text), int | float):
             weights[name.removesuffix(PROPORTION).replace("readmodifywrite", "read-modify-write")] = number
         else:
-            # A property with a point in its name is the binding's.
+            # A property with a dot in its name belongs to the binding.
             run.facts[PROPERTIES.get(name, f"store.{name}" if "." in name else name)] = number_or_text(text)
     if sum(weights.values()):
         run.facts["mix"] = mix_fact(weights)

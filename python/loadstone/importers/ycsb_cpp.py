@@ -1,6 +1,6 @@
-"""YCSB-cpp's output: three lines for each of its phases, and status lines whose last one covers the phase.
+"""YCSB-cpp's output: three lines for each phase, and cumulative status lines.
 
-Its latencies are service times in µs. Percentiles are read from the last status line, if it covers all operations.
+Latencies are service times in µs. Percentiles are read from the last status line, if it covers all operations.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ STATUS = re.compile(r"(\d+) sec: (\d+) operations;(.*)$")
 BLOCK = re.compile(r"\[([\w-]+): Count=(\d+) ([^\]]*)\]")
 COMMAND = re.compile(r"ycsb(?:\.exe)? (-\S.*)$")
 FIGURES = {"Max": "max", "Min": "min", "Avg": "mean"}
-# In the order in which they are printed: the last one ends a phase.
+# The lines of a summary, in the order in which they are printed. The last line ends a phase.
 FIELDS = ("runtime(sec)", "operations(ops)", "throughput(ops/sec)")
 US = 1e3
 CUT = "import the whole output of YCSB-cpp, up to its throughput"
@@ -37,7 +37,7 @@ class Phase:
 
 
 def recognise_text(text: str) -> bool:
-    """Whether there is the summary of a phase."""
+    """Whether the text contains the summary of a phase."""
     return re.search(r"(?m)^\W*(?:\S+ *\| *)?(?:Load|Run) runtime\(sec\):", text) is not None
 
 
@@ -50,13 +50,14 @@ def read_runs(source: Source) -> list[ImportedRun]:
             command = match[1]
         elif match := STATUS.search(line):
             if phases[-1].statuses and int(match[1]) < phases[-1].statuses[-1][0]:
-                raise source.error_at("a phase is cut: its status lines begin again, and it has no summary", CUT, index)
+                message = "a phase is truncated: its status lines begin again, but it has no summary"
+                raise source.error_at(message, CUT, index)
             phases[-1].statuses.append((int(match[1]), int(match[2]), match[3]))
         elif match := LINE.search(line):
             if index == source.last and source.torn:
-                raise source.error_at("the YCSB-cpp output is cut within its last line", CUT, index)
+                raise source.error_at("the YCSB-cpp output is truncated within its last line", CUT, index)
             if match[2] in phases[-1].lines or match[1] != (phases[-1].name or match[1]):
-                raise source.error_at("the summary of a phase is cut: another one follows", CUT, index)
+                raise source.error_at("the summary of a phase is truncated: another summary follows", CUT, index)
             phases[-1].name, phases[-1].lines[match[2]] = match[1], match[3]
             if match[2] == FIELDS[-1]:
                 phases.append(Phase())
@@ -65,7 +66,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
         source.used.add(index)
     last = phases.pop()
     if last.lines or last.statuses or any(set(phase.lines) != set(FIELDS) for phase in phases):
-        raise source.error_at("the YCSB-cpp output is cut: a phase has no complete summary", CUT)
+        raise source.error_at("the YCSB-cpp output is truncated: a phase has no complete summary", CUT)
     with source.report_damage("the YCSB-cpp output is damaged: {error}", CUT):
         return [read_phase(phase, command, source) for phase in phases]
 
@@ -105,7 +106,7 @@ def read_phase(phase: Phase, command: str, source: Source) -> ImportedRun:
 
 
 def time_series(phase: Phase) -> Series | None:
-    """Throughput between status lines."""
+    """The throughput between successive status lines."""
     rows, at, before = [], 0, 0
     for until, total, _ in phase.statuses:
         if until > at:

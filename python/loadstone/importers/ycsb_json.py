@@ -19,7 +19,7 @@ BETWEEN = re.compile(r"[\s,\]\[]*")
 
 
 def recognise_text(text: str) -> bool:
-    """Whether there is a report."""
+    """Whether the text contains a report."""
     return SIGN.search(text) is not None
 
 
@@ -34,12 +34,12 @@ def read_runs(source: Source) -> list[ImportedRun]:
         if entry.begins or not reports:
             reports.append([])
         reports[-1].append(entry)
-    # With several runs, a line cannot be assigned to one.
+    # With several runs, it is unknown to which of them a line outside the reports belongs.
     return [build_run(report, around if len(reports) == 1 else ReportContext(), source) for report in reports]
 
 
 def read_entries(source: Source) -> list[ReportEntry]:
-    """The objects of all reports."""
+    """The entries in all reports."""
     text = source.text
     decoder = json.JSONDecoder(object_pairs_hook=Document)
     entries: list[ReportEntry] = []
@@ -52,7 +52,7 @@ def read_entries(source: Source) -> list[ReportEntry]:
             document, at = decoder.raw_decode(text, start)
             source.used.update(range(line, line + text.count("\n", start, at) + 1))
         except (ValueError, RecursionError):
-            raise source.error_at("the YCSB JSON report is cut or damaged", CUT, line) from None
+            raise source.error_at("the YCSB JSON report is truncated or damaged", CUT, line) from None
         with source.report_damage("the YCSB JSON report is damaged: {error}", CUT, line):
             entries.extend(entry_of(document, source))
         source.documents.append(document)
@@ -68,7 +68,7 @@ def find_report(text: str, at: int) -> int:
 
 
 def entry_of(document: Any, source: Source) -> list[ReportEntry]:
-    """An object's entry; objects of garbage collectors have no metric and are skipped."""
+    """The entry in an object. Objects about garbage collectors have no metric, and are skipped."""
     if not isinstance(document, Document) or not isinstance(metric := document.get("metric"), str):
         return []
     measurement, value = str(document["measurement"]), str(document["value"])

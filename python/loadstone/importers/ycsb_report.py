@@ -1,4 +1,4 @@
-"""YCSB's final report, in any format: its entries turned into figures."""
+"""Converts the entries of YCSB's final report, in any format, to figures."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ from loadstone.importers.ycsb_command import YcsbCommand, add_facts, parse_comma
 from loadstone.importers.ycsb_status import Status, parse_status, status_series
 from loadstone.results.value import Value
 
-# The figures of one metric by the names of measurements, and the blocks of all metrics.
+# The values of one metric, keyed by measurement, and the blocks of all metrics.
 Block = Mapping[str, float | None]
 Blocks = Mapping[str, Block]
 OVERALL = "OVERALL"
 RUNTIME, THROUGHPUT = "RunTime(ms)", "Throughput(ops/sec)"
 INTENDED = "Intended-"
-# Series of the client's JVM (measurement.trackjvm), printed as if they were operations.
+# Statistics of the client's JVM (measurement.trackjvm), which YCSB prints as if they were operations.
 JVM = frozenset({"THREAD_COUNT", "USED_MEM_MB", "SYS_LOAD_AVG", "GCS", "GCS_TIME"})
 LATENCY = re.compile(r"(Average|Min|Max|([\d.]+)(?:st|nd|rd|th)?Percentile)Latency\((us|ms)\)")
-# The measurement type `raw` has different names, in µs.
+# The measurement type `raw` uses different names; its values are in µs.
 RAW_LAST = "p99.99"
 RAW = {"Average": "mean", "Min": "min", "Max": "max"}
 NS = {"us": 1e3, "ms": 1e6}
-# The operations of YCSB's core workloads: the total counts each once.
+# The operations of YCSB's core workloads. The total counts each of them once.
 CORE = frozenset({"READ", "UPDATE", "INSERT", "SCAN", "DELETE"})
-# Only printed by the measurement type `histogram`.
+# A measurement that only the measurement type `histogram` prints.
 VARIANCE = "LatencyVariance(us)"
-# A report whose operations are fewer than this share of its total is truncated.
+# If the lines of a report cover less than this share of its total, the report is truncated.
 WHOLE = 0.999
-CUT = "import the whole output of the run, standard output included; run it again if that is lost"
+CUT = "import the whole output of the run, including standard output; if it was not saved, run YCSB again"
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class ReportEntry:
 
     @property
     def begins(self) -> bool:
-        """Whether it is the first of a report."""
+        """Whether the entry is the first of a report."""
         return (self.metric, self.measurement) == (OVERALL, RUNTIME)
 
 
@@ -72,7 +72,7 @@ class ReportContext:
     statuses: list[Status] = field(default_factory=list)
 
     def read_line(self, line: str) -> bool:
-        """Takes a line outside the report; returns whether it was read."""
+        """Reads a line outside the report, and returns whether it was recognised."""
         reading, settings = parse_status(line), parse_command(line)
         if reading is not None:
             self.statuses.append(reading)
@@ -82,13 +82,13 @@ class ReportContext:
 
 
 def build_run(entries: Sequence[ReportEntry], context: ReportContext, source: Source) -> ImportedRun:
-    """A report's figures. Raises LoadstoneError if it is truncated or two are mixed."""
+    """The figures of a report. Raises LoadstoneError if it is truncated or mixed with another report."""
     blocks = dict(group_by_metric(entries, source))
     overall = blocks.pop(OVERALL, {})
     line = entries[0].line if entries else None
     for required in (RUNTIME, THROUGHPUT):
         if required not in overall:
-            raise source.error_at(f"the YCSB log is cut: its report has no {required}", CUT, line)
+            raise source.error_at(f"the YCSB log is truncated: its report has no {required}", CUT, line)
     run = ImportedRun(facts={"tool": "ycsb"}, step_ns=NS["us"])
     if context.command is not None:
         add_facts(context.command, run)
@@ -99,26 +99,26 @@ def build_run(entries: Sequence[ReportEntry], context: ReportContext, source: So
     covered = count_covered(operations, run.statuses)
     check_blocks(operations, run, done, covered, source, line)
     composed = any(is_composed(name) for name in operations)
-    # Throughput may exclude failures (as in YCSB's loads and in Loadstone), and its product with the run time
-    # is not always whole; a composed operation counts twice.
+    # The throughput may exclude failures (as in YCSB's loads and in Loadstone), its product with the run time is not
+    # always a whole number, and the lines count a composed operation twice.
     total = done if composed or covered < done * WHOLE else covered
     failed, well = count_errors(run.statuses), well_done(run.statuses)
     rate = throughput
     if failed and throughput and well < done * WHOLE:
         message = (
             f"YCSB's throughput of {units.format_rate(throughput)} counts operations "
-            f"that failed, {units.format_count(failed)} here"
+            f"that failed: {units.format_count(failed)} in this run"
         )
         if composed:
-            hint = "they are not subtracted, as it is not known how many read-modify-writes failed; see `errors`"
+            hint = "they are not subtracted, because the number of failed read-modify-writes is unknown; see `errors`"
         else:
-            rate, hint = throughput * well / done, "these are subtracted; see `errors`"
+            rate, hint = throughput * well / done, "the failed operations are subtracted; see `errors`"
         run.add_note("counts-failures", message, hint)
-    # It counts whole milliseconds.
+    # YCSB prints the run time in whole milliseconds.
     step = rate / runtime if rate and runtime else 0.0
     run.add_totals(rate, None if runtime is None else runtime * NS["ms"], total, step, NS["ms"])
     if throughput is None:
-        run.add_note("not-a-number", "YCSB printed no throughput: no operation was done", "check the run")
+        run.add_note("not-a-number", "YCSB printed no throughput: it completed no operation", "check the run")
     responses = {name for name in operations if name.startswith(INTENDED)}
     for name, block in operations.items():
         suffix = ".service" if INTENDED + name in responses else ""
@@ -136,7 +136,8 @@ def build_run(entries: Sequence[ReportEntry], context: ReportContext, source: So
     if any(
         after.seconds < before.seconds and after.total < before.total for before, after in pairwise(context.statuses)
     ):
-        raise source.error_at("status lines of an earlier run precede the report: that run is cut", CUT, line)
+        message = "the log of an earlier run is truncated: its status lines precede the report of another run"
+        raise source.error_at(message, CUT, line)
     run.series = status_series(context.statuses)
     if context.statuses:
         first = context.statuses[0]
@@ -144,20 +145,20 @@ def build_run(entries: Sequence[ReportEntry], context: ReportContext, source: So
     run.omitted |= {"status lines, except throughput and p99": None} if context.statuses else {}
     if run.loop == "open" and not responses:
         run.facts["latency"] = "service"
-        message = "a rate was set, and it is not known whether the log's latencies include the wait for an idle client"
-        run.add_note("service-time", message, "run YCSB with -p measurement.interval=both to have response times")
+        message = "a rate was set, but it is unknown whether the log's latencies include the wait for an idle client"
+        run.add_note("service-time", message, "run YCSB with -p measurement.interval=both to get response times")
     return run
 
 
 def group_by_metric(entries: Iterable[ReportEntry], source: Source) -> Blocks:
-    """The entries of one report. Raises LoadstoneError if one occurs twice."""
+    """Groups the entries of one report by metric. Raises LoadstoneError if an entry occurs twice."""
     blocks: dict[str, dict[str, float | None]] = defaultdict(dict)
     for entry in entries:
-        # `timeseries` prints an interval again when status lines are requested.
+        # The measurement type `timeseries` prints an interval again if status lines are requested.
         if entry.measurement in blocks[entry.metric] and not entry.measurement.isdigit():
             raise source.error_at(
                 f"the report has [{entry.metric}], {entry.measurement} twice",
-                "two runs wrote into one log; import the log of each",
+                "two runs wrote to one log: import a separate log for each run",
                 entry.line,
             )
         blocks[entry.metric][entry.measurement] = entry.value
@@ -165,7 +166,7 @@ def group_by_metric(entries: Iterable[ReportEntry], source: Source) -> Blocks:
 
 
 def choose_measurement(blocks: Blocks) -> Blocks:
-    """The blocks by operation; with two measurement types in one run (HdrREAD, RawREAD), the blocks of the first."""
+    """The blocks by operation; with two measurement types in a run (HdrREAD, RawREAD), the blocks of the first type."""
     two = any(name.startswith("Hdr") for name in blocks) and any(name.startswith(("Raw", "Bucket")) for name in blocks)
     if not two:
         return blocks
@@ -173,13 +174,13 @@ def choose_measurement(blocks: Blocks) -> Blocks:
 
 
 def is_operation(name: str, block: Block) -> bool:
-    """Whether a block belongs to operations, unlike CLEANUP (ends of connections) and the JVM's figures."""
+    """Whether a block describes operations, unlike CLEANUP (the closing of connections) and the JVM's statistics."""
     plain = name.removeprefix(INTENDED)
     return plain not in JVM | {"CLEANUP"} and (count_measured(block) is not None or bool(count_statuses(block)))
 
 
 def count_statuses(block: Block) -> dict[str, int]:
-    """The number of times that an operation ended with each status."""
+    """The number of operations that completed with each status."""
     return {
         key.removeprefix("Return="): int(value)
         for key, value in block.items()
@@ -194,7 +195,7 @@ def count_measured(block: Block) -> int | None:
 
 
 def is_composed(name: str) -> bool:
-    """Whether a block's operations are also reported by their parts; this includes failed ones (`…-FAILED`)."""
+    """Whether the parts of a block's operations are also reported; this includes failed operations (`…-FAILED`)."""
     plain = name.removeprefix(INTENDED)
     return any(plain == operation or plain.startswith(f"{operation}-") for operation in COMPOSED)
 
@@ -206,10 +207,10 @@ def well_done(statuses: Statuses) -> int:
 
 
 def count_covered(operations: Blocks, statuses: Statuses) -> int:
-    """The number of operations that the lines of a report cover, whatever their outcome; each counts once."""
+    """The number of operations that the lines of a report cover, whatever their outcome. Each operation counts once."""
     total = 0
     for name, block in operations.items():
-        # READ's statuses include what READ-FAILED or READ-TIMEOUT measured.
+        # READ's statuses include the operations measured as READ-FAILED or READ-TIMEOUT.
         part = any(name.startswith(f"{whole}-") for whole in statuses)
         if name in TIMED_STEPS or name.startswith(INTENDED) or is_composed(name) or part:
             continue
@@ -218,7 +219,7 @@ def count_covered(operations: Blocks, statuses: Statuses) -> int:
 
 
 def unknown_names(operations: Blocks) -> Iterator[str]:
-    """Operations that are not part of the total, and measurements that are not read."""
+    """Yields the measurements of operations that this importer does not read."""
     for name, block in operations.items():
         for key in block:
             known = LATENCY.fullmatch(key) or key in RAW or key in ("Operations", "Total Operations", VARIANCE)
@@ -227,7 +228,7 @@ def unknown_names(operations: Blocks) -> Iterator[str]:
 
 
 def list_omissions(blocks: Blocks, operations: Blocks) -> Iterator[str]:
-    """Blocks that are not operations or repeat them by another measurement type, and points that are not histograms."""
+    """Yields the blocks that are not operations, and the points or buckets in blocks that are not histograms."""
     for name, block in blocks.items():
         if name not in operations and name.removeprefix("Hdr") not in operations:
             yield f"[{name}]"
@@ -236,9 +237,9 @@ def list_omissions(blocks: Blocks, operations: Blocks) -> Iterator[str]:
 
 
 def count_excess(operations: Blocks, run: ImportedRun, done: int) -> float:
-    """The number of successful operations beyond the report's total; 0 if there are none.
+    """The number by which the successful operations exceed the report's total; 0 if they do not exceed it.
 
-    Only YCSB's own operations count: bindings measure parts of them by other names. A retry is measured as well.
+    Only YCSB's core operations count: bindings measure parts of operations under other names. Retries are measured too.
     """
     well = 0
     for name, block in operations.items():
@@ -257,38 +258,37 @@ def check_blocks(
     for name, block in operations.items():
         began = any(LATENCY.fullmatch(key) for key in block) or "Operations" in block
         if began and not {"Average", "Min", "Max"} <= {match[1] for key in block if (match := LATENCY.fullmatch(key))}:
-            raise source.error_at(f"the YCSB log is cut within the lines of [{name}]", CUT, line)
+            raise source.error_at(f"the YCSB log is truncated within the lines of [{name}]", CUT, line)
         raw = (block.get("Total Operations") or 0) > 0
         if raw and not {"Average", "Min", "Max", RAW_LAST} <= block.keys():
-            raise source.error_at(f"the YCSB log is cut within the lines of [{name}]", CUT, line)
+            raise source.error_at(f"the YCSB log is truncated within the lines of [{name}]", CUT, line)
         if name in CORE and (run.statuses.keys() & CORE or raw) and name not in run.statuses:
-            # Every operation prints the counts of its statuses after its latencies.
-            raise source.error_at(f"the YCSB log is cut: [{name}] has no counts of statuses", CUT, line)
+            # YCSB prints the status counts of every operation after its latencies.
+            raise source.error_at(f"the YCSB log is truncated: [{name}] has no counts of statuses", CUT, line)
         well = sum(count for status, count in run.statuses.get(name, {}).items() if status in WELL)
         count = count_measured(block)
         if name not in TIMED_STEPS and name in run.statuses and count is not None and well != count:
             if source.torn and name == list(operations)[-1]:
-                raise source.error_at(f"the YCSB log is cut within the lines of [{name}]", CUT, source.last)
-            run.add_note("counts-disagree", f"{name}: {count} operations measured, {well} ended well", "check the log")
+                raise source.error_at(f"the YCSB log is truncated within the lines of [{name}]", CUT, source.last)
+            run.add_note("counts-disagree", f"{name}: {count} operations measured, {well} succeeded", "check the log")
     if count_excess(operations, run, done):
         message = (
-            f"its lines cover {units.format_count(covered)} operations, and its total is {units.format_count(done)}: "
+            f"its lines cover {units.format_count(covered)} operations, but its total is {units.format_count(done)}: "
             "lines of another report follow"
         )
         raise source.error_at(message, "import the whole output of each run", line)
     if covered >= done * WHOLE:
         return
-    message = f"{units.format_count(covered)} of {units.format_count(done)} operations have lines in the report"
+    message = f"its lines cover only {units.format_count(covered)} of {units.format_count(done)} operations"
     if source.facts.get("partial") is True:
-        run.add_note("partial", message, "its latencies cover only a part")
+        run.add_note("partial", message, "the latencies exclude the remaining operations")
         return
-    raise source.error_at(
-        f"the YCSB log is cut: {message}", f"{CUT}; `loadstone import --fact partial=true` imports this part", line
-    )
+    hint = f"{CUT}; or import this part with `loadstone import --fact partial=true`"
+    raise source.error_at(f"the YCSB log is truncated: {message}", hint, line)
 
 
 def add_latencies(operation: str, suffix: str, block: Block, run: ImportedRun) -> None:
-    """An operation's latencies; `suffix` marks service times next to response times."""
+    """Adds an operation's latencies; `suffix` marks service times if there are also response times."""
     count = count_measured(block)
     if not count or operation in TIMED_STEPS:
         return
@@ -306,7 +306,7 @@ def add_latencies(operation: str, suffix: str, block: Block, run: ImportedRun) -
             statistic = f"p{match[2]}" if match[2] else RAW[match[1]]
         metric = f"{name}.{statistic}"
         step = NS[match[3] if match else "us"]
-        # Percentiles of the type `histogram` are whole ms, whatever their unit; the minimum and the maximum are exact.
+        # Percentiles of the type `histogram` are whole ms, whatever their unit. The minimum and the maximum are exact.
         rounded = match is not None and match[2] and is_coarse(block)
         values[metric] = Value(metric, value * step, "ns", count, resolution=NS["ms"] if rounded else 0.0)
     if histogram := verbose_histogram(block, count):
@@ -319,7 +319,7 @@ def is_coarse(block: Block) -> bool:
     """Whether a block has the type `histogram`, which counts in buckets of 1 ms: its percentiles are whole ms."""
     if VARIANCE in block or any(key.startswith(">") or key.endswith("PercentileLatency(ms)") for key in block):
         return True
-    # From 0.2 on they are printed in µs, and the buckets may have been removed from a log.
+    # From version 0.2 on, percentiles are printed in µs, and users may have removed the buckets from a log.
     percentiles = [value for key, value in block.items() if key.endswith("PercentileLatency(us)") and value is not None]
     if len(percentiles) < 2 or any(value % 1000 for value in percentiles):
         return False
@@ -330,7 +330,7 @@ def is_coarse(block: Block) -> bool:
 def verbose_histogram(block: Block, count: int) -> Histogram | None:
     """The histogram of HdrHistogram's verbose report (`[READ], 67, 1.0`: µs, count), or None.
 
-    The type `histogram` prints buckets of 1 ms and a variance, `timeseries` prints means: neither counts.
+    The type `histogram` prints buckets of 1 ms and a variance, and `timeseries` prints means: neither is accepted.
     """
     if is_coarse(block) or not any("Percentile" in key for key in block):
         return None
@@ -339,7 +339,7 @@ def verbose_histogram(block: Block, count: int) -> Histogram | None:
 
 
 def add_mean(blocks: Blocks, metric: str, done: int, run: ImportedRun) -> None:
-    """The mean over all operations, whatever their outcome, as Little's law needs it: total time ÷ operations."""
+    """Adds the mean over all operations, whatever their outcome, as in Little's law: total time ÷ operations."""
     total = covered = 0.0
     for name, block in blocks.items():
         plain = name.removeprefix(INTENDED)
@@ -356,7 +356,7 @@ def add_mean(blocks: Blocks, metric: str, done: int, run: ImportedRun) -> None:
 
 
 def add_verification(run: ImportedRun) -> None:
-    """The number of verified values (dataintegrity), and the number of wrong ones."""
+    """Adds the number of verified values (dataintegrity) and the number of wrong values."""
     if counts := run.statuses.get("VERIFY"):
         total = sum(counts.values())
         run.add_figure("verified", total, "values", total)

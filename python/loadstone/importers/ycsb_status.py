@@ -16,13 +16,16 @@ LINE = re.compile(
     r"(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d:\d{3}) (?P<seconds>\d+) sec: (?P<total>\d+) operations;(?P<rest>.*)"
 )
 BLOCK = re.compile(r"\[([\w-]+): Count=(\d+), [^\[\]]*?\b99=([^,\[\]]+)")
-# The clock and the count of seconds may differ only by rounding.
+# The clock and the count of seconds may differ by this much, s, because of rounding.
 SECONDS_APART = 1.5
 
 
 @dataclass(frozen=True)
 class Status:
-    """One line: the client's clock and its count of seconds, operations so far; by operation count and p99 in µs."""
+    """A status line: the client's clock and count of seconds, the operations so far, and for each operation a block.
+
+    A block has the name of the operation, its count and its p99 in µs.
+    """
 
     clock: float
     seconds: int
@@ -31,7 +34,7 @@ class Status:
 
 
 def parse_status(line: str) -> Status | None:
-    """Reads a status line; None for other lines."""
+    """Parses a status line; None for other lines."""
     if " sec: " not in line:
         return None
     match = LINE.search(line)
@@ -46,7 +49,7 @@ def parse_status(line: str) -> Status | None:
 
 
 def parse_microseconds(text: str) -> float | None:
-    """A latency in a status line, in the client's locale; None if it is not a number."""
+    """Parses a latency in a status line, in the client's locale; None if it is not a number."""
     try:
         return parse_decimal_comma(text)
     except ValueError:
@@ -54,20 +57,20 @@ def parse_microseconds(text: str) -> float | None:
 
 
 def status_series(lines: Sequence[Status]) -> Series | None:
-    """The series from status lines; None for fewer than two.
+    """The time series in status lines; None for fewer than two intervals.
 
-    Each interval reaches from one line to the next; where lines are missing it is long, and has no latency.
+    Each interval lasts from one line to the next. If lines are missing, the interval is longer and has no latency.
     """
     rows: list[tuple[float, float, float, None, float | None]] = []
     at, total = 0.0, 0
     for index, line in enumerate(lines):
         if index == 0 and line.seconds == 0:
-            # Printed when the status thread starts, after the clients.
+            # YCSB prints this line when the status thread starts, after the clients have started.
             total = line.total
             continue
         length = elapsed_seconds(lines[index - 1] if index else None, line)
         done = line.total - total
-        # The last line is printed when the clients have ended, and may show no progress since the previous line.
+        # YCSB prints the last line when the clients have finished; it may show no progress since the previous line.
         if length <= 0 or done < 0 or (not done and line is lines[-1] and rows and length < rows[-1][1]):
             continue
         rows.append((at, length, done / length, None, p99_ns(line, done)))
@@ -76,7 +79,7 @@ def status_series(lines: Sequence[Status]) -> Series | None:
 
 
 def elapsed_seconds(before: Status | None, line: Status) -> float:
-    """Seconds between two lines: by the clock, which has milliseconds, unless it was set in between."""
+    """The seconds between two lines: by the clock, which has milliseconds, unless the clock was set in between."""
     if before is None:
         return float(line.seconds)
     counted = line.seconds - before.seconds
@@ -85,7 +88,7 @@ def elapsed_seconds(before: Status | None, line: Status) -> float:
 
 
 def p99_ns(line: Status, done: int) -> float | None:
-    """The interval's p99, ns, if there is one kind of operation: percentiles of several cannot be combined."""
+    """The p99 of an interval, in ns, if it has only one type of operation: percentiles cannot be combined."""
     blocks = [block for block in line.blocks if block[0].removeprefix("Intended-") not in TIMED_STEPS and block[1]]
     if len(blocks) != 1 or not done / 2 <= blocks[0][1] <= done * 2 or blocks[0][2] is None:
         return None

@@ -1,5 +1,4 @@
-"""A result folder as one zip file, which opens like the folder; and the export of all data of a folder in open
-formats."""
+"""Archives a result folder as one zip file, which opens like the folder, and exports all its data in open formats."""
 
 from __future__ import annotations
 
@@ -15,13 +14,13 @@ from loadstone.results.redaction import Redaction
 from loadstone.results.result_set import ResultSet
 
 SUFFIX = ".zip"
-# Files of a folder that its archive omits: a lock, and trials of a run that is in progress.
+# Files that an archive omits. It also omits the files of trials in progress.
 OMITTED = ("lock",)
-# Reports contain names in charts, and can be generated again.
+# A redacted archive omits reports: their charts contain names, and they can be generated again.
 REPORT = ("report.html", "report.md", "report")
-# The first instant that a zip file can represent, so that equal folders give equal archives.
+# The time of every member, so that equal folders give equal archives: the first instant that a zip file can represent.
 EPOCH = (1980, 1, 1, 0, 0, 0)
-# Unpacked archives, which are deleted when this process ends.
+# Unpacked archives, which are deleted when this process exits.
 _unpacked: list[tempfile.TemporaryDirectory[str]] = []
 
 
@@ -34,10 +33,10 @@ def list_files(folder: Folder) -> Iterator[Path]:
 
 
 def write_archive(folder: Folder, path: Path, *, redact: bool) -> list[str]:
-    """Writes a folder as a zip file, below its experiment's name and time; returns the names of omitted files.
+    """Writes a folder as a zip file, with members below `<experiment>/<time>/`. Returns the names of omitted files.
 
-    With `redact`, host names and absolute paths are replaced, and reports and binary files omitted. Raises
-    LoadstoneError.
+    With `redact`, host names and absolute paths are replaced, and reports and binary files are omitted. Raises
+    LoadstoneError if a file cannot be read or written.
     """
     every = list(list_files(folder))
     omitted: list[str] = []
@@ -74,14 +73,17 @@ def is_archive(path: Path) -> bool:
 
 
 def unpack_archive(path: Path) -> Folder:
-    """The folder in an archive, in a temporary directory. Raises LoadstoneError if it has none, or is damaged."""
+    """Unpacks the result folder in an archive to a temporary directory.
+
+    Raises LoadstoneError if the archive is damaged, or does not contain exactly one result folder.
+    """
     try:
         with zipfile.ZipFile(path) as archive:
             headers = [name for name in archive.namelist() if PurePosixPath(name).name == "folder.json"]
             if len(headers) != 1:
                 message = f"{path} has {len(headers)} result folders instead of one"
                 raise LoadstoneError(
-                    message, "write an archive of a result folder by `loadstone export DIR -o FILE.zip`"
+                    message, "create an archive of a result folder with `loadstone export DIR -o FILE.zip`"
                 )
             for member in archive.infolist():
                 check_member(path, member)
@@ -89,7 +91,8 @@ def unpack_archive(path: Path) -> Folder:
             _unpacked.append(directory)
             total = sum(member.file_size for member in archive.infolist())
             if total > shutil.disk_usage(directory.name).free:
-                raise LoadstoneError(f"{path} unpacks to {total:,} B, more than {directory.name} has", "set TMPDIR")
+                message = f"{path} unpacks to {total:,} B, but {directory.name} has less free space"
+                raise LoadstoneError(message, "set TMPDIR to a directory with more space")
             archive.extractall(directory.name)
     except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, RuntimeError) as error:
         raise LoadstoneError(f"cannot read {path}: {error}", "the archive is damaged: copy it again") from error
@@ -100,12 +103,13 @@ def check_member(path: Path, member: zipfile.ZipInfo) -> None:
     """Raises LoadstoneError for a member outside the archive's directory."""
     name = PurePosixPath(member.filename.replace("\\", "/"))
     if name.is_absolute() or ".." in name.parts:
-        raise LoadstoneError(f'{path} has a member outside it: "{member.filename}"', "do not trust this archive")
+        message = f'{path} has a member outside its directory: "{member.filename}"'
+        raise LoadstoneError(message, "do not trust this archive")
 
 
 def write_everything(results: ResultSet, directory: Path) -> None:
     """Writes each table as Parquet and each histogram log below a directory. Raises LoadstoneError."""
-    # On demand, because every command that opens a folder imports this module.
+    # Imported on demand, because every command that opens a folder imports this module.
     import pyarrow.parquet as pq
 
     from loadstone.results import export

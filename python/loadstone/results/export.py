@@ -61,7 +61,7 @@ INTERVAL = {
 }
 HOST = {"run": "string", "host": "string", "fact": "string", "value": "string"}
 OBSERVED = "observed.jsonl"
-# The trials whose rows are converted together: the lists of a column take several times the memory of its array.
+# The number of trials whose rows are converted together: a column's lists take several times the memory of its array.
 TRIALS_AT_ONCE = 250
 # The Arrow type of each type that `pack_column` can convert.
 PACKED: dict[type | None, str] = {str: "string", int: "int64", float: "float64"}
@@ -75,7 +75,10 @@ COUNTERS = {
 
 
 def write_figures(results: ResultSet, expression: str, path: Path | None) -> None:
-    """Writes CSV or Parquet, by the file's name; CSV to standard output without one. Raises LoadstoneError."""
+    """Writes CSV or Parquet, according to the file's suffix; without a file, CSV to standard output.
+
+    Raises LoadstoneError if the file cannot be written, or has another suffix.
+    """
     exported = filter_results(results, expression)
     if path is None:
         write_csv(exported, sys.stdout)
@@ -114,14 +117,14 @@ def figure_rows(results: ResultSet) -> Iterator[list[Scalar | None]]:
 
 
 def write_csv(results: ResultSet, file: IO[str]) -> None:
-    """Writes CSV by RFC 4180, with a header."""
+    """Writes CSV according to RFC 4180, with a header."""
     writer = csv.writer(file)
     writer.writerow(column_names(results))
     writer.writerows(figure_rows(results))
 
 
 def figures_table(results: ResultSet) -> pa.Table:
-    """A row for each figure of each trial; a dimension with values of several types is text."""
+    """A row for each figure of each trial. If a dimension has values of several types, its column is text."""
 
     def list_rows(trial: TrialResult) -> list[tuple[Any, ...]]:
         # Arrow refuses integers that a float cannot represent exactly.
@@ -164,7 +167,7 @@ def spread_rows(
     of_trial: Sequence[str],
     list_rows: Callable[[TrialResult], Sequence[tuple[Any, ...]]],
 ) -> pa.Table:
-    """A table of the rows of each trial, after its dimensions and its fields `of_trial`."""
+    """A table with the rows of each trial. Each row begins with the trial's dimensions and its fields `of_trial`."""
     import numpy as np
     import pyarrow as pa
 
@@ -187,7 +190,7 @@ def spread_rows(
 
 
 def join_chunks(chunks: Sequence[Any], kind: str) -> Any:
-    """A column of several arrays; all are text if one is."""
+    """Joins arrays into a column; if their types differ, all become text."""
     import pyarrow as pa
 
     kinds = {chunk.type for chunk in chunks} or {pa.type_for_alias(kind)}
@@ -196,7 +199,7 @@ def join_chunks(chunks: Sequence[Any], kind: str) -> Any:
 
 
 def build_column(values: Sequence[Any], kind: str | None) -> Any:
-    """An Arrow array of this type, or without one, of a type for all values."""
+    """An Arrow array of the type `kind`; if it is None, of a type that fits all values. Other values become text."""
     import pyarrow as pa
 
     try:
@@ -207,10 +210,11 @@ def build_column(values: Sequence[Any], kind: str | None) -> Any:
 
 
 def pack_column(values: Sequence[Any], kind: str | None) -> pa.Array | None:
-    """An Arrow array of texts, integers or floats, built from its buffers; None for values of other or several types.
+    """An Arrow array of strings, integers or floats, built from its buffers; None for other types or mixed types.
 
-    `pyarrow.array` imports pandas if it is installed, which takes a third of a second. The buffers' layout is public:
-    Arrow Columnar Format, "Fixed-Size Primitive Layout" and "Variable-size Binary Layout". Raises OverflowError.
+    `pyarrow.array` imports pandas if it is installed, which takes a third of a second. The layout of the buffers is
+    specified in Arrow Columnar Format, "Fixed-Size Primitive Layout" and "Variable-size Binary Layout". Raises
+    OverflowError if a value does not fit its type.
     """
     import numpy as np
     import pyarrow as pa
@@ -248,13 +252,13 @@ def hosts_table(results: ResultSet) -> pa.Table:
 
 
 def list_documents(document: Any, key: str) -> list[dict[str, Any]]:
-    """The documents in a list of a document; none if it is damaged."""
+    """The documents in the list with a key of a document; empty if the list is damaged."""
     parts = document.get(key) if isinstance(document, dict) else None
     return [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
 
 
 def flatten_document(document: Any, prefix: str = "") -> Iterator[tuple[str, Scalar]]:
-    """Each value of nested documents with its path (`disks.vda.bytes`); the path of a named part contains its name."""
+    """Yields each value in nested documents with its path (`disks.vda.bytes`); named parts appear by their names."""
     if isinstance(document, dict):
         for key, part in document.items():
             yield from flatten_document(part, f"{prefix}.{key}" if prefix else key)
@@ -267,7 +271,7 @@ def flatten_document(document: Any, prefix: str = "") -> Iterator[tuple[str, Sca
 
 
 def transpose_rows(every: Sequence[Sequence[Any]], kinds: Mapping[str, str]) -> pa.Table:
-    """A table of rows."""
+    """Converts rows to a table."""
     import pyarrow as pa
 
     return pa.table(
@@ -276,7 +280,7 @@ def transpose_rows(every: Sequence[Sequence[Any]], kinds: Mapping[str, str]) -> 
 
 
 def host_samples(results: ResultSet) -> pa.Table:
-    """A row for each sample of a trial's host, with its counters as in observed.jsonl: ticks, B, ms, µs."""
+    """A row for each sample of a trial's host. The counters have the units of observed.jsonl: ticks, B, ms, µs."""
     import pyarrow as pa
 
     samples: list[dict[str, Any]] = []

@@ -12,12 +12,12 @@ class FaultRecord:
     """One fault. Instants are in ns since the start of the measured load; None if the instant was not reached.
 
     The life of a fault: ordered, held (the effect was verified), lift ordered, lifted (verified), ready (the system
-    answers again), settled (no remaining work). A fault that was not verified did not happen.
+    answers again), settled (no remaining work). A fault that was not verified is treated as if it did not happen.
     """
 
     # `kill`, `stop`, `pause`, `restart`, `power`, `cut`, `full`, `slow`; `none` is the twin.
     kind: str
-    # The names of the servers, and the role by which they were drawn, if any.
+    # The names of the servers. If they were drawn by a role, `role` names it.
     servers: tuple[str, ...]
     # The instants drawn from (seed, repeat).
     planned_at_ns: int
@@ -31,15 +31,15 @@ class FaultRecord:
     # The first instant at which a surviving server considered the victim down.
     detected_ns: int | None = None
     settled_ns: int | None = None
-    # The reason why an effect could not be verified, by step: `held`, `lifted`, `bystanders`. Empty if all effects were
-    # verified.
+    # The reasons why effects could not be verified, keyed by step: `held`, `lifted`, `bystanders`. Empty if all effects
+    # were verified.
     unverified: Mapping[str, str] = field(default_factory=dict)
     # Facts at the time of the order: the victim's share of the operations, the size of its log, hints …
     facts: Mapping[str, str | int | float | bool] = field(default_factory=dict)
 
     @property
     def is_verified(self) -> bool:
-        """Whether the effect was verified; a fault without proof did not happen."""
+        """Whether the effect was verified; if it was not, the fault is treated as if it did not happen."""
         return self.kind == "none" or (self.held_ns is not None and "held" not in self.unverified)
 
     def to_json(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Filters, in the manner of benchstat: `system:lmdb`, `clients:(1 OR 2)`, `letter:/[ab]/ AND -system:redb`.
+"""Filters in the style of benchstat: `system:lmdb`, `clients:(1 OR 2)`, `letter:/[ab]/ AND -system:redb`.
 
 A term is `key:value`, `key:/regular expression/` or `key:(value OR value)`; terms are joined by AND (or nothing) and
 OR, negated by `-`, and grouped by parentheses. Keys are dimensions, facts, `repeat`, `clients`, `trial` and `end`.
@@ -32,7 +32,7 @@ HINT = "a filter is like `system:lmdb AND -clients:(1 OR 2)` or `letter:/[ab]/`"
 
 @dataclass
 class FilterParser:
-    """A filter's text and the position in it."""
+    """Parses a filter; `at` is the position in its text."""
 
     text: str
     at: int = 0
@@ -45,16 +45,16 @@ class FilterParser:
         """Consumes the next token."""
         token = self.next_token()
         if token is None:
-            raise self.syntax_error("it ends too early")
+            raise self.syntax_error("it ends unexpectedly")
         self.at = token.end()
         return token
 
     def syntax_error(self, what: str) -> LoadstoneError:
         """An error about the filter."""
-        return LoadstoneError(f"the filter `{self.text}` cannot be read: {what}", HINT)
+        return LoadstoneError(f"the filter `{self.text}` is invalid: {what}", HINT)
 
     def parse_alternatives(self) -> Filter:
-        """Terms joined by OR, which binds less tightly than AND."""
+        """Parses terms joined by OR, which binds less tightly than AND."""
         alternatives = [self.parse_sequence()]
         while (token := self.next_token()) and token["word"] == "OR":
             self.take_token()
@@ -66,7 +66,7 @@ class FilterParser:
         )
 
     def parse_sequence(self) -> Filter:
-        """Terms joined by AND or without an operator."""
+        """Parses terms joined by AND or without an operator."""
         terms = [self.parse_term()]
         while (token := self.next_token()) and token["word"] != "OR" and token["mark"] != ")":
             if token["word"] == "AND":
@@ -75,7 +75,7 @@ class FilterParser:
         return terms[0] if len(terms) == 1 else lambda names: all(term(names) for term in terms)
 
     def parse_term(self) -> Filter:
-        """One term."""
+        """Parses one term."""
         token = self.take_token()
         if token["mark"] in ("-", "("):
             inner = self.parse_term() if token["mark"] == "-" else self.parse_alternatives()
@@ -92,7 +92,7 @@ class FilterParser:
         return lambda names: filter_text(names.get(key)) in values
 
     def parse_pattern(self, key: str, expression: str) -> Filter:
-        """A term with a regular expression."""
+        """Parses a term with a regular expression."""
         try:
             pattern = re.compile(expression)
         except re.error as error:
@@ -100,7 +100,7 @@ class FilterParser:
         return lambda names: pattern.search(filter_text(names.get(key))) is not None
 
     def parse_values(self) -> set[str]:
-        """The values of `key:(a OR b)`, after the opening parenthesis."""
+        """Parses the values of `key:(a OR b)`, after the opening parenthesis."""
         values = {self.take_token()[0].strip().strip('"')}
         while (token := self.next_token()) and token["word"] == "OR":
             self.take_token()
@@ -109,7 +109,7 @@ class FilterParser:
         return values
 
     def close_parenthesis(self) -> None:
-        """A closing parenthesis."""
+        """Consumes a closing parenthesis."""
         token = self.next_token()
         if token is None or token["mark"] != ")":
             raise self.syntax_error("a `)` is missing")
@@ -117,7 +117,7 @@ class FilterParser:
 
 
 def parse_filter(expression: str) -> Filter:
-    """Reads a filter; an empty one accepts everything. Raises LoadstoneError if it is invalid."""
+    """Parses a filter; an empty filter accepts everything. Raises LoadstoneError if it is invalid."""
     parser = FilterParser(expression)
     if parser.next_token() is None:
         return lambda _: True

@@ -10,9 +10,9 @@
         trials/<trial>/    spec.json, events.jsonl, load.hlog, run.hlog, series.json, observed.jsonl, faults.jsonl
         report.html, report.md
 
-A line of values.jsonl is a whole trial, so a damaged line costs only one trial. A trial that had to be
-repeated has a line for each attempt, and its files in `trials/<trial>.<attempt>/`. The last attempt that was not
-interrupted counts.
+A line of values.jsonl is a whole trial, so a damaged line costs only one trial. A trial that had to be repeated has a
+line for each attempt, and the files of later attempts are in `trials/<trial>.<attempt>/`. The last attempt that was
+not interrupted counts.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ VERSION = 2
 ROOT = Path("results")
 IMPORTED = "imported"
 UNDER_WAY = ".part"
-# The trials.
+# The results of all attempts, one per line.
 VALUES = "values.jsonl"
-# The findings of the pilot block, and its trials.
+# The warm-up that the pilot block found, and the trials of this block.
 PILOT, PILOT_TRIALS = "pilot.json", "pilot.jsonl"
-# The records of faults in the files of an attempt, one after each step of a fault.
+# The records of faults, in the files of an attempt; a record is added after each step of a fault.
 FAULTS = "faults.jsonl"
-# The file of an attempt in progress, with the line that records it as interrupted if the lab ends.
+# The file of an attempt in progress. It contains the line that records the attempt as interrupted if the lab exits.
 ATTEMPT_START = "begun.json"
 
 
@@ -69,7 +69,7 @@ class Folder:
         version = header.get("results") if isinstance(header, dict) else None
         if not isinstance(version, int) or not 1 <= version <= VERSION:
             raise LoadstoneError(
-                f"{path} has results of version {version}, this loadstone reads 1 to {VERSION}",
+                f"{path} has results of version {version}, but this loadstone reads versions 1 to {VERSION}",
                 "use the version of loadstone that wrote it, or a newer version",
             )
         self.header: dict[str, Any] = header
@@ -97,7 +97,7 @@ class Folder:
             if experiment:
                 lines.replace_file(path / "experiment.yaml", experiment.encode())
             lines.replace_file(path / "environment.json", indent_json(dict(environment or {})))
-            # Written last: without it the folder does not count as a result folder.
+            # This file is written last: without it, the folder does not count as a result folder.
             lines.replace_file(path / "folder.json", indent_json(header))
         except OSError as error:
             raise LoadstoneError(
@@ -118,7 +118,7 @@ class Folder:
 
     @property
     def identity(self) -> str:
-        """Distinguishes this folder's data below a data directory from other folders' data; unchanged by a resume."""
+        """A name that distinguishes this folder's data in a data directory. A resumed run has the same name."""
         return f"{self.path.parent.name}-{zlib.crc32(str(self.path.resolve()).encode()):08x}"
 
     @cached_property
@@ -128,12 +128,12 @@ class Folder:
             return read_document(Question, self.header.get("question", {}))
         except ValueError as error:
             raise LoadstoneError(
-                f"{self.path / 'folder.json'} has no question that can be read: {error}", "the folder is damaged"
+                f"{self.path / 'folder.json'} has an unreadable question: {error}", "the folder is damaged"
             ) from error
 
     @contextlib.contextmanager
     def hold_lock(self) -> Iterator[None]:
-        """Excludes every other lab; the kernel releases the lock whenever this process ends.
+        """Excludes all other labs. However this process exits, the kernel then releases the lock.
 
         Raises LoadstoneError if another lab is writing to this folder.
         """
@@ -142,7 +142,7 @@ class Folder:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 raise LoadstoneError(
-                    f"another loadstone is writing to {self.path}", "wait for it, or end it with Ctrl-C"
+                    f"another loadstone is writing to {self.path}", "wait until it finishes, or stop it with Ctrl-C"
                 ) from None
             yield
 
@@ -159,7 +159,7 @@ class Folder:
         return repairs
 
     def _record_interrupted(self, marker: Path) -> None:
-        """Records the attempt with these files as interrupted, unless it has a line."""
+        """Records the attempt of a marker file as interrupted, unless it already has a line."""
         try:
             document = json.loads(marker.read_bytes())
             result = TrialResult.from_json(document["line"])
@@ -181,11 +181,11 @@ class Folder:
 
     @property
     def blocks(self) -> list[int]:
-        """The blocks that were planned, from 1."""
+        """The numbers of the planned blocks, from 1."""
         return [block for block, _ in self._read_plan()]
 
     def _read_plan(self) -> Iterator[tuple[int, dict[str, dict[str, Scalar]]]]:
-        """Each block's number and its trials with their configs; invalid lines are omitted."""
+        """Yields the number of each block, and its trials with their configs; invalid lines are omitted."""
         for document in lines.read_lines(self.path / "plan.jsonl").documents:
             try:
                 trials = {trial["trial"]: trial["config"] for trial in document["trials"]}
@@ -201,9 +201,9 @@ class Folder:
     def open_attempt(
         self, trial: str, attempt: int = 1, *, start: TrialResult | None = None, table: str = VALUES
     ) -> Iterator[Path]:
-        """A directory for the files of an attempt, which is moved into `trials/` when the attempt has ended.
+        """A directory for the files of an attempt, which gets its final name when the attempt has finished.
 
-        `repair` adds `begun` to the table if the lab ends before the attempt has a line.
+        `repair_lines` adds `start` to the table if the lab exits before the attempt has a line.
         """
         final = self.files_of(trial, attempt)
         part = final.with_name(final.name + UNDER_WAY)
@@ -236,13 +236,13 @@ class Folder:
             return None
 
     def read_attempts(self, name: str = VALUES) -> tuple[list[TrialResult], list[str]]:
-        """Every attempt at every trial, in the order in which they ended, and warnings on omissions."""
+        """Every attempt at every trial, in the order in which they finished, and warnings about omitted lines."""
         attempts, warnings = [], []
         for number, line in lines.iterate_lines(self.path / name):
             try:
                 attempts.append(TrialResult.from_line(line))
             except (ValueError, OverflowError):
-                # Python's JSON reader decides which lines are damaged, and formulates the reasons.
+                # Python's JSON reader decides which lines are damaged, and words the reasons.
                 document = lines.parse_line(line)
                 if document is None:
                     warnings.append(f"{name}:{number} is damaged and is omitted")
@@ -280,7 +280,7 @@ class Folder:
         planned = {trial: config for _, block in self._read_plan() for trial, config in block.items()}
         if strange := [name for name, trial in trials.items() if planned and trial.config != planned.get(name)]:
             number = units.count_noun(len(strange), "trial")
-            warnings.append(f"plan.jsonl lacks {number}, such as {strange[0]}: another run's?")
+            warnings.append(f"plan.jsonl lacks {number}, such as {strange[0]}, which may belong to another run")
 
         def files_of(trial: str) -> Path:
             return self.files_of(trial, trials[trial].attempt if trial in trials else 1)
@@ -324,8 +324,7 @@ class Folder:
 
 @contextlib.contextmanager
 def pause_collector() -> Iterator[None]:
-    """Stops the cyclic garbage collector: with a million new objects without cycles it takes as long as reading
-    them."""
+    """Pauses the cyclic garbage collector, which takes as long as reading a million new objects without cycles."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -333,7 +332,7 @@ def pause_collector() -> Iterator[None]:
     finally:
         if enabled:
             if not gc.get_freeze_count():
-                # Moves the new objects to the oldest generation: the next collection would visit all of them.
+                # Moves the new objects to the oldest generation; otherwise, the next collection would visit them all.
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()
@@ -352,17 +351,17 @@ def new_path(root: Path, name: str, now: datetime | None = None) -> Path:
 
 
 def find_folders(root: Path) -> list[Folder]:
-    """Every folder below a root that can be opened, in the order of name and time."""
+    """Every folder below a root that can be opened, sorted by name and time."""
     return survey_folders(root)[0]
 
 
 def survey_folders(root: Path) -> tuple[list[Folder], list[str]]:
-    """All folders below a root in the order of name and time, and a message about each folder that cannot be opened."""
+    """All folders below a root, sorted by name and time, and a message about each folder that cannot be opened."""
     folders, problems = [], []
     for path in list_paths(root):
         try:
             folder = Folder(path)
-            # A damaged question would stop the listing.
+            # Reads the question here, because a damaged question would otherwise stop the listing.
             _ = folder.question
             folders.append(folder)
         except LoadstoneError as error:
@@ -371,7 +370,7 @@ def survey_folders(root: Path) -> tuple[list[Folder], list[str]]:
 
 
 def list_paths(root: Path) -> list[Path]:
-    """The directories below a root that are complete or incomplete result folders, in the order of name and time."""
+    """The directories below a root that are complete or incomplete result folders, sorted by name and time."""
     return sorted(directory for directory in root.glob("*/*") if is_like_folder(directory))
 
 

@@ -1,13 +1,13 @@
 """Histograms on disk: the interval log of HdrHistogram (format 1.3), which HdrHistogram's tools read.
 
-One file per phase, a line per interval and kind of operation; the tag is `READ`, with `-<status>` for operations
-that failed, and `-response` for response times. Values, including the column Interval_Max, are in ns.
+There is one file per phase, with a line for each interval and type of operation. The tag is `READ`, with `-<status>`
+for failed operations, and `-response` for response times. Values, including the column Interval_Max, are in ns.
 
-An interval contains the operations due in it (in a closed loop: sent in it), even if they end later. Written lines
-are never changed, so an interval can have several lines of one tag: they add up. The lines of a file are thus not in
-chronological order. The last lines count operations of the whole window that never ended, tagged `READ-CENSORED`:
-a value is the time waited for an operation. So every percentile follows from the file
-(loadstone.statistics.percentile).
+An interval contains the operations due in it (in a closed loop: sent in it), even if they complete later. Written lines
+are never changed, so an interval can have several lines with one tag, whose counts are added. The lines of a file are
+therefore not in chronological order. The last lines contain the operations of the whole window that never completed,
+with the tag `READ-CENSORED`; their values are the times for which the operations had waited. So every percentile can be
+computed from the file (loadstone.statistics.percentile).
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class Writer:
 
     def __init__(self, file: IO[str]) -> None:
         self._file = file
-        # Start and length of each interval, ns, for operations that are added to it later.
+        # The start and length of each interval, in ns, for operations that are added to it later.
         self._spans: dict[int, tuple[int, int]] = {}
 
     def write_interval(self, interval: Interval) -> None:
-        """Adds an interval's histograms, and adds operations that ended since then to earlier intervals."""
+        """Adds an interval's histograms, and lines for operations due in earlier intervals that completed in it."""
         if not self._spans:
             start = (interval.unix_ns - interval.length_ns - interval.start_ns) / 1e9
             self._file.write(HEADER.format(unit=UNIT, start=start))
@@ -48,7 +48,7 @@ class Writer:
         self._file.flush()
 
     def write_censored(self, summary: Summary) -> None:
-        """Adds the operations that never ended."""
+        """Adds the operations that never completed."""
         censored = [outcome for outcome in summary.outcomes if outcome.status == CENSORED]
         if self._spans:
             self._write_outcomes(censored, 0, max(start + length for start, length in self._spans.values()))
@@ -64,7 +64,7 @@ class Writer:
 
 
 def write_histograms(path: Path, histograms: Mapping[str, Histogram]) -> None:
-    """Writes histograms of a whole window, ns, by their tags; writes no file if there are none."""
+    """Writes the histograms of a whole window, in ns, keyed by tag; writes no file if there are none."""
     if histograms:
         lines = [
             f"Tag={tag},0.000,0.000,{histogram.value_at_quantile(1)},{encode_histogram(histogram)}\n"

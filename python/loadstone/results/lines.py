@@ -1,7 +1,7 @@
-"""Append-only files of JSON lines: a reader sees either a whole line or none.
+"""Append-only files of JSON lines: a reader sees either a complete line or none.
 
-A process killed while it appends leaves a partial line, and so does a full device. Neither may destroy a
-line that was already there, or make the next line unreadable.
+A process that is killed while it appends leaves a partial line, and so does a full device. A partial line must not
+damage earlier lines, or make the next line unreadable.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ class Lines:
 
 
 def read_lines(path: Path) -> Lines:
-    """Reads every whole line; a missing file has none. Raises LoadstoneError if the file cannot be read."""
+    """Reads every line; a missing file has no lines. Raises LoadstoneError if the file cannot be read."""
     parsed_lines = [(number, parse_line(line)) for number, line in iterate_lines(path)]
     documents = [document for _, document in parsed_lines if document is not None]
     return Lines(documents, [number for number, document in parsed_lines if document is None])
 
 
 def iterate_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The non-empty lines, each with its number from 1; a missing file has none. Raises LoadstoneError."""
+    """Yields the non-empty lines, each with its number from 1; none if the file is missing. Raises LoadstoneError."""
     try:
         with path.open("rb") as file:
             yield from ((number, line) for number, line in enumerate(file, 1) if line.strip())
@@ -44,13 +44,13 @@ def iterate_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def number_lines(data: bytes) -> list[tuple[int, bytes, dict[str, Any] | None]]:
-    """The non-empty lines, each with its number from 1 and its document, None if it is damaged."""
+    """The non-empty lines, each with its number from 1 and its document, which is None if the line is damaged."""
     every = enumerate(data.split(b"\n"), 1)
     return [(number, line, parse_line(line)) for number, line in every if line.strip()]
 
 
 def parse_line(line: bytes) -> dict[str, Any] | None:
-    """A line's document, None if it is damaged."""
+    """The document in a line; None if the line is damaged."""
     try:
         document = json.loads(line, parse_constant=refuse_constant)
     except (ValueError, RecursionError):
@@ -59,7 +59,7 @@ def parse_line(line: bytes) -> dict[str, Any] | None:
 
 
 def refuse_constant(constant: str) -> float:
-    """NaN and Infinity are neither JSON nor figures."""
+    """Raises ValueError: NaN and Infinity are neither JSON nor figures."""
     raise ValueError(f"{constant} is not a number")
 
 
@@ -88,7 +88,7 @@ def append_line(path: Path, document: dict[str, Any]) -> None:
 
 
 def write_all(descriptor: int, data: bytes) -> None:
-    """Writes all bytes: a single system call may write only a part."""
+    """Writes all bytes: a single system call may write only some of them."""
     while data:
         data = data[os.write(descriptor, data) :]
 
@@ -96,7 +96,7 @@ def write_all(descriptor: int, data: bytes) -> None:
 def mend_file(path: Path) -> list[int]:
     """Moves damaged lines into `<name>.damaged` next to the file, so that lines can be appended again.
 
-    Returns their numbers, from 1. A complete last line without a newline gets one.
+    Returns the numbers of the damaged lines, from 1. Adds a newline to a complete last line that has none.
     """
     if not path.exists():
         return []
@@ -132,7 +132,7 @@ def rename_durably(old: Path, new: Path) -> None:
 
 
 def sync_files(directory: Path) -> None:
-    """Waits until a directory's files are on the device, except unreadable ones. Raises OSError."""
+    """Waits until a directory's files, except unreadable files, are on the device. Raises OSError."""
     for path in directory.iterdir():
         if path.is_file():
             with suppress(PermissionError), path.open("rb") as file:

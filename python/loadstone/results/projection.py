@@ -1,7 +1,7 @@
-"""Projections, in the manner of benchstat: the keys that form tables, rows and columns.
+"""Projections in the style of benchstat: the keys that form tables, rows and columns.
 
 A key is a dimension or a fact. Keys in none of these are pooled: trials that differ in them count as repeats of one
-variant, with a warning, since that mixes trials that the experiment separated.
+variant. A warning then states that this mixes trials that the experiment separated.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from loadstone.results.filter import Filter, parse_filter
 from loadstone.results.result_set import ResultSet, number_keys, variant_key
 from loadstone.results.trial_result import Scalar, TrialResult
 
-# The prefix of the name of a pooled dimension, whose value becomes a fact of the trial.
+# The value of a pooled dimension becomes a fact of the trial, with this prefix before the dimension's name.
 POOLED = "pooled."
 
 
@@ -52,10 +52,10 @@ def project_results(results: ResultSet, request: Projection) -> Projected:
         if key not in known:
             raise LoadstoneError(
                 f'there is no key "{key}" in {results.name}',
-                f"{did_you_mean(key, known)}known are {', '.join(dimensions) or 'none'}",
+                f"{did_you_mean(key, known)}known keys: {', '.join(dimensions) or 'none'}",
             )
     metrics = select_metrics(filtered, request.metrics)
-    # The default: the compared dimension, else the first.
+    # The default is the compared dimension, else the first dimension.
     usual = [name for name in dimensions if name == filtered.comparison_dimension] or dimensions[:1]
     col = request.col if request.col is not None else tuple(usual)
     table = request.table or ()
@@ -123,27 +123,27 @@ def find_omissions(results: ResultSet, filtered_set: ResultSet, expression: str)
 
 
 def filter_results(results: ResultSet, expression: str) -> ResultSet:
-    """The trials that pass a filter, and the planned trials that would pass it. Raises LoadstoneError if none does."""
+    """The results with only the trials that match a filter, and no plan. Raises LoadstoneError if no trial matches."""
     if not expression.strip():
         return results
     passes: Filter = parse_filter(expression)
     trials = [trial for trial in results.trials if passes(filter_keys(trial))]
     if not trials:
         raise LoadstoneError(
-            f"no trial of {results.name} passes the filter `{expression}`",
-            "`loadstone export` lists every trial's keys",
+            f"no trial in {results.name} matches the filter `{expression}`",
+            "`loadstone export` lists the keys of every trial",
         )
     return replace(results, trials=trials, planned={})
 
 
 def filter_keys(trial: TrialResult) -> dict[str, Scalar | None]:
-    """The keys of a trial that a filter can use; dimensions win over facts of the same name."""
+    """The keys of a trial that a filter can use; dimensions take precedence over facts with the same name."""
     own: dict[str, Scalar | None] = {"trial": trial.trial, "repeat": trial.repeat, "end": trial.end}
     return {**trial.facts, **own, "clients": trial.clients, **trial.config}
 
 
 def select_metrics(results: ResultSet, patterns: Sequence[str]) -> list[str]:
-    """The metrics to show. Raises LoadstoneError if one was not measured."""
+    """The metrics to show. Raises LoadstoneError if a requested metric was not measured."""
     if not patterns:
         return list(results.headline_metrics)
     measured = results.metrics
@@ -152,6 +152,6 @@ def select_metrics(results: ResultSet, patterns: Sequence[str]) -> list[str]:
             near = nearest_names(metric, measured, 3)
             raise LoadstoneError(
                 f'there is no metric "{metric}" in {results.name}',
-                f"did you mean {', '.join(near)}?" if near else f"known are {', '.join(measured[:12])}…",
+                f"did you mean {', '.join(near)}?" if near else f"known metrics: {', '.join(measured[:12])}…",
             )
     return list(patterns)

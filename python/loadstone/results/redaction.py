@@ -1,7 +1,7 @@
-"""Redaction of a result folder: host names, addresses and absolute paths, replaced by numbered names.
+"""Redacts a result folder: replaces host names, addresses and absolute paths with numbered names.
 
 Equal names get equal replacements, so equal facts stay equal. Names are collected where files state them (hosts
-of the environment, settings such as `hosts=…`, URLs, addresses) and replaced everywhere.
+of the environment, settings such as `hosts=…`, URLs, addresses), and are replaced everywhere.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ ADDRESS = re.compile(
     r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.]|\.\d)|(?<![\w:])(?:[0-9a-f]{0,4}:){2,7}[0-9a-f]{0,4}(?![\w:])",
     re.IGNORECASE,
 )
-# An absolute path in a text; not a part of a word, a fraction or a rate.
+# An absolute path in a text, but not part of a word, a fraction or a rate.
 PATH = re.compile(
     r"(?<![\w.+/@%~-])(?:~[\w.-]*)?/[^\s\"'`,;:()<>|&*?\\\[\]{}=]+|/(?:home|Users)/[^\s\"'`,;:()<>|&*?=]+"
 )
 # The kernel's files are the same everywhere.
 PUBLIC_PATH = re.compile(r"/(?:proc|sys|dev)(?:/|$)")
 PUBLIC_NAME = re.compile(r"(?i)localhost(?:\.localdomain)?|\d+|none|null|true|false|all")
-# The format's vocabulary: keys, and the values of these keys.
+# The vocabulary of the result format, which is not redacted: keys, and the values of some keys.
 FORMAT_KEY = re.compile(r"[a-z_]+")
 FORMAT_VALUES = frozenset({"end", "loop", "unit", "metric", "bound", "kind", "mark", "version"})
 # The beginning of every histogram in base64.
@@ -47,7 +47,7 @@ class Redaction:
         """Collects the names. Raises OSError."""
         self._names: dict[str, str] = {}
         self._paths: dict[str, str] = {}
-        # Paths that are whole values may contain spaces.
+        # If a path is a whole value, it may contain spaces.
         blanks: dict[str, None] = {}
         names: dict[str, None] = {}
         for name in (socket.gethostname(), socket.getfqdn()):
@@ -126,7 +126,7 @@ def parse_json(text: str) -> Any:
 
 
 def list_strings(text: str, suffix: str) -> Iterator[tuple[str, str]]:
-    """Each text in a file with its key: values of JSON documents, and lines of everything else."""
+    """Yields each text in a file with its key: the values of JSON documents, and the lines of all other content."""
     document = parse_json(text) if suffix == ".json" else None
     for part in text.splitlines() if document is None else [document]:
         value = part if document is not None else (parse_json(part) if part.lstrip().startswith("{") else None)
@@ -137,7 +137,7 @@ def list_strings(text: str, suffix: str) -> Iterator[tuple[str, str]]:
 
 
 def list_leaves(part: Any, key: str = "") -> Iterator[tuple[str, str]]:
-    """Each text in a document with its key; the names in a list of hosts have the key of the list."""
+    """Yields each text in a document with its key; the names in a list of hosts have the key of the list."""
     if isinstance(part, dict):
         for name, value in part.items():
             yield "", name
@@ -163,7 +163,10 @@ def names_in(key: str, text: str) -> Iterator[str]:
 
 
 def find_hosts(text: str) -> Iterator[str]:
-    """The hosts in a list such as `db-1.example.com:9042, 10.0.0.2`; a name with a number also without its domain."""
+    """Yields the hosts in a list such as `db-1.example.com:9042, 10.0.0.2`.
+
+    A name with a digit or hyphen is also yielded without its domain.
+    """
     for word in re.split(r"[\s,;\[\]\"']+", text):
         if is_address(word):
             if not ipaddress.ip_address(word).is_loopback and not ipaddress.ip_address(word).is_unspecified:
@@ -189,6 +192,6 @@ def is_address(text: str) -> bool:
 
 
 def any_of(texts: Iterable[str], pattern: str) -> re.Pattern[str]:
-    """A pattern that matches any of the texts, the longest first; it matches nothing if there are none."""
+    """A pattern that matches any of the texts, preferably the longest; without texts, it matches nothing."""
     escaped = [re.escape(text) for text in sorted(texts, key=lambda text: (-len(text), text))]
     return re.compile(pattern.format("|".join(escaped)) if escaped else "(?!)")

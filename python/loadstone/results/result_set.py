@@ -1,5 +1,5 @@
 """A result set: trials with the question that they answer. It is the input of all later steps: the judge, tables,
-reports and exports work alike on Loadstone's own trials and on another tool's files.
+reports and exports treat Loadstone's own trials and the files of other tools in the same way.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Any, ClassVar
 from loadstone.results.trial_result import Scalar, Series, TrialResult
 from loadstone.results.value import FINITE, HIGHER_IS_BETTER, THROUGHPUT, better_direction, metric_statistic
 
-# The metrics of a comparison in addition to throughput, unless the experiment sets others.
+# The metrics of a comparison, unless the experiment sets other metrics.
 DEFAULT_METRICS = ("throughput", "read.p99", "update.p99", "insert.p99", "read.p50", "update.p50", "insert.p50")
 # The maximum width of an interval, as a share of the figure: for the first compared metric, or for each named metric.
 Until = float | Mapping[str, float] | None
-# The default of the compared dimension: the first of these that varies.
+# The default of the compared dimension: the first of these dimensions that varies.
 USUAL = ("system", "variant", "run", "store")
 AT_LEAST = 6
-# The smallest difference that a comparison claims, as a share, unless the question sets another.
+# The smallest difference that a comparison claims, as a share, unless the question sets another share.
 MATTERS = 0.01
 
 
@@ -36,7 +36,7 @@ class Question:
     # The compared dimension, and the baseline of all other values (None: the first value seen).
     by: str | None = None
     baseline: Scalar | None = None
-    # The compared metrics; empty: the measured ones among DEFAULT_METRICS.
+    # The compared metrics; if empty, the DEFAULT_METRICS that were measured.
     metrics: tuple[str, ...] = ()
     # The minimum and maximum number of repeats, and the maximum width of the intervals (0.05: ±2.5 %).
     at_least: int = AT_LEAST
@@ -44,7 +44,7 @@ class Question:
     until: Until = None
     # `device`: the claim that the results measure the device, not the page cache.
     claims: str | None = None
-    # Whether the trials were to verify the data they read.
+    # Whether the experiment requested that trials verify the data that they read.
     verify: bool = False
     # Thresholds of checks that differ from the defaults: {"littles-law": {"low": 0.9}}.
     checks: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
@@ -79,7 +79,7 @@ class ResultSet:
     experiment: str = ""
     # Returns a trial's time series by its id, if one was recorded; read on demand.
     series: Callable[[str], Series | None] = lambda _: None
-    # Returns the directory of the files of a trial's attempt by its id; None for results without one.
+    # Returns the directory with the files of a trial's attempt, by the trial's id; None if there is no directory.
     files: Callable[[str], Path | None] = lambda _: None
     # The folder or file from which the set was read.
     path: Path | None = None
@@ -87,7 +87,7 @@ class ResultSet:
     warnings: tuple[str, ...] = ()
     # The question of each trial's original set, by the trial's id, if this set joins several.
     own: Mapping[str, Question] = field(default_factory=dict)
-    # pilot.json: the warm-up that a pilot block found; empty without one.
+    # pilot.json: the warm-up that a pilot block found; empty without a pilot block.
     pilot: Mapping[str, Any] = field(default_factory=dict)
     # The trials of the pilot block, which never count.
     pilots: Sequence[TrialResult] = ()
@@ -117,7 +117,7 @@ class ResultSet:
 
     @cached_property
     def dimensions(self) -> dict[str, list[Scalar]]:
-        """Each dimension with its values in the order of first appearance."""
+        """Each dimension, with its values in order of first appearance."""
         dimensions: dict[str, dict[Scalar, None]] = {}
         for trial in self.trials:
             for name, value in trial.config.items():
@@ -126,7 +126,7 @@ class ResultSet:
 
     @cached_property
     def variants(self) -> dict[tuple[tuple[str, Scalar], ...], list[TrialResult]]:
-        """The trials of each variant by its config as sorted pairs, in the order of first appearance, by repeat."""
+        """The trials of each variant in order of their repeats, keyed by the variant's config as sorted pairs."""
         variants: dict[tuple[tuple[str, Scalar], ...], list[TrialResult]] = {}
         for trial in self.trials:
             variants.setdefault(variant_key(trial.config), []).append(trial)
@@ -139,7 +139,7 @@ class ResultSet:
 
     @property
     def comparison_dimension(self) -> str | None:
-        """The compared dimension: the question's, else a usual dimension that varies, else the first that varies."""
+        """The compared dimension: the question's, else a usual varying dimension, else the first varying dimension."""
         if self.question.by is not None:
             return self.question.by
         varying = [name for name, values in self.dimensions.items() if len(values) > 1]
@@ -159,7 +159,7 @@ class ResultSet:
 def order_metrics(trials: Iterable[TrialResult], requested: Sequence[str]) -> tuple[str, ...]:
     """The measured metrics to compare; the first is confirmatory and decides about stopping, the claim and the chart.
 
-    They are the `requested` ones, else DEFAULT_METRICS, else the figures for which more is better, else means, else
+    They are the `requested` metrics, else DEFAULT_METRICS, else the figures for which more is better, else means, else
     the first figure that can be compared. At a set rate, every system's throughput equals the rate, so a latency
     decides and throughput is last.
     """
@@ -173,7 +173,7 @@ def order_metrics(trials: Iterable[TrialResult], requested: Sequence[str]) -> tu
         metrics = metrics or [metric for metric in measured if better_direction(metric, known[metric].unit)][:1]
     is_at_rate = is_open(every)
     if is_at_rate and metrics == [THROUGHPUT] and THROUGHPUT not in requested:
-        # The requested metrics were not measured, or operations have other names, such as scans.
+        # The requested metrics were not measured, or the operations (such as scans) are not among the default metrics.
         usual = [metric for metric in DEFAULT_METRICS[1:] if metric in known]
         metrics += usual or [metric for metric in ("all.p99", "all.p50") if metric in known]
     return sort_metrics(metrics, is_at_rate=is_at_rate)
@@ -217,7 +217,7 @@ def number_keys(keys: Iterable[Hashable]) -> list[int]:
 
 
 def variant_key(config: Mapping[str, Scalar]) -> tuple[tuple[str, Scalar], ...]:
-    """A config as a key."""
+    """Converts a config to a key that can be hashed."""
     return tuple(sorted(config.items()))
 
 

@@ -17,18 +17,18 @@ OF_STAGE = re.compile(r"stage([1-9]\d*)\.")
 class Stage:
     """A part of the measured window in which the rate was constant or changed linearly."""
 
-    # From 1.
+    # The number of the stage, from 1.
     number: int
-    # Since the start of the window.
+    # The start of the stage, as the time since the start of the window.
     start_ns: int
     length_ns: int
-    # Requested operations per second at its start and at its end.
+    # The requested operations per second at the start and at the end of the stage.
     rate_from: float
     rate_to: float
 
     @property
     def prefix(self) -> str:
-        """The prefix of its figures' names."""
+        """The prefix of the metrics of the stage's figures."""
         return f"stage{self.number}."
 
     @property
@@ -38,17 +38,17 @@ class Stage:
 
     @property
     def is_constant(self) -> bool:
-        """Whether its rate is constant and above 0."""
+        """Whether the rate of the stage is constant and above 0."""
         return self.rate_from == self.rate_to > 0
 
     @property
     def is_pause(self) -> bool:
-        """Whether no operation is due in it."""
+        """Whether no operation is due in the stage."""
         return self.rate_from == self.rate_to == 0
 
     @property
     def rate(self) -> str:
-        """Its rate in words: `5,000 op/s`, `1,000 to 5,000 op/s`, `pause`."""
+        """The rate of the stage in words: `5,000 op/s`, `1,000 to 5,000 op/s`, `pause`."""
         if self.is_pause:
             return "pause"
         if self.is_constant:
@@ -57,11 +57,11 @@ class Stage:
 
     @property
     def title(self) -> str:
-        """Its name in words: `stage 2 (5,000 op/s)`."""
+        """The name of the stage in words: `stage 2 (5,000 op/s)`."""
         return f"stage {self.number} ({self.rate})"
 
     def values(self) -> Iterator[Value]:
-        """Its definition as figures of a trial."""
+        """Yields the definition of the stage as figures of a trial."""
         yield Value(f"{self.prefix}start", self.start_ns, "ns", 1)
         yield Value(f"{self.prefix}length", self.length_ns, "ns", 1)
         yield Value(f"{self.prefix}rate_from", self.rate_from, "op/s", 1)

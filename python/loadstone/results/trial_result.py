@@ -23,9 +23,9 @@ WHOLE = 0.9
 class Series:
     """The measured window in intervals: their starts in seconds since the window's start, and their figures.
 
-    Throughput and `ended` count operations that ended in the interval; latencies, `failed` and `due` cover operations
-    due in it (in a closed loop: sent in it), whenever they ended. Latencies are of successes; None if there were none.
-    Warm-up is not included.
+    Throughput and `ended` count operations that completed in the interval; latencies, `failed` and `due` cover
+    operations due in it (in a closed loop: sent in it), whenever they completed. Latencies cover only successful
+    operations, and are None if there were none. The warm-up is not included.
     """
 
     start_seconds: tuple[float, ...]
@@ -34,7 +34,7 @@ class Series:
     p50_ns: tuple[float | None, ...] = ()
     p99_ns: tuple[float | None, ...] = ()
     failed: tuple[int, ...] = ()
-    # Operations that were due, if a rate was set, and operations that ended, successfully or not.
+    # Operations that were due, if a rate was set, and operations that completed, successfully or not.
     due: tuple[int, ...] = ()
     ended: tuple[int, ...] = ()
     # In trials with faults and a rate: operations due in the interval that succeeded, before and after their deadline.
@@ -50,7 +50,7 @@ class Series:
 
     def drop_start(self, seconds: float) -> Series | None:
         """The intervals that begin after a number of seconds; None if there are none."""
-        # Clocks of tools are rounded to milliseconds.
+        # Tools round their times to milliseconds.
         later = (start >= seconds - ROUNDED_SECONDS for start in self.start_seconds)
         first = next((index for index, is_later in enumerate(later) if is_later), None)
         if first is None:
@@ -71,7 +71,7 @@ class Series:
             None, (series.p50_ns, series.p99_ns, series.failed, series.due, series.ended, series.good, series.late)
         )
         if len({*map(len, (series.start_seconds, series.length_seconds, series.throughput, *columns))}) > 1:
-            raise ValueError("a series whose columns are of different lengths")
+            raise ValueError("a series whose columns have different lengths")
         return series
 
 
@@ -84,7 +84,7 @@ class ByMetric:
 
     @staticmethod
     def __get_pydantic_core_schema__(_: Any, handler: Any) -> Any:
-        """The schema of the list, and its conversion."""
+        """The schema of the list, with its conversion to a mapping."""
         from pydantic_core import core_schema
 
         return core_schema.no_info_after_validator_function(index_by_metric, handler.generate_schema(list[Value]))
@@ -94,8 +94,8 @@ METRIC, NUMBER = attrgetter("metric"), attrgetter("value")
 
 
 def index_by_metric(figures: Sequence[Value]) -> dict[str, Value]:
-    """Figures by metric. Raises OverflowError if one is beyond the range of a float."""
-    # Without loops in Python, which would take a fifth of the time of reading. Pydantic refuses infinity and nan.
+    """The figures, keyed by metric. Raises OverflowError if a figure is beyond the range of a float."""
+    # Avoids Python loops, which would take a fifth of the reading time. Pydantic refuses infinity and nan.
     for _ in map(float, map(NUMBER, figures)):
         pass
     return dict(zip(map(METRIC, figures), figures, strict=True))
@@ -105,13 +105,13 @@ def index_by_metric(figures: Sequence[Value]) -> dict[str, Value]:
 class TrialResult:
     """One trial, run by Loadstone or read from another tool's output."""
 
-    # Unique in its result set.
+    # The name of the trial, which is unique in its result set.
     trial: str
     # The variant: each dimension's value. Repeats of a variant have equal configs.
     config: Mapping[str, Scalar]
     # The number of the repeat, from 1; within an experiment also the number of its block.
     repeat: int
-    # By metric (loadstone.results.value).
+    # Keyed by metric (loadstone.results.value).
     values: Annotated[Mapping[str, Value], ByMetric]
     clients: int | None = None
     loop: Loop | None = None
@@ -124,17 +124,17 @@ class TrialResult:
     of_system: tuple[str, ...] = ()
     # The number of operations by operation and status: {"READ": {"OK": 10, "ERROR": 1}}.
     statuses: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    # `done`, or: `stopped`, `lease`, `failed`, `lost` (the engine vanished), `interrupted` (the lab ended).
+    # `done`, `stopped`, `lease`, `failed`, `lost` (the engine disappeared) or `interrupted` (the lab exited).
     end: str = "done"
     # The engine's notes on its own faults, and on other problems.
     notes: tuple[Note, ...] = ()
     # Position in the experiment's order, from 0; None if unknown.
     order: int | None = None
     start_unix_ns: int | None = None
-    # The number of the attempt, from 1, and the reasons why earlier ones failed (each has a separate line).
+    # The number of the attempt, from 1, and the reasons why earlier attempts failed (each has a separate line).
     attempt: int = 1
     failures: tuple[str, ...] = ()
-    # Number of earlier attempts that the user ended.
+    # The number of interrupted attempts.
     interruptions: int = 0
     # The faults of the trial, in the order of their planned instants.
     faults: tuple[FaultRecord, ...] = ()
@@ -146,7 +146,7 @@ class TrialResult:
 
     @property
     def was_interrupted(self) -> bool:
-        """Whether the lab ended during this attempt, which then reveals nothing about the system, and never counts."""
+        """Whether the lab exited during this attempt, which then reveals nothing about the system and never counts."""
         return self.end == "interrupted"
 
     @property
@@ -155,12 +155,12 @@ class TrialResult:
         return self.notes[-1].message if self.notes else self.end
 
     def value(self, metric: str) -> float | None:
-        """A figure, None if it was not measured."""
+        """The value of a figure; None if it was not measured."""
         entry = self.values.get(metric)
         return None if entry is None else entry.value
 
     def numeric_fact(self, name: str) -> float | None:
-        """A fact as a number, None if it is missing or not a number."""
+        """A fact as a number; None if it is missing or not a number."""
         fact = self.facts.get(name)
         try:
             return None if fact is None or isinstance(fact, bool) else float(fact)
@@ -187,12 +187,12 @@ class TrialResult:
 
     @classmethod
     def from_line(cls, line: bytes) -> TrialResult:
-        """Reads the text of a line, in a quarter of the time. Raises ValueError or OverflowError if it is invalid."""
+        """Reads a line in a quarter of the time of `from_json`. Raises ValueError or OverflowError if it is invalid."""
         if b"NaN" in line or b"Infinity" in line:
             raise ValueError("NaN and Infinity are neither JSON nor figures")
         return parse_document(cls, line)
 
 
 def values_by_metric(*values: Value) -> dict[str, Value]:
-    """Figures by metric."""
+    """The figures, keyed by metric."""
     return {value.metric: value for value in values}

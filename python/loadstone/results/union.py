@@ -1,4 +1,4 @@
-"""Several result sets as one, so that they can be compared: a trial's origin becomes a dimension, `run`."""
+"""Joins several result sets, so that they can be compared: a trial's origin becomes the dimension `run`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RUN = "run"
 
 
 def join_results(sides: Sequence[ResultSet | Sequence[ResultSet]]) -> ResultSet:
-    """One set of all trials, with the first side as the baseline; a side is one set, or several runs of one set.
+    """One set with all trials, and with the first side as the baseline. A side is one set, or several runs of one set.
 
     A dimension that identifies the run adds nothing to `run`. It is omitted, so that two files with one variant each
     can be compared.
@@ -70,7 +70,7 @@ def join_results(sides: Sequence[ResultSet | Sequence[ResultSet]]) -> ResultSet:
 
 
 def label_results(results: ResultSet) -> str:
-    """A short name: a folder's experiment and time, the name of an import, a file's name."""
+    """A short name: the experiment and time of a folder, the name of an import, or the name of a file."""
     path = results.path or Path(results.name)
     if path.parent.name == IMPORTED:
         return results.name
@@ -78,7 +78,7 @@ def label_results(results: ResultSet) -> str:
 
 
 def distinct_names(names: Sequence[str]) -> list[str]:
-    """Names made unique by numbers; without colons, which separate them from trials."""
+    """The names, made unique by numbers. Colons are replaced, because they separate names from trials."""
     clean = [name.replace(":", "-") for name in names]
     return [
         f"{name}#{number}" if clean.count(name) > 1 else name
@@ -87,19 +87,19 @@ def distinct_names(names: Sequence[str]) -> list[str]:
 
 
 def name_sides(labels: Sequence[str], sizes: Sequence[int]) -> list[str]:
-    """Each side's name: what the names of its runs begin with, `tuned` for tuned-1 and tuned-2, or its first run's."""
+    """Each side's name: the common prefix of its runs' names (`tuned` for tuned-1 and tuned-2), or the first name."""
     names, shared = [], []
     for size in sizes:
         own, labels = labels[:size], labels[size:]
         names.append(own[0])
-        # A number that is cut in two belongs to the runs; another one may be a version.
+        # Digits at the end of the common beginning belong to the runs' numbers; other digits may be a version.
         common = common_beginning(own).partition("/")[0].rstrip("0123456789").rstrip(" .-_#")
         shared.append(common if size > 1 else own[0])
     return shared if all(shared) and len({*shared}) == len(shared) else names
 
 
 def common_beginning(names: Sequence[str]) -> str:
-    """The letters with which all names begin."""
+    """The longest common prefix of all names."""
     pairs = zip(min(names), max(names), strict=False)
     return "".join(letter for letter, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 

@@ -1,4 +1,4 @@
-"""One figure of a trial, and the meanings of the names of figures.
+"""One figure of a trial, and the meanings of metric names.
 
 A metric's name is `throughput`, `<operation>.<statistic>` (`read.p99`, `all.mean`), or a figure of the host
 (`device.written_per_operation`, `cpu.steal`); figures of the load phase start with `load.`. A latency is the
@@ -49,17 +49,17 @@ class Value:
     value: int | float
     unit: str
     n: int
-    # If the figure is not exact: `at_least` it, or `failed`, in which case `value` cannot be ranked.
+    # If the figure is not exact: `at_least` (`value` is a lower bound), or `failed` (`value` cannot be ranked).
     bound: Bound | None = None
-    # The step of the reading: the width of its histogram's bucket, or the last digit printed by a tool.
+    # The resolution of the value: the width of a histogram bucket, or the value of the last digit that a tool printed.
     resolution: float = 0.0
 
     def prefix_metric(self, name: str) -> Value:
-        """A part's share of a whole, as a figure."""
+        """The figure with a prefix to its metric: the name of the part of a run to which it belongs."""
         return replace(self, metric=f"{name}.{self.metric}")
 
     def to_json(self) -> dict[str, Any]:
-        """The figure in the form of values.jsonl, without default values."""
+        """The figure as in values.jsonl, without default values."""
         entries = {field.name: (getattr(self, field.name), field.default) for field in fields(self)}
         return {name: value for name, (value, usual) in entries.items() if value != usual}
 
@@ -67,7 +67,7 @@ class Value:
 def metric_statistic(metric: str) -> str:
     """The last part of a metric's name: `p99.9` of `read.p99.9`, `throughput` of `load.throughput`."""
     head, point, tail = metric.rpartition(".")
-    # "p99.9" itself contains a point.
+    # "p99.9" itself contains a dot.
     if tail.isdigit() and (parts := head.rpartition("."))[2].startswith("p") and parts[2][1:].isdigit():
         return f"{parts[2]}.{tail}"
     return tail if point else metric

@@ -5,7 +5,7 @@ from loadstone.workloads import cassandra_stress, command, dfsio, fio, sort, sta
 
 
 def register() -> None:
-    """Registers the kinds, so that experiments can use them."""
+    """Registers the workload kinds, so that experiments can use them."""
     kinds = {
         "ycsb": ycsb.KIND,
         "cassandra-stress": cassandra_stress.KIND,

@@ -36,51 +36,52 @@ if TYPE_CHECKING:
 
 STORE = "cassandra"
 LEVELS = ("cassandra.readconsistencylevel", "cassandra.writeconsistencylevel", "cassandra.keyspace")
-# Options that the experiment sets, with the key that sets them.
+# Options that the experiment sets, with a hint for each.
 OF_EXPERIMENT = {
-    "n=": "`population`, and `measure: {operations: …}` or `measure: {duration: …}`",
-    "duration=": "`measure: {duration: …}`",
-    "err<": "`measure: {duration: …}`",
-    "no-warmup": "`measure: {warmup: 0}`",
-    "-rate": "`clients` and `rate`",
-    "-node": "`systems: {cassandra: {properties: {hosts: …}}}`",
-    "-port": "`systems: {cassandra: {properties: {port: …}}}`",
+    "n=": "use `population`, and `measure: {operations: …}` or `measure: {duration: …}`",
+    "duration=": "use `measure: {duration: …}`",
+    "err<": "use `measure: {duration: …}`",
+    "no-warmup": "use `measure: {warmup: 0}`",
+    "-rate": "use `clients` and `rate`",
+    "-node": "use `systems: {cassandra: {properties: {hosts: …}}}`",
+    "-port": "use `systems: {cassandra: {properties: {port: …}}}`",
     "-log": "remove it: the lab records all results",
     "-graph": "remove it: the lab writes a report",
-    "-errors": "remove it: failures are counted, and do not end a trial",
+    "-errors": "remove it: failures are counted, but do not end a trial",
 }
 REPLICATION = "replication_factor"
-# A value of a profile without `size`: texts and blobs have 4 to 8 bytes, numbers 4 or 8.
+# The mean size of a profile's value without `size`: texts and blobs have 4 to 8 bytes, numbers have 4 or 8.
 PROFILE_VALUE_BYTES = 6
 # The commands that only write.
 WRITES = ("write", "insert", "counter_write", "counterwrite")
 
 
 class CassandraStress(FilePart):
-    """A command of cassandra-stress on the tables of Apache Cassandra's own tool."""
+    """A command of cassandra-stress, on the tables that Apache Cassandra's tool uses."""
 
     command: Text = Field(examples=["mixed ratio(write=1,read=3) cl=LOCAL_ONE -col size=fixed(34)"])
     """A command line of cassandra-stress without the options that the experiment sets: clients, rate, nodes, length."""
 
     population: VariedCount = Field(default=1_000_000, examples=[1_000_000])
-    """Partitions. They are written before a command that reads, so that every read finds its row."""
+    """Number of partitions. They are written before a command that reads, so that every read finds its row."""
 
     written_for: VariedLength | None = Field(default=None, examples=["10s"])
-    """Write for this time instead, before a command that reads, with the clients of the command, as the Hydra scale
-    tests do. Reads of partitions that are not yet written fail."""
+    """Before a command that reads, write for this time instead of writing the whole population, with the command's
+    clients, as the Hydra scale tests do. Reads of partitions that were not written fail."""
 
     writers: VariedCount = Field(default=1, examples=[5])
-    """With `written_for`: the number of writers that all begin at the first partition, as processes of cassandra-stress
-    do without `segment=`. Together they write as many partitions as a single writer, in a fraction of the time."""
+    """With `written_for`, the number of writers, all of which begin at the first partition, as processes of
+    cassandra-stress do without `segment=`. Together, they write as many partitions as a single writer, in a fraction
+    of the time."""
 
 
 def stores() -> Collection[str]:
-    """The stores with these statements."""
+    """The stores that can execute these commands."""
     return (STORE,)
 
 
 def check(context: Context, path: Keys, keys: Any) -> None:
-    """Refuses the options that the experiment sets."""
+    """Reports options in the command that the experiment sets, and keys that cannot be combined."""
     if keys.written_for is not None and context.experiment.load.reuse:
         message = "`written_for` and `load.reuse` cannot be combined: each trial reads its own writes"
         context.add_mistake((*path, "written_for"), message, "leave `load.reuse` out")
@@ -88,9 +89,9 @@ def check(context: Context, path: Keys, keys: Any) -> None:
     if context.experiment.measure.ledger and (tokens[:1] == ["user"] or "counter" in str(keys.command)):
         message = "`measure.ledger` records rows of the predefined tables, not of profiles and counters"
         context.add_mistake((*path, "command"), message, "use the command `write` or `mixed`, or leave `ledger` out")
-    for option, key in OF_EXPERIMENT.items():
+    for option, hint in OF_EXPERIMENT.items():
         if any(word.startswith(option) for word in tokens):
-            context.add_mistake((*path, "command"), f"{option} cannot be set in the command", f"use {key}")
+            context.add_mistake((*path, "command"), f"{option} cannot be set in the command", hint)
     if any(word.startswith(("replication(", "factor=")) for word in tokens):
         hint = f"write `systems: {{cassandra: {{table: {{{REPLICATION}: 3}}}}}}`"
         context.add_mistake((*path, "command"), "the replication cannot be set in the command", hint)
@@ -109,7 +110,7 @@ def is_load(command: str) -> bool:
 
 
 def changing(context: Context, path: Keys, keys: Any, point: Point) -> Iterator[str]:
-    """Commands with writes change data that other trials may read."""
+    """Yields commands with writes, because they change data that other trials may read."""
     command = template.render_partly(str(keys.command), point)
     operation = command.split()[0] if command.split() else "read"
     # A command that only writes defines new tables. Queries of a profile may write.
@@ -143,13 +144,13 @@ def data(work: CassandraStress) -> Data:
 
 
 def profile_row_bytes(table: Mapping[str, Any]) -> float:
-    """The size of a profile's row, bytes. Covers the listed columns, since only the server knows all columns."""
+    """The size of a row of a profile, in bytes. Includes only listed columns, as only the server knows all columns."""
     sizes = [mean_of(column["size"]) if "size" in column else PROFILE_VALUE_BYTES for column in table["columns"]]
     return max(sum(sizes), PROFILE_VALUE_BYTES)
 
 
 def row_count(clusters: Iterable[str | None]) -> float:
-    """The expected rows of a partition, from the values of its clustering columns."""
+    """The expected number of rows in a partition, computed from the values of its clustering columns."""
     return prod(mean_of(cluster) for cluster in clusters if cluster is not None)
 
 
@@ -167,13 +168,13 @@ def mean_of(distribution: str) -> float:
 
 
 def digits(text: str) -> float:
-    """A number with the suffix k, m or b."""
+    """The value of a number, which may have the suffix k, m or b."""
     factors = {"k": 1e3, "m": 1e6, "b": 1e9}
     return float(text[:-1]) * factors[text[-1]] if text[-1] in factors else float(text)
 
 
 def mean_size(size: str) -> int:
-    """The size of a value, bytes: for a distribution, the middle of its range."""
+    """The size of a value, in bytes; for a distribution, the middle of its range."""
     return int(mean_of(size))
 
 
@@ -185,7 +186,7 @@ def preflight(variant: Variant) -> Iterator[Callable[[], object]]:
 def phases(variant: Variant, experiment: Experiment) -> Sequence[Phase]:
     """Defines the tables, writes the population unless the command only writes, and runs the command.
 
-    With a ledger, reads the writes of the command back.
+    With a ledger, also reads back the writes of the command.
     """
     measure = experiment.measure
     load = EngineLaunch("load", "prepare", partial(load_specs, variant, measure.settle))
@@ -207,7 +208,7 @@ def translate_command(work: CassandraStress, *, clients: int, hosts: str, port: 
 
 
 def translate_variant(variant: Variant, work: CassandraStress) -> Spec:
-    """The spec of a command of a variant."""
+    """The spec of a command for a variant."""
     properties = variant.store_properties
     factor = variant.servers.options.get(REPLICATION) if variant.servers is not None else None
     spec = translate_command(
@@ -223,7 +224,7 @@ def translate_variant(variant: Variant, work: CassandraStress) -> Spec:
 
 
 def load_work(work: CassandraStress) -> CassandraStress:
-    """The write of the population, with the options of the command that determine the data."""
+    """The command that writes the population, with the options of the measured command that determine the data."""
     tokens = work.command.split()
     counts = "counter" in work.command and tokens[0] != "mixed"
     groups = next((at for at, word in enumerate(tokens) if word.startswith("-")), len(tokens))
@@ -243,13 +244,14 @@ def drop_group(tokens: Sequence[str], group: str) -> list[str]:
 
 
 def load_specs(variant: Variant, settle: bool, directory: Path, seed: int) -> LaunchStages:
-    """Drops and defines the tables, and writes one row; then writes the population."""
+    """Drops and defines the tables and writes one row, then writes the population."""
     if variant.work.command.split()[0] == "user":
         return load_profiles(variant, settle, seed)
     spec = {**translate_variant(variant.loading, load_work(variant.work)), "seed": seed}
     work = spec["work"]
     if not work.get("definitions"):
-        raise LoadstoneError("the engine's spec defines no table", "use the loadstone and engine of one installation")
+        hint = "use loadstone and loadstone-engine from the same installation"
+        raise LoadstoneError("the engine's spec defines no table", hint)
     drop = f'DROP KEYSPACE IF EXISTS "{work["keyspace"]}"'
     written = {**spec, "work": {**work, "definitions": []}, "settle": settle}
     schema = {
@@ -268,7 +270,7 @@ def load_specs(variant: Variant, settle: bool, directory: Path, seed: int) -> La
 
 
 def load_profiles(variant: Variant, settle: bool, seed: int) -> LaunchStages:
-    """Drops and defines the tables of profiles, and writes one partition of each; then writes the population."""
+    """Drops and defines the tables of profiles and writes one partition of each, then writes the population."""
     spec = {**translate_variant(variant.loading, variant.work), "seed": seed}
     population = variant.work.population
     work = spec["work"]
@@ -303,7 +305,7 @@ def load_profiles(variant: Variant, settle: bool, seed: int) -> LaunchStages:
 
 
 def run_spec(variant: Variant, measure: Measure, directory: Path, seed: int) -> Spec:
-    """The spec that measures a variant. Failed operations are counted, and do not end the trial."""
+    """The spec that measures a variant. Failed operations are counted, but do not end the trial."""
     spec = translate_variant(variant, variant.work)
     seconds = measure.duration
     until = {"seconds": seconds} if seconds is not None else {"operations": variant.operations}
@@ -318,7 +320,7 @@ def run_spec(variant: Variant, measure: Measure, directory: Path, seed: int) -> 
         "inserts": {**spec["inserts"], "keep_going": True},
         "settle": False,
     }
-    # The timestamps of the writes count from the start of the run, so that they replace the loaded rows.
+    # The timestamps of the writes count from the start of the run, so that the writes replace the loaded rows.
     return ledger.add_ledger(spec, directory, time.time_ns() // 1000) if measure.ledger else spec
 
 

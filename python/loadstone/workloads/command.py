@@ -37,19 +37,19 @@ if TYPE_CHECKING:
 NAME, LOAD = "command", "load"
 # The store of a system without servers.
 STORE = "command"
-# Figures that a time series has as well.
+# Figures that can also be computed from a time series.
 COUNTED = ("throughput", "runtime", "operations")
-# Figures of every command, compared if the file names none. Small peaks of memory are unknown.
+# Figures of every command, which are compared if the file names no figures. Small memory peaks are unknown.
 TIMES = ("time", "cpu_time")
 BY_PATHS = ("json", "regex")
 # Larger outputs are not searched for figures.
 FIGURES_MAX = 64 << 20
-# Keys of the file that need a command that uses them.
+# Keys of the experiment file that have an effect only if the command uses them.
 PASSED = {"clients": ("clients",), "rate": ("rate",), "duration": ("measure", "duration"),
           "operations": ("measure", "operations")}  # fmt: skip
-# The warm-up has an effect without the command: it is excluded from a time series.
+# The warm-up has an effect even if the command does not use it: it is excluded from a time series.
 WARMUP = "warmup"
-# Tools that print their version, and the option for it; other tools are only run with the user's `version`.
+# Tools that print their version, and the option for it. For other tools, only the user's command `version` is run.
 VERSION_OPTIONS = {
     "pgbench": "--version",
     "redis-benchmark": "--version",
@@ -65,7 +65,7 @@ METRIC_HINT = "write `throughput: [$.tps, op/s]`: a metric, then its path and it
 
 
 def figures_of(value: Any) -> str | dict[str, dict[str, tuple[str, str]]] | None:
-    """An importer's name, or paths or patterns with their units by metric."""
+    """Validates the key `figures`: an importer's name, or paths or patterns with their units, keyed by metric."""
     known = [name for name in FORMATS if name != json_paths.NAME]
     if value is None:
         return None
@@ -95,12 +95,12 @@ def parse_figure(way: str, metric: str, pair: Any) -> tuple[str, str]:
             json_paths.parse_figure(f"{metric}={where} {name}")
         elif re.compile(where).groups > 1:
             refuse_value(
-                f"has a pattern with several groups for {metric}", "mark the number by one group: `tps = ([0-9.]+)`"
+                f"has a pattern with several groups for {metric}", "put the number in one group: `tps = ([0-9.]+)`"
             )
     except LoadstoneError as error:
         refuse_value(f"has an invalid path: {error.args[0]}", error.hint)
     except re.error as error:
-        refuse_value(f"has an invalid pattern for {metric}: {error}", "write a regular expression of Python")
+        refuse_value(f"has an invalid pattern for {metric}: {error}", "write a Python regular expression")
     return where, name
 
 
@@ -124,35 +124,35 @@ class Command(FilePart):
     """A shell command that does the work of a trial: any benchmark that prints its figures, or work to be timed."""
 
     run: Text = Field(examples=["pgbench -n -c {clients} -T {duration}"])
-    """The command. A trial is one execution; a non-zero exit status fails it."""
+    """The command. A trial executes it once, and fails if the exit status is not zero."""
 
     prepare: Text = Field(default="", examples=["pgbench -i -s 10"])
     """The load phase: a command that creates the data."""
 
     figures: Figures = Field(default=None, examples=["pgbench"])
-    """The source of its figures: the name of an importer (`loadstone import --format`), `json: {throughput: [$.tps,
-    op/s]}` or `regex: {throughput: ['tps = ([0-9.]+)', op/s]}`, read from standard output. Default: `time`, `cpu_time`
-    and, of processes larger than the lab's launcher, `memory_max`."""
+    """The source of the figures, which are read from standard output: the name of an importer (`loadstone import
+    --format`), `json: {throughput: [$.tps, op/s]}` or `regex: {throughput: ['tps = ([0-9.]+)', op/s]}`. Default:
+    `time`, `cpu_time` and, for processes larger than the lab's launcher, `memory_max`."""
 
     warmups: Natural = 0
     """Unrecorded executions before each trial."""
 
     version: Text = Field(default="", examples=["mybench --version"])
-    """A command whose first line of output is the tool's version. Default: known for tools with an importer."""
+    """A command whose first line of output is the tool's version. Default: for tools such as pgbench, their option."""
 
 
 def stores() -> Collection[str]:
-    """The stores of systems with servers, and one for commands without servers."""
+    """The stores of systems with servers, and the store of commands without servers."""
     return (STORE, *(name for name in describe_engine().stores if describe_engine().is_networked(name)))
 
 
 def check(context: Context, path: Keys, keys: Any) -> None:
-    """Refuses keys of the file that no command uses."""
+    """Reports keys of the experiment file that no command uses."""
     texts = [keys.run, keys.prepare]
     try:
         named = {name for text in texts for name in template.template_names(text)}
     except ValueError:
-        # The check of templates reports it.
+        # The check of templates reports this error.
         return
     for key, place in PASSED.items():
         if key not in named and (key in context.dimensions or context.is_set(*map(str, place))):
@@ -160,14 +160,14 @@ def check(context: Context, path: Keys, keys: Any) -> None:
             message = f"`{'.'.join(map(str, where))}` sets {key}, but the command does not use it"
             context.add_mistake(where, message, f"write {{{key}}} in `{path[-1]}.run`, or leave it out")
     if context.experiment.measure.warmup and not isinstance(keys.figures, str):
-        message = "measure.warmup has no effect: it is excluded from the time series of an importer's figures"
-        context.add_mistake(("measure", WARMUP), message, f"write an importer's name into `{path[-1]}.figures`")
+        message = "measure.warmup has no effect: the warm-up can only be excluded from an importer's time series"
+        context.add_mistake(("measure", WARMUP), message, f"set `{path[-1]}.figures` to the name of an importer")
     if not keys.run.strip() and context.is_valid(*path, "run"):
         context.add_mistake((*path, "run"), "the command is empty", "write the command of a trial")
 
 
 def changing(context: Context, path: Keys, keys: Any, point: Point) -> Iterator[str]:
-    """A command may change its data."""
+    """Yields the command, because it may change its data."""
     yield "command.run"
 
 
@@ -189,7 +189,7 @@ def metrics(work: Command) -> Sequence[str]:
 
 
 def preflight(variant: Variant) -> Iterator[Callable[[], object]]:
-    """The commands are valid in the shell, and their programs exist."""
+    """Checks that the shell can parse the commands, and that their programs exist."""
     for text in (variant.work.run, variant.work.prepare):
         if text:
             yield partial(check_syntax, text)
@@ -242,7 +242,10 @@ def phases(variant: Variant, experiment: Experiment) -> Sequence[ObservedCommand
 
 
 def shell(text: str, context: CommandContext) -> Sequence[str]:
-    """The arguments for a command, which is kept in the trial's folder. Raises LoadstoneError for an unknown name."""
+    """The arguments that execute a command in the shell; records the command in the trial's folder.
+
+    Raises LoadstoneError if the command uses an unknown name.
+    """
     try:
         command = template.render_template(text, context.names, for_shell=True)
     except KeyError as error:
@@ -261,7 +264,7 @@ def read_warmup(ended: Ended) -> ImportedRun:
 
 
 def read_times(prefix: str, ended: Ended) -> ImportedRun:
-    """Time, CPU time and peak memory; with a prefix."""
+    """The time, CPU time and peak memory of a command, with a prefix unless it is empty."""
     run = ImportedRun()
     use = ended.use
     for metric, value, name in (
@@ -274,7 +277,7 @@ def read_times(prefix: str, ended: Ended) -> ImportedRun:
 
 
 def read_figures(work: Command, store: str, clients: int | None, warmup: float, ended: Ended) -> ImportedRun:
-    """The figures in the output, without the warm-up in s, and the times. Raises LoadstoneError if they are missing."""
+    """The figures in the output, without `warmup` seconds, and the times. Raises LoadstoneError if they are missing."""
     run = ImportedRun() if work.figures is None or ended.status else read_output(work.figures, ended, warmup)
     known = {value.metric for value in run.values}
     run.values += [value for value in read_times("", ended).values if value.metric not in known]
@@ -293,7 +296,7 @@ def read_figures(work: Command, store: str, clients: int | None, warmup: float, 
 def read_output(
     figures: str | Mapping[str, Mapping[str, tuple[str, str]]], ended: Ended, warmup: float = 0.0
 ) -> ImportedRun:
-    """The figures in the standard output, without the warm-up in s. Raises LoadstoneError."""
+    """The figures in the standard output, without `warmup` seconds. Raises LoadstoneError if they cannot be read."""
     path = ended.stdout
     size = path.stat().st_size
     if not size:
@@ -302,7 +305,7 @@ def read_output(
     if size > FIGURES_MAX:
         most = units.format_size(FIGURES_MAX)
         raise LoadstoneError(
-            f"it printed {units.format_size(size)}; figures are read from at most {most}", "print less"
+            f"it printed {units.format_size(size)}; figures are read from at most {most}", "have the command print less"
         )
     try:
         text = text_of(path)
@@ -323,13 +326,13 @@ def read_output(
 
 
 def exclude_warmup(run: ImportedRun, seconds: float) -> None:
-    """Limits a run to the part of its time series after the warm-up, and omits figures that cover both.
+    """Limits a run to its time series after the warm-up, and omits figures that also cover the warm-up.
 
-    Raises LoadstoneError if there is no such part.
+    Raises LoadstoneError if there is no time series after the warm-up.
     """
     series = run.series and run.series.drop_start(seconds)
     if series is None:
-        hint = "have the tool print intervals (pgbench -P 1) over more than the warm-up, or leave `measure.warmup` out"
+        hint = "have the tool print intervals after the warm-up (pgbench -P 1), or leave `measure.warmup` out"
         raise LoadstoneError("its output has no time series after the warm-up", hint)
     window = sum(series.length_seconds)
     done = sum(rate * length for rate, length in zip(series.throughput, series.length_seconds, strict=True))
@@ -348,9 +351,9 @@ def exclude_warmup(run: ImportedRun, seconds: float) -> None:
 
 
 def single_run(runs: Sequence[ImportedRun], chosen: Format) -> ImportedRun:
-    """A report's run; the parts of one report (tests, stages) become one run with a prefix each.
+    """The run in a report. The parts of one report (tests, stages) become one run, each part with a prefix.
 
-    Raises LoadstoneError for several reports.
+    Raises LoadstoneError if there are several reports.
     """
     if len(runs) == 1:
         return runs[0]
@@ -376,7 +379,7 @@ def part_name(run: ImportedRun) -> str:
 
 
 def add_histograms(run: ImportedRun, ended: Ended, warmup: float = 0.0) -> None:
-    """Adds the merged histograms that the tool's processes wrote, and their figures where the tool printed none."""
+    """Adds the merged histograms that the tool's processes wrote, and their figures that the tool did not print."""
     paths = [path for ending in ("*.hlog", "*.hdr") for path in sorted(ended.context.files.glob(ending))]
     if not paths:
         return
@@ -387,7 +390,7 @@ def add_histograms(run: ImportedRun, ended: Ended, warmup: float = 0.0) -> None:
 
 
 def find_version(work: Command, context: CommandContext) -> str:
-    """The tool's version, by the file's command, or by the option of a known tool; empty if it is unknown."""
+    """The tool's version: from the file's command, or from the option of a known tool; empty if it is unknown."""
     if work.version:
         text = template.render_template(work.version, context.names, for_shell=True)
         return ask_version(text, tuple(context.variables.items()))

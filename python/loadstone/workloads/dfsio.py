@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 BUFFER = 1_000_000
 MB = 1 << 20
 READS = ("read", "random", "backward", "skip")
-# Hadoop's names.
+# Hadoop's names of compression codecs.
 CODECS = {"gzip": "GzipCodec", "deflate": "DeflateCodec"}
 Operation = Literal["write", "append", "read", "random", "backward", "skip"]
 
 
 class Dfsio(FilePart):
-    """Files that are written or read in parallel, as Hadoop's TestDFSIO does. Files to be read are written first."""
+    """Files that are written or read in parallel, as by Hadoop's TestDFSIO. Files to be read are written first."""
 
     operation: Annotated[Operation, Varied()] = Field(examples=["write"])
     """The measured operation: write, append, read from start to end, or read at random offsets, backwards, or with
@@ -50,16 +50,16 @@ class Dfsio(FilePart):
     """Size of each file."""
 
     buffer: Size = Field(default=BUFFER, examples=["1MB"])
-    """Bytes that are written or read by one operation."""
+    """Bytes that one operation writes or reads."""
 
     skip: Size | None = Field(default=None, examples=["4MB"])
-    """Size of a gap of `operation: skip`. Default: the buffer."""
+    """Size of the gaps with `operation: skip`. Default: the size of the buffer."""
 
     replication: VariedCount | None = Field(default=None, examples=[3])
-    """Replicas of each block on HDFS. Default: the servers'."""
+    """Replicas of each block on HDFS. Default: the servers' setting."""
 
     block_size: Size | None = Field(default=None, examples=["128MB"])
-    """Size of a block on HDFS. Default: the servers'."""
+    """Size of a block on HDFS. Default: the servers' setting."""
 
     direct: VariedBoolean = Field(default=False, examples=[True])
     """Bypass the page cache for local files (O_DIRECT)."""
@@ -71,8 +71,8 @@ class Dfsio(FilePart):
     """With `io: uring`, the number of buffers in flight per file. Default: 8."""
 
     sync: Annotated[Literal["none", "flush", "close", "buffer"], Varied()] = Field(default="none", examples=["close"])
-    """The condition that ends a write: only the close (none), the file system (flush), the device before it is closed
-    (close), or the device after each buffer (buffer)."""
+    """The event that completes the write of a file: closing it (none), flushing it to the file system (flush), syncing
+    it to the device before closing it (close), or syncing each buffer to the device (buffer)."""
 
     compression: Annotated[Literal["none", "gzip", "deflate"], Varied()] = Field(default="none", examples=["gzip"])
     """Compression of the files. Sizes are sizes before compression."""
@@ -81,7 +81,7 @@ class Dfsio(FilePart):
     """Write content that compresses to half its size."""
 
     cold: VariedBoolean = Field(default=False, examples=[True])
-    """Evict the files from the page cache before they are read, including the caches of data nodes that the lab
+    """Evict the files from the page cache before they are read, including the page caches of data nodes that the lab
     started."""
 
 
@@ -98,7 +98,7 @@ def check(context: Context, path: Keys, keys: Any) -> None:
 
 
 def changing(context: Context, path: Keys, keys: Any, point: Point) -> Iterator[str]:
-    """Writes change files that other trials may read."""
+    """Yields operations that write, because they change files that other trials may read."""
     if str(keys.operation) not in READS:
         yield f"operation: {keys.operation}"
 
@@ -118,12 +118,12 @@ def data(work: Dfsio) -> Data:
 
 
 def metrics(work: Any) -> Sequence[str]:
-    """The cluster's throughput, and Hadoop's figures of its tasks."""
+    """The throughput of the cluster, and the figures that Hadoop computes from its tasks."""
     return ("throughput", "dfsio.task_throughput", "dfsio.average_io_rate")
 
 
 def preflight(variant: Variant) -> Iterator[Callable[[], object]]:
-    """The front end's checks of every phase."""
+    """The front end's checks for every phase."""
     for operation in operations(variant.work):
         yield partial(spec, variant, operation, False, Path("/data"), 0)
 
@@ -134,7 +134,7 @@ def operations(work: Dfsio) -> list[str]:
 
 
 def phases(variant: Variant, experiment: Experiment) -> Sequence[EngineLaunch]:
-    """Writes the files, unless writing is measured, and does the measured operation."""
+    """Writes the files, unless writing is measured, and performs the measured operation."""
     work, verify = variant.work, experiment.measure.verify
     measured = EngineLaunch(work.operation, "measure", partial(spec, variant, work.operation, verify), cold=work.cold)
     if work.operation == "write":
@@ -176,17 +176,17 @@ FLAGS = {
 
 
 def facts(launched: Sequence[EndedLaunch]) -> Mapping[str, Scalar]:
-    """The number and size of files, and the ways of access and sync."""
+    """The number and size of the files, and how they are accessed and synced."""
     work = launched[-1].spec["work"]
     names = ("files", "file_bytes", "buffer_bytes", "action", "access", "sync", "compression")
     return {name: work[name] for name in names if name in work}
 
 
 def figures(phase: EngineLaunch, launched: Sequence[EndedLaunch]) -> Iterator[Value]:
-    """The aggregate throughput from the first start to the last end, and Hadoop's figures of its tasks.
+    """The aggregate throughput from the first start to the last end, and Hadoop's figures about its tasks.
 
-    Hadoop's `Throughput mb/sec` is bytes ÷ the sum of the tasks' times, its `Average IO rate` the mean of the tasks'
-    rates (TestDFSIO.analyzeResult): both are rates of a single task, not of the cluster.
+    Hadoop's `Throughput mb/sec` is bytes ÷ the sum of the tasks' times, and its `Average IO rate` is the mean of the
+    tasks' rates (TestDFSIO.analyzeResult): both are rates of a single task, not of the cluster.
     """
     files = launched[-1].result.summary.files
     if files is None:
@@ -201,7 +201,7 @@ def figures(phase: EngineLaunch, launched: Sequence[EndedLaunch]) -> Iterator[Va
         yield Value(f"{name}wrong", files.foreign, "files", started)
     yield Value(f"{name}{'returned' if phase.name in READS else 'stored'}", files.bytes, "B", files.done)
     if not files.done or files.first_start_unix_ns is None:
-        # No file was completed; the engine's own throughput counts buffers per second.
+        # No file was completed. The engine's own throughput is in buffers per second.
         yield Value(f"{name}throughput", 0.0, "B/s", started)
         return
     for metric, end in (("first_done", files.first_done_unix_ns), ("last_done", files.last_done_unix_ns)):

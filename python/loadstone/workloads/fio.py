@@ -1,4 +1,4 @@
-"""Jobs run by fio itself: any job file that fio(1) allows. Each job has its own figures."""
+"""Jobs run by fio itself: any job file that fio(1) allows. Each job has separate figures."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ HINT = "install the package fio"
 OPTIONS = ("--output-format=json+",)
 # Options that the lab sets, or that change fio's output.
 RESERVED = ("output", "output-format", "append-terse", "minimal", "status-interval", "client", "server", "daemonize")
-# Options of a job that begin a group of results.
+# Options with which a job begins a new group of results.
 NEW_GROUP = ("stonewall", "wait_for_previous", "new_group")
 DIRECTIONS = {"read": ("read",), "write": ("write",), "trim": ("trim",), "rw": ("read", "write")}
-# The bytes of reads and of writes, or with `unified_rw_reporting` of both together.
+# The bytes read, the bytes written, and with `unified_rw_reporting` both together.
 BYTE_METRICS = ("returned", "stored", "moved")
 # The figures of each job that are compared by default.
 COMPARED = ("bandwidth", "throughput", "p99")
@@ -56,12 +56,12 @@ class Fio(FilePart):
 
 
 def stores() -> Collection[str]:
-    """A separate store, which the engine does not have."""
+    """The store `fio`, which is not a store of the engine."""
     return (STORE,)
 
 
 def is_text(job: str) -> bool:
-    """Whether this is a job file's content, not its path."""
+    """Whether a text is the content of a job file, not its path."""
     return "\n" in job or job.lstrip().startswith("[")
 
 
@@ -72,7 +72,7 @@ def is_reserved(option: str) -> bool:
 
 
 def check(context: Context, path: Keys, keys: Any) -> None:
-    """Refuses options that the lab sets; finds the job file, and makes its path absolute."""
+    """Reports options that the lab sets; finds the job file, and makes its path absolute."""
     for i, option in enumerate(keys.options if context.is_valid(*path, "options") else ()):
         if is_reserved(option):
             hint = "remove it: the lab sets the options for fio's output"
@@ -83,7 +83,7 @@ def check(context: Context, path: Keys, keys: Any) -> None:
     file = next((base / name for base in context.bases if (base / name).is_file()), None)
     if file is None:
         tried = " or ".join(dict.fromkeys(str((base / name).parent) for base in context.bases))
-        hint = f"put it in {tried}, or give its content, which begins with a section like [write]"
+        hint = f"put it in {tried}, or write its content instead, beginning with a section such as [write]"
         context.add_mistake((*path, "job"), f"there is no job file {name}", hint)
         return
     completed = keys.model_copy(update={"job": template.escape_braces(os.path.abspath(file))})
@@ -102,9 +102,9 @@ def files(work: Fio) -> Sequence[Path]:
 
 
 def jobs(work: Fio) -> dict[str, dict[str, str]]:
-    """The options of each job, including [global], by its name in the results; empty without the file.
+    """The options of each job and of [global], keyed by the job's name in the results; empty if the file is unreadable.
 
-    Only for the forecast and the default metrics: fio parses the file itself.
+    Only the forecast and the default metrics use them: fio parses the file itself.
     """
     try:
         text = work.job if is_text(work.job) else Path(work.job).read_text()
@@ -168,7 +168,7 @@ def preflight(variant: Variant) -> Iterator[Callable[[], object]]:
 
 
 def check_by_fio(work: Fio) -> None:
-    """Lets fio parse the jobs. Raises LoadstoneError with its message."""
+    """Lets fio parse the jobs. Raises LoadstoneError with fio's message."""
     if shutil.which(PROGRAM) is None:
         raise LoadstoneError("cannot run fio: it is not installed", HINT)
     with tempfile.TemporaryDirectory() as directory:
@@ -194,10 +194,10 @@ def phases(variant: Variant, experiment: Experiment) -> Sequence[ObservedCommand
 
 
 def read(ended: Ended) -> ImportedRun:
-    """The results in fio's report; if there are several jobs, the figures of each are prefixed by its name."""
+    """The results in fio's report; if there are several jobs, each job's figures have its name as a prefix."""
     runs = importer.read_runs(Source(ended.stdout, text_of(ended.stdout), {}))
     if not runs:
-        raise LoadstoneError("fio wrote no report", f"find out why from its output, {ended.stderr}")
+        raise LoadstoneError("fio wrote no report", f"see its output in {ended.stderr}")
     run = runs[0] if len(runs) == 1 else combine_jobs(runs)
     run.facts["store"] = STORE
     # As for all file workloads, `throughput` is in bytes per second; operations per second have separate figures for
@@ -218,7 +218,7 @@ def read(ended: Ended) -> ImportedRun:
 
 
 def combine_jobs(runs: Sequence[ImportedRun]) -> ImportedRun:
-    """Several jobs as one run: sums, and all other figures prefixed by the jobs' names."""
+    """Combines several jobs into one run: sums, and all other figures with the jobs' names as prefixes."""
     whole = ImportedRun(facts={"tool": importer.NAME, "version": runs[0].facts["version"]}, loop=runs[0].loop)
     for metric in ("operations", "errors"):
         values = [value for run in runs for value in run.values if value.metric == metric]

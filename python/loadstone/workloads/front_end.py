@@ -15,7 +15,7 @@ from loadstone.errors import LoadstoneError
 if TYPE_CHECKING:
     from loadstone.experiment.plan.plan import Variant
 
-# The directory of trials' files on HDFS.
+# The directory of the trials' files on HDFS.
 ROOT = "loadstone"
 # The properties with the address of the name node.
 ADDRESS = ("fs.defaultFS", "hadoop.conf")
@@ -38,7 +38,7 @@ def spec_of(command: str, arguments: Sequence[str], stdin: str = "") -> list[Spe
             raise ValueError("no line")
         return [{"warmup_seconds": 0.0, **spec, "store": {"properties": {}, **spec["store"]}} for spec in specs]
     except ValueError as error:
-        hint = "use the loadstone and loadstone-engine of one installation"
+        hint = "use loadstone and loadstone-engine from the same installation"
         raise LoadstoneError("the engine printed no spec", hint) from error
 
 
@@ -51,7 +51,7 @@ def location(variant: Variant, directory: Path, name: str) -> str:
 
 
 def client_options(variant: Variant, own: Mapping[str, int | None]) -> list[str]:
-    """Options of the HDFS client: the variant's and the store's, except for the address of the name node."""
+    """Options of the HDFS client: `own` and the variant's properties, except for the address of the name node."""
     if variant.store != "hdfs":
         return []
     options = {name: text for name, text in variant.store_properties.items() if name not in ADDRESS}
@@ -60,5 +60,5 @@ def client_options(variant: Variant, own: Mapping[str, int | None]) -> list[str]
 
 
 def stores() -> Collection[str]:
-    """The stores of files."""
+    """The stores in which files can be written and read."""
     return ("file", "hdfs")

@@ -23,15 +23,15 @@ from loadstone.results.value import Value
 NAME = "ledger"
 CRASH = "crash_unix_ns"
 FILE, SPEC = "writes.ledger", "ledger.spec.json"
-# The engine's exit statuses: no losses, losses, nothing proven. The last without a result means that some records could
-# not be read.
+# The engine's exit statuses: no losses, losses, nothing proven. The last status without a printed result means that
+# some records could not be read.
 ANSWERED = (0, 1, 3)
 # Writes by outcome, and fields by their content; see the guide.
 COUNTED = {
     "writes": ("acknowledged", "refused", "maybe", "unknown", "retried"),
     "found": ("phantom", "corrupt", "other_run", "not_loaded", "unsure"),
 }
-# The number at the end of a message, in any language.
+# The bits of a run's number, so that JSON readers in any language represent it exactly.
 RUN_BITS = 53
 
 
@@ -54,16 +54,16 @@ def add_ledger(spec: Spec, directory: Path, run: int | None = None) -> Spec:
 
 
 def read_back(engines: int, *, loaded: bool) -> ObservedCommand:
-    """Reads every record that a run wrote; `loaded`: the load wrote all records, as it would otherwise have failed."""
+    """The command that reads back every record of a run. `loaded`: the load wrote all records, as it did not fail."""
     return ObservedCommand(NAME, partial(arguments, engines, loaded), read, role="verify", settled=True)
 
 
 def arguments(engines: int, loaded: bool, context: CommandContext) -> Sequence[str]:
-    """With several engines, a read that missed another engine's insert is judged by that engine's ledger."""
+    """The engine's arguments. With several engines, a read that missed an insert is judged by the inserter's ledger."""
     ledgers = [f"{FILE}.{segment}" for segment in range(engines)]
     several = range(engines) if engines > 1 else ()
     events = [word for segment in several for word in ("--events", str(context.files / f"run.{segment}.events.jsonl"))]
-    # The instant of the fault, ns of Unix time, if the trial has one: it determines the ages of lost writes.
+    # The instant of the fault (Unix time, ns), if the trial has a fault: it determines the ages of lost writes.
     crash = ["--crash", str(context.names[CRASH])] if CRASH in context.names else []
     return [
         str(program.find_engine()),
@@ -85,11 +85,11 @@ def read(ended: Ended) -> ImportedRun:
         document = json.loads(ended.stdout.read_text())
         return ImportedRun(list(figures(document)))
     except (ValueError, KeyError, TypeError) as error:
-        raise LoadstoneError(f"the engine printed no result of a ledger: {error!r}", "see its output") from error
+        raise LoadstoneError(f"the engine printed no ledger result: {error!r}", "see its output") from error
 
 
 def figures(document: Any) -> Iterator[Value]:
-    """Writes and their outcomes."""
+    """Yields the figures about the writes and their outcomes."""
     fields = document["read"]["fields"]
     for group, names in COUNTED.items():
         unit = "operations" if group == "writes" else "fields"

@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from loadstone.experiment.plan.plan import Variant
 
 INTERVAL_MS = 1000
-# Short windows have shorter intervals, since a time series needs at least this many.
+# Short windows have shorter intervals, since a time series needs at least this many intervals.
 INTERVALS_MIN = 20
 INTERVAL_MS_MIN = 100
 
 
 def counting(measure: Measure) -> dict[str, object]:
-    """The keys of a spec for counting in a window of a fixed length: its intervals, and the deadline."""
+    """The keys of a spec that govern counting in a window of fixed length: the interval and the deadline."""
     assert measure.duration is not None
     interval = measure.interval
     length = interval_ms(measure.duration) if interval is None else max(round(interval * 1e3), 1)
@@ -26,12 +26,12 @@ def counting(measure: Measure) -> dict[str, object]:
 
 
 def interval_ms(seconds: float) -> int:
-    """The length of an interval of a window, ms."""
+    """The length of the intervals of a window, in ms."""
     return int(max(INTERVAL_MS_MIN, min(INTERVAL_MS, round(1000 * seconds / INTERVALS_MIN, -2))))
 
 
 def pace(variant: Variant, measure: Measure, default: dict[str, object]) -> dict[str, object]:
-    """The pacing of operations: the experiment's rate, otherwise the workload's."""
+    """The pacing of operations: the experiment's rate, or else the workload's default."""
     pieces = [{"from": variant.rate, "to": variant.rate, "seconds": 1}] if variant.rate is not None else []
     if variant.stages:
         pieces = rate_pieces(variant.stages, measure.warmup or 0.0)

@@ -1,6 +1,7 @@
 """TeraSort: generates, sorts and validates rows as Hadoop's three programs do, on local disks and on HDFS.
 
-The engine's front ends define the stages; each is a launch, and the next begins when all engines have ended.
+The engine's front ends define the stages. Each stage is a launch, and the next stage begins when all engines have
+finished.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ ROW_BYTES = 100
 # A sort reads and writes its rows once, or twice if they do not fit into memory.
 PASSES = 4
 INPUT, OUTPUT, REPORT = "tera-in", "tera-out", "tera-report"
-# HDFS's property, and the property of Hadoop's TeraSort.
+# The replication properties of HDFS and of Hadoop's TeraSort.
 REPLICATION = ("dfs.replication", "mapreduce.terasort.output.replication")
 # The stages that only one engine runs.
 ALONE = frozenset({"prepare", "commit", "abandon"})
@@ -43,11 +44,11 @@ class Sort(FilePart):
     """Number of output files. Default: one per processor."""
 
     memory: Size | None = Field(default=None, examples=["1GB"])
-    """Memory of each engine; rows that do not fit are sorted in runs on disk and merged. Default: half of free memory,
-    shared by all engines."""
+    """Memory of each engine; rows that do not fit are sorted in runs on disk and then merged. Default: half of the free
+    memory, shared by all engines."""
 
     replication: VariedCount | None = Field(default=None, examples=[3])
-    """Replicas of each block on HDFS. Default: the servers'."""
+    """Replicas of each block on HDFS. Default: the servers' setting."""
 
     direct: VariedBoolean = Field(default=False, examples=[True])
     """Bypass the page cache for local files (O_DIRECT)."""
@@ -70,12 +71,12 @@ def metrics(keys: Any) -> Sequence[str]:
 
 
 def preflight(variant: Variant) -> Iterator[Callable[[], object]]:
-    """The front end's check of the first phase; checks of later phases would need its output."""
+    """The front end's check of the first phase; the checks of later phases would need the output of earlier phases."""
     yield partial(stages, variant, "generate", Path("/data"), 0)
 
 
 def phases(variant: Variant, experiment: Experiment) -> Sequence[EngineLaunch]:
-    """Generate, sort, validate."""
+    """Generates the rows, sorts them, and validates the result."""
     engines = experiment.fleet.engines
     return (
         EngineLaunch("generate", "prepare", partial(stages, variant, "generate", engines=engines)),
@@ -101,12 +102,12 @@ def stages(variant: Variant, name: str, directory: Path, seed: int, engines: int
     arguments += client_options(variant, dict.fromkeys(REPLICATION, work.replication))
     printed = spec_of(command, [*arguments, *operands])
     if work.memory is None and engines > 1:
-        # This engine's share of the memory decides which data stays in memory.
+        # The memory of each engine, its share, decides which data stays in memory.
         share = str(printed[0]["work"]["job"]["memory_bytes"] // engines)
         printed = spec_of(command, [*arguments, "--memory", share, *operands])
     specs = {spec["work"]["stage"]: {**spec, "seed": seed} for spec in printed}
     names = {stage: f"{name}.{stage}" if len(specs) > 1 else name for stage in specs}
-    # On servers, files left by a stage would remain until the next trial.
+    # On servers, files that a failed stage leaves behind would remain until the next trial.
     *_, last = specs.values()
     abandon = {**last, "work": {**last["work"], "stage": "abandon"}}
     cleanup = [(f"{name}.abandon", abandon)] if "prepare" in specs else []
@@ -119,7 +120,7 @@ def facts(launched: Sequence[EndedLaunch]) -> Mapping[str, Scalar]:
     summaries = [item.result.summary.sort for item in launched]
     rows = max((summary.rows for summary in summaries if summary), default=0)
     checksum = next((summary.checksum for summary in reversed(summaries) if summary and summary.checksum), None)
-    # Sorting is the work to measure, even on HDFS, so full use of the processors is not a limit of the generator.
+    # Sorting is the measured work, even on HDFS, so fully used processors do not mean that the generator is the limit.
     stage = ", ".join(str(item.result.ready.facts["stage"]) for item in launched if "stage" in item.result.ready.facts)
     own: dict[str, Scalar] = {"networked": "no", "rows": rows, "row_bytes": ROW_BYTES, "stage": stage}
     return {**own, **({"checksum": checksum} if checksum else {})}

@@ -1,6 +1,6 @@
-"""Runs named CQL statements on a table whose rows are generated: for indexes, views, collections, conditional writes.
+"""Runs named CQL statements on a table with generated rows, to measure indexes, views, collections, conditional writes.
 
-The lab writes the spec itself. Values come from generators of columns, as in user profiles of cassandra-stress.
+The lab writes the spec itself. Each column has a generator of values, as in user profiles of cassandra-stress.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
     from loadstone.experiment.validation.context import Context
     from loadstone.results.trial_result import Scalar
 
-# The mean size of a value without `size`, bytes: texts and blobs have 4 to 8, numbers 4 or 8.
+# The mean size of a value without `size`, in bytes: texts and blobs have 4 to 8 bytes, numbers have 4 or 8.
 VALUE_BYTES = 6
 INDEX_CLASSES = {"sai": "StorageAttachedIndex", "sasi": "org.apache.cassandra.index.sasi.SASIIndex"}
 DISTRIBUTION = re.compile(r"~?[a-zA-Z]+\(.*\)")
 
 
 class StatementColumn(FilePart):
-    """The generator of a column's values. Distributions as in cassandra-stress: `uniform(1..100)`."""
+    """The generator of a column's values. Distributions are written as in cassandra-stress: `uniform(1..100)`."""
 
     population: Text | None = Field(default=None, examples=["uniform(1..1000)"])
     """The numbers from which values are generated: a range of 1,000 gives 1,000 different values. Default: 10^11."""
@@ -59,25 +59,25 @@ class Statement(FilePart):
     """A statement. Its values belong to one partition of the population."""
 
     cql: Text | None = Field(default=None, examples=["SELECT * FROM users WHERE city = ?"])
-    """Its text, with `?` for each value of a column. Default: writes the rows of a partition."""
+    """The text of the statement, with `?` for each value of a column. Default: a write of the rows of a partition."""
 
     weight: Annotated[float, PlainValidator(parse_number), value_schema("number", minimum=0), Varied()] = Field(
         default=1.0, examples=[3]
     )
-    """The frequency of its execution, relative to the other statements."""
+    """The frequency of the statement, relative to the other statements."""
 
     values: Annotated[Literal["one-row", "many-rows"], Varied()] = Field(default="one-row", examples=["many-rows"])
-    """Whether its values come from one row of the partition, or from different rows."""
+    """Whether the statement's values come from one row of the partition, or from different rows."""
 
     compare: VariedBoolean = Field(default=False, examples=[True])
-    """Compare the rows that it reads with the rows written."""
+    """Compare the rows that the statement reads with the rows that were written."""
 
 
 class Statements(FilePart):
     """Named CQL statements on a table of Apache Cassandra or ScyllaDB."""
 
     define: list[Text] = Field(examples=[["CREATE TABLE users (id bigint PRIMARY KEY, city int, name text)"]])
-    """Statements that define the table and its objects. The keyspace is created for them."""
+    """Statements that define the table and its objects. The lab creates the keyspace for them."""
 
     table: Text = Field(examples=["users"])
     """The table."""
@@ -88,15 +88,15 @@ class Statements(FilePart):
     indexes: dict[str, Annotated[Literal["none", "sai", "sasi", "secondary"], Varied()]] = Field(
         default_factory=dict, examples=[{"city": "sai"}]
     )
-    """Columns that have an index, and its type."""
+    """The columns that have an index, and the type of each index."""
 
     population: VariedCount = Field(default=100_000, examples=[1_000_000])
-    """Partitions. They are written before the statements are measured."""
+    """Number of partitions. They are written before the statements are measured."""
 
     columns: dict[str, StatementColumn] = Field(
         default_factory=dict, examples=[{"city": {"population": "uniform(1..1000)"}}]
     )
-    """The generator of values, by column."""
+    """The generators of values, by column."""
 
     statements: dict[str, Statement] = Field(
         examples=[{"by_city": {"cql": "SELECT * FROM users WHERE city = ?", "weight": 3}, "write": {}}]
@@ -130,7 +130,7 @@ def is_write(statement: Statement) -> bool:
 
 
 def changing(context: Context, path: Keys, keys: Any, point: Point) -> Iterator[str]:
-    """Statements that write change data that other trials may read."""
+    """Yields statements that write, because they change data that other trials may read."""
     for name, statement in keys.statements.items():
         if is_write(statement):
             yield f"statements: {name}"
@@ -152,7 +152,7 @@ def data(work: Statements) -> Data:
 
 
 def preflight(variant: Variant) -> Iterator[Callable[[], object]]:
-    """Checks that the spec can be created; only the server knows the types."""
+    """Checks that the spec can be created; only the server can check the types."""
     yield partial(statements_spec, variant, variant.work)
 
 
@@ -182,7 +182,7 @@ def definitions(variant: Variant, work: Statements) -> list[str]:
 
 
 def statements_spec(variant: Variant, work: Statements) -> Spec:
-    """The spec of a variant, without the length of a phase."""
+    """The spec of a variant, without a seed and the length of a phase."""
     operations = []
     for name, statement in work.statements.items():
         fields = "samerow" if statement.values == "one-row" else "multirow"
@@ -237,7 +237,7 @@ def load_specs(variant: Variant, settle: bool, directory: Path, seed: int) -> La
 
 
 def run_spec(variant: Variant, measure: Measure, directory: Path, seed: int) -> Spec:
-    """The spec that measures a variant. Failed operations are counted, and do not end the trial."""
+    """The spec that measures a variant. Failed operations are counted, but do not end the trial."""
     spec = statements_spec(variant, variant.work)
     seconds = measure.duration
     return {
@@ -251,7 +251,7 @@ def run_spec(variant: Variant, measure: Measure, directory: Path, seed: int) -> 
 
 
 def facts(launched: Sequence[EndedLaunch]) -> Mapping[str, Scalar]:
-    """The mix of statements, and the rows of each."""
+    """The mix of statements, the distribution of partitions, and the text of each statement."""
     work = launched[-1].spec["work"]
     total = sum(operation["weight"] for operation in work["operations"])
     shares = [

@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from loadstone.experiment.plan.plan import Variant
 
 WINDOW_SECONDS = 86_400
-# A load that continues after failed inserts does not write all its records.
+# With this property, a load continues after failed inserts, and so may not write all its records.
 KEEPS_GOING = "core_workload_insertion_keep_going_on_error"
 # The properties that determine the size of a record, with YCSB's defaults.
 DEFAULTS = {"fieldcount": 10, "fieldlength": 100}
-# Theta of YCSB's zipfian lengths: the i-th shortest is i^-theta times as frequent as the shortest.
+# Theta of YCSB's zipfian lengths: the i-th shortest length is i^-theta times as frequent as the shortest length.
 ZIPFIAN_THETA = 0.99
 
 
@@ -64,7 +64,7 @@ class Ycsb(FilePart):
 
 
 def stores() -> Collection[str]:
-    """The stores of records."""
+    """The stores that hold records."""
     return [name for name in describe_engine().stores if name not in front_end.stores()]
 
 
@@ -86,14 +86,14 @@ def files(work: Ycsb) -> Sequence[Path]:
 
 
 def all_properties(work: Ycsb) -> dict[str, str]:
-    """The file's properties with overrides. Raises OSError if the file is missing."""
+    """The properties in the file, overridden by `properties`. Raises OSError if the file is missing."""
     return {**(read(Path(work.file)) if work.file else {}), **work.properties}
 
 
 def data(work: Ycsb) -> Data:
-    """Records and their size. All properties are part of its identity, except properties that affect only the run.
+    """The records and their size. All properties identify the data, except properties that affect only the run.
 
-    Values that are not numbers are rejected by the engine. Raises OSError if the file is missing.
+    The engine rejects values that are not numbers. Raises OSError if the file is missing.
     """
     properties = all_properties(work)
     records = parse_count(properties, "insertcount", 0) or parse_count(properties, "recordcount", 0)
@@ -103,7 +103,7 @@ def data(work: Ycsb) -> Data:
 
 
 def preflight(variant: Variant) -> Iterator[Callable[[], object]]:
-    """The front end's checks of both phases."""
+    """The front end's checks for both phases, and checks of the store."""
     yield partial(translate_variant, variant, "load")
     yield partial(translate_variant, variant, "run")
     if not describe_engine().is_networked(variant.store) and not variant.hooks_before:
@@ -113,7 +113,7 @@ def preflight(variant: Variant) -> Iterator[Callable[[], object]]:
 
 
 def require_store(variant: Variant) -> None:
-    """Opens a new store of this kind, as only the store can check some values. Raises LoadstoneError."""
+    """Opens a new store of this kind, because only the store can check some values. Raises LoadstoneError."""
     if failure := store_failure(variant.store, variant.durability, tuple(sorted(variant.store_properties.items()))):
         raise LoadstoneError(f"{variant.system}: {failure[0]}", failure[1])
 
@@ -139,7 +139,7 @@ def store_failure(store: str, durability: str, properties: tuple[tuple[str, str]
 
 
 def operations(work: Ycsb) -> Collection[str] | None:
-    """The operations with a share of the mix; None for a share that is not a number, or another workload class."""
+    """The operations with a share in the mix; None for a share that is not a number, or another workload class."""
     properties = all_properties(work)
     if not properties.get("workload", "CoreWorkload").endswith("CoreWorkload"):
         return None
@@ -154,7 +154,7 @@ def operations(work: Ycsb) -> Collection[str] | None:
 
 
 def phases(variant: Variant, experiment: Experiment) -> Sequence[Phase]:
-    """Load, unless the store keeps no data, and run; with a ledger, read the writes back."""
+    """Loads the data unless the store keeps none, and measures the run; with a ledger, reads the writes back."""
     measure = experiment.measure
     run = EngineLaunch("run", "measure", partial(run_spec, variant, measure))
     if not describe_engine().keeps_data(variant.store):
@@ -168,7 +168,7 @@ def phases(variant: Variant, experiment: Experiment) -> Sequence[Phase]:
 
 
 def parse_count(properties: Mapping[str, str], name: str, default: int) -> int:
-    """The value of a property as an integer."""
+    """The value of a property as an integer; the default if it is missing or not a number."""
     text = properties.get(name, "").strip()
     return int(text) if text.isascii() and text.isdigit() else default
 
@@ -183,7 +183,7 @@ def translate_variant(variant: Variant, phase: Literal["load", "run"]) -> Spec:
     """The spec of a variant from the YCSB front end. Raises LoadstoneError with the engine's message."""
     if phase == "load":
         variant = variant.loading
-    # The directory is set for each trial; the front end only requires one.
+    # Each trial sets its directory, but the front end requires a directory.
     properties = {
         **directory_properties(variant.store, Path("data")),
         **variant.store_properties,
@@ -200,10 +200,10 @@ def translate_variant(variant: Variant, phase: Literal["load", "run"]) -> Spec:
         if name not in hidden:
             arguments += ["-p", f"{name}={value}"]
     if phase == "run":
-        # The front end requires an end of the run; `measure` sets the actual end.
+        # The front end requires a limit of the run; `measure` sets the actual limit.
         arguments += ["-p", f"maxexecutiontime={WINDOW_SECONDS}"]
     if properties.get("versions"):
-        # The front end requires a seed; each trial has a separate seed.
+        # The front end requires a seed; each trial replaces it with a separate seed.
         arguments += ["-p", "seed=0"]
     arguments += ["-threads", str(variant.clients)]
     lines = "".join(f"{name}={escape_value(value)}\n" for name, value in hidden.items())
@@ -212,7 +212,7 @@ def translate_variant(variant: Variant, phase: Literal["load", "run"]) -> Spec:
 
 
 def escape_value(value: str) -> str:
-    """A value escaped for a properties file (java.util.Properties.load)."""
+    """Escapes a value for a properties file (java.util.Properties.load)."""
     text = value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
     return f"\\{text}" if text[:1].isspace() else text
 
@@ -250,7 +250,7 @@ def run_spec(variant: Variant, measure: Measure, directory: Path, seed: int) -> 
 
 
 def common(spec: Spec, variant: Variant, directory: Path, seed: int) -> Spec:
-    """The settings of both phases."""
+    """Adds the settings that both phases share."""
     properties = {**spec["store"]["properties"], **directory_properties(variant.store, directory)}
     return {
         **spec,
@@ -281,9 +281,9 @@ def facts(launched: Sequence[EndedLaunch]) -> Mapping[str, Scalar]:
 
 
 def figures(phase: EngineLaunch, launched: Sequence[EndedLaunch]) -> Iterator[Value]:
-    """Bytes of values that operations transferred, without keys: estimated from the workload's mean sizes.
+    """The bytes of values, without keys, that operations transferred: estimated from the workload's mean sizes.
 
-    `returned` by reads and scans, `stored` by inserts and updates; none if the store keeps no data.
+    Reads and scans give `returned`, inserts and updates give `stored`. There are none if the store keeps no data.
     """
     spec, result = launched[-1].spec, launched[-1].result
     work = spec["work"]
@@ -306,7 +306,7 @@ def figures(phase: EngineLaunch, launched: Sequence[EndedLaunch]) -> Iterator[Va
 
 
 def mean_length(length: dict[str, Any]) -> float:
-    """The mean of a length's distribution."""
+    """The mean of the distribution of a length."""
     if "bytes" in length:
         return float(length["bytes"])
     if "counts" in length:

@@ -29,7 +29,7 @@ WITHOUT_RECORDCOUNT = "ConstantOccupancyWorkload"
 
 
 def check(context: Context, path: Keys, keys: Any) -> None:
-    """Finds the files, makes their path absolute, and checks their content."""
+    """Finds the workload files, makes their path absolute, and checks their content and the properties."""
     check_names(context, path, keys)
     for entry in context.list_templates():
         if entry.path[:-1] == (*path, "properties") and context.can_render(entry):
@@ -54,7 +54,7 @@ def check(context: Context, path: Keys, keys: Any) -> None:
 
 
 def check_names(context: Context, above: Keys, keys: Any) -> None:
-    """Checks that the workload's properties are YCSB's or a binding's."""
+    """Checks that the workload's properties are properties of YCSB or of a binding, and may be set here."""
     for key in keys.properties:
         path = (*above, "properties", key)
         store = key.partition(".")[0]
@@ -134,7 +134,7 @@ def is_share(text: str) -> bool:
 
 
 def changing(context: Context, path: Keys, keys: Any, point: Point) -> Iterator[str]:
-    """The properties that make the workload of a point change data."""
+    """Yields the properties with which the workload of a point changes data."""
     names = context.values_at(point)
     if not context.is_valid(*path):
         return
@@ -142,7 +142,7 @@ def changing(context: Context, path: Keys, keys: Any, point: Point) -> Iterator[
         options = dict(properties.read(Path(template.render_template(keys.file, names)))) if keys.file else {}
         options |= {key: template.render_template(text, names) for key, text in keys.properties.items()}
     except (OSError, KeyError):
-        # `check_file` reports it.
+        # `check_file` reports this error.
         return
     for key, default in CHANGING.items():
         try:

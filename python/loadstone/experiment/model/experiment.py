@@ -1,7 +1,7 @@
 """The model of an experiment file: its keys, their types, defaults and meanings.
 
-This is the source of the reference page and of the JSON Schema. Here each value is validated alone;
-`loadstone.experiment.validation` checks their consistency. Short forms (`repeats: 6`) are expanded before.
+This is the source of the reference page and of the JSON Schema. Here, each value is validated alone;
+`loadstone.experiment.validation` checks the consistency of all values. Short forms (`repeats: 6`) are expanded before.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ from loadstone.search.rule import CONFIRMATIONS
 DURATION_SECONDS = 10.0
 WARMUP_SECONDS = 2.0
 AT_MOST_FACTOR = 3
-# Length of the pilot block, in windows of the experiment: the longest warm-up that it can find, and one window.
+# Lengths in windows of the experiment: the longest warm-up that the pilot block can find, and its time after that.
 PILOT_CAP, PILOT_WINDOWS = 1.5, 2.0
 
 
 class Workload(FilePart):
-    """The work of trials: the keys of a YCSB workload, or of one other kind. A string is the `file`."""
+    """The work of trials: the keys of a YCSB workload, or the key of one other kind. A string is the `file`."""
 
     if TYPE_CHECKING:
         # Each workload kind adds its keys (`add_kinds`).
@@ -65,12 +65,12 @@ class Workload(FilePart):
         return getattr(self, kind) if kind in self.model_fields_set else self
 
 
-# The workload kind that each key of `workload` belongs to.
+# The workload kind to which each key of `workload` belongs.
 KIND_OF_KEY: dict[str, str] = {}
 
 
 class Vary(FilePart):
-    """The parameters that differ between variants: these keys, or the `matrix` itself."""
+    """The parameters that differ between variants: these keys, or directly the content of `matrix`."""
 
     matrix: dict[str, tuple[Value, ...]] = Field(
         default={}, examples=[{"system": ["rocksdb", "lmdb"], "letter": ["a", "c"]}]
@@ -78,25 +78,25 @@ class Vary(FilePart):
     """Dimensions with their values; every combination is a variant."""
 
     zip: dict[str, tuple[Value, ...]] = Field(default={}, examples=[{"clients": [1, 2], "rate": [1000, 2000]}])
-    """Dimensions whose values are paired: first with first, and so on."""
+    """Dimensions whose values are paired: the first value with the first value, and so on."""
 
     named: dict[str, dict[str, dict[str, Value]]] = Field(
         default={}, examples=[{"setting": {"one copy": {"copies": 1, "level": "ONE"}}}]
     )
-    """Dimensions whose values are names of settings. Each name sets several values for templates."""
+    """Dimensions whose values are names of settings. Each name sets several values for use in templates."""
 
     include: tuple[dict[str, Value], ...] = Field(default=(), examples=[[{"system": "lmdb", "letter": "b"}]])
-    """Additional variants; each sets a value for every dimension."""
+    """Additional variants, each with a value for every dimension."""
 
     exclude: tuple[dict[str, Value], ...] = Field(default=(), examples=[[{"system": "lmdb", "letter": "c"}]])
-    """Excludes all variants with these values."""
+    """Exclude all variants with these values."""
 
     def combine_dimensions(self) -> dict[str, tuple[Value, ...]]:
-        """The dimensions of which every combination is a variant."""
+        """The dimensions whose combinations are all variants."""
         return {**self.matrix, **{dimension: tuple(names) for dimension, names in self.named.items()}}
 
     def settings_at(self, point: Mapping[str, Value]) -> dict[str, Value]:
-        """The values that the names at a point set."""
+        """The values set by the names at a point."""
         settings: dict[str, Value] = {}
         for dimension, names in self.named.items():
             settings |= names.get(str(point.get(dimension)), {})
@@ -111,7 +111,7 @@ class Measure(FilePart):
     """The length of the measurement in each trial."""
 
     warmup: LengthOrNone | None = Field(default=None, examples=["1s"])
-    """Time under load before the window. Default: found by the pilot block, or `2s` without one."""
+    """Time under load before the window. Default: found by the pilot block, or `2s` without a pilot block."""
 
     duration: Length | None = Field(default=None, examples=["5s"])
     """Length of the window. Default: `10s`, unless `operations` is set."""
@@ -127,34 +127,34 @@ class Measure(FilePart):
     """Check every value read (YCSB's `dataintegrity`)."""
 
     ledger: Boolean = False
-    """Record the outcome of every write, and find missing acknowledged writes by a read-back after each trial. For YCSB
-    workloads and rows of `cassandra-stress`; each trial loads a fresh store."""
+    """Record the outcome of every write, and find missing acknowledged writes by a read-back after each trial.
+    Available for YCSB workloads and rows of `cassandra-stress`; each trial loads a fresh store."""
 
     interval: Length | None = Field(default=None, examples=["100ms"])
     """Length of the intervals in which operations are counted. Default: `100ms` with `faults`, else `1s`, or shorter so
-    that a window has 20."""
+    that a window has 20 intervals."""
 
     deadline: Length | None = Field(default=None, examples=["250ms"])
-    """Operations that succeed later than this after they were due (closed loop: sent) are counted as late."""
+    """Operations that succeed later than this after they were due (in a closed loop: sent) are counted as late."""
 
 
 class LoadKeys(FilePart):
     """The loading of a trial's data."""
 
     reuse: Reuse = Field(default=False, examples=["copy"])
-    """false: each trial loads a fresh store. copy: data are loaded once, and each trial works on a copy; on servers,
-    on the table itself, which the workload must not change. shared: trials use the data on the servers as earlier
-    trials left them."""
+    """false: each trial loads a fresh store. copy: data are loaded once, and each trial uses a copy; on servers, each
+    trial uses the table itself, which the workload must not change. shared: trials use the data on the servers as
+    earlier trials left them."""
 
     clients: Count | None = Field(default=None, examples=[32])
-    """Number of clients of the load. Default: the trial's."""
+    """Number of clients of the load. Default: the number of the trial's clients."""
 
     properties: dict[str, Property] = Field(default={}, examples=[{"clientbuffering": True}])
-    """Store properties for the load; they override the system's."""
+    """Store properties for the load; they override the system's properties."""
 
 
 class HostGroup(FilePart):
-    """Hosts of a cluster, by their label."""
+    """Hosts of a cluster, selected by their label."""
 
     label: Label | None = Field(default=None, examples=["role=clients"])
     """A label `KEY=VALUE` of these hosts."""
@@ -172,23 +172,24 @@ class FleetHosts(FilePart):
 
 
 class FleetKeys(FilePart):
-    """The place and number of engines."""
+    """The location and number of engines."""
 
     on: Literal["local", "ray"] = Field(default="local", examples=["ray"])
     """local: this machine. ray: the hosts of a Ray cluster, for networked stores (`pip install 'ray>=2.60,<3'`)."""
 
     address: Text = Field(default="auto", examples=["10.0.0.1:6379"])
-    """The head of the Ray cluster; `auto`: on this machine."""
+    """The head node of the Ray cluster. `auto`: this machine."""
 
     engines: Count = Field(default=1, examples=[4])
-    """Engine processes that share the clients, rate and operations of a trial. For networked stores, files and
-    sorts."""
+    """Number of engine processes that share the clients, rate and operations of a trial. Available for networked
+    stores, files and sorts."""
 
     per_host: Count | None = Field(default=None, examples=[1])
-    """Engine processes on each host, instead of `engines`."""
+    """Number of engine processes on each host, instead of `engines`."""
 
     placement: Placement = Field(default="apart", examples=["role=clients"])
-    """Hosts of the engines. `apart`: without servers. `beside`: the hosts of the servers. Or a label `KEY=VALUE`."""
+    """Hosts of the engines. `apart`: hosts without servers. `beside`: the hosts of the servers. Or a label
+    `KEY=VALUE`."""
 
     hosts: FleetHosts = Field(
         default=FleetHosts(),
@@ -201,24 +202,25 @@ class Repeats(FilePart):
     """The number of repeats of each variant. A number sets both bounds."""
 
     at_least: Count = Field(default=6, examples=[6])
-    """Repeats of each variant; with fewer than 6 no claim is made, and a single one has no interval."""
+    """Minimum number of repeats of each variant. With fewer than 6, no claim is made; a single repeat has no
+    interval."""
 
     at_most: Count | None = Field(default=None, examples=[10])
-    """Limit for `until`. Default: `at_least`, or three times that with `until`."""
+    """Maximum number of repeats with `until`. Default: `at_least`, or with `until` three times `at_least`."""
 
     until: Shares | None = Field(default=None, examples=[{"throughput": "5%", "read.p99": "10%"}, "5%"])
     """Stop when the intervals of these metrics are this narrow, as fractions of the figures. A single fraction applies
-    to the first compared metric: at a rate a latency, unless `compare.metrics` has throughput alone."""
+    to the first compared metric: at a rate, that is a latency, unless `compare.metrics` contains only throughput."""
 
 
 class Compare(FilePart):
-    """What the report compares."""
+    """The comparison in the report."""
 
     by: Text | None = Field(default=None, examples=["system"])
-    """The dimension to compare. Default: `system` if it varies, else the first."""
+    """The dimension to compare. Default: `system` if it varies, else the first dimension."""
 
     baseline: Value | None = Field(default=None, examples=["lmdb"])
-    """The value with which the other values are compared. Default: the first."""
+    """The value with which the other values are compared. Default: the first value."""
 
     guarantees: tuple[Text, ...] = Field(default=(), examples=[["durability"]])
     """Facts that differ on purpose, because their cost is compared: guarantees, or any other fact of results."""
@@ -227,24 +229,24 @@ class Compare(FilePart):
     """Former name of `guarantees`."""
 
     metrics: tuple[Text, ...] = Field(default=(), examples=[["throughput", "read.p99"]])
-    """The figures to compare. Default: throughput, p99 and p50 of reads, updates and inserts."""
+    """The figures to compare. Default: throughput, and p99 and p50 of reads, updates and inserts."""
 
     repeats: Boolean = False
     """Show each repeat as well, with the averages and the deviations from them."""
 
     matters: Share = Field(default=0.01, examples=["2%"])
-    """The smallest difference that matters: smaller ones are not claimed."""
+    """The smallest difference that matters: smaller differences are not claimed."""
 
 
 class FindKeys(FilePart):
     """A search for the load at which the systems saturate."""
 
     max: Literal["throughput"] = Field(default="throughput", examples=["throughput"])
-    """What is maximised."""
+    """The figure to maximise."""
 
     such_that: Text | None = Field(default=None, examples=["p99 < 10ms"])
     """The objective, such as `read.p99.9 < 5ms and errors == 0`: the search finds the highest load that meets it.
-    Without it, the search finds the knee."""
+    Without an objective, the search finds the knee."""
 
     over: SearchedLoad = Field(default="clients", examples=["rate"])
     """The load that is increased: the clients of a closed loop, or the rate."""
@@ -252,8 +254,8 @@ class FindKeys(FilePart):
 
 # The bounds of a search, with their meanings and examples; `from` is a keyword of Python.
 BOUNDS: dict[str, tuple[str, int]] = {
-    "from": ("The first load. Default: 1 client, or 1000 a second.", 4),
-    "to": ("The last. Default: 1024 clients, or 1000000 a second.", 64),
+    "from": ("The first load. Default: 1 client, or 1000 operations per second.", 4),
+    "to": ("The last load. Default: 1024 clients, or 1000000 operations per second.", 64),
 }
 if TYPE_CHECKING:
     Find = FindKeys
@@ -278,19 +280,20 @@ class Experiment(FilePart):
     workloads: dict[str, Workload] = Field(
         default={}, examples=[{"a": "../workloads/workloada", "c": {"file": "../workloads/workloadc"}}]
     )
-    """Several workloads, by names that you choose, instead of `workload`; the names are the dimension `workload`."""
+    """Several workloads, by names that you choose, instead of `workload`; the names form the dimension `workload`."""
 
     durability: Durability = Field(default="os", examples=["device"])
-    """The event that an acknowledged write survives: none, a crash of the process (os), or of the machine (device)."""
+    """The crash that an acknowledged write survives: none, a crash of the process (os), or of the machine (device)."""
 
     clients: Count = Field(default=1, examples=[8])
     """Number of clients, each with at most one operation in flight."""
 
     rate: Annotated[float | Stages | None, NumberOrStages()] = Field(default=None, examples=[10000])
-    """Operations per second over all clients; without it, a closed loop. Or `stages`: ramps, steps and spikes."""
+    """Operations per second of all clients together; without a rate, a closed loop. Or `stages`: ramps, steps and
+    spikes."""
 
     arrival: Arrival = Field(default="uniform", examples=["poisson"])
-    """Spacing of due times at a rate."""
+    """Spacing of the due times at a rate."""
 
     vary: Vary = Field(default=Vary(), description=str(Vary.__doc__), examples=[{"system": ["rocksdb", "lmdb"]}])
     find: Find | None = Field(default=None, description=str(FindKeys.__doc__), examples=[{"such_that": "p99 < 10ms"}])
@@ -298,8 +301,8 @@ class Experiment(FilePart):
         default=Measure(), description=str(Measure.__doc__), examples=[{"warmup": "1s", "duration": "5s"}]
     )
     faults: tuple[FaultKeys, ...] = Field(default=(), examples=[[{"do": "kill", "at": "60s", "lift": "10s"}]])
-    """Faults in the measured window: the servers and instants are drawn from seed and repeat, equally for all variants
-    of a block."""
+    """Faults in the measured window. The servers and instants are drawn from seed and repeat, and are the same for all
+    variants of a block."""
 
     load: LoadKeys = Field(default=LoadKeys(), description=str(LoadKeys.__doc__), examples=[{"reuse": "copy"}])
     fleet: FleetKeys = Field(default=FleetKeys(), description=str(FleetKeys.__doc__), examples=[{"engines": 4}])
@@ -315,8 +318,8 @@ class Experiment(FilePart):
         default=Compare(), description=str(Compare.__doc__), examples=[{"by": "system", "baseline": "lmdb"}]
     )
     expect: tuple[Text, ...] = Field(default=(), examples=[["read.p99 < 10ms", "errors == 0", "throughput >= 0.95x"]])
-    """Conditions that the results must meet: on each variant, or with `x` on its ratio to the baseline. `loadstone run`
-    exits with 1 if one is false, and with 3 if one is undecided. A string is one of them."""
+    """Conditions that the results must meet: for each variant, or with `x` for its ratio to the baseline. `loadstone
+    run` exits with 1 if a condition is false, and with 3 if one is undecided. A string is a single condition."""
 
     claims: Literal["device"] | None = Field(default=None, examples=["device"])
     """device: results from the page cache are invalid."""
@@ -335,7 +338,7 @@ class Experiment(FilePart):
 
     @property
     def all_workloads(self) -> dict[tuple[str | int, ...], Workload]:
-        """Every workload by its path in the file."""
+        """Every workload, keyed by its path in the file."""
         several: dict[tuple[str | int, ...], Workload] = {
             ("workloads", name): workload for name, workload in self.workloads.items()
         }
@@ -352,12 +355,12 @@ class Experiment(FilePart):
 
     @property
     def constant_rate(self) -> float | None:
-        """The rate, op/s, unless it has stages."""
+        """The rate in op/s; None if there is no rate, or if it has stages."""
         return None if isinstance(self.rate, Stages) else self.rate
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        """The stages of a changing rate."""
+        """The stages of a changing rate; empty for a constant rate."""
         return self.rate.stages if isinstance(self.rate, Stages) else ()
 
     @property
@@ -381,7 +384,7 @@ class Experiment(FilePart):
 
 
 def add_kinds(plain: str, kinds: Mapping[str, type[FilePart]]) -> None:
-    """Adds the keys of kinds to `workload`: below the kind's name, or directly for the `plain` one."""
+    """Adds the keys of kinds to `workload`: below the kind's name, or directly for the kind named `plain`."""
     for name, model in kinds.items():
         if name == plain:
             fields = model.model_fields

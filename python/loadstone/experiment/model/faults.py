@@ -1,4 +1,4 @@
-"""The faults of an experiment: their kind, servers, instant and length."""
+"""The faults of an experiment: their kinds, servers, instants and lengths."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from loadstone.format import quantity
 # The kinds of faults; `none` is the twin of a trial with a fault.
 KINDS = ("none", "kill", "stop", "pause", "restart", "power", "cut", "full", "slow")
 ANY, ALL, NEVER = "any", "all", "never"
-# Time after which a fault is lifted, unless the file sets it.
+# The time after which a fault is lifted, unless the file sets a time.
 LIFT_SECONDS = 10.0
 FRACTION = re.compile(r"([0-9]+)\s*/\s*([0-9]+)")
 HINT = "write a length such as 20s, or a share of the window: 1/3 or 33%"
 
 
 def parse_instant(value: Any) -> str:
-    """An instant of the window: a length since its start as `20s`, or a share of it as `0.25 of the window`."""
+    """Validates an instant of the window: a length since its start (`20s`), or a share of the window (`1/3`, `33%`)."""
     if isinstance(value, str) and (match := FRACTION.fullmatch(value)) and int(match[2]):
         share = int(match[1]) / int(match[2])
     elif isinstance(value, str) and value.endswith("%"):
@@ -63,7 +63,7 @@ Instant = Annotated[str, PlainValidator(parse_instant), WithJsonSchema(INSTANT_S
 
 
 def length_or_never(value: Any) -> float | str:
-    """Seconds, or `never`."""
+    """Validates a length, which it returns in seconds, or `never`."""
     if value == NEVER:
         return NEVER
     seconds = parse_quantity(quantity.parse_seconds, value, "a length", "write 30s, or never")
@@ -92,7 +92,7 @@ LengthOrNever = Annotated[
 
 
 class At(FilePart):
-    """The start of the fault, drawn between two instants. A single value is an exact instant."""
+    """The start of the fault: drawn between two instants. A single value is an exact instant."""
 
     if TYPE_CHECKING:
         # `from` is a keyword of Python.
@@ -100,7 +100,7 @@ class At(FilePart):
 
 
 class Lift(FilePart):
-    """Time from the fault to its lift: drawn between two lengths. A single value is an exact length."""
+    """Time from the start of the fault to its lift: drawn between two lengths. A single value is an exact length."""
 
     if TYPE_CHECKING:
 
@@ -117,7 +117,10 @@ else:
         __doc__=At.__doc__,
         **{
             "from": (Instant, Field(description="The earliest instant.", examples=["1/3"])),
-            "to": (Instant | None, Field(default=None, description="The latest. Default: `from`.", examples=["2/3"])),
+            "to": (
+                Instant | None,
+                Field(default=None, description="The latest instant. Default: `from`.", examples=["2/3"]),
+            ),
         },
     )
     LiftSpan = create_model(
@@ -129,7 +132,10 @@ else:
                 LengthOrNever,
                 Field(description="The shortest length; `never`: at the end of the window.", examples=["30s"]),
             ),
-            "to": (Length | None, Field(default=None, description="The longest. Default: `from`.", examples=["40s"])),
+            "to": (
+                Length | None,
+                Field(default=None, description="The longest length. Default: `from`.", examples=["40s"]),
+            ),
         },
     )
 
@@ -141,7 +147,7 @@ class Recovered(FilePart):
     """The share of the level before the fault that must be reached."""
 
     window: Length = Field(default=5.0, examples=["5s"])
-    """The length of the windows that are compared; at least 12 must fit before the fault."""
+    """The length of the windows that are compared; at least 12 windows must fit before the fault."""
 
     hold: LengthOrNone = Field(default=30.0, examples=["30s"])
     """Time for which the service must stay at that level."""
@@ -155,8 +161,8 @@ class FaultKeys(FilePart):
     fault, the twin. A template makes it a dimension: `"{fault}"`."""
 
     server: tuple[Text, ...] = Field(default=(ANY,), examples=[["cassandra-1"]])
-    """The servers: `any` (drawn), `all`, names as in `loadstone systems status`, or hosts of `attach`; or a role, from
-    which they are drawn: a name without its number, as `region-server`, or `meta` of HBase."""
+    """The servers: `any` (drawn), `all`, names as in `loadstone systems status`, or hosts of `attach`. Or a role, from
+    whose servers they are drawn: a name without its number, such as `region-server`, or `meta` for HBase."""
 
     count: VariedCount = Field(default=1, examples=[2])
     """Number of servers that are drawn at once from `any` or a role."""
@@ -166,9 +172,9 @@ class FaultKeys(FilePart):
         default=None, description=f"{Lift.__doc__} Default: `10s`.", examples=[{"from": "30s"}]
     )
     cpu: Share = Field(default=0.1, examples=["10%"])
-    """For `slow`: the share of one processor that each server may use."""
+    """For `slow`: the share of a processor that each server may use."""
 
     how: Literal["silence", "reset"] = Field(default="silence", examples=["reset"])
-    """For `cut`: packets are dropped, or refused at once."""
+    """For `cut`: whether packets are dropped (silence) or refused immediately (reset)."""
 
     recovered: Recovered = Field(default=Recovered(), description=str(Recovered.__doc__), examples=[{"hold": "30s"}])

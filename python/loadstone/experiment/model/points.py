@@ -1,4 +1,4 @@
-"""The points of an experiment: the tested combinations of its dimensions' values."""
+"""The points of an experiment: the combinations of dimension values that are tested."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def count_points(vary: Vary) -> int:
 
 
 def list_points(vary: Vary) -> list[Point]:
-    """All points, in the order of the file: the last dimension changes first."""
+    """All points, in the order of the file: the last dimension changes fastest."""
     points: list[Point] = []
     if vary.combine_dimensions() or vary.zip:
         rows = list(zip(*vary.zip.values(), strict=False)) if vary.zip else [()]
@@ -45,7 +45,7 @@ def list_points(vary: Vary) -> list[Point]:
 
 
 def drop_fraction(value: float | None) -> float | None:
-    """An integral number as an integer, as commands require: 10, not 10.0."""
+    """Converts a whole number to an integer, as commands require: 10, not 10.0."""
     return int(value) if value is not None and value == int(value) else value
 
 
@@ -55,7 +55,7 @@ def has_values(point: Mapping[str, Scalar], partial: Mapping[str, Scalar]) -> bo
 
 
 def find_duplicates(values: Sequence[Scalar]) -> list[int]:
-    """The indexes of values that repeat an earlier one: equal values, or equal texts."""
+    """The indices of values that repeat an earlier value, or have the same text as an earlier value."""
     earlier: set[Scalar] = set()
     repeated = []
     for i, value in enumerate(values):
@@ -67,7 +67,7 @@ def find_duplicates(values: Sequence[Scalar]) -> list[int]:
 
 
 def template_values(experiment: Experiment, point: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """The values of template names in a variant, except those known at run time; `rate` and `operations` if set."""
+    """The values for template names in a variant, except values known only at run time; unset keys have no value."""
     system = experiment.systems.get(str(point.get("system", "")))
     by_name = {
         "clients": experiment.clients,

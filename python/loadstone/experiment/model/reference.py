@@ -1,4 +1,4 @@
-"""The generated parts of the reference page of experiment files; the text around them is written by hand."""
+"""Generates parts of the reference page of experiment files; the text around them is written by hand."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def render_keys() -> str:
 
 
 def list_parts() -> list[tuple[str, type[BaseModel]]]:
-    """The parts of the file by their paths; a part that is used in several places is listed by its shortest path."""
+    """The parts of the file with their paths; a part that is used in several places has its shortest path."""
     every = list(parts_below(Experiment))
     return [(path, model) for path, model in every if path == min((p for p, other in every if other is model), key=len)]
 
 
 def parts_below(model: type[BaseModel], above: str = "") -> Iterator[tuple[str, type[BaseModel]]]:
-    """The parts below a model's keys, by their paths."""
+    """Yields the parts below a model's keys, with their paths."""
     for key, field in model.model_fields.items():
         for part in (field.annotation, *get_args(field.annotation)):
             if isinstance(part, type) and issubclass(part, BaseModel):
@@ -58,7 +58,7 @@ def parts_below(model: type[BaseModel], above: str = "") -> Iterator[tuple[str, 
 
 
 def render_table(model: type[BaseModel], part: dict[str, Any], root: dict[str, Any]) -> list[str]:
-    """The keys of one part."""
+    """A table of the keys of one part."""
     lines = ["| key | type | default | meaning |", "|---|---|---|---|"]
     for key, field in model.model_fields.items():
         schema = part["properties"][key]
@@ -80,7 +80,7 @@ def default_of(schema: dict[str, Any]) -> str:
 
 
 def needs_no_example(schema: dict[str, Any]) -> bool:
-    """Whether a key needs no example, as a single value, or a mapping whose keys have examples."""
+    """Whether a key needs no example: it has a single value, or is a mapping whose keys have examples."""
     return (
         "enum" in schema
         or "const" in schema
@@ -100,7 +100,7 @@ def describe_type(schema: dict[str, Any], *, many: bool = False) -> str:
     if choices := schema.get("enum", [schema["const"]] if "const" in schema else []):
         return " or ".join(f"`{flow_yaml(word)}`" for word in choices)
     if "anyOf" in schema:
-        # Skips the pattern for templates: any value may be one.
+        # Skips the pattern for templates: any value may be a template.
         alternatives = [
             alternative
             for alternative in schema["anyOf"]

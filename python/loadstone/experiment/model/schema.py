@@ -1,7 +1,7 @@
 """`python -m loadstone.workloads`: writes the JSON Schema of experiment files, and their reference page.
 
-Both are generated from the model; a test checks that the committed files are up to date. Of the page, only the
-parts between markers are generated.
+Both are generated from the model, and a test checks that the committed files are up to date. Only the parts of the page
+between markers are generated.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def experiment_schema() -> Schema:
     result = tidy_schema(Experiment.model_json_schema())
     parts: Schema = result["$defs"]
     for key, field in Experiment.model_fields.items():
-        # Pydantic omits a description that equals the part's; editors show the key's.
+        # Pydantic omits a key's description if it equals the part's, but editors show only the key's description.
         result["properties"][key] = {"description": field.description, **result["properties"][key]}
     short_forms(result["properties"], parts)
     result["required"].remove("workload")
@@ -44,7 +44,7 @@ def experiment_schema() -> Schema:
 
 
 def short_forms(keys: Schema, parts: Schema) -> None:
-    """Adds the short forms."""
+    """Adds the short forms of keys."""
     for name, short in (
         ("workload", {"type": "string"}),
         ("repeats", {"type": "integer", "minimum": parts["Repeats"]["properties"]["at_least"]["minimum"]}),
@@ -106,7 +106,7 @@ def as_overlay(node: Schema) -> Schema:
 
 
 def allow_null(node: Schema) -> Schema:
-    """A schema that also accepts null; the keywords that editors show stay at the top level."""
+    """A schema that also accepts null; keywords that editors show remain at the top level."""
     labels: Schema = {key: node[key] for key in ("description", "default", "examples") if key in node}
     rest = {key: value for key, value in node.items() if key not in labels}
     return {**labels, "anyOf": [rest, {"type": "null"}]}
@@ -125,7 +125,7 @@ def tidy_schema(node: Any) -> Any:
 
 
 def render_schema() -> str:
-    """The content of the schema's file."""
+    """The content of the schema file."""
     return json.dumps(experiment_schema(), indent=2, ensure_ascii=False) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""A rate that changes during the window: a stage for each ramp, step or spike."""
+"""A rate that changes during the window, with a stage for each ramp, step or spike."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from loadstone.experiment.model.values import (
 from loadstone.format import quantity
 from loadstone.results.value import THROUGHPUT
 
-# The lengths of stages are multiples of this, so that intervals can end with them, ms.
+# The lengths of stages are multiples of this length, in ms, so that intervals can end with stages.
 STEP_MS = 100
 
 
 def stage_rate(value: Any) -> float:
-    """Operations per second in a stage; 0 is a pause."""
+    """Validates the operations per second in a stage; 0 is a pause."""
     value = rate_number(value)
     if not quantity.is_finite(value) or value < 0:
         hint = digits_hint(value) or "write digits, like 5000; 0 is a pause"
@@ -45,7 +45,7 @@ def stage_rate(value: Any) -> float:
 
 
 def stage_length(value: Any) -> float:
-    """The length of a stage, s."""
+    """Validates the length of a stage, and returns it in s."""
     hint = "write 500ms, 30s or 2m"
     try:
         seconds = quantity.parse_seconds(value)
@@ -70,7 +70,7 @@ StageRate = Annotated[float, PlainValidator(stage_rate), WithJsonSchema(STAGE_RA
 
 
 class StageKeys(FilePart):
-    """A part of the window: a constant rate with `at`, or a ramp with `to`."""
+    """A part of the window, with a constant rate (`at`) or a ramp (`to`)."""
 
     if TYPE_CHECKING:
         # `for` and `from` are keywords of Python.
@@ -78,13 +78,13 @@ class StageKeys(FilePart):
 
 
 KEYS: dict[str, tuple[Any, Any, str, object]] = {
-    "for": (StageLength, ..., "Its length, a multiple of `100ms`.", "30s"),
-    "at": (StageRate | None, None, "The rate from its start to its end.", 5000),
+    "for": (StageLength, ..., "The length of the stage, a multiple of `100ms`.", "30s"),
+    "at": (StageRate | None, None, "The constant rate of the stage.", 5000),
     "to": (StageRate | None, None, "The rate at the end of a ramp.", 10000),
     "from": (
         StageRate | None,
         None,
-        "The rate at the start of a ramp. Default: that at the end of the stage before it, in the first stage 0.",
+        "The rate at the start of a ramp. Default: the rate at the end of the previous stage; 0 in the first stage.",
         1000,
     ),
 }
@@ -99,8 +99,8 @@ else:
 
 
 class Stages(FilePart):
-    """A rate that changes during the window, which is as long as all stages together. The warm-up has the first rate
-    above 0."""
+    """A rate that changes during the window. The window is as long as all stages together. The warm-up has the first
+    rate above 0."""
 
     stages: tuple[Stage, ...] = Field(
         json_schema_extra={"minItems": 1},
@@ -122,21 +122,21 @@ class NumberOrStages:
 
     @staticmethod
     def check(value: Any, handler: Any) -> Any:
-        """The number, or the stages."""
+        """Validates a number, or stages."""
         if isinstance(value, list):
             refuse_value("must be a number or a mapping, got a list", "write `rate: {stages: [{for: 30s, at: 5000}]}`")
         return handler(value) if isinstance(value, dict | Stages) else parse_rate(value)
 
 
 def write(value: Any) -> Any:
-    """A rate as in a file."""
+    """A rate as it is written in a file."""
     return value.model_dump(mode="json", exclude_none=True) if isinstance(value, Stages) else value
 
 
 def stage_metrics(stages: Sequence[Stage]) -> list[str]:
-    """The figures that are compared by default: the p99 of each stage, the highest rate first; throughput.
+    """The figures that are compared by default: the p99 of each stage, starting with the highest rate; then throughput.
 
-    A rate that varies counts as the highest.
+    A rate that varies between points counts as the highest rate.
     """
 
     def peak(stage: Stage) -> float:

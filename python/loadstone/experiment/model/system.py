@@ -26,17 +26,17 @@ class Hooks(FilePart):
     """Shell commands before and after each trial. If one fails, the trial fails."""
 
     before: tuple[Text, ...] = Field(default=(), examples=[["sync; echo 3 > /proc/sys/vm/drop_caches"]])
-    """Before the store is opened."""
+    """Commands to run before the store is opened."""
 
     after: tuple[Text, ...] = Field(default=(), examples=[["cp {directory}/LOG ."]])
-    """After the trial, even if it failed."""
+    """Commands to run after the trial, even if it failed."""
 
 
 class Over(FilePart):
-    """The system on which this one stores its data."""
+    """The system on which this system stores its data."""
 
     nodes: Property | None = Field(default=None, examples=[3])
-    """Number of nodes. Default: the system's."""
+    """Number of nodes. Default: the default of the system."""
 
     settings: dict[str, Property] = Field(default={}, examples=[{"replication": 3}])
     """Settings, as for `loadstone systems up --set`."""
@@ -46,44 +46,46 @@ class Start(FilePart):
     """Servers that the lab starts and stops. A string is the `system`."""
 
     system: Text = Field(default="", examples=["redis"])
-    """One of `loadstone systems`. Default: the store's."""
+    """A system that `loadstone systems` lists. Default: the system of the store."""
 
     nodes: Property | None = Field(default=None, examples=[3])
-    """Number of nodes. Default: the system's."""
+    """Number of nodes. Default: the default of the system."""
 
     settings: dict[str, Property] = Field(default={}, examples=[{"heap": "2g"}])
     """Settings, as for `loadstone systems up --set`."""
 
     over: Over | None = Field(default=None, examples=[{"nodes": 3}])
-    """The system that stores its data: `hdfs` for `hbase`. Default: with several HBase nodes and no `hbase.rootdir`."""
+    """The system on which it stores its data: `hdfs` for `hbase`. Default: used with several HBase nodes and no
+    `hbase.rootdir`."""
 
     file_system: Size | None = Field(default=None, examples=["1GB"])
-    """Size of a file system (ext4 on a loop device) for each node: `power` and `full` need it. Needs root."""
+    """Size of a file system (ext4 on a loop device) for each node, which `power` and `full` require. Requires root."""
 
     isolate: Literal["network"] | None = Field(default=None, examples=["network"])
-    """`network`: a network namespace for each node, connected by a bridge: `cut` needs it. Needs root."""
+    """`network`: a network namespace for each node, connected by a bridge, which `cut` requires. Requires root."""
 
     keep: Boolean = False
-    """Leave the servers running at the end."""
+    """Leave the servers running at the end of the run."""
 
     before: tuple[Text, ...] = Field(default=(), examples=[["mount /mnt/bench"]])
     """Commands to run before the servers start, for example to mount their storage. If one fails, the trial fails."""
 
     after: tuple[Text, ...] = Field(default=(), examples=[["umount /mnt/bench"]])
-    """Commands to run after they have stopped and their data is deleted; not at the end if `keep` is set."""
+    """Commands to run after the servers have stopped and their data has been deleted; not at the end if `keep` is
+    set."""
 
 
 class Attach(FilePart):
-    """Servers that you run. Commands are run for each `{host}`."""
+    """Servers that you run yourself. Commands are run for each `{host}`."""
 
     hosts: tuple[Text, ...] = Field(default=(), examples=[["10.0.0.1", "10.0.0.2"]])
-    """At least one."""
+    """Addresses of the servers; at least one."""
 
     port: Count | None = Field(default=None, examples=[9042])
-    """Their port. Default: the store's."""
+    """Port of the servers. Default: the default port of the store."""
 
     status: Text = Field(default="", examples=["ssh {host} systemctl is-active cassandra"])
-    """Exits with 0 if the server works; run before and after each trial."""
+    """Exits with 0 if the server works. It is run before and after each trial."""
 
     restart: Text = Field(default="", examples=["ssh {host} sudo systemctl restart cassandra"])
     """Restarts a server whose `status` failed before a trial."""
@@ -104,33 +106,34 @@ class Attach(FilePart):
     """Cuts a server off the network: the fault `cut`."""
 
     uncut: Text = Field(default="", examples=["ssh {host} sudo nft delete table inet cut"])
-    """Connects it again. Must also succeed if it is connected."""
+    """Connects a server that was cut off. Must also succeed if it is connected."""
 
     verify: Text = Field(default="", examples=["ssh {host} systemctl is-active cassandra"])
-    """Exits with 0 if the server is not affected by a fault, and with another status if it is. Needed for each
+    """Exits with 0 if the server is not affected by a fault, and with another status if it is. Required for every
     fault."""
 
     fresh: Text = Field(default="", examples=["redis-cli -h {host} flushall"])
-    """Empties the table `{table}`; run once, on the first host."""
+    """Empties the table `{table}`. It is run once, for the first host."""
 
 
 class SystemKeys(FilePart):
     """The connection to a system."""
 
     store: Text = Field(default="", examples=["rocksdb"])
-    """The engine's driver. Default: the driver named like the system, else the driver for `start.system`."""
+    """The engine's driver. Default: the driver with the system's name, else the driver for `start.system`."""
 
     properties: dict[str, Property] = Field(default={}, examples=[{"rocksdb.version": "10.10.1"}])
     """The store's properties."""
 
     hooks: Hooks = Field(default=Hooks(), examples=[{"before": ["echo {directory}"]}])
-    """Hooks for this system's trials: `before` runs after the experiment's, `after` runs before it."""
+    """Hooks for this system's trials: `before` runs after the experiment's `before`, and `after` runs before the
+    experiment's `after`."""
 
     start: Start | None = Field(default=None, description=str(Start.__doc__), examples=[{"system": "redis"}])
     attach: Attach | None = Field(default=None, description=str(Attach.__doc__), examples=[{"hosts": ["10.0.0.1"]}])
     fresh: Fresh | None = Field(default=None, examples=["table"])
-    """The start of each load: new servers (`system`), a new table on running servers (`table`), or existing data
-    (`none`). Default: `table` where supported, else `system`; `none` for `attach` without `fresh`."""
+    """The starting point of each load: new servers (`system`), a new table on running servers (`table`), or existing
+    data (`none`). Default: `table` where supported, else `system`; `none` for `attach` without `fresh`."""
 
     table: dict[str, Property] = Field(default={}, examples=[{"family": "cf", "splits": 200}])
     """Options of a fresh table."""

@@ -1,6 +1,6 @@
 """Templates: strings in which `{name}` is replaced by a dimension's value. `{{` and `}}` are literal braces.
 
-`${NAME}` is an environment variable. In commands the shell replaces it.
+`${NAME}` is an environment variable. In commands, the shell replaces it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 def template_names(text: str) -> list[str]:
-    """The distinct names in a template, in order. Raises ValueError with a hint at an unmatched brace."""
+    """The distinct names in a template, in order. Raises ValueError with a hint if a brace is unmatched."""
     distinct: dict[str, None] = {}
     for token in TOKEN.finditer(text):
         if token.group() in ("{", "}"):
@@ -37,9 +37,9 @@ def environment_names(text: str) -> list[str]:
 
 
 def render_template(text: str, values: Mapping[str, Scalar], *, for_shell: bool = False) -> str:
-    """Replaces all names and variables; in a command, variables are left to its shell.
+    """Replaces all names and variables; in a command, variables are left to the shell.
 
-    Raises KeyError for a name without a value. A variable that is not set stays as it is.
+    Raises KeyError for a name without a value. A variable that is not set remains unchanged.
     """
 
     def replace_token(token: re.Match[str]) -> str:
@@ -61,7 +61,7 @@ def render_partly(text: str, values: Mapping[str, Scalar]) -> str:
 
 
 def render_strings(value: Any, render: Callable[[str], str]) -> Any:
-    """Plain values with every string in them rendered."""
+    """Renders every string in plain values."""
     if isinstance(value, str):
         return render(value)
     if isinstance(value, dict):
@@ -70,7 +70,7 @@ def render_strings(value: Any, render: Callable[[str], str]) -> Any:
 
 
 def list_strings(value: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
-    """Every string in plain values, with its path."""
+    """Yields every string in plain values, with its path."""
     if isinstance(value, str):
         yield path, value
     elif isinstance(value, dict | list | tuple):
@@ -84,7 +84,7 @@ def escape_braces(text: str) -> str:
 
 
 def as_text(value: Scalar) -> str:
-    """A value in the form of commands, paths and properties: `true`, not `True`."""
+    """A value as written in commands, paths and properties: `true`, not `True`."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

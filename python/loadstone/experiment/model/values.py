@@ -1,4 +1,4 @@
-"""The types of values in an experiment file: each parses valid values and refuses others with a hint."""
+"""The types of values in an experiment file. Each type parses valid values, and refuses other values with a hint."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ NOT_STORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 class FilePart(BaseModel):
-    """A part of the file: unknown keys are mistakes. The docstring below a key is its description."""
+    """A part of the file, in which unknown keys are mistakes. The docstring below a key is its description."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
 def refuse_value(what: str, hint: str) -> NoReturn:
-    """Refuses a value; `what` completes the sentence that begins with the key's name."""
+    """Refuses a value; `what` completes a sentence that begins with the name of the key."""
     raise PydanticCustomError("mistake", "{what}", {"what": what, "hint": hint})
 
 
@@ -77,7 +77,7 @@ def parse_label(value: Any) -> str:
     """A label of hosts, `KEY=VALUE`."""
     if not isinstance(value, str) or not re.fullmatch(LABEL_PATTERN, value):
         refuse_value(
-            f"must be a label KEY=VALUE, got {quote_value(value)}", "write a label of the hosts, like role=clients"
+            f"must be a label KEY=VALUE, got {quote_value(value)}", "write a label of the hosts, such as role=clients"
         )
     return value
 
@@ -85,7 +85,7 @@ def parse_label(value: Any) -> str:
 def parse_placement(value: Any) -> str:
     """A placement of engines on hosts."""
     if value not in PLACEMENTS and not (isinstance(value, str) and re.fullmatch(LABEL_PATTERN, value)):
-        hint = "write apart or beside, or a label of hosts like role=clients"
+        hint = "write apart or beside, or a label of the hosts, such as role=clients"
         refuse_value(f"must be a placement, got {quote_value(value)}", hint)
     return str(value)
 
@@ -104,7 +104,7 @@ def property_value(value: Any) -> str:
 def parse_scalar(value: Any) -> Scalar:
     """A dimension's value."""
     if not isinstance(value, Scalar) or (isinstance(value, float) and not quantity.is_finite(value)):
-        hint = "give a list of single values, like [1, 2]"
+        hint = "write a list of single values, like [1, 2]"
         refuse_value(f"must be a string, a number, true or false, got {quote_value(value)}", hint)
     if isinstance(value, str):
         require_storable(value)
@@ -112,7 +112,7 @@ def parse_scalar(value: Any) -> Scalar:
 
 
 def number_validator(least: int, hint: str = "write digits only, like 12") -> PlainValidator:
-    """An integer of at least this value."""
+    """A validator of integers that are at least `least`."""
 
     def check_number(value: Any) -> int:
         if isinstance(value, int) and not isinstance(value, bool):
@@ -127,7 +127,7 @@ def number_validator(least: int, hint: str = "write digits only, like 12") -> Pl
 def parse_number(value: Any) -> float:
     """A number."""
     if not quantity.is_finite(value):
-        refuse_value(f"must be a number, got {quote_value(value)}", "write it with digits, like 0.85")
+        refuse_value(f"must be a number, got {quote_value(value)}", "write it in digits, like 0.85")
     return float(value)
 
 
@@ -136,7 +136,7 @@ PER_SECOND = re.compile(r"\s*([0-9][0-9,_]*(?:\.[0-9]+)?)\s*ops?/s\s*")
 
 
 def rate_number(value: Any) -> Any:
-    """The number of a rate with its unit, `3000 op/s`; any other value unchanged."""
+    """The number in a rate with a unit, such as `3000 op/s`; any other value is returned unchanged."""
     match = PER_SECOND.fullmatch(value) if isinstance(value, str) else None
     return float(match[1].replace(",", "").replace("_", "")) if match else value
 
@@ -145,7 +145,7 @@ def parse_rate(value: Any) -> float:
     """Operations per second."""
     value = rate_number(value)
     if not quantity.is_finite(value) or value <= 0:
-        closed = "leave `rate` out for a closed loop, in which each client sends as soon as its last operation is done"
+        closed = "leave `rate` out for a closed loop, in which a client sends when its last operation has completed"
         refuse_value(
             f"must be a number of operations per second above 0, got {quote_value(value)}", digits_hint(value) or closed
         )
@@ -153,13 +153,13 @@ def parse_rate(value: Any) -> float:
 
 
 def digits_hint(value: Any) -> str:
-    """A hint on the notation of a load such as `10k`; empty for other values."""
+    """A hint on how to write a load such as `10k`; empty for other values."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kKmM])", value) if isinstance(value, str) else None
     return f"write {float(match[1]) * THOUSANDS[match[2].lower()]:.0f}" if match else ""
 
 
 def parse_bound(value: Any) -> int | float:
-    """A load where a search begins or ends."""
+    """A load at which a search begins or ends."""
     if not quantity.is_finite(value) or value <= 0:
         hint = digits_hint(value) or "write clients, or operations per second, as digits"
         refuse_value(f"must be a number above 0, got {quote_value(value)}", hint)
@@ -167,7 +167,7 @@ def parse_bound(value: Any) -> int | float:
 
 
 def parse_quantity(read: Callable[[Any], Read], value: Any, what: str, hint: str) -> Read:
-    """A quantity, read by one of `loadstone.format.quantity`."""
+    """A quantity, parsed by a function of `loadstone.format.quantity`."""
     try:
         return read(value)
     except ValueError:
@@ -175,7 +175,7 @@ def parse_quantity(read: Callable[[Any], Read], value: Any, what: str, hint: str
 
 
 def duration_validator(above: bool) -> PlainValidator:
-    """A duration in seconds; greater than 0 if `above`, else 0 or more."""
+    """A validator of durations, in seconds: greater than 0 if `above`, else at least 0."""
 
     def check_duration(value: Any) -> float:
         seconds = parse_quantity(
@@ -201,7 +201,7 @@ def parse_share(value: Any) -> float:
 
 
 def parse_shares(value: Any) -> float | dict[str, float]:
-    """A fraction, or one fraction per figure."""
+    """A fraction, or a fraction for each figure."""
     if not isinstance(value, dict):
         return parse_share(value)
     if not value:
@@ -215,7 +215,7 @@ def parse_size(value: Any) -> int:
 
 
 class Varied:
-    """Accepts a template instead of a value; the value is validated at each point."""
+    """Accepts a template instead of a value; the rendered value is validated at each point."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         unchanged = core_schema.plain_serializer_function_ser_schema(lambda value: value)
@@ -228,7 +228,7 @@ class Varied:
 
     @staticmethod
     def check_template(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
-        """The value; a string of digits, such as a rendered template, is parsed as a number."""
+        """Validates a value; a string of digits, such as a rendered template, is parsed as a number."""
         if isinstance(value, str):
             if "{" in value:
                 return parse_text(value)
@@ -287,7 +287,7 @@ Arrival = Literal["uniform", "poisson"]
 Reuse = Literal[False, "copy", "shared"]
 Fresh = Literal["system", "table", "none"]
 SearchedLoad = Literal["clients", "rate"]
-# Values of a workload kind, any of which may vary.
+# The types of values in the keys of workload kinds; any of these values may vary.
 SIZE_SCHEMA: dict[str, Any] = {
     "anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": r"^[0-9]+\s*[kKmMgGtT]?i?[bB]?$"}]
 }

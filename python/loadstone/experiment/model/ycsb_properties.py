@@ -29,7 +29,7 @@ OF_A_COMMAND = split_names("""
     measurement.raw.output_file measurement.raw.no_summary reportlatencyforeacherror latencytrackederrors segment
     failures.tolerated dotransactions measurement.trackjvm debug test ledger versions
     """)
-# Properties of a changing rate, which define due times as `rate` does.
+# The properties of a changing rate. Like `rate`, they define due times.
 CHANGING_RATES = frozenset({"rate.ramp", "rate.steps"})
 # Properties that affect a run, but not the data of a load (CoreWorkload's init and doInsert).
 OF_A_RUN = OF_A_COMMAND | split_names("""

@@ -1,4 +1,4 @@
-"""Describes a plan, for `--dry-run`."""
+"""Describes a plan for `--dry-run`."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def describe_plan(plan: Plan, warnings: Sequence[Mistake] = ()) -> str:
 
 
 def describe_trials(plan: Plan) -> str:
-    """The number of trials or searches."""
+    """The number of trials, or of searches and their probes."""
     repeats = plan.experiment.repeats
     if (rule := rule_of(plan)) is not None:
         count = units.count_noun(len(plan.variants), "search", "searches")
@@ -71,7 +71,7 @@ def describe_trials(plan: Plan) -> str:
 
 
 def deciding_metric(plan: Plan) -> str:
-    """The figure that decides when there are enough repeats, if it is known before the run (`first_metric`)."""
+    """The figure that decides when there are enough repeats (`first_metric`), as far as it is known before the run."""
     is_at_rate = all(variant.rate is not None or variant.stages for variant in plan.variants)
     if plan.experiment.compare.metrics:
         return sort_metrics(plan.experiment.compare.metrics, is_at_rate=is_at_rate)[0]
@@ -112,7 +112,7 @@ def describe_window(plan: Plan) -> str:
 
 
 def describe_servers(plan: Plan) -> list[str]:
-    """The servers, one per line, and the number of times that the lab starts them."""
+    """The servers, one per line, with the number of times that the lab starts them."""
     counts = Counter(map(server_text, list_starts(plan, plan.experiment.repeats.at_least)))
     times = {name: "once" if count == 1 else units.count_noun(count, "time") for name, count in counts.items()}
     started = [f"{name}, started {often}" for name, often in times.items()]
@@ -125,13 +125,13 @@ def describe_servers(plan: Plan) -> list[str]:
 
 
 def describe_stages(plan: Plan) -> list[str]:
-    """The stages of the first variant, a line each."""
+    """The stages of the first variant, one per line."""
     of_first = plan.variants[0].stages if plan.variants else ()
     return [f"{stage.number}: {stage.rate} for {quantity.format_seconds(stage.length_ns / 1e9)}" for stage in of_first]
 
 
 def format_rate(variant: Variant) -> str:
-    """The rate of a variant, and the arrival of its operations."""
+    """The rate of a variant, and the arrival process of its operations."""
     if variant.stages:
         rates = [rate for stage in variant.stages for rate in (stage.rate_from, stage.rate_to)]
         count = units.count_noun(len(variant.stages), "stage")
@@ -140,7 +140,7 @@ def format_rate(variant: Variant) -> str:
 
 
 def first_few(names: Sequence[str]) -> str:
-    """The first few of a list."""
+    """The first few names of a list, separated by commas."""
     return ", ".join(names[:NAMES_MAX]) + (" …" if len(names) > NAMES_MAX else "")
 
 
@@ -165,7 +165,7 @@ def describe_comparison(plan: Plan) -> str:
 
 
 def variant_table(plan: Plan) -> list[str]:
-    """The variants: their dimensions and their main other parameters."""
+    """A table of the variants, with their dimensions and their other main parameters."""
     rows = [
         {
             **{name: as_text(value) for name, value in variant.config.items()},

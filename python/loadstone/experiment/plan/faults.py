@@ -1,8 +1,8 @@
 """The faults of a variant, and the draw of their servers and instants for each repeat.
 
-All draws depend on the experiment's seed, the number of the fault and the repeat, never on the variant: the variants
-of a block share them. The instants of consecutive repeats are an additive sequence with an irrational step, which
-covers its range evenly however early it stops (Kuipers & Niederreiter, Uniform Distribution of Sequences, 1974).
+Every draw depends on the experiment's seed, the number of the fault and the repeat, but not on the variant: the
+variants of a block share it. The instants of consecutive repeats form an additive sequence with an irrational step,
+which covers its range evenly however early it stops (Kuipers & Niederreiter, Uniform Distribution of Sequences, 1974).
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ class PlannedFault:
     """A fault of a variant, with the ranges of its draws in seconds since the start of the measured window."""
 
     kind: str
-    # The position in the experiment file, which is part of the draw.
+    # The position in the experiment file, on which the draw depends.
     number: int
     servers: tuple[str, ...]
     count: int
     at_s: tuple[float, float]
-    # None: at the end of the window.
+    # None: the fault is lifted at the end of the window.
     lift_s: tuple[float, float] | None
     cpu: float
     how: str
@@ -40,21 +40,21 @@ class PlannedFault:
 
     @property
     def end_s(self) -> float:
-        """The latest end, without the time that the system needs for its restart."""
+        """The latest end of the fault, without the time that the system needs to restart."""
         return self.at_s[1] + (self.lift_s[1] if self.lift_s else 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """The instants of a fault in one repeat, ns since the start of the measured window."""
+    """The instants of a fault in one repeat, in ns since the start of the measured window."""
 
     at_ns: int
-    # None: at the end of the window.
+    # None: the fault is lifted at the end of the window.
     lift_ns: int | None
 
 
 def hash_fraction(text: str) -> float:
-    """A number from 0 (inclusive) to 1 (exclusive), from a uniform hash of a text."""
+    """A number from 0 (inclusive) to 1 (exclusive), computed from a uniform hash of a text."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big") / (1 << 48)
 
 
@@ -71,14 +71,14 @@ def draw_instants(fault: PlannedFault, seed: int, repeat: int) -> Draw:
 
 
 def value_within(span: tuple[float, float], turns: float) -> float:
-    """The value at the fractional part of `turns` of a span."""
+    """The value in a span at the relative position that is the fractional part of `turns`."""
     return span[0] + turns % 1.0 * (span[1] - span[0])
 
 
 def draw_servers(fault: PlannedFault, seed: int, repeat: int, eligible: Sequence[str]) -> list[str]:
     """The servers of a fault in a repeat: each is drawn once in every `len(eligible)` repeats, in random order.
 
-    With `count` servers at once, each is in `count` of those repeats.
+    With `count` servers at once, each server is drawn in `count` of these repeats.
     """
     names = sorted(eligible)
     if not names:
@@ -90,7 +90,7 @@ def draw_servers(fault: PlannedFault, seed: int, repeat: int, eligible: Sequence
 
 
 def plan_faults(experiment: Experiment, render: Callable[[str], str]) -> tuple[PlannedFault, ...]:
-    """The faults of a variant; validation has filled in the duration."""
+    """The faults of a variant. Validation has filled in the duration."""
     window_s = experiment.measure.duration or 0.0
     return tuple(plan_fault(fault, number, window_s, render) for number, fault in enumerate(experiment.faults))
 

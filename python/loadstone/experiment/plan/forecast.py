@@ -19,19 +19,20 @@ if TYPE_CHECKING:
 
 # A fast and a slow estimate.
 BYTES_PER_SECOND = (200e6, 50e6)
-# A synchronous write took 0.1 to 0.5 ms on measured SSDs; stores without group commit do one at a time.
+# A synchronous write took 0.1 to 0.5 ms on the SSDs measured; stores without group commit do one write at a time.
 DEVICE_WRITES_PER_SECOND = (10_000.0, 2_000.0)
 OPERATIONS_PER_SECOND = (200_000.0, 20_000.0)
-# The response time of servers: measured 0.1 ms for Redis, and 5 ms for HBase with its log synced to 3 data nodes.
+# The response time of servers. Measured: 0.1 ms for Redis, and 5 ms for HBase with its log synced to 3 data nodes.
 ANSWER_SECONDS = (100e-6, 10e-3)
 COPY_BYTES_PER_SECOND = (1e9, 200e6)
-# Overhead of a trial: starting two engines, opening and closing the store, flushing the file system, settling, judging.
+# The overhead of a trial: starting two engines, opening and closing the store, flushing the file system, settling and
+# judging.
 # Measured with the quickstart: 0.6 s on two idle processors, and 8 s with 25 competing processes.
 OVERHEAD_SECONDS = (0.4, 8.0)
-# Time to stop the last servers and start new ones; systems that are not listed run in Java.
+# The time to stop the last servers and start new servers. Systems that are not listed run in Java.
 START_SECONDS = {"redis": (0.5, 5.0), "postgres": (2.0, 15.0)}
 START_SECONDS_JAVA = (15.0, 120.0)
-# The number of starts depends on the order of trials; it is counted for this number of repeats, and extrapolated.
+# The number of starts depends on the order of trials. It is counted for this number of repeats, and extrapolated.
 START_BLOCKS = 20
 # A log-structured store needs space for its logs and, during compactions, for old and new files.
 SPACE_FACTOR, SPACE_OVERHEAD_BYTES = 4, 200_000_000
@@ -41,7 +42,7 @@ PROBES_LEAST = 3
 
 
 def estimate_seconds(plan: Plan) -> tuple[float, float]:
-    """Seconds for the whole run: for a fast system with the fewest repeats, and for a slow one with the most."""
+    """The seconds that the whole run takes: a fast system with the fewest repeats, a slow system with the most."""
     repeats = plan.experiment.repeats
     least, most = repeats.at_least, repeats.at_most or repeats.at_least
     if (rule := rule_of(plan)) is not None:
@@ -50,7 +51,7 @@ def estimate_seconds(plan: Plan) -> tuple[float, float]:
 
 
 def trial_seconds(plan: Plan) -> float:
-    """Seconds for a trial with its share of loads and starts: the geometric mean of the fast and the slow estimate."""
+    """The seconds of a trial with its share of loads and starts: the geometric mean of the fast and slow estimates."""
     repeats = plan.experiment.repeats.at_least
     return math.sqrt(math.prod(plan_seconds(plan, repeats, slow) for slow in (0, 1))) / (repeats * len(plan.variants))
 
@@ -64,7 +65,7 @@ def rule_of(plan: Plan) -> Rule | None:
 
 
 def describe_assumptions(plan: Plan) -> str:
-    """The assumptions of the estimate; the text follows "if a system"."""
+    """The assumptions of the estimate, worded to follow "if a system"."""
     parts = [f"loads at {range_text(BYTES_PER_SECOND, units.format_bandwidth)}"]
     if any(variant.durability == "device" for variant in plan.variants):
         parts.append(f"writes {range_text(DEVICE_WRITES_PER_SECOND, units.format_count)} records/s to the device")
@@ -92,7 +93,7 @@ def range_text(guesses: tuple[float, float], write: Callable[[float], str]) -> s
 
 
 def plan_seconds(plan: Plan, repeats: int, slow: int) -> float:
-    """Seconds, in the fast (0) or the slow (1) estimate."""
+    """The seconds of the whole run with a number of repeats, in the fast (0) or the slow (1) estimate."""
     measure = plan.experiment.measure
     total, loaded = 0.0, set()
     for variant in plan.variants:
@@ -121,7 +122,7 @@ def plan_seconds(plan: Plan, repeats: int, slow: int) -> float:
 
 
 def list_starts(plan: Plan, repeats: int) -> list[StartRequest]:
-    """Every start of a system, in order: it stays up while the next trials need the same system."""
+    """Every start of a system, in order. A system stays up while the next trials need the same system."""
     started: list[StartRequest] = []
     if not any(variant.servers for variant in plan.variants):
         return started
@@ -137,18 +138,18 @@ def list_starts(plan: Plan, repeats: int) -> list[StartRequest]:
 
 
 def count_shared(up: Sequence[StartRequest], needed: Sequence[StartRequest]) -> int:
-    """The number of running systems that the next trial can use: the equal systems at the start of both lists."""
+    """The number of running systems that the next trial can use: both lists begin with this many equal systems."""
     same = (before == after for before, after in zip(up, needed, strict=False))
     return sum(1 for _ in itertools.takewhile(bool, same))
 
 
 def start_seconds(system: str, slow: int) -> float:
-    """The start time of a system."""
+    """The time that a system takes to start."""
     return START_SECONDS.get(system, START_SECONDS_JAVA)[slow]
 
 
 def operations_per_second(variant: Variant, slow: int) -> float:
-    """The throughput of a closed loop: over a network, response times limit it unless writes are buffered."""
+    """The throughput of a closed loop. Over a network, response times limit it unless writes are buffered."""
     most = OPERATIONS_PER_SECOND[slow]
     if not describe_engine().is_networked(variant.store) or is_buffered(variant):
         return most
@@ -182,7 +183,7 @@ def load_seconds(variant: Variant, data: Data, slow: int) -> float:
 
 
 def estimate_space(plan: Plan) -> int:
-    """Bytes that must be free in the directory: for the largest data of one trial, and for the originals of copies."""
+    """The bytes that must be free in the directory: for the largest data of a trial, and for originals to copy."""
     largest = max((variant.data.size for variant in plan.variants), default=0)
     copied = filter(is_copied, plan.variants) if plan.experiment.load.reuse else ()
     sizes = {variant.load_key: variant.data.size for variant in copied}

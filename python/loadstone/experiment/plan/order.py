@@ -16,15 +16,15 @@ DIGITS_MIN = 4
 
 
 def draw_key(config: Mapping[str, Scalar]) -> str:
-    """A variant's key in the draw, which is independent of its position in the file."""
+    """The key of a variant in the draw, which does not depend on the variant's position in the file."""
     return json.dumps(dict(config), sort_keys=True, separators=(",", ":"))
 
 
 def draw_order(keys: Sequence[str], seed: int, repeat: int) -> list[int]:
-    """A random order of the variants, as indexes.
+    """A random order of the variants, as indices.
 
     Sorting by SHA-256 of seed, repeat and key makes every order equally likely, and gives the same order in every
-    version of Python, so that a run can be resumed years later.
+    version of Python, so a run can be resumed years later.
     """
     draws = [hashlib.sha256(f"{seed}/{repeat}/{key}".encode()).digest() for key in keys]
     return sorted(range(len(keys)), key=draws.__getitem__)
@@ -40,7 +40,7 @@ def variant_slug(config: Mapping[str, Scalar], varied: Sequence[str]) -> str:
         parts.append(word if isinstance(value, str) and not word.replace(".", "").isdigit() else f"{dimension}{word}")
     text = "-".join(UNSAFE.sub("-", word.lower()).strip("-.") for word in parts)
     if len(text) > SLUG_MAX:
-        # A cut within a number would be misread.
+        # If a number were truncated, the name would be misread.
         whole, _, cut = text[: SLUG_MAX + 1].rpartition("-")
         text = whole or cut[:SLUG_MAX]
     return text.strip("-.") or "trial"

@@ -1,6 +1,6 @@
 """A plan: the variants of an experiment, and its trials block by block.
 
-plan(experiment).blocks()  # of trials: every variant once, in random order
+plan_experiment(experiment).plan_blocks()  # Each block has a trial of every variant, in random order.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from loadstone.results.stage import Stage
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One point of the experiment with all values filled in; plain data, shared by all its repeats."""
+    """One point of the experiment with all values filled in: plain data that all repeats share."""
 
     # Each dimension's value, in the order of the file.
     config: Mapping[str, Scalar]
@@ -45,18 +45,18 @@ class Variant:
     durability: Durability
     # The place of the data.
     directory: Path
-    # Commands in which only names known at run time remain.
+    # Commands in which only names remain whose values are known at run time.
     hooks_before: tuple[str, ...]
     hooks_after: tuple[str, ...]
     # Variants with equal keys load equal data.
     load_key: str
     data: Data
-    # Its part of the trial names.
+    # The variant's part of the names of trials.
     slug: str
-    # For the load: the number of clients, and properties that override the store's.
+    # For the load: the number of clients, and properties that override the store's properties.
     load_clients: int
     load_properties: Mapping[str, str]
-    # The servers; None if the store has none, or the file names none.
+    # The servers; None if the store has no servers, or the file names none.
     servers: VariantServers | None = None
     # The hosts of its engines: `apart`, `beside`, or a label.
     placement: str = "apart"
@@ -74,7 +74,7 @@ class Variant:
 
     @property
     def loading(self) -> Variant:
-        """The variant as it loads its data."""
+        """The variant with the clients and properties of the load."""
         own = {**self.store_properties, **self.load_properties}
         return replace(self, clients=self.load_clients, store_properties=own)
 
@@ -83,12 +83,12 @@ class Variant:
 class PlannedTrial:
     """A planned trial."""
 
-    # Unique in the run, and safe as a file name.
+    # The name of the trial, which is unique in the run and safe as a file name.
     trial: str
     variant: Variant
-    # Also the number of its block, from 1.
+    # The number of the repeat, from 1, which is also the number of the block.
     repeat: int
-    # Its position in the whole run, from 0.
+    # The position of the trial in the whole run, from 0.
     order: int
 
 
@@ -106,7 +106,7 @@ class Plan:
 
     @property
     def trials_most(self) -> int:
-        """The number of trials if the intervals stay wide."""
+        """The number of trials if the intervals remain wide."""
         return len(self.variants) * repeats_most(self.experiment)
 
     @cached_property
@@ -115,7 +115,7 @@ class Plan:
         return [order.draw_key(variant.config) for variant in self.variants]
 
     def plan_blocks(self, seed: int | None = None) -> Iterator[tuple[PlannedTrial, ...]]:
-        """Each block is one repeat of every variant; the seed is the experiment's unless another is given."""
+        """Yields blocks, each with one repeat of every variant. By default, the seed is the experiment's seed."""
         seed = self.experiment.seed if seed is None else seed
         count = len(self.variants)
         digits = max(order.DIGITS_MIN, len(str(self.trials_most - 1)))
@@ -133,12 +133,12 @@ class Plan:
 
 
 def repeats_most(experiment: Experiment) -> int:
-    """The most repeats."""
+    """The maximum number of repeats."""
     return experiment.repeats.at_most or experiment.repeats.at_least
 
 
 def plan_experiment(experiment: Experiment) -> Plan:
-    """The plan of a loaded experiment. Raises OSError if a workload file has been removed in the meantime."""
+    """The plan of a loaded experiment. Raises OSError if a workload file has been removed since it was loaded."""
     planned = list_points(experiment.vary)
     varied = [name for name, values in distinct_values(experiment.vary).items() if len(values) > 1] or ["system"]
     if (find := experiment.find) is not None:
@@ -150,12 +150,12 @@ def plan_experiment(experiment: Experiment) -> Plan:
 
 
 def scalar_of(load: float) -> int | float:
-    """A load in the notation of a config."""
+    """A load as it is written in a config: whole numbers as integers."""
     return int(load) if load.is_integer() else load
 
 
 class Builder:
-    """Creates variants; parts that several variants share are created once."""
+    """Creates variants; parts that several variants share are created only once."""
 
     def __init__(self, experiment: Experiment, varied: list[str]) -> None:
         self._experiment = experiment
@@ -224,7 +224,7 @@ class Builder:
         )
 
     def _resolve_work(self, point: Mapping[str, Scalar], names: Mapping[str, Scalar]) -> tuple[str, Any, Data]:
-        """The workload kind of a point, its keys and its data; variants with the same workload share them."""
+        """The workload kind at a point, its keys and its data, which variants with the same workload share."""
         path = self._experiment.workload_at(point)
         workload = self._experiment.all_workloads[path]
         (name,) = workload.kinds
@@ -232,7 +232,7 @@ class Builder:
         options = workload.keys_of_kind(name).model_dump(exclude_unset=True)
         literal = {key: options.pop(key) for key in kind.literal if key in options}
         commands = {key: options.pop(key) for key in kind.commands if key in options}
-        # Names in commands may also have values that are only known at run time.
+        # Commands may also contain names whose values are known only at run time.
         used = [names[word] for _, text in template.list_strings(options) for word in template.template_names(text)]
         used += [names.get(word, "") for text in commands.values() for word in template.template_names(text)]
         key = (path, *used)
@@ -247,7 +247,7 @@ class Builder:
 def load_digest(*parts: object) -> str:
     """A hash of everything that determines the loaded data.
 
-    Hooks and directory are included: a command may create the volume for the data.
+    Hooks and the directory are included, because a command may create the volume for the data.
     """
     text = json.dumps(parts, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -11,7 +11,7 @@ from loadstone.experiment.model.system import ATTACH_COMMANDS, OVER, Over, Start
 from loadstone.experiment.model.values import Scalar
 from loadstone.format import quantity
 
-# YCSB's own default.
+# YCSB's default.
 TABLE = "usertable"
 
 
@@ -23,7 +23,7 @@ class StartRequest:
     nodes: int
     # Only explicit settings; all other settings have defaults.
     settings: Mapping[str, str]
-    # Commands before it starts, and after it has stopped.
+    # Commands to run before the system starts, and after it has stopped.
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
     # The size of each node's file system; 0 if it is in a directory of the host.
@@ -36,10 +36,10 @@ class StartRequest:
 
 @dataclass(frozen=True, slots=True)
 class StartedSystems:
-    """Systems that the lab starts, in order: the store's is last, after the systems on which it depends."""
+    """Systems that the lab starts, in order: the store's system is last, after the systems on which it depends."""
 
     systems: tuple[StartRequest, ...]
-    # Whether they stay up after the run.
+    # Whether the systems stay up after the run.
     keep: bool
 
     @property
@@ -50,7 +50,7 @@ class StartedSystems:
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """Servers that the user runs. Commands are templates, because `{host}` differs; empty: no command."""
+    """Servers that the user runs. Commands are templates, because `{host}` differs; an empty string is no command."""
 
     hosts: tuple[str, ...]
     port: int | None
@@ -107,7 +107,7 @@ class VariantServers:
 
 
 def start_request(name: str, start: Start | Over, render: Callable[[str], str]) -> StartRequest:
-    """The start of a system for a variant; validation has filled in the nodes."""
+    """The request to start a system for a variant. Validation has filled in the number of nodes."""
     settings = {key: render(text) for key, text in start.settings.items()}
     before, after = (tuple(map(render, getattr(start, when, ()))) for when in ("before", "after"))
     size, isolate = getattr(start, "file_system", None), getattr(start, "isolate", None)

@@ -1,4 +1,4 @@
-"""The stages of a variant: the rates of each, with templates rendered, and the engine's pace."""
+"""The stages of a variant: their rates, with templates rendered, and the engine's pace."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from loadstone.results.stage import Stage
 
 
 def plan_stages(experiment: Experiment, render: Callable[[str], str]) -> tuple[Stage, ...]:
-    """The stages of a variant; a ramp begins where the stage before it ended, unless the file sets `from`."""
+    """The stages of a variant. A ramp begins at the last rate of the previous stage, unless the file sets `from`."""
     planned: list[Stage] = []
     end_ns, end_rate = 0, 0.0
     for number, stage in enumerate(experiment.stages, 1):
@@ -28,5 +28,5 @@ def rate_pieces(stages: Sequence[Stage], warmup_s: float) -> list[dict[str, floa
     first = next((rate for stage in stages for rate in (stage.rate_from, stage.rate_to) if rate), 1.0)
     pieces = [{"from": first, "to": first, "seconds": warmup_s}] if warmup_s else []
     pieces += [{"from": stage.rate_from, "to": stage.rate_to, "seconds": stage.length_ns / 1e9} for stage in stages]
-    # The engine requires a rate after the last piece. The window has ended before it.
+    # The engine requires a rate above 0 at the end. The window has ended before the additional piece.
     return pieces if stages[-1].rate_to else [*pieces, {"from": first, "to": first, "seconds": 1}]

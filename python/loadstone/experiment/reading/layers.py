@@ -10,15 +10,15 @@ from loadstone.experiment.reading.short_forms import expand_tree
 from loadstone.experiment.reading.tree import MappingNode, Node, Scalar, read_value
 
 Path = tuple[str, ...]
-# Keys of `measure` of which only one may be set: one key in a later layer removes the other.
+# Keys of `measure` that exclude each other: a key in a later layer removes the other key.
 WINDOW = {"duration", "operations"}
-# Mappings whose keys the user chooses or that contain dots: `--set` uses the remainder of the name as one key.
+# Mappings whose keys are chosen by the user or contain dots: `--set` uses the remainder of the name as one key.
 OPEN = ("properties", "settings", "table", "matrix", "zip")
 SET_RANK = 1_000_000_000
 
 
 def merge_trees(base: MappingNode, over: MappingNode, path: Path = ()) -> MappingNode:
-    """Both trees in one: mappings are merged, other values are replaced, null removes (as in RFC 7396)."""
+    """Merges two trees: mappings are merged, other values are replaced, and null removes a key (as in RFC 7396)."""
     merged = MappingNode({**base.entries}, {**base.keys, **over.keys}, base.location)
     if path == ("measure",):
         window_keys = {
@@ -37,7 +37,7 @@ def merge_trees(base: MappingNode, over: MappingNode, path: Path = ()) -> Mappin
 
 
 def apply_settings(tree: MappingNode, settings: Sequence[str]) -> tuple[MappingNode, list[Mistake]]:
-    """The tree with each `key=value` merged into it, and the mistakes in them."""
+    """The tree with each `key=value` merged into it, and the mistakes in these settings."""
     mistakes: list[Mistake] = []
     for i, setting in enumerate(settings):
         location = Location(SET_RANK + i, f"--set {setting}")
@@ -73,7 +73,7 @@ def path_of(tree: MappingNode, name: str) -> Path:
         if path and path[-1] in OPEN and path[:-1] != ("systems",):
             key = rest
         elif path == ("vary",):
-            # `vary.system` is short for `vary.matrix.system`, in the short form and in the long one.
+            # `vary.system` means `vary.matrix.system`, both in the short form and in the long form.
             key = key if key in LONG else "matrix"
             if key == "matrix" and not rest.startswith("matrix."):
                 rest = rest if rest == "matrix" else f"matrix.{rest}"

@@ -20,7 +20,7 @@ from loadstone.experiment.reading.path import Path, format_path, locate_path
 from loadstone.experiment.reading.tree import MappingNode
 from loadstone.format.suggestion import nearest_name, suggest_name, suggest_names
 
-# Pydantic's errors about containers, and the expectation of each.
+# Pydantic's errors about containers, and the expected type for each.
 CONTAINERS = {"model_type": "a mapping", "dict_type": "a mapping", "tuple_type": "a list"}
 
 
@@ -69,7 +69,7 @@ def unknown_key(location: Location, path: Path) -> Mistake:
         return Mistake(location, message, f"put dimensions into `matrix`; the other keys are {', '.join(LONG[1:])}")
     model = model_at(above)
     keys = [*(model.model_fields if model else ()), *([] if above else ["scales"])]
-    # The key above the mistake is not a suggestion.
+    # The key above the mistake is not suggested.
     paths = [path for path in all_paths(Experiment) if path.rpartition(".")[2] == key]
     elsewhere = [path for path in paths if path.split(".") != [*above[:1]]]
     if elsewhere:

@@ -25,7 +25,7 @@ def locate_path(tree: Node, path: Path) -> Location:
 
 
 def format_path(path: Iterable[str | int]) -> str:
-    """A path in its notation: `vary.letter`, `hooks.before[1]`."""
+    """A path as it is printed: `vary.letter`, `hooks.before[1]`."""
     text = ""
     for part in path:
         if isinstance(part, int):

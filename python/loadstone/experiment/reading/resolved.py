@@ -25,7 +25,7 @@ class Dumper(yaml.SafeDumper):
 
 
 def represent_text(dumper: Dumper, text: str) -> yaml.ScalarNode:
-    """A string, in double quotes unless it can only be read as a string."""
+    """A string, in double quotes unless YAML can read it only as a string."""
     plain = text and explain_ambiguity(text) is None and meaning(text) == text and text[0].isalpha()
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, None if plain else '"')
 
@@ -46,7 +46,7 @@ def resolve_document(experiment: Experiment) -> dict[str, Any]:
         above[path[-1]] = {key: value for key, value in above[path[-1]].items() if KIND_OF_KEY[key] in workload.kinds}
     del plain["workload" if experiment.workloads else "workloads"]
     if not experiment.expect:
-        # Runs of earlier versions lack the key, and must be resumable.
+        # Runs of earlier versions lack the key, but must be resumable.
         del plain["expect"]
     hide_secrets(plain)
     # The load of a search has no fixed value.
@@ -63,7 +63,7 @@ def hide_secrets(part: dict[str, Any]) -> None:
 
 
 def resolve_text(experiment: Experiment) -> str:
-    """The resolved document as YAML; `load_experiment` reads it as an equal experiment."""
+    """The resolved document as YAML, from which `load_experiment` reads an equal experiment."""
     return HEAD + yaml.dump(
         resolve_document(experiment),
         Dumper=Dumper,
@@ -80,7 +80,7 @@ def list_changed_keys(before: str, after: str) -> list[str]:
 
 
 class StringLoader(yaml.BaseLoader):
-    """Reads every scalar as a string: for a trial `1` and `"1"` are the same."""
+    """Reads every scalar as a string: for a trial, `1` and `"1"` are the same."""
 
 
 def list_differences(before: Any, after: Any, path: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Plain scalars of YAML: their values if YAML 1.1 (PyYAML, Ruby) and YAML 1.2 (most editors, schemas) agree."""
+"""The values of YAML's plain scalars, if YAML 1.1 (PyYAML, Ruby) and YAML 1.2 (most editors, schemas) agree on them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def resolve_scalar(text: str) -> Any:
 
 
 def explain_ambiguity(text: str) -> tuple[str, str] | None:
-    """Message and hint for a scalar that YAML 1.1 and 1.2 read differently."""
+    """The message and hint for a scalar that YAML 1.1 and 1.2 read differently; None for other scalars."""
     if TRUTH.fullmatch(text):
         truth = "true" if text.lower() in ("yes", "on") else "false"
         return (

@@ -15,7 +15,7 @@ from loadstone.experiment.reading.model_errors import translate_error
 from loadstone.experiment.reading.path import Path, locate_path
 from loadstone.experiment.reading.tree import Items, MappingNode, Node, Scalar, Unclear
 
-# Each round removes the values that the previous one found invalid.
+# Each round removes the values that the previous round found invalid.
 ROUNDS = 10
 REPLACEMENT = "-"
 # A version loses its last zero if it is read as a number: 7.10 becomes 7.1.
@@ -27,7 +27,7 @@ REQUIRED: dict[str, Any] = {"systems": {"none": {}}, "workload": {}}
 
 @dataclass
 class Shaped:
-    """A model of the valid parts of a file, and the paths of invalid parts, on which no further check depends."""
+    """A model of the valid parts of a file, and the paths of the invalid parts, which further checks ignore."""
 
     tree: MappingNode
     experiment: Experiment
@@ -35,11 +35,11 @@ class Shaped:
     lost: set[Path] = field(default_factory=set)
 
     def is_valid(self, *path: str | int) -> bool:
-        """Whether everything at and below this path is valid, so that further checks make sense."""
+        """Whether everything at and below a path is valid, so that further checks make sense."""
         return not any(lost[: len(path)] == path or path[: len(lost)] == lost for lost in self.lost)
 
     def location_of(self, path: Iterable[str | int]) -> Location:
-        """The location of this path, or its expected location."""
+        """The location of a path, or the location where it is expected."""
         return locate_path(self.tree, tuple(path))
 
 
@@ -78,7 +78,7 @@ def shape_tree(tree: MappingNode) -> Shaped:
 
 
 def plain_values(node: Node, path: Path, mistakes: list[Mistake], lost: set[Path]) -> Any:
-    """The tree as dicts, lists and values. Null counts as not set; ambiguous words are recorded as lost."""
+    """The tree as dicts, lists and values. A null value counts as not set; ambiguous words are recorded as lost."""
     if isinstance(node, Items):
         return [plain_values(item, (*path, i), mistakes, lost) for i, item in enumerate(node.items)]
     if isinstance(node, MappingNode):
@@ -100,7 +100,7 @@ def plain_values(node: Node, path: Path, mistakes: list[Mistake], lost: set[Path
 
 
 def shorten_path(document: Any, loc: tuple[str | int, ...]) -> Path:
-    """The part of pydantic's path that is in the document; pydantic appends the alternative that it tried."""
+    """The part of pydantic's path that is in the document: pydantic appends the alternatives that it tried."""
     path: list[str | int] = []
     for i, part in enumerate(loc):
         inside = isinstance(document, dict) or (isinstance(document, list) and isinstance(part, int))
@@ -112,7 +112,7 @@ def shorten_path(document: Any, loc: tuple[str | int, ...]) -> Path:
 
 
 def remove_value(document: Any, path: Path) -> None:
-    """Removes a value. In a list it is replaced, so that the other elements keep their indexes."""
+    """Removes a value. In a list, the value is replaced instead, so that the other elements keep their indices."""
     for part in path[:-1]:
         document = document[part]
     if isinstance(document, dict):

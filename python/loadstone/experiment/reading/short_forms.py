@@ -16,7 +16,7 @@ def expand_tree(tree: MappingNode) -> MappingNode:
 
 
 def expand_entries(table: MappingNode, path: Path) -> MappingNode:
-    """A mapping with the long form of each of its values."""
+    """A mapping with the long form of each value."""
     return replace(table, entries={key: expand_value(value, (*path, key)) for key, value in table.entries.items()})
 
 
@@ -54,7 +54,7 @@ def plain_rate(node: Node) -> Node:
 
 
 def expand_system_list(value: Items) -> Node:
-    """A list of names as a mapping; other values are left to the model to reject."""
+    """Converts a list of names to a mapping; other lists remain unchanged, and the model rejects them."""
     systems = MappingNode({}, {}, value.location)
     for item in value.items:
         if not isinstance(item, Scalar) or not isinstance(item.value, str) or item.value in systems.entries:

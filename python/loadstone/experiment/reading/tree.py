@@ -1,7 +1,7 @@
 """An experiment file as a tree with line numbers.
 
-YAML 1.1 (PyYAML, Ruby) and YAML 1.2 (most editors and schemas) read some words differently: `no`, `010`, `1e6`. Such
-words are refused. The text of each value is kept as well, since a version `10.10` must not become 10.1.
+YAML 1.1 (PyYAML, Ruby) and YAML 1.2 (most editors and schemas) read some words differently: `no`, `010`, `1e6`. These
+words are refused. The tree also contains the text of each value, because a version `10.10` must not become 10.1.
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ class Loader(yaml.SafeLoader):
 
 @dataclass(slots=True)
 class Reader:
-    """Converts PyYAML's nodes to a tree, and collects mistakes that do not stop it."""
+    """Converts PyYAML's nodes to a tree, and collects mistakes that do not stop the conversion."""
 
     source: str
-    # The location of every node in a text without lines.
+    # The location of all nodes, if the text is not a file with lines.
     fixed: Location | None = None
     mistakes: list[Mistake] = field(default_factory=list)
     _count: int = 0
@@ -90,7 +90,7 @@ class Reader:
             line = error.problem_mark.line if error.problem_mark else 0
             opening_line = error.context_mark.line if error.context_mark else line
             message, hint = explain_error(error, text, line)
-            # An unclosed bracket or quote is reported later, often on the last line.
+            # PyYAML reports an unclosed bracket or quote where it ends parsing, often on the last line.
             where = f" (opened on line {opening_line + 1})" if "not closed" in message and opening_line != line else ""
             raise_mistake(self.location_of(line), message + where, hint)
         except yaml.reader.ReaderError as error:
@@ -100,8 +100,7 @@ class Reader:
             )
 
     def read_node(self, node: yaml.Node, above: tuple[yaml.Node, ...] = ()) -> Node:
-        """Converts a PyYAML node, whose ancestors are `above`. Raises ExperimentError if it is too large or
-        recursive."""
+        """Converts a PyYAML node with the ancestors `above`. Raises ExperimentError if it is too large or recursive."""
         location = self.location_of(node.start_mark.line)
         self._count += 1
         if self._count > NODES_MAX:
@@ -119,7 +118,7 @@ class Reader:
         return self.read_table(node, location, above)
 
     def read_table(self, node: yaml.Node, location: Location, above: tuple[yaml.Node, ...]) -> MappingNode:
-        """A mapping; its keys override the keys of its merge key `<<`."""
+        """Converts a mapping, whose keys override the keys that it merges by `<<`."""
         table = MappingNode({}, {}, location)
         merged: list[tuple[Location, Node]] = []
         for key, value in node.value:
@@ -146,13 +145,13 @@ class Reader:
         return table
 
     def read_scalar(self, node: yaml.ScalarNode, location: Location) -> Scalar:
-        """A scalar; an ambiguous word is a mistake."""
+        """Converts a scalar; an ambiguous word is a mistake."""
         text: str = node.value
         if node.style is not None:
             return Scalar(text, text, location)
         if ambiguity := explain_ambiguity(text):
             self.add_mistake(location, *ambiguity)
-            # The value is unknown, and its mistake is already reported.
+            # The value is unknown, and the mistake has been reported.
             return Scalar(Unclear(text), text, location)
         return Scalar(resolve_scalar(text), text, location)
 
@@ -176,7 +175,7 @@ PROBLEMS = (
         "a colon is not allowed here",
         'quote a string with ": " in it, and check the indentation of the line before',
     ),
-    (r"could not find expected ':'", "a key has no colon", "write `key: value`, and indent what belongs to it"),
+    (r"could not find expected ':'", "a key has no colon", "write `key: value`, and indent the lines below the key"),
     (
         r"expected ',' or '(.)'",
         "a list or mapping in brackets is not closed, or a comma is missing",
@@ -188,7 +187,7 @@ PROBLEMS = (
         "close the quote, and write a backslash in double quotes twice",
     ),
     (r"found undefined alias", "an alias has no anchor", "define the anchor before it, with &name"),
-    (r"found duplicate anchor", "an anchor's name is used twice", "give each anchor its own name"),
+    (r"found duplicate anchor", "an anchor's name is used twice", "give each anchor a different name"),
     (r"but found another document", "the file has a second document", "remove the line ---"),
     (
         r"expected <block end>|expected the node content|sequence entries are not allowed",
@@ -199,7 +198,7 @@ PROBLEMS = (
 
 
 def explain_error(error: yaml.MarkedYAMLError, text: str, line: int) -> tuple[str, str]:
-    """Message and hint for a text that is not YAML."""
+    """The message and hint for a text that is not YAML."""
     problem = f"{error.context or ''} {error.problem or ''}"
     lines = text.splitlines()
     # PyYAML reports a tab in the indentation in many ways.
@@ -212,7 +211,7 @@ def explain_error(error: yaml.MarkedYAMLError, text: str, line: int) -> tuple[st
 
 
 def read_tree(path: Path) -> tuple[MappingNode, list[Mistake]]:
-    """The tree of a file, and the mistakes that allow further checks. Raises ExperimentError for others."""
+    """The tree of a file, and its mistakes. Raises ExperimentError if a mistake prevents further checks."""
     source = str(path)
     start = Location(0, source)
     try:

@@ -1,1 +1,1 @@
-"""Checks of the consistency of an experiment, one module per part of the file; they also fill in defaults."""
+"""Checks the consistency of an experiment, with one module per part of the file, and fills in defaults."""

@@ -1,4 +1,4 @@
-"""Validates `compare`: the dimension, the baseline and the guarantees that may differ; and `checks`."""
+"""Validates `compare` (the dimension, the baseline, and the guarantees that may differ) and `checks`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from loadstone.format.suggestion import suggest_names
 from loadstone.judge.settings import DEFAULTS, RENAMED
 from loadstone.systems.base.plan import TRUTHS
 
-# The guarantee that a property, a setting or a table option with this name sets.
+# The guarantee that a property, setting or table option sets, keyed by its name.
 GUARANTEES = {
     "durability": "durability",
     "durable_writes": "durability",
@@ -28,7 +28,7 @@ GUARANTEES = {
 
 
 def check_compare(context: Context) -> None:
-    """Checks that the compared dimension exists and has the baseline as a value; fills in defaults."""
+    """Checks that the compared dimension exists, and that the baseline is one of its values; fills in defaults."""
     compare, dimensions = context.experiment.compare, context.dimensions
     by, baseline = compare.by, compare.baseline
     varied = [key for key, values in dimensions.items() if len(values) > 1]
@@ -56,9 +56,8 @@ def check_compare(context: Context) -> None:
     context.fill_in(compare=compare)
     if by is None:
         if baseline is not None:
-            context.add_mistake(
-                ("compare", "baseline"), "nothing is compared with the baseline", "vary a dimension, or remove it"
-            )
+            hint = "vary a dimension, or remove `baseline`"
+            context.add_mistake(("compare", "baseline"), "nothing is compared with the baseline", hint)
         return
     values = dimensions[by]
     if baseline is None:
@@ -102,9 +101,10 @@ def guarantees_by_dimension(context: Context) -> dict[str, tuple[str, ...]]:
 
 
 def warn_of_guarantees(context: Context) -> None:
-    """Warns of systems whose settings may give different guarantees: after the run the judge would refuse to rank them.
+    """Warns of systems whose settings may give different guarantees, because the judge would refuse to rank them.
 
-    Only running servers report their actual guarantees, so this is a warning; spellings of one value count as equal.
+    Only running servers report their actual guarantees, so this is only a warning. Different spellings of a value count
+    as equal.
     """
     values: dict[str, dict[str, str | bool]] = {}
     for entry in context.list_templates():
@@ -117,7 +117,7 @@ def warn_of_guarantees(context: Context) -> None:
     for guarantee, keys in settings.items():
         if guarantee not in context.experiment.question_for_judge().promises:
             message = f"the systems differ in {' and '.join(keys)}, so their {guarantee} may differ"
-            hint = f"set the same for all, or compare its cost: `compare: {{guarantees: [{guarantee}]}}`"
+            hint = f"set the same value for all systems, or compare its cost: `compare: {{guarantees: [{guarantee}]}}`"
             context.add_warning(("compare",), f"{message}: if they do, the judge will refuse to rank them", hint)
 
 

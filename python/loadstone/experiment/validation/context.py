@@ -23,11 +23,11 @@ from loadstone.format.suggestion import suggest_names
 from loadstone.systems import registry
 from loadstone.systems.registry import SERVED_BY
 
-# Dimensions that override the key of the same name, without a template.
+# Dimensions that override the key with the same name, without a template.
 ACTING = ("system", "clients", "rate", "operations", "durability", "arrival", "placement")
 # Names that every template may use in addition to the dimensions.
 PREDEFINED = (*ACTING[:-1], "store")
-# Names that only commands may use, as their values are known only at run time.
+# Names that only commands may use, because their values are known only at run time.
 AT_RUN_TIME = ("directory", "trial", "repeat", "results")
 # Further names that only commands of a workload may use: the address of servers.
 ADDRESS = ("host", "hosts", "port", "table")
@@ -46,12 +46,12 @@ class Template:
 
     @property
     def system(self) -> str | None:
-        """The system to which it belongs."""
+        """The system to which the string belongs, if any."""
         return str(self.path[1]) if self.path[0] == "systems" else None
 
     @property
     def later(self) -> tuple[str, ...]:
-        """Further names for commands, whose values are known at run time."""
+        """Further names that a command may use, because their values are known at run time."""
         if "hooks" in (self.path[0], *self.path[2:3]):
             return AT_RUN_TIME
         if self.is_command:
@@ -60,16 +60,16 @@ class Template:
 
     @property
     def is_command(self) -> bool:
-        """Whether it is a shell command of a workload."""
+        """Whether the string is a shell command of a workload."""
         kind = KINDS.get(str(self.path[-2])) if len(self.path) > 2 else None
         return kind is not None and str(self.path[0]).startswith("workload") and self.path[-1] in kind.commands
 
 
 @dataclass
 class Context(Shaped):
-    """An experiment during validation. Checks fill in its defaults; without mistakes it is then complete and valid."""
+    """An experiment during validation. Checks fill in its defaults; if there are no mistakes, it is then complete."""
 
-    # The directories in which relative paths are searched: the file's, the current one.
+    # The directories in which relative paths are searched: the file's directory, then the current directory.
     bases: tuple[Path, ...] = ()
     warnings: list[Mistake] = field(default_factory=list)
     dimensions: dict[str, tuple[Scalar, ...]] = field(default_factory=dict)
@@ -84,11 +84,11 @@ class Context(Shaped):
         self.warnings.append(Mistake(self.location_of(path), message, hint))
 
     def fill_in(self, **keys: object) -> None:
-        """Fills in keys of the experiment."""
+        """Sets keys of the experiment, for example to their defaults."""
         self.experiment = self.experiment.model_copy(update=keys)
 
     def complete_workload(self, path: Keys, workload: Workload) -> None:
-        """Fills in keys of a workload."""
+        """Replaces a workload of the experiment, for example to fill in its defaults."""
         value = workload if path == ("workload",) else {**self.experiment.workloads, str(path[-1]): workload}
         self.fill_in(**{str(path[0]): value})
 
@@ -103,7 +103,7 @@ class Context(Shaped):
         return True
 
     def work_at(self, point: Mapping[str, Scalar]) -> tuple[Keys, Workload, str] | None:
-        """The workload of a point: its path, its keys and its kind, if it has one."""
+        """The workload at a point: its path, its keys and its kind; None unless it has exactly one kind."""
         path = self.experiment.workload_at(point)
         workload = self.experiment.all_workloads.get(path)
         return (path, workload, workload.kinds[0]) if workload and len(workload.kinds) == 1 else None
@@ -115,7 +115,7 @@ class Context(Shaped):
                 yield entry.path
 
     def list_templates(self) -> Iterator[Template]:
-        """Every valid string that may contain names."""
+        """Yields every valid string that may contain names."""
         for entry in all_templates(self.experiment):
             if self.is_valid(*entry.path):
                 yield entry
@@ -130,7 +130,7 @@ class Context(Shaped):
 
 
 def all_templates(experiment: Experiment) -> Iterator[Template]:
-    """Every string that may contain names."""
+    """Yields every string that may contain names."""
     plain = experiment.model_dump(include=set(WITH_TEMPLATES), exclude_none=True)
     plain.pop("workload" if experiment.workloads else "workloads", None)
     for path, text in template.list_strings({key: plain.get(key) for key in WITH_TEMPLATES}):
@@ -141,7 +141,7 @@ def all_templates(experiment: Experiment) -> Iterator[Template]:
 
 
 def list_template_values(context: Context, entry: Template) -> set[str]:
-    """All values of a template, over the points to which it applies."""
+    """All values of a template, at the points to which it applies."""
     if not template.template_names(entry.text):
         return {template.render_template(entry.text, {})}
     applies = [point for point in context.points if entry.system in (None, point.get("system"))]
@@ -149,8 +149,7 @@ def list_template_values(context: Context, entry: Template) -> set[str]:
 
 
 def names_of_servers(context: Context) -> Iterator[str]:
-    """Names that commands may use if every system has servers: addresses; and settings and properties of started
-    ones."""
+    """Yields names that commands may use if every system has servers: addresses, and settings of started systems."""
     systems = context.experiment.systems
     if not all(part.start or (part.attach and part.attach.hosts) for part in systems.values()):
         return
@@ -164,7 +163,7 @@ def names_of_servers(context: Context) -> Iterator[str]:
 
 
 def check_templates(context: Context) -> set[str]:
-    """Checks that every name in a template is defined. Returns the names that are used."""
+    """Checks that every name in a template is defined. Returns all names that are used."""
     used: set[str] = set()
     for entry in context.list_templates():
         for variable in (
@@ -205,7 +204,7 @@ def check_named(context: Context, entry: Template, word: str) -> None:
     elif word in ("rate", "operations"):
         hint = f"set {'a `rate`' if word == 'rate' else '`measure.operations`'}, or vary it"
     elif word in ADDRESS and entry.is_command:
-        hint = "have the lab start its servers, `systems: {redis: {start: redis}}`, or name them by `attach`"
+        hint = "have the lab start servers (`systems: {redis: {start: redis}}`), or name them by `attach`"
     elif not re.fullmatch(r"[\w.-]+", word):
         hint = f"write {{{{{word}}}}} for literal braces"
     if hint:

@@ -18,12 +18,12 @@ from loadstone.systems import registry
 from loadstone.systems.base.system import System, SystemPlan, SystemsError
 
 INTERVAL_SECONDS = 0.1
-# Windows before the fault, for an estimate of the noise.
+# The number of windows before the fault that an estimate of the noise needs.
 WINDOWS_MIN = 12
-# Faults after which servers are started again, and the duration of that; other systems run in Java.
+# Faults after which servers are started again, and the time that a start takes; other systems run in Java.
 ENDING = frozenset({"kill", "stop", "restart", "power"})
 START_SECONDS, START_SECONDS_JAVA = {"redis": 2.0, "postgres": 5.0}, 45.0
-# Faults of a file system, for which each server needs a separate one.
+# Faults of a file system. They require a separate file system for each server.
 OF_FILE_SYSTEM = frozenset({"power", "full"})
 
 
@@ -45,14 +45,14 @@ def check_faults(context: Context) -> None:
             spans.append((path, *check_window(context, path, fault, kinds)))
     for (_, _, before_end), (path, start, _) in pairwise(spans):
         if start < before_end:
-            message = f"this fault may begin at {format_seconds(start)}, before the fault above it has ended"
+            message = f"this fault may begin at {format_seconds(start)}, before the previous fault has ended"
             context.add_mistake(
                 (*path, "at"), message, f"begin at {format_seconds(before_end)} or later, or use two experiments"
             )
 
 
 def check_trials(context: Context) -> None:
-    """Checks that each trial has new data, a window of fixed length and, in place of a pilot block, a set warm-up."""
+    """Checks that each trial has new data, a window of fixed length and, instead of a pilot block, a fixed warm-up."""
     experiment = context.experiment
     measure = experiment.measure
     if experiment.find is not None:
@@ -67,7 +67,7 @@ def check_trials(context: Context) -> None:
         context.add_mistake(("measure", "warmup"), "an experiment with `faults` needs `measure.warmup`", hint)
         context.fill_in(pilot=False)
     if measure.operations is not None or "operations" in context.dimensions:
-        hint = "set `measure.duration`: without it the instant of the fault is unknown"
+        hint = "set `measure.duration`: without a duration, the instant of the fault is unknown"
         context.add_mistake(("measure", "operations"), "`faults` and a number of operations cannot be combined", hint)
     for path, workload in experiment.all_workloads.items():
         if len(workload.kinds) == 1 and not is_driven_by_clients(workload.kinds[0]):
@@ -79,17 +79,17 @@ def check_trials(context: Context) -> None:
                 hint = "write `fresh: table` or `fresh: system`: values of earlier trials would hide losses"
                 context.add_mistake(("systems", name, "fresh"), "`fresh: none` and a ledger cannot be combined", hint)
     if experiment.rate is None and "rate" not in context.dimensions:
-        message = "in a closed loop a stall counts once per client, so there is no outage in seconds"
+        message = "in a closed loop, a stall counts once per client, so there is no outage in seconds"
         context.add_warning(("faults",), message, "set a `rate` of about half the knee")
 
 
 def is_driven_by_clients(kind: str) -> bool:
-    """Whether a workload kind has a window of operations by clients."""
+    """Whether the work of a workload kind consists of operations by clients in a window."""
     return WORKLOAD_KINDS[kind].steady and WORKLOAD_KINDS[kind].clients
 
 
 def check_kind(context: Context, path: Path, fault: FaultKeys) -> set[str]:
-    """The kinds that a fault has over all variants; empty if one is unknown."""
+    """The known kinds of a fault over all variants; empty if its template cannot be rendered."""
     template_of = Template(path, fault.do)
     if not context.can_render(template_of):
         return set()
@@ -102,7 +102,7 @@ def check_kind(context: Context, path: Path, fault: FaultKeys) -> set[str]:
 
 
 def check_lift(context: Context, path: Path, fault: FaultKeys, kinds: set[str]) -> None:
-    """Checks that the ends of ranges are in order."""
+    """Checks that `lift` has an effect, and that its bounds are in order."""
     if fault.lift is not None:
         shortest, longest = getattr(fault.lift, "from"), fault.lift.to
         if kinds and kinds <= {"restart", "none"}:
@@ -113,7 +113,7 @@ def check_lift(context: Context, path: Path, fault: FaultKeys, kinds: set[str]) 
 
 
 def check_servers(context: Context, path: Path, fault: FaultKeys) -> None:
-    """Checks that every system with a fault has servers, with the prerequisites of its faults."""
+    """Checks that every system with a fault has servers that meet the prerequisites of the fault."""
     for server in fault.server:
         if server in (ANY, ALL) and len(fault.server) > 1:
             context.add_mistake(
@@ -125,7 +125,7 @@ def check_servers(context: Context, path: Path, fault: FaultKeys) -> None:
         if not context.is_valid(*at):
             continue
         if system.start is None and system.attach is None:
-            hint = f"write `{name}: {{start: redis}}`, or `attach:`; an embedded store ends with its engine"
+            hint = f"write `{name}: {{start: redis}}`, or `attach:`; an embedded store exits with its engine"
             context.add_mistake(at, f"the fault {kind} needs servers, but {name} has none", hint)
         elif system.attach is not None:
             check_attached(context, at, system, kind)
@@ -140,7 +140,7 @@ def check_servers(context: Context, path: Path, fault: FaultKeys) -> None:
 
 
 def check_names(context: Context, path: Path, fault: FaultKeys, start: Start) -> None:
-    """Checks that the named servers exist, in systems whose servers have no roles."""
+    """Checks that the named servers exist, if the system does not define roles."""
     system = registry.load_system(start.system) if start.system in registry.SYSTEMS else None
     nodes = start.nodes or ""
     if system is None or not nodes.isdigit() or type(system).find_roles is not System.find_roles:
@@ -149,7 +149,7 @@ def check_names(context: Context, path: Path, fault: FaultKeys, start: Start) ->
     try:
         names = system.node_directories(SystemPlan(int(nodes), values))
     except SystemsError:
-        # Reported elsewhere.
+        # Another check reports this error.
         return
     # A role is the name of its servers without their numbers.
     roles = {re.sub(r"-\d+$", "", name) for name in names}
@@ -160,7 +160,7 @@ def check_names(context: Context, path: Path, fault: FaultKeys, start: Start) ->
 
 
 def check_attached(context: Context, at: Path, system: SystemKeys, kind: str) -> None:
-    """Checks that the commands for a fault of attached servers are configured."""
+    """Checks that the commands that inject a fault into attached servers are configured."""
     assert system.attach is not None
     for key in ATTACH_FAULTS.get(kind, ()):
         if not getattr(system.attach, key):
@@ -174,7 +174,7 @@ def check_attached(context: Context, at: Path, system: SystemKeys, kind: str) ->
 
 
 def faults_of_systems(context: Context, path: Path, fault: FaultKeys) -> set[tuple[str, str]]:
-    """The systems that have a fault in some variant, with its kind."""
+    """The systems that have a fault in some variant, each with the kind of the fault."""
     if not context.can_render(Template((*path, "do"), fault.do)):
         return set()
     pairs = set()
@@ -186,9 +186,9 @@ def faults_of_systems(context: Context, path: Path, fault: FaultKeys) -> set[tup
 
 
 def check_window(context: Context, path: Path, fault: FaultKeys, kinds: set[str]) -> tuple[float, float]:
-    """Checks that the fault, the restart of its servers and the time of a held recovery fit into the window.
+    """Checks that the fault, the restart of its servers and the hold time of the recovery fit into the window.
 
-    Returns the earliest start and the latest end of the fault, seconds.
+    Returns the earliest start and the latest end of the fault, in seconds.
     """
     duration_s = context.experiment.measure.duration or 0.0
     first = getattr(fault.at, "from")
@@ -213,7 +213,7 @@ def check_window(context: Context, path: Path, fault: FaultKeys, kinds: set[str]
     if from_s < windows_s:
         message = (
             f"only {format_seconds(from_s)} before the fault: {WINDOWS_MIN} windows "
-            f"of {format_seconds(recovered.window)} are"
+            f"of {format_seconds(recovered.window)} take"
         )
         hint = f"set `at.from` to {format_seconds(windows_s)} or later, or a shorter `recovered.window`"
         context.add_mistake((*path, "at"), f"{message} {format_seconds(windows_s)}", hint)
@@ -221,7 +221,7 @@ def check_window(context: Context, path: Path, fault: FaultKeys, kinds: set[str]
 
 
 def longest_lift(fault: FaultKeys) -> float:
-    """The longest time after which a fault is lifted, s; 0 if it is lifted at the end of the window."""
+    """The longest time after which a fault is lifted, in s; 0 if it is lifted at the end of the window."""
     if fault.lift is None:
         return LIFT_SECONDS
     shortest = getattr(fault.lift, "from")
@@ -229,12 +229,12 @@ def longest_lift(fault: FaultKeys) -> float:
 
 
 def systems_started(context: Context, kinds: set[str]) -> Iterator[str]:
-    """The systems that are started again after some fault."""
+    """Yields the systems that are started again after a fault."""
     for system in context.experiment.systems.values():
         if kinds & ENDING and (system.start or system.attach):
             yield system.start.system if system.start else system.store
 
 
 def start_seconds(system: str) -> float:
-    """The approximate duration of a server's restart, s."""
+    """The approximate time that a server takes to restart, in s."""
     return START_SECONDS.get(system, START_SECONDS_JAVA)

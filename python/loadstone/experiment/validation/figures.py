@@ -20,7 +20,7 @@ STATISTICS = ("mean", "min", "max", "count")
 
 
 def check_metrics(context: Context) -> None:
-    """Checks the names of compared figures, and of figures that decide when there are enough repeats."""
+    """Checks the names of the compared figures, and of the figures that decide when there are enough repeats."""
     until = context.experiment.repeats.until
     for metric in until if isinstance(until, dict) else ():
         if context.is_valid("repeats", "until", metric):
@@ -31,7 +31,7 @@ def check_metrics(context: Context) -> None:
 
 
 def check_expectations(context: Context) -> None:
-    """Checks that each expectation can be parsed, its figure is valid, and a ratio has a baseline."""
+    """Checks that each expectation can be parsed, that its figure is valid, and that a ratio has a baseline."""
     for i, text in enumerate(context.experiment.expect):
         path = ("expect", i)
         if not context.is_valid(*path):
@@ -45,13 +45,13 @@ def check_expectations(context: Context) -> None:
         for condition, term in terms:
             check_metric(context, path, term.metric)
             if term.is_ratio and (context.experiment.find is not None or context.experiment.compare.by is None):
-                message = f'"{condition}" is relative to a baseline, and nothing is compared here'
+                message = f'"{condition}" is relative to a baseline, but nothing is compared here'
                 hint = "vary the compared dimension, such as `system`, or use `loadstone compare BASE NEW`"
                 context.add_warning(path, message, hint)
 
 
 def check_metric(context: Context, path: tuple[str | int, ...], metric: str) -> None:
-    """Checks that a figure's name is valid, and its percentile is recorded."""
+    """Checks that the name of a figure is valid, and that its percentile is recorded."""
     if metric in default_metrics(context.experiment):
         return
     last = metric_statistic(metric)

@@ -26,7 +26,7 @@ def check_find(context: Context) -> None:
 
 
 def check_objective(context: Context, text: str) -> None:
-    """Checks that the objective can be parsed, and its figures are valid."""
+    """Checks that the objective can be parsed, and that its figures are valid."""
     path = ("find", "such_that")
     try:
         parsed = parse_objective(text)
@@ -39,7 +39,7 @@ def check_objective(context: Context, text: str) -> None:
 
 
 def check_bounds(context: Context, find: FindKeys) -> None:
-    """Checks that the bounds are at least a factor of two apart; fills in missing ones."""
+    """Checks that the bounds are at least a factor of two apart; fills in missing bounds."""
     ends = {key: getattr(find, key) for key in ("from", "to")}
     first, last = rule.BOUNDS[find.over]
     low = first if ends["from"] is None else ends["from"]
@@ -49,7 +49,7 @@ def check_bounds(context: Context, find: FindKeys) -> None:
             message = f"find.{key} must be a whole number of clients, got {value}"
             context.add_mistake(("find", key), message, f"write {round(value)}")
     if high < low * 2 and context.is_valid("find"):
-        message = f"find.to is {units.format_load(high)}, less than twice find.from, {units.format_load(low)}"
+        message = f"find.to is {units.format_load(high)}, less than twice find.from ({units.format_load(low)})"
         context.add_mistake(
             ("find", "to"), message, f"write {units.format_load(low * 2)} or more: a search doubles the load"
         )
@@ -63,7 +63,7 @@ def check_contradictions(context: Context, find: FindKeys) -> None:
     if over in context.dimensions:
         context.add_mistake(("vary",), f"`find` searches over {over}, and vary.{over} varies it", "keep one of them")
     elif context.is_set(over):
-        message = f"`{over}` has no effect where `find` searches over it"
+        message = f"`{over}` has no effect, because `find` searches over it"
         context.add_warning((over,), message, f"leave `{over}` out, or write find.from and find.to")
     if over == "clients" and (experiment.rate is not None or "rate" in context.dimensions):
         hint = "leave the rate out to search in a closed loop, or write `over: rate`"

@@ -1,4 +1,4 @@
-"""Validates `fleet`: enough clients for the engines, and work that other hosts can do."""
+"""Validates `fleet`: there must be enough clients for the engines, and other hosts must be able to do the work."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from loadstone.systems.registry import SYSTEMS
 
 # Keys of `fleet` that are meaningless on this machine.
 OF_HOSTS = ("address", "per_host", "placement", "hosts")
-# Keys of `start` that have no meaning for servers on hosts, with the next step.
+# Keys of `start` that have no meaning for servers on hosts, with a hint for each.
 NOT_ON_HOSTS = {
     "over": "start both systems on their hosts, and name them by `attach`",
     "isolate": "leave it out: each host has a network",
-    "keep": "leave it out: servers on hosts end with the run",
+    "keep": "leave it out: servers on hosts stop at the end of the run",
     "before": "prepare the hosts before the run",
     "after": "clean up the hosts after the run",
 }
 # Faults that the agents do not inject.
 NOT_SPREAD = ("power", "full", "slow", "cut")
-# The property with the jars of a store in a JVM.
+# The properties that name the jars of a store in a JVM.
 JARS = {"hbase": ("hbase.lib",), "jvm": ("jvm.classpath",)}
 # A store that needs no server and no files.
 WITHOUT_DATA = "null"
 
 
 def check_fleet(context: Context) -> None:
-    """Checks the keys, the clients of each engine, and for a cluster the work."""
+    """Checks the keys, the clients of each engine and, for a cluster, the work."""
     if not context.is_valid("fleet"):
         return
     fleet = context.experiment.fleet
@@ -65,7 +65,8 @@ def check_engines(context: Context) -> None:
     fewest = min(count for count in [*clients, experiment.load.clients or engines] if isinstance(count, int))
     if fewest < engines:
         message = f"fleet.engines is {engines}, but some trials have fewer clients: {fewest}"
-        context.add_mistake(("fleet", "engines"), message, "use fewer engines or more clients: each engine needs one")
+        hint = "use fewer engines or more clients: each engine needs a client"
+        context.add_mistake(("fleet", "engines"), message, hint)
     for name, system in experiment.systems.items():
         if context.is_valid("systems", name) and describe_engine().is_embedded(system.store):
             message = f"{system.store} keeps its data in files of the engine, which several engines cannot share"
@@ -103,7 +104,7 @@ def check_work(context: Context) -> None:
     for path, workload in experiment.all_workloads.items():
         for kind in workload.kinds[:1]:
             if not KINDS[kind].remote:
-                message = f"{kind} runs on this machine only"
+                message = f"{kind} runs only on this machine"
                 context.add_mistake(path, message, f"leave `fleet.on` out; engines on hosts can do {able}")
     if experiment.measure.ledger:
         hint = "leave `ledger` out, or run the engines on this machine"
@@ -111,10 +112,10 @@ def check_work(context: Context) -> None:
 
 
 def check_start(context: Context, name: str, start: Start) -> None:
-    """Servers that the lab starts run on the hosts for servers, a node on each."""
+    """Checks servers that the lab starts: they run on the hosts for servers, with a node on each host."""
     path = ("systems", name, "start")
     if start.system not in SYSTEMS:
-        # Reported elsewhere.
+        # Another check reports this error.
         return
     if context.experiment.fleet.hosts.servers.label is None:
         message = f"the hosts of the servers of {name} are not named"
@@ -140,12 +141,13 @@ def check_start(context: Context, name: str, start: Start) -> None:
 
 
 def check_limits(context: Context) -> None:
-    """Without a rate, a fixed number of operations is a race: the slowest host alone determines the end."""
+    """Refuses a fixed number of operations without a rate: in this race, the slowest host determines the end."""
     for point in context.points:
         values = context.values_at(point)
         if values.get("operations") is not None and values.get("rate") is None:
             message = (
-                "a closed loop limited by `operations` ends on each host at another time: the slowest decides the tail"
+                "a closed loop limited by `operations` finishes at a different time on each host: "
+                "the slowest decides the tail"
             )
             key = ("measure", "operations") if "operations" not in point else ("vary", "matrix", "operations")
             context.add_mistake(key, message, "use `duration`, or set a `rate`")

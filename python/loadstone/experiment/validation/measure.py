@@ -49,24 +49,26 @@ def check_ledger(context: Context) -> None:
         message = f"`measure.ledger` records writes of {able}, not of {kinds[0]}"
         context.add_mistake(path, message, "leave it out")
     if experiment.measure.verify:
-        hint = "leave `verify` out: with a ledger every value read is checked as well"
+        hint = "leave `verify` out: with a ledger, every value read is checked as well"
         context.add_mistake(path, "`measure.ledger` and `measure.verify` cannot be combined", hint)
     if experiment.load.reuse:
-        hint = "leave `load.reuse` out: values of another trial would be taken for this trial's"
+        hint = "leave `load.reuse` out: values of other trials would be mistaken for this trial's values"
         context.add_mistake(path, "`measure.ledger` and `load.reuse` cannot be combined", hint)
 
 
 def check_steady(context: Context) -> bool:
-    """Whether `measure` determines the end of a trial; work with its own end has no steady state, and a warm-up only if
-    its figures are a time series."""
+    """Whether `measure` determines the end of a trial.
+
+    Work of fixed size has no steady state, and it has a warm-up only if its figures are a time series.
+    """
     kinds = {workload.kinds[0] for workload in context.experiment.all_workloads.values() if len(workload.kinds) == 1}
     ending = sorted(kind for kind in kinds if not KINDS[kind].steady)
     if not ending:
         return True
     if len(ending) < len(kinds):
         other_kinds = ", ".join(sorted(kinds - {*ending}))
-        message = f"`workloads` mixes work with a fixed end ({', '.join(ending)}) with {other_kinds}"
-        context.add_mistake(("workloads",), message, "write two experiments: `measure` applies to one of them only")
+        message = f"`workloads` mixes work of fixed size ({', '.join(ending)}) with {other_kinds}"
+        context.add_mistake(("workloads",), message, "write two experiments: `measure` applies to only one of them")
     passed = {key for kind in ending for key in KINDS[kind].passed}
     for key in OF_STEADY:
         if getattr(context.experiment.measure, key) and key not in passed:
@@ -85,7 +87,7 @@ def check_steady(context: Context) -> bool:
 
 
 def check_pilot(context: Context, measure: Measure) -> None:
-    """Decides whether there is a pilot block; without one, the warm-up has a default."""
+    """Decides whether there is a pilot block; without a pilot block, the warm-up has a default."""
     experiment = context.experiment
     constant = not (experiment.find or experiment.faults or experiment.stages)
     possible = constant and measure.duration is not None
@@ -104,13 +106,13 @@ def check_pilot(context: Context, measure: Measure) -> None:
 def check_repeats(context: Context) -> None:
     """Checks that the bounds are in order and have an effect."""
     repeats = context.experiment.repeats
-    # A search has its own default.
+    # A search has separate defaults.
     is_given = context.is_valid("repeats") and context.experiment.find is None
     if repeats.at_most is None:
         at_most = repeats.at_least * (1 if repeats.until is None else AT_MOST_FACTOR)
         context.fill_in(repeats=repeats.model_copy(update={"at_most": at_most}))
     elif repeats.at_most < repeats.at_least:
-        message = f"repeats.at_most is {repeats.at_most}, less than at_least, {repeats.at_least}"
+        message = f"repeats.at_most is {repeats.at_most}, less than at_least ({repeats.at_least})"
         context.add_mistake(("repeats", "at_most"), message, f"write {repeats.at_least} or more")
     elif repeats.at_most > repeats.at_least and repeats.until is None and is_given:
         message = "repeats.at_most has no effect without `until`"
@@ -122,7 +124,7 @@ def check_repeats(context: Context) -> None:
 
 
 def check_pace(context: Context) -> None:
-    """`arrival` needs a rate."""
+    """Warns if `arrival` is set without a rate."""
     experiment = context.experiment
     searched = experiment.find is not None and experiment.find.over == "rate"
     has_rate = experiment.rate is not None or "rate" in context.dimensions or searched

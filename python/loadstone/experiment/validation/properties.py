@@ -18,15 +18,17 @@ SYSTEM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 
 
 def check_systems(context: Context) -> None:
-    """Checks every system's store and its properties; the store defaults to the system's name, else to the started
-    system."""
+    """Checks the store of every system and its properties.
+
+    By default, the store has the name of the system, or else of the started system.
+    """
     systems = dict(context.experiment.systems)
     usable = {name: None for kind in context.experiment.kinds or [PLAIN] for name in KINDS[kind].stores()}
     every = {name: None for kind in KINDS.values() for name in kind.stores()}
     for system, entry in systems.items():
         path = ("systems", system)
         first = next(iter(usable))
-        # Work that needs no store has a store of its name.
+        # Work that needs no store has a store with the name of its kind.
         only = first if len(usable) == 1 or first not in describe_engine().stores else system
         started = entry.start.system if entry.start is not None and entry.start.system in every else only
         store = entry.store or (system if system in every else started)
@@ -50,7 +52,7 @@ def check_systems(context: Context) -> None:
 
 
 def check_load_properties(context: Context) -> None:
-    """Checks the properties for loading, of any of the stores. Workload properties must also apply to the run."""
+    """Checks the properties for loading, which any store may have. Workload properties must also apply to the run."""
     stores = [entry.store for entry in context.experiment.systems.values() if entry.store in describe_engine().stores]
     for key in context.experiment.load.properties:
         path = ("load", "properties", key)
@@ -80,7 +82,7 @@ def check_store_property(context: Context, path: Keys, store: str, key: str) -> 
     ]
     if key in describe_engine().directories:
         context.add_mistake(
-            path, f"{key} is set by the lab", "set `directory` instead: each trial has its own below it"
+            path, f"{key} is set by the lab", "set `directory` instead: each trial has a directory below it"
         )
     elif has_property(store, key):
         return

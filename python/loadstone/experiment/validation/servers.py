@@ -32,7 +32,7 @@ def check_servers(context: Context) -> None:
 
 
 def complete_system(context: Context, name: str, system: SystemKeys) -> SystemKeys:
-    """A system with the defaults of its servers."""
+    """Checks the servers of a system, and returns the system with their defaults filled in."""
     path: Keys = ("systems", name)
     sources = [key for key in ("start", "attach") if getattr(system, key) is not None]
     if len(sources) == 2:
@@ -54,7 +54,7 @@ def complete_system(context: Context, name: str, system: SystemKeys) -> SystemKe
 
 
 def complete_start(context: Context, path: Keys, system: SystemKeys, start: Start) -> SystemKeys:
-    """Checks a system that the lab starts."""
+    """Checks a system that the lab starts, and returns it with its defaults."""
     name = start.system or SERVED_BY.get(system.store, "")
     known = list(registry.SYSTEMS)
     if name not in known:
@@ -79,7 +79,7 @@ def complete_start(context: Context, path: Keys, system: SystemKeys, start: Star
         over = over.model_copy(update={"nodes": str(below.nodes[0]) if over.nodes is None else over.nodes})
     settings = start.settings
     if over is not None and "mode" not in settings and not (nodes.isdigit() and nodes != "1"):
-        # A single node would be standalone by default.
+        # By default, a single node would be standalone.
         settings = {**settings, "mode": "distributed"}
     has_tables = recreates_tables(kind)
     if system.fresh == "table" and not has_tables:
@@ -126,7 +126,7 @@ def check_setting(context: Context, path: Keys, text: str, check: Callable[[Syst
 
 
 def check_plans(context: Context, path: Keys, kind: Kind, nodes: str | None, settings: Mapping[str, str]) -> None:
-    """Checks the settings with the nodes in every variant, as a start of the system would."""
+    """Checks the settings together with the nodes in every variant, as a start of the system would check them."""
     where = {"nodes": (*path, "nodes"), **{key: (*path, "settings", key) for key in settings}}
     texts = {"nodes": str(kind.nodes[0]) if nodes is None else nodes, **settings}
     parts = [Template(where[key], text) for key, text in texts.items()]
@@ -164,7 +164,7 @@ def check_nodes(context: Context, path: Keys, kind: Kind, nodes: str | None) -> 
 
 
 def complete_attach(context: Context, path: Keys, system: SystemKeys, attach: Attach) -> SystemKeys:
-    """Checks a system that is already running."""
+    """Checks a system that the user runs, and returns it with its defaults."""
     if not attach.hosts and context.is_valid(*path, "attach", "hosts"):
         context.add_mistake((*path, "attach"), f"{path[1]} has no hosts", "write `attach: {hosts: [10.0.0.1]}`")
     if system.fresh == "system":
@@ -182,13 +182,13 @@ def complete_attach(context: Context, path: Keys, system: SystemKeys, attach: At
         and not describe_engine().address_properties(system.store)
     ):
         hint = f"set the address in the properties of {system.store}"
-        context.add_warning((*path, "attach", "port"), f"{system.store} does not take `port`", hint)
+        context.add_warning((*path, "attach", "port"), f"{system.store} does not accept `port`", hint)
     fresh = system.fresh or ("table" if attach.fresh else "none")
     if system.table and fresh != "table":
         context.add_mistake((*path, "table"), "`table` has no effect without `fresh: table`", "leave it out")
     if fresh == "none" and not context.is_set(*map(str, path), "fresh") and not context.experiment.load.reuse:
         hint = "add a command `attach: {fresh: …}`, or write `fresh: none` if that is intended"
-        context.add_warning((*path, "attach"), "every load adds to the data that earlier trials left", hint)
+        context.add_warning((*path, "attach"), "every load adds to the data of earlier trials", hint)
     return system.model_copy(update={"fresh": fresh})
 
 
@@ -202,20 +202,20 @@ def check_reuse(context: Context) -> None:
     if reuse == "shared":
         files = next((name for name, store in stores.items() if describe_engine().keeps_files(store)), None)
         if files is not None:
-            message = f"{files} keeps its data in files, and each trial has its own"
+            message = f"{files} keeps its data in files, and each trial has separate files"
             context.add_mistake(where, message, "write `reuse: copy`")
         return
     for point in context.points:
         system = str(point.get("system"))
         if describe_engine().is_networked(stores.get(system, "")) and (key := changing_key(context, point)):
-            message = f"the data of {system} are on servers and cannot be copied, and the workload changes them ({key})"
-            hint = "leave `reuse` out, or write `reuse: shared` if trials may use data that others changed"
+            message = f"the data of {system} are on servers and cannot be copied, but the workload changes them ({key})"
+            hint = "leave `reuse` out, or write `reuse: shared` if trials may use data that earlier trials changed"
             context.add_mistake(where, message, hint)
             return
 
 
 def changing_key(context: Context, point: Mapping[str, Scalar]) -> str | None:
-    """The key that makes the workload of a point change its data, if any."""
+    """The key that causes the workload of a point to change its data, if any."""
     if (work := context.work_at(point)) is None:
         return None
     path, workload, kind = work

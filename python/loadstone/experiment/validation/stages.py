@@ -13,13 +13,13 @@ from loadstone.experiment.validation.context import Context, Template, list_temp
 from loadstone.format.quantity import format_seconds
 
 PATH: Path = ("rate", "stages")
-# Longest interval. A stage has at least INTERVALS_MIN intervals, unless they would be shorter than STEP_MS.
+# The longest interval. A stage has at least INTERVALS_MIN intervals, unless they would be shorter than STEP_MS.
 INTERVAL_MS_MAX, INTERVALS_MIN = 1000, 10
 RATES = ("at", "from", "to")
 
 
 def check_stages(context: Context) -> None:
-    """Every stage has a rate; fills in the length of the window and of its intervals."""
+    """Checks that every stage has a rate; fills in the lengths of the window and of its intervals."""
     stages = context.experiment.stages
     if not isinstance(context.experiment.rate, Stages) or not context.is_valid("rate"):
         return
@@ -36,10 +36,10 @@ def check_stages(context: Context) -> None:
 
 
 def check_combinations(context: Context) -> None:
-    """Stages determine the rate and the length of the window alone."""
+    """Checks that nothing but the stages determines the rate and the length of the window."""
     experiment = context.experiment
     if "rate" in context.dimensions:
-        hint = 'vary a name, and write it in a stage: `at: "{peak}"`'
+        hint = 'vary a name such as `peak`, and use it in a stage: `at: "{peak}"`'
         context.add_mistake(PATH, "`rate.stages` and vary.rate cannot be combined", hint)
     if experiment.find is not None:
         hint = "search with a constant load, and use its result in a second experiment with stages"
@@ -59,7 +59,7 @@ def check_combinations(context: Context) -> None:
 
 
 def check_stage(context: Context, path: Path, stage: Stage) -> None:
-    """A stage has either a constant rate or a ramp, and its templates are numbers."""
+    """Checks that a stage has either a constant rate or a ramp, and that its templates render to numbers."""
     rates = {key: value for key in RATES if (value := getattr(stage, key)) is not None}
     if not rates.keys() & {"at", "to"}:
         hint = "write `at: 5000` for a constant rate, or `to: 5000` for a ramp"
@@ -82,7 +82,7 @@ def check_stage(context: Context, path: Path, stage: Stage) -> None:
 
 
 def number_of(text: str) -> float | str:
-    """A rendered rate as a number; `stage_rate` rejects any other text."""
+    """A rendered rate as a number; any other text is returned unchanged, and `stage_rate` rejects it."""
     try:
         return float(text)
     except ValueError:
@@ -90,9 +90,9 @@ def number_of(text: str) -> float | str:
 
 
 def check_interval(context: Context, lengths_ms: list[int]) -> None:
-    """Fills in the window; each stage ends with an interval, so that its operations are counted exactly."""
+    """Fills in the window and its intervals. Each stage ends with an interval, so operations are counted exactly."""
     measure, length = context.experiment.measure, sum(lengths_ms) / 1e3
-    # The resolved file has both.
+    # The resolved file contains both the duration and the stages.
     if measure.duration not in (None, length):
         own, sum_s = format_seconds(measure.duration or 0), format_seconds(length)
         message = f"measure.duration is {own}, but the stages take {sum_s}"

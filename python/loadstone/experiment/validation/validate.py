@@ -1,4 +1,4 @@
-"""Validates an experiment: from its tree to the experiment with all defaults filled in, and all mistakes."""
+"""Validates the tree of an experiment: fills in all defaults, and finds all mistakes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def check_directory(context: Context) -> None:
     """Makes the directory absolute, so that it does not depend on the working directory of the run."""
     directory = context.experiment.directory
     here = Path(escape_braces(str(Path.cwd())))
-    # A path that begins with a template may turn out to be absolute (`Builder`).
+    # A path that begins with a template may be absolute when it is rendered (`Builder`).
     template = directory is not None and directory.startswith("{") and not directory.startswith("{{")
     absolute = (
         directory if template else escape_braces(default_directory()) if directory is None else str(here / directory)

@@ -19,7 +19,7 @@ from loadstone.format import units
 from loadstone.format.suggestion import suggest_name, suggest_names
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
-# More variants than this are a mistake: at a second each they would take two weeks.
+# More variants than this are a mistake: at a second each, they would take almost two weeks.
 POINTS_MAX = 1_000_000
 ALLOWED: dict[str, Sequence[str]] = {"durability": get_args(Durability), "arrival": get_args(Arrival)}
 
@@ -59,7 +59,7 @@ def check_vary(context: Context) -> None:
 
 
 def check_dimension(context: Context, path: Path, dimension: str, values: Sequence[Scalar]) -> None:
-    """Checks a dimension's name and its values."""
+    """Checks the name and the values of a dimension."""
     if not NAME.fullmatch(dimension):
         hint = "use only letters, digits and . _ -, and begin with a letter"
         context.add_mistake(path, f'"{dimension}" is not a valid name for a dimension', hint)
@@ -72,7 +72,7 @@ def check_dimension(context: Context, path: Path, dimension: str, values: Sequen
     if not values:
         context.add_mistake(path, f"{format_path(path)} has no values", f"add values, or leave {dimension} out")
     for i in points.find_duplicates(values):
-        hint = "remove one, or add a dimension to have two equal variants: `copy: [1, 2]`"
+        hint = "remove one of them, or add a dimension to get two equal variants: `copy: [1, 2]`"
         context.add_mistake((*path, i), f"{format_path(path)} has {quote_value(values[i])} twice", hint)
     for i, value in enumerate(values):
         check_value(context, (*path, i), dimension, value)
@@ -92,14 +92,16 @@ def check_settings(context: Context, path: Path, dimension: str, settings: Mappi
             if key in (*AT_RUN_TIME, *PREDEFINED, *points.distinct_values(vary)) or key not in first:
                 message = f'"{setting}" cannot set {key}' if key in first else f'only "{setting}" sets {key}'
                 context.add_mistake(
-                    (*path, setting, key), message, "name only values of templates, the same for every name"
+                    (*path, setting, key), message, "set only values for templates, and the same values for every name"
                 )
             check_value(context, (*path, setting, key), key, own[key])
 
 
 def check_value(context: Context, path: Path, dimension: str, value: Scalar) -> None:
-    """Checks that a value is valid for its dimension and contains no environment variable, which would not be
-    replaced."""
+    """Checks that a value is valid for its dimension, and that it contains no environment variable.
+
+    Environment variables in values would not be replaced.
+    """
     if isinstance(value, str) and (variables := template.environment_names(value)):
         message = f"vary.{dimension} uses ${{{variables[0]}}}, but environment variables are not replaced there"
         hint = f"use ${{{variables[0]}}} in a property or setting, or set the values: --set vary.{dimension}=[…]"
@@ -120,7 +122,7 @@ def check_value(context: Context, path: Path, dimension: str, value: Scalar) -> 
         try:
             parse_placement(value)
         except PydanticCustomError:
-            context.add_mistake(path, message, "write apart or beside, or a label of hosts like role=clients")
+            context.add_mistake(path, message, "write apart or beside, or a label of the hosts, such as role=clients")
     elif dimension == "rate" and (isinstance(value, bool | str) or value <= 0):
         context.add_mistake(path, message, digits_hint(value) or "write operations per second, above 0")
 
@@ -131,7 +133,7 @@ def check_zip(context: Context, vary: Vary) -> None:
     if len(set(lengths.values())) > 1 and context.is_valid("vary", "zip"):
         listed = ", ".join(f"{dimension} {count}" for dimension, count in lengths.items())
         message = f"the lists of vary.zip differ in length: {listed}"
-        context.add_mistake(("vary", "zip"), message, "give each the same number of values")
+        context.add_mistake(("vary", "zip"), message, "write the same number of values in each list")
 
 
 def dimensions_of_keys(context: Context) -> dict[str, tuple[str, ...]]:
@@ -142,7 +144,7 @@ def dimensions_of_keys(context: Context) -> dict[str, tuple[str, ...]]:
 
 
 def with_names(vary: Vary, dimension: str, names: tuple[str, ...]) -> Vary:
-    """`vary` with a dimension for all of these names, unless the file varies it already."""
+    """`vary` with a dimension whose values are all of these names, unless the file already varies it."""
     include = vary.include
     if dimension in vary.matrix or dimension in vary.zip:
         crossed = (*vary.matrix.get(dimension, ()), *vary.zip.get(dimension, ()))
@@ -157,8 +159,7 @@ def with_names(vary: Vary, dimension: str, names: tuple[str, ...]) -> Vary:
 
 
 def check_include(context: Context, vary: Vary) -> bool:
-    """Checks that additional points name exactly the dimensions, and are new. Returns whether all name every
-    dimension."""
+    """Checks that additional points are new, and that they name exactly the dimensions. Returns whether all do."""
     dimensions = points.distinct_values(vary.model_copy(update={"include": ()})) or points.distinct_values(vary)
     crossed = points.list_points(vary.model_copy(update={"include": ()})) if vary.include else []
     complete = True
@@ -170,7 +171,7 @@ def check_include(context: Context, vary: Vary) -> bool:
         missing = [dimension for dimension in (*dimensions, *dimensions_of_keys(context)) if dimension not in point]
         if missing:
             complete = False
-            context.add_mistake(path, f"{format_path(path)} has no `{missing[0]}`", "give a value for every dimension")
+            context.add_mistake(path, f"{format_path(path)} has no `{missing[0]}`", "write a value for every dimension")
         elif point in crossed or point in vary.include[:i]:
             context.add_mistake(path, f"{format_path(path)} is already a variant", "remove it")
     return complete
@@ -195,7 +196,7 @@ def check_exclude(context: Context, vary: Vary) -> None:
 def check_names(
     context: Context, path: Path, point: Mapping[str, Scalar], dimensions: Mapping[str, Sequence[Scalar]]
 ) -> bool:
-    """Checks that a point's keys are dimensions."""
+    """Checks that the keys of a point are dimensions. Returns whether all are."""
     unknown = [key for key in point if key not in dimensions]
     for key in unknown:
         hint = suggest_names(key, list(dimensions), "the dimensions are")
@@ -204,7 +205,10 @@ def check_names(
 
 
 def check_use(context: Context, used: set[str]) -> None:
-    """Warns of a dimension that nothing uses: its variants are equal, which may be intended."""
+    """Warns of dimensions that nothing uses, and of keys that a dimension overrides.
+
+    The variants of an unused dimension are equal, which may be intended.
+    """
     vary = context.experiment.vary
     for dimension, values in context.dimensions.items():
         settings = vary.named.get(dimension, {})

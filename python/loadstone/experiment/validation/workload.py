@@ -1,4 +1,4 @@
-"""Validates workloads: each has the keys of one kind, valid at every point, and stores that the kind can use."""
+"""Validates workloads: each must have the keys of one kind, valid at every point, and stores that the kind can use."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from loadstone.format.suggestion import suggest_names
 
 
 def check_workloads(context: Context) -> None:
-    """Checks every workload, and whether its kind can use the stores of its systems."""
+    """Checks every workload, and checks that its kind can use the stores of its systems."""
     if context.experiment.workloads and context.is_set("workload"):
         context.add_mistake(("workload",), "both `workload` and `workloads` are set", "keep one of them")
     for path, workload in context.experiment.all_workloads.items():
@@ -75,7 +75,7 @@ def check_points(context: Context, path: Keys, keys: Any) -> None:
 
 
 def check_stores(context: Context) -> None:
-    """Checks that at every point the workload kind can use the system's store."""
+    """Checks that the workload kind can use the system's store at every point."""
     checked = set()
     every = {name for kind in KINDS.values() for name in kind.stores()}
     for point in context.points:
