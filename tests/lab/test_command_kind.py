@@ -237,7 +237,7 @@ def test_missing_figure_of_one_repeat_is_one_failure(tmp_path: Path) -> None:
 
 def test_hanging_command_is_killed_with_its_daemons(tmp_path: Path) -> None:
     message, hint = failure(tmp_path, {"run": "setsid sleep 4721 & sleep 4721"}, timeout="1s")
-    assert message == "command did not end within 1 s"
+    assert message == "command did not finish within 1 s"
     assert "`timeout`" in hint
     assert subprocess.run(["pgrep", "-f", "^sleep 4721"]).returncode == 1
 

@@ -302,11 +302,11 @@ def test_engine_killed_at_the_timeout_is_reported(tmp_path: Path, monkeypatch: p
     (trial,) = trials(single_folder(tmp_path))
     messages = [note.message for note in trial.notes]
     if trial.end == "lost":
-        assert "segment 1/3: run: the engine did not end within 2 s" in messages
+        assert "segment 1/3: run: the engine did not finish within 2 s" in messages
     else:
         # A busy host was too slow for all three.
         assert trial.end == "failed"
-        assert messages[-1] == "run: the engine did not end within 2 s"
+        assert messages[-1] == "run: the engine did not finish within 2 s"
 
 
 SORT = """

@@ -186,7 +186,7 @@ def test_kept_data_are_left_alone(tmp_path: Path, root: Path, port: int) -> None
     systems(root, "up", "redis", "--set", f"port={port}")
     systems(root, "down", "redis", "--keep-data")
     text = f'systems: {{redis: {{store: "null", start: {{system: redis, settings: {{port: {port}}}}}}}}}'
-    with pytest.raises(AssertionError, match="redis has data that were kept, and no experiment started it"):
+    with pytest.raises(AssertionError, match="redis has kept data, and no experiment started it"):
         run(tmp_path, text)
     assert (root / "redis/data").is_dir()
     assert RunningSystem("redis", root).running_processes() == []

@@ -65,7 +65,7 @@ def test_output_and_exit_status_are_kept(tmp_path: Path) -> None:
 
 
 def test_slow_command_is_killed_with_its_children(tmp_path: Path) -> None:
-    with pytest.raises(CommandError, match=r"work did not end within 0\.5 s"):
+    with pytest.raises(CommandError, match=r"work did not finish within 0\.5 s"):
         run(tmp_path, "sleep 600 & echo $! > child; wait", timeout=0.5)
     wait_for_end(tmp_path / "child")
 
