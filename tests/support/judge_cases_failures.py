@@ -214,9 +214,9 @@ CASES = [
     Case(
         "server-died",
         "one of the system's",
-        experiment(noting("server-died", "region-server-2 (127.0.0.2:16020, pid 4711) ended during the trial")),
+        experiment(noting("server-died", "region-server-2 (127.0.0.2:16020, pid 4711) exited during the trial")),
         INVALID,
-        "region-server-2 (127.0.0.2:16020, pid 4711) ended during the trial",
+        "region-server-2 (127.0.0.2:16020, pid 4711) exited during the trial",
     ),
     Case("retried", "the first attempt", experiment()),
     Case(

@@ -1,4 +1,4 @@
-"""`stop` and `restart`: an orderly shutdown by the system's own signal, as in maintenance."""
+"""`stop` and `restart`: an orderly shutdown with the system's own signal, as in maintenance."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Stop(Kill):
     """An orderly shutdown. A server that had to be killed was not stopped."""
 
     def inject(self) -> None:
-        """Sends the system's signal, and waits for its patience. Raises FaultError if a server had to be killed."""
+        """Sends the shutdown signal, and waits for the servers. Raises FaultError if a server had to be killed."""
         if not self.running.stop_servers(self.victims):
             raise FaultError("a server ignored the shutdown signal and was killed", "see the server's log")
 

@@ -86,7 +86,7 @@ def front_end_checks(plan: Plan) -> Iterator[Callable[[], object]]:
 
 
 def extreme_variants(variants: Iterable[Variant]) -> list[Variant]:
-    """Selects the variants with the fewest and the most clients, among variants that differ only in this number.
+    """Of variants that differ only in their number of clients, the variants with the fewest and the most clients.
 
     Every limit on the number of clients is a minimum or a maximum, so checking these is enough; each check starts an
     engine.
@@ -142,7 +142,8 @@ def check_reachable(store: str, host: str, port: int) -> None:
     """Connects to a server. Raises LoadstoneError if it does not accept connections."""
     if not 1 <= port <= PORT_MAX:
         # The operating system's resolver would use a different port.
-        raise LoadstoneError(f"there is no port {port}", f"correct the address of {store}: the highest port is {PORT_MAX}")
+        hint = f"correct the address of {store}: the highest port is {PORT_MAX}"
+        raise LoadstoneError(f"there is no port {port}", hint)
     try:
         socket.create_connection((host, port), CONNECT_SECONDS).close()
     except OSError as error:
@@ -232,7 +233,8 @@ def missing_programs(plan: Plan) -> Iterator[str]:
         program = "apt-get" if system in NATIVE else "mvn"
         if shutil.which(program) is None:
             hint = "install it" if program == "mvn" else f"run {system} yourself, and use `attach`"
-            yield f"warning: {program} is not on PATH; it fetches {system} unless the cache already contains it\nhint: {hint}"
+            message = f"{program} is not on PATH; it fetches {system} unless the cache already contains it"
+            yield f"warning: {message}\nhint: {hint}"
 
 
 def absent_metrics(plan: Plan) -> Iterator[str]:
@@ -254,7 +256,7 @@ def absent_metrics(plan: Plan) -> Iterator[str]:
 
 
 def slow_load(plan: Plan) -> Iterator[str]:
-    """Warns of a load phase that may take longer than the trials, because few clients load over a network."""
+    """Warns of a load over a network that may take longer than the trials, because it has few clients."""
     total = plan_seconds(plan, plan.experiment.repeats.at_least, 1)
     count = 1 if plan.experiment.load.reuse else plan.experiment.repeats.at_least
     for variant in plan.variants:

@@ -94,7 +94,7 @@ class TrialServers:
             how = self.requested.how
             log = f"`loadstone systems logs {how.system.system}`" if isinstance(how, StartedSystems) else "its log"
             hint = f"find out why from {log}; it is restarted for the next trial"
-            yield Note(DIED, f"{server} ended during the trial", hint)
+            yield Note(DIED, f"{server} exited during the trial", hint)
 
     def still_busy(self) -> Iterator[Note]:
         """A note if the servers did not become idle."""

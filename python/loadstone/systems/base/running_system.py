@@ -53,7 +53,7 @@ class RunningSystem:
         name, _, instance = system.partition(AT) if isinstance(system, str) else (system.name, "", "")
         self.system = registry.load_system(name) if isinstance(system, str) else system
         if isinstance(system, str) and AT in system and not INSTANCE.fullmatch(instance):
-            raise SystemsError(f'"{instance}" is not a name of an instance', "use letters, digits and . _ -")
+            raise SystemsError(f'"{instance}" is not a valid instance name', "use letters, digits and . _ -")
         if instance and name in SINGLE:
             raise SystemsError(f"{name} has a single instance on a host", f"omit the name {instance}")
         # The name including the instance: `redis@second`.

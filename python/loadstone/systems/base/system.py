@@ -152,8 +152,8 @@ class System(ABC):
         """None if these servers of a stage are ready for clients (an open port is not enough); otherwise the missing
         condition.
 
-        Called about twice a second. It may take a few seconds, but must not block for longer. It does not raise an error
-        if the servers are merely not ready yet.
+        Called about twice a second. It may take a few seconds, but must not block for longer. It raises no error if the
+        servers are merely not ready yet.
         """
 
     # Whether each of its nodes can have a network namespace; all addresses then begin with `SystemPlan.network`.

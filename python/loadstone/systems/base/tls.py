@@ -1,4 +1,4 @@
-"""Certificates for servers that encrypt their clients' connections; the engine creates them once for a system's data."""
+"""Certificates for servers that encrypt clients' connections; the engine creates them once for a system's data."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def server_name(node: int) -> str:
 
 
 def node_host(plan: SystemPlan, node: int) -> str:
-    """The address of a node: its host's address, or a separate loopback address, so that all nodes use the same ports."""
+    """The address of a node: its host's, or a separate loopback address, so that all nodes can use the same ports."""
     if plan.addresses:
         return plan.addresses[node - 1]
     return f"{plan.network or '127.0.0'}.{node}"

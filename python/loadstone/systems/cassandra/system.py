@@ -64,10 +64,10 @@ class Cassandra(System):
     deadline_s = 300.0
     settings = (
         Setting("version", "5.0.9", "a release of 5.0, 4.1 or 4.0 on Maven Central"),
-        Setting("heap", "1G", "heap of each node", heap_size),
-        Setting("port", "9042", "for clients, on each node's address", port_setting),
-        Setting("storage_port", "7000", "between nodes, on each node's address", port_setting),
-        Setting("jmx_port", "7190", "for JMX on 127.0.0.1, plus the node's number", port_setting),
+        Setting("heap", "1G", "the heap size of each node", heap_size),
+        Setting("port", "9042", "the port for clients, on each node's address", port_setting),
+        Setting("storage_port", "7000", "the port for other nodes, on each node's address", port_setting),
+        Setting("jmx_port", "7190", "the base of the JMX ports on 127.0.0.1; each node adds its number", port_setting),
         Setting("commitlog_sync", "periodic", "`periodic`, `batch` or `group`", read_sync),
         Setting(
             "commitlog_sync_period",
