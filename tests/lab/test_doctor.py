@@ -63,7 +63,7 @@ WORST = Machine(
     clock_source="hpet",
     clock_sources=("hpet", "tsc"),
     directories=(Directory("data", "/tmp", 500_000_000, "tmpfs"),),
-    unsupported_faults={"power": "file systems on loop devices: it requires root"},
+    unsupported_faults={"power": "file systems on loop devices: it needs root"},
 )
 NO_LIMIT = Limit(None, None)
 

@@ -136,7 +136,7 @@ def test_hosts_start_at_one_instant() -> None:
 
 def test_imprecise_clock_refuses_the_launch() -> None:
     scripts = [ScriptedHost(), ScriptedHost(there=0.15, back=0.15)]
-    with pytest.raises(EngineError, match=r"host host1: its clock is known only within ±15\d ms; .* is 100 ms"):
+    with pytest.raises(EngineError, match=r"host host1: its clock is known only to within ±15\d ms; .* is 100 ms"):
         run(remote(Simulation(scripts)), specs(2))
     assert run(remote(Simulation(scripts)), specs(2, interval_ms=2000))[0].summary.end == "done"
 

@@ -53,7 +53,7 @@ def probe_signals() -> str | None:
 def probe_disks() -> str | None:
     """Mounts ext4 on a loop device, stops it as a power cut does, and mounts it again."""
     if os.geteuid() != 0:
-        return "it requires root"
+        return "it needs root"
     if missing := [name for name in ("mkfs.ext4", "mount", "umount") if shutil.which(name) is None]:
         return f"there is no {missing[0]}"
     with tempfile.TemporaryDirectory() as name:

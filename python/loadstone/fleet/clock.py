@@ -136,7 +136,7 @@ class ClockWatch:
 
     @property
     def drift(self) -> OffsetEstimate | None:
-        """The growth of the offset per unit of time, and its maximum error; None until readings are far enough apart."""
+        """The growth of the offset per unit of time, and its maximum error; None if readings are too close together."""
         if self.first is None or self.latest is None:
             return None
         elapsed = self.latest.middle_ns - self.first.middle_ns

@@ -110,7 +110,7 @@ class Launched:
     def events(
         self, idle: Callable[[], object] | None = None, started: Callable[[int], object] | None = None
     ) -> Iterator[PartEvent]:
-        """The events of all hosts, each merged from the host's engines. A lost host yields an error and ends the load."""
+        """The events of all hosts, merged from each host's engines. A lost host yields an error and ends the load."""
         self._started = started
         clock = self._fleet.clock
         idle_at = clock.monotonic()
@@ -250,7 +250,7 @@ class Launched:
         return self._places[link.number], error
 
     def _start(self) -> None:
-        """Starts the load on all hosts at the same instant, which is sent to each host in the time of its own clock."""
+        """Starts the load on all hosts at the same instant, which is sent to each host in its clock's time."""
         self.check_clocks()
         self._start_ns = self._fleet.clock.unix_ns() + self._margin_ns
         if self._started is not None:

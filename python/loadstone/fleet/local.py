@@ -29,7 +29,7 @@ class Local:
     """Engines on this machine."""
 
     def __init__(self) -> None:
-        # The fingerprint of this host, for results. Each run reads it again, because a resumed run may be on another host.
+        # The fingerprint of this host, for results. Each run reads it again: a resumed run may be on another host.
         self.facts: Mapping[str, Scalar] = environment_facts(describe_environment())
 
     def hosts(self, placement: str) -> int:

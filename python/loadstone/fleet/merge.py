@@ -56,8 +56,8 @@ class Merger:
             self._exchange(f"{segment}\t{line}\n")
 
     def lose(self, segment: int, error: EngineError) -> None:
-        """Marks a segment as lost. If it is the only one, its summary is dropped, because an engine that fails after its
-        summary may not have written everything."""
+        """Marks a segment as lost. If it is the only one, drops its summary: an engine that fails after its summary may
+        not have written everything."""
         self.lost[segment] = error
         if self._process is None:
             self._summary = None

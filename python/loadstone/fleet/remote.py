@@ -80,7 +80,7 @@ class Remote:
         self.servers = servers
         self._connect_seconds = connect_seconds
         self._launches = 0
-        # Only one thread at a time receives: it passes replies to calls to their callers, and other replies to `receive`.
+        # Only one thread receives at a time: it passes replies to calls to their callers, others to `receive`.
         self._receiving = threading.Lock()
         self._unread: deque[Reply] = deque()
         self._calls: dict[int, Call] = {}
@@ -157,7 +157,7 @@ class Remote:
                 self._unread.append(reply)
 
     def describe(self) -> list[dict[str, Any]]:
-        """The hardware, name, labels and role of the hosts of servers and of all placements; the role is the first one."""
+        """The hardware, name, labels and role of the hosts of servers and of all placements, by their first role."""
         roles: dict[int, str] = dict.fromkeys(self.servers, ROLES[NEXT_TO_SERVERS])
         for placement, numbers in self.groups.items():
             for number in numbers:

@@ -59,7 +59,7 @@ def install_engine(data: bytes, sha256: str) -> str:
 
 
 def elf_mismatch(data: bytes, machine: str) -> str:
-    """The reason why a program cannot run on this processor; empty if it can, or if the processor is not in the table."""
+    """The reason why a program cannot run on this processor; empty if it can, or for a processor outside the table."""
     if data[:4] != b"\x7fELF":
         # In tests, the engine is a script.
         return "" if data[:2] == b"#!" else "the engine is not a program for Linux"

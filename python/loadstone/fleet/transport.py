@@ -64,7 +64,7 @@ class Transport(Protocol):
         """Every host that was in the cluster when the transport was opened."""
 
     def open(self, host: int) -> None:
-        """Starts an agent on a host, in place of any earlier agent. Returns immediately; the first reply shows success."""
+        """Starts an agent on a host, in place of any earlier agent. Does not wait: the first reply shows success."""
 
     def send(self, host: int, request: Mapping[str, Any]) -> None:
         """Sends a request. `receive` returns the reply, if there is one."""

@@ -78,9 +78,8 @@ def directory_setting(place: Place, plan: SystemPlan, setting: str) -> str | Non
     if not base:
         return None
     if not URI.fullmatch(base):
-        raise SystemsError(
-            f'{setting} must be a URI, got "{base}"', f"write file://{Path(base).absolute()}, or hdfs://HOST:PORT/DIRECTORY"
-        )
+        hint = f"write file://{Path(base).absolute()}, or hdfs://HOST:PORT/DIRECTORY"
+        raise SystemsError(f'{setting} must be a URI, got "{base}"', hint)
     return f"{base.rstrip('/')}/{outside_directories.outside_label(place)}"
 
 

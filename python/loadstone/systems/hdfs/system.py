@@ -339,6 +339,6 @@ def is_registered(http: int) -> bool:
     The name node's count is not enough: it still includes a data node that was just killed.
     """
     bean = hadoop.read_bean(HOST, http, "Hadoop:service=DataNode,name=DataNodeInfo")
-    # While a data node starts, its bean has no attributes. An actor runs once the data node has completed its handshake.
+    # While a data node starts, its bean has no attributes. An actor runs once the node has completed its handshake.
     actors = json.loads(bean.get("BPServiceActorInfo") or "[]") if bean else []
     return any(actor["ActorState"] == "RUNNING" for actor in actors)
