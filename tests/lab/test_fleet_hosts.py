@@ -265,7 +265,7 @@ def test_killed_engine_is_a_lost_segment() -> None:
         observed = running.observations()
     assert observed.lost == 1
     (note,) = [note for note in observed.notes if note.name == "lost-segment"]
-    assert note.message == "host host1, segment 2/4: the engine was ended by SIGKILL"
+    assert note.message == "host host1, segment 2/4: the engine was killed by SIGKILL"
     assert end.operations == 3001
 
 

@@ -84,7 +84,8 @@ def test_port_in_use_precedes_trials(tmp_path: Path, listener: socket.socket, mo
 def test_too_little_space_is_reported(tmp_path: Path) -> None:
     text = "systems: [lmdb]\nworkload: {properties: {recordcount: 1000000000000}}\n"
     assert re.search(
-        r"error: up to 4,000 TB will be written below .*, which has .* free\nhint: set `directory`", errors(tmp_path, text)
+        r"error: up to 4,000 TB will be written below .*, which has .* free\nhint: set `directory`",
+        errors(tmp_path, text),
     )
 
 

@@ -222,8 +222,8 @@ CASES = [
     Case(
         "retried",
         "the second attempt of the slower system",
-        experiment(rocksdb(failing("the engine was ended by SIGKILL"))),
+        experiment(rocksdb(failing("the engine was killed by SIGKILL"))),
         SUSPECT,
-        "1 earlier attempt at this trial failed, the last: the engine was ended by SIGKILL",
+        "1 earlier attempt at this trial failed, the last: the engine was killed by SIGKILL",
     ),
 ]

@@ -26,7 +26,9 @@ def main(arguments: list[str]) -> int:
     parser.results_at()
     parser.results_option()
     parser.expect_options()
-    parser.add_argument("-v", "--verbose", action="store_true", help="print every finding, not only a few of each check")
+    parser.add_argument(
+        "-v", "--verbose", action="store_true", help="print every finding, not only a few of each check"
+    )
     options = parser.parse_args(arguments)
     check_conditions(options.expect)
     results = add_expectations(open_results(options.results_at, options.results), options.expect)

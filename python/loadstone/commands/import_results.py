@@ -21,7 +21,9 @@ def main(arguments: list[str]) -> int:
         "FILE.facts.yaml next to a file.",
     )
     parser.add_argument("files", metavar="FILE", nargs="+", type=Path, help="logs, or result files")
-    parser.add_argument("--fact", metavar="NAME=VALUE", action="append", default=[], help="a fact that the logs do not contain")
+    parser.add_argument(
+        "--fact", metavar="NAME=VALUE", action="append", default=[], help="a fact that the logs do not contain"
+    )
     parser.add_argument("--format", metavar="NAME", help="the format of the files, if it is not recognised")
     parser.add_argument(
         "--json",
@@ -30,9 +32,7 @@ def main(arguments: list[str]) -> int:
         default=[],
         help="a figure in the JSON of any tool: 'throughput=$.tps op/s'",
     )
-    parser.add_argument(
-        "--explain", action="store_true", help="also list the data read, and what was omitted and why"
-    )
+    parser.add_argument("--explain", action="store_true", help="also list the data read, and what was omitted and why")
     parser.add_argument(
         "--processes",
         action="store_true",

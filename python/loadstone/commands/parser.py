@@ -38,12 +38,18 @@ class CommandParser(argparse.ArgumentParser):
 
     def results_at(self) -> None:
         """Adds the argument that names results."""
-        self.add_argument("results_at", metavar="DIR|FILE|NAME", help="a result folder, an experiment's name, or a file")
+        self.add_argument(
+            "results_at", metavar="DIR|FILE|NAME", help="a result folder, an experiment's name, or a file"
+        )
 
     def results_option(self) -> None:
         """Adds `--results`."""
         self.add_argument(
-            "--results", metavar="DIR", type=Path, default=ROOT, help="the directory of result folders (default: %(default)s)"
+            "--results",
+            metavar="DIR",
+            type=Path,
+            default=ROOT,
+            help="the directory of result folders (default: %(default)s)",
         )
 
     def expect_options(self) -> None:
@@ -137,4 +143,4 @@ def check_gate(junit: Path | None, expectations: Sequence[str]) -> None:
     """Raises UsageError if `--junit` would report success only because there are no expectations."""
     if junit is not None and not expectations:
         hint = "add `expect:` to the file, or --expect 'read.p99 < 10ms'"
-        raise UsageError(f"nothing to write to {junit}: there is no expectation", hint)
+        raise UsageError(f"nothing to write to {junit}: there are no expectations", hint)

@@ -60,7 +60,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--live", action="store_true", help="show the run in the browser, on this host, while it is measured"
     )
-    parser.add_argument("--live-port", metavar="PORT", type=int, default=0, help="the port of the live page (default: any)")
+    parser.add_argument(
+        "--live-port", metavar="PORT", type=int, default=0, help="the port of the live page (default: any)"
+    )
     parser.add_argument("--metrics-port", metavar="PORT", type=int, help="serve OpenMetrics on this port of this host")
     parser.add_argument("--no-report", action="store_true", help="write no report at the end")
     parser.results_option()

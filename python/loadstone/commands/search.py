@@ -130,7 +130,7 @@ def translate_line(line: SearchCommand) -> Spec:
     if not line.files:
         raise UsageError("a search needs a workload file", "name one: -P workloads/workloada")
     try:
-        # The engine requires a limit of the load; the search later sets a different limit.
+        # The engine requires a limit of the load; the search sets a different one later.
         (translated,) = spec_of("ycsb", [*line.arguments, "-p", "maxexecutiontime=1"])
     except EngineError as error:
         if error.status != UsageError.exit_status:
@@ -197,7 +197,7 @@ def line_document(line: SearchCommand, spec: Spec) -> dict[str, Any]:
 
 
 def window_length(seconds: str) -> str:
-    """The length of a trial's window, s. Raises UsageError for a length with a unit, because `5m` would become `5ms`."""
+    """The length of a trial's window, s. Raises UsageError for a length with a unit: `5m` would become `5ms`."""
     if not re.fullmatch(r"\d+(\.\d+)?", seconds, re.ASCII):
         raise UsageError(f'a window must be a number of seconds, got "{seconds}"', "write --search-seconds 5")
     return seconds if float(seconds) else SECONDS

@@ -28,7 +28,9 @@ def main(arguments: list[str]) -> int:
         "--metrics-port", metavar="PORT", type=int, help="serve OpenMetrics on this port, without a token"
     )
     parser.add_argument("--no-token", action="store_true", help="allow every process on this host to read the page")
-    parser.add_argument("--follow", metavar="DIR", type=Path, help="the run for the metrics (default: the run in progress)")
+    parser.add_argument(
+        "--follow", metavar="DIR", type=Path, help="the run for the metrics (default: the run in progress)"
+    )
     parser.add_argument("--child", action="store_true", help="exit together with the parent process")
     parser.add_argument("--metrics-only", action="store_true", help="serve no page")
     options = parser.parse_args(arguments)

@@ -147,7 +147,9 @@ def parser_of(verb: str, arguments: Sequence[str]) -> CommandParser:
     parser.set_defaults(verb=verb)
     many = "?" if verb == "status" else None
     parser.add_argument("name", metavar="NAME", nargs=many, help=", ".join(registry.SYSTEMS))
-    parser.add_argument("--name", metavar="INSTANCE", dest="instance", help="one of several instances; the same as NAME@INSTANCE")
+    parser.add_argument(
+        "--name", metavar="INSTANCE", dest="instance", help="one of several instances; the same as NAME@INSTANCE"
+    )
     if verb in ("logs", "kill", "pause", "resume", "restart"):
         parser.add_argument("server", metavar="SERVER", nargs="?", help="a server of the system, as named in `status`")
     if verb == "up":

@@ -98,7 +98,9 @@ def parser_of(verb: str) -> CommandParser:
         parser.add_argument("--durability", metavar="NAME", default="USE_DEFAULT", help=named)
     conf = "the directory with hbase-site.xml (default: the one of the running HBase)"
     parser.add_argument("--conf", metavar="DIR", type=Path, help=conf)
-    parser.add_argument("--version", metavar="V", help="the version of the client (default: the version of the running HBase)")
+    parser.add_argument(
+        "--version", metavar="V", help="the version of the client (default: the version of the running HBase)"
+    )
     return parser
 
 

@@ -51,7 +51,9 @@ def main(arguments: list[str]) -> int:
     if options.runs is not None and options.runs < REPEATS_MIN:
         raise UsageError(f"--runs must be at least {REPEATS_MIN}", f"fewer than {REPEATS_MIN} runs support no claim")
     if options.warmups < 0:
-        raise UsageError("--warmups must be 0 or more", "write the number of executions before the first timed execution")
+        raise UsageError(
+            "--warmups must be 0 or more", "write the number of executions before the first timed execution"
+        )
     for command in commands:
         for text in filter(None, (command.text, command.prepare)):
             check_syntax(escape_braces(text))
@@ -129,7 +131,7 @@ def build_parser() -> CommandParser:
     )
     command_line.add_argument(
         "-p", "--prepare", metavar="COMMAND", action="append", default=[],
-        help="an untimed command to run before each execution; give it once for all commands, or once for each",
+        help="an untimed command before each execution; give it once for all commands, or once for each",
     )  # fmt: skip
     command_line.add_argument(
         "-w", "--warmups", "--warmup", metavar="N", type=int, default=0,
@@ -145,12 +147,21 @@ def build_parser() -> CommandParser:
     command_line.add_argument(
         "--time-limit", metavar="TIME", default="5m", help="stop after this time (default: %(default)s)"
     )
-    command_line.add_argument("--timeout", metavar="TIME", default="1h", help="time limit for one execution (default: %(default)s)")
     command_line.add_argument(
-        "-n", "--command-name", metavar="NAME", action="append", default=[], help="a name for a command; repeat for each command, in order"
+        "--timeout", metavar="TIME", default="1h", help="time limit for one execution (default: %(default)s)"
+    )
+    command_line.add_argument(
+        "-n",
+        "--command-name",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="a name for a command; repeat for each command, in order",
     )
     command_line.add_argument("-i", "--ignore-failure", action="store_true", help="also time commands that fail")
-    command_line.add_argument("--seed", metavar="N", type=int, default=1, help="seed of the random order (default: %(default)s)")
+    command_line.add_argument(
+        "--seed", metavar="N", type=int, default=1, help="seed of the random order (default: %(default)s)"
+    )
     command_line.add_argument("--share-host", action="store_true", help="allow another run on this host")
     command_line.add_argument("--json", action="store_true", help="print one JSON document")
     command_line.results_option()

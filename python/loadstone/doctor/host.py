@@ -130,7 +130,7 @@ CHECKS = (
     Check(
         "memory",
         f"{units.format_size(MEMORY_BYTES)} available",
-        "servers use 1 to 2 GB each; with too little memory, the kernel reclaims pages during a trial or kills a process",
+        "servers use 1 to 2 GB each; with too little, the kernel reclaims memory during a trial or kills a process",
         check_memory,
     ),
     Check(

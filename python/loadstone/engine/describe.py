@@ -67,7 +67,7 @@ class Description:
         return frozenset(name for store in self.stores.values() for name in store.directories)
 
     def is_secret(self, name: str) -> bool:
-        """Whether a property's value must never be written, according to a store's description or the property's name."""
+        """Whether a property's value must never be written, according to a store's description or the name."""
         return any(name in store.secrets for store in self.stores.values()) or bool(SECRET_NAME.search(name))
 
     def hide_secrets(self, properties: Mapping[str, Any]) -> dict[str, Any]:

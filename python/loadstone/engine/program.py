@@ -46,7 +46,7 @@ def find_engine() -> str:
 
 
 def replace_process(arguments: list[str]) -> NoReturn:
-    """Replaces this process with the engine and its `arguments`. Raises LoadstoneError if it is missing or cannot run."""
+    """Replaces this process with the engine and its `arguments`. Raises LoadstoneError if it cannot be run."""
     path = find_engine()
     try:
         os.execv(path, [path, *arguments])

@@ -64,7 +64,7 @@ class Trial:
         self._revoked = False
         path = program.find_engine()
         try:
-            # In a separate process group, so that Ctrl-C reaches only the lab, which then decides how to end its engines.
+            # In a separate process group: Ctrl-C reaches only the lab, which then decides how to end its engines.
             self._process = subprocess.Popen(
                 [path, "trial"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, process_group=0
             )
@@ -148,7 +148,7 @@ class Trial:
         except ValueError as error:
             raise EngineError(
                 f"the engine wrote an invalid event: {error}: {line[:80]}",
-                "use the loadstone and the loadstone-engine of the same installation",
+                "use the loadstone and loadstone-engine of one installation",
                 1,
             ) from error
         if isinstance(event, Summary):

@@ -149,8 +149,8 @@ def sum_watched_ticks(before: HostSample, after: HostSample) -> int | None:
             if process.start_ticks < before.clocks.boot_ticks:
                 return None
             total += process.all_ticks
-    # An unwatched child adds the ticks of its whole lifetime. This error overstates the lab's share, but never that of
-    # other programs.
+    # An unwatched child adds the ticks of its whole lifetime. This error overstates the lab's share, but never the
+    # share of other programs.
     return total + max(children, 0)
 
 

@@ -204,7 +204,9 @@ class Body(BytesIO):
                 return lambda raw: str(uuid.UUID(bytes=raw))
             case 0x0020 | 0x0022:
                 return decode_elements(self.read_decoder())
-        raise SystemsError(f"a column has CQL type {kind:#06x}, which is not supported", "select only the columns you need")
+        raise SystemsError(
+            f"a column has CQL type {kind:#06x}, which is not supported", "select only the columns you need"
+        )
 
 
 def decode_cell(raw: bytes | None, decode: Callable[[bytes], Value]) -> Value:

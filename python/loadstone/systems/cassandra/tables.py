@@ -70,7 +70,9 @@ def make_statements(nodes: int, table: str, options: Mapping[str, str]) -> list[
     columns = ["y_id varchar PRIMARY KEY", *(f"{prefix}{field} varchar" for field in fields)]
     factor = read_whole_number(chosen, "replication_factor", 1)
     if factor > nodes:
-        raise SystemsError(f"replication_factor {factor} needs as many nodes, got {nodes}", "lower the replication factor")
+        raise SystemsError(
+            f"replication_factor {factor} needs as many nodes, got {nodes}", "lower the replication factor"
+        )
     full_name = f"{keyspace}.{check_identifier('table', table)}"
     replication = f"{{'class': 'SimpleStrategy', 'replication_factor': {factor}}}"
     durable = read_choice(chosen, "durable_writes", ("true", "false"))

@@ -55,9 +55,13 @@ class HBase(System):
         Setting("hbase.wal.provider", "asyncfs", "asyncfs or filesystem"),
         Setting("hbase.zookeeper.property.clientPort", "2181", "the port of ZooKeeper", read_positive),
         Setting("hbase.master.port", "16000", "the port of the master", read_positive),
-        Setting("hbase.regionserver.port", "16020", "the port of region servers, each on a separate address", read_positive),
+        Setting(
+            "hbase.regionserver.port", "16020", "the port of region servers, each on a separate address", read_positive
+        ),
         Setting("hbase.master.info.port", "16010", "the port of the master for JMX and web pages", read_positive),
-        Setting("hbase.regionserver.info.port", "16030", "the port of region servers for JMX and web pages", read_positive),
+        Setting(
+            "hbase.regionserver.info.port", "16030", "the port of region servers for JMX and web pages", read_positive
+        ),
         Setting("hbase.*", "", "any other property of hbase-site.xml"),
         Setting("dfs.*", "", "any property of the HDFS client in HBase"),
     )

@@ -50,7 +50,9 @@ class Hdfs(System):
         Setting("replication", "3", "the default number of copies of a block", read_positive),
         Setting("blocksize", "128m", "the default size of a block"),
         Setting("heap", "256m", "the heap size of each server"),
-        Setting("data.dir", "", "other directories for blocks, separated by commas: one for all data nodes, or one for each"),
+        Setting(
+            "data.dir", "", "other directories for blocks, separated by commas: one for all data nodes, or one for each"
+        ),
         Setting("port", "9820", "the port of the name node for clients", read_positive),
         Setting("http.port", "9870", "the port of the name node for JMX and WebHDFS", read_positive),
         Setting(

@@ -66,7 +66,9 @@ class Postgres(System):
             read_commit,
         ),
         Setting("shared_buffers", "128MB", "the size of the cache in memory"),
-        Setting("max_connections", "200", "the maximum number of connections, each of which is a process", read_positive),
+        Setting(
+            "max_connections", "200", "the maximum number of connections, each of which is a process", read_positive
+        ),
         tls.SETTING,
         Setting("conf.*", "", "other parameters of postgresql.conf: `conf.max_wal_size=4GB`"),
     )

@@ -51,7 +51,9 @@ class Redis(System):
         Setting("password", "", "the password for AUTH; by default random on hosts of a fleet, otherwise none"),
         Setting("appendonly", "no", "write a log of all writes: `yes` or `no`", read_truth),
         Setting("appendfsync", "everysec", "when the log is synced: `always`, `everysec` or `no`", read_appendfsync),
-        Setting("maxclients", "10100", "the maximum number of connections, each of which is an open file", read_positive),
+        Setting(
+            "maxclients", "10100", "the maximum number of connections, each of which is an open file", read_positive
+        ),
         Setting("maxmemory", "0", "the maximum memory in bytes, or with a unit: `2gb`; 0 means no limit"),
         Setting("maxmemory-policy", "noeviction", "what happens when `maxmemory` is reached: `allkeys-lru` …"),
         Setting("io-threads", "1", "the number of threads that write to connections", read_positive),
