@@ -16,8 +16,8 @@ def main(arguments: list[str]) -> int:
     undecided."""
     parser = CommandParser(
         "compare",
-        "Compare results with the first ones named. A side is one result, or several runs of it, separated by commas.\n"
-        "Runs differ from day to day, so a claim takes six alternating runs of each side.",
+        "Compare results with the first side. A side is a result, or several runs of one experiment, separated by commas.\n"
+        "Runs differ from day to day, so a claim needs six alternating runs of each side.",
     )
     parser.add_argument("results_at", metavar="DIR|FILE|NAME[,…]", nargs="+", help="result folders, names or files")
     parser.show_options()

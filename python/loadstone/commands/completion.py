@@ -25,13 +25,13 @@ man:  loadstone completion man > ~/.local/share/man/man1/loadstone.1"""
 
 @dataclass(frozen=True)
 class CommandCatalogue:
-    """All commands of the command line."""
+    """All commands of Loadstone."""
 
     # A description of each command.
     commands: Mapping[str, str]
     # The names of the engine's commands.
     engine: Collection[str]
-    # The general help.
+    # The general help text.
     usage: str
     # The function that runs a command of the lab.
     run: Callable[[str, list[str]], int]

@@ -25,7 +25,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """A directory that Loadstone writes to, or would create."""
+    """A directory to which Loadstone writes, or which it would create."""
 
     # One of `results`, `data`, `state` and `cache`.
     name: str

@@ -22,7 +22,7 @@ PID_MAX = 4_194_304
 # The suffixes of systemd's control groups; other groups belong to containers.
 UNITS = (".slice", ".scope", ".service")
 LIMITS_FILE = "/etc/security/limits.d/90-loadstone.conf"
-# The systems' default ports.
+# The default ports of the systems, with the systems' names.
 KNOWN_PORTS = {
     int(setting.default): name
     for name in registry.SYSTEMS
@@ -176,13 +176,13 @@ CHECKS = (
     Check(
         "memory mappings",
         f"`vm.max_map_count` is at least {MAPPINGS_PER_THREAD} for each client",
-        f"a thread uses {MAPPINGS_PER_THREAD}; a process that runs out crashes, so the engine refuses to start",
+        f"a thread uses {MAPPINGS_PER_THREAD}; a process without free mappings crashes, so the engine refuses to start",
         check_mappings,
     ),
     Check(
         "ephemeral ports",
         "as many as clients, preferably twice as many, without a server's port among them",
-        "each connection to a server uses a separate local port, which stays in use for a minute after the connection",
+        "each connection to a server uses a separate local port, which stays in use for a minute after closing",
         check_ephemeral_ports,
     ),
     Check(

@@ -28,7 +28,7 @@ SECRET_NAME = re.compile(r"passw(or)?d|passphrase|secret", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class StoreInfo:
-    """A store. Its properties are names; a name that ends in `*` represents all names with that prefix."""
+    """A store. `properties` contains names; a name that ends in `*` represents all names with that prefix."""
 
     name: str
     # What the clients' operations work on: `records` or `files`.

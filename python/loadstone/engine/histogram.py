@@ -62,7 +62,7 @@ class Histogram:
         return self.counts.total()
 
     def add_histogram(self, other: Histogram) -> None:
-        """Adds another histogram, exactly. Raises ValueError if its buckets differ."""
+        """Adds another histogram exactly. Raises ValueError if its buckets differ."""
         if self.counts and other.counts and self.layout != other.layout:
             raise ValueError(f"histograms of {self.layout} and {other.layout} cannot be added")
         if other.counts:
@@ -70,7 +70,7 @@ class Histogram:
         self.counts.update(other.counts)
 
     def value_at_quantile(self, share: float) -> int:
-        """The value that `share` of all values (0.99: 99 %) do not exceed, rounded up to the end of its bucket.
+        """The value that a `share` of all values (0.99 is 99 %) do not exceed, rounded up to the end of its bucket.
 
         Raises ValueError if there are no values.
         """

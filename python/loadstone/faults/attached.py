@@ -37,7 +37,7 @@ class AttachedSite:
         return self.commands.how.hosts
 
     def roles(self) -> Mapping[str, Sequence[str]]:
-        """No roles are known."""
+        """Always empty: the roles of attached servers are unknown."""
         return {}
 
     def addresses(self) -> Mapping[str, str]:
@@ -67,7 +67,7 @@ class AttachedSite:
 
     def backlog(self) -> str | None:
         """The backlog of attached servers is unknown, so it never counts as finished."""
-        return "the work of attached servers is not known"
+        return "the pending work of attached servers is unknown"
 
     def data_bytes(self, server: str) -> int | None:
         """Always None: it is unknown."""

@@ -88,7 +88,7 @@ class Slow(Fault):
         return [] if self._group is None else [path for path in self.groups() if path.exists()]
 
     def facts(self) -> Mapping[str, str | int | float | bool]:
-        """The mechanism, and the share of a processor."""
+        """The mechanism, and the share of a processor that a server may use."""
         return {"cpu_share": self.planned.cpu, "mechanism": "duty cycle" if self._group is None else "cpu quota"}
 
     def _stop_and_resume(self) -> None:

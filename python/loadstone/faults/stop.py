@@ -10,7 +10,7 @@ from loadstone.systems.base import process
 
 
 class Stop(Kill):
-    """An orderly shutdown. A server that had to be killed was not stopped."""
+    """An orderly shutdown. If a server has to be killed, the fault counts as not injected."""
 
     def inject(self) -> None:
         """Sends the shutdown signal, and waits for the servers. Raises FaultError if a server had to be killed."""

@@ -132,7 +132,7 @@ class Agent:
         match command:
             case {"launch": number, "specs": specs, **more}:
                 self.close()
-                # Messages of an earlier launch have no reader.
+                # Messages from an earlier launch are no longer needed.
                 with self._changed:
                     self._messages.clear()
                 self._launch = Launch(number, specs, self, more.get("offset_ns", 0))
@@ -165,7 +165,7 @@ class Agent:
 
 
 class Launch(threading.Thread):
-    """One launch of engines, followed by a thread."""
+    """A thread that follows one launch of engines."""
 
     def __init__(self, number: int, specs: Sequence[Spec], agent: Agent, offset_ns: int = 0) -> None:
         """`offset_ns` is this host's clock minus the lab's."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 SLEW_MAX = 500e-6
 # Readings must be at least this far apart to yield a drift.
 DRIFT_SECONDS_MIN = 5.0
-# The best reading of a span this long represents it.
+# A span of this length is represented by its best reading.
 SPAN_NS = 10_000_000_000
 # A smaller deviation is not a jump, because scheduling can delay the reading of the clock.
 JUMP_NS_MIN = 1_000_000
@@ -105,7 +105,7 @@ class ClockWatch:
     jumps: list[float] = field(default_factory=list)
 
     def add(self, reading: Reading) -> float | None:
-        """Adds a reading; returns the size of a jump that it reveals, ns."""
+        """Adds a reading; returns the size of the jump that it reveals, ns, or None."""
         if self.latest is not None:
             if reading.bound_ns < -JUMP_NS_MIN:
                 # The clock was set forward during the round trip. Only the reply's way back shows the new offset.

@@ -68,7 +68,7 @@ class HostSystems:
         """Ends the servers and deletes their data. Raises TakenError for servers of another owner."""
         running = self._running(system)
         if system not in self._marks:
-            # An earlier agent started them.
+            # An earlier agent started the servers.
             self._take_ownership(running, system)
         self.end_observation(system)
         running.down()
@@ -143,7 +143,7 @@ class HostSystems:
         """Performs a step of a fault, and returns its result."""
         if step not in STEPS or (system, number) not in self._faults:
             raise LoadstoneError(
-                f"this host has no fault {number}, so it cannot {step}", "the agent of this host was restarted"
+                f"this host has no fault {number} for the step {step}", "the agent of this host was restarted"
             )
         result = getattr(self._faults[system, number], step)()
         return dict(result) if isinstance(result, Mapping) else result

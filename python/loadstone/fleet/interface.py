@@ -32,7 +32,7 @@ class Part:
 
     # The name in messages, such as `segment 1/3` or `host clients-1`.
     title: str
-    # The suffix of its files.
+    # The part of its file names that distinguishes it.
     stem: str
     specs: Sequence[Spec]
     # The engine's process, if it is on this machine.

@@ -309,4 +309,4 @@ class Remote:
     def _unreachable(self, number: int, reason: str) -> EngineError:
         link = self.links[number]
         link.is_open = False
-        return EngineError(f"host {link.host.name}: no agent runs there: {reason}", LOST_HINT, LOST_STATUS)
+        return EngineError(f"host {link.host.name}: no agent is running there: {reason}", LOST_HINT, LOST_STATUS)

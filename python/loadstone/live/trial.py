@@ -18,7 +18,7 @@ from loadstone.results.folder import FAULTS
 EVENTS = ".events.jsonl"
 # The name of the load phase; all other phases are measured.
 LOAD = "load"
-# The quantiles of a point.
+# The latency quantiles that a point contains.
 QUANTILES = {"p50": 0.5, "p99": 0.99, "max": 1.0}
 # The prefix of a server among the observed processes (`loadstone.observe.summary`).
 SERVER, ENGINE = "server ", "engine"

@@ -14,7 +14,7 @@ from loadstone.runner import hooks
 # The maximum time from `restart` until a server's `status` succeeds, and the interval between checks.
 READY_SECONDS = 180.0
 POLL_SECONDS = 1.0
-# Time limit of a command.
+# The time limit for a command.
 COMMAND_SECONDS = 600.0
 
 
@@ -46,7 +46,7 @@ class AttachedServers:
         return bool(broken)
 
     def dead(self) -> list[str]:
-        """The hosts whose server is not working; none if no `status` command is configured."""
+        """The hosts whose server is not working; empty if no `status` command is configured."""
         return [host for host in self.how.hosts if not self._works(host)]
 
     def recreate_table(self) -> None:

@@ -30,9 +30,9 @@ class Attempts:
     done: dict[str, TrialResult] = field(default_factory=dict)
     # The number of attempts at each trial.
     numbers: Counter[str] = field(default_factory=Counter)
-    # The number of consecutive failed attempts, by variant.
+    # The number of consecutive failed attempts of each variant.
     failed: Counter[VariantKey] = field(default_factory=Counter)
-    # The variants of the last consecutive failed trials of this run.
+    # The variants of the trials that have failed in this run since the last success.
     failing: list[VariantKey] = field(default_factory=list)
 
     def restore(self, retry_failed: bool) -> None:

@@ -69,7 +69,7 @@ class Launcher(AbstractContextManager["Launcher"]):
         self._send(request)
         reply = self._receive(None)
         if reply is None or "pid" not in reply:
-            reason = reply.get("error") if reply else "the launcher has ended"
+            reason = reply.get("error") if reply else "the launcher has exited"
             raise CommandError(f"cannot run {argv[0]}: {reason}", "check its arguments", NOT_EXECUTABLE)
         self._pid = int(reply["pid"])
         return self._pid

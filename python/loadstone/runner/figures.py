@@ -10,11 +10,11 @@ from loadstone.engine.histogram import decode_histogram
 from loadstone.results.value import PERCENTILES, Value
 from loadstone.statistics.percentile import Population
 
-# All operations together.
+# The name for all operations together.
 ALL = "all"
 
 
-# The latencies of an outcome, by the suffix of the operation's name: `lower` excludes the generator's own lateness.
+# The latencies of an outcome, keyed by the suffix of metric names. `lower` excludes the generator's own lateness.
 TIMES: dict[str, Callable[[Outcome], str | None]] = {
     "response": lambda outcome: outcome.response,
     # Older engines do not report the lower bound; an operation that never completed then has only its response time.

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from loadstone.results.trial_result import Scalar
 
-# Recorded instead of `durability`: the reason why it is unknown.
+# The fact that is recorded instead of `durability`: the reason why the durability is unknown.
 UNKNOWN = "durability_unknown"
 ANSWERS = ("durability", "how", UNKNOWN)
 # The store's `replication` for a server without replicas; it is recorded as 1 copy.

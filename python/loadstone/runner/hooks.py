@@ -54,7 +54,7 @@ def run(commands: Sequence[str], when: str, variables: Mapping[str, Scalar], log
             try:
                 status = process.wait(timeout)
             except BaseException as error:
-                # The group may have ended by now.
+                # The process group may have exited by now.
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()

@@ -147,7 +147,7 @@ class Pilot:
             self.overhead_seconds.append(time.monotonic() - started - (conductor.experiment.measure.duration or 0.0))
         settings = Settings.from_question(self.folder.question)
         for finding in judge_trial(result, self.folder.load_series(planned.trial, result.attempt), settings):
-            # Without a warm-up no window is steady.
+            # Milder findings are expected, because without a warm-up no window is steady.
             if finding.severity == Severity.INVALID:
                 self.display.say(f"{result.trial}: {finding.check}: {finding.message}", bad=True)
         return result

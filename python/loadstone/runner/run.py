@@ -170,7 +170,7 @@ class ExperimentRun:
     def samples(self) -> list[tuple[VariantKey, float, list[float]]]:
         """For each variant: the required width of the interval as a share of the figure, and each repeat's figure.
 
-        Lower bounds are excluded: an interval of bounds would look narrow, but is unknown.
+        Lower bounds are excluded: an interval of lower bounds would look narrow, although the true width is unknown.
         """
         trials: dict[VariantKey, list[TrialResult]] = {}
         for trial in self.done.values():
@@ -205,7 +205,7 @@ def open_fleet(experiment: Experiment, plan: Plan) -> Iterator[Fleet]:
         if NEXT_TO_SERVERS in groups and nodes:
             if len(nodes) > 1:
                 message = (
-                    f"placement {NEXT_TO_SERVERS} needs one number of nodes, got {', '.join(map(str, sorted(nodes)))}"
+                    f"placement {NEXT_TO_SERVERS} needs a single number of nodes, got {', '.join(map(str, sorted(nodes)))}"
                 )
                 raise LoadstoneError(message, "vary the number of nodes in a separate experiment")
             groups[NEXT_TO_SERVERS] = servers

@@ -81,7 +81,7 @@ class Timing:
         return f"the limit of {self.rounds_max} rounds was reached"
 
     def sequence(self, number: int) -> list[Timed]:
-        """The order of a round."""
+        """The commands in the order of a round."""
         names = [timed.name for timed in self.commands]
         indexes = order.draw_order(names, self.seed, (number + 1) // 2)
         return [self.commands[index] for index in (indexes if number % 2 else reversed(indexes))]

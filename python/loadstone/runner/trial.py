@@ -43,7 +43,7 @@ PATIENCE_SECONDS = 3600.0
 LEAVING_SECONDS = 60.0
 # The engine's seeds are 64-bit.
 SEEDS = 1 << 64
-# Codes of notes on failures outside the engines.
+# The names of notes about failures outside the engines.
 NOTES: dict[type[LoadstoneError], str] = {hooks.HookError: "hook", ServersError: "servers", FaultError: "faults"}
 
 

@@ -151,6 +151,6 @@ def read_collections(gc_log: Path, since: int = 0) -> Collections:
 
 
 def live_heap_bytes(gc_log: Path) -> int | None:
-    """The heap in use after the last collection in a log; None before the first."""
+    """The heap in use after the last collection in a log; None before the first collection."""
     matches = LEFT.findall(read_tail(gc_log, TAIL_BYTES))
     return int(matches[-1]) << 20 if matches else None

@@ -397,7 +397,7 @@ class RunningSystem:
         return {member.name for member in known.processes if process.is_alive(member)} if known is not None else set()
 
     def _stop_processes(self, known: State, processes: Sequence[ServerProcess], say: Say) -> None:
-        """Ends servers, the last stage first."""
+        """Ends servers, beginning with the last stage."""
         for stage, stop in sorted({(entry.stage, entry.stop) for entry in known.started}, reverse=True):
             alike = [entry for entry in known.started if (entry.stage, entry.stop) == (stage, stop)]
             chosen = [entry for entry in alike if entry.process in processes]
@@ -414,7 +414,7 @@ class RunningSystem:
         return bool(unrecorded)
 
     def _remove_data(self) -> None:
-        """Removes data and state, the state last, so that an interrupted `down` can be repeated."""
+        """Removes the data and then the state, so that an interrupted `down` can be repeated."""
         self.system.clear_outside(self.place)
         if self.place.data.exists():
             disks.remove_disks(self.place.root, self.place.data.iterdir())

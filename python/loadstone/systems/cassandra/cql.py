@@ -146,7 +146,7 @@ def encode_string(text: str) -> bytes:
 
 
 class Body(BytesIO):
-    """The body of a message, read from its front."""
+    """The body of a message, which is read from its beginning."""
 
     def read_number(self, form: str) -> int:
         """The next number; `form` is its format in `struct`'s notation."""

@@ -78,7 +78,7 @@ def node_host(plan: SystemPlan, node: int) -> str:
 
 
 def port_setting(plan: SystemPlan, setting: str) -> int:
-    """A setting that is a port."""
+    """The value of a setting that is a port."""
     return read_whole_number(plan, setting, least=1)
 
 
@@ -138,7 +138,7 @@ def node_settings(place: Place, plan: SystemPlan, node: int) -> dict[str, Any]:
     authenticator = read_choice(plan, "authenticator", AUTHENTICATORS)
     authorizer = read_choice(plan, "authorizer", AUTHORIZERS)
     if authorizer != AUTHORIZERS[0] and authenticator == AUTHENTICATORS[0]:
-        raise SystemsError(f"{authorizer} needs users", f"set authenticator to {AUTHENTICATORS[1]}")
+        raise SystemsError(f"{authorizer} requires users", f"set authenticator to {AUTHENTICATORS[1]}")
     storage_port = port_setting(plan, "storage_port")
     seeds = ",".join(f"{node_host(plan, node)}:{storage_port}" for node in range(1, plan.nodes + 1))
     written: dict[str, Any] = {

@@ -180,7 +180,7 @@ class Cassandra(System):
                 return str(error.args[0])
             except RefusedError as error:
                 # Versions before 4.1 do not have the table of hints.
-                return f"the hints of {server_name(node)} are not known: {error.args[0]}"
+                return f"the hints of {server_name(node)} are unknown: {error.args[0]}"
             if tasks := sum(count_compactions(plan, node).values()):
                 return f"{server_name(node)} has {units.count_noun(tasks, 'compaction')} to do"
         return None
