@@ -130,7 +130,7 @@ def test_figures_are_printed_for_each_command(tmp_path: Path) -> None:
 
 def test_failing_command_ends_the_timing(tmp_path: Path) -> None:
     failed = loadstone(tmp_path, "time", "echo broken >&2; exit 3", "true", code=1).stderr
-    assert "ended with exit status 3" in failed
+    assert "exited with status 3" in failed
     assert "broken" in failed
     assert "--ignore-failure" in failed
     (trial,) = [trial for trial in trials(single_folder(tmp_path)) if trial.end == "failed"]

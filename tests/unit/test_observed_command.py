@@ -61,7 +61,7 @@ def test_output_and_exit_status_are_kept(tmp_path: Path) -> None:
     assert ended.stderr.read_text() == "wrong\n"
     assert len(samples.pids) == 1
     failure = command.failure("work", ended)
-    assert (failure.args[0], failure.hint) == ("work ended with exit status 3", "the end of its output: wrong")
+    assert (failure.args[0], failure.hint) == ("work exited with status 3", "the end of its output: wrong")
 
 
 def test_slow_command_is_killed_with_its_children(tmp_path: Path) -> None:

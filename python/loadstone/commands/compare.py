@@ -16,7 +16,7 @@ def main(arguments: list[str]) -> int:
     undecided."""
     parser = CommandParser(
         "compare",
-        "Compare results with the first side. A side is a result, or several runs of one experiment, separated by commas.\n"
+        "Compare results with the first side. A side is a result, or several runs separated by commas.\n"
         "Runs differ from day to day, so a claim needs six alternating runs of each side.",
     )
     parser.add_argument("results_at", metavar="DIR|FILE|NAME[,…]", nargs="+", help="result folders, names or files")

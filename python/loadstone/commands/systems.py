@@ -132,7 +132,10 @@ VERBS: dict[str, tuple[str, Callable[[Namespace], int | None]]] = {
     "pause": ("suspend a server (SIGSTOP): it keeps its connections but does not answer", signal_servers),
     "resume": ("resume suspended servers", signal_servers),
     "restart": ("restart a server, or all of them, with their data", restart_servers),
-    "properties": ("print the properties that a store needs to reach the system, as lines of name=value", show_properties),
+    "properties": (
+        "print the properties that a store needs to reach the system, as lines of name=value",
+        show_properties,
+    ),
     "fresh": ("drop a store's table and create it again", recreate_table),
 }
 

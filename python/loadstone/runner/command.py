@@ -213,8 +213,8 @@ def cut_output(path: Path) -> int:
 
 def failure(name: str, ended: Ended, message: str = "", hint: str = "") -> CommandError:
     """The error for a command that failed, with the end of its output."""
-    how = f"signal {-ended.status}" if ended.status < 0 else f"exit status {ended.status}"
-    text = f"{name} ended with {how}" if ended.status or not message else name
+    how = f"was killed by signal {-ended.status}" if ended.status < 0 else f"exited with status {ended.status}"
+    text = f"{name} {how}" if ended.status or not message else name
     text += f": {message}" if message else ""
     tails = [tail(path) for path in (ended.stderr, ended.stdout) if path.is_file()]
     silent = "it printed nothing" if ended.stdout.is_file() else "run it by hand: it printed no error"

@@ -204,9 +204,8 @@ def open_fleet(experiment: Experiment, plan: Plan) -> Iterator[Fleet]:
         groups = {placement: select_hosts(transport.hosts, placement, *labels) for placement in placements}
         if NEXT_TO_SERVERS in groups and nodes:
             if len(nodes) > 1:
-                message = (
-                    f"placement {NEXT_TO_SERVERS} needs a single number of nodes, got {', '.join(map(str, sorted(nodes)))}"
-                )
+                listed = ", ".join(map(str, sorted(nodes)))
+                message = f"placement {NEXT_TO_SERVERS} needs a single number of nodes, got {listed}"
                 raise LoadstoneError(message, "vary the number of nodes in a separate experiment")
             groups[NEXT_TO_SERVERS] = servers
         yield Remote(transport, groups, servers=servers)

@@ -60,7 +60,9 @@ def write_journal(path: Path, undo: Undo) -> None:
     try:
         lines.replace_file(path, json.dumps(document, indent=1).encode(), 0o600)
     except OSError as error:
-        raise SystemsError(f"cannot write {path}: {error.strerror}", "no fault was injected; free some space") from error
+        raise SystemsError(
+            f"cannot write {path}: {error.strerror}", "no fault was injected; free some space"
+        ) from error
 
 
 def load_journal(path: Path) -> Undo | None:
