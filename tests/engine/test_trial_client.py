@@ -107,14 +107,14 @@ def test_an_engine_that_does_not_go_is_killed(stand_in: Callable[[str], None], m
             1,
         ),
         ("read spec; echo 'error: odd' >&2; exit 2", "odd", "the message above comes from the engine", 2),
-        ("kill -SEGV $$", "the engine was ended by SIGSEGV", "its log is empty", -signal.SIGSEGV),
+        ("kill -SEGV $$", "the engine was killed by SIGSEGV", "its log is empty", -signal.SIGSEGV),
         (
             "echo log >&2; kill -KILL $$",
-            "the engine was ended by SIGKILL",
+            "the engine was killed by SIGKILL",
             "last line of its log: log; see the kernel's log (dmesg) for a lack of memory",
             -signal.SIGKILL,
         ),
-        ("exit 0", "the engine ended without a result, exit status 0", "its log is empty", 0),
+        ("exit 0", "the engine exited without a result, with status 0", "its log is empty", 0),
         (
             "echo rubbish; exec sleep 60",
             "the engine wrote an invalid event: Expecting value: line 1 column 1 (char 0): rubbish",

@@ -216,7 +216,7 @@ def test_missing_figures_are_named(tmp_path: Path, text: str, figures: Any, mess
 
 def test_exit_status_fails_the_trial(tmp_path: Path) -> None:
     message, hint = failure(tmp_path, {"run": "echo tps = 5; echo broken >&2; exit 3", "figures": TPS})
-    assert (message, hint) == ("command ended with exit status 3", "the end of its output: broken")
+    assert (message, hint) == ("command exited with status 3", "the end of its output: broken")
     for trial in trials(single_folder(tmp_path)):
         assert trial.value("throughput") is None
         assert (single_folder(tmp_path).path / "trials" / trial.trial / "command.stderr").read_text() == "broken\n"
@@ -237,7 +237,7 @@ def test_missing_figure_of_one_repeat_is_one_failure(tmp_path: Path) -> None:
 
 def test_hanging_command_is_killed_with_its_daemons(tmp_path: Path) -> None:
     message, hint = failure(tmp_path, {"run": "setsid sleep 4721 & sleep 4721"}, timeout="1s")
-    assert message == "command did not end within 1 s"
+    assert message == "command did not finish within 1 s"
     assert "`timeout`" in hint
     assert subprocess.run(["pgrep", "-f", "^sleep 4721"]).returncode == 1
 
@@ -283,7 +283,7 @@ def test_phases_run_in_order(tmp_path: Path) -> None:
 def test_failed_phase_is_named(tmp_path: Path, phase: str) -> None:
     command = {"prepare": "exit 7", "run": "true"} if phase == "prepare" else {"run": "exit 7", "warmups": 1}
     message, _ = failure(tmp_path, command)
-    assert message.startswith("load ended with exit status 7" if phase == "prepare" else "warmup-1 ended with exit")
+    assert message.startswith("load exited with status 7" if phase == "prepare" else "warmup-1 exited with status")
 
 
 def test_histograms_of_the_tool_are_kept(tmp_path: Path) -> None:

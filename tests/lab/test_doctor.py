@@ -276,7 +276,7 @@ def test_no_port_range_is_proposed_beyond_one_address(clients: int, state: str, 
     result = examine_check("ephemeral ports", widest, clients)
     assert result.state == state
     assert re.search(fix, result.fix) if fix else not result.fix
-    assert ("one server address takes 64,512 at most" in result.text) is (state == "fail")
+    assert ("one server address accepts at most 64,512" in result.text) is (state == "fail")
     # Below this limit, a wider range helps.
     narrow = replace(FIT, ephemeral_ports=(32_768, 60_999))
     assert (
@@ -319,10 +319,10 @@ def test_the_text_is_aligned_with_failures_first() -> None:
     assert lines[len(CHECKS) :] == [
         "",
         "to do:",
-        "  Maven: downloads the servers, and RocksDB",
+        "  Maven: it downloads the servers and RocksDB",
         "    sudo apt-get install maven",
-        "  huge pages: with `always` the kernel stops processes to assemble pages; Redis and MongoDB warn about it"
-        " themselves",
+        "  huge pages: with `always` the kernel stops processes to assemble pages; Redis and MongoDB also warn"
+        " about this",
         "    echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled",
     ]
 

@@ -136,7 +136,7 @@ def test_hosts_start_at_one_instant() -> None:
 
 def test_imprecise_clock_refuses_the_launch() -> None:
     scripts = [ScriptedHost(), ScriptedHost(there=0.15, back=0.15)]
-    with pytest.raises(EngineError, match=r"host host1: its clock is known only within ±15\d ms; .* is 100 ms"):
+    with pytest.raises(EngineError, match=r"host host1: its clock is known only to within ±15\d ms; .* is 100 ms"):
         run(remote(Simulation(scripts)), specs(2))
     assert run(remote(Simulation(scripts)), specs(2, interval_ms=2000))[0].summary.end == "done"
 
@@ -193,7 +193,7 @@ def test_lost_host_is_connected_again() -> None:
     assert (result.summary.end, result.notes, observed.notes) == ("done", (), [])
     scripts[1].silent_from = simulation.now
     scripts[1].messages.clear()
-    with pytest.raises(EngineError, match=r"host host1 is lost|no agent runs there: no reply within"):
+    with pytest.raises(EngineError, match=r"host host1 is lost|no agent is running there: no reply within"):
         run(fleet, specs(2))
 
 
@@ -265,7 +265,7 @@ def test_killed_engine_is_a_lost_segment() -> None:
         observed = running.observations()
     assert observed.lost == 1
     (note,) = [note for note in observed.notes if note.name == "lost-segment"]
-    assert note.message == "host host1, segment 2/4: the engine was ended by SIGKILL"
+    assert note.message == "host host1, segment 2/4: the engine was killed by SIGKILL"
     assert end.operations == 3001
 
 

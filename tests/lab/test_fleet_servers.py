@@ -248,7 +248,7 @@ def test_call_of_a_silent_host_fails() -> None:
     simulation.now = 1010
     results = hosts.call({1: ("status", {"system": "tiny"})})
     assert isinstance(results[1], LoadstoneError)
-    assert results[1].args[0] == "host host1: no agent runs there: silent for 30 s"
+    assert results[1].args[0] == "host host1: no agent is running there: silent for 30 s"
     assert not hosts.links[1].is_open
 
 
@@ -270,7 +270,7 @@ def test_instants_are_by_the_clock_of_the_lab() -> None:
 
 
 def test_unknown_operation_is_refused() -> None:
-    with pytest.raises(LoadstoneError, match="knows no operation kill_all"):
+    with pytest.raises(LoadstoneError, match="has no operation kill_all"):
         HostSystems("host0").perform("kill_all", {})
 
 

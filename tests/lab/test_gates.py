@@ -114,7 +114,7 @@ def test_run_is_gated_by_its_file(tmp_path: Path) -> None:
 
 def test_gate_without_expectations_is_refused(tmp_path: Path) -> None:
     done = loadstone(tmp_path, "run", experiment(tmp_path), "--junit", "j.xml", code=2)
-    assert "there is no expectation" in done.stderr
+    assert "there are no expectations" in done.stderr
     assert not (tmp_path / "j.xml").exists()
     assert not (tmp_path / "results").exists()
 

@@ -84,7 +84,8 @@ def test_port_in_use_precedes_trials(tmp_path: Path, listener: socket.socket, mo
 def test_too_little_space_is_reported(tmp_path: Path) -> None:
     text = "systems: [lmdb]\nworkload: {properties: {recordcount: 1000000000000}}\n"
     assert re.search(
-        r"error: up to 4,000 TB are written below .*, which has .* free\nhint: set `directory`", errors(tmp_path, text)
+        r"error: up to 4,000 TB will be written below .*, which has .* free\nhint: set `directory`",
+        errors(tmp_path, text),
     )
 
 
@@ -100,7 +101,7 @@ def test_slow_load_names_the_line(tmp_path: Path, listener: socket.socket) -> No
     properties = f"{{redis.host: 127.0.0.1, redis.port: {listener.getsockname()[1]}}}"
     text = f"systems: {{redis: {{properties: {properties}}}}}\nworkload: {{properties: {{recordcount: 1000000}}}}\n"
     stderr = errors(tmp_path, text, code=0)
-    assert "warning: loading 1,000,000 records by 1 client may take longer than the trials" in stderr
+    assert "warning: loading 1,000,000 records with 1 client may take longer than the trials" in stderr
     assert "hint: write `load: {clients: 32}`" in stderr
     assert "warning" not in errors(tmp_path, text + "load: {clients: 32}\n", code=0)
 
@@ -109,7 +110,7 @@ def test_missing_program_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("LOADSTONE_SYSTEMS", str(tmp_path / "systems"))
     monkeypatch.setenv("PATH", str(tmp_path))
     text = errors(tmp_path, f"systems: {{redis: {{start: {{settings: {{port: 1023}}}}}}}}\n{TINY}", code=0)
-    assert "warning: apt-get is not on PATH; it fetches redis, unless that is in the cache\nhint: " in text
+    assert "warning: apt-get is not on PATH; it fetches redis unless the cache already contains it\nhint: " in text
 
 
 def test_relative_library_is_found(tmp_path: Path) -> None:

@@ -130,7 +130,7 @@ def test_figures_are_printed_for_each_command(tmp_path: Path) -> None:
 
 def test_failing_command_ends_the_timing(tmp_path: Path) -> None:
     failed = loadstone(tmp_path, "time", "echo broken >&2; exit 3", "true", code=1).stderr
-    assert "ended with exit status 3" in failed
+    assert "exited with status 3" in failed
     assert "broken" in failed
     assert "--ignore-failure" in failed
     (trial,) = [trial for trial in trials(single_folder(tmp_path)) if trial.end == "failed"]
@@ -145,7 +145,7 @@ def test_failures_are_timed_on_request(tmp_path: Path) -> None:
 
 def test_hanging_command_is_killed(tmp_path: Path) -> None:
     failed = loadstone(tmp_path, "time", "sleep 4711", "--timeout", "500ms", code=1).stderr
-    assert "`sleep 4711` did not end within 0.5 s" in failed
+    assert "`sleep 4711` did not finish within 0.5 s" in failed
     assert "--timeout" in failed
     assert subprocess.run(["pgrep", "-f", "^sleep 4711"]).returncode == 1
 

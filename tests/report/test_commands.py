@@ -153,7 +153,7 @@ def test_a_filter_may_begin_with_a_dash(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "code", "message"),
     [
-        (("show", "nothing"), 1, "error: there are no results at nothing\nhint: list those below"),
+        (("show", "nothing"), 1, "error: there are no results at nothing\nhint: list the results below"),
         (("show",), 2, "error: the following arguments are required: DIR|FILE|NAME\nhint: `loadstone show --help`"),
         (("compare", REGULAR), 2, "error: a comparison needs at least two results\n"),
         (("show", REGULAR, "--row", "sistem"), 1, 'error: there is no key "sistem" in regular.log\n'),

@@ -127,7 +127,7 @@ hooks: {{before: [{hook}]}}
     folder = run(tmp_path, text)
     first, second = trials(folder)
     (note,) = [note for note in first.notes if note.name == "server-died"]
-    assert note.message == f"redis (127.0.0.1:{port}, pid {pids(folder)[0]}) ended during the trial"
+    assert note.message == f"redis (127.0.0.1:{port}, pid {pids(folder)[0]}) exited during the trial"
     assert "loadstone systems logs redis" in note.hint
     assert [note.name for note in second.notes if note.name == "server-died"] == []
     assert len(set(pids(folder))) == 2
@@ -186,7 +186,7 @@ def test_kept_data_are_left_alone(tmp_path: Path, root: Path, port: int) -> None
     systems(root, "up", "redis", "--set", f"port={port}")
     systems(root, "down", "redis", "--keep-data")
     text = f'systems: {{redis: {{store: "null", start: {{system: redis, settings: {{port: {port}}}}}}}}}'
-    with pytest.raises(AssertionError, match="redis has data that were kept, and no experiment started it"):
+    with pytest.raises(AssertionError, match="redis has kept data, and no experiment started it"):
         run(tmp_path, text)
     assert (root / "redis/data").is_dir()
     assert RunningSystem("redis", root).running_processes() == []
@@ -353,7 +353,7 @@ def test_attached_servers_are_controlled_by_commands(tmp_path: Path) -> None:
         "restarted a",
         "fresh usertable at a",
     ]
-    assert [note.message for note in first.notes if note.name == "server-died"] == ["a ended during the trial"]
+    assert [note.message for note in first.notes if note.name == "server-died"] == ["a exited during the trial"]
     assert [note for note in second.notes if note.name == "server-died"] == []
     assert first.facts["data_nodes"] == 2
     assert not [name for name in first.values if name.startswith("server.")]

@@ -305,7 +305,7 @@ def test_down_stops_all_nodes(three: RunningSystem) -> None:
 
 def test_what_cassandra_refuses_is_reported_and_nothing_stays(tmp_path: Path) -> None:
     running = RunningSystem("cassandra", tmp_path)
-    with pytest.raises(LoadstoneError, match="cassandra-1 ended with exit status") as caught:
+    with pytest.raises(LoadstoneError, match="cassandra-1 exited with status") as caught:
         running.up(1, free_ports(1) | {"heap": "256M", "yaml.nonsense": "1"})
     assert "[nonsense]" in caught.value.hint
     assert running.status() == []
@@ -366,7 +366,7 @@ def test_tables_that_cannot_be_are_refused(table: str, options: dict[str, str], 
         ({"port": "cql"}, 'port must be a whole number from 1, got "cql"'),
         ({"commitlog_sync": "never"}, 'commitlog_sync cannot be "never"'),
         ({"commitlog_sync": "batch", "commitlog_sync_period": "5ms"}, "commitlog_sync=batch has no period"),
-        ({"authorizer": "CassandraAuthorizer"}, "CassandraAuthorizer needs users"),
+        ({"authorizer": "CassandraAuthorizer"}, "CassandraAuthorizer requires users"),
         ({"yaml.rpc_address": "0.0.0.0"}, r"yaml\.rpc_address cannot be set"),
         ({"yaml.concurrent_reads": "[7"}, r'yaml.concurrent_reads is not YAML: "\[7"'),
     ],

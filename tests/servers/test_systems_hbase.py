@@ -76,7 +76,7 @@ def test_a_table_with_splits_through_the_command_line(standalone: RunningSystem)
     create = ("hbase", "create-table", "usertable", "cf")
     assert systems(root, *create, "--splits", "20").stdout == "usertable 21 regions\n"
     again = systems(root, *create, code=1)
-    assert again.stderr == "error: table usertable already exists\nhint: --recreate drops it first\n"
+    assert again.stderr == "error: table usertable already exists\nhint: use --recreate to drop it first\n"
     port = standalone.plan.settings["hbase.regionserver.port"]
     assert systems(root, "hbase", "regions", "usertable").stdout == f"usertable 127.0.0.1:{port} 21\n"
     assert systems(root, *create, "--recreate").stdout == "usertable 1 regions\n"

@@ -142,7 +142,7 @@ def test_more_clients_than_the_system_has_files_for() -> None:
 def test_setting_refused_by_redis_is_reported_with_message() -> None:
     with temporary_root() as root:
         stderr = systems(root, "up", "redis", "--set", f"port={free_port()}", "--set", "maxmemory=lots", code=1).stderr
-        assert "error: redis: redis ended with exit status 1 before it was ready" in stderr
+        assert "error: redis: redis exited with status 1 before it was ready" in stderr
         assert "maxmemory" in stderr
         assert "argument must be a memory value" in stderr
         assert {path.name for path in (root / "redis").iterdir()} == {"logs", "lock"}

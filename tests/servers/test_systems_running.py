@@ -60,7 +60,7 @@ def test_up_status_down(tiny: Tiny) -> None:
 
 def test_second_instance_leaves_first_alone(tiny: Tiny) -> None:
     first = tiny("up").stdout
-    hint = "start another instance by `--name second`, or ask for the same settings"
+    hint = "start another instance with `--name second`, or use the same settings"
     assert hint in tiny("up", "--nodes", "2", code=1).stderr
     port = free_port()
     second = tiny("up", "--name", "second", "--set", f"port={port}").stdout
@@ -82,7 +82,7 @@ def test_instance_gets_free_port(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "message"), [("a b", "not a name of an instance"), ("../x", "not a name of an instance")]
+    ("name", "message"), [("a b", "not a valid instance name"), ("../x", "not a valid instance name")]
 )
 def test_invalid_instance_name_is_refused(tiny: Tiny, name: str, message: str) -> None:
     assert message in tiny("up", "--name", name, code=2).stderr
@@ -162,7 +162,7 @@ def test_occupied_port_is_named_with_its_owner(tiny: Tiny) -> None:
 
 def test_failed_server_stops_its_siblings(tiny: Tiny) -> None:
     stderr = tiny("up", "--nodes", "2", "--set", "manner=exit", code=1).stderr
-    assert "error: tiny: tiny-2 ended with exit status 7 before it was ready\n" in stderr
+    assert "error: tiny: tiny-2 exited with status 7 before it was ready\n" in stderr
     assert f"hint: {tiny.root}/tiny/logs/tiny-2.log ends:\n" in stderr
     assert stderr.endswith("  no way\n")
     assert tiny.is_clean()
@@ -196,7 +196,7 @@ def test_a_server_that_is_killed_while_it_starts(tiny: Tiny) -> None:
     os.kill(tiny.pids()["tiny-1"], signal.SIGKILL)
     _, stderr = up.communicate(timeout=60)
     assert up.returncode == 1
-    assert "tiny-1 ended by signal 9 before it was ready" in stderr
+    assert "tiny-1 exited on signal 9 before it was ready" in stderr
     assert tiny.is_clean()
 
 
@@ -240,7 +240,7 @@ def test_down_waits_for_up_and_stops_its_servers(tiny: Tiny) -> None:
     until(lambda: "tiny-2" in tiny.states(), "the second starts")
     down = tiny.start("down")
     assert down.stderr
-    assert any("another loadstone is using it; waiting" in line for line in down.stderr)
+    assert any("another loadstone process is using it; waiting" in line for line in down.stderr)
     up.kill()
     for command in (up, down):
         command.communicate(timeout=60)
@@ -396,7 +396,8 @@ def test_logs_are_selected_by_the_names_of_status(server: str) -> None:
         assert output == f"==> {logs.resolve()}/name-node.log <==\nname-node is serving\n"
         stderr = systems(root, "logs", "hdfs", f"{server}-2", code=2).stderr
         assert stderr == (
-            'error: hdfs has no log of a server "name-node-2"\nhint: servers with logs: data-node-1, name-node\n'
+            'error: hdfs has no log of a server "name-node-2"\n'
+            "hint: the servers with logs are: data-node-1, name-node\n"
         )
 
 

@@ -214,16 +214,16 @@ CASES = [
     Case(
         "server-died",
         "one of the system's",
-        experiment(noting("server-died", "region-server-2 (127.0.0.2:16020, pid 4711) ended during the trial")),
+        experiment(noting("server-died", "region-server-2 (127.0.0.2:16020, pid 4711) exited during the trial")),
         INVALID,
-        "region-server-2 (127.0.0.2:16020, pid 4711) ended during the trial",
+        "region-server-2 (127.0.0.2:16020, pid 4711) exited during the trial",
     ),
     Case("retried", "the first attempt", experiment()),
     Case(
         "retried",
         "the second attempt of the slower system",
-        experiment(rocksdb(failing("the engine was ended by SIGKILL"))),
+        experiment(rocksdb(failing("the engine was killed by SIGKILL"))),
         SUSPECT,
-        "1 earlier attempt at this trial failed, the last: the engine was ended by SIGKILL",
+        "1 earlier attempt at this trial failed, the last: the engine was killed by SIGKILL",
     ),
 ]

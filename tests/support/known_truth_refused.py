@@ -220,7 +220,7 @@ REFUSED = [
     Case(
         "a server of the faster side ended during one trial",
         lambda: simulate_results(
-            TWICE, change=change_system("lmdb", noting("server-died", "redis-1 ended during the trial"), 4)
+            TWICE, change=change_system("lmdb", noting("server-died", "redis-1 exited during the trial"), 4)
         ),
         (expect_refusal("server-died"),),
     ),

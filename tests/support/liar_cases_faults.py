@@ -86,7 +86,7 @@ def move_fault(trial: TrialResult) -> TrialResult:
 
 def end_server(trial: TrialResult) -> TrialResult:
     """The victim restarted and ended again."""
-    note = Note(name=attempts.DIED, message="node-2 ended during the trial", hint="read its log")
+    note = Note(name=attempts.DIED, message="node-2 exited during the trial", hint="read its log")
     return replace(trial, notes=(note,))
 
 

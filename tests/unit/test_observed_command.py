@@ -61,11 +61,11 @@ def test_output_and_exit_status_are_kept(tmp_path: Path) -> None:
     assert ended.stderr.read_text() == "wrong\n"
     assert len(samples.pids) == 1
     failure = command.failure("work", ended)
-    assert (failure.args[0], failure.hint) == ("work ended with exit status 3", "the end of its output: wrong")
+    assert (failure.args[0], failure.hint) == ("work exited with status 3", "the end of its output: wrong")
 
 
 def test_slow_command_is_killed_with_its_children(tmp_path: Path) -> None:
-    with pytest.raises(CommandError, match=r"work did not end within 0\.5 s"):
+    with pytest.raises(CommandError, match=r"work did not finish within 0\.5 s"):
         run(tmp_path, "sleep 600 & echo $! > child; wait", timeout=0.5)
     wait_for_end(tmp_path / "child")
 

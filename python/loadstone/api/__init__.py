@@ -1,7 +1,7 @@
 """Loadstone's Python interface: `import loadstone` provides everything that `__all__` names here.
 
-Figures are in base units: ns, B, op/s, operations; shares are from 0 to 1. All tables are Arrow tables, so pandas,
-Polars and DuckDB read them. Failures raise LoadstoneError, whose `hint` is the next step.
+Figures are in base units: ns, B, op/s, operations; shares are from 0 to 1. All tables are Arrow tables, which pandas,
+Polars and DuckDB can read. Failures raise LoadstoneError, whose `hint` states the next step.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ __all__ = ["Judgement", "Latencies", "LoadstoneError", "Percentile", "Run", "com
 
 
 def open(path: str | PathLike[str], results: str | PathLike[str] = "results") -> Run:  # noqa: A001
-    """Opens results: a result folder, an archive of one, an experiment's name (its latest run), another tool's file.
+    """Opens results: a result folder, an archive of a folder, the latest run of a named experiment, or another tool's
+    file.
 
-    `results` is the directory below which names are looked up. Damaged lines are omitted and listed in
-    `Run.warnings`. Raises LoadstoneError if there are no results, or they are of a newer version.
+    `results` is the directory in which names are looked up. Damaged lines are omitted and listed in `Run.warnings`.
+    Raises LoadstoneError if there are no results, or if they were written by a newer version.
     """
     from loadstone.commands.open_results import open_results
 
@@ -41,8 +42,9 @@ def load(
 ) -> Run:
     """Reads files of other tools (YCSB, cassandra-stress, fio, HDR logs …) without writing anything.
 
-    `facts` are what the files do not contain (`{"clients": 4}`), `format` is a name of `loadstone import --format`.
-    Equal variants in several files are repeats. Raises LoadstoneError if a file is damaged or not recognised.
+    `facts` states what the files do not contain (`{"clients": 4}`); `format` is a format's name, as for `loadstone
+    import --format`. Equal variants in several files count as repeats. Raises LoadstoneError if a file is damaged or
+    not recognised.
     """
     from loadstone.importers.read import read_all
 
@@ -64,9 +66,9 @@ def run(
 ) -> Run:
     """Runs an experiment, as `loadstone run` does, and opens its results; no report is written.
 
-    `set` overrides keys of the file (`{"measure.duration": "5s", "vary.clients": [1, 4]}`). Progress goes to standard
-    error. Failed trials are in the results. Raises LoadstoneError if the experiment is invalid or cannot be run;
-    finished trials are kept, and `resume=True` continues.
+    `set` overrides keys in the file (`{"measure.duration": "5s", "vary.clients": [1, 4]}`). Progress goes to standard
+    error. The results include failed trials. Raises LoadstoneError if the experiment is invalid or cannot be run;
+    finished trials are kept, and `resume=True` continues the run.
     """
     from rich.console import Console
 
@@ -90,10 +92,10 @@ def run(
 
 
 def compare(*sides: Run | str | PathLike[str] | Sequence[Run | str | PathLike[str]]) -> Run:
-    """Joins several results in one run, with `run` as an additional dimension; the first is the baseline.
+    """Joins several results into one run, with `run` as an additional dimension; the first side is the baseline.
 
-    A side is a run, a path or a name, or a sequence of runs of one experiment. A claim needs six alternating runs of
-    each side. Raises LoadstoneError as `open` does.
+    A side is a run, a path, a name, or a sequence of runs of the same experiment. A claim needs six alternating runs of
+    each side. Raises LoadstoneError under the same conditions as `open`.
     """
     from loadstone.results.union import join_results
 

@@ -27,11 +27,11 @@ class Judgement:
 
     def __init__(self, judged: Judged) -> None:
         """Wraps a judgement; `Run.judgement` and `Run.compare` return this class."""
-        # The input of the report; not part of the stable interface.
+        # The input for the report; not part of the stable interface.
         self.judged = judged
 
     def __repr__(self) -> str:
-        """Answer and verdict."""
+        """The answer and the verdict."""
         return f"<loadstone.Judgement {self.verdict}: {self.answer}>"
 
     @property
@@ -46,10 +46,10 @@ class Judgement:
 
     @cached_property
     def figures(self) -> pa.Table:
-        """A row for each metric of each variant: its median over repeats, and the interval from six repeats on.
+        """A row for each metric of each variant: its median over repeats, and with six or more repeats its interval.
 
-        `withheld` is the reason why the report does not show a figure. `low` and `high` are null without an
-        interval, `level` is the level of the interval.
+        `withheld` is the reason why the report does not show a figure. `low` and `high` are null if there is no
+        interval; `level` is the confidence level of the interval.
         """
         cells = list(self.judged.cells.values())
         estimates = [cell.estimate for cell in cells]
@@ -68,8 +68,8 @@ class Judgement:
     def comparisons(self) -> pa.Table:
         """A row for each metric and contender: `ratio` (contender ÷ baseline), its interval, `p`, and the `claim`.
 
-        `claim` is better, worse, same, slight, none, impossible, refused, unranked or descriptive; `why` is its reason,
-        and `exploratory` is false for the deciding metric. `p_adjusted` is corrected after Holm.
+        `claim` is better, worse, same, slight, none, impossible, refused, unranked or descriptive; `why` states the
+        reason for it. `exploratory` is false for the deciding metric. `p_adjusted` is `p` with Holm's correction.
         """
         every = list(self.judged.comparisons)
         names = ("p", "p_adjusted", "effect", "test", "claim", "why", "exploratory")
@@ -87,7 +87,7 @@ class Judgement:
 
     @cached_property
     def scenarios(self) -> pa.Table:
-        """A row for each scenario of each comparison: its ratio and interval, and the claim in this scenario."""
+        """A row for each scenario of each comparison: the ratio, its interval, and the claim in this scenario."""
         every = [(comparison, row) for comparison in self.judged.comparisons for row in comparison.scenarios]
         return self._table(
             [comparison.context for comparison, _ in every],
@@ -102,7 +102,7 @@ class Judgement:
 
     @cached_property
     def findings(self) -> pa.Table:
-        """A row for each finding, the worst first: `check`, `severity`, `message`, `hint`, `trials`, `metric`."""
+        """A row for each finding, with the worst first: `check`, `severity`, `message`, `hint`, `trials`, `metric`."""
         import pyarrow as pa
 
         every = self.judged.all_findings
@@ -119,7 +119,7 @@ class Judgement:
 
     @cached_property
     def trials(self) -> pa.Table:
-        """A row for each trial with its verdict."""
+        """A row for each trial, with its verdict."""
         import pyarrow as pa
 
         names = [trial.trial for trial in self.judged.results.trials]
@@ -128,9 +128,9 @@ class Judgement:
 
     @cached_property
     def charts(self) -> dict[str, alt.TopLevelMixin]:
-        """The charts by their names in the report (`throughput`, `scaling`, `percentiles` …), as Altair objects.
+        """The charts as Altair objects, keyed by their names in the report (`throughput`, `scaling`, `percentiles` …).
 
-        They contain their data. `chart.save("x.svg")` and `alt.renderers.enable("svg")` work offline.
+        The charts contain their data. `chart.save("x.svg")` and `alt.renderers.enable("svg")` work offline.
         """
         from loadstone.report.charts.figure import interactive
         from loadstone.report.charts.theme import file_config
@@ -141,15 +141,15 @@ class Judgement:
         return {figure.name: interactive(figure, file_config()) for figure in figures}
 
     def table(self, name: JudgementTable) -> pa.Table:
-        """A table by its name."""
+        """The table with this name."""
         return getattr(self, name)
 
     def to_pandas(self, table: JudgementTable = "comparisons") -> pandas.DataFrame:
-        """One of the tables as a pandas data frame. Raises LoadstoneError without pandas."""
+        """A table as a pandas data frame. Raises LoadstoneError if pandas is not installed."""
         return convert_to_pandas(self.table(table))
 
     def to_polars(self, table: JudgementTable = "comparisons") -> polars.DataFrame:
-        """One of the tables as a Polars data frame. Raises LoadstoneError without Polars."""
+        """A table as a Polars data frame. Raises LoadstoneError if Polars is not installed."""
         return convert_to_polars(self.table(table))
 
     def _table(self, variants: Sequence[VariantKey], columns: Mapping[str, Sequence[Any]]) -> pa.Table:
@@ -163,7 +163,7 @@ class Judgement:
 
 
 def comparison_columns(comparisons: Sequence[Comparison]) -> dict[str, list[Any]]:
-    """The columns that name a comparison."""
+    """The columns that identify a comparison."""
     return {
         "metric": [comparison.metric for comparison in comparisons],
         "unit": [comparison.unit for comparison in comparisons],

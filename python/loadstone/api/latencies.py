@@ -1,4 +1,4 @@
-"""Latencies of many operations: histograms that add up exactly, and percentiles of the sum."""
+"""The latencies of many operations: histograms that can be added exactly, and percentiles of the sum."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 class Latencies:
-    """The latencies of operations, ns: a sum of HDR histograms. `+` merges two, exactly.
+    """The latencies of operations, ns, as a sum of HDR histograms. `+` merges two objects exactly.
 
-    `n` is the number of all operations, `failed` of failed ones, `censored` of operations never answered, for which
-    only the time waited is known.
+    `n` is the number of all operations, `failed` the number of failed operations, and `censored` the number of
+    operations that were never answered, for which only the waiting time is known.
     """
 
     def __init__(self, population: Population) -> None:
@@ -31,21 +31,21 @@ class Latencies:
 
     @property
     def mean(self) -> float:
-        """The mean of successful operations, ns, each counted at the middle of its bucket (0.1 % wide at most).
+        """The mean of the successful operations, ns, each counted at the middle of its bucket (at most 0.1 % wide).
 
-        Raises ValueError if there are none.
+        Raises ValueError if there are no successful operations.
         """
         return self.population.well.mean
 
     def percentile(self, percent: float) -> Percentile:
-        """A percentile (99.9), ns, over every operation that was due: failed ones count as infinite.
+        """A percentile (such as 99.9), ns, over every operation that was due; failed operations count as infinite.
 
-        `value` is the upper end of its bucket; `bound` is None if the value is exact, else as in `Run.figures`. Raises
-        ValueError without operations, or for a percentage below 0 or above 100.
+        `value` is the upper end of its bucket; `bound` is None if the value is exact, otherwise as in `Run.figures`.
+        Raises ValueError if there are no operations, or if the percentage is below 0 or above 100.
         """
         if not 0 <= percent <= 100:
             raise ValueError(f"a percentage is from 0 to 100, not {percent}")
-        # As for the figures of a trial: 99.9 as a decimal, not as a rounded float.
+        # As in the figures of a trial, 99.9 is treated as a decimal, not as a rounded float.
         (percentile,) = self.population.read_percentiles([float(Decimal(str(percent)) / 100)])
         return percentile
 

@@ -1,4 +1,4 @@
-"""The reference page of the Python interface, generated from its docstrings: `python -m loadstone.api.reference`."""
+"""Generates the reference page of the Python interface from its docstrings: `python -m loadstone.api.reference`."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ HEAD = """\
 
     import loadstone
 
-Generated from `loadstone.api`, whose names are stable: a change of meaning is a new name. `py.typed` is set. A guide:
-[in a notebook](../guides/in-a-notebook.md).
+This page is generated from `loadstone.api`, whose names are stable: if a meaning changes, so does the name. The package
+has type annotations (`py.typed`). See also the guide [in a notebook](../guides/in-a-notebook.md).
 
 """
 
 
 def page() -> str:
-    """The whole page."""
+    """The text of the whole page."""
     blocks = [HEAD, inspect.cleandoc(api.__doc__ or ""), "\n\n"]
     for name in sorted(api.__all__, key=lambda name: (inspect.isclass(getattr(api, name)), name.lower())):
         public = getattr(api, name)
@@ -34,16 +34,16 @@ def page() -> str:
 
 
 def describe_function(name: str, function: Any, heading: str = "##") -> Iterator[str]:
-    """A function: its signature, without `self`, and its documentation."""
+    """The section on a function: its signature, without `self`, and its documentation."""
     signature = inspect.signature(function)
     parameters = [parameter for parameter in signature.parameters.values() if parameter.name != "self"]
-    # Annotations are text, which Python quotes.
+    # Annotations are strings, which Python prints in quotes.
     text = re.sub(r"(: |-> )'([^']*)'", r"\1\2", str(signature.replace(parameters=parameters)))
     yield f"{heading} `{name}`\n\n    {name.rpartition('.')[2]}{text}\n\n{inspect.getdoc(function)}\n\n"
 
 
 def describe_class(kind: type) -> Iterator[str]:
-    """A class, and its public attributes in the order of the source."""
+    """The section on a class and its public attributes, in the order of the source."""
     yield f"## `loadstone.{kind.__name__}`\n\n{inspect.getdoc(kind)}\n\n"
     properties, methods = [], []
     for name, member in vars(kind).items():
@@ -58,7 +58,7 @@ def describe_class(kind: type) -> Iterator[str]:
     if is_dataclass(kind):
         properties += [f"| `{field.name}` | `{field.type}` | |\n" for field in fields(kind)]
     if properties:
-        # A bar within a type would end its cell.
+        # A bar in a type would end the table cell.
         rows = [row.replace(" | None`", " or None`") for row in properties]
         yield from ("| property | type | meaning |\n|---|---|---|\n", *rows, "\n")
     for name, method in methods:

@@ -36,17 +36,17 @@ class Run:
 
     def __init__(self, results: ResultSet) -> None:
         """Wraps a result set; `open`, `load` and `run` return this class."""
-        # The input of the lab's commands; not part of the stable interface.
+        # The input for the lab's commands; not part of the stable interface.
         self.results = results
 
     def __repr__(self) -> str:
-        """Name, trials and question."""
+        """The name, the number of trials and the question."""
         question = f": {self.question}" if self.question else ""
         return f"<loadstone.Run {self.name}, {units.count_noun(len(self.results.trials), 'trial')}{question}>"
 
     @property
     def name(self) -> str:
-        """The name in tables."""
+        """The name of these results in tables."""
         return self.results.name
 
     @property
@@ -56,7 +56,7 @@ class Run:
 
     @property
     def path(self) -> Path | None:
-        """The folder or file from which the results were read; None for several."""
+        """The folder or file from which the results were read; None if there were several."""
         return self.results.path
 
     @property
@@ -66,15 +66,15 @@ class Run:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """The parts that had to be omitted, such as damaged lines."""
+        """The parts of the results that had to be omitted, such as damaged lines."""
         return self.results.warnings
 
     @cached_property
     def trials(self) -> pa.Table:
         """A row for each trial: dimensions, `trial`, `repeat`, `order`, `attempt`, `clients`, `end` and `reason`.
 
-        Of several attempts, the last one not interrupted counts. `failures` and `interruptions` are the numbers of
-        earlier attempts that failed, or were ended by the user.
+        If a trial had several attempts, the last uninterrupted one counts. `failures` and `interruptions` are the
+        numbers of earlier attempts that failed or that the user interrupted.
         """
         return export.trials_table(self.results)
 
@@ -82,9 +82,9 @@ class Run:
     def figures(self) -> pa.Table:
         """A row for each figure of each trial: dimensions, `trial`, `metric`, `value`, `unit`, `n`, `bound`.
 
-        `bound` is null for an exact figure, `at_least` for a lower bound, `failed` if a percentile's rank belongs to a
-        failed operation, `unanswered` if to an operation that never ended, in a stage without failures: such a `value`
-        must not be ranked. This is the table of `loadstone export`.
+        `bound` is null for an exact figure and `at_least` for a lower bound. It is `failed` if a percentile's rank
+        belongs to a failed operation, and `unanswered` if the rank belongs to an operation that never completed, in a
+        stage without failures; a `value` with either bound must not be ranked. `loadstone export` writes this table.
         """
         return export.figures_table(self.results)
 
@@ -107,7 +107,7 @@ class Run:
     def samples(self) -> pa.Table:
         """A row for each sample of a host, about one a second: counters in ticks, B, ms and µs since the host started.
 
-        Columns are the paths in observed.jsonl, such as `processors.cpu.user` and `memory.available`.
+        The columns are the paths in observed.jsonl, such as `processors.cpu.user` and `memory.available`.
         """
         return export.host_samples(self.results)
 
@@ -115,8 +115,8 @@ class Run:
     def histograms(self) -> pa.Table:
         """A row for each trial, phase and kind of operation: `name`, `n`, `failed`, `censored`, `histogram`.
 
-        `name` is a metric's name without its statistic (`read`, `read.service`). `n` counts successful operations;
-        `histogram` has their latencies, ns: HdrHistogram's V2 format in base64. Damaged logs are omitted with a
+        `name` is a metric's name without its statistic (`read`, `read.service`). `n` counts successful operations, and
+        `histogram` contains their latencies, ns, in HdrHistogram's V2 format in base64. Damaged logs are omitted with a
         warning.
         """
         import pyarrow as pa
@@ -136,8 +136,8 @@ class Run:
     def latencies(self, operation: str = "all", *, filter: str = "", phase: str = PHASE) -> Latencies:  # noqa: A002
         """The latencies of one operation (`read`, `all`, `read.service`) in all trials, merged exactly.
 
-        `filter` selects trials (`"system:lmdb clients:4"`), `phase` is `run`, or `load` for the load phase. Raises
-        LoadstoneError if a trial has no histogram, a log is damaged, or no trial has the operation.
+        `filter` selects trials (`"system:lmdb clients:4"`); `phase` is `run`, or `load` for the load phase. Raises
+        LoadstoneError if a trial has no histogram, if a log is damaged, or if no trial has the operation.
         """
         selected = self.filter(filter)
         total, lacking, is_known = Population(), [], False
@@ -154,15 +154,17 @@ class Run:
                 f"{len(lacking)} of {units.count_noun(len(selected.results.trials), 'trial')} "
                 f"{'has' if len(lacking) == 1 else 'have'} no histograms of the phase {phase}, "
                 f"such as {lacking[0]}",
-                "exclude them by `filter`; imported reports have percentiles only, in `figures`",
+                "exclude them with `filter`; imported reports have only percentiles, in `figures`",
             )
         if not is_known:
             known = sorted({name for operations in logs.values() for name in operations})
-            raise LoadstoneError(f'there is no operation "{operation}" in {self.name}', f"known are {', '.join(known)}")
+            raise LoadstoneError(
+                f'there is no operation "{operation}" in {self.name}', f"the operations are {', '.join(known)}"
+            )
         return Latencies(total)
 
     def _logs(self, report: Callable[[LoadstoneError], None]) -> Iterator[tuple[str, str, dict[str, Population]]]:
-        """The operations in each histogram log: trial, phase, and populations by name; `report` takes damaged logs."""
+        """The trial, the phase and the populations by name of each histogram log; `report` receives damaged logs."""
         from loadstone.importers.hlog import read_populations
 
         for trial in self.results.trials:
@@ -199,8 +201,8 @@ class Run:
     ) -> Judgement:
         """Judges the results, as `loadstone show` does; with other `sides`, this run is their baseline.
 
-        `by` and `baseline` name the compared dimension and its baseline, `metrics` the metrics (the first decides),
-        `filter` the trials; `set` changes the question (`{"compare.matters": "2%"}`). The answer states how a
+        `by` and `baseline` name the compared dimension and its baseline, `metrics` the metrics (the first one decides),
+        and `filter` the trials; `set` changes the question (`{"compare.matters": "2%"}`). The answer states how the
         comparison differs from the recorded question. Raises LoadstoneError for unknown names.
         """
         from loadstone.api import compare as join
@@ -217,19 +219,19 @@ class Run:
 
     @property
     def charts(self) -> dict[str, alt.TopLevelMixin]:
-        """The report's charts by their names in the report; see `Judgement.charts`."""
+        """The charts, keyed by their names in the report; see `Judgement.charts`."""
         return self.judgement.charts
 
     def table(self, name: RunTable) -> pa.Table:
-        """A table by its name."""
+        """The table with this name."""
         return getattr(self, name)
 
     def to_pandas(self, table: RunTable = "figures") -> pandas.DataFrame:
-        """One of the tables as a pandas data frame. Raises LoadstoneError without pandas."""
+        """A table as a pandas data frame. Raises LoadstoneError if pandas is not installed."""
         return convert_to_pandas(self.table(table))
 
     def to_polars(self, table: RunTable = "figures") -> polars.DataFrame:
-        """One of the tables as a Polars data frame. Raises LoadstoneError without Polars."""
+        """A table as a Polars data frame. Raises LoadstoneError if Polars is not installed."""
         return convert_to_polars(self.table(table))
 
 

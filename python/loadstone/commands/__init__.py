@@ -1,1 +1,1 @@
-"""The lab's commands, one per file; each has `main(arguments) -> exit status`."""
+"""The lab's commands, one in each file; each has a function `main(arguments) -> exit status`."""

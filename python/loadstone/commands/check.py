@@ -16,16 +16,19 @@ from loadstone.report.terminal import standard_output, tables
 
 @guard_command
 def main(arguments: list[str]) -> int:
-    """Prints findings. Exit status 1 if a result is suspect or invalid, or an expectation false; 3 if undecided."""
+    """Prints findings. The exit status is 1 if a result is suspect or invalid, or an expectation is false; 3 if one is
+    undecided."""
     parser = CommandParser(
         "check",
-        "Check results and expectations. Exit status 0 if none is suspect, invalid or false, else 1; 3 if undecided.",
+        "Check results and expectations. Exit status 1 if any is suspect, invalid or false, 3 if undecided, else 0.",
         "docs/checks/ describes every check.",
     )
     parser.results_at()
     parser.results_option()
     parser.expect_options()
-    parser.add_argument("-v", "--verbose", action="store_true", help="print every finding, not a few of each check")
+    parser.add_argument(
+        "-v", "--verbose", action="store_true", help="print every finding, not only a few of each check"
+    )
     options = parser.parse_args(arguments)
     check_conditions(options.expect)
     results = add_expectations(open_results(options.results_at, options.results), options.expect)
@@ -40,7 +43,7 @@ def main(arguments: list[str]) -> int:
     for line in tables.expectations(judgement):
         console.print(line, soft_wrap=True)
     if options.junit or options.summary:
-        # Imported late: the charts' packages take longer than `--help`.
+        # Imported late, because importing the packages for charts takes longer than `--help`.
         from loadstone.report.expectation_files import write_files
 
         write_files(judgement, options.junit, options.summary)

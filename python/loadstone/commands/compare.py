@@ -1,4 +1,4 @@
-"""`loadstone compare A B…`: compares runs of different times, or files of other tools, with the first."""
+"""`loadstone compare A B…`: compares runs from different times, or files of other tools, with the first of them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from loadstone.results.union import join_results
 
 @guard_command
 def main(arguments: list[str]) -> int:
-    """Prints the comparison of the named results. Exit status 1 if an expectation is false, 3 if one is undecided."""
+    """Prints the comparison of the named results. The exit status is 1 if an expectation is false, 3 if one is
+    undecided."""
     parser = CommandParser(
         "compare",
-        "Compare results with the first ones named. A side is one result, or several runs of it, separated by commas.\n"
-        "Runs differ from day to day, so a claim takes six alternating runs of each side.",
+        "Compare results with the first side. A side is a result, or several runs separated by commas.\n"
+        "Runs differ from day to day, so a claim needs six alternating runs of each side.",
     )
     parser.add_argument("results_at", metavar="DIR|FILE|NAME[,…]", nargs="+", help="result folders, names or files")
     parser.show_options()
@@ -36,7 +37,7 @@ def main(arguments: list[str]) -> int:
     if any(item.holds is None and item.unit == "×" for item in judgement.expectations) and not options.json:
         print(deciding_experiment(sides, options.expect))
     if options.junit or options.summary:
-        # Imported late: the charts' packages take longer than `--help`.
+        # Imported late, because importing the packages for charts takes longer than `--help`.
         from loadstone.report.expectation_files import write_files
 
         write_files(judgement, options.junit, options.summary)

@@ -1,4 +1,4 @@
-"""`loadstone completion`: prints completion for a shell, or the man page, made from the help of every command."""
+"""`loadstone completion`: generates completion for a shell, or the man page, from the help of every command."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ man:  loadstone completion man > ~/.local/share/man/man1/loadstone.1"""
 
 @dataclass(frozen=True)
 class CommandCatalogue:
-    """All commands of the command line."""
+    """All commands of Loadstone."""
 
     # A description of each command.
     commands: Mapping[str, str]
-    # The engine's commands among them.
+    # The names of the engine's commands.
     engine: Collection[str]
-    # The general help.
+    # The general help text.
     usage: str
-    # Runs a command of the lab.
+    # The function that runs a command of the lab.
     run: Callable[[str, list[str]], int]
 
 
 def create_main(catalogue: CommandCatalogue) -> Callable[[list[str]], int]:
-    """The command `completion` for these commands."""
+    """Creates the command `completion` for these commands."""
 
     @guard_command
     def main(arguments: list[str]) -> int:
@@ -52,14 +52,14 @@ def create_main(catalogue: CommandCatalogue) -> Callable[[list[str]], int]:
 
 
 def read_help(catalogue: CommandCatalogue) -> dict[str, str]:
-    """The help text of every command, and of every verb of a command: `systems up`."""
+    """The help text of every command, and of every verb of a command, such as `systems up`."""
     texts: dict[str, str] = {}
     pending = [*catalogue.commands]
     while pending:
         path = pending.pop(0)
         name, *verbs = path.split()
         texts[path] = engine_help(name) if name in catalogue.engine else lab_help(catalogue, name, verbs)
-        # The verbs of some commands have no separate help.
+        # The verbs of some commands have no separate help; they print the help of the command.
         if texts[path] != texts.get(path.rpartition(" ")[0]):
             pending = [*(f"{path} {verb}" for verb in list_verbs(texts[path])), *pending]
     return texts
@@ -78,13 +78,13 @@ def list_next_words(texts: Mapping[str, str], path: str) -> list[str]:
 
 
 def engine_help(name: str) -> str:
-    """The help of a command of the engine."""
+    """The help text of one of the engine's commands."""
     command = [program.find_engine(), name, "--help"]
     return subprocess.run(command, capture_output=True, text=True, timeout=HELP_SECONDS, check=True).stdout
 
 
 def lab_help(catalogue: CommandCatalogue, name: str, verbs: Sequence[str] = ()) -> str:
-    """The help of a command of the lab, or of one of its verbs."""
+    """The help text of one of the lab's commands, or of a verb of it."""
     printed = StringIO()
     with redirect_stdout(printed), suppress(SystemExit):
         catalogue.run(name, [*verbs, "--help"])
@@ -92,13 +92,13 @@ def lab_help(catalogue: CommandCatalogue, name: str, verbs: Sequence[str] = ()) 
 
 
 def list_options(text: str) -> list[str]:
-    """The options that a help text lists at the start of a line."""
+    """The options that a help text lists at the beginning of lines."""
     lines = [line.strip().partition("   ")[0] for line in text.splitlines() if line.strip().startswith("-")]
     return list(dict.fromkeys(option for line in lines for option in OPTION.findall(line)))
 
 
 def bash_completion(catalogue: CommandCatalogue, texts: Mapping[str, str]) -> str:
-    """Completion for bash: commands, then verbs, options or files."""
+    """The completion script for bash, which completes commands, then verbs, options or files."""
     cases = "\n".join(f'        " {path}") words="{" ".join(list_next_words(texts, path))}" ;;' for path in texts)
     paths = "|".join(f'" {path}"' for path in texts)
     return f"""\
@@ -122,7 +122,7 @@ complete -o filenames -F _loadstone loadstone
 
 
 def zsh_completion(catalogue: CommandCatalogue, texts: Mapping[str, str]) -> str:
-    """Completion for zsh."""
+    """The completion script for zsh."""
     listed = "\n".join(f"    '{name}:{quote_text(command_summary(catalogue, name))}'" for name in catalogue.commands)
     cases = "\n".join(f"    ' {path}') following=({' '.join(list_next_words(texts, path))}) ;;" for path in texts)
     paths = "|".join(f"' {path}'" for path in texts)
@@ -153,7 +153,7 @@ compadd -- $following
 
 
 def fish_completion(catalogue: CommandCatalogue, texts: Mapping[str, str]) -> str:
-    """Completion for fish."""
+    """The completion script for fish."""
     lines = [f"# fish completion for loadstone {__version__}, made by `loadstone completion fish`"]
     for path, text in texts.items():
         *above, name = path.split()
@@ -194,12 +194,12 @@ def command_summary(catalogue: CommandCatalogue, name: str) -> str:
 
 
 def quote_text(text: str) -> str:
-    """A text escaped for single quotes in zsh and fish."""
+    """A text that can be in single quotes in zsh and fish: without quotes and colons."""
     return text.replace("'", "").replace(":", "")
 
 
 def escape_roff(text: str) -> str:
-    """A text with roff's escapes and requests quoted (groff(7))."""
+    """A text with the characters escaped that are special in roff (groff(7))."""
     escaped = text.rstrip().replace("\\", "\\e").replace("-", "\\-")
     escaped = re.sub(r"[^\x00-\x7f]", lambda match: f"\\[u{ord(match[0]):04X}]", escaped)
     return re.sub(r"^([.'])", r"\\&\1", escaped, flags=re.MULTILINE)

@@ -13,15 +13,15 @@ from loadstone.faults.support import probe_faults
 
 @guard_command
 def main(arguments: list[str]) -> int:
-    """Prints every check; exit status 1 if any fails."""
+    """Prints every check. The exit status is 1 if any check fails."""
     parser = CommandParser(
         "doctor",
         "Check whether this machine is fit for measuring. Exit status 0 if no check fails, 1 otherwise; warnings pass.",
         "docs/reference/doctor.md describes the checks. Nothing is changed: run the suggested commands yourself. The\n"
-        "mechanisms of faults are tried on a process, a file system and a control group that are removed again.",
+        "mechanisms of faults are tried on a process, a file system and a control group, which are then removed.",
     )
     parser.add_argument(
-        "--clients", metavar="N", default=str(CLIENTS), help="clients that it must support (default: %(default)s)"
+        "--clients", metavar="N", default=str(CLIENTS), help="the number of clients to support (default: %(default)s)"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.results_option()

@@ -1,4 +1,4 @@
-"""`loadstone example`: prints an experiment file to start from. The files are part of the package."""
+"""`loadstone example`: prints an experiment file to start from. The example files are part of the package."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FOLDER = Path(__file__).parent.parent / "examples"
 
 @guard_command
 def main(arguments: list[str]) -> int:
-    """Prints the named example, or the questions of all."""
+    """Prints the named example, or lists the questions of all examples."""
     questions = {path.stem: path.read_text().partition("\n")[0].lstrip("# ") for path in sorted(FOLDER.glob("*.yaml"))}
     listed = "\n".join(f"  {name:<18}{question}" for name, question in questions.items())
     parser = CommandParser(
@@ -20,12 +20,13 @@ def main(arguments: list[str]) -> int:
         "Print an experiment file to start from: loadstone example embedded-stores > my.yaml",
         f"examples:\n{listed}",
     )
-    parser.add_argument("name", metavar="NAME", nargs="?", help="one of the examples below; without it, list them")
+    parser.add_argument("name", metavar="NAME", nargs="?", help="one of the examples below (default: list them)")
     options = parser.parse_args(arguments)
     if options.name is None:
         print(listed)
         return 0
     if options.name not in questions:
-        raise UsageError(f'there is no example "{options.name}"', suggest_names(options.name, [*questions], "they are"))
+        hint = suggest_names(options.name, [*questions], "the examples are")
+        raise UsageError(f'there is no example "{options.name}"', hint)
     print((FOLDER / f"{options.name}.yaml").read_text(), end="")
     return 0

@@ -1,4 +1,4 @@
-"""`loadstone export DIR`: exports figures, everything, or the whole folder as one file."""
+"""`loadstone export DIR`: exports the figures, all tables, or the whole folder as one file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from loadstone.results.projection import filter_results
 
 @guard_command
 def main(arguments: list[str]) -> int:
-    """Writes a row per figure and trial as CSV or Parquet, all tables and histograms, or an archive."""
+    """Writes one row per figure and trial as CSV or Parquet, or all tables and histograms, or an archive."""
     parser = CommandParser(
         "export",
         "Export the table of values: one row per figure and trial. To a directory: all tables as Parquet, and the\n"

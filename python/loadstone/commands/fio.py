@@ -1,4 +1,4 @@
-"""`loadstone fio JOBFILE [fio's options]`: runs fio once, judges the results and keeps them."""
+"""`loadstone fio JOBFILE [fio's options]`: runs fio once, then judges and keeps the results."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WRITTEN = {"B/s": units.format_bandwidth, "op/s": units.format_rate, "ns": units
 
 @guard_command
 def main(arguments: list[str]) -> int:
-    """Runs fio; exit status 1 if it failed."""
+    """Runs fio. The exit status is 1 if fio failed."""
     parser = CommandParser(
         "fio",
         "Run fio with JSON output, show its figures by job with the judge's verdict, and keep the results.",
@@ -53,7 +53,7 @@ def main(arguments: list[str]) -> int:
 
 
 def job_experiment(job: str, options: Sequence[str]) -> Loaded:
-    """An experiment with one trial of a job file. Raises ExperimentError."""
+    """An experiment with a single trial, which runs a job file. Raises ExperimentError."""
     document = {
         "systems": {fio.STORE: {}},
         "workload": {"fio": {"job": escape_braces(job), "options": [escape_braces(option) for option in options]}},
@@ -65,7 +65,7 @@ def job_experiment(job: str, options: Sequence[str]) -> Loaded:
 
 
 def print_figures(console: Console, judgement: Judgement) -> None:
-    """Prints the figures of each job, a row per direction, and the judge's findings."""
+    """Prints the figures of each job, with one row per direction, and the judge's findings."""
     for trial in judgement.results.trials:
         console.print(jobs_table(judgement, trial))
         console.print(f"verdict: {worst_verdict(judgement.trials[trial.trial])}")
@@ -74,7 +74,7 @@ def print_figures(console: Console, judgement: Judgement) -> None:
 
 
 def jobs_table(judgement: Judgement, trial: TrialResult) -> Table:
-    """The table of a trial's jobs; figures withheld by the judge are not shown."""
+    """The table of a trial's jobs, without the figures that the judge withheld."""
     jobs = Table(box=SIMPLE_HEAD, pad_edge=False)
     jobs.add_column("job", style="cyan", no_wrap=True)
     for column in COLUMNS:

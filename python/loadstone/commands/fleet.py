@@ -1,4 +1,4 @@
-"""`loadstone fleet`: the hosts of a Ray cluster, as experiments with `fleet: {on: ray}` use them."""
+"""`loadstone fleet`: shows, checks and stops the hosts of a Ray cluster, for experiments with `fleet: {on: ray}`."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 VERBS = {
     "status": "print every host: address, labels, processors, memory, kernel, clock",
     "check": "also compare versions and engines, and run `doctor` on every host; exit status 1 if a host is unfit",
-    "stop": "end every agent and engine of the cluster, whichever lab started them",
+    "stop": "end every agent and engine in the cluster, whichever lab started it",
 }
-# Clocks of hosts must be known within a tenth of an interval, which is 1 s unless a window is short.
+# Host clocks must be known to within a tenth of an interval, which is 1 s unless a window is short.
 BOUND_NS_MAX = 100_000_000
 
 
 @guard_command
 def main(arguments: list[str]) -> int:
-    """Runs one verb; exit status 0 if every host is fit."""
+    """Runs one verb. The exit status is 0 if every host is fit."""
     verbs = "\n".join(f"  {verb:<8}{text}" for verb, text in VERBS.items())
     parser = CommandParser("fleet", "Show, check or stop the hosts of a Ray cluster.", f"verbs:\n{verbs}")
     parser.add_argument("verb", metavar="VERB", choices=VERBS, help=", ".join(VERBS))
@@ -56,7 +56,7 @@ def stop_agents(options: Namespace) -> int:
         names = transport.stop_agents()
     finally:
         transport.close()
-    print(json.dumps(names) if options.json else "\n".join(names or ["no agent runs"]))
+    print(json.dumps(names) if options.json else "\n".join(names or ["no agent is running"]))
     return 0
 
 
@@ -74,7 +74,7 @@ def open_fleet(options: Namespace) -> Iterator[Remote]:
 
 
 def describe_hosts(fleet: Remote, *, is_checked: bool) -> list[dict[str, Any]]:
-    """A row for each host; `problems` make it unfit."""
+    """A row for each host, whose `problems` state why the host is unfit."""
     errors = fleet.survey(is_examined=is_checked)
     rows = []
     for link in fleet.links:
@@ -99,7 +99,7 @@ def describe_hosts(fleet: Remote, *, is_checked: bool) -> list[dict[str, Any]]:
             estimate = link.clock.estimate(fleet.clock.unix_ns())
             row |= {"clock_offset_ns": round(estimate.offset_ns), "clock_bound_ns": round(estimate.bound_ns)}
             if is_checked and estimate.bound_ns > BOUND_NS_MAX:
-                row["problems"].append(f"its clock is known only within ±{estimate.bound_ns / 1e6:.3g} ms")
+                row["problems"].append(f"its clock is known only to within ±{estimate.bound_ns / 1e6:.3g} ms")
         if is_checked:
             row["problems"] += list(doctor_problems(facts))
         rows.append(row)
@@ -114,7 +114,7 @@ def doctor_problems(facts: Any) -> Iterator[str]:
 
 
 def render_row(row: dict[str, Any]) -> str:
-    """A line of `status`."""
+    """The line that `status` prints for a host."""
     from loadstone.format import units
 
     parts = [row["host"], row["address"], *(f"{key}={text}" for key, text in sorted(row["labels"].items()))]

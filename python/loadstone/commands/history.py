@@ -1,4 +1,4 @@
-"""`loadstone history QUESTION`: figures by version and commit over all results of one question."""
+"""`loadstone history QUESTION`: shows figures by version and commit, over all results of one question."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def main(arguments: list[str]) -> int:
     """Prints a table for each metric and variant."""
     parser = CommandParser(
         "history",
-        "Figures by version and commit over all results of one question: a row for each run, with its interval.\n"
+        "Show figures by version and commit, over all results of one question: a row for each run, with its interval.\n"
         "Runs differ from day to day and from host to host; `loadstone compare` decides whether versions differ.",
     )
-    parser.add_argument("question", metavar="QUESTION", help="an experiment's name, a question, or a part of one")
+    parser.add_argument("question", metavar="QUESTION", help="an experiment's name, a question, or part of a question")
     parser.add_argument("--metric", metavar="NAMES", help="metrics, separated by commas (read.p99,throughput)")
     parser.add_argument("--filter", metavar="EXPR", default="", help="only matching trials: 'system:lmdb -clients:1'")
     parser.add_argument("--markdown", action="store_true", help="print Markdown tables")
@@ -54,7 +54,7 @@ def main(arguments: list[str]) -> int:
 
 
 def entry_cells(entry: HistoryPoint) -> list[str]:
-    """The columns of an entry."""
+    """The cells of an entry, in the order of COLUMNS."""
     estimate = entry.cell.estimate
     has_interval = estimate.low is not None and estimate.high is not None and not entry.cell.withheld
     interval = wording.interval_text(estimate, entry.cell.unit) if has_interval else ""
@@ -91,7 +91,7 @@ def markdown_rows(series: FigureHistory) -> list[str]:
 
 
 def escape_markdown(text: str) -> str:
-    """A text escaped for Markdown, also within a table."""
+    """A text escaped for Markdown, including tables."""
     for mark in "\\`*_[]<>|":
         text = text.replace(mark, f"\\{mark}")
     return " ".join(text.split())

@@ -10,29 +10,29 @@ from loadstone.errors import LoadstoneError
 
 @guard_command
 def main(arguments: list[str]) -> int:
-    """Imports files into one new folder and prints its path."""
+    """Imports files into a new folder, and prints the folder's path."""
     parser = CommandParser(
         "import",
-        "Import results of other tools, so that show, compare, check and report work on them: YCSB, go-ycsb,\n"
+        "Import results of other tools, so that show, compare, check and report work with them: YCSB, go-ycsb,\n"
         "YCSB-cpp, cassandra-stress, cql-stress, scylla-bench, latte, TestDFSIO, TeraSort, HBase\n"
         "PerformanceEvaluation, fio, pgbench, sysbench, redis-benchmark, memtier_benchmark, hyperfine, HDR logs,\n"
         "CSV, or JSON of any tool.",
-        "A fact is something that logs do not contain: --fact clients=4 --fact data_nodes=3. Facts can also be in\n"
+        "A fact states something that no log contains: --fact clients=4 --fact data_nodes=3. Facts can also be in\n"
         "FILE.facts.yaml next to a file.",
     )
     parser.add_argument("files", metavar="FILE", nargs="+", type=Path, help="logs, or result files")
-    parser.add_argument("--fact", metavar="NAME=VALUE", action="append", default=[], help="a fact that no log contains")
+    parser.add_argument(
+        "--fact", metavar="NAME=VALUE", action="append", default=[], help="a fact that the logs do not contain"
+    )
     parser.add_argument("--format", metavar="NAME", help="the format of the files, if it is not recognised")
     parser.add_argument(
         "--json",
         metavar="METRIC=PATH UNIT",
         action="append",
         default=[],
-        help="a figure of any tool's JSON: 'throughput=$.tps op/s'",
+        help="a figure in the JSON of any tool: 'throughput=$.tps op/s'",
     )
-    parser.add_argument(
-        "--explain", action="store_true", help="also list the data read, the omissions, and their reasons"
-    )
+    parser.add_argument("--explain", action="store_true", help="also list the data read, and what was omitted and why")
     parser.add_argument(
         "--processes",
         action="store_true",

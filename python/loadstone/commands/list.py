@@ -17,7 +17,7 @@ from loadstone.results.folder import VALUES, survey_folders
 
 @guard_command
 def main(arguments: list[str]) -> int:
-    """Prints a line for each result folder, oldest first."""
+    """Prints a line for each result folder, with the oldest folder first."""
     parser = CommandParser("list", "List result folders.")
     parser.results_option()
     options = parser.parse_args(arguments)

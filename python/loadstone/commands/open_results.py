@@ -16,7 +16,7 @@ EXPERIMENTS = (".yaml", ".yml")
 
 
 def open_results(name: str, root: Path) -> ResultSet:
-    """Reads results by path or by an experiment's name. Raises LoadstoneError if there are none."""
+    """Reads the results at a path or of an experiment's name. Raises LoadstoneError if there are none."""
     path = Path(name)
     if path.is_file() and path.suffix not in EXPERIMENTS and not is_archive(path):
         return from_file(path, {})
@@ -25,7 +25,7 @@ def open_results(name: str, root: Path) -> ResultSet:
 
 
 def folder_at(name: str, root: Path) -> Folder:
-    """A result folder by path, archive or experiment's name. Raises LoadstoneError if there is none."""
+    """The result folder for a path, an archive or an experiment's name. Raises LoadstoneError if there is none."""
     path = Path(name)
     if path.is_dir():
         return open_folder(path)
@@ -39,11 +39,11 @@ def folder_at(name: str, root: Path) -> Folder:
     named = [folder for folder in find_folders(root) if name in (folder.path.parent.name, folder.name)]
     if named:
         return named[-1]
-    raise LoadstoneError(f"there are no results at {name}", f"list those below {root} by `loadstone list`")
+    raise LoadstoneError(f"there are no results at {name}", f"list the results below {root} with `loadstone list`")
 
 
 def open_folder(path: Path) -> Folder:
-    """A result folder, or the latest one of an experiment's folder. Raises LoadstoneError if it is neither."""
+    """A result folder, or the latest one in an experiment's folder. Raises LoadstoneError if it is neither."""
     if not (path / "folder.json").exists():
         inside = sorted(header.parent for header in path.glob("*/folder.json"))
         if inside:
@@ -52,7 +52,7 @@ def open_folder(path: Path) -> Folder:
 
 
 def from_file(path: Path, facts: Mapping[str, Scalar]) -> ResultSet:
-    """A file of another tool as a result set; nothing is written."""
+    """Reads a file of another tool as a result set, without writing anything."""
     from loadstone.importers.read import read_file
 
     imported = read_file(path, facts)

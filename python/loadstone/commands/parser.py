@@ -1,4 +1,4 @@
-"""Common parts of the lab's command lines: options, error messages and exit statuses."""
+"""Code that all commands of the lab share: options, error messages and exit statuses."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from loadstone.results.folder import ROOT
 
 
 class UsageError(LoadstoneError):
-    """An invalid command line."""
+    """The command line is invalid."""
 
     exit_status = 2
 
 
 class CommandParser(argparse.ArgumentParser):
-    """A parser whose errors have a hint."""
+    """An argument parser whose errors have hints."""
 
     def __init__(self, command: str, description: str, epilog: str = "") -> None:
         super().__init__(
@@ -53,12 +53,18 @@ class CommandParser(argparse.ArgumentParser):
 
     def results_at(self) -> None:
         """Adds the argument that names results."""
-        self.add_argument("results_at", metavar="DIR|FILE|NAME", help="a result folder, an experiment's name, a file")
+        self.add_argument(
+            "results_at", metavar="DIR|FILE|NAME", help="a result folder, an experiment's name, or a file"
+        )
 
     def results_option(self) -> None:
         """Adds `--results`."""
         self.add_argument(
-            "--results", metavar="DIR", type=Path, default=ROOT, help="where result folders are (default: %(default)s)"
+            "--results",
+            metavar="DIR",
+            type=Path,
+            default=ROOT,
+            help="the directory of result folders (default: %(default)s)",
         )
 
     def expect_options(self) -> None:
@@ -75,10 +81,10 @@ class CommandParser(argparse.ArgumentParser):
         self.add_argument("--summary", metavar="FILE", type=Path, help="write a summary in Markdown for a pull request")
 
     def show_options(self) -> None:
-        """Adds options to regroup tables, as in benchstat, and for the output format."""
+        """Adds the options that regroup tables, as in benchstat, and that select the output format."""
         for name, what in (("table", "tables"), ("row", "rows"), ("col", "columns")):
             self.add_argument(
-                f"--{name}", metavar="KEYS", help=f"dimensions or facts that make the {what}, separated by commas"
+                f"--{name}", metavar="KEYS", help=f"the dimensions or facts that form the {what}, separated by commas"
             )
         self.add_argument("--filter", metavar="EXPR", default="", help="only matching trials: 'system:lmdb -clients:1'")
         self.add_argument("--metric", metavar="NAMES", help="metrics, separated by commas (read.p99,throughput)")
@@ -108,7 +114,7 @@ def check_conditions(conditions: Sequence[str]) -> None:
 
 
 def join_filters(arguments: Sequence[str]) -> list[str]:
-    """The arguments with `--filter -clients:1` joined by =, since argparse would mistake the value for an option."""
+    """The arguments, with `--filter -clients:1` joined by =, because argparse would mistake the value for an option."""
     result: list[str] = []
     for word in arguments:
         filtering = result[-1:] == ["--filter"] and "--" not in result
@@ -120,11 +126,11 @@ def join_filters(arguments: Sequence[str]) -> list[str]:
 
 
 def guard_command(run: Callable[[list[str]], int]) -> Callable[[list[str]], int]:
-    """A command whose errors are printed: exit status 2 for bad usage, 1 for anything else, 130 after Ctrl-C."""
+    """Makes a command print its errors, and return an exit status: 2 for wrong usage, 130 after Ctrl-C, otherwise 1."""
 
     def main(arguments: list[str]) -> int:
         for name in ("stdout", "stderr"):
-            # Python sets a stream that was closed at its start to None.
+            # If a stream was closed when Python started, it is None.
             if getattr(sys, name) is None:
                 setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
         try:
@@ -133,7 +139,7 @@ def guard_command(run: Callable[[list[str]], int]) -> Callable[[list[str]], int]
             print(error, file=sys.stderr)
             return error.exit_status
         except BrokenPipeError:
-            # The reader has closed our output, and the interpreter must not flush it.
+            # The reader has closed the pipe, so the interpreter must not flush the output.
             sys.stderr.close()
             return 1
         except OSError as error:
@@ -149,7 +155,7 @@ def guard_command(run: Callable[[list[str]], int]) -> Callable[[list[str]], int]
 
 
 def check_gate(junit: Path | None, expectations: Sequence[str]) -> None:
-    """Raises UsageError for a gate that would pass because nothing is expected."""
+    """Raises UsageError if `--junit` would report success only because there are no expectations."""
     if junit is not None and not expectations:
         hint = "add `expect:` to the file, or --expect 'read.p99 < 10ms'"
-        raise UsageError(f"nothing to write to {junit}: there is no expectation", hint)
+        raise UsageError(f"nothing to write to {junit}: there are no expectations", hint)

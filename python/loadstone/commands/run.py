@@ -27,19 +27,20 @@ if TYPE_CHECKING:
     from loadstone.judge.judgement import Judgement
     from loadstone.results.folder import Folder
 
-# The environment variable for --share-host, for scripts and tests.
+# The environment variable that has the effect of --share-host, for scripts and tests.
 SHARED = "LOADSTONE_SHARE_HOST"
-# The program of the process that serves the live page.
+# The code that the process for the live page runs.
 SERVE = "import sys; from loadstone.cli import main; sys.exit(main())"
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @guard_command
 def main(arguments: list[str]) -> int:
-    """Runs an experiment; exit status 1 if a trial or expectation failed, 3 if one is undecided, 130 after Ctrl-C."""
+    """Runs an experiment. The exit status is 1 if a trial or an expectation failed, 3 if an expectation is undecided,
+    130 after Ctrl-C."""
     parser = CommandParser(
         "run",
-        "Run an experiment: every variant several times, in random order; then judge the results and write a report.",
+        "Run an experiment: run every variant several times, in random order, judge the results, and write a report.",
         "Ctrl-C keeps finished trials; --resume continues.",
     )
     parser.add_argument("file", metavar="FILE.yaml", type=Path, help="the experiment")
@@ -52,14 +53,16 @@ def main(arguments: list[str]) -> int:
         help="with --resume: retry variants that were excluded after 3 failed attempts",
     )
     parser.add_argument(
-        "--dry-run", action="store_true", help="show the plan, its time, and what would fail; run nothing"
+        "--dry-run", action="store_true", help="show the plan, its duration, and what would fail; run nothing"
     )
     parser.add_argument("--share-host", action="store_true", help="allow another run on this host at the same time")
     parser.expect_options()
     parser.add_argument(
         "--live", action="store_true", help="show the run in the browser, on this host, while it is measured"
     )
-    parser.add_argument("--live-port", metavar="PORT", type=int, default=0, help="the port of that page (default: any)")
+    parser.add_argument(
+        "--live-port", metavar="PORT", type=int, default=0, help="the port of the live page (default: any)"
+    )
     parser.add_argument("--metrics-port", metavar="PORT", type=int, help="serve OpenMetrics on this port of this host")
     parser.add_argument("--no-report", action="store_true", help="write no report at the end")
     parser.results_option()
@@ -105,7 +108,7 @@ def run_experiment(
 ) -> tuple[Folder, bool]:
     """Runs the missing trials of an experiment; returns its folder, and whether any failed.
 
-    The signals `ending` end the run in good order. Raises LoadstoneError.
+    The signals in `ending` end the run gracefully. Raises LoadstoneError.
     """
     from loadstone.experiment.plan.plan import plan_experiment
 
@@ -134,9 +137,9 @@ def run_experiment(
 
 @contextmanager
 def serve_live(folder: Folder, console: Console, options: Namespace) -> Iterator[None]:
-    """Serves the live page and the metrics from a separate process while the run lasts, if requested.
+    """Serves the live page and the metrics, if requested, from a separate process as long as the run lasts.
 
-    Its standard input is a lease: it ends shortly after this process, however this process ends.
+    The standard input of that process is a lease: it exits shortly after this process, however this process ends.
     """
     has_page, metrics_port = getattr(options, "live", False), getattr(options, "metrics_port", None)
     if not has_page and metrics_port is None:
@@ -163,14 +166,14 @@ def serve_live(folder: Folder, console: Console, options: Namespace) -> Iterator
     with server.stdin, server.stdout:
         for name in ("live", "metrics")[not has_page : 2 - (metrics_port is None)]:
             if not (address := server.stdout.readline().strip()):
-                what = "the live page" if name == "live" else "the server of the metrics"
+                what = "the live page" if name == "live" else "the metrics server"
                 raise LoadstoneError(f"{what} could not be started", "read the error above")
             console.print(f"{name}: {address}", style="bold", soft_wrap=True)
         yield
 
 
 def exclusive_host(name: str, options: Namespace) -> AbstractContextManager[Callable[[Path], None]]:
-    """Holds this host's lock, unless it is shared; yields a function to record the results folder."""
+    """Holds this host's lock, unless the host is shared; yields a function that records the results folder."""
     from loadstone.runner.host_lock import host_locked
 
     if options.share_host or os.environ.get(SHARED):
@@ -179,7 +182,7 @@ def exclusive_host(name: str, options: Namespace) -> AbstractContextManager[Call
 
 
 def interrupt_run(number: int, _: FrameType | None) -> NoReturn:
-    """Ends the run. Cleaning up takes seconds and must not be interrupted again, so further signals are ignored."""
+    """Ends the run. Further signals are ignored, because cleaning up takes seconds and must not be interrupted."""
     for ignored in ENDING:
         signal.signal(ignored, signal.SIG_IGN)
     if number == signal.SIGINT:
@@ -188,7 +191,7 @@ def interrupt_run(number: int, _: FrameType | None) -> NoReturn:
 
 
 def create_folder(loaded: Loaded, planned: Plan, name: str, root: Path, command: Sequence[str]) -> Folder:
-    """Creates the result folder of a new run started from the command line."""
+    """Creates the result folder for a new run that was started from the command line."""
     from loadstone.observe.environment import describe_environment, redact_arguments
     from loadstone.results.folder import Folder, new_path
 
@@ -207,13 +210,13 @@ def create_folder(loaded: Loaded, planned: Plan, name: str, root: Path, command:
 
 
 def resume_folder(loaded: Loaded, planned: Plan, name: str, root: Path) -> Folder:
-    """The folder of the latest run. Raises LoadstoneError if there is none, or the experiment has changed."""
+    """The folder of the latest run. Raises LoadstoneError if there is none, or if the experiment has changed."""
     from loadstone.experiment.reading.resolved import list_changed_keys
     from loadstone.results.folder import latest_folder
 
     folder = latest_folder(root, name)
     if folder is None:
-        raise LoadstoneError(f"there is no run of {name} below {root} to continue", "leave out --resume to start one")
+        raise LoadstoneError(f"there is no run of {name} below {root} to continue", "omit --resume to start a new run")
     changed = list_changed_keys((folder.path / "experiment.yaml").read_text(), loaded.text_with_defaults)
     files = folder.header.get("workloads") or {}
     changed += [path for path, digest in file_digests(planned).items() if files.get(path, digest) != digest]
@@ -221,13 +224,13 @@ def resume_folder(loaded: Loaded, planned: Plan, name: str, root: Path) -> Folde
         verb = "has" if len(changed) == 1 else "have"
         raise LoadstoneError(
             f"{', '.join(changed)} {verb} changed since {folder.path} was started",
-            "use the same files, --scale and --set as before, or leave out --resume to start a new run",
+            "use the same files, --scale and --set as before, or omit --resume to start a new run",
         )
     return folder
 
 
 def file_digests(planned: Plan) -> dict[str, str]:
-    """The SHA-256 of each workload file by its path, to detect changes."""
+    """The SHA-256 of each workload file, keyed by path, to detect changes."""
     import hashlib
 
     from loadstone.experiment.kind import kind_of
@@ -237,7 +240,7 @@ def file_digests(planned: Plan) -> dict[str, str]:
 
 
 def run_trials(loaded: Loaded, planned: Plan, folder: Folder, console: Console, retry_failed: bool) -> bool:
-    """Runs the missing trials; returns whether any failed. Finished trials are kept, however this ends."""
+    """Runs the missing trials; returns whether any failed. Finished trials are kept, however the run ends."""
     from loadstone.experiment.plan.forecast import trial_seconds
     from loadstone.runner.progress import display
     from loadstone.runner.run import ExperimentRun
@@ -268,10 +271,10 @@ def run_trials(loaded: Loaded, planned: Plan, folder: Folder, console: Console, 
 
 
 def finish_run(folder: Folder, console: Console, options: Namespace) -> int:
-    """Judges the folder, prints tables and writes the report; returns the exit status.
+    """Judges the results in a folder, prints tables and writes the report; returns the exit status.
 
-    It is 1 if a search has no answer or an expectation is false, 3 if one is undecided. `options.print_results`
-    replaces the usual tables.
+    The exit status is 1 if a search has no answer or an expectation is false, 3 if an expectation is undecided.
+    `options.print_results` replaces the usual tables.
     """
     from loadstone.judge.judge import judge_results
     from loadstone.report.expectation_files import write_files
@@ -281,7 +284,7 @@ def finish_run(folder: Folder, console: Console, options: Namespace) -> int:
 
     results = folder.load_results()
     if not results.trials:
-        console.print("no trial has ended")
+        console.print("no trial has finished")
         return 1
     judgement = judge_results(results)
     print_results: Callable[[Console, Judgement], None] | None = getattr(options, "print_results", None)

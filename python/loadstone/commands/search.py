@@ -1,6 +1,6 @@
-"""`loadstone ycsb run STORE … --search clients`: searches for a store's maximum load, from YCSB's command line.
+"""`loadstone ycsb run STORE … --search clients`: searches for a store's maximum load, with YCSB's command line.
 
-The arguments are translated to an experiment with `find`, which is run, judged and reported as by `loadstone run`.
+The arguments are translated into an experiment with `find`, which is run, judged and reported as by `loadstone run`.
 """
 
 from __future__ import annotations
@@ -30,33 +30,33 @@ from loadstone.workloads.properties import read
 
 COMMAND = "ycsb --search"
 SECONDS, WARMUP_SECONDS = "5", 1.0
-# The search's own options, with the placeholders of their values.
+# The options of the search itself, with placeholders for their values.
 VALUES = {
-    "--search": ("clients|rate", "what is increased: the clients of a closed loop, or the rate"),
-    "--search-from": ("N", "the first load (1 client, 1000 a second)"),
-    "--search-to": ("N", "the last load (1024 clients, 1000000 a second)"),
-    "--such-that": ("OBJECTIVE", "find the highest load that meets it ('p99 < 10ms'); without it, find the knee"),
-    "--search-seconds": ("S", f"length of each trial's window (maxexecutiontime, else {SECONDS})"),
-    "--results": ("DIR", "where result folders are (results)"),
+    "--search": ("clients|rate", "the load to increase: the clients of a closed loop, or the rate"),
+    "--search-from": ("N", "the first load (default: 1 client, or 1000 operations per second)"),
+    "--search-to": ("N", "the last load (default: 1024 clients, or 1000000 operations per second)"),
+    "--such-that": ("OBJECTIVE", "find the highest load that meets this ('p99 < 10ms') instead of the knee"),
+    "--search-seconds": ("S", f"the length of each trial's window (default: maxexecutiontime, else {SECONDS})"),
+    "--results": ("DIR", "the directory of result folders (default: results)"),
 }
 FLAGS = {
     "--resume": "continue the latest search with the same arguments",
-    "--dry-run": "show the plan and how long it takes, run nothing",
+    "--dry-run": "show the plan and its duration; run nothing",
     "--no-report": "write no report at the end",
     "--share-host": "allow another run on this host at the same time",
 }
 HINT = "see `loadstone ycsb run STORE --search clients --help` for the options"
 # Options that set a property.
 AS_PROPERTY = {"-threads": "threadcount", "-target": "target"}
-# Options of a store in a JVM, and the properties that the engine translates them to.
+# Options of a store in a JVM, and the properties into which the engine translates them.
 HOSTED = {"-db": "jvm.class", "-cp": "jvm.classpath", "-jvm-args": "jvm.args"}
-# YCSB's options with a value; labels are ignored, as is the status line (`-s`).
+# YCSB's options that take a value. Labels and the status line (`-s`) are ignored.
 WITH_VALUE = {"-P", "-p", "-l", "-label", *AS_PROPERTY, *HOSTED}
 
 
 @dataclass
 class SearchCommand:
-    """A parsed command line; `arguments` are YCSB's arguments."""
+    """A parsed command line; `arguments` contains YCSB's arguments."""
 
     arguments: list[str]
     options: dict[str, str] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class SearchCommand:
 
 @guard_command
 def main(arguments: list[str]) -> int:
-    """Runs a search; exit status 1 if it has no answer, 130 after Ctrl-C."""
+    """Runs a search. The exit status is 1 if the search has no answer, 130 after Ctrl-C."""
     line = parse_line(arguments)
     if "--help" in line.arguments or "-h" in line.arguments:
         print(usage_text())
@@ -83,7 +83,7 @@ def main(arguments: list[str]) -> int:
 
 
 def make_table(spec: Spec) -> None:
-    """Creates a missing table on servers that the lab started; on other servers, each trial's error has a hint."""
+    """Creates a missing table on servers that the lab started. On other servers, each trial's error has a hint."""
     from loadstone.systems import prerequisites
 
     try:
@@ -115,7 +115,7 @@ def parse_line(arguments: Sequence[str]) -> SearchCommand:
             key, _, text = value.partition("=") if word == "-p" else (AS_PROPERTY[word], "", value)
             line.properties[key] = text
         elif word.startswith("-") and word not in {"-h", "--help", "-strict", "-s", *WITH_VALUE}:
-            hint = "leave it out, or write an experiment file with `find`"
+            hint = "omit it, or write an experiment file with `find`"
             raise UsageError(f"{word} cannot be combined with --search", hint)
     return line
 
@@ -130,7 +130,7 @@ def translate_line(line: SearchCommand) -> Spec:
     if not line.files:
         raise UsageError("a search needs a workload file", "name one: -P workloads/workloada")
     try:
-        # The engine requires an end of the load; the search sets a different one.
+        # The engine requires a limit of the load; the search sets a different one later.
         (translated,) = spec_of("ycsb", [*line.arguments, "-p", "maxexecutiontime=1"])
     except EngineError as error:
         if error.status != UsageError.exit_status:
@@ -140,13 +140,13 @@ def translate_line(line: SearchCommand) -> Spec:
 
 
 def line_experiment(line: SearchCommand, spec: Spec) -> Loaded:
-    """The experiment of a command line. Raises ExperimentError."""
+    """The experiment for a command line. Raises ExperimentError."""
     loaded = load_command(line_document(line, spec), COMMAND)
     return replace(loaded, warnings=(*loaded.warnings, *data_warning(spec["store"]["name"])))
 
 
 def data_warning(store: str) -> Iterator[Mistake]:
-    """A warning that a search changes the data on servers, since it is not copied."""
+    """A warning that a search changes the data on servers, because this data is not copied."""
     if describe_engine().is_networked(store):
         message = f"the search loads its records into an existing table of {store}, and every trial changes it"
         hint = "use servers and a table whose data you do not need, and empty the table first"
@@ -154,13 +154,13 @@ def data_warning(store: str) -> Iterator[Mistake]:
 
 
 def line_document(line: SearchCommand, spec: Spec) -> dict[str, Any]:
-    """The experiment as an experiment file would define it."""
+    """The experiment in the form of an experiment file."""
     store, over = spec["store"]["name"], line.options["--search"]
     first, *later_files = map(Path, line.files)
     above = {key: text for file in later_files for key, text in read(file).items()} | line.properties
     every = {**read(first), **above}
     if over == "clients" and every.get("target", "0") != "0":
-        hint = "leave the target out, or use --search rate"
+        hint = "omit the target, or use --search rate"
         raise UsageError("--search clients is a closed loop, but a target is set", hint)
     known = describe_engine()
     patterns = {*known.store_properties(store)} - known.directories
@@ -197,21 +197,21 @@ def line_document(line: SearchCommand, spec: Spec) -> dict[str, Any]:
 
 
 def window_length(seconds: str) -> str:
-    """The length of a trial's window, s. Raises UsageError for one with a unit, since `5m` would become `5ms`."""
+    """The length of a trial's window, s. Raises UsageError for a length with a unit: `5m` would become `5ms`."""
     if not re.fullmatch(r"\d+(\.\d+)?", seconds, re.ASCII):
         raise UsageError(f'a window must be a number of seconds, got "{seconds}"', "write --search-seconds 5")
     return seconds if float(seconds) else SECONDS
 
 
 def belongs_to_store(key: str, patterns: Set[str]) -> bool:
-    """Whether a property is a store's; a binding (`*`) gets all properties except the workload's."""
+    """Whether a property belongs to a store; a binding (`*`) gets all properties except the workload's."""
     return key in patterns or (
         key not in describe_engine().properties and any(fnmatchcase(key, pattern) for pattern in patterns)
     )
 
 
 def take_address(store: str, properties: dict[str, str]) -> dict[str, Any]:
-    """The servers' address, which is removed from the store's properties."""
+    """The servers' address, as the key `attach`; it is removed from the store's properties."""
     host, port = describe_engine().address_properties(store) or ("", "")
     attach: dict[str, Any] = {"hosts": (properties.pop(host, "") or "127.0.0.1").split(",")}
     if text := properties.pop(port, ""):
@@ -220,7 +220,7 @@ def take_address(store: str, properties: dict[str, str]) -> dict[str, Any]:
 
 
 def find_keys(options: Mapping[str, str]) -> dict[str, Any]:
-    """The key `find`; bounds that are not numbers are left to validation to reject."""
+    """The content of the key `find`; validation rejects bounds that are not numbers."""
     keys: dict[str, Any] = {"over": options["--search"]}
     for key, option in (("from", "--search-from"), ("to", "--search-to")):
         if option in options:
@@ -237,7 +237,7 @@ def results_name(line: SearchCommand) -> str:
 
 
 def usage_text() -> str:
-    """The help."""
+    """The help text."""
     rows = [*((f"{option} {value}", what) for option, (value, what) in VALUES.items()), *FLAGS.items()]
     listed = "\n".join(f"  {option:<26}{what}" for option, what in rows)
     return f"""\
@@ -249,4 +249,4 @@ objective. The search loads the records; its trials are kept in a result folder.
 options:
 {listed}
 
--threads is the number of clients of a search over the rate. `loadstone ycsb --help` has YCSB's own options."""
+In a search over the rate, -threads is the number of clients. `loadstone ycsb --help` lists YCSB's options."""

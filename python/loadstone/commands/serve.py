@@ -1,4 +1,4 @@
-"""`loadstone serve [DIR]`: shows results, and a run while it is measured, in the browser."""
+"""`loadstone serve [DIR]`: shows results, and a run while it is being measured, in the browser."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from loadstone.commands.parser import CommandParser, UsageError, guard_command
 from loadstone.errors import LoadstoneError
 from loadstone.results.folder import ROOT
 
-MISSING = "install what the page needs: pip install starlette uvicorn"
+MISSING = "install the packages for the page: pip install starlette uvicorn"
 
 
 @guard_command
 def main(arguments: list[str]) -> int:
-    """Serves until Ctrl-C."""
+    """Serves the page and the metrics until Ctrl-C."""
     parser = CommandParser(
         "serve",
         "Show results in the browser: a running experiment second by second, all results, comparisons and reports.",
@@ -27,13 +27,15 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--metrics-port", metavar="PORT", type=int, help="serve OpenMetrics on this port, without a token"
     )
-    parser.add_argument("--no-token", action="store_true", help="allow every process of this host to read the page")
-    parser.add_argument("--follow", metavar="DIR", type=Path, help="the run of the metrics (default: the running one)")
-    parser.add_argument("--child", action="store_true", help="end with the process that started this one")
+    parser.add_argument("--no-token", action="store_true", help="allow every process on this host to read the page")
+    parser.add_argument(
+        "--follow", metavar="DIR", type=Path, help="the run for the metrics (default: the run in progress)"
+    )
+    parser.add_argument("--child", action="store_true", help="exit together with the parent process")
     parser.add_argument("--metrics-only", action="store_true", help="serve no page")
     options = parser.parse_args(arguments)
     if options.no_token and options.host not in ("127.0.0.1", "::1", "localhost"):
-        raise UsageError("--no-token needs a loopback address", "leave out --no-token, or --host")
+        raise UsageError("--no-token needs a loopback address", "omit --no-token or --host")
     if not options.root.is_dir():
         raise LoadstoneError(f"{options.root} is not a directory", "name a directory of results")
     try:

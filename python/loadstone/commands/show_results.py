@@ -1,4 +1,4 @@
-"""Common code of `show` and `compare`: regroups, judges and prints results."""
+"""Code that `show` and `compare` share: regroups, judges and prints results."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from loadstone.search.probe import Probe
 
 
 def split_keys(text: str | None) -> tuple[str, ...] | None:
-    """The names in a list separated by commas."""
+    """The names in a comma-separated list."""
     return None if text is None else tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def add_expectations(results: ResultSet, conditions: Sequence[str]) -> ResultSet:
-    """The results with further expectations."""
+    """A copy of the results with further expectations."""
     expected = (*results.question.expect, *conditions)
     return replace(results, question=replace(results.question, expect=tuple(dict.fromkeys(expected))))
 
@@ -44,9 +44,12 @@ def show_results(results: ResultSet, options: argparse.Namespace) -> Judgement:
 
 
 def regroup_results(results: ResultSet, settings: Sequence[str], projection: Projection) -> Projected:
-    """Results with the `settings` (`compare.by=system`) of their question and a projection. Raises LoadstoneError."""
+    """Applies `settings` (such as `compare.by=system`) to the results' question, and a projection to the results.
+
+    Raises LoadstoneError.
+    """
     if settings:
-        # The model of an experiment takes as long to import as everything below.
+        # Imported late: importing the experiment model takes as long as everything below.
         from loadstone.experiment.file import change_question
 
         question = change_question(results.question, settings)
@@ -61,7 +64,7 @@ def regroup_results(results: ResultSet, settings: Sequence[str], projection: Pro
 
 
 def replace_infinite(part: Any) -> Any:
-    """A document with null for NaN and infinity, which JSON lacks; a ratio to 0 is infinite."""
+    """A document with null in place of NaN and infinity, which JSON lacks; a ratio to 0 is infinite."""
     if isinstance(part, dict):
         return {name: replace_infinite(value) for name, value in part.items()}
     if isinstance(part, list):
@@ -156,5 +159,5 @@ def judgement_document(judgement: Judgement) -> dict[str, Any]:
 
 
 def read_attributes(of: object, *names: str) -> dict[str, Any]:
-    """Attributes of an object by name; all None if there is no object."""
+    """The named attributes of an object; all are None if there is no object."""
     return {name: None if of is None else getattr(of, name) for name in names}

@@ -1,4 +1,4 @@
-"""`loadstone systems`: starts, inspects, disturbs and stops servers on this machine."""
+"""`loadstone systems`: starts, inspects, kills, pauses and stops servers on this machine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from loadstone.systems.base.system import ServerProcess, SystemsError
 
 @guard_command
 def main(arguments: list[str]) -> int:
-    """Runs one verb; exit status 0 if it succeeded, for `status` only if every server is up."""
+    """Runs one verb. The exit status is 0 if it succeeded; for verbs that list servers, only if every server is up."""
     if arguments[:1] == ["hbase"]:
         from loadstone.commands import systems_hbase
 
@@ -30,7 +30,7 @@ def main(arguments: list[str]) -> int:
 def verb_of(
     command: str, there_is: str, verbs: Collection[str], usage: Callable[[], str], arguments: list[str]
 ) -> str | None:
-    """The verb of a command line; None if it asks for help, which is printed. Raises UsageError."""
+    """The verb in a command line; None if the command line requests help, which is then printed. Raises UsageError."""
     listed = f"`loadstone {command} --help` lists"
     if not arguments:
         raise UsageError("a verb is missing", f"add one: {listed} them")
@@ -55,7 +55,7 @@ def start_system(options: Namespace) -> int:
 
 
 def choose_port(running: RunningSystem) -> dict[str, str]:
-    """The port of a named instance: its present port, else the first free port after the default."""
+    """The port of a named instance: its current port, otherwise the first free port after the default."""
     default = next((setting.default for setting in running.system.settings if setting.name == "port"), None)
     if default is None:
         return {}
@@ -90,7 +90,7 @@ def show_logs(options: Namespace) -> None:
         names = sorted({path.name.partition(".")[0] for path in paths})
         raise UsageError(
             f'{running.name} has no log of a server "{name}"',
-            f"servers with logs: {', '.join(names) or 'none'}",
+            f"the servers with logs are: {', '.join(names) or 'none'}",
         )
     for path in chosen:
         print(f"==> {path} <==")
@@ -113,7 +113,7 @@ def restart_servers(options: Namespace) -> int:
 
 
 def show_properties(options: Namespace) -> None:
-    """Prints the properties that a store needs, as a properties file."""
+    """Prints the properties that a store needs to reach a system, in the format of a properties file."""
     for name, value in sorted(select_system(options).store_properties().items()):
         print(f"{name}={value}")
 
@@ -126,30 +126,35 @@ def recreate_table(options: Namespace) -> None:
 VERBS: dict[str, tuple[str, Callable[[Namespace], int | None]]] = {
     "up": ("start a system, or only its servers that have exited", start_system),
     "down": ("stop a system and delete its data; its logs are kept", stop_system),
-    "status": ("print `NAME state HOST:PORT pid` for each server, of all systems if none is named", show_status),
-    "logs": ("print the paths of its logs, and their last lines", show_logs),
+    "status": ("print `NAME state HOST:PORT pid` for each server, for all systems if none is named", show_status),
+    "logs": ("print the paths and the last lines of a system's logs", show_logs),
     "kill": ("kill a server, or all of them, as a crash would (SIGKILL)", signal_servers),
-    "pause": ("suspend a server (SIGSTOP): it keeps its connections and does not answer", signal_servers),
+    "pause": ("suspend a server (SIGSTOP): it keeps its connections but does not answer", signal_servers),
     "resume": ("resume suspended servers", signal_servers),
     "restart": ("restart a server, or all of them, with their data", restart_servers),
-    "properties": ("print the properties that a store needs to reach it, as lines of name=value", show_properties),
+    "properties": (
+        "print the properties that a store needs to reach the system, as lines of name=value",
+        show_properties,
+    ),
     "fresh": ("drop a store's table and create it again", recreate_table),
 }
 
 
 def parser_of(verb: str, arguments: Sequence[str]) -> CommandParser:
-    """The command line of a verb."""
+    """The parser for the arguments of a verb."""
     what = VERBS[verb][0]
-    # Imports the systems only when their settings are needed.
+    # The systems are imported only if their settings are needed.
     help_asked = verb == "up" and not {"-h", "--help"}.isdisjoint(arguments)
     epilog = settings_text([name for name in registry.SYSTEMS if name in arguments]) if help_asked else ""
     parser = CommandParser(f"systems {verb}", f"{what[0].upper()}{what[1:]}.", epilog)
     parser.set_defaults(verb=verb)
     many = "?" if verb == "status" else None
     parser.add_argument("name", metavar="NAME", nargs=many, help=", ".join(registry.SYSTEMS))
-    parser.add_argument("--name", metavar="INSTANCE", dest="instance", help="one of several: NAME@INSTANCE is the same")
+    parser.add_argument(
+        "--name", metavar="INSTANCE", dest="instance", help="one of several instances; the same as NAME@INSTANCE"
+    )
     if verb in ("logs", "kill", "pause", "resume", "restart"):
-        parser.add_argument("server", metavar="SERVER", nargs="?", help="one of its servers, by its name in `status`")
+        parser.add_argument("server", metavar="SERVER", nargs="?", help="a server of the system, as named in `status`")
     if verb == "up":
         parser.add_argument("--nodes", metavar="N", type=int, help="number of nodes")
         parser.add_argument("--set", metavar="K=V", action="append", default=[], help="a setting; may be repeated")
@@ -170,7 +175,7 @@ def usage_text() -> str:
     verbs = "\n".join(f"  {verb:<12}{what}" for verb, (what, _) in VERBS.items())
     systems = "\n".join(f"  {name:<12}{registry.load_system(name).title}" for name in registry.SYSTEMS)
     return f"""\
-Servers on this machine: real processes, on loopback only.
+Start and manage servers on this machine: real processes, on loopback addresses only.
 
 usage: loadstone systems VERB NAME [SERVER] [options]
 
@@ -187,7 +192,7 @@ $LOADSTONE_CACHE (default ~/.cache/loadstone)."""
 
 
 def settings_text(names: Sequence[str]) -> str:
-    """The settings of these systems, or of all, with their defaults."""
+    """The settings of these systems, or of all systems, with their defaults."""
     lines = []
     for name in names or registry.SYSTEMS:
         kind = registry.load_system(name)
@@ -206,13 +211,13 @@ def select_system(options: Namespace) -> RunningSystem:
 
 
 def select_server(options: Namespace) -> str | None:
-    """The server that the command line names, without the system's name that `status` may put before it."""
+    """The server that the command line names, without the system's name, which `status` may prefix."""
     name: str | None = options.server
     return name.rpartition("/")[2] if name else None
 
 
 def parse_settings(options: Namespace) -> dict[str, str]:
-    """The settings of `--set`."""
+    """The settings in the `--set` options. Raises UsageError."""
     settings = {}
     for text in options.set:
         name, equals, value = text.partition("=")
@@ -223,13 +228,13 @@ def parse_settings(options: Namespace) -> dict[str, str]:
 
 
 def show_servers(systems: Iterable[RunningSystem]) -> int:
-    """Prints each server; returns 1 if one is not up."""
+    """Prints each server; returns 1 if any server is not up, otherwise 0."""
     states = []
     for running in systems:
         try:
             lines = running.status()
         except SystemsError as error:
-            # Continue with the other systems.
+            # The remaining systems are still shown.
             print_line(str(error))
             states.append(ServerState.DEAD)
             continue
@@ -243,7 +248,7 @@ def show_servers(systems: Iterable[RunningSystem]) -> int:
 
 
 def server_title(system: str, process: ServerProcess) -> str:
-    """A server's name, prefixed by its system's name unless it already begins with it."""
+    """A server's name, prefixed by its system's name unless it already begins with that name."""
     return process.name if process.name.startswith(system) else f"{system}/{process.name}"
 
 

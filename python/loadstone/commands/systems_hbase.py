@@ -1,4 +1,4 @@
-"""`loadstone systems hbase`: manages tables and regions of an HBase that the lab started, or of another HBase."""
+"""`loadstone systems hbase`: manages tables and regions of an HBase, whether the lab started it or not."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ usage: loadstone systems hbase create-table TABLE FAMILY [--splits N] [--recreat
 
 verbs:
 """
-TABLE_HINT = "list the tables by `loadstone systems hbase regions`"
+TABLE_HINT = "list the tables with `loadstone systems hbase regions`"
 
 
 def main(arguments: list[str]) -> int:
@@ -42,7 +42,7 @@ def create_table(options: Namespace) -> None:
 
 
 def show_regions(options: Namespace) -> None:
-    """Prints the number of regions by table and server."""
+    """Prints the number of regions for each table and server."""
     rows = [
         (table, server.address, count)
         for server in select_tables(options).region_servers()
@@ -56,7 +56,7 @@ def show_regions(options: Namespace) -> None:
 
 
 def drop_table(options: Namespace) -> None:
-    """Drops a table; exit status 1 if there is none."""
+    """Drops a table. Raises SystemsError if it does not exist."""
     if not select_tables(options).drop_table(options.table):
         raise SystemsError(f"HBase has no table {options.table}", TABLE_HINT)
 
@@ -81,7 +81,7 @@ def usage_text() -> str:
 
 
 def parser_of(verb: str) -> CommandParser:
-    """The command line of a verb."""
+    """The parser for the arguments of a verb."""
     what = VERBS[verb][0]
     parser = CommandParser(f"systems hbase {verb}", f"{what[0].upper()}{what[1:]}.")
     if verb == "regions":
@@ -89,16 +89,18 @@ def parser_of(verb: str) -> CommandParser:
     elif verb != "class-path":
         parser.add_argument("table", metavar="TABLE")
     if verb == "create-table":
-        named = "name in HBase (default: %(default)s)"
-        splits = "split at N keys, by the formula of YCSB's HBase binding"
+        named = "HBase's name for it (default: %(default)s)"
+        splits = "split at N keys, with the formula of YCSB's HBase binding"
         parser.add_argument("family", metavar="FAMILY")
         parser.add_argument("--splits", metavar="N", type=int, default=0, help=splits)
         parser.add_argument("--recreate", action="store_true", help="drop the table first if it exists")
         parser.add_argument("--compression", metavar="NAME", default="NONE", help=named)
         parser.add_argument("--durability", metavar="NAME", default="USE_DEFAULT", help=named)
-    conf = "the directory of hbase-site.xml (default: the running HBase's)"
+    conf = "the directory with hbase-site.xml (default: the one of the running HBase)"
     parser.add_argument("--conf", metavar="DIR", type=Path, help=conf)
-    parser.add_argument("--version", metavar="V", help="version of the client (default: the running HBase's)")
+    parser.add_argument(
+        "--version", metavar="V", help="the version of the client (default: the version of the running HBase)"
+    )
     return parser
 
 

@@ -1,4 +1,4 @@
-"""`loadstone time 'COMMAND A' 'COMMAND B' …`: times commands against each other, and judges the difference."""
+"""`loadstone time 'COMMAND A' 'COMMAND B' …`: compares the times of commands, and judges the difference."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from loadstone.statistics.centre import find_outliers
 from loadstone.statistics.estimate import REPEATS_MIN
 from loadstone.workloads.command import check_program, check_syntax
 
-# The figures shown. Memory is omitted: for a small command it is unknown.
+# The figures that are compared. Memory is omitted, because it is unknown for small commands.
 COMPARED = (METRIC, "cpu_time")
 METRICS = (*COMPARED, "memory_max")
 
 
 @guard_command
 def main(arguments: list[str]) -> int:
-    """Times commands; exit status 1 if one fails."""
+    """Times commands. The exit status is 1 if a command fails."""
     options = build_parser().parse_args(arguments)
     commands = create_commands(options.commands, options.prepare, options.command_name)
     width, limit, timeout = (
@@ -51,7 +51,9 @@ def main(arguments: list[str]) -> int:
     if options.runs is not None and options.runs < REPEATS_MIN:
         raise UsageError(f"--runs must be at least {REPEATS_MIN}", f"fewer than {REPEATS_MIN} runs support no claim")
     if options.warmups < 0:
-        raise UsageError("--warmups must be 0 or more", "write the number of executions before the first timed one")
+        raise UsageError(
+            "--warmups must be 0 or more", "write the number of executions before the first timed execution"
+        )
     for command in commands:
         for text in filter(None, (command.text, command.prepare)):
             check_syntax(escape_braces(text))
@@ -91,7 +93,7 @@ def main(arguments: list[str]) -> int:
     out = standard_output()
     for text in result_lines(judgement, commands):
         out.print(text, soft_wrap=True, highlight=False)
-    # Most checks concern load on a system, and cannot run here.
+    # Checks without the necessary data are not listed, because most checks concern load on a system.
     for finding in tables.findings(replace(judgement, not_looked={})):
         out.print(finding, soft_wrap=True)
     console.print(f"stopped because {reason}; `loadstone report {folder.path}` writes a report", soft_wrap=True)
@@ -99,7 +101,7 @@ def main(arguments: list[str]) -> int:
 
 
 def create_folder(commands: Sequence[Timed], options: Namespace) -> Folder:
-    """The folder of the results."""
+    """Creates the result folder."""
     return Folder.create_folder(
         new_path(options.results, NAME),
         NAME,
@@ -118,24 +120,24 @@ def create_folder(commands: Sequence[Timed], options: Namespace) -> Folder:
 
 
 def build_parser() -> CommandParser:
-    """The options, with hyperfine's names if it has them."""
+    """The parser, whose options have the names that hyperfine uses for them."""
     command_line = CommandParser(
         NAME,
         "Time shell commands, interleaved, until the interval of their ratio is narrow; then judge the difference.",
-        "Executions alternate, so that a change of the machine's speed concerns all commands alike.",
+        "Executions alternate, so that a change in the machine's speed affects all commands alike.",
     )
     command_line.add_argument(
         "commands", metavar="COMMAND", nargs="+", help="a shell command; the first is the baseline"
     )
     command_line.add_argument(
         "-p", "--prepare", metavar="COMMAND", action="append", default=[],
-        help="run before each execution, not timed; once for all commands, or once for each",
+        help="an untimed command before each execution; give it once for all commands, or once for each",
     )  # fmt: skip
     command_line.add_argument(
         "-w", "--warmups", "--warmup", metavar="N", type=int, default=0,
-        help="executions of each command before the first that counts (default: 0)",
+        help="untimed executions of each command at the beginning (default: 0)",
     )  # fmt: skip
-    command_line.add_argument("-r", "--runs", metavar="N", type=int, help="exactly N executions of each command")
+    command_line.add_argument("-r", "--runs", metavar="N", type=int, help="execute each command exactly N times")
     command_line.add_argument(
         "--width",
         metavar="SHARE",
@@ -145,12 +147,21 @@ def build_parser() -> CommandParser:
     command_line.add_argument(
         "--time-limit", metavar="TIME", default="5m", help="stop after this time (default: %(default)s)"
     )
-    command_line.add_argument("--timeout", metavar="TIME", default="1h", help="of one execution (default: %(default)s)")
     command_line.add_argument(
-        "-n", "--command-name", metavar="NAME", action="append", default=[], help="a name for each command, in order"
+        "--timeout", metavar="TIME", default="1h", help="time limit for one execution (default: %(default)s)"
     )
-    command_line.add_argument("-i", "--ignore-failure", action="store_true", help="time commands that fail as well")
-    command_line.add_argument("--seed", metavar="N", type=int, default=1, help="of the order (default: %(default)s)")
+    command_line.add_argument(
+        "-n",
+        "--command-name",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="a name for a command; repeat for each command, in order",
+    )
+    command_line.add_argument("-i", "--ignore-failure", action="store_true", help="also time commands that fail")
+    command_line.add_argument(
+        "--seed", metavar="N", type=int, default=1, help="seed of the random order (default: %(default)s)"
+    )
     command_line.add_argument("--share-host", action="store_true", help="allow another run on this host")
     command_line.add_argument("--json", action="store_true", help="print one JSON document")
     command_line.results_option()
@@ -158,7 +169,7 @@ def build_parser() -> CommandParser:
 
 
 def parse_option(read: Any, text: str, name: str) -> float:
-    """The value of an option. Raises UsageError."""
+    """The numeric value of an option. Raises UsageError."""
     try:
         value = float(text) if text.replace(".", "", 1).isdigit() else float(read(text))
     except ValueError:
@@ -169,7 +180,7 @@ def parse_option(read: Any, text: str, name: str) -> float:
 
 
 def create_commands(texts: Sequence[str], prepares: Sequence[str], names: Sequence[str]) -> list[Timed]:
-    """The commands, each with a distinct name. Raises UsageError."""
+    """The commands to time, each with a distinct name. Raises UsageError."""
     total = units.count_noun(len(texts), "command")
     if len(prepares) not in (0, 1, len(texts)):
         message = f"--prepare is given {units.count_noun(len(prepares), 'time')}, for {total}"
@@ -189,7 +200,7 @@ def create_commands(texts: Sequence[str], prepares: Sequence[str], names: Sequen
 
 
 def result_lines(judgement: Judgement, commands: Sequence[Timed]) -> Iterator[str]:
-    """Lines with the figures of each command, and with the comparison."""
+    """The lines with the figures of each command, and with the comparison."""
     for number, command in enumerate(commands, 1):
         yield f"Command {number}: {command.name}"
         yield from command_lines(judgement, command)
@@ -198,7 +209,7 @@ def result_lines(judgement: Judgement, commands: Sequence[Timed]) -> Iterator[st
 
 
 def command_lines(judgement: Judgement, command: Timed) -> Iterator[str]:
-    """Median time with its interval, range, CPU time, memory, number of executions, and outliers."""
+    """The median time with its interval, the range, CPU time, memory, number of executions, and outliers."""
     key = variant_key({DIMENSION: command.name})
     cells = {metric: judgement.cells.get((key, metric)) for metric in METRICS}
     cell = cells[METRIC]

@@ -1,1 +1,2 @@
-"""The suitability of this machine for measuring: a snapshot, and checks that are pure functions of the snapshot."""
+"""Checks whether this machine is suitable for measuring: takes a snapshot, and applies checks that are pure functions
+of the snapshot."""

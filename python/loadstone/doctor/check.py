@@ -1,6 +1,6 @@
-"""A check: the examined setting, the reason why it matters to a measurement, and the result.
+"""A check: the examined setting, the reason why it matters for measurements, and the result.
 
-Its input is the unjudged state of a machine, in which None means that a value could not be read.
+The input of a check is the raw state of a machine, in which None means that a value could not be read.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ State = Literal["ok", "warn", "fail"]
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A limit of a process; None: unlimited."""
+    """A limit of a process; None means unlimited."""
 
     soft: int | None
     hard: int | None
@@ -25,9 +25,9 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """A directory that Loadstone writes to, or would create."""
+    """A directory to which Loadstone writes, or which it would create."""
 
-    # `results`, `data`, `state`, `cache`.
+    # One of `results`, `data`, `state` and `cache`.
     name: str
     path: str
     free_bytes: int | None
@@ -36,7 +36,7 @@ class Directory:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program on PATH (or in JAVA_HOME), with its major version if needed."""
+    """A program on PATH or in JAVA_HOME, with its major version if it matters."""
 
     path: str
     major: int | None = None
@@ -55,7 +55,7 @@ class Machine:
     group_processes_max: int | None = None
     group: str = ""
     mappings_max: int | None = None
-    # First and last of the ports for outgoing connections.
+    # The first and the last port for outgoing connections.
     ephemeral_ports: tuple[int, int] | None = None
     connections_waiting_max: int | None = None
     listeners: tuple[Listener, ...] = ()
@@ -71,15 +71,15 @@ class Machine:
     clock_sources: tuple[str, ...] = ()
     directories: tuple[Directory, ...] = ()
     programs: Mapping[str, Program] = field(default_factory=dict)
-    # The value of JAVA_HOME; empty: not set.
+    # The value of JAVA_HOME; empty if it is not set.
     java_home: str = ""
-    # The faults that this host does not support, each with the reason; None: not tried.
+    # The faults that this host does not support, each with the reason; None if they were not tried.
     unsupported_faults: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """The result of a check, as text. `fix` is the command that fixes the problem; empty if there is none."""
+    """The result of a check, as text. `fix` is the command that fixes the problem, or empty if there is no problem."""
 
     state: State
     text: str
@@ -91,10 +91,10 @@ class Check:
     """One check of a machine."""
 
     name: str
-    # The condition for ok, as text.
+    # The condition for `ok`, as text.
     condition: str
     why: str
-    # Called with a machine, and the number of clients that it must support.
+    # Called with a machine and the number of clients that the machine must support.
     examine: Callable[[Machine, int], CheckResult]
 
 
@@ -107,5 +107,5 @@ class Diagnosis:
 
 
 def unknown_result(what: str = "not reported by this machine") -> CheckResult:
-    """The result if the setting cannot be read: ok."""
+    """The result `ok`, for a setting that cannot be read."""
     return CheckResult("ok", what)

@@ -1,4 +1,4 @@
-"""All checks, and their results on a machine: as diagnoses, as text and as data."""
+"""Runs all checks on a machine, and reports the results as diagnoses, text or data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CHECKS: tuple[Check, ...] = (*limits.CHECKS, *host.CHECKS, *software.CHECKS, *fa
 
 
 def examine_machine(machine: Machine, clients: int = CLIENTS) -> list[Diagnosis]:
-    """The diagnoses of all checks, in order."""
+    """Runs all checks, and returns their diagnoses in order."""
     return [Diagnosis(check, check.examine(machine, clients)) for check in CHECKS]
 
 
@@ -24,7 +24,7 @@ def is_fit(diagnoses: Sequence[Diagnosis]) -> bool:
 
 
 def render_report(diagnoses: Sequence[Diagnosis]) -> str:
-    """A line for each check, then the fixes; without a final newline."""
+    """The report as text: a line for each check, then the fixes; without a final newline."""
     width = max(len(diagnosis.check.name) for diagnosis in diagnoses)
     lines = [
         f"{diagnosis.result.state:<4}  {diagnosis.check.name:<{width}}  {diagnosis.result.text}"

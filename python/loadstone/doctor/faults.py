@@ -1,4 +1,4 @@
-"""Check of the faults that a host supports (`loadstone.faults.support` tries their mechanisms)."""
+"""Checks which faults a host supports (`loadstone.faults.support` tries their mechanisms)."""
 
 from __future__ import annotations
 

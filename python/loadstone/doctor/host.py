@@ -1,4 +1,4 @@
-"""Checks of the host: its memory, its processors, the space on its disks."""
+"""Checks of the host: its memory, its processors and the space on its disks."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ MEMORY_BYTES, MEMORY_LEAST_BYTES = 4_000_000_000, 500_000_000
 CLOCK = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 HIDDEN = "not reported by this machine, which may be virtual"
 DISK_BYTES, DISK_LEAST_BYTES = 10_000_000_000, 1_000_000_000
-# The variable or option that moves each directory.
+# The environment variable that moves each directory.
 VARIABLES = {"data": "TMPDIR", "state": "XDG_STATE_HOME", "cache": "LOADSTONE_CACHE"}
 RESULTS = "loadstone run FILE.yaml --results /large/disk"
 IN_MEMORY = ("tmpfs", "ramfs")
 
 
 def check_swap(machine: Machine, _: int) -> CheckResult:
-    """Swapped-out memory takes milliseconds to come back."""
+    """Reading swapped-out memory back takes milliseconds."""
     if machine.swap_bytes is None:
         return unknown_result()
     if not machine.swap_bytes:
@@ -46,19 +46,19 @@ def huge_pages(machine: Machine, _: int) -> CheckResult:
 
 
 def check_memory(machine: Machine, _: int) -> CheckResult:
-    """Servers, engine and page cache share the memory."""
+    """Servers, the engine and the page cache share the memory."""
     free, whole = machine.memory_available_bytes, machine.memory_bytes
     if free is None:
         return unknown_result()
     text = f"{units.format_size(free)} available" + (f" of {units.format_size(whole)}" if whole is not None else "")
     if free < MEMORY_BYTES:
         state: State = "fail" if free < MEMORY_LEAST_BYTES else "warn"
-        return CheckResult(state, text, "ps -eo pid,rss,comm --sort=-rss | head   # then end some")
+        return CheckResult(state, text, "ps -eo pid,rss,comm --sort=-rss | head   # then end some processes")
     return CheckResult("ok", text)
 
 
 def check_governor(machine: Machine, _: int) -> CheckResult:
-    """A processor that saves power wakes up slowly."""
+    """A processor that saves power is slow to wake up."""
     if not machine.governors:
         return unknown_result(HIDDEN)
     text = ", ".join(machine.governors)
@@ -77,7 +77,7 @@ def check_clock(machine: Machine, _: int) -> CheckResult:
     if "tsc" in machine.clock_sources:
         return CheckResult("warn", machine.clock_source, f"echo tsc | sudo tee {CLOCK}")
     text = f"{machine.clock_source}; the kernel does not offer tsc"
-    # No command forces tsc: the engine would then read a counter that the kernel has found unreliable.
+    # No command forces tsc, because the engine would then read a counter that the kernel considers unreliable.
     fix = "sudo dmesg | grep -i tsc   # shows why the kernel rejected it; measure on another host"
     return CheckResult("warn", text, fix)
 
@@ -98,13 +98,13 @@ def check_space(machine: Machine, _: int) -> CheckResult:
 
 
 def move_command(names: Collection[str]) -> str:
-    """The command line that moves these directories to another disk."""
+    """The command that moves these directories to another disk."""
     named = " ".join(f"{variable}=/large/disk" for name, variable in VARIABLES.items() if name in names)
     return " && ".join([*([f"export {named}"] if named else []), *([RESULTS] if "results" in names else [])])
 
 
 def check_device(machine: Machine, _: int) -> CheckResult:
-    """Data in memory never reach a device."""
+    """Data in memory never reaches a device."""
     directory = next((directory for directory in machine.directories if directory.name == "data"), None)
     if directory is None or not directory.file_system:
         return unknown_result()
@@ -118,19 +118,19 @@ CHECKS = (
     Check(
         "swap",
         f"none, or unused with `vm.swappiness` at most {SWAPPINESS_MAX}",
-        "swapped-out memory takes milliseconds to come back: percentiles then show the swap, not the store",
+        "reading swapped-out memory back takes milliseconds: percentiles then show the swap device, not the store",
         check_swap,
     ),
     Check(
         "huge pages",
         "transparent huge pages `madvise` or `never`",
-        "with `always` the kernel stops processes to assemble pages; Redis and MongoDB warn about it themselves",
+        "with `always` the kernel stops processes to assemble pages; Redis and MongoDB also warn about this",
         huge_pages,
     ),
     Check(
         "memory",
         f"{units.format_size(MEMORY_BYTES)} available",
-        "servers take 1 to 2 GB each; with too little, the kernel reclaims during a trial, or kills a process",
+        "servers use 1 to 2 GB each; with too little, the kernel reclaims memory during a trial or kills a process",
         check_memory,
     ),
     Check(
@@ -142,13 +142,13 @@ CHECKS = (
     Check(
         "clock source",
         "`tsc`",
-        "with tsc the engine reads the processor's counter; any other clock is a call into the kernel of up to 1 µs",
+        "with tsc the engine reads the processor's counter; any other clock needs a system call of up to 1 µs",
         check_clock,
     ),
     Check(
         "disk space",
-        f"{units.format_size(DISK_BYTES)} free for results, data, servers' state and cache",
-        "a full disk ends a run, and a nearly full one is slower",
+        f"{units.format_size(DISK_BYTES)} free for results, data, servers' state and the cache",
+        "a full disk ends a run, and a nearly full disk is slower",
         check_space,
     ),
     Check(

@@ -1,6 +1,7 @@
-"""Checks of limits on files, threads and mappings, and on ports and queues between clients and servers of one machine.
+"""Checks of the limits on files, threads and mappings, and on ports and queues between clients and servers on one
+machine.
 
-The limits on files and mappings are the engine's (crates/measure/src/limits.rs).
+The limits on files and mappings are the same as in the engine (crates/measure/src/limits.rs).
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ from loadstone.format import units
 from loadstone.observe.listeners import Listener
 from loadstone.systems import registry
 
-# Files that the engine has open in addition to its connections.
+# The number of files that the engine has open in addition to its connections.
 OTHER_FILES = 256
 MAPPINGS_PER_THREAD = 8
-# Other threads on a host, and in an engine.
+# The number of threads on a host and in an engine in addition to the clients' threads.
 OTHER_THREADS = 1000
 # Proposed values are multiples of this number.
 FILES_STEP = 65_536
@@ -21,16 +22,16 @@ PID_MAX = 4_194_304
 # The suffixes of systemd's control groups; other groups belong to containers.
 UNITS = (".slice", ".scope", ".service")
 LIMITS_FILE = "/etc/security/limits.d/90-loadstone.conf"
-# The systems' default ports.
+# The default ports of the systems, with the systems' names.
 KNOWN_PORTS = {
     int(setting.default): name
     for name in registry.SYSTEMS
     for setting in registry.load_system(name).settings
     if setting.name.lower().endswith("port")
 }
-# A range above all known ports.
+# A port range above all known ports.
 WIDE_RANGE = (20_000, 65_535)
-# Ports below 1,024 are reserved, so one server address takes at most this many connections.
+# Ports below 1,024 are reserved, so one server address accepts at most this many connections.
 FIRST_PORT = 1024
 CONNECTIONS_MAX = WIDE_RANGE[1] - FIRST_PORT + 1
 QUEUE = 4096
@@ -50,7 +51,7 @@ def open_files(machine: Machine, clients: int) -> CheckResult:
 
 
 def format_need(clients: int, kind: str = "") -> str:
-    """The clients as the beginning of a sentence: `1 client needs`, `10,000 clients in threads need`."""
+    """The beginning of a sentence about clients: `1 client needs`, `10,000 clients in threads need`."""
     return f"{units.count_noun(clients, 'client')}{kind} {'needs' if clients == 1 else 'need'}"
 
 
@@ -59,7 +60,7 @@ def check_processes(machine: Machine, clients: int) -> CheckResult:
     needed = clients + OTHER_THREADS
     hard = machine.processes.hard
     unit = machine.group if machine.group.endswith(UNITS) else ""
-    # Each bound with the command that raises it.
+    # Each limit, with the command that raises it.
     bounds = {
         "ulimit -u": (
             machine.processes.soft,
@@ -78,14 +79,14 @@ def check_processes(machine: Machine, clients: int) -> CheckResult:
 
 
 def raise_group_limit(unit: str, needed: int) -> str:
-    """The command that allows a control group more threads: a systemd unit, else a container."""
+    """The command that allows a control group, which belongs to a systemd unit or a container, more threads."""
     if unit:
         return f"sudo systemctl set-property {unit} TasksMax={needed}"
     return f"docker update --pids-limit {needed} CONTAINER   # or restart it with --pids-limit"
 
 
 def check_mappings(machine: Machine, clients: int) -> CheckResult:
-    """The engine refuses to start more threads than the kernel's limit on mappings allows."""
+    """The engine refuses to start if it needs more threads than the kernel's limit on mappings allows."""
     if machine.mappings_max is None:
         return unknown_result()
     needed = clients * MAPPINGS_PER_THREAD
@@ -103,7 +104,7 @@ def raise_hard_limit(item: str, value: int) -> str:
 
 
 def limit_text(limit: int | None) -> str:
-    """A limit as text."""
+    """The text for a limit."""
     return "unlimited" if limit is None else f"{limit:,}"
 
 
@@ -121,11 +122,11 @@ def check_ephemeral_ports(machine: Machine, clients: int) -> CheckResult:
     if count < clients and clients > CONNECTIONS_MAX:
         most = f"{CONNECTIONS_MAX:,}"
         fix = f"# no sysctl helps: use several server addresses, or at most {most} clients"
-        return CheckResult("fail", f"{text}, and one server address takes {most} at most", fix)
+        return CheckResult("fail", f"{text}, and one server address accepts at most {most}", fix)
     if count < clients:
         return CheckResult("fail", text, fix)
     if count < 2 * clients and low < first:
-        return CheckResult("warn", f"{text}, twice as many right after another trial", fix)
+        return CheckResult("warn", f"{text}, or twice as many right after another trial", fix)
     if known_ports and low == WIDE_RANGE[0]:
         listed = ", ".join(map(str, known_ports))
         return CheckResult("warn", f"{text}; a connection may take a server's port: {listed}", fix)
@@ -133,7 +134,7 @@ def check_ephemeral_ports(machine: Machine, clients: int) -> CheckResult:
 
 
 def check_accept_queue(machine: Machine, clients: int) -> CheckResult:
-    """All clients connect at once."""
+    """All clients connect at the same time."""
     length, needed = machine.connections_waiting_max, min(clients, QUEUE)
     if length is None:
         return unknown_result()
@@ -154,7 +155,7 @@ def check_ports(machine: Machine, _: int) -> CheckResult:
 
 
 def port_text(listener: Listener) -> str:
-    """A port, with the process that listens on it."""
+    """The text for a port and the process that listens on it."""
     who = f"{listener.name or 'an unknown process'}{f', pid {listener.pid}' if listener.pid else ''}"
     return f"{listener.port} of {KNOWN_PORTS[listener.port]} by {who}"
 
@@ -162,38 +163,38 @@ def port_text(listener: Listener) -> str:
 CHECKS = (
     Check(
         "open files",
-        f"the hard limit, and preferably the soft one, is at least the clients + {OTHER_FILES}",
-        "a connection is an open file; the engine raises its soft limit, servers started from this shell may not",
+        f"the hard limit, and preferably the soft limit, is at least the number of clients + {OTHER_FILES}",
+        "a connection is an open file; the engine raises its soft limit, but servers started from this shell may not",
         open_files,
     ),
     Check(
         "threads",
-        f"room for the clients + {OTHER_THREADS:,}",
-        "clients of embedded stores and of Java clients have a thread each",
+        f"at least the number of clients + {OTHER_THREADS:,}",
+        "each client of an embedded store or of a Java client library has a thread",
         check_processes,
     ),
     Check(
         "memory mappings",
         f"`vm.max_map_count` is at least {MAPPINGS_PER_THREAD} for each client",
-        f"a thread uses {MAPPINGS_PER_THREAD}; without free mappings a process crashes, so the engine refuses to start",
+        f"a thread uses {MAPPINGS_PER_THREAD}; a process without free mappings crashes, so the engine refuses to start",
         check_mappings,
     ),
     Check(
         "ephemeral ports",
         "as many as clients, preferably twice as many, without a server's port among them",
-        "each connection to one server uses a separate local port, which stays in use for a minute after it ends",
+        "each connection to a server uses a separate local port, which stays in use for a minute after closing",
         check_ephemeral_ports,
     ),
     Check(
         "accept queue",
-        f"`net.core.somaxconn` is at least the clients, or {QUEUE:,}",
-        "all clients connect at once; clients that find the queue full wait for a second or more",
+        f"`net.core.somaxconn` is at least the number of clients, or {QUEUE:,}",
+        "all clients connect at the same time; clients that find the queue full wait for a second or more",
         check_accept_queue,
     ),
     Check(
         "servers' ports",
         f"{', '.join(map(str, KNOWN_PORTS))} are free",
-        "`loadstone systems up` starts servers there, and any other server there would be measured instead",
+        "`loadstone systems up` starts servers on these ports; any other server there would be measured instead",
         check_ports,
     ),
 )

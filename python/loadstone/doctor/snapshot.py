@@ -1,4 +1,4 @@
-"""Takes a snapshot of a machine: reads only /proc, /sys and PATH, and runs no program."""
+"""Takes a snapshot of a machine, which reads only /proc, /sys and PATH, and runs no programs."""
 
 from __future__ import annotations
 
@@ -67,13 +67,13 @@ def take_snapshot(
 
 
 def read_limit(which: int) -> Limit:
-    """One of this process's limits."""
+    """A resource limit of this process."""
     soft, hard = (None if limit == resource.RLIM_INFINITY else limit for limit in resource.getrlimit(which))
     return Limit(soft, hard)
 
 
 def read_governors(sys: Path) -> tuple[str, ...]:
-    """The governors of all processors, each once."""
+    """The distinct governors of all processors."""
     top = sys / "devices/system/cpu"
     governors = (
         read_text(top / name / "cpufreq/scaling_governor") for name in list_names(top) if re.fullmatch(r"cpu\d+", name)
@@ -82,7 +82,7 @@ def read_governors(sys: Path) -> tuple[str, ...]:
 
 
 def list_directories(results: Path, proc: Path) -> tuple[Directory, ...]:
-    """The directories to which Loadstone writes, with their free space."""
+    """The directories to which Loadstone writes, with their free space and file systems."""
     state, cache = Path(systems_root()), cache_root()
     named = {"results": results, "data": Path(default_directory()), "state": state, "cache": cache}
     directories = []
@@ -93,7 +93,7 @@ def list_directories(results: Path, proc: Path) -> tuple[Directory, ...]:
 
 
 def free_bytes(path: Path) -> int | None:
-    """The bytes that this user may still write below a directory, or below its nearest existing parent."""
+    """The number of bytes that this user may still write to the file system of a directory, which may not exist yet."""
     path = path.absolute()
     there = next((parent for parent in (path, *path.parents) if parent.exists()), None)
     try:
@@ -116,6 +116,6 @@ def find_programs(environment: Mapping[str, str]) -> dict[str, Program]:
 
 
 def java_major(program: str) -> int | None:
-    """The major version of a program's JDK, from the file `release` that every JDK has."""
+    """The major version of a program's JDK, from the JDK's `release` file."""
     match = VERSION.search(read_text(Path(program).resolve().parent.parent / "release"))
     return parse_whole(match[1]) if match else None

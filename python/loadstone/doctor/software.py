@@ -1,4 +1,4 @@
-"""Checks of required programs: Java, Maven to fetch servers, and fio for its workloads."""
+"""Checks of required programs: Java, Maven for fetching servers, and fio for its workloads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ JDK_MAJOR = 17
 
 
 def check_jdk(machine: Machine, _: int) -> CheckResult:
-    """Cassandra, HBase, HDFS and the JVM store run in Java; the JVM store's host is compiled."""
+    """Cassandra, HBase, HDFS and the JVM store need Java; the JVM store's host program is compiled with javac."""
     missing = [name for name in ("java", "javac") if name not in machine.programs]
     fix = install_command(machine, f"openjdk-{JDK_MAJOR}-jdk-headless", f"java-{JDK_MAJOR}-openjdk-devel")
     if machine.java_home:
@@ -33,14 +33,14 @@ def check_maven(machine: Machine, _: int) -> CheckResult:
 
 
 def check_fio(machine: Machine, _: int) -> CheckResult:
-    """fio's jobs are run by fio itself."""
+    """The jobs of fio are run by fio itself."""
     if "fio" not in machine.programs:
         return CheckResult("warn", "no fio", install_command(machine, "fio", "fio"))
     return CheckResult("ok", machine.programs["fio"].path)
 
 
 def install_command(machine: Machine, debian: str, fedora: str) -> str:
-    """The command that installs packages, by their names in either family of distributions."""
+    """The command that installs a package, whose name differs between the families of distributions."""
     if "dnf" in machine.programs and "apt-get" not in machine.programs:
         return f"sudo dnf install {fedora}"
     return f"sudo apt-get install {debian}"
@@ -50,9 +50,9 @@ CHECKS = (
     Check(
         "JDK",
         f"`java` and `javac` of version {JDK_MAJOR} or later",
-        "Cassandra, HBase, HDFS and every Java client run in it",
+        "Cassandra, HBase, HDFS and every Java client need it",
         check_jdk,
     ),
-    Check("Maven", "`mvn`", "downloads the servers, and RocksDB", check_maven),
+    Check("Maven", "`mvn`", "it downloads the servers and RocksDB", check_maven),
     Check("fio", "`fio`", "`loadstone fio` and workloads of the kind `fio` run it", check_fio),
 )

@@ -1,1 +1,1 @@
-"""The interface to the engine: its location, capabilities, trials and events."""
+"""The interface to the engine: its location, its capabilities, its trials and its events."""

@@ -16,7 +16,7 @@ TYPES = Path(__file__).parent / "event_types.py"
 # The lab's names for types whose engine names would be ambiguous without their modules.
 NAMES = {"FilesSummary": "Files", "SortSummary": "Sorted", "Sorted": "SortProgress"}
 FIGURES = {"Outcome": "OutcomeFigures", "FilesSummary": "FilesFigures", "Summary": "SummaryFigures"}
-# Fields that the engine always writes, and that imported or synthetic events lack.
+# Fields that the engine always writes, but that imported or synthetic events lack.
 DEFAULTS = {
     "Clock": {"offset_ns_max": "0", "reversals": "0"},
     "Interval": {"earlier": "()"},
@@ -37,7 +37,7 @@ from loadstone.engine.event_figures import {figures}
 
 
 def name_type(reference: str) -> str:
-    """The lab's name of a definition."""
+    """The lab's name for a definition."""
     name = reference.rsplit("/", 1)[-1]
     return NAMES.get(name, name)
 
@@ -76,7 +76,7 @@ def field_default(schema: dict[str, Any], annotation: str) -> str:
 
 
 def render_type(name: str, schema: dict[str, Any]) -> str:
-    """A definition as a dataclass: required fields first, in the engine's order."""
+    """The code of a definition as a dataclass, with required fields first, in the engine's order."""
     required, optional = [], []
     # `required` keeps the order of the Rust type; properties are sorted by name.
     order = dict.fromkeys([*schema["required"], *schema["properties"]])
@@ -96,9 +96,9 @@ def render_type(name: str, schema: dict[str, Any]) -> str:
 
 
 def render_module(schema: dict[str, Any]) -> str:
-    """The module with the types of a schema."""
+    """The code of the module with the types of a schema."""
     definitions: dict[str, dict[str, Any]] = schema["$defs"]
-    # Defaults are values of other types.
+    # Types are sorted so that a type follows the types that its defaults use.
     uses = {
         name: [other for other in definitions if f'"#/$defs/{other}"' in json.dumps(part)]
         for name, part in definitions.items()

@@ -1,6 +1,6 @@
-"""The engine's description of itself: its stores and its known properties.
+"""The engine's description of itself: its stores, and the properties that it knows.
 
-The lab checks all names against it, so that a store of another engine binary works at once.
+The lab checks all names against this description, so that a store in a different engine binary works immediately.
 """
 
 from __future__ import annotations
@@ -20,42 +20,42 @@ from loadstone.errors import LoadstoneError
 VERSION = 1
 SECONDS = 30
 HIDDEN = "***"
-# A variable of the environment, as written in an experiment file.
+# An environment variable, as written in an experiment file.
 VARIABLE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
-# Secrets that no store describes: properties of bindings, settings of systems.
+# The names of secrets that no store describes: properties of bindings, and settings of systems.
 SECRET_NAME = re.compile(r"passw(or)?d|passphrase|secret", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class StoreInfo:
-    """A store. Its properties are names; a name that ends in `*` represents all names with that prefix."""
+    """A store. `properties` contains names; a name that ends in `*` represents all names with that prefix."""
 
     name: str
-    # The objects of the clients' operations: `records`, or `files`.
+    # What the clients' operations work on: `records` or `files`.
     holds: str
     networked: bool
     properties: tuple[str, ...]
-    # The secret properties, and the properties that set the location of the store's files.
+    # The secret properties, and the properties that name the directories of the store's files.
     secrets: tuple[str, ...]
     directories: tuple[str, ...]
-    # The properties for the hosts of its servers and their port.
+    # The properties that set the hosts of its servers, and their port.
     hosts: str | None = None
     port: str | None = None
 
     @property
     def keeps_files(self) -> bool:
-        """Whether it keeps files."""
+        """Whether the store keeps files."""
         return bool(self.directories)
 
     @property
     def address(self) -> tuple[str, str] | None:
-        """The properties for hosts and port, of a store that has both."""
+        """The properties for the hosts and the port; None unless the store has both."""
         return (self.hosts, self.port) if self.hosts and self.port else None
 
 
 @dataclass(frozen=True)
 class Description:
-    """One build of the engine."""
+    """The description of one build of the engine."""
 
     stores: Mapping[str, StoreInfo]
     # Properties of YCSB and the engine that apply to every store.
@@ -67,11 +67,11 @@ class Description:
         return frozenset(name for store in self.stores.values() for name in store.directories)
 
     def is_secret(self, name: str) -> bool:
-        """Whether a property's value must never be written, according to a store's description or to its name."""
+        """Whether a property's value must never be written, according to a store's description or the name."""
         return any(name in store.secrets for store in self.stores.values()) or bool(SECRET_NAME.search(name))
 
     def hide_secrets(self, properties: Mapping[str, Any]) -> dict[str, Any]:
-        """Properties that are safe to write; the name of a variable with a secret is not itself secret."""
+        """Properties that are safe to write. The name of a variable that contains a secret is not itself secret."""
         return {
             name: HIDDEN if self.is_secret(name) and not VARIABLE.fullmatch(str(value)) else value
             for name, value in properties.items()
@@ -90,11 +90,11 @@ class Description:
         return self.keeps_files(store) and self.stores[store].holds == "records"
 
     def keeps_data(self, store: str) -> bool:
-        """Whether there is data to load: a store with neither servers nor files cannot keep any."""
+        """Whether there is data to load: a store with neither servers nor files cannot keep data."""
         return self.is_networked(store) or self.keeps_files(store)
 
     def store_properties(self, store: str) -> tuple[str, ...]:
-        """A store's own properties."""
+        """The properties of a store itself."""
         return self.stores[store].properties if store in self.stores else ()
 
     def address_properties(self, store: str) -> tuple[str, str] | None:
@@ -104,9 +104,9 @@ class Description:
 
 @cache
 def describe_engine() -> Description:
-    """The description of the installed engine. Raises LoadstoneError without an engine, or if it is too old."""
+    """The description of the installed engine. Raises LoadstoneError if there is no engine, or if it is too old."""
     path = program.find_engine()
-    hint = "it has another version than this package; run `make`"
+    hint = "its version differs from the version of this package; run `make`"
     try:
         result = subprocess.run([path, "describe"], capture_output=True, text=True, timeout=SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -125,5 +125,5 @@ def parse_description(text: str, path: str, hint: str) -> Description:
         stores = read_document(list[StoreInfo], document["stores"])
         names = frozenset(str(item["name"]) for item in document["properties"])
     except (ValueError, KeyError, TypeError) as error:
-        raise LoadstoneError(f"cannot read the description by {path}: {error!r}", hint) from error
+        raise LoadstoneError(f"cannot read the description from {path}: {error!r}", hint) from error
     return Description({store.name: store for store in stores}, names)

@@ -1,4 +1,4 @@
-"""Documents parsed from JSON, converted to their types."""
+"""Converts documents parsed from JSON to their types."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def parse_document(kind: type[Kind], text: bytes) -> Kind:
 
 
 def _validate_document(kind: type[Kind], method: str, document: Any) -> Kind:
-    # Imported late, since the import takes a tenth of a second.
+    # Imported late, because the import takes a tenth of a second.
     from pydantic import TypeAdapter, ValidationError
 
     if kind not in _ADAPTERS:

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from loadstone.engine.event_types import Reached
 
-# Statuses of operations that did not fail: the operation succeeded (a buffered write is
-# accepted, and proven by the final flush); the record that it read was still being written, so it cannot be judged; or,
-# in a summary only, it never ended, and only a lower bound of its latency is known.
+# Statuses of operations that did not fail. WELL: the operation succeeded (a buffered write counts as accepted; the
+# final flush proves it). NOT_YET: the record that it read was still being written, so it cannot be judged. CENSORED,
+# only in a summary: the operation never completed, and only a lower bound of its latency is known.
 WELL = frozenset({"OK", "BATCHED_OK"})
 NOT_YET = "NOT_YET"
 CENSORED = "CENSORED"
 
 
 class OutcomeFigures:
-    """Of an `Outcome`."""
+    """Properties that `Outcome` inherits."""
 
     status: str
 
@@ -27,7 +27,7 @@ class OutcomeFigures:
 
 
 class FilesFigures:
-    """Of `Files`."""
+    """Properties that `Files` inherits."""
 
     returned: Reached
     flushed: Reached
@@ -36,12 +36,12 @@ class FilesFigures:
 
     @property
     def guarantees(self) -> dict[str, Reached]:
-        """The guarantees of a write, the weakest first."""
+        """The guarantees of a write, with the weakest first."""
         return {"returned": self.returned, "flushed": self.flushed, "durable": self.durable, "closed": self.closed}
 
 
 class SummaryFigures:
-    """Of a `Summary`."""
+    """Properties that `Summary` inherits."""
 
     operations: int
     succeeded: int
@@ -53,15 +53,15 @@ class SummaryFigures:
 
     @property
     def failures(self) -> int:
-        """Operations that failed; a read of a record whose insert or delete was in progress does not count."""
+        """The number of failed operations. A read of a record whose insert or delete was in flight does not count."""
         return self.operations - self.succeeded - self.not_yet
 
     @property
     def never_ended(self) -> int:
-        """Operations that never ended: sent but not answered, or never sent."""
+        """The number of operations that never completed: they were sent but not answered, or never sent."""
         return self.in_flight + self.unsent
 
     @property
     def throughput(self) -> float:
-        """Operations that succeeded per second of the measured window."""
+        """Successful operations per second of the measured window."""
         return self.completed * 1e9 / self.measured_ns if self.measured_ns else 0.0

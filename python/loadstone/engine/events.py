@@ -1,7 +1,7 @@
 """Events: an engine's report on its trial, line by line.
 
-The engine's Rust types are the source: `loadstone-engine schema` writes their JSON Schema, and `python -m
-loadstone.engine` the types in `event_types` from it.
+The engine's Rust types are the source: `loadstone-engine schema` writes their JSON Schema, from which `python -m
+loadstone.engine` generates the types in `event_types`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from loadstone.engine.event_types import (
 )
 from loadstone.engine.histogram import Histogram, decode_histogram
 
-# The counts of an interval: at its event, and later additions.
+# The counts of an interval, either in its own event or as later additions.
 Counts = Interval | Earlier
 
 __all__ = [
@@ -70,9 +70,9 @@ __all__ = [
 ]
 
 VERSION = 2
-# Steps that are timed, but are not operations.
+# Steps that are timed, although they are not operations.
 TIMED_STEPS = frozenset({"CLEANUP", "VERIFY", "OPEN", "FLUSH", "SYNC", "CLOSE", "GENERATE"})
-# The engine also reports their parts, so they would count twice in sums over operations.
+# Operations whose parts the engine reports as well, so they would count twice in sums over operations.
 COMPOSED = frozenset({"READ-MODIFY-WRITE"})
 Event = Ready | Interval | Note | Summary
 KINDS: dict[str, type[Event]] = {"ready": Ready, "interval": Interval, "note": Note, "summary": Summary}
@@ -88,19 +88,19 @@ class Result:
 
 
 def parse_event(line: str) -> Event:
-    """Reads one line. Raises ValueError if it is not an event of this version."""
+    """Parses one line. Raises ValueError if it is not an event of this version."""
     fields = json.loads(line)
     kind = KINDS.get(str(fields.get("event"))) if isinstance(fields, dict) else None
     if kind is None:
         raise ValueError("it has no known `event`")
-    # Checked first: another version may have different fields.
+    # The version is checked first, because another version may have different fields.
     if fields["event"] == "ready" and fields.get("events", VERSION) != VERSION:
         raise ValueError(f"its version is {fields['events']}, expected {VERSION}")
     return read_document(kind, fields)
 
 
 def merge_service_times(outcomes: Iterable[Outcome]) -> Histogram:
-    """Service times, ns, of all successful operations, added over the outcomes of any intervals or engines."""
+    """The service times, ns, of all successful operations, added up over the outcomes of any intervals or engines."""
     histogram = Histogram()
     for outcome in outcomes:
         if outcome.operation not in TIMED_STEPS and outcome.status in WELL:

@@ -1,9 +1,8 @@
-"""HDR histograms in the engine's format: decoding, adding, quantiles.
+"""Decodes, encodes and adds HDR histograms in the engine's format, and computes their quantiles.
 
-The `hdrhistogram` package (0.10.8) could be used, but needs setuptools and pbr at run time, has C code and no types,
-and does not round ranks up, as the engine and Java's HdrHistogram do. The format is HdrHistogram's V2,
-bare or deflated, in base64 (Tene, <https://github.com/HdrHistogram/HdrHistogram>,
-`AbstractHistogram.encodeIntoByteBuffer`).
+The `hdrhistogram` package (0.10.8) is not used: it needs setuptools and pbr at run time, has C code and no types, and
+does not round ranks up, as the engine and Java's HdrHistogram do. The format is HdrHistogram's V2, bare or deflated, in
+base64 (Tene, <https://github.com/HdrHistogram/HdrHistogram>, `AbstractHistogram.encodeIntoByteBuffer`).
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ SAMPLES_ABOVE = 10
 
 @dataclass(frozen=True)
 class Layout:
-    """The assignment of values to buckets; histograms with the same layout add up exactly."""
+    """The assignment of values to buckets; histograms with the same layout can be added exactly."""
 
     digits: int = 3
     lowest: int = 1
@@ -52,7 +51,7 @@ class Layout:
 
 @dataclass
 class Histogram:
-    """The counts of values, in the unit in which they were recorded (ns for the engine's)."""
+    """The counts of values, which are in the unit in which they were recorded (ns in the engine's histograms)."""
 
     layout: Layout = field(default_factory=Layout)
     counts: Counter[int] = field(default_factory=Counter)
@@ -63,21 +62,21 @@ class Histogram:
         return self.counts.total()
 
     def add_histogram(self, other: Histogram) -> None:
-        """Adds another histogram, exactly. Raises ValueError if its buckets differ."""
+        """Adds another histogram exactly. Raises ValueError if its buckets differ."""
         if self.counts and other.counts and self.layout != other.layout:
-            raise ValueError(f"histograms of {self.layout} and {other.layout} do not add up")
+            raise ValueError(f"histograms of {self.layout} and {other.layout} cannot be added")
         if other.counts:
             self.layout = other.layout
         self.counts.update(other.counts)
 
     def value_at_quantile(self, share: float) -> int:
-        """The value that `share` of all values (0.99: 99 %) do not exceed, rounded up to the end of its bucket.
+        """The value that a `share` of all values (0.99 is 99 %) do not exceed, rounded up to the end of its bucket.
 
         Raises ValueError if there are no values.
         """
         if not self.counts:
             raise ValueError("an empty histogram has no quantiles")
-        # 0.999 as a decimal, not as a rounded float: of 1,000 values it is the 999th, not the 1,000th.
+        # 0.999 is treated as a decimal, not as a rounded float: for 1,000 values it is the 999th, not the 1,000th.
         rank = max(math.ceil(Fraction(str(share)) * self.count), 1)
         count = 0
         for index in sorted(self.counts):
@@ -88,7 +87,7 @@ class Histogram:
 
     @property
     def mean(self) -> float:
-        """The mean, with each value counted at the middle of its bucket. Raises ValueError without values."""
+        """The mean, with each value counted at the middle of its bucket. Raises ValueError if there are no values."""
         if not self.counts:
             raise ValueError("an empty histogram has no mean")
         total = sum(count * self.layout.bucket_middle(index) for index, count in self.counts.items())
@@ -96,7 +95,7 @@ class Histogram:
 
     @property
     def minimum(self) -> int:
-        """The smallest value, rounded down to the start of its bucket. Raises ValueError without values."""
+        """The smallest value, rounded down to the start of its bucket. Raises ValueError if there are no values."""
         return self.layout.lowest_equivalent(min(self.counts))
 
     def supports_quantile(self, share: float) -> bool:
@@ -105,7 +104,7 @@ class Histogram:
 
 
 def decode_histogram(text: str) -> Histogram:
-    """Reads a histogram. Raises ValueError if it is damaged or in another format."""
+    """Decodes a histogram. Raises ValueError if it is damaged or in another format."""
     try:
         data = base64.b64decode(text, validate=True)
         (cookie,) = struct.unpack_from(">i", data)
@@ -151,7 +150,7 @@ def decode_numbers(payload: bytes) -> Iterator[int]:
 
 
 def encode_histogram(histogram: Histogram) -> str:
-    """Writes a histogram: the inverse of `decode_histogram`."""
+    """Encodes a histogram; the inverse of `decode_histogram`."""
     payload, following = bytearray(), 0
     for index in sorted(histogram.counts):
         if index > following:

@@ -1,6 +1,7 @@
-"""The location of the engine, the Rust program that drives the load.
+"""Finds and runs the engine, the Rust program that drives the load.
 
-`loadstone ycsb` and similar commands are this module and an exec, so it imports only modules already loaded.
+`loadstone ycsb` and similar commands consist of this module and an exec, so it imports only modules that are already
+loaded.
 """
 
 from __future__ import annotations
@@ -19,21 +20,21 @@ VARIABLE = "LOADSTONE_ENGINE"
 
 
 def find_engine() -> str:
-    """The engine's path: LOADSTONE_ENGINE, else the engine installed with this package, else one on PATH.
+    """The engine's path: LOADSTONE_ENGINE, else the engine installed with this package, else an engine on PATH.
 
-    Raises LoadstoneError if none is found, or if LOADSTONE_ENGINE does not name a program.
+    Raises LoadstoneError if no engine is found, or if LOADSTONE_ENGINE does not name a program.
     """
     named = os.environ.get(VARIABLE)
     if named:
         if is_program(named):
             return named
         raise LoadstoneError(
-            f"no program at {named} ({VARIABLE})",
+            f"there is no program at {named} ({VARIABLE})",
             f"name an executable file, or unset {VARIABLE} to use the installed engine",
         )
     path = engine_beside()
     if path is None:
-        from shutil import which  # 5 ms, only spent if the engine is not installed with this package
+        from shutil import which  # takes 5 ms, but only if the engine is not installed with this package
 
         path = which(NAME)
     if path is None:
@@ -45,7 +46,7 @@ def find_engine() -> str:
 
 
 def replace_process(arguments: list[str]) -> NoReturn:
-    """Replaces this process by the engine with `arguments`. Raises LoadstoneError if it is missing or cannot run."""
+    """Replaces this process with the engine and its `arguments`. Raises LoadstoneError if it cannot be run."""
     path = find_engine()
     try:
         os.execv(path, [path, *arguments])
@@ -54,20 +55,20 @@ def replace_process(arguments: list[str]) -> NoReturn:
 
 
 def cannot_run(path: str, error: OSError) -> LoadstoneError:
-    """The error of an engine that the kernel refuses to run."""
+    """The error for an engine that the kernel refuses to run."""
     hint = "the file may be damaged or built for another machine; run `make`"
     return LoadstoneError(f"cannot run {path}: {error.strerror}", hint)
 
 
 def engine_beside() -> str | None:
     """The engine in the directory of the running script, of the interpreter, or of this interpreter's scripts."""
-    # Without a script Python has "-c" or "" here, which would mean the working directory.
+    # Without a script, `sys.argv[0]` is "-c" or "", which would mean the working directory.
     programs = [program for program in (sys.argv[0], sys.executable) if os.sep in program]
     for program in programs:
         path = os.path.join(os.path.dirname(os.path.abspath(program)), NAME)
         if is_program(path):
             return path
-    import sysconfig  # 10 ms, only spent if it is in neither directory
+    import sysconfig  # takes 10 ms, but only if the engine is in neither directory
 
     path = os.path.join(sysconfig.get_path("scripts"), NAME)
     return path if is_program(path) else None

@@ -1,8 +1,8 @@
-"""Secret values from the environment: values of variables such as `DB_PASSWORD` that an experiment uses.
+"""Hides secret values from the environment: values of variables such as `DB_PASSWORD` that an experiment uses.
 
-A password in a property is recognised by the property's name (`description().is_secret`). A secret inside another
-text, such as a URL or the JVM's arguments, is recognised only by its value, so values are kept here and searched in
-all output. The list belongs to this process, like the environment.
+A password in a property is recognised by the property's name (`describe_engine().is_secret`). A secret inside another
+text, such as a URL or the JVM's arguments, is recognised only by its value, so values are kept here and searched for in
+all output. Like the environment, the list belongs to this process.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import re
 
 from loadstone.engine.describe import HIDDEN
 
-# Names of variables with secret values.
+# Matches the names of variables with secret values.
 NAME = re.compile(r"pass|secret|token|credential|(^|_)(key|pw|pwd|auth)(_|$)", re.IGNORECASE)
-# A shorter secret is hidden only if it is the whole text: hiding every `1` would ruin a file.
+# A shorter secret is hidden only if it is the whole text, because hiding every `1` would ruin a file.
 PART_MIN = 4
 _VALUES: set[str] = set()
 
 
 def keep_secret(variable: str, value: str) -> None:
-    """Registers a variable's value, if its name marks it as secret."""
+    """Registers a variable's value if the variable's name marks it as secret."""
     if value and NAME.search(variable):
         _VALUES.add(value)
 
@@ -31,7 +31,7 @@ def has_secret(text: str) -> bool:
 
 
 def hide_secrets(text: str) -> str:
-    """A text with its secrets hidden, also in JSON's notation."""
+    """A text with its secrets hidden, including secrets in JSON notation."""
     if text in _VALUES:
         return HIDDEN
     for value in sorted(_VALUES, key=len, reverse=True):

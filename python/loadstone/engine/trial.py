@@ -4,8 +4,8 @@
         for _, event in follow_trials(trial):
             ...
 
-There is only one thread: while `follow_trials` waits for the engines, it also sends their heartbeats. So if the lab
-hangs or exits, the heartbeats stop, and the engines end the load.
+There is only one thread: while `follow_trials` waits for events, it also sends heartbeats to the engines. If the lab
+hangs or exits, the heartbeats therefore stop, and the engines end the load.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ from loadstone.engine import program
 from loadstone.engine.events import Event, Summary, parse_event
 from loadstone.errors import LoadstoneError
 
-# The time an engine continues without a heartbeat, unless the spec sets another; heartbeats come four times as often.
+# How long an engine continues without a heartbeat, unless the spec sets a different time; the lab sends four heartbeats
+# in this time.
 LEASE_MS = 10_000
-# An engine gives its clients 5 s to finish and then closes its store. An engine that needs longer is killed.
+# An engine gives its clients 5 s to finish, then closes its store. An engine that takes longer is killed.
 GRACE_SECONDS = 10.0
 LOG_LINES = 200
 # The interval between calls of `idle` while waiting for events.
@@ -37,7 +38,7 @@ Spec = dict[str, Any]
 
 
 class EngineError(LoadstoneError):
-    """An engine ended without a result; `status` is its exit status, negative for a signal."""
+    """An engine exited without a result; `status` is its exit status, negative for a signal."""
 
     def __init__(self, message: str, hint: str, status: int) -> None:
         super().__init__(message, hint)
@@ -45,17 +46,17 @@ class EngineError(LoadstoneError):
 
 
 class Trial:
-    """One running engine. Leaving the `with` block ends it in any state."""
+    """One running engine. Leaving the `with` block ends the engine, whatever its state."""
 
     def __init__(self, spec: Spec) -> None:
         """Starts the engine and sends it the spec. Raises LoadstoneError if no engine is found."""
         self.spec: Spec = {**spec, "lease_ms": spec.get("lease_ms") or LEASE_MS}
         line = json.dumps(self.spec)
-        # Its last event, once it has arrived.
+        # The engine's last event, once it has arrived.
         self.summary: Summary | None = None
         self.log: deque[str] = deque(maxlen=LOG_LINES)
         self.status: int | None = None
-        # Called with each event line of the engine, unchanged.
+        # Called with each unchanged event line from the engine.
         self.heard: Callable[[str], object] | None = None
         self._beat_seconds = self.spec["lease_ms"] / 4000
         self._beat_at = time.monotonic() + self._beat_seconds
@@ -63,7 +64,7 @@ class Trial:
         self._revoked = False
         path = program.find_engine()
         try:
-            # A separate process group: Ctrl-C reaches only the lab, which then decides about ending its engines.
+            # In a separate process group: Ctrl-C reaches only the lab, which then decides how to end its engines.
             self._process = subprocess.Popen(
                 [path, "trial"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, process_group=0
             )
@@ -79,11 +80,11 @@ class Trial:
 
     @property
     def pid(self) -> int:
-        """The engine's process."""
+        """The pid of the engine."""
         return self._process.pid
 
     def start_at(self, unix_ns: int) -> None:
-        """Starts a waiting load (`wait_for_start`) at this time: the barrier of many engines."""
+        """Starts a waiting load (`wait_for_start`) at this time, which synchronises several engines."""
         self._send_line(json.dumps({"start_at": unix_ns}))
 
     def stop_load(self) -> None:
@@ -97,8 +98,8 @@ class Trial:
             self._pipe_named("stdin").close()
 
     def close(self) -> None:
-        """Ends the engine if it still runs: revokes its lease, waits, and kills it if it does not end."""
-        # Its output is drained first: an engine that writes to a full pipe would never end.
+        """Ends the engine if it is still running: revokes its lease, waits, and kills it if it does not exit."""
+        # Its output is closed first, because an engine that writes to a full pipe would never exit.
         for stream in (self._pipe_named("stdout"), self._pipe_named("stderr"), self._pipe_named("stdin")):
             with contextlib.suppress(OSError):
                 stream.close()
@@ -122,7 +123,7 @@ class Trial:
         if self._revoked:
             return
         stdin = self._pipe_named("stdin")
-        # The engine has ended; its other streams contain the reason.
+        # If the pipe is broken, the engine has exited; its other streams contain the reason.
         with contextlib.suppress(BrokenPipeError):
             stdin.write(f"{line}\n".encode())
             stdin.flush()
@@ -167,7 +168,7 @@ class Trial:
 def follow_trials(
     *trials: Trial, idle: Callable[[], object] | None = None
 ) -> Iterator[tuple[Trial, Event | EngineError]]:
-    """The events of several trials as they arrive, up to the end of the last trial; a failed trial ends with its error.
+    """The events of several trials as they arrive, until the last trial ends; a failed trial ends with its error.
 
     A trial that ended early (`stopped`, `lease`, `failed`) has a summary and is a result, not an error. Raises
     EngineError if an engine writes an invalid event.
@@ -206,13 +207,13 @@ def follow_trials(
 
 
 def engine_error(status: int, log: list[str]) -> EngineError:
-    """The reason why an engine ended without a result: its own error message, if it wrote one."""
+    """The reason why an engine exited without a result: its error message, if it wrote one."""
     fields = {name: text for name, separator, text in (line.partition(": ") for line in log) if separator}
     last = f"last line of its log: {log[-1]}" if log else "its log is empty"
     if status < 0:
         name = signal.Signals(-status).name
         hint = f"{last}; see the kernel's log (dmesg) for a lack of memory" if name == "SIGKILL" else last
-        return EngineError(f"the engine was ended by {name}", hint, status)
+        return EngineError(f"the engine was killed by {name}", hint, status)
     if "error" in fields:
         return EngineError(fields["error"], fields.get("hint", "the message above comes from the engine"), status)
-    return EngineError(f"the engine ended without a result, exit status {status}", last, status)
+    return EngineError(f"the engine exited without a result, with status {status}", last, status)

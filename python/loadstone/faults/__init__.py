@@ -1,1 +1,1 @@
-"""Faults: each kind with its injection, verification and lifting, and the thread that runs a fault."""
+"""Faults: how each kind is injected, verified and lifted, and the thread that runs a fault."""

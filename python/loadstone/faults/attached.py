@@ -1,4 +1,4 @@
-"""Faults of servers that the user runs, by the user's commands (`attach`)."""
+"""Faults on servers that the user runs, through the user's commands (`attach`)."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Commands(Protocol):
         """Runs a command for a host. Raises LoadstoneError if it fails."""
 
     def command(self, key: str, host: str) -> str:
-        """The command for a host, as a line for a shell."""
+        """The command for a host, as a shell command line."""
 
 
 class AttachedSite:
-    """Servers that the user runs, by host."""
+    """Servers that the user runs, which are identified by their hosts."""
 
     def __init__(self, commands: Commands, journal: Path) -> None:
         self.commands = commands
@@ -37,7 +37,7 @@ class AttachedSite:
         return self.commands.how.hosts
 
     def roles(self) -> Mapping[str, Sequence[str]]:
-        """No roles are known."""
+        """Always empty: the roles of attached servers are unknown."""
         return {}
 
     def addresses(self) -> Mapping[str, str]:
@@ -50,11 +50,11 @@ class AttachedSite:
         return AttachedFault(self, victims, planned.kind)
 
     def identities(self) -> Mapping[str, object]:
-        """Whether each host is unaffected."""
+        """Whether each host is unaffected by faults."""
         return {host: self.is_unaffected(host) for host in self.servers()}
 
     def is_unaffected(self, host: str) -> bool:
-        """Whether `verify` succeeds."""
+        """Whether the command `verify` succeeds."""
         try:
             self.commands.run("verify", host)
         except LoadstoneError:
@@ -62,20 +62,20 @@ class AttachedSite:
         return True
 
     def find_start_ns(self, server: str) -> int | None:
-        """Not known."""
+        """Always None: it is unknown."""
         return None
 
     def backlog(self) -> str | None:
-        """The backlog is not known, so it never counts as finished."""
-        return "the work of attached servers is not known"
+        """The backlog of attached servers is unknown, so it never counts as finished."""
+        return "the pending work of attached servers is unknown"
 
     def data_bytes(self, server: str) -> int | None:
-        """Not known."""
+        """Always None: it is unknown."""
         return None
 
 
 class AttachedFault:
-    """A fault by two commands and their verification."""
+    """A fault that two commands inject and lift, and a third command verifies."""
 
     def __init__(self, site: AttachedSite, victims: Sequence[str], kind: str) -> None:
         self._site = site
@@ -85,7 +85,7 @@ class AttachedFault:
         self.ending = self._lift == "restart"
 
     def prepare(self) -> None:
-        """Checks that every host is unaffected before the fault. Raises LoadstoneError."""
+        """Checks before the fault that every host is unaffected. Raises LoadstoneError."""
         for host in self._victims:
             self._site.commands.run("verify", host)
 
@@ -101,7 +101,7 @@ class AttachedFault:
         undo.write_journal(self._site.journal, undo.Undo(f"{self._kind} of {', '.join(self._victims)}", tuple(steps)))
 
     def withdraw(self) -> None:
-        """Removes a fault that was not ordered."""
+        """Removes the record of a fault that was not ordered."""
         undo.clear_journal(self._site.journal)
 
     def inject(self) -> None:
@@ -110,7 +110,7 @@ class AttachedFault:
             self._site.commands.run(self._inject, host)
 
     def missing_effect(self) -> str | None:
-        """The first host on which `verify` still succeeds."""
+        """Names the first host on which `verify` still succeeds; None if there is none."""
         unaffected = [host for host in self._victims if self._site.is_unaffected(host)]
         return f"`verify` still succeeds on {unaffected[0]}" if unaffected else None
 
@@ -121,10 +121,10 @@ class AttachedFault:
         undo.clear_journal(self._site.journal)
 
     def remaining_effect(self) -> str | None:
-        """The first host on which `verify` fails."""
+        """Names the first host on which `verify` fails; None if there is none."""
         affected = [host for host in self._victims if not self._site.is_unaffected(host)]
         return f"`verify` fails on {affected[0]}" if affected else None
 
     def facts(self) -> Mapping[str, str | int | float | bool]:
-        """None."""
+        """There are no facts."""
         return {}

@@ -1,7 +1,7 @@
 """`cut`: the victims lose their connections to peers and to all clients.
 
-`silence`: the cable is pulled, so that senders wait for their time-outs. `reset`: connections are aborted first, and
-further attempts are refused at once by the senders' routes.
+With `silence`, the cable is pulled, so senders wait until they time out. With `reset`, connections are aborted first,
+and the senders' routes refuse further attempts immediately.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ HINT = "see `loadstone doctor`"
 
 
 class Cut(Fault):
-    """Nodes in network namespaces that are cut off."""
+    """Cuts off nodes that are in network namespaces."""
 
     def prepare(self) -> None:
         """Checks that each victim has a connected namespace. Raises LoadstoneError."""
@@ -29,7 +29,7 @@ class Cut(Fault):
         self._nodes = [*self.running.system.node_directories(plan)]
         for node in self._victim_nodes():
             if not networks.is_linked(self._root, node):
-                raise FaultError(f"{self._nodes[node - 1]} is cut off already", "start the system again")
+                raise FaultError(f"{self._nodes[node - 1]} is already cut off", "start the system again")
 
     def _victim_nodes(self) -> list[int]:
         return [self._nodes.index(name) + 1 for name in self.victims]
@@ -40,7 +40,7 @@ class Cut(Fault):
         return [*links, *(Step("run", command=("sh", "-c", f"{command} || :")) for command in self._routes("del"))]
 
     def _routes(self, verb: str) -> Iterator[str]:
-        """The commands by which the host and the other nodes refuse packets to the victims."""
+        """The commands that make the host and the other nodes refuse packets to the victims, or undo this."""
         if self.planned.how != "reset":
             return
         victims = self._victim_nodes()
@@ -51,7 +51,7 @@ class Cut(Fault):
                 yield f"ip {sender}route {verb} unreachable {self.running.plan.network}.{node}/32"
 
     def inject(self) -> None:
-        """Pulls all cables at once. Raises LoadstoneError."""
+        """Pulls the cables of all victims. Raises LoadstoneError."""
         if self.planned.how == "reset":
             for node in self._victim_nodes():
                 run_command([*networks.enter_namespace(self._root, node), "ss", "-K", "-t", "state", "connected"], HINT)
@@ -61,14 +61,14 @@ class Cut(Fault):
             run_command(networks.set_link(self._root, node, "down"), HINT)
 
     def missing_effect(self) -> str | None:
-        """The first victim that can still be reached, or the first other node that cannot."""
+        """Names the first victim that can still be reached, or the first other node that cannot."""
         for name, reached in self.probe_nodes():
             if reached == (name in self.victims):
                 return f"{name} can still be reached" if reached else f"{name} cannot be reached, either"
         return None
 
     def remaining_effect(self) -> str | None:
-        """The first node that cannot be reached."""
+        """Names the first node that cannot be reached."""
         cut = [name for name, reached in self.probe_nodes() if not reached]
         return f"{cut[0]} cannot be reached" if cut else None
 

@@ -1,4 +1,4 @@
-"""The interface of a kind of fault."""
+"""The base class of all kinds of faults."""
 
 from __future__ import annotations
 
@@ -14,48 +14,49 @@ from loadstone.systems.base.undo import Step, Undo
 
 
 class FaultError(LoadstoneError):
-    """A fault that cannot be injected or lifted."""
+    """A fault cannot be injected or lifted."""
 
 
 class Fault(ABC):
     """One fault on servers that the lab started.
 
-    Its life: `prepare` before the load; `journal` and `aim` shortly before its instant; at it `inject`, and
-    `missing_effect` until that is None; then `lift`, and `remaining_effect` until that is None.
+    Its methods are called in this order: `prepare` before the load; `journal` and `aim` shortly before the planned
+    instant; `inject` at that instant, then `missing_effect` until it returns None; finally `lift`, then
+    `remaining_effect` until it returns None.
     """
 
-    # Whether the fault ends its servers, which are started again to lift it.
+    # Whether the fault ends its servers, which are restarted to lift it.
     ending: bool = False
 
     def __init__(self, running: RunningSystem, victims: Sequence[str], planned: PlannedFault) -> None:
         self.running = running
         self.victims = tuple(victims)
         self.planned = planned
-        # The processes of the victims when the fault was aimed; later the new processes.
+        # The processes of the victims when the fault was aimed; later, the new processes.
         self.members: list[ServerProcess] = []
 
     def prepare(self) -> None:  # noqa: B027
         """Checks and creates the parts of the fault that may fail, before the load. Raises LoadstoneError."""
 
     def aim(self) -> None:
-        """Finds the processes of the victims: the last step before the order that may take milliseconds."""
+        """Finds the processes of the victims. This is the last step before the order that may take milliseconds."""
         servers = [server for server in self.running.running_processes() if server.name in self.victims]
         self.members = [member for server in servers for member in process.process_tree(server)]
         missing = {*self.victims} - {server.name for server in servers}
         if missing:
-            raise FaultError(f"{', '.join(sorted(missing))} ended before the fault", "see the server's log")
+            raise FaultError(f"{', '.join(sorted(missing))} exited before the fault", "see the server's log")
 
     def journal(self) -> None:
-        """Records the steps that undo the fault, on disk. Raises LoadstoneError."""
+        """Records on disk the steps that undo the fault. Raises LoadstoneError."""
         name = f"{self.planned.kind} of {', '.join(self.victims)}"
         self.running.record_undo(Undo(name, tuple(self.undo_steps())))
 
     def withdraw(self) -> None:
-        """Removes a fault that was not ordered. Raises LoadstoneError."""
+        """Removes the record of a fault that was not ordered. Raises LoadstoneError."""
         self.running.undo_fault()
 
     def undo_steps(self) -> Sequence[Step]:
-        """The steps that undo it; none if a restart of the servers undoes it."""
+        """The steps that undo the fault; empty if a restart of the servers undoes it."""
         return ()
 
     @abstractmethod
@@ -67,7 +68,8 @@ class Fault(ABC):
         """The reason why the effect is not verified yet; None if it is."""
 
     def lift(self) -> None:
-        """Lifts the fault; returns when its servers are ready, if it ended them. Raises LoadstoneError."""
+        """Lifts the fault. If it ended its servers, restarts them and returns when they are ready. Raises
+        LoadstoneError."""
         self.running.undo_fault()
         alive = {server.name for server in self.running.running_processes()}
         if self.ending or not alive.issuperset(self.victims):
@@ -79,7 +81,7 @@ class Fault(ABC):
             return None
         alive = {server.name for server in self.running.running_processes()}
         ended = [name for name in self.victims if name not in alive]
-        return f"{ended[0]} does not run" if ended else None
+        return f"{ended[0]} is not running" if ended else None
 
     def facts(self) -> Mapping[str, str | int | float | bool]:
         """Facts that the fault observed about itself."""

@@ -1,4 +1,4 @@
-"""`full`: a ballast file takes all space of the node's file system."""
+"""`full`: a ballast file occupies all free space of the node's file system."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PROBE, PROBE_BYTES = "loadstone-probe", 4096
 
 
 class Full(Fault):
-    """Disks without space. A server may end because of it; it is started again when there is space."""
+    """Fills disks. A server may exit because of this; it is restarted when there is space again."""
 
     def prepare(self) -> None:
         """Checks that each victim has a mounted file system. Raises FaultError."""
@@ -37,7 +37,7 @@ class Full(Fault):
             fill(path)
 
     def missing_effect(self) -> str | None:
-        """The first file system with free space, after filling the space that servers have freed since the order."""
+        """Names the first file system with free space, after filling any space freed since the order."""
         for path in self.paths():
             if has_room(path):
                 fill(path)
@@ -46,19 +46,20 @@ class Full(Fault):
         return None
 
     def remaining_effect(self) -> str | None:
-        """The first file system without free space."""
+        """Names the first file system without free space."""
         for path in self.paths():
             if path.exists() or not has_room(path):
                 return f"{path.parent} still has no room"
         return None
 
     def facts(self) -> Mapping[str, str | int | float | bool]:
-        """The size of each ballast."""
+        """The size of each ballast file."""
         return {f"{path.parent.name}.ballast_bytes": path.stat().st_size for path in self.paths()}
 
 
 def has_room(path: Path) -> bool:
-    """Whether a block can be allocated next to a path. ext4 keeps free blocks for its metadata. Raises OSError."""
+    """Whether a block can be allocated on a path's file system. (ext4 reserves free blocks for metadata.) Raises
+    OSError."""
     probe = path.with_name(PROBE)
     descriptor = os.open(probe, os.O_WRONLY | os.O_CREAT, 0o600)
     try:
@@ -74,7 +75,7 @@ def has_room(path: Path) -> bool:
 
 
 def free_bytes(path: Path) -> int:
-    """The free space of the file system of a path."""
+    """The free space on a path's file system."""
     status = os.statvfs(path.parent)
     return status.f_bfree * status.f_frsize
 

@@ -1,4 +1,4 @@
-"""Runs the faults of a trial: each in a thread of the lab, which is not affected, at an instant of the engine's clock.
+"""Runs the faults of a trial, each in a thread of the lab, which is unaffected, at an instant of the engine's clock.
 
     injector = Injector(site, planned, seed, repeat)
     injector.prepare()
@@ -8,7 +8,7 @@
         …                     # wait for the engines
     injector.records
 
-Leaving the block by any path lifts every fault.
+However the block is left, every fault is lifted.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from loadstone.faults.fault import FaultError
 from loadstone.format.suggestion import suggest_names
 from loadstone.results.fault import FaultRecord
 
-# Time for an ordered fault to show its effect, and for a lifted fault to lose it.
+# The time in which an ordered fault must show its effect, and a lifted fault must lose it.
 EFFECT_SECONDS = 10.0
 POLL_SECONDS = 0.002
-# Interval between readings of a survivor's remaining work: each reading costs its servers some CPU time.
+# The interval between readings of the servers' backlog; each reading costs the servers some CPU time.
 SETTLED_POLL_SECONDS = 1.0
-# Time before its instant at which a fault reads facts and finds its processes.
+# How long before its instant a fault reads facts and finds its processes.
 AHEAD_SECONDS = 0.5
 
-# The kinds after which the age of lost writes counts from the order.
+# The kinds of faults for which the age of lost writes is measured from the order.
 CRASHES = frozenset({"kill", "power"})
 
 Facts = Mapping[str, str | int | float | bool]
 
 
 class Action(Protocol):
-    """One fault on its servers, of any kind (`loadstone.faults.fault`)."""
+    """A fault of any kind on its servers (`loadstone.faults.fault`)."""
 
     @property
     def ending(self) -> bool: ...
@@ -61,13 +61,13 @@ class Action(Protocol):
 
 
 class Site(Protocol):
-    """The interface to a trial's servers that faults use."""
+    """The interface through which faults access a trial's servers."""
 
     def servers(self) -> Sequence[str]:
         """The names of all servers."""
 
     def roles(self) -> Mapping[str, Sequence[str]]:
-        """The servers by role."""
+        """The servers, keyed by role."""
 
     def addresses(self) -> Mapping[str, str]:
         """The address of each server, as clients know it: `127.0.0.1:9042`."""
@@ -79,10 +79,10 @@ class Site(Protocol):
         """The identity of the process of each running server; None for a paused server."""
 
     def find_start_ns(self, server: str) -> int | None:
-        """The start of a server's current process, on the monotonic clock; None if unknown."""
+        """When a server's current process started, on the monotonic clock; None if unknown."""
 
     def backlog(self) -> str | None:
-        """The pending work, after which every server has all writes; None: no work."""
+        """The work that is still pending before every server has all writes; None if there is none."""
 
     def data_bytes(self, server: str) -> int | None:
         """The size of a server's data on this host; None if unknown."""
@@ -99,7 +99,7 @@ class Injector:
         repeat: int,
         report: Callable[[int, FaultRecord], None] = lambda number, record: None,
     ) -> None:
-        """`report` is called in the threads of faults, with a fault's number and record after each of its steps."""
+        """`report` is called after each step of a fault, in its thread, with the fault's number and record."""
         # The start of the measured window, ns since the epoch; 0 before it is known.
         self.zero_unix_ns = 0
         self._start_unix_ns: int | None = None
@@ -116,7 +116,7 @@ class Injector:
 
     @property
     def crash_unix_ns(self) -> int | None:
-        """When a fault ended processes whose last writes may be lost, ns since the epoch; None without one."""
+        """When a fault ended processes whose last writes may be lost, ns since the epoch; None if there was none."""
         ordered = [record.ordered_ns for record in self.records if record.kind in CRASHES and record.ordered_ns]
         return self.zero_unix_ns + ordered[0] if ordered else None
 
@@ -126,18 +126,18 @@ class Injector:
             run.prepare()
 
     def begin(self, zero_ns: int, zero_unix_ns: int) -> None:
-        """Starts every fault's clock: the measured window begins at this instant of the monotonic clock.
+        """Starts every fault's clock: the measured window begins at `zero_ns` on the monotonic clock.
 
-        `zero_unix_ns` is the same instant since the epoch.
+        `zero_unix_ns` is the same instant in ns since the epoch.
         """
         self.zero_unix_ns = zero_unix_ns
         for run in self._runs:
             run.begin(zero_ns)
 
     def note_summary(self, start_unix_ns: int, events: Sequence[ServerEvent]) -> None:
-        """Notes the engine's report at its end: its start of the window, ns since the epoch, and servers' reports.
+        """Stores what the engine reports at its end: its start of the window, ns since the epoch, and server events.
 
-        The records then have the difference between both clocks, and when a server first considered a victim down.
+        The records can then state the difference between both clocks, and when a victim was first considered down.
         """
         self._start_unix_ns, self._events = start_unix_ns, events
 
@@ -174,7 +174,7 @@ class FaultRun:
         self._seed, self._repeat = seed, repeat
         self._action: Action | None = None
         self._thread: threading.Thread | None = None
-        # Set when the window has ended, or the trial failed.
+        # Set when the window has ended or the trial has failed.
         self._over = threading.Event()
         self._zero_ns = 0
         self._before: Mapping[str, object] = {}
@@ -204,7 +204,7 @@ class FaultRun:
             self._thread.join()
 
     def note_detected(self, reports: Sequence[tuple[int, str]]) -> None:
-        """Records the first report of a victim after the order; instants in ns since the start of the window."""
+        """Records the first report about a victim after the order; instants are ns since the start of the window."""
         ordered_ns = self.record.ordered_ns
         victims = {self._addresses.get(name) for name in self.record.servers}
         instants = [at for at, server in reports if ordered_ns is not None and at >= ordered_ns and server in victims]
@@ -268,7 +268,7 @@ class FaultRun:
             self._fail("lifted", message_of(error))
 
     def _verify(self, step: str, instant: str, check: Callable[[], str | None], lift_ns: int | None = None) -> None:
-        """Waits until a check returns None, and records the instant. The verification does not prolong the fault."""
+        """Waits until a check returns None, and records the instant. The wait does not prolong the fault."""
         until = time.monotonic() + EFFECT_SECONDS
         if lift_ns is not None and lift_ns > self._draw.at_ns:
             until = min(until, (self._zero_ns + lift_ns) / 1e9)
@@ -296,7 +296,7 @@ class FaultRun:
                 return
 
     def _wait_until(self, instant_ns: int) -> bool:
-        """Waits for an instant of the monotonic clock; False if the trial ended before."""
+        """Waits for an instant of the monotonic clock; returns False if the trial ends first."""
         while (remaining_ns := instant_ns - time.monotonic_ns()) > 0:
             if self._over.wait(remaining_ns / 1e9):
                 return False
@@ -312,12 +312,12 @@ class FaultRun:
 
 
 def message_of(error: LoadstoneError | OSError) -> str:
-    """The first line of an error."""
+    """The message of an error, without its hint."""
     return str(error.args[0]) if isinstance(error, LoadstoneError) else str(error)
 
 
 def choose_servers(site: Site, planned: PlannedFault, seed: int, repeat: int) -> tuple[list[str], str | None]:
-    """The servers of a fault, and the role by which they were drawn. Raises FaultError if one does not exist."""
+    """The servers of a fault, and the role from which they were drawn. Raises FaultError if a server does not exist."""
     every, request = [*site.servers()], planned.servers
     if request == (ALL,):
         return every, None

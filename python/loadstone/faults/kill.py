@@ -1,4 +1,4 @@
-"""`kill`: SIGKILL to a server and all processes that it has started, as by the kernel's OOM killer or a crash."""
+"""`kill`: sends SIGKILL to a server and all processes that it has started, like the OOM killer or a crash."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ CONNECT_S = 0.2
 
 
 class Kill(Fault):
-    """A crash of processes. The kernel keeps data that was passed to it."""
+    """A crash of processes. The kernel keeps the data that was passed to it."""
 
     ending = True
 
     def inject(self) -> None:
-        """Sends all signals at once, each by a pidfd."""
+        """Kills all processes, each through a pidfd."""
         for member in self.members:
             process.send_signal(member, signal.SIGKILL)
 
     def missing_effect(self) -> str | None:
-        """The first process that still exists, or the first port that still accepts connections."""
+        """Names the first process that still exists, or the first port that still accepts connections."""
         for member in self.members:
             if process.is_alive(member):
                 return f"{member.name} (pid {member.pid}) still exists"

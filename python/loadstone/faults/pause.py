@@ -1,6 +1,6 @@
-"""`pause`: SIGSTOP to a server and all processes that it has started, as in a long collection or a lost processor.
+"""`pause`: sends SIGSTOP to a server and all processes that it has started, like a long garbage collection.
 
-Its sockets stay open, and the kernel accepts further connections for it: a check of its port succeeds.
+Its sockets stay open, and the kernel accepts further connections for it, so a check of its port succeeds.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from loadstone.systems.base.undo import Step
 
 
 class Pause(Fault):
-    """A server that keeps its connections and does not answer."""
+    """A server keeps its connections but does not answer."""
 
     def undo_steps(self) -> Sequence[Step]:
         """Resumes each server."""
         return [Step("resume", name) for name in self.victims]
 
     def inject(self) -> None:
-        """Stops all processes, and children that they start during the call."""
+        """Stops all processes, including children that they start during the call."""
         sent: set[int] = set()
         while new := [member for member in self.members if member.pid not in sent]:
             for member in new:
@@ -33,16 +33,16 @@ class Pause(Fault):
             self.aim()
 
     def missing_effect(self) -> str | None:
-        """The first process with a running thread."""
+        """Names the first process with a running thread."""
         for member in self.members:
             if not process.is_alive(member):
-                return f"{member.name} (pid {member.pid}) has ended"
+                return f"{member.name} (pid {member.pid}) has exited"
             if states_of_threads(member) - PAUSED:
-                return f"a thread of {member.name} (pid {member.pid}) still runs"
+                return f"a thread of {member.name} (pid {member.pid}) is still running"
         return None
 
     def remaining_effect(self) -> str | None:
-        """The first process with a stopped thread."""
+        """Names the first process with a stopped thread."""
         for member in self.members:
             if states_of_threads(member) & PAUSED:
                 return f"a thread of {member.name} (pid {member.pid}) is still stopped"
@@ -50,7 +50,7 @@ class Pause(Fault):
 
 
 def states_of_threads(member: ServerProcess) -> set[str]:
-    """The distinct states of the threads of a process, as in ps."""
+    """The distinct states of a process's threads, in the notation of ps."""
     tasks = PROC / str(member.pid) / "task"
     stats = (read_text(tasks / thread / "stat").rpartition(")")[2].split() for thread in list_names(tasks))
     return {stat[0] for stat in stats if stat}

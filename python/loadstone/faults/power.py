@@ -1,7 +1,7 @@
-"""`power`: the node's file system stops without writing its journal, then its processes are killed.
+"""`power`: the node's file system stops without writing its journal; then its processes are killed.
 
-Data in the kernel that no process had synced is lost, as if the host had lost its power. The fault emulates one
-node's storage; the device's volatile cache is not part of it.
+Data in the kernel that no process has synced is lost, as if the host had lost power. The fault emulates the loss of
+power for one node's storage; it does not affect the device's volatile cache.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from loadstone.systems.base.undo import Step
 
 
 class Power(Kill):
-    """A power cut of nodes with a file system each."""
+    """A power cut on nodes that have separate file systems."""
 
     def prepare(self) -> None:
         """Checks that each victim has a mounted file system. Raises FaultError."""
@@ -35,14 +35,14 @@ class Power(Kill):
         super().inject()
 
     def missing_effect(self) -> str | None:
-        """Also checks whether a file system accepted a write after it had stopped."""
+        """Also reports a file system that accepted a write after it had stopped."""
         if self._writable:
             return f"the file system of {self._writable[0]} still accepts writes"
         return super().missing_effect()
 
 
 def find_disk(fault: Fault, name: str) -> Path:
-    """The mount point of a node. Raises FaultError if it has none."""
+    """The mount point of a node's file system. Raises FaultError if it has none."""
     directory = (fault.running.place.data / name).resolve()
     if not disks.is_mounted(directory):
         raise FaultError(f"{name} has no separate file system", "add `start: {file_system: 1GB}` to the system")

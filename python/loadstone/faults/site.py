@@ -1,4 +1,4 @@
-"""The servers that the lab started, in the form that faults need."""
+"""The interface through which faults access servers that the lab started."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class StartedSite:
         return [server.name for server, _ in self._running.status()]
 
     def roles(self) -> Mapping[str, Sequence[str]]:
-        """The servers by role, that is, by name without number: `region-server`. Raises LoadstoneError."""
+        """The servers, keyed by role: a name without its number, such as `region-server`. Raises LoadstoneError."""
         roles: dict[str, list[str]] = {}
         for name in self.servers():
             stem, _, number = name.rpartition("-")
@@ -60,23 +60,24 @@ class StartedSite:
         return FAULTS[planned.kind](self._running, victims, planned)
 
     def identities(self) -> Mapping[str, object]:
-        """Pid and start time of each running server; None for a paused server."""
+        """The pid and start time of each running server; None for a paused server."""
         return {
             server.name: None if process.is_paused(server) else (server.pid, server.started_ticks)
             for server in self._running.running_processes()
         }
 
     def find_start_ns(self, server: str) -> int | None:
-        """The start of its current process on the monotonic clock, to 10 ms (if the host was not suspended)."""
+        """When a server's current process started, on the monotonic clock, to within 10 ms (unless the host was
+        suspended)."""
         ticks = [running.started_ticks for running in self._running.running_processes() if running.name == server]
         return round(ticks[0] * 1e9 / TICKS_PER_SECOND) if ticks else None
 
     def backlog(self) -> str | None:
-        """The pending work, after which every server has all writes. Raises LoadstoneError."""
+        """The work that is still pending before every server has all writes. Raises LoadstoneError."""
         return self._running.find_backlog()
 
     def data_bytes(self, server: str) -> int | None:
-        """The size of the files in its directory; None if there is no such server."""
+        """The size of the files in a server's directory; None if the server has no directory."""
         directory = self._running.place.data / server
         if not directory.exists():
             return None

@@ -1,5 +1,5 @@
-"""`slow`: less CPU time for a server, by a quota of its control group or, where that is impossible, by a duty cycle of
-SIGSTOP."""
+"""`slow`: limits the CPU time of a server with a control group quota or, if that is impossible, by stopping the server
+for part of each period with SIGSTOP."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Slow(Fault):
         self._cycle: threading.Thread | None = None
 
     def undo_steps(self) -> Sequence[Step]:
-        """Empties and removes the group, or resumes the processes."""
+        """Empties and removes the control groups, or resumes the processes."""
         if self._group is None:
             return [Step("resume", name) for name in self.victims]
         return [Step("leave_group", str(path), text=str(self._group)) for path in self.groups()]
@@ -42,7 +42,7 @@ class Slow(Fault):
         return [self._group / f"loadstone-{self.running.place.root.name}-{name}" for name in self.victims]
 
     def inject(self) -> None:
-        """Moves all processes into groups with a quota. Raises OSError."""
+        """Moves all processes to control groups with a quota, or starts the duty cycle. Raises OSError."""
         if self._group is None:
             self._cycle = threading.Thread(target=self._stop_and_resume, name="fault-slow-cycle")
             self._cycle.start()
@@ -56,7 +56,7 @@ class Slow(Fault):
                         (path / "cgroup.procs").write_text(str(member.pid))
 
     def missing_effect(self) -> str | None:
-        """The first victim that has not been throttled."""
+        """Names the first victim that has not been throttled."""
         if self._group is None:
             halted = any(states_of_threads(member) & PAUSED for member in self.members)
             return None if halted else "no process was stopped"
@@ -66,7 +66,7 @@ class Slow(Fault):
         return None
 
     def lift(self) -> None:
-        """Ends the quota or the cycle. Raises LoadstoneError."""
+        """Ends the quota or the duty cycle. Raises LoadstoneError."""
         self._throttled = sum(
             parse_fields(read_text(path / "cpu.stat")).get("nr_throttled", 0) for path in self._existing()
         )
@@ -76,7 +76,7 @@ class Slow(Fault):
         super().lift()
 
     def remaining_effect(self) -> str | None:
-        """The first group that still exists, or the first process that is stopped."""
+        """Names the first control group that still exists, or the first process that is still stopped."""
         if self._existing():
             return f"{self._existing()[0].name} still exists"
         for member in self.members:
@@ -88,7 +88,7 @@ class Slow(Fault):
         return [] if self._group is None else [path for path in self.groups() if path.exists()]
 
     def facts(self) -> Mapping[str, str | int | float | bool]:
-        """The mechanism, and the share of a processor."""
+        """The mechanism, and the share of a processor that a server may use."""
         return {"cpu_share": self.planned.cpu, "mechanism": "duty cycle" if self._group is None else "cpu quota"}
 
     def _stop_and_resume(self) -> None:
@@ -103,7 +103,7 @@ class Slow(Fault):
 
 
 def quota_parent() -> Path | None:
-    """This process's control group, if it can have groups with a CPU quota: v1, or v2 (not run on such a host)."""
+    """This process's control group (v1 or v2), if it can have subgroups with a CPU quota. (v2 has not been tested.)"""
     for path in control_group().cpu[:1]:
         probe = path / "loadstone-probe"
         try:

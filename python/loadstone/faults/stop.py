@@ -1,4 +1,4 @@
-"""`stop` and `restart`: an orderly shutdown by the system's own signal, as in maintenance."""
+"""`stop` and `restart`: an orderly shutdown with the system's own signal, as in maintenance."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from loadstone.systems.base import process
 
 
 class Stop(Kill):
-    """An orderly shutdown. A server that had to be killed was not stopped."""
+    """An orderly shutdown. If a server has to be killed, the fault counts as not injected."""
 
     def inject(self) -> None:
-        """Sends the system's signal, and waits for its patience. Raises FaultError if a server had to be killed."""
+        """Sends the shutdown signal, and waits for the servers. Raises FaultError if a server had to be killed."""
         if not self.running.stop_servers(self.victims):
             raise FaultError("a server ignored the shutdown signal and was killed", "see the server's log")
 

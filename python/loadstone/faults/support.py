@@ -1,5 +1,5 @@
-"""The faults that this host supports: each mechanism is tested on processes, files and namespaces created for the
-probe."""
+"""Tests which faults this host supports: each mechanism is tried on processes, files and namespaces that are created
+for the test."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PROBE_BYTES = 16 << 20
 
 @dataclass(frozen=True)
 class Mechanism:
-    """A mechanism of faults: its name, and a probe that returns None, or the reason why it does not work."""
+    """A mechanism for faults: its name, and a probe that returns None or the reason why it does not work."""
 
     name: str
     probe: Callable[[], str | None]
@@ -34,7 +34,7 @@ class Mechanism:
 
 
 def probe_signals() -> str | None:
-    """Stops, resumes and kills a process by its pidfd."""
+    """Stops, resumes and kills a process through its pidfd."""
     try:
         with subprocess.Popen(["sleep", "60"], stdin=subprocess.DEVNULL) as child:
             handle = os.pidfd_open(child.pid)
@@ -99,10 +99,10 @@ def require_support(plan: Plan) -> None:
         for fault in variant.faults
         if variant.servers is not None
         and not isinstance(variant.servers.how, Attached)
-        # The agent of each host finds out.
+        # For servers on other hosts, the agent of each host finds out.
         and not variant.servers.how.system.on_hosts
     }
     for kind, reason in sorted(probe_faults(kinds - {"none"}).items()):
         raise LoadstoneError(
-            f"this host does not support the fault {kind}: {reason}", "`loadstone doctor` lists faults"
+            f"this host does not support the fault {kind}: {reason}", "`loadstone doctor` lists the supported faults"
         )

@@ -1,1 +1,1 @@
-"""Runs engines, and merges the segments of a trial into one result."""
+"""Runs engines on one or more hosts, and merges the segments of a trial into one result."""

@@ -1,8 +1,8 @@
-"""The agent of a host: starts its engines, merges their events, observes the host, and answers with its clock.
+"""The agent of a host: starts its engines, merges their events, observes the host, and reports the time of its clock.
 
-The lab calls `exchange` repeatedly. A call delivers commands and returns the events since the last call; it is
-also the lab's sign of life. Without one for the length of the lease, the agent revokes the leases of its engines. It
-knows nothing of the transport (`loadstone.fleet.ray`), and its arguments and results are JSON.
+The lab calls `exchange` repeatedly. A call delivers commands, returns the events since the last call, and shows that
+the lab is alive. If there is no call for the length of the lease, the agent revokes the leases of its engines. The
+agent knows nothing about the transport (`loadstone.fleet.ray`); its arguments and results are JSON.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from loadstone.observe.summary import SERVER
 from loadstone.results.value import Value
 from loadstone.systems.base.state import boot_id
 
-# The mark of the observer's window, which begins when every engine of the host is ready.
+# The name of the observer's phase that begins when every engine of the host is ready.
 MEASURE = "measure"
 # The longest time for which a call may wait for events.
 WAIT_SECONDS_MAX = 5.0
 DOCTOR_SECONDS = 60.0
-# Figures of the observer that describe a host of the fleet.
+# The observer's figures that describe a host of the fleet.
 HOST_FIGURES = ("cpu.busy", "cpu.steal", "cpu.others", "memory.available_min", "network.received", "network.sent")
 
 Message = dict[str, Any]
@@ -52,7 +52,7 @@ class Agent:
     def __init__(
         self, clock: HostClock | None = None, carriers: Mapping[str, int] | None = None, name: str = "host"
     ) -> None:
-        """`carriers`: processes of the transport by name, whose cost is reported and is not interference.
+        """`carriers` are the processes of the transport, by name; their cost is reported, but is not interference.
 
         `name` is the host's name in the fleet.
         """
@@ -65,7 +65,7 @@ class Agent:
         self._launch: Launch | None = None
 
     def facts(self) -> dict[str, Any]:
-        """The description of the host: hardware, kernel, versions; the processor and libc that an engine needs."""
+        """The description of the host: hardware, kernel and versions, and the processor type and libc."""
         return {
             **describe_environment(arguments=()),
             "machine": platform.machine(),
@@ -73,15 +73,15 @@ class Agent:
             "loadstone": __version__,
             "pid": os.getpid(),
             "engine_sha256": engine_hash(),
-            # Equal on hosts that share a kernel, as containers and namespaces do.
+            # Equal on hosts that share a kernel, such as containers and namespaces.
             "boot_sha256": hashlib.sha256(boot_id().encode()).hexdigest(),
         }
 
     def exchange(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Obeys commands, and returns the host's clock.
+        """Executes commands, and returns the time of the host's clock.
 
-        A `poll` also returns new messages, at the latest after `wait_seconds`; a `call` the result of an operation on
-        systems, or its error, when it is done.
+        A `poll` also returns new messages, after at most `wait_seconds`. A `call` also returns the result of an
+        operation on systems, or its error, when the operation is done.
         """
         received_ns = self._clock.unix_ns()
         self._heard_at = self._clock.monotonic()
@@ -118,7 +118,7 @@ class Agent:
         return messages
 
     def install(self, data: bytes, sha256: str) -> Message:
-        """Stores an engine in the cache by its hash, and uses it. The reply has an `error` if it cannot run here."""
+        """Stores an engine in the cache under its hash, and uses it. The reply has an `error` if it cannot run here."""
         received_ns = self._clock.unix_ns()
         error = install_engine(data, sha256)
         return {"received_ns": received_ns, "installed": sha256, "error": error, "replied_ns": self._clock.unix_ns()}
@@ -132,7 +132,7 @@ class Agent:
         match command:
             case {"launch": number, "specs": specs, **more}:
                 self.close()
-                # Messages of an earlier launch have no reader.
+                # Messages from an earlier launch are no longer needed.
                 with self._changed:
                     self._messages.clear()
                 self._launch = Launch(number, specs, self, more.get("offset_ns", 0))
@@ -155,20 +155,20 @@ class Agent:
         return self._clock.monotonic() - self._heard_at > lease_seconds
 
     def host_ns(self, kernel_ns: int) -> int:
-        """An instant that an engine reported, by this host's clock."""
+        """Converts an instant that an engine reported to this host's clock."""
         return self._clock.from_kernel_ns(kernel_ns)
 
     @property
     def carriers(self) -> Mapping[str, int]:
-        """Processes of the transport."""
+        """The processes of the transport, by name."""
         return self._carriers
 
 
 class Launch(threading.Thread):
-    """One launch of engines, followed by a thread."""
+    """A thread that follows one launch of engines."""
 
     def __init__(self, number: int, specs: Sequence[Spec], agent: Agent, offset_ns: int = 0) -> None:
-        """`offset_ns`: this host's clock minus the lab's."""
+        """`offset_ns` is this host's clock minus the lab's."""
         super().__init__(name=f"launch {number}", daemon=True)
         self._number = number
         self._specs = specs
@@ -180,7 +180,7 @@ class Launch(threading.Thread):
         self._lease_seconds = max((spec.get("lease_ms") or LEASE_MS for spec in specs), default=LEASE_MS) / 1e3
 
     def start_at(self, unix_ns: int) -> None:
-        """Starts the load of every engine at an instant of the kernel's clock."""
+        """Makes every engine start its load at an instant of the kernel's clock."""
         for trial in self._trials:
             trial.start_at(unix_ns)
 
@@ -197,7 +197,7 @@ class Launch(threading.Thread):
                 trial.kill()
 
     def run(self) -> None:
-        """Follows the engines to their end, and reports everything."""
+        """Follows the engines until they exit, and reports all events."""
         try:
             self._follow()
         except LoadstoneError as error:
@@ -213,7 +213,7 @@ class Launch(threading.Thread):
         titles = [f"segment {spec['segment']['k']}/{spec['segment']['n']}" for spec in self._specs]
         starts: list[int] = []
         with ExitStack() as stack:
-            # Servers of this host are not interference.
+            # The servers on this host are not interference.
             servers = {f"{SERVER}{server.name}": server.pid for server in self._agent.systems.find_watched()}
             observer = stack.enter_context(Observer(pids={**self._agent.carriers, **servers}))
             merger = stack.enter_context(Merger(titles, partial(self._forward, observer)))
@@ -235,7 +235,7 @@ class Launch(threading.Thread):
                         # Nothing was measured, and the remaining engines would wait for it.
                         raise event
                     case Note():
-                        # Notes name the segment of the whole trial.
+                        # A note names its segment of the whole trial.
                         message = f"{titles[places[trial]]}: {event.message}"
                         self._send(note=asdict(replace(event, message=message)))
                         continue
@@ -247,11 +247,11 @@ class Launch(threading.Thread):
                     case Summary():
                         starts.append(self._agent.host_ns(event.start_unix_ns))
                 for _ in merger.take(event):
-                    # Already forwarded as lines.
+                    # Merged events have already been forwarded as lines.
                     pass
             observer.take_sample()
             if len(merger.lost) < len(self._specs):
-                # Completes the summary, which is forwarded.
+                # Completes the summary, which is then forwarded.
                 merger.result()
             for segment, error in merger.lost.items():
                 self._send(lost=titles[segment], message=error.args[0], hint=error.hint, status=error.status)
@@ -265,7 +265,7 @@ class Launch(threading.Thread):
         if line.startswith('{"event":"ready"'):
             observer.begin_phase(MEASURE)
         if line.startswith('{"event":"summary"'):
-            # Instants of several hosts are compared with each other and with the lab's.
+            # Instants are converted, because they are compared with instants of other hosts and of the lab.
             line = json.dumps(shift_instants(json.loads(line), self._agent, self._offset_ns), separators=(",", ":"))
         self._send(line=line)
 
@@ -276,7 +276,7 @@ class Launch(threading.Thread):
                 trial.revoke_lease()
 
     def _figures(self, observer: Observer) -> list[tuple[str, float, str, int]]:
-        """The figures of the host while its engines ran: metric, value, unit and number of samples."""
+        """The figures of the host while its engines ran, each as metric, value, unit and number of samples."""
         try:
             figures = {value.metric: value for value in observer.phase_figures(MEASURE)}
         except KeyError:
@@ -305,7 +305,7 @@ def examine_host() -> dict[str, Any]:
 
 
 def shift_instants(part: Any, agent: Agent, offset_ns: int) -> Any:
-    """A part of an event, with its instants since the epoch converted to the lab's clock."""
+    """Converts the instants since the epoch in a part of an event to the lab's clock."""
     if isinstance(part, list):
         return [shift_instants(element, agent, offset_ns) for element in part]
     if not isinstance(part, dict):
@@ -319,5 +319,5 @@ def shift_instants(part: Any, agent: Agent, offset_ns: int) -> Any:
 
 
 def status_of(error: LoadstoneError) -> int:
-    """The exit status of an engine that caused an error."""
+    """The exit status of the engine that caused an error; 1 for other errors."""
     return error.status if isinstance(error, EngineError) else 1

@@ -1,7 +1,7 @@
-"""Clocks of hosts compared with the lab's, by the times of round trips.
+"""Compares the clocks of hosts with the lab's clock, from the times of round trips.
 
-The lab asks a host for its time. The host's offset is then known within half the round trip, however asymmetric the
-network is (RFC 5905, section 8). The shortest of several round trips gives the narrowest bound.
+The lab asks a host for its time. The host's offset is then known to within half the round trip, however asymmetric the
+network is (RFC 5905, section 8). The shortest of several round trips gives the tightest bound.
 """
 
 from __future__ import annotations
@@ -9,18 +9,18 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
-# The kernel slews a clock by at most this much (adjtimex(2)). A larger change is a jump.
+# The maximum rate at which the kernel slews a clock (adjtimex(2)). A larger change is a jump.
 SLEW_MAX = 500e-6
-# Readings further apart than this yield a drift.
+# Readings must be at least this far apart to yield a drift.
 DRIFT_SECONDS_MIN = 5.0
-# The best reading of a span this long represents it.
+# A span of this length is represented by its best reading.
 SPAN_NS = 10_000_000_000
-# Scheduling can also delay the reading of the clock.
+# A smaller deviation is not a jump, because scheduling can delay the reading of the clock.
 JUMP_NS_MIN = 1_000_000
 
 
 class HostClock:
-    """The clock of this host. Tests inject an offset, a drift and jumps."""
+    """The clock of this host. Tests replace it with a clock that has an offset, a drift or jumps."""
 
     def unix_ns(self) -> int:
         """The time since the Unix epoch, ns."""
@@ -44,12 +44,12 @@ class ShiftedClock(HostClock):
     """A clock with an offset that grows, for tests and demonstrations."""
 
     offset_ns: int = 0
-    # Growth of the offset per unit of time since `since_ns`.
+    # The growth of the offset per unit of time since `since_ns`.
     drift: float = 0.0
     since_ns: int = 0
 
     def unix_ns(self) -> int:
-        """The kernel's time, shifted."""
+        """The shifted kernel time."""
         return self.from_kernel_ns(time.time_ns())
 
     def to_kernel_ns(self, unix_ns: int) -> int:
@@ -57,13 +57,14 @@ class ShiftedClock(HostClock):
         return self.since_ns + round((unix_ns - self.offset_ns - self.since_ns) / (1 + self.drift))
 
     def from_kernel_ns(self, unix_ns: int) -> int:
-        """A kernel instant, shifted."""
+        """A shifted kernel instant."""
         return unix_ns + self.offset_ns + round((unix_ns - self.since_ns) * self.drift)
 
 
 @dataclass(frozen=True)
 class Reading:
-    """One round trip: sent and returned by the lab's clock, received and replied by the host's, all in Unix ns."""
+    """The instants of one round trip, in Unix ns: `sent` and `returned` by the lab's clock, `received` and `replied` by
+    the host's clock."""
 
     sent_ns: int
     received_ns: int
@@ -77,7 +78,7 @@ class Reading:
 
     @property
     def bound_ns(self) -> float:
-        """The largest error of the offset; negative if a clock was set back during the round trip."""
+        """The maximum error of the offset; negative if a clock was set during the round trip."""
         return ((self.returned_ns - self.sent_ns) - (self.replied_ns - self.received_ns)) / 2
 
     @property
@@ -88,7 +89,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class OffsetEstimate:
-    """A host's offset at an instant, and its largest error, ns."""
+    """A host's offset at an instant, and the maximum error of the offset, ns."""
 
     offset_ns: float
     bound_ns: float
@@ -100,14 +101,14 @@ class ClockWatch:
 
     first: Reading | None = None
     latest: Reading | None = None
-    # Every jump that was detected, ns.
+    # Every detected jump, ns.
     jumps: list[float] = field(default_factory=list)
 
     def add(self, reading: Reading) -> float | None:
-        """Adds a reading; returns the size of a jump that it reveals, ns."""
+        """Adds a reading; returns the size of the jump that it reveals, ns, or None."""
         if self.latest is not None:
             if reading.bound_ns < -JUMP_NS_MIN:
-                # The clock was set ahead during the round trip. Only the reply's way back shows the new offset.
+                # The clock was set forward during the round trip. Only the reply's way back shows the new offset.
                 jump_ns, way_ns = -2 * reading.bound_ns, round(2 * self.latest.bound_ns)
                 replied_ns, returned_ns = reading.replied_ns, reading.returned_ns
                 return self._restart(jump_ns, Reading(returned_ns - way_ns, replied_ns, replied_ns, returned_ns))
@@ -120,7 +121,7 @@ class ClockWatch:
             return None
         is_early = reading.middle_ns - self.first.middle_ns < SPAN_NS / 2
         age_ns = reading.middle_ns - self.latest.middle_ns
-        # An old reading loses its value, because the clock may have drifted since.
+        # An old reading becomes less accurate, because the clock may have drifted since.
         aged_ns = self.latest.bound_ns + SLEW_MAX * age_ns
         if is_early and reading.bound_ns < self.first.bound_ns:
             self.first = self.latest = reading
@@ -135,7 +136,7 @@ class ClockWatch:
 
     @property
     def drift(self) -> OffsetEstimate | None:
-        """Growth of the offset per unit of time, and its largest error; None until readings are far enough apart."""
+        """The growth of the offset per unit of time, and its maximum error; None if readings are too close together."""
         if self.first is None or self.latest is None:
             return None
         elapsed = self.latest.middle_ns - self.first.middle_ns
@@ -145,7 +146,7 @@ class ClockWatch:
         return OffsetEstimate(growth, (self.latest.bound_ns + self.first.bound_ns) / elapsed)
 
     def estimate(self, at_ns: float) -> OffsetEstimate:
-        """The offset at an instant of the lab's clock, corrected for drift. Needs a reading."""
+        """The offset at an instant of the lab's clock, corrected for drift. There must have been a reading."""
         assert self.latest is not None, "readings precede estimates"
         since = abs(at_ns - self.latest.middle_ns)
         drift = self.drift

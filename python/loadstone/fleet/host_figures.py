@@ -1,4 +1,4 @@
-"""The figures of the hosts of a launch, from their merged summaries and their observers."""
+"""Computes the figures of the hosts of a launch from their merged summaries and their observers."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from loadstone.engine.events import COMPOSED, TIMED_STEPS, Note, Summary
 from loadstone.engine.histogram import Histogram, decode_histogram
 from loadstone.results.value import Value
 
-# A host is slow if its p99 is this many times the median of all hosts, or its throughput this share.
+# A host is slow if its p99 exceeds this multiple, or its throughput is below this share, of the median of all hosts.
 P99_FACTOR = 1.5
 THROUGHPUT_SHARE = 0.8
-# Figures of the generator's hosts whose maximum is the trial's figure.
+# The figures of generator hosts whose maximum over the hosts becomes the trial's figure.
 WORST = ("cpu.busy", "cpu.steal", "cpu.others")
-# The figures of these that also count on hosts with servers only.
+# The figures among these that also count on hosts with only servers.
 DISTURBANCES = ("cpu.steal", "cpu.others")
 
 
 def host_values(name: str, summary: Summary | None, figures: Sequence[Value]) -> Iterator[Value]:
-    """The figures of a host, below `host.NAME.`."""
+    """The figures of a host, with the prefix `host.NAME.`."""
     prefix = f"host.{name}."
     if summary is not None:
         operations = summary.operations
@@ -37,7 +37,7 @@ def host_values(name: str, summary: Summary | None, figures: Sequence[Value]) ->
 
 
 def worst_values(hosts: Iterable[Sequence[Value]]) -> Iterator[Value]:
-    """The largest share of processors that was busy, stolen, or used by other processes on any host."""
+    """The largest share of CPU time that was busy, stolen, or used by other processes on any host."""
     values = [figure for figures in hosts for figure in figures]
     for metric in WORST:
         if shares := [value for value in values if value.metric == metric]:
@@ -45,7 +45,7 @@ def worst_values(hosts: Iterable[Sequence[Value]]) -> Iterator[Value]:
 
 
 def add_disturbances(measured: Sequence[Value], of_hosts: Sequence[Value]) -> Iterator[Value]:
-    """The largest share of processors stolen or used by other processes, on the hosts of engines or of servers."""
+    """The largest share of CPU time stolen or used by other processes, on the hosts of engines or of servers."""
     for metric in DISTURBANCES if of_hosts else ():
         shares = [value for value in measured if value.metric == metric][-1:]
         shares += [replace(value, metric=metric) for value in of_hosts if value.metric.endswith(f".{metric}")]
@@ -54,7 +54,7 @@ def add_disturbances(measured: Sequence[Value], of_hosts: Sequence[Value]) -> It
 
 
 def p99_ns(summary: Summary) -> float | None:
-    """The 99th percentile of all successful operations of a host, ns: of response times where there are any."""
+    """The p99 of all successful operations of a host, ns: of response times if there are any, else of service times."""
     every = Histogram()
     for outcome in summary.outcomes:
         if not outcome.is_failure and outcome.operation not in TIMED_STEPS | COMPOSED:
@@ -88,5 +88,5 @@ def slowest_host(summaries: Mapping[str, Summary]) -> Note | None:
     return Note(
         "slowest-host",
         f"host {name} is the slowest: {message}",
-        "compare its processors, network and lateness with the other hosts",
+        "compare its CPU time, network and lateness with the other hosts",
     )

@@ -1,6 +1,6 @@
-"""The systems on a host of the fleet: starts, observes, breaks and stops them by the code for a single machine.
+"""Starts, observes, breaks and stops the systems on a host of the fleet, with the code for a single machine.
 
-The lab (`loadstone.fleet.spread`) names an operation of `OPERATIONS`; its arguments and its result are JSON.
+The lab (`loadstone.fleet.spread`) names an operation in `OPERATIONS`; the arguments and the result are JSON.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from loadstone.systems.base.ownership import OWNER, hold_ownership, refuse_taken
 from loadstone.systems.base.running_system import AT, RunningSystem
 from loadstone.systems.base.system import SystemPlan
 
-# The maximum length of the name of an instance.
+# The maximum length of an instance name.
 NAME_MAX = 31
 LOOK_SECONDS = 1.0
 # The steps of a fault that the lab may order.
@@ -38,7 +38,7 @@ class HostSystems:
     """The systems of one host. Any thread may perform operations."""
 
     def __init__(self, host: str, carriers: Mapping[str, int] | None = None) -> None:
-        """`carriers`: processes of the transport, whose CPU time is not interference."""
+        """`carriers` are the processes of the transport, whose CPU time is not interference."""
         self._instance = instance_name(host)
         self._carriers = dict(carriers or {})
         # The mark of ownership of each system that was started.
@@ -47,13 +47,13 @@ class HostSystems:
         self._faults: dict[tuple[str, int], Fault] = {}
 
     def perform(self, operation: str, arguments: Mapping[str, Any]) -> Any:
-        """The result of an operation. Raises LoadstoneError."""
+        """Performs an operation, and returns its result. Raises LoadstoneError."""
         if operation not in OPERATIONS:
-            raise LoadstoneError(f"the agent knows no operation {operation}", "install the same version everywhere")
+            raise LoadstoneError(f"the agent has no operation {operation}", "install the same version everywhere")
         return OPERATIONS[operation](self, **arguments)
 
     def find_watched(self) -> list[Watched]:
-        """The servers that run on this host."""
+        """The servers that are running on this host."""
         return [server for system in list(self._marks) for server in self._running(system).find_watched()]
 
     def start(self, system: str, plan: Mapping[str, Any]) -> None:
@@ -68,21 +68,21 @@ class HostSystems:
         """Ends the servers and deletes their data. Raises TakenError for servers of another owner."""
         running = self._running(system)
         if system not in self._marks:
-            # An earlier agent started them.
+            # An earlier agent started the servers.
             self._take_ownership(running, system)
         self.end_observation(system)
         running.down()
         self._marks.pop(system).close()
 
     def status(self, system: str) -> list[list[Any]]:
-        """Name, address, pid, start and state of each server."""
+        """The name, address, pid, start and state of each server."""
         return [
             [server.name, server.address, server.pid, server.started_ticks, state.value]
             for server, state in self._running(system).status()
         ]
 
     def describe(self, system: str) -> dict[str, Any]:
-        """Facts, version, and the builds of the servers' JVMs."""
+        """The facts, the version, and the builds of the servers' JVMs."""
         running = self._running(system)
         return {
             "facts": dict(running.read_facts()),
@@ -95,7 +95,7 @@ class HostSystems:
         return dict(self._running(system).read_figures())
 
     def find_backlog(self, system: str) -> str | None:
-        """Pending work, after which every reachable replica has all writes."""
+        """The work that is still pending before every reachable replica has all writes."""
         return self._running(system).find_backlog()
 
     def recreate_table(self, system: str, table: str, options: Mapping[str, str]) -> None:
@@ -103,23 +103,23 @@ class HostSystems:
         self._running(system).recreate_table(table, options)
 
     def ticks(self, system: str) -> int:
-        """The processor time of the servers so far."""
+        """The CPU time that the servers have used so far, in ticks."""
         return sum_ticks(self._running(system).find_watched())
 
     def begin_observation(self, system: str) -> None:
-        """Flushes the file system of the data, and begins to observe the host and its servers."""
+        """Flushes the file system with the data, and begins observing the host and its servers."""
         self.end_observation(system)
         self._observations[system] = Observation(self._running(system), self._carriers)
         self._observations[system].begin()
 
     def end_observation(self, system: str) -> list[list[Any]]:
-        """The figures since the beginning: metric, value, unit, number of samples."""
+        """The figures since `begin_observation`, each as metric, value, unit and number of samples."""
         observation = self._observations.pop(system, None)
         values = [] if observation is None else observation.end()
         return [[value.metric, value.value, value.unit, value.n] for value in values]
 
     def roles(self, system: str) -> dict[str, list[str]]:
-        """The servers by role."""
+        """The servers, keyed by role."""
         return {role: list(servers) for role, servers in StartedSite(self._running(system)).roles().items()}
 
     def identities(self, system: str) -> dict[str, Any]:
@@ -127,7 +127,7 @@ class HostSystems:
         return dict(StartedSite(self._running(system)).identities())
 
     def start_times(self, system: str) -> dict[str, float]:
-        """When the process of each server began, s since the epoch by this host's clock."""
+        """When the process of each server started, s since the epoch by this host's clock."""
         return {server.name: process.start_time(server) for server in self._running(system).running_processes()}
 
     def data_bytes(self, system: str, server: str) -> int | None:
@@ -135,15 +135,15 @@ class HostSystems:
         return StartedSite(self._running(system)).data_bytes(server)
 
     def create_fault(self, system: str, number: int, planned: Mapping[str, Any], victims: Sequence[str]) -> None:
-        """A fault on servers of this host, for `perform_fault`."""
+        """Creates a fault on servers of this host, for `perform_fault`."""
         fault = StartedSite(self._running(system)).action(read_document(PlannedFault, planned), victims)
         self._faults[system, number] = fault
 
     def perform_fault(self, system: str, number: int, step: str) -> Any:
-        """The result of a step of a fault."""
+        """Performs a step of a fault, and returns its result."""
         if step not in STEPS or (system, number) not in self._faults:
             raise LoadstoneError(
-                f"this host has no fault {number} to {step}", "the agent of this host was started again"
+                f"this host has no fault {number} for the step {step}", "the agent of this host was restarted"
             )
         result = getattr(self._faults[system, number], step)()
         return dict(result) if isinstance(result, Mapping) else result
@@ -192,7 +192,7 @@ class Observation(threading.Thread):
         self._is_over = threading.Event()
 
     def begin(self) -> None:
-        """Returns after the first sample."""
+        """Begins the observation, and returns after the first sample."""
         self._watch.__enter__()
         for name, pid in self._carriers.items():
             self._watch.watch(name, pid)
@@ -216,7 +216,7 @@ class Observation(threading.Thread):
 
 
 def instance_name(host: str) -> str:
-    """The name of a host's instance of a system: hosts may share a file system."""
+    """The instance name of a system on a host. It contains the host's name, because hosts may share a file system."""
     name = re.sub(r"[^A-Za-z0-9_.-]", "-", host).lstrip("_.-") or "host"
     if name == host and len(name) <= NAME_MAX:
         return name

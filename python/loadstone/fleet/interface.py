@@ -1,10 +1,10 @@
-"""A fleet, as the runner knows it: specs of segments in, their events out.
+"""A fleet as the runner sees it: it takes the specs of segments, and returns their events.
 
     with fleet.launch(split(spec, engines), listener) as running:
         for part, event in running.events():
             ...
 
-`loadstone.fleet.local` is this machine, `loadstone.fleet.remote` many hosts.
+`loadstone.fleet.local` implements it for this machine, and `loadstone.fleet.remote` for many hosts.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from loadstone.fleet.spread import SpreadSystem
 from loadstone.results.trial_result import Scalar
 from loadstone.results.value import Value
 
-# Called with a part's number and each event line, unparsed.
+# A function that is called with a part's number and each unparsed event line.
 LineListener = Callable[[int, str], object]
-# A part's number and its next event; an error in place of the summary if it ended without a summary.
+# A part's number and its next event, or an error in place of the summary if the part ended without a summary.
 PartEvent = tuple[int, Event | EngineError]
 
 
 @dataclass(frozen=True)
 class Part:
-    """Engines whose events arrive as one stream: an engine of this machine, or all engines of a host."""
+    """Engines whose events arrive as one stream: one engine on this machine, or all engines on a host."""
 
-    # `segment 1/3` or `host clients-1`, for messages.
+    # The name in messages, such as `segment 1/3` or `host clients-1`.
     title: str
-    # The suffix of its files.
+    # The part of its file names that distinguishes it.
     stem: str
     specs: Sequence[Spec]
     # The engine's process, if it is on this machine.
@@ -41,7 +41,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Observations:
-    """Figures, facts and notes of the hosts of a launch, and the segments lost on hosts that still run."""
+    """The figures, facts and notes of the hosts of a launch, and the number of segments lost on surviving hosts."""
 
     values: Sequence[Value] = ()
     facts: Mapping[str, Scalar] = field(default_factory=dict)
@@ -59,40 +59,40 @@ class Running(Protocol):
     def events(
         self, idle: Callable[[], object] | None = None, started: Callable[[int], object] | None = None
     ) -> Iterator[PartEvent]:
-        """The events of all parts as they arrive, until the last ends; `idle` is called about once a second.
+        """The events of all parts as they arrive, until the last part ends; `idle` is called about once a second.
 
-        If engines wait for their start (`wait_for_start`), `started` is called with it, ns since the epoch.
-        Raises EngineError if a segment fails before all are ready, since nothing was measured then.
+        If engines wait for their start (`wait_for_start`), `started` is called with the start, ns since the epoch.
+        Raises EngineError if a segment fails before all are ready, because nothing has been measured then.
         """
 
     def kill(self) -> None:
         """Ends every engine immediately. Any thread may call this."""
 
     def observations(self) -> Observations:
-        """The observations of the hosts, after the last event."""
+        """The observations of the hosts; to be called after the last event."""
 
 
 class Fleet(Protocol):
     """The place where engines run."""
 
-    # The fingerprint of its hosts, for results.
+    # The fingerprint of the hosts, for results.
     facts: Mapping[str, Scalar]
 
     def hosts(self, placement: str) -> int:
         """The number of hosts of a placement."""
 
     def open_system(self, name: str) -> SpreadSystem:
-        """A system whose nodes run on hosts of the fleet. Raises LoadstoneError if the fleet has none for servers."""
+        """A system whose nodes run on hosts of the fleet. Raises LoadstoneError if no hosts are for servers."""
 
     def describe(self) -> Sequence[Mapping[str, Any]]:
-        """The hosts in use, apart from this machine: hardware, name, role. Raises EngineError for a silent host."""
+        """The hardware, name and role of each host in use except this machine. Raises EngineError if one is silent."""
 
     def launch(
         self, specs: Sequence[Spec], listener: LineListener, placement: str = ""
     ) -> AbstractContextManager[Running]:
-        """Starts an engine for each spec; all begin the load at the same instant.
+        """Starts an engine for each spec; all engines begin the load at the same instant.
 
-        Leaving the `with` block ends the running engines. Raises LoadstoneError if an engine cannot be started.
+        Leaving the `with` block ends the engines. Raises LoadstoneError if an engine cannot be started.
         """
 
 
@@ -103,5 +103,5 @@ def split(spec: Spec, engines: int) -> list[Spec]:
 
 
 def ledger(spec: Spec, segment: int) -> Spec:
-    """Each engine records its writes in a separate file, `<file>.<segment>`."""
+    """The spec's ledger for one segment: each engine records its writes in a separate file, `<file>.<segment>`."""
     return {"ledger": {"file": f"{spec['ledger']['file']}.{segment}"}} if spec.get("ledger") else {}

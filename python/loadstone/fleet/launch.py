@@ -1,7 +1,7 @@
-"""One launch of engines on many hosts: events, a simultaneous start, and the loss of hosts by deadlines of the lab.
+"""One launch of engines on many hosts: collects events, starts all engines simultaneously, and detects lost hosts.
 
-The detection of lost hosts by a carrier takes up to a minute (Ray: `ActorDiedError` 16 s after a power failure, 65 s
-after a pulled cable). Here every agent replies once a second, and a host is lost after 3 intervals of silence.
+A carrier takes up to a minute to detect a lost host (Ray: `ActorDiedError` 16 s after a power failure, 65 s after a
+pulled cable). Here every agent replies once a second, and a host counts as lost after 3 intervals of silence.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from loadstone.observe.environment import environment_facts
 from loadstone.results.trial_result import Scalar
 from loadstone.results.value import Value
 
-# A host is lost after this many intervals without a reply; agents reply at least once a second.
+# A host counts as lost after this many intervals without a reply; agents reply at least once a second.
 SILENT_INTERVALS = 3
 REPLY_SECONDS = 1.0
-# Delay between the readiness of all engines and their start, in which the command reaches every engine (measured with
-# Ray: start skew and arming cost grow by 3.6 ms for each host).
+# The delay between the readiness of all engines and their start, in which the command must reach every engine
+# (measured with Ray: the start skew and the time to deliver the command grow by 3.6 ms for each host).
 START_NS = 2_000_000_000
 START_NS_PER_HOST = 10_000_000
-# The share of an interval within which clocks and starts must agree.
+# Clocks and starts must agree to within this share of an interval.
 SHARE = 0.1
 LEAVE_SECONDS = 5.0
 RECEIVE_SECONDS = 0.2
@@ -47,11 +47,11 @@ class Lab(Protocol):
     servers: Sequence[int]
 
     def receive(self, seconds: float) -> Sequence[Reply]:
-        """The replies that have arrived, at the latest after this time."""
+        """The replies that have arrived; waits for at most this time."""
 
 
 class Launched:
-    """The engines of one launch. Its parts are hosts."""
+    """The engines of one launch, whose parts are hosts."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class Launched:
         self._lease_seconds = (first.get("lease_ms") or LEASE_MS) / 1e3
         limit = SILENT_INTERVALS * max(self._interval_seconds, REPLY_SECONDS)
         self._silence_seconds = fleet.silence_seconds or limit
-        # The instant at which waiting for running hosts ends.
+        # The instant until which the lab waits for running hosts.
         self._deadline = math.inf
         self._start_ns: int | None = None
         self._started: Callable[[int], object] | None = None
@@ -91,15 +91,15 @@ class Launched:
         self._jumps = {link.number: len(link.clock.jumps) for link in links}
 
     def check_clocks(self) -> None:
-        """Refuses a launch whose start could not be simultaneous. Raises EngineError."""
+        """Raises EngineError if the start of the launch could not be simultaneous."""
         at_ns = self._fleet.clock.unix_ns() + self._margin_ns
         worst = max(self._links, key=lambda link: link.clock.estimate(at_ns).bound_ns)
         bound_ns, limit_ns = worst.clock.estimate(at_ns).bound_ns, self._limit_ns
         if bound_ns > limit_ns and len(self._links) > 1:
             raise EngineError(
-                f"host {worst.host.name}: its clock is known only within ±{bound_ns / 1e6:.3g} ms; "
+                f"host {worst.host.name}: its clock is known only to within ±{bound_ns / 1e6:.3g} ms; "
                 f"a tenth of an interval is {limit_ns / 1e6:.3g} ms",
-                "reduce the load of the network and of the lab's machine, or measure for longer intervals",
+                "reduce the load on the network and on the lab's machine, or measure with longer intervals",
                 1,
             )
 
@@ -110,7 +110,7 @@ class Launched:
     def events(
         self, idle: Callable[[], object] | None = None, started: Callable[[int], object] | None = None
     ) -> Iterator[PartEvent]:
-        """The events of all hosts, each merged from its engines; a lost host is an error, and ends the load."""
+        """The events of all hosts, merged from each host's engines. A lost host yields an error and ends the load."""
         self._started = started
         clock = self._fleet.clock
         idle_at = clock.monotonic()
@@ -134,7 +134,7 @@ class Launched:
             self._command(self._fleet.links[number], {"kill": True})
 
     def leave(self) -> None:
-        """Ends the engines that still run, and waits for their end; without a listener, their events are dropped."""
+        """Ends the engines that are still running, and waits until they have exited; their events are dropped."""
         self.kill()
         deadline = self._fleet.clock.monotonic() + LEAVE_SECONDS
         while self._active and self._fleet.clock.monotonic() < deadline:
@@ -148,7 +148,7 @@ class Launched:
             self._fleet.links[number].is_open = False
 
     def observations(self) -> Observations:
-        """Figures, facts and notes of the hosts."""
+        """The figures, facts and notes of the hosts."""
         values: list[Value] = []
         names = {number: self._fleet.links[number].host.name for number in self._places}
         for number, name in names.items():
@@ -184,7 +184,7 @@ class Launched:
         self._fleet.transport.send(link.number, {"commands": commands})
 
     def _take(self, reply: Reply) -> Iterator[PartEvent]:
-        """The events of a reply."""
+        """The events in a reply."""
         place = self._places.get(reply.host)
         link = self._fleet.links[reply.host]
         if place is None or reply.host not in self._active:
@@ -228,7 +228,7 @@ class Launched:
                     yield self._end_without_result(link, place)
 
     def _end_without_result(self, link: Link, place: int) -> PartEvent:
-        ended = EngineError(f"host {link.host.name}: its engines ended without a result", LOST_HINT, 1)
+        ended = EngineError(f"host {link.host.name}: its engines exited without a result", LOST_HINT, 1)
         error = self._errors.get(link.number, ended)
         if self._waiting:
             raise error
@@ -238,7 +238,7 @@ class Launched:
         return place, error
 
     def _lose(self, link: Link, reason: str) -> PartEvent:
-        """Regards a host as lost, and ends the load on the remaining hosts. Raises EngineError before the start."""
+        """Treats a host as lost, and ends the load on the remaining hosts. Before the start, raises EngineError."""
         self._active.discard(link.number)
         link.is_open = False
         error = EngineError(f"host {link.host.name} is lost: {reason}", LOST_HINT, LOST_STATUS)
@@ -250,7 +250,7 @@ class Launched:
         return self._places[link.number], error
 
     def _start(self) -> None:
-        """Starts the load on all hosts at one instant, which each host receives by its own clock."""
+        """Starts the load on all hosts at the same instant, which is sent to each host in its clock's time."""
         self.check_clocks()
         self._start_ns = self._fleet.clock.unix_ns() + self._margin_ns
         if self._started is not None:
@@ -260,7 +260,7 @@ class Launched:
             self._command(link, {"start_at": self._start_ns + round(offset_ns)})
 
     def _skew_ns(self) -> float | None:
-        """The time between the first and the last engine's start of measuring, by the lab's clock."""
+        """The time between the first and the last engine's start, by the lab's clock."""
         instants = []
         for number, starts in self._starts.items():
             clock = self._fleet.links[number].clock
@@ -279,8 +279,8 @@ class Launched:
     def _machine_facts(self) -> Mapping[str, Scalar]:
         """The number of machines behind the hosts of engines and servers, and whether both share one.
 
-        Hosts that are namespaces or containers of one kernel share its processors. Empty if a host does not report its
-        machine.
+        Hosts that are namespaces or containers on the same kernel share its processors. Empty if a host does not report
+        its machine.
         """
         servers = [self._fleet.links[number] for number in self._fleet.servers]
         boots = {link.number: link.facts.get("boot_sha256") for link in (*self._links, *servers)}
@@ -294,12 +294,12 @@ class Launched:
         return facts
 
     def _clock_notes(self, skew_ns: float | None) -> Iterator[Note]:
-        """Jumps during the launch, and a start that was not simultaneous: the trial is invalid."""
+        """Notes on clock jumps during the launch, and on a start that was not simultaneous: the trial is invalid."""
         jumps = {link.number: link.clock.jumps[self._jumps[link.number] :] for link in self._links}
         for link in self._links:
             if jumps[link.number]:
                 yield clock_note(link, max(jumps[link.number], key=abs))
-        # The offsets at the start are no longer known after a jump.
+        # After a jump, the offsets at the start are no longer known.
         is_known = not any(jumps.values())
         if is_known and skew_ns is not None and skew_ns > self._limit_ns:
             limit = f"a tenth of an interval is {self._limit_ns / 1e6:g} ms"
@@ -308,6 +308,6 @@ class Launched:
 
 
 def clock_note(link: Link, jump_ns: float) -> Note:
-    """The note on a jump of a host's clock, which invalidates the trial."""
-    message = f"host {link.host.name}: its clock jumped by {jump_ns / 1e6:.3g} ms against the lab's"
+    """A note on a jump of a host's clock, which makes the trial invalid."""
+    message = f"host {link.host.name}: its clock jumped by {jump_ns / 1e6:.3g} ms relative to the lab's"
     return Note("clock", message, "synchronise the clocks by slewing, without steps (chrony)")

@@ -1,6 +1,6 @@
 """This machine as a fleet: each engine is a child process.
 
-Every trial uses a fleet: with one engine, it is the segment 0/1. All engines share the host's clock.
+Every trial uses a fleet; a single engine is the segment 0/1. All engines share the host's clock.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from loadstone.fleet.spread import SpreadSystem
 from loadstone.observe.environment import describe_environment, environment_facts
 from loadstone.results.trial_result import Scalar
 
-# The delay between the readiness of all engines and their start, in which each engine reads its command: a busy host
-# has paused an engine for 0.3 s.
+# The delay between the readiness of all engines and their start, in which each engine must read its command. (A busy
+# host once paused an engine for 0.3 s.)
 START_NS = 1_000_000_000
 
 
@@ -29,19 +29,19 @@ class Local:
     """Engines on this machine."""
 
     def __init__(self) -> None:
-        # The fingerprint of this host, for results. Read again by each run, since a resumed run may be on another host.
+        # The fingerprint of this host, for results. Each run reads it again: a resumed run may be on another host.
         self.facts: Mapping[str, Scalar] = environment_facts(describe_environment())
 
     def hosts(self, placement: str) -> int:
-        """One."""
+        """Always one."""
         return 1
 
     def open_system(self, name: str) -> SpreadSystem:
-        """Raises LoadstoneError: servers of this machine need no fleet."""
+        """Raises LoadstoneError: servers on this machine need no fleet."""
         raise LoadstoneError(f"{name} cannot run on hosts: the fleet is this machine", "write `fleet: {on: ray}`")
 
     def describe(self) -> Sequence[Mapping[str, Any]]:
-        """None."""
+        """Describes no hosts: this machine is described separately."""
         return ()
 
     @contextmanager
@@ -63,7 +63,7 @@ class Engines:
 
     @cached_property
     def parts(self) -> Sequence[Part]:
-        """An engine each."""
+        """One part for each engine."""
         count = len(self.trials)
         return [
             Part(f"segment {segment}/{count}", str(segment), (trial.spec,), trial.pid)
@@ -73,10 +73,10 @@ class Engines:
     def events(
         self, idle: Callable[[], object] | None = None, started: Callable[[int], object] | None = None
     ) -> Iterator[PartEvent]:
-        """The events of all segments as they arrive, until the last ends; `idle` is called about once a second.
+        """The events of all segments as they arrive, until the last segment ends; `idle` is called about once a second.
 
-        If engines wait for their start (`wait_for_start`), `started` is called with it, ns since the epoch.
-        Raises EngineError if a segment fails before all are ready, since nothing was measured then.
+        If engines wait for their start (`wait_for_start`), `started` is called with the start, ns since the epoch.
+        Raises EngineError if a segment fails before all are ready, because nothing has been measured then.
         """
         segments = {trial: segment for segment, trial in enumerate(self.trials)}
         waiting = {trial for trial in segments if trial.spec.get("wait_for_start")}
@@ -99,5 +99,5 @@ class Engines:
             trial.kill()
 
     def observations(self) -> Observations:
-        """None: the runner observes this machine."""
+        """No observations: the runner observes this machine."""
         return Observations()

@@ -1,4 +1,4 @@
-"""Events of segments, or of hosts, as events of the whole trial: `loadstone-engine merge` adds them up."""
+"""Merges the events of segments or hosts into events of the whole trial: `loadstone-engine merge` adds them up."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ class Merger:
     """
 
     def __init__(self, parts: Sequence[str], heard: Callable[[str], object] | None = None) -> None:
-        """`parts`: their titles, such as `segment 1/3`. `heard` is called with each line of the whole."""
+        """`parts` are the titles of the parts, such as `segment 1/3`. `heard` is called with each merged line."""
         self._parts = parts
         self._heard = heard
         self._process: subprocess.Popen[bytes] | None = None
         self._ready: Ready | None = None
         self._notes: list[Note] = []
         self._summary: Summary | None = None
-        # Merged events that the caller has not received.
+        # The merged events that the caller has not received yet.
         self._complete: list[Ready | Interval] = []
-        # Segments that ended without a result, with the reasons.
+        # The segments that ended without a result, with the reasons.
         self.lost: dict[int, EngineError] = {}
 
     def __enter__(self) -> Self:
@@ -48,7 +48,7 @@ class Merger:
             self._process.wait()
 
     def hear(self, segment: int, line: str) -> None:
-        """Merges an event as its engine wrote it. Raises EngineError if it cannot be merged."""
+        """Merges an event, in the form in which its engine wrote it. Raises EngineError if it cannot be merged."""
         if self._process is None:
             if self._heard is not None:
                 self._heard(line)
@@ -56,7 +56,8 @@ class Merger:
             self._exchange(f"{segment}\t{line}\n")
 
     def lose(self, segment: int, error: EngineError) -> None:
-        """Notes a segment without a result. An engine that fails after its summary may not have written everything."""
+        """Marks a segment as lost. If it is the only one, drops its summary: an engine that fails after its summary may
+        not have written everything."""
         self.lost[segment] = error
         if self._process is None:
             self._summary = None
@@ -64,14 +65,14 @@ class Merger:
             self._exchange(f"{segment}\tlost\n")
 
     def take(self, event: Event | EngineError) -> Iterator[Ready | Interval]:
-        """The merged events that are new after an event: `ready`, and intervals in order."""
+        """The merged events that an event completes: `ready`, and intervals in order."""
         if self._process is None and not isinstance(event, EngineError):
             self._keep(event)
         while self._complete:
             yield self._complete.pop(0)
 
     def result(self) -> Result:
-        """The merged result, after the last segment has ended. Raises EngineError if none has a result."""
+        """The merged result, after the last segment has ended. Raises EngineError if no segment has a result."""
         if self._process is not None and len(self.lost) < len(self._parts):
             self._finish(self._process)
         if self._summary is None or self._ready is None:
@@ -100,7 +101,7 @@ class Merger:
             self._heard(line.rstrip("\n"))
 
     def _exchange(self, line: str) -> None:
-        """Sends a line, which is answered by the events that it completes, and an empty line."""
+        """Sends a line, and reads the answer: the events that the line completes, then an empty line."""
         assert self._process is not None
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -127,5 +128,5 @@ class Merger:
         stream: IO[bytes] | None = self._process.stderr
         text = stream.read().decode(errors="replace") if stream is not None else ""
         lines = dict(line.partition(": ")[::2] for line in text.splitlines())
-        message = lines.get("error", "the process that merges the segments ended")
+        message = lines.get("error", "the process that merges the segments exited")
         return EngineError(message, lines.get("hint", "run the trial again"), self._process.wait())

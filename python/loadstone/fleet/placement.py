@@ -1,4 +1,4 @@
-"""The hosts of a placement."""
+"""Selects the hosts of a placement."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ APART, NEXT_TO_SERVERS = "apart", "beside"
 def select_hosts(
     hosts: Sequence[Host], placement: str, clients: str | None = None, servers: str | None = None
 ) -> list[int]:
-    """The places of the hosts of a placement; `clients` and `servers` are labels `KEY=VALUE`.
+    """The indexes of the hosts of a placement; `clients` and `servers` are labels `KEY=VALUE`.
 
-    Without a label of clients, the head is reserved for the lab unless it is the only host. Raises LoadstoneError
-    without a matching host.
+    Without a label for clients, the head is reserved for the lab, unless it is the only host. Raises LoadstoneError if
+    no host matches.
     """
     if placement == NEXT_TO_SERVERS:
         chosen = [place for place, host in enumerate(hosts) if servers is not None and has_label(host, servers)]
@@ -43,16 +43,16 @@ def select_hosts(
 
 
 def select_servers(hosts: Sequence[Host], label: str | None, nodes: int) -> list[int]:
-    """The places of the hosts of the servers that the lab starts, by node. Raises LoadstoneError if there are too few.
+    """The indexes of the hosts on which the lab starts servers, one for each of `nodes`. `label` is `KEY=VALUE`.
 
-    `label`: `KEY=VALUE`; `nodes`: one on each host.
+    Raises LoadstoneError if there are too few hosts.
     """
     chosen = [place for place, host in enumerate(hosts) if label is not None and has_label(host, label)]
     if len(chosen) < nodes:
         raise LoadstoneError(
             f"the servers need {units.count_noun(nodes, 'host')}, "
             f"but the cluster has {len(chosen)} with the label {label}",
-            "give more hosts the label, or start fewer nodes: each host has one",
+            "give more hosts the label, or start fewer nodes: each host runs one",
         )
     return chosen[:nodes]
 

@@ -1,9 +1,9 @@
-"""Ray carries requests to the agents of hosts. This is the only file that imports Ray, and only in a child process.
+"""Carries requests to the agents of hosts with Ray. Only this file imports Ray, and only in a child process.
 
-Ray terminates its driver when the head of the cluster has been unreachable for 60 s: no exception, no `finally`. So
-the driver is a child of the lab, which exchanges lines of JSON with it and survives its end. The child holds one actor
-per host, pinned to its node. Actors are never restarted (`max_restarts=0`): a restarted actor would have lost its
-engines.
+Ray terminates its driver if the head of the cluster has been unreachable for 60 s, without an exception or a `finally`.
+The driver is therefore a child of the lab; the lab exchanges lines of JSON with it, and survives its exit. The child
+has one actor per host, pinned to its node. Actors are never restarted (`max_restarts=0`): a restarted actor would have
+lost its engines.
 """
 
 from __future__ import annotations
@@ -26,40 +26,40 @@ from loadstone.errors import LoadstoneError
 from loadstone.fleet.clock import HostClock, ShiftedClock
 from loadstone.fleet.transport import Host, Reply
 
-# Ray's port of the head, for an address without one.
+# The port of Ray's head, for an address without a port.
 PORT = 6379
 CONNECT_SECONDS = 120.0
-# A shifted clock of the agents, for tests and demonstrations: `{"host2": {"offset_ns": 80000000, "drift": 0.0002}}`.
+# Shifts the clocks of agents, for tests and demonstrations: `{"host2": {"offset_ns": 80000000, "drift": 0.0002}}`.
 CLOCKS = "LOADSTONE_FLEET_CLOCKS"
 INSTALL = "install it on this machine and on every host: pip install 'ray>=2.60,<3'"
 AGENT = "loadstone-agent-"
-# Calls of an agent at the same time: a poll, commands, signs of life, and operations on servers.
+# The maximum number of concurrent calls to an agent: a poll, commands, signs of life, and operations on servers.
 CALLS_MAX = 16
 CHILD = "from loadstone.fleet.ray import carry; carry()"
-# Processes of Ray on a host, apart from the actor itself.
+# The names of Ray's processes on a host, except the actor itself.
 PROCESSES = ("raylet", "gcs_server", "ray::DashboardAg", "ray::RuntimeEnvA", "runtime_env_age", "log_monitor")
 
 
 class RayTransport:
-    """The lab's side: a child process that is Ray's driver."""
+    """The lab's side of the transport, which runs Ray's driver as a child process."""
 
     def __init__(self, address: str, seconds: float = CONNECT_SECONDS) -> None:
-        """Connects to the cluster. Raises LoadstoneError if there is none, or Ray is not installed."""
+        """Connects to the cluster. Raises LoadstoneError if there is no cluster, or Ray is not installed."""
         self.hosts: Sequence[Host] = ()
         self._address = address
         self._seconds = seconds
-        # The timer of a phase's limit writes from its own thread.
+        # The timer that enforces a phase's time limit writes from a separate thread.
         self._writing = threading.Lock()
-        # The number of actors that were started on each node so far.
+        # The number of actors that have been started on each node so far.
         self._generations: dict[str, int] = {}
         self._connect()
 
     def open(self, host: int) -> None:
-        """Starts an actor on a host, in place of an earlier one."""
+        """Starts an actor on a host, in place of any earlier actor."""
         if self._is_ended:
             self._reconnect()
         chosen = self.hosts[host]
-        # Replies of the earlier actor have become errors.
+        # The new generation distinguishes replies of the earlier actor, which are then ignored.
         self._generations[chosen.node] = self._generations.get(chosen.node, 0) + 1
         self._tell({"open": chosen.node, "name": chosen.name, "address": chosen.address, **self._stamp(host)})
 
@@ -68,14 +68,14 @@ class RayTransport:
         self._tell({"send": self.hosts[host].node, "request": request, **self._stamp(host)})
 
     def ship(self, host: int, path: Path, sha256: str) -> None:
-        """Sends a program to a host; the reply comes from `receive`."""
+        """Sends a program to a host; `receive` returns the reply."""
         self._tell({"ship": self.hosts[host].node, "path": str(path), "sha256": sha256, **self._stamp(host)})
 
     def _stamp(self, host: int) -> dict[str, int]:
         return {"generation": self._generations.get(self.hosts[host].node, 0)}
 
     def receive(self, seconds: float) -> Sequence[Reply]:
-        """The replies that have arrived. Raises LoadstoneError after the end of the child."""
+        """The replies that have arrived; after the child has exited, an error for each host."""
         lines: list[dict[str, Any] | None] = []
         try:
             lines.append(self._lines.get(timeout=seconds))
@@ -97,7 +97,7 @@ class RayTransport:
         return replies
 
     def stop_agents(self) -> list[str]:
-        """Ends every agent of the cluster, whichever lab started it; returns their names."""
+        """Ends every agent in the cluster, whichever lab started it; returns the agents' names."""
         self._tell({"stop": True})
         while (line := self._lines.get(timeout=self._seconds)) is not None:
             if "stopped" in line:
@@ -117,7 +117,7 @@ class RayTransport:
     def _connect(self) -> None:
         self._lines: queue.Queue[dict[str, Any] | None] = queue.Queue()
         pipe = subprocess.PIPE
-        # A separate process group: Ctrl-C reaches only the lab, which then decides how to end its engines.
+        # In a separate process group, so that Ctrl-C reaches only the lab, which then decides how to end its engines.
         self._process = subprocess.Popen(
             [sys.executable, "-c", CHILD, self._address], stdin=pipe, stdout=pipe, stderr=pipe, process_group=0
         )
@@ -132,7 +132,7 @@ class RayTransport:
         if first is None or "hosts" not in first:
             self._process.kill()
             self._process.wait()
-            reason = first["error"] if first else (self._stderr[-1:] or ["its driver ended"])[0]
+            reason = first["error"] if first else (self._stderr[-1:] or ["its driver exited"])[0]
             hint = first.get("hint") if first else None
             raise LoadstoneError(
                 f"cannot connect to the Ray cluster at {self._address}: {reason}",
@@ -163,14 +163,14 @@ class RayTransport:
 
     def _tell(self, message: Mapping[str, Any]) -> None:
         assert self._process.stdin is not None
-        # The child may have ended: `receive` reports it.
+        # If the child has exited, `receive` reports it.
         with self._writing, contextlib.suppress(OSError, ValueError):
             self._process.stdin.write(json.dumps(message).encode() + b"\n")
             self._process.stdin.flush()
 
 
 def own_address(address: str) -> str | None:
-    """The local address of connections to the head; None for a head on this machine."""
+    """The local address of connections to the head; None if no host is named, because the head is on this machine."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not host:
         return None
@@ -180,7 +180,7 @@ def own_address(address: str) -> str | None:
 
 
 def clock_of(name: str) -> HostClock:
-    """The clock of a host's agent: the kernel's, unless a test shifts it."""
+    """The clock of a host's agent: the kernel's clock, unless a test shifts it."""
     shifts = json.loads(os.environ.get(CLOCKS, "{}"))
     if name not in shifts:
         return HostClock()
@@ -188,7 +188,7 @@ def clock_of(name: str) -> HostClock:
 
 
 def processes_of_ray(proc: Path = Path("/proc")) -> dict[str, int]:
-    """Ray's processes on this host, by name: the raylet is the parent of every worker."""
+    """Ray's processes on this host, keyed by name. The raylet is the parent of every worker."""
     own, raylet = os.getpid(), os.getppid()
     names = {"ray.actor": own, "ray.raylet": raylet}
     for path in proc.glob("[0-9]*"):
@@ -212,16 +212,16 @@ class Actor:
         self._agent = Agent(clock_of(name), processes_of_ray(), name)
 
     def exchange(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """`Agent.exchange`."""
+        """Calls `Agent.exchange`."""
         return self._agent.exchange(request)
 
     def install(self, program: bytes, sha256: str) -> dict[str, Any]:
-        """`Agent.install`."""
+        """Calls `Agent.install`."""
         return self._agent.install(program, sha256)
 
 
 def carry() -> None:
-    """Runs the driver: requests from stdin, replies to stdout."""
+    """Runs the driver, which reads requests from stdin and writes replies to stdout."""
     # Only replies may reach the lab's pipe.
     output = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
@@ -231,7 +231,7 @@ def carry() -> None:
         print(json.dumps({"error": "Ray is not installed", "hint": INSTALL}), file=output)
         return
     address = sys.argv[1]
-    # Explicit in every process: otherwise the first `ray.init` writes a token that turns authentication on silently.
+    # Set in every process, because otherwise the first `ray.init` writes a token that silently turns authentication on.
     os.environ.setdefault("RAY_AUTH_MODE", "token")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
@@ -251,7 +251,7 @@ def carry() -> None:
 
 
 class Driver:
-    """The driver's requests and replies."""
+    """Handles the driver's requests and replies."""
 
     def __init__(self, ray: Any, output: IO[str]) -> None:
         self._ray = ray
@@ -261,7 +261,7 @@ class Driver:
         self._programs: dict[str, Any] = {}
 
     def run(self, nodes: Sequence[Mapping[str, Any]]) -> None:
-        """Carries requests until stdin closes; then ends every actor."""
+        """Handles requests until stdin closes, then ends every actor."""
         self._write({"hosts": name_hosts(nodes)})
         for line in sys.stdin:
             message = json.loads(line)
@@ -289,7 +289,7 @@ class Driver:
                 self._write({"stopped": agents})
             case {"ship": node, "path": path, "sha256": sha256, "generation": generation}:
                 if sha256 not in self._programs:
-                    # Ray moves the object to each host once.
+                    # Ray transfers the object to each host only once.
                     self._programs[sha256] = self._ray.put(Path(path).read_bytes())
                 self._call(node, generation, self._actors[node].install, self._programs[sha256], sha256)
 
@@ -298,7 +298,7 @@ class Driver:
 
         if (earlier := self._actors.pop(node, None)) is not None:
             self._ray.kill(earlier)
-        # After a restart of Ray on a host, its node has another identity.
+        # After Ray has been restarted on a host, its node has a different ID.
         alive = [
             part["NodeID"] for part in self._ray.nodes() if part["Alive"] and part["NodeManagerAddress"] == address
         ]
@@ -307,7 +307,7 @@ class Driver:
         strategy = NodeAffinitySchedulingStrategy(node_id=node if node in alive else alive[0], soft=False)
         remote = self._ray.remote(num_cpus=0, max_restarts=0, max_task_retries=0, max_concurrency=CALLS_MAX)(Actor)
         variables = {CLOCKS: os.environ[CLOCKS]} if CLOCKS in os.environ else {}
-        # Named, so that `loadstone fleet stop` finds it even after the end of its lab.
+        # The actor has a name, so that `loadstone fleet stop` finds it even after its lab has exited.
         title = f"{AGENT}{name}-{os.getpid()}-{time.time_ns()}"
         options = {
             "name": title,
@@ -336,7 +336,7 @@ class Driver:
 
 
 def name_hosts(nodes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The hosts of Ray's nodes, by their host names; equal names get a number. The head comes first."""
+    """The hosts of Ray's nodes, sorted by host name, with the head first; equal names are distinguished by a number."""
     hosts: list[dict[str, Any]] = []
     counts: dict[str, int] = {}
     for node in sorted(nodes, key=lambda node: (not is_head(node), node["NodeManagerHostname"], node["NodeID"])):

@@ -1,4 +1,4 @@
-"""Many hosts as a fleet: agents start engines there, at an instant that each host receives by its own clock."""
+"""Many hosts as a fleet: agents start the engines at an instant that each host receives in its own clock's time."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from loadstone.results.trial_result import Scalar
 
 # The number of round trips that compare the clocks before each launch.
 ROUNDS = 8
-# An agent that starts imports Loadstone first; the first start on a busy host took 16 s.
+# A new agent first imports Loadstone; the first start on a busy host took 16 s.
 CONNECT_SECONDS = 90.0
-# Roles of hosts in tables, by placement.
+# The roles of hosts in tables, keyed by placement.
 ROLES = {APART: "clients", NEXT_TO_SERVERS: "nodes"}
 # The interval between attempts to start an agent.
 RETRY_SECONDS = 2.0
-# For operations on servers, which may take minutes: the interval between signs of life, and the silence after which a
-# host is lost.
+# For operations on servers, which may take minutes: the interval between checks that an agent is alive, and the silence
+# after which a host counts as lost.
 SIGN_SECONDS = 2.0
 CALL_SILENCE_SECONDS = 30.0
 PENDING = object()
@@ -48,7 +48,7 @@ class Call:
     result: Any = PENDING
 
     def take(self, body: Mapping[str, Any]) -> None:
-        """Takes the reply."""
+        """Stores the result or the error in the reply."""
         if failed := body.get("failed"):
             self.result = LoadstoneError(failed["message"], failed["hint"])
         else:
@@ -67,7 +67,7 @@ class Remote:
         connect_seconds: float = CONNECT_SECONDS,
         servers: Sequence[int] = (),
     ) -> None:
-        """`groups`: the hosts of each placement; `servers`: the hosts of the servers that the lab starts, by node.
+        """`groups` contains the hosts of each placement, `servers` the host of each node that the lab starts.
 
         `silence_seconds` replaces the limit of 3 intervals.
         """
@@ -80,7 +80,7 @@ class Remote:
         self.servers = servers
         self._connect_seconds = connect_seconds
         self._launches = 0
-        # One thread at a time receives: replies of calls go to their callers, other replies to `receive`.
+        # Only one thread receives at a time: it passes replies to calls to their callers, others to `receive`.
         self._receiving = threading.Lock()
         self._unread: deque[Reply] = deque()
         self._calls: dict[int, Call] = {}
@@ -95,9 +95,9 @@ class Remote:
         return SpreadSystem(self, name)
 
     def call(self, operations: Mapping[int, tuple[str, Mapping[str, Any]]]) -> dict[int, Any]:
-        """Performs an operation on all hosts concurrently; returns each result, or a LoadstoneError in its place.
+        """Performs an operation on each host concurrently; returns each result, or a LoadstoneError in its place.
 
-        Any thread may call it, also during a launch. A host that gives no sign of life is lost.
+        Any thread may call this, even during a launch. A host whose agent shows no sign of life counts as lost.
         """
         calls: dict[int, Call] = {}
         results: dict[int, Any] = {}
@@ -131,7 +131,7 @@ class Remote:
         return call
 
     def receive(self, seconds: float) -> list[Reply]:
-        """The replies that have arrived, at the latest after this time, without replies of calls."""
+        """The replies that have arrived, except replies to calls; waits for at most this time."""
         if not self._unread:
             self._fetch(seconds)
         replies: list[Reply] = []
@@ -140,7 +140,7 @@ class Remote:
         return replies
 
     def _fetch(self, seconds: float) -> None:
-        """Receives once, and hands out the replies."""
+        """Receives once, and distributes the replies."""
         with self._receiving:
             for reply in self.transport.receive(seconds):
                 self._hear(reply)
@@ -149,7 +149,7 @@ class Remote:
                     call.take(reply.body)
                     continue
                 if reply.body is None:
-                    # An agent that has ended answers no call.
+                    # An agent that has exited answers no calls.
                     for identity, pending in list(self._calls.items()):
                         if pending.host == reply.host:
                             pending.result = self._unreachable(reply.host, reply.error)
@@ -157,7 +157,7 @@ class Remote:
                 self._unread.append(reply)
 
     def describe(self) -> list[dict[str, Any]]:
-        """The hosts of servers and of all placements: hardware, name, labels, and their role by the first placement."""
+        """The hardware, name, labels and role of the hosts of servers and of all placements, by their first role."""
         roles: dict[int, str] = dict.fromkeys(self.servers, ROLES[NEXT_TO_SERVERS])
         for placement, numbers in self.groups.items():
             for number in numbers:
@@ -171,7 +171,7 @@ class Remote:
         return rows
 
     def connect(self, numbers: Sequence[int]) -> None:
-        """Starts the missing agents, and reads the facts of hosts. Raises EngineError for a silent host."""
+        """Starts the missing agents, and reads the facts of their hosts. Raises EngineError for a silent host."""
         missing = {number for number in numbers if not self.links[number].is_open}
         for number in missing:
             self._open(number)
@@ -181,9 +181,9 @@ class Remote:
             self.links[number].is_open = True
 
     def survey(self, *, is_examined: bool = False) -> dict[int, str]:
-        """Reads facts and clocks of every host, without engines; returns why hosts are unfit.
+        """Reads the facts and the clock of every host, without running engines; returns why hosts are unfit.
 
-        `is_examined`: also compares versions, installs the engine, and runs `doctor` there.
+        With `is_examined`, also compares versions, installs the engine, and runs `doctor` on the hosts.
         """
         errors: dict[int, str] = {}
         for link in self.links:
@@ -210,7 +210,7 @@ class Remote:
         self.transport.send(number, {"facts": True})
 
     def compare_clocks(self, numbers: Sequence[int]) -> None:
-        """Measures the offset of every host by several round trips."""
+        """Measures the clock offset of every host with several round trips."""
         for _ in range(ROUNDS):
             for number in numbers:
                 self.transport.send(number, {})
@@ -221,7 +221,7 @@ class Remote:
         """Starts engines on the hosts of a placement. Raises EngineError if a host or its clock does not permit it."""
         numbers = list(self.groups[placement])[: len(specs)]
         if not numbers:
-            raise EngineError(f"no host for placement {placement}", "check labels: `loadstone fleet status`", 1)
+            raise EngineError(f"no host for placement {placement}", "check the labels: `loadstone fleet status`", 1)
         self.connect(numbers)
         self.compare_clocks(numbers)
         self._launches += 1
@@ -244,7 +244,7 @@ class Remote:
             launched.leave()
 
     def _hear(self, reply: Reply) -> None:
-        """Notes a sign of life, and the host's clock."""
+        """Records that a host is alive, and the reading of its clock."""
         link = self.links[reply.host]
         if (reading := reply.reading) is not None:
             link.heard_at = self.clock.monotonic()
@@ -274,13 +274,13 @@ class Remote:
     def _check_engine(link: Link, body: Mapping[str, Any]) -> None:
         if error := body.get("error"):
             libc = link.facts["libc"] or "an unknown libc"
-            hint = f"use hosts with the processor and libc of this machine; that host has {libc}"
+            hint = f"use hosts with the same processor type and libc as this machine; that host has {libc}"
             raise EngineError(f"host {link.host.name}: {error}", hint, 2)
 
     def _await(
         self, waiting: set[int], take: Callable[[Link, Mapping[str, Any]], object], *, is_opening: bool = False
     ) -> None:
-        """Waits for a reply of each of these hosts. A host that is restarting may refuse its agent for a while."""
+        """Waits for a reply from each of these hosts. A host that is restarting may refuse its agent for a while."""
         waiting = set(waiting)
         now = self.clock.monotonic()
         deadline = now + self._connect_seconds
@@ -309,4 +309,4 @@ class Remote:
     def _unreachable(self, number: int, reason: str) -> EngineError:
         link = self.links[number]
         link.is_open = False
-        return EngineError(f"host {link.host.name}: no agent runs there: {reason}", LOST_HINT, LOST_STATUS)
+        return EngineError(f"host {link.host.name}: no agent is running there: {reason}", LOST_HINT, LOST_STATUS)

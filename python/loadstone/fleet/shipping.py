@@ -1,4 +1,4 @@
-"""The engine on hosts: identified by its hash, sent once to each host with a different engine, and checked there."""
+"""Sends the engine to hosts: once to each host whose engine has a different hash, where it is then checked."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ELF_MACHINES = {"x86_64": 62, "aarch64": 183, "ppc64le": 21, "s390x": 22, "riscv
 
 
 def engine_hash() -> str | None:
-    """The SHA-256 of the engine that this process would start; None without one."""
+    """The SHA-256 of the engine that this process would start; None if there is no engine."""
     try:
         return hash_file(Path(program.find_engine()))
     except (LoadstoneError, OSError):
@@ -32,8 +32,8 @@ def hash_file(path: Path) -> str:
 
 
 def install_engine(data: bytes, sha256: str) -> str:
-    """Puts an engine into the cache and selects it for this process. Returns the reason why it cannot run here, empty
-    if it can."""
+    """Stores an engine in the cache and selects it for this process. Returns the reason why it cannot run here, or an
+    empty string if it can."""
     if hashlib.sha256(data).hexdigest() != sha256:
         return "the engine was damaged in transit"
     if reason := elf_mismatch(data, platform.machine()):
@@ -45,14 +45,14 @@ def install_engine(data: bytes, sha256: str) -> str:
         part = folder / f"part.{os.getpid()}"
         part.write_bytes(data)
         part.chmod(0o755)
-        # A rename: another agent may be starting the same engine.
+        # The file is renamed, because another agent may be starting the same engine.
         part.replace(path)
     try:
         run = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=VERSION_SECONDS)
     except (OSError, subprocess.SubprocessError) as error:
         return f"the engine does not run on this host: {error}"
     if run.returncode:
-        # The dynamic linker names the version of libc that is missing.
+        # The dynamic linker names the missing version of libc.
         return f"the engine does not run on this host: {(run.stderr.strip().splitlines() or ['no message'])[-1]}"
     os.environ[program.VARIABLE] = str(path)
     return ""
@@ -61,7 +61,7 @@ def install_engine(data: bytes, sha256: str) -> str:
 def elf_mismatch(data: bytes, machine: str) -> str:
     """The reason why a program cannot run on this processor; empty if it can, or for a processor outside the table."""
     if data[:4] != b"\x7fELF":
-        # A script, as in tests.
+        # In tests, the engine is a script.
         return "" if data[:2] == b"#!" else "the engine is not a program for Linux"
     number = int.from_bytes(data[18:20], "little")
     if ELF_MACHINES.get(machine, number) != number:

@@ -1,4 +1,4 @@
-"""The lab's handle on a system with a node on each of several hosts, like `RunningSystem` for this machine.
+"""The lab's handle on a system with a node on each of several hosts, similar to `RunningSystem` for this machine.
 
 The agents do the work (`loadstone.fleet.host_systems`). Addresses and properties name the hosts.
 """
@@ -25,7 +25,7 @@ from loadstone.systems.base.running_system import AT, ServerState
 from loadstone.systems.base.system import Place, ServerProcess, SystemPlan, SystemsError
 from loadstone.systems.prerequisites import systems_root
 
-# The figures of a host that are recorded below `host.NAME.`.
+# The figures of a host that are recorded with the prefix `host.NAME.`.
 HOST_FIGURES = (
     "cpu.busy",
     "cpu.steal",
@@ -59,20 +59,20 @@ class ServerHosts(Protocol):
 
 
 class SpreadSystem:
-    """One system; its servers need not exist yet."""
+    """One system on several hosts; its servers need not exist yet."""
 
     def __init__(self, hosts: ServerHosts, name: str) -> None:
         self.system = registry.load_system(name)
         self.name = name
-        # Only for the mark of ownership and logs of commands: the data are on the hosts.
+        # Only for the mark of ownership and the logs of commands; the data is on the hosts.
         self.place = Place(Path(systems_root()).resolve() / f"{name}{AT}fleet", cache_root())
         self.hosts = hosts
         self._plan: SystemPlan | None = None
-        # The latest state of each server, for hosts that are silent.
+        # The servers that each host last reported, for hosts that fall silent.
         self._known: dict[int, list[ServerProcess]] = {}
 
     def up(self, nodes: int, settings: Mapping[str, str], file_system_bytes: int = 0) -> None:
-        """Starts the system, or its servers that have ended. Raises LoadstoneError, which names the host."""
+        """Starts the system, or restarts servers that have exited. Raises a LoadstoneError that names the host."""
         numbers = self.hosts.servers[:nodes]
         if len(numbers) < nodes:
             raise SystemsError(
@@ -83,7 +83,7 @@ class SpreadSystem:
         if any(":" in address for address in addresses):
             raise SystemsError(f"{self.name} needs IPv4 addresses, got {addresses[0]}", "start Ray with IPv4 addresses")
         is_new = self._plan is None
-        # Until the end of the run, so that an ended server is started with the same one.
+        # Passwords stay the same until the end of the run, so that a server is restarted with the same password.
         known = self._plan.settings if self._plan else {}
         generated = {
             name: known.get(name) or secrets.token_urlsafe(SECRET_BYTES)
@@ -103,7 +103,7 @@ class SpreadSystem:
             raise
 
     def down(self) -> None:
-        """Ends every server and deletes its data. On a lost host, the next run ends remaining servers."""
+        """Ends every server and deletes its data. Servers that remain on a lost host are ended by the next run."""
         if self._plan is not None:
             results = self._try("stop")
             self._plan = None
@@ -124,14 +124,14 @@ class SpreadSystem:
         return rows
 
     def running_processes(self) -> list[ServerProcess]:
-        """The servers that run, paused or not."""
+        """The servers that are running or paused."""
         return [server for server, state in self.status() if state is not ServerState.DEAD]
 
     @property
     def plan(self) -> SystemPlan:
-        """Nodes, settings and addresses. Raises SystemsError when it is not up."""
+        """The nodes, settings and addresses. Raises SystemsError if the system is not up."""
         if self._plan is None:
-            raise SystemsError(f"{self.name} is not up", "start it before")
+            raise SystemsError(f"{self.name} is not up", "start it first")
         return self._plan
 
     @property
@@ -144,33 +144,33 @@ class SpreadSystem:
         return self.system.store_properties(self.place, self.plan)
 
     def client_environment(self) -> Mapping[str, str]:
-        """None: its client programs are on other hosts."""
+        """Empty, because the client programs are on other hosts."""
         return {}
 
     def data_directories(self) -> Sequence[Path]:
-        """None on this machine."""
+        """Empty: no data is on this machine."""
         return ()
 
     def find_watched(self) -> list[Any]:
-        """None on this machine."""
+        """Empty: no servers are on this machine."""
         return []
 
     def server_version(self) -> str:
-        """The version that was started."""
+        """The version of the started servers."""
         return str(self._describe().get("version") or self.plan.settings.get("version", ""))
 
     def read_facts(self) -> Mapping[str, str | int | float]:
-        """The facts that results record about it, and the names of its hosts."""
+        """The facts about the system that results record, and the names of its hosts."""
         names = ", ".join(self.hosts.links[number].host.name for number in self.numbers)
         return {**self._describe()["facts"], "server_hosts": names}
 
     def jvm_releases(self) -> set[str]:
-        """The builds of the JVMs that its servers run in."""
+        """The builds of the JVMs in which its servers run."""
         results = self._try("describe").values()
         return {text for result in results if isinstance(result, Mapping) for text in result["jvm_releases"]}
 
     def read_figures(self) -> Mapping[str, float]:
-        """The current counters of all hosts, added up; of periods, the median."""
+        """The current counters, added up over all hosts; for periods, the median of the hosts."""
         samples: dict[str, list[float]] = {}
         for result in self._try("read_figures").values():
             if isinstance(result, Mapping):
@@ -179,7 +179,7 @@ class SpreadSystem:
         return {name: median(values) if name.endswith(PERIOD) else sum(values) for name, values in samples.items()}
 
     def find_backlog(self) -> str | None:
-        """Pending work, after which every reachable replica has all writes; None: no work."""
+        """The work that is still pending before every reachable replica has all writes; None if there is none."""
         try:
             text = self._call_first("find_backlog")
         except LoadstoneError as error:
@@ -188,7 +188,7 @@ class SpreadSystem:
 
     @property
     def unseen_s(self) -> float:
-        """The longest time for which pending work may stay unreported, seconds."""
+        """The longest time for which pending work may remain unreported, in seconds."""
         return self.system.unseen_s if self.plan.nodes > 1 else 0.0
 
     def recreate_table(self, table: str, options: Mapping[str, str] | None = None) -> None:
@@ -196,15 +196,15 @@ class SpreadSystem:
         self._call_first("recreate_table", table=table, options=dict(options or {}))
 
     def ticks(self) -> int:
-        """The processor time of all servers so far; silent hosts add nothing."""
+        """The CPU time that all servers have used so far, in ticks; silent hosts add nothing."""
         return sum(result for result in self._try("ticks").values() if isinstance(result, int))
 
     def begin_observation(self) -> None:
-        """Begins to observe the hosts and their servers, as far as they answer."""
+        """Begins observing the hosts that answer, and their servers."""
         self._try("begin_observation")
 
     def end_observation(self) -> list[Value]:
-        """The figures of each server, of all together, and of each host."""
+        """The figures of each server, of all servers together, and of each host."""
         values: list[Value] = []
         sums: dict[tuple[str, str], list[Value]] = {}
         names = self.system.node_directories(self.plan)
@@ -238,7 +238,7 @@ class SpreadSystem:
         return self.call_hosts(dict.fromkeys(self.numbers, (operation, arguments)))
 
     def call_hosts(self, operations: Mapping[int, Operation]) -> dict[int, Any]:
-        """The results of an operation on each of some hosts. Raises LoadstoneError, which names the host."""
+        """The results of an operation for each host. Raises a LoadstoneError that names the host."""
         named = {number: (name, {"system": self.name, **more}) for number, (name, more) in operations.items()}
         results = self.hosts.call(named)
         for number, result in results.items():
@@ -247,13 +247,13 @@ class SpreadSystem:
         return results
 
     def _try(self, operation: str) -> dict[int, Any]:
-        """The results of an operation on each host, or its error; nothing before the start."""
+        """The result or the error of an operation on each host; empty before the system has been started."""
         if self._plan is None:
             return {}
         return self.hosts.call({number: (operation, {"system": self.name}) for number in self.numbers})
 
     def _describe(self) -> Mapping[str, Any]:
-        """Facts and version by the first host that answers."""
+        """The facts and the version, from the first host that answers."""
         try:
             return dict(self._call_first("describe"))
         except LoadstoneError as error:

@@ -1,6 +1,6 @@
-"""Faults of servers on hosts of the fleet: each step is performed by the agent of the victims' host.
+"""Faults on servers on hosts of the fleet: the agent of the victims' host performs each step.
 
-The journal of a fault is on the host, next to the servers' state, and the next start there undoes it.
+The journal of a fault is on that host, next to the servers' state, and the next start on the host undoes the fault.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class SpreadSite:
         return [server.name for server, _ in self._running.status()]
 
     def roles(self) -> Mapping[str, Sequence[str]]:
-        """The servers by role. Raises LoadstoneError."""
+        """The servers, keyed by role. Raises LoadstoneError."""
         roles: dict[str, list[str]] = {}
         for result in self._running.call_all("roles").values():
             for role, servers in result.items():
@@ -55,8 +55,8 @@ class SpreadSite:
         }
 
     def find_start_ns(self, server: str) -> int | None:
-        """The start of its current process on the lab's monotonic clock, accurate to 10 ms plus the bound of the
-        clocks."""
+        """When a server's current process started, on the lab's monotonic clock, to within 10 ms plus the error of the
+        clock offset."""
         number = self._running.host_of(server)
         unix_s = self._running.call_host(number, "start_times").get(server)
         if unix_s is None:
@@ -66,7 +66,7 @@ class SpreadSite:
         return round(float(unix_s) * 1e9 - offset_ns) - now_ns + time.monotonic_ns()
 
     def backlog(self) -> str | None:
-        """The pending work, after which every server has all writes. Raises LoadstoneError."""
+        """The work that is still pending before every server has all writes. Raises LoadstoneError."""
         return self._running.find_backlog()
 
     def data_bytes(self, server: str) -> int | None:
@@ -78,7 +78,7 @@ class SpreadSite:
 
 
 class SpreadFault:
-    """One fault; with victims on several hosts, each step is performed on all of them at once."""
+    """One fault; if its victims are on several hosts, each step is performed on all of these hosts concurrently."""
 
     def __init__(self, running: SpreadSystem, planned: PlannedFault, victims: Sequence[str]) -> None:
         self.ending = FAULTS[planned.kind].ending
@@ -94,7 +94,7 @@ class SpreadFault:
         )
 
     def prepare(self) -> None:
-        """Checks what may fail, before the load. Raises LoadstoneError."""
+        """Checks the parts of the fault that may fail, before the load. Raises LoadstoneError."""
         self._perform("prepare")
 
     def aim(self) -> None:
@@ -102,11 +102,11 @@ class SpreadFault:
         self._perform("aim")
 
     def journal(self) -> None:
-        """Records the steps that undo the fault, on the hosts. Raises LoadstoneError."""
+        """Records on the hosts the steps that undo the fault. Raises LoadstoneError."""
         self._perform("journal")
 
     def withdraw(self) -> None:
-        """Forgets a fault that was not ordered. Raises LoadstoneError."""
+        """Removes the record of a fault that was not ordered. Raises LoadstoneError."""
         self._perform("withdraw")
 
     def inject(self) -> None:
@@ -126,7 +126,7 @@ class SpreadFault:
         return self._first_reason("remaining_effect")
 
     def facts(self) -> Mapping[str, str | int | float | bool]:
-        """Facts that the hosts observed about it."""
+        """The facts that the hosts observed about the fault."""
         return {name: fact for facts in self._perform("facts") for name, fact in facts.items()}
 
     def _perform(self, step: str) -> Sequence[Any]:

@@ -1,5 +1,5 @@
-"""The transport between the lab and the agents of hosts: requests out, replies in. Ray is one carrier; tests script
-other carriers."""
+"""The transport that carries requests from the lab to the agents of hosts, and their replies back. Ray is one carrier;
+tests use scripted carriers."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from loadstone.fleet.clock import ClockWatch, Reading
 class Host:
     """A host of the cluster."""
 
-    # Unique in the fleet, and part of file names: its host name.
+    # The host name, which is unique in the fleet and part of file names.
     name: str
-    # The carrier's identifier of the host.
+    # The carrier's identifier for the host.
     node: str
     address: str
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -26,22 +26,22 @@ class Host:
 
 @dataclass
 class Link:
-    """The lab's side of one host."""
+    """What the lab knows about one host."""
 
     host: Host
     number: int
     clock: ClockWatch = field(default_factory=ClockWatch)
     heard_at: float = 0.0
-    # Whether an agent runs there, as far as the lab knows.
+    # Whether an agent is running there, as far as the lab knows.
     is_open: bool = False
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Reply:
-    """A reply of an agent, or the reason why there is none."""
+    """A reply from an agent, or the reason why there is none."""
 
-    # The host's place in `Transport.hosts`.
+    # The host's index in `Transport.hosts`.
     host: int
     sent_ns: int
     returned_ns: int
@@ -50,7 +50,7 @@ class Reply:
 
     @property
     def reading(self) -> Reading | None:
-        """The reading of the host's clock by this round trip."""
+        """The reading of the host's clock that this round trip provides."""
         if self.body is None:
             return None
         return Reading(self.sent_ns, self.body["received_ns"], self.body["replied_ns"], self.returned_ns)
@@ -61,19 +61,19 @@ class Transport(Protocol):
 
     @property
     def hosts(self) -> Sequence[Host]:
-        """Every host of the cluster when the transport was opened."""
+        """Every host that was in the cluster when the transport was opened."""
 
     def open(self, host: int) -> None:
-        """Starts an agent on a host, in place of an earlier one. Returns at once; the first reply shows success."""
+        """Starts an agent on a host, in place of any earlier agent. Does not wait: the first reply shows success."""
 
     def send(self, host: int, request: Mapping[str, Any]) -> None:
-        """Sends a request. Its reply comes from `receive`, if one comes."""
+        """Sends a request. `receive` returns the reply, if there is one."""
 
     def ship(self, host: int, path: Path, sha256: str) -> None:
-        """Sends a program to an agent, which installs it. Its reply comes from `receive`."""
+        """Sends a program to an agent, which installs it. `receive` returns the reply."""
 
     def receive(self, seconds: float) -> Sequence[Reply]:
-        """The replies that have arrived, at the latest after this time. Raises LoadstoneError without a carrier."""
+        """The replies that have arrived; waits for at most this time. Raises LoadstoneError if there is no carrier."""
 
     def close(self) -> None:
         """Ends every agent."""

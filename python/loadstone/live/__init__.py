@@ -1,1 +1,1 @@
-"""The live page and the metrics of a running experiment, read from its result folder by a separate process."""
+"""The live page and the metrics of a running experiment. A separate process reads them from the result folder."""

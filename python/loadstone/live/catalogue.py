@@ -1,4 +1,4 @@
-"""All results below a directory: names immediately, verdicts as folders are judged."""
+"""Lists all results below a directory: names immediately, verdicts as soon as folders are judged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from loadstone.judge.judge import judge_results
 from loadstone.live.run import holds_lock, read_locks
 from loadstone.results.folder import VALUES, Folder, list_paths
 
-# Judging waits while a trial may be measured on this host.
+# The interval between attempts to judge; while a trial may be measured on this host, no folder is judged.
 PAUSE_SECONDS = 2.0
 SUMMARY = ("verdict", "answer", "trials", "systems", "metrics", "expectations")
 
@@ -24,15 +24,15 @@ class CatalogueEntry:
     """One result folder."""
 
     folder: Folder
-    # The time and the size of its folder.json.
+    # The modification time and the size of its folder.json.
     stamp: tuple[int, int] = (0, 0)
-    # The size of its values when the folder was judged, and the summary, which is empty before that.
+    # The size of its values when the folder was judged, and the summary, which is empty until then.
     size: int = -1
     summary: Mapping[str, Any] = field(default_factory=dict)
 
 
 class ResultCatalogue:
-    """The result folders below a root, judged one after the other by a thread of low priority."""
+    """The result folders below a root, which a background thread judges one after another."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -61,14 +61,14 @@ class ResultCatalogue:
         self.entries = entries
 
     def find_folder(self, name: str) -> Folder | None:
-        """A folder by its identity. Only folders found below the root have one: no path is built from a request."""
+        """The folder with an identity. Only folders below the root have one, so no request can name other paths."""
         if name not in self.entries:
             self.refresh_entries()
         entry = self.entries.get(name)
         return None if entry is None else entry.folder
 
     def list_rows(self) -> list[dict[str, Any]]:
-        """A row for each folder, the newest first."""
+        """A row for each folder, with the newest first."""
         self.refresh_entries()
         locks = read_locks()
         rows = [
@@ -85,7 +85,7 @@ class ResultCatalogue:
         return sorted(rows, key=lambda row: str(row["time"]), reverse=True)
 
     def _judge_folders(self) -> None:
-        # The first reading takes longer than all later ones: not during the first request.
+        # The first reading takes longer than later ones, so it must not happen during the first request.
         self.refresh_entries()
         while not self._stop.wait(PAUSE_SECONDS):
             for entry in self._find_unjudged():
@@ -94,7 +94,7 @@ class ResultCatalogue:
                 entry.summary, entry.size = summarise_folder(entry.folder), size_of(entry.folder)
 
     def _find_unjudged(self) -> Iterator[CatalogueEntry]:
-        """Folders that changed since they were judged; none while a run is measured."""
+        """The folders that have changed since they were judged; none while a run is being measured."""
         for entry in [*self.entries.values()][::-1]:
             locks = read_locks()
             if any(holds_lock(other.folder.path, locks) for other in [*self.entries.values()]):
@@ -104,7 +104,7 @@ class ResultCatalogue:
 
 
 def stamp_header(path: Path) -> tuple[int, int]:
-    """The time and the size of a folder's header; zeros without one."""
+    """The modification time and the size of a folder's header; zeros if it has none."""
     try:
         status = os.stat(path / "folder.json")
     except OSError:
@@ -116,7 +116,7 @@ def open_entry(path: Path, stamp: tuple[int, int]) -> CatalogueEntry | None:
     """An entry for a folder; None if the folder cannot be opened."""
     try:
         folder = Folder(path)
-        # A damaged question would stop the listing.
+        # Reading the question now detects a damaged one, which would otherwise break the listing.
         _ = folder.question
     except LoadstoneError:
         return None
@@ -142,13 +142,13 @@ def text_of(question: Any) -> str:
 
 
 def summarise_folder(folder: Folder) -> dict[str, Any]:
-    """The judge's summary of a folder; a line about the error if it cannot be read."""
+    """The judge's summary of a folder, or an error message if the folder cannot be read."""
     try:
         judgement = judge_results(folder.load_results())
     except LoadstoneError as error:
         return {"verdict": "damaged", "answer": str(error.args[0])}
     except Exception as error:
-        # A foreign folder may have any content, and must not prevent the listing of others.
+        # A foreign folder may have any content, but must not prevent the listing of other folders.
         return {"verdict": "damaged", "answer": f"cannot be judged: {error}"}
     results = judgement.results
     systems = results.dimensions.get("system") or [trial.facts.get("store", "") for trial in results.trials[:1]]

@@ -1,4 +1,4 @@
-// The list of results: search, choice for comparison, verdicts as results are judged.
+// The list of results: searches it, selects runs for comparison, and updates verdicts as results are judged.
 const rows = document.getElementById("rows");
 const search = document.getElementById("search");
 const button = document.getElementById("compare");
@@ -25,7 +25,7 @@ function choose() {
 
 function show(run) {
   const row = all().find((each) => each.dataset.id === run.id);
-  // A run that began after this page was opened.
+  // The run began after this page was opened.
   if (!row) return false;
   const cells = row.querySelectorAll("td");
   const verdict = run.running ? "running" : run.verdict;
@@ -43,7 +43,7 @@ async function refresh() {
     if (reply.ok && !(await reply.json()).map(show).every(Boolean)) location.reload();
     filter();
   } catch {
-    number.textContent = "the server has ended";
+    number.textContent = "the server has stopped";
   }
 }
 

@@ -1,8 +1,8 @@
-// The page of one run: server-sent events fill in its figures, charts, plan and findings. The bundle brings vegaEmbed.
+// The page of one run: server-sent events update its figures, charts, plan and findings. The bundle provides vegaEmbed.
 const { events, config, charts } = JSON.parse(document.getElementById("live").textContent);
 const byId = (id) => document.getElementById(id);
 const views = {};
-// The points of the current trial by interval, and the samples of its host.
+// The points of the current trial, keyed by interval, and the samples of its host.
 let points = new Map();
 let hosts = [];
 let state = null;
@@ -13,7 +13,7 @@ const three = (value) => value.toLocaleString("en", { maximumSignificantDigits: 
 const whole = (value) => Math.round(value).toLocaleString("en");
 function duration(ns) {
   const [factor, unit] = UNITS.find(([least]) => ns >= least * 0.9995) ?? UNITS.at(-1);
-  // Three digits always, as in the report: 1.90 ms.
+  // Always three digits, as in the report: 1.90 ms.
   return `${(ns / factor).toLocaleString("en", { minimumSignificantDigits: 3, maximumSignificantDigits: 3 })} ${unit}`;
 }
 const rate = (value) => (value >= 100 ? whole(value) : three(value));
@@ -198,7 +198,7 @@ function connect() {
   source.onopen = () => (document.documentElement.dataset.connected = "yes");
   source.onerror = () => {
     document.documentElement.dataset.connected = "no";
-    // The browser connects again by itself; a server that answers with an error is not asked again.
+    // The browser reconnects automatically, except after an error response from the server.
     if (!ended) status("connection lost; trying again", "lost");
     if (source.readyState === EventSource.CLOSED) setTimeout(connect, 2000);
   };

@@ -1,7 +1,7 @@
 """The metrics of a run in the OpenMetrics text format, for Prometheus.
 
-Counters and classic histograms cover the current trial and the trial before: a series
-ends with its trial, as Prometheus expects, and a run of 10,000 trials does not become a scrape of 10,000 trials.
+Counters and classic histograms cover the current trial and the previous one: a series ends with its trial, as
+Prometheus expects, so that a scrape of a run with 10,000 trials does not contain 10,000 trials.
 Specification: <https://prometheus.io/docs/specs/om/open_metrics_spec/>.
 """
 
@@ -18,7 +18,7 @@ from loadstone.live.trial import LOAD, Attempt
 CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 # The upper bounds of the buckets, s: 1, 2.5 and 5 of each decade from 1 µs to 50 s.
 BUCKETS = tuple(float(f"{digit}e{exponent}") for exponent in range(-6, 2) for digit in ("1", "2.5", "5"))
-# The labels of the plan; a dimension of such a name gets a prefix.
+# Label names with a fixed meaning; a dimension with such a name gets a prefix.
 RESERVED = frozenset({"step", "status", "window", "repeat", "block", "trial", "le", "state", "experiment", "role"})
 
 Labels = Mapping[str, object]
@@ -26,13 +26,13 @@ Sample = tuple[str, Labels, float]
 
 
 def render_metrics(run: FollowedRun | None, attempts: Sequence[Attempt]) -> str:
-    """All metric families, and the end marker."""
+    """The text of all metric families, and the end marker."""
     families = [] if run is None else [*describe_run(run), *describe_attempts(attempts)]
     return "".join(render_family(*part) for part in families) + "# EOF\n"
 
 
 def render_family(name: str, kind: str, unit: str, help_text: str, samples: Sequence[Sample]) -> str:
-    """One metric family; empty without samples."""
+    """The text of one metric family; empty if it has no samples."""
     if not samples:
         return ""
     lines = [
@@ -45,21 +45,21 @@ def render_family(name: str, kind: str, unit: str, help_text: str, samples: Sequ
 
 
 def describe_run(run: FollowedRun) -> Iterator[tuple[str, str, str, str, list[Sample]]]:
-    """The progress of the run."""
+    """The metrics of the run's progress."""
     state = run.page_state()
     experiment = {"experiment": run.folder.name}
     counts = {"planned": state["planned"], "done": state["done"], "failed": state["failed"]}
     trials: list[Sample] = [("", {**experiment, "state": name}, number) for name, number in counts.items()]
     yield "loadstone_trials", "gauge", "", "Trials of the run: planned, done and failed.", trials
-    yield "loadstone_running", "gauge", "", "1 while the lab runs.", [("", experiment, int(state["running"]))]
+    yield "loadstone_running", "gauge", "", "1 while the lab is running.", [("", experiment, int(state["running"]))]
     yield (
-        "loadstone_findings", "gauge", "", "Findings of the judge on single trials, notes excluded.",
+        "loadstone_findings", "gauge", "", "The judge's findings on single trials, excluding notes.",
         [("", experiment, len(run.findings))],
     )  # fmt: skip
 
 
 def describe_attempts(attempts: Sequence[Attempt]) -> Iterator[tuple[str, str, str, str, list[Sample]]]:
-    """The operations of trials."""
+    """The metrics of the trials' operations."""
     operations: list[Sample] = []
     latencies: list[Sample] = []
     due: list[Sample] = []
@@ -84,15 +84,15 @@ def describe_attempts(attempts: Sequence[Attempt]) -> Iterator[tuple[str, str, s
         latencies,
     )  # fmt: skip
     yield "loadstone_due", "counter", "", "Operations that were due, at a rate.", due
-    yield "loadstone_processors", "gauge", "", "Processors in use on the host, and by whom.", cpu
+    yield "loadstone_processors", "gauge", "", "Processors in use on the host, by role.", cpu
 
 
 def labels_of(attempt: Attempt) -> dict[str, object]:
-    """A trial's variant, repeat and block as labels. Repeats with the same number form a block."""
+    """The labels of a trial: its variant, repeat and block. Repeats with the same number form a block."""
     config: dict[str, object] = {}
     for key in sorted(attempt.config):
         name = label_name(key)
-        # Labels that begin with two underscores are Prometheus's.
+        # Prometheus reserves labels that begin with two underscores.
         name = f"vary_{name}" if name in RESERVED or name.startswith("__") else name
         while name in config:
             name += "_"
@@ -101,13 +101,13 @@ def labels_of(attempt: Attempt) -> dict[str, object]:
 
 
 def label_name(name: str) -> str:
-    """A dimension as the name of a label: letters, digits and underscores."""
+    """The label name for a dimension, which consists of letters, digits and underscores."""
     text = "".join(letter if letter.isascii() and (letter.isalnum() or letter == "_") else "_" for letter in name)
     return f"_{text}" if not text or text[0].isdigit() else text
 
 
 def classic_histogram(histogram: Histogram, labels: Labels) -> list[Sample]:
-    """A histogram as cumulative buckets, count and sum, in seconds."""
+    """The samples of a histogram: cumulative buckets, count and sum, in seconds."""
     bounds_ns = [bound * 1e9 for bound in BUCKETS]
     counts, total = [0] * len(bounds_ns), 0.0
     for index, count in histogram.counts.items():
@@ -128,18 +128,18 @@ def classic_histogram(histogram: Histogram, labels: Labels) -> list[Sample]:
 
 
 def write_labels(labels: Labels) -> str:
-    """Labels in braces."""
+    """The text of labels, in braces."""
     text = ",".join(f'{name}="{escape_text(str(value))}"' for name, value in labels.items())
     return f"{{{text}}}" if text else ""
 
 
 def write_number(value: Any) -> str:
-    """A number; bounds of buckets have a point, as OpenMetrics requires."""
+    """The text of a number; bucket bounds have a decimal point, as OpenMetrics requires."""
     if isinstance(value, int):
         return str(value)
     return repr(value) if math.isfinite(value) else "NaN" if math.isnan(value) else "+Inf"
 
 
 def escape_text(text: str) -> str:
-    """A text escaped for use within quotation marks or a comment."""
+    """A text escaped for use in quotation marks or in a comment."""
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

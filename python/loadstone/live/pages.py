@@ -1,4 +1,4 @@
-"""The pages as HTML, with their charts and scripts."""
+"""Renders the pages as HTML, with their charts and scripts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from loadstone.report.view import View
 from loadstone.results.folder import Folder
 from loadstone.results.union import join_results
 
-# Rendered rows of the list that are reused while their values stay the same.
+# The number of rendered rows of the list that are cached; a row is reused while its values stay the same.
 ROWS_CACHED = 4096
 COLUMNS = ("", "experiment", "question", "verdict", "expectations", "systems", "metrics", "trials")
 # The figures at the top of the page, by the names that live.js fills in.
@@ -45,7 +45,7 @@ CHARTS = {
 
 
 def report_page(folders: Sequence[Folder]) -> str:
-    """The report on a folder, or on several as one result set. Raises LoadstoneError."""
+    """The report on a folder, or on several folders as one result set. Raises LoadstoneError."""
     every = [folder.load_results() for folder in folders]
     view = View(judge_results(every[0] if len(every) == 1 else join_results(every)))
     return html.document(view, sections(view))
@@ -61,14 +61,14 @@ def render_page(title: str, *content: str, script: str) -> str:
         tag("title", f"{title} · Loadstone"),
         tag("style", Markup(html.read("style.css") + read_resource("live.css"))),
     )
-    footer = tag("footer", tag("p", f"Loadstone {__version__}. This page reads result folders, and changes nothing."))
+    footer = tag("footer", tag("p", f"Loadstone {__version__}. This page reads result folders and changes nothing."))
     source = f"/static/{program_names()[script]}"
     body = tag("body", tag("main", *content, footer), tag("script", type="module", src=source))
     return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
 
 
 def index_page(rows: Sequence[Mapping[str, Any]]) -> str:
-    """All experiments, with a search and a choice for comparison."""
+    """The page that lists all runs, with a search field and a selection for comparison."""
     search = tag(
         "input", type="search", id="search", placeholder="system, metric, verdict, question …", aria_label="Search"
     )
@@ -80,7 +80,7 @@ def index_page(rows: Sequence[Mapping[str, Any]]) -> str:
         tag("tbody", *(index_row(tuple(row.items())) for row in rows), id="rows"),
         class_="runs",
     )
-    empty = tag("p", "No results yet: create some by ", tag("code", "loadstone run experiments/quickstart.yaml"), ".")
+    empty = tag("p", "No results yet: create some with ", tag("code", "loadstone run experiments/quickstart.yaml"), ".")
     return render_page(
         "Results",
         tag("header", tag("p", tag("span", "Loadstone"), class_="over"), tag("h1", "Results")),
@@ -92,7 +92,7 @@ def index_page(rows: Sequence[Mapping[str, Any]]) -> str:
 
 @functools.lru_cache(maxsize=ROWS_CACHED)
 def index_row(entries: tuple[tuple[str, Any], ...]) -> Markup:
-    """The row of one run, by its names and values. The page's script fills in verdicts as results are judged."""
+    """The row of one run, from its names and values. The page's script updates verdicts as results are judged."""
     row = dict(entries)
     verdict = "running" if row["running"] else str(row["verdict"])
     badge = tag("span", verdict or "…", class_=f"badge {verdict}")
@@ -117,7 +117,7 @@ def quote_identity(name: str) -> str:
 
 
 def run_page(folder: Folder, *, has_report: bool) -> str:
-    """The page of a run: its current state, the plan, findings."""
+    """The page of a run: its current state, the plan and the findings."""
     name = identify_folder(folder.path)
     tiles = [
         tag(
@@ -211,7 +211,7 @@ def chart_specs() -> dict[str, Any]:
 
 
 def line_chart(kinds: Sequence[str], axis: Mapping[str, Any], scale: Mapping[str, Any]) -> dict[str, Any]:
-    """A chart of one line for each kind, above bands for faults."""
+    """A chart with one line for each kind, above bands for faults."""
     x = {"field": "at", "type": "quantitative", "axis": {"title": "seconds", "grid": False, "tickCount": 6}}
     legend = (
         None
@@ -219,7 +219,7 @@ def line_chart(kinds: Sequence[str], axis: Mapping[str, Any], scale: Mapping[str
         else {"title": None, "orient": "top", "symbolType": "stroke", "offset": 2, "labelColor": "var(--muted)"}
     )
     colour = {"field": "kind", "type": "nominal", "scale": {"domain": list(kinds)}, "legend": legend}
-    # A second distinction, which needs no colours.
+    # Dashes distinguish the lines without colours.
     dash = {"field": "kind", "type": "nominal", "scale": {"domain": list(kinds)}, "legend": legend}
     y = {"field": "value", "type": "quantitative", "axis": dict(axis), "scale": dict(scale)}
     band = {"x": {"field": "from", "type": "quantitative"}, "x2": {"field": "to"}}
@@ -248,7 +248,7 @@ def line_chart(kinds: Sequence[str], axis: Mapping[str, Any], scale: Mapping[str
 
 
 def find_program(name: str) -> str | None:
-    """A page's script by its name with the digest; None for any other name."""
+    """The page script with a name that includes its digest; None for any other name."""
     if name == program_names()["index.js"]:
         return read_resource("index.js")
     return live_program() if name == program_names()["live.js"] else None
@@ -256,7 +256,7 @@ def find_program(name: str) -> str | None:
 
 @functools.cache
 def program_names() -> dict[str, str]:
-    """The name of each script with the digest of its source, so that browsers may cache it."""
+    """The names of the scripts, which include a digest of the source, so that browsers may cache the scripts."""
     sources = {"index.js": read_resource("index.js"), "live.js": read_resource("live.js") + __version__}
     return {name: f"{hashlib.sha256(text.encode()).hexdigest()[:12]}-{name}" for name, text in sources.items()}
 

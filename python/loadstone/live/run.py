@@ -1,4 +1,4 @@
-"""A run, read from its folder: the plan with its points, the current trial, findings, and the remaining time."""
+"""Reads a run from its folder: the plan with its points, the current trial, the findings and the remaining time."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from loadstone.results.folder import ATTEMPT_START, UNDER_WAY, VALUES, Folder
 from loadstone.results.result_set import first_metric, variant_name
 from loadstone.results.trial_result import TrialResult
 
-# The newest findings that the page shows.
+# The number of findings that the page shows; they are the newest ones.
 FINDINGS_MAX = 50
-# The remaining time is estimated from the intervals between the ends of this many trials.
+# The remaining time is estimated from the intervals between the starts of this many trials.
 PACE_TRIALS = 12
 
 
 class FollowedRun:
-    """One result folder, followed while it grows. Only appended data is read."""
+    """One result folder that is followed while it grows. Only appended data is read."""
 
     def __init__(self, folder: Folder) -> None:
         self.folder = folder
@@ -36,7 +36,7 @@ class FollowedRun:
         self.results: dict[str, TrialResult] = {}
         self.findings: list[tuple[str, Finding]] = []
         self.current: Attempt | None = None
-        # Counts changes of everything but the current trial's points.
+        # Counts all changes, except in the points of the current trial.
         self.version = 0
         self._key: tuple[int, bool, str] | None = None
         self._state: dict[str, Any] = {}
@@ -47,7 +47,7 @@ class FollowedRun:
             self._settings = Settings()
 
     def read_new(self) -> None:
-        """Reads new lines."""
+        """Reads the new lines in the folder's files."""
         for document in self._plan.read_new():
             trials = document.get("trials")
             for trial in trials if isinstance(trials, list) else ():
@@ -76,7 +76,7 @@ class FollowedRun:
             self.findings.append((result.trial, failed))
 
     def _find_current(self) -> None:
-        """The attempt whose directory is not complete, else the last complete one."""
+        """Finds the attempt whose directory is not complete, or the last complete one."""
         parts = sorted((self.folder.path / "trials").glob(f"*{UNDER_WAY}/{ATTEMPT_START}"))
         last = next(reversed(self.results.values()), None)
         if parts:
@@ -101,16 +101,16 @@ class FollowedRun:
 
     @property
     def is_running(self) -> bool:
-        """Whether a lab holds the folder's lock. The kernel releases it however the lab ends."""
+        """Whether a lab holds the folder's lock. The kernel releases the lock, however the lab exits."""
         return is_locked(self.folder.path)
 
     @property
     def metric(self) -> str:
-        """The metric of the plan's points: the deciding one."""
+        """The metric of the points in the plan, which is the deciding metric."""
         return first_metric(self.results.values(), self.folder.question.metrics)
 
     def page_state(self) -> dict[str, Any]:
-        """Everything but the points of the current trial, for the page; the same object while nothing has changed."""
+        """The state for the page, without the points of the current trial; the same object until something changes."""
         running = self.is_running
         current = self.describe_current(running)
         key = (self.version, running, json.dumps(current))
@@ -137,20 +137,20 @@ class FollowedRun:
         }
 
     def count_planned(self) -> int:
-        """The trials that are planned so far, or the number that the question requires if it is larger."""
+        """The number of trials planned so far, or the number that the question requires if that is larger."""
         variants = {variant_name(config) for config in self.planned.values()}
         return max(len(self.planned), self.folder.question.at_least * len(variants))
 
     @property
     def seconds_left(self) -> float | None:
-        """An estimate by the pace of the last trials; None before two trials have begun."""
+        """The remaining time, estimated from the pace of the last trials; None until two trials are complete."""
         starts = sorted(result.start_unix_ns for result in self.results.values() if result.start_unix_ns)
         steps = [(after - before) / 1e9 for before, after in pairwise(starts)][-PACE_TRIALS:]
         remaining = self.count_planned() - len(self.results)
         return median(steps) * remaining if steps else None
 
     def describe_variants(self, running: bool) -> list[dict[str, Any]]:
-        """Each variant with its trials: state, figure and verdict of each, in the order of repeats."""
+        """Each variant with the state, the figure and the worst finding of its trials, in the order of repeats."""
         rows: dict[str, list[dict[str, Any]]] = {}
         is_part = self.current is not None and self.current.directory.name.endswith(UNDER_WAY)
         current = self.current.trial if self.current is not None and is_part and running else ""
@@ -173,13 +173,13 @@ class FollowedRun:
                     "worst": worst[trial].name.lower() if trial in worst else "",
                 }
             )
-        # Blocks are planned one after the other; the question states their minimum number.
+        # Blocks are planned one after another; the question states their minimum number.
         least = self.folder.question.at_least
         later = {"trial": "", "state": "planned", "value": None, "text": "", "worst": ""}
         return [{"name": name, "trials": [*trials, *[later] * (least - len(trials))]} for name, trials in rows.items()]
 
     def describe_current(self, running: bool) -> dict[str, Any] | None:
-        """The current or last trial: name, phase, settings; None before the first."""
+        """The name, phase and settings of the current or last trial; None before the first trial."""
         attempt = self.current
         if attempt is None:
             return None
@@ -205,7 +205,7 @@ def mapping_of(part: Any) -> dict[str, Any]:
 
 
 def describe_faults(result: TrialResult) -> list[dict[str, Any]]:
-    """The faults of a trial as bands: seconds since the start of its window."""
+    """The faults of a trial as bands for charts, in seconds since the start of its window."""
     return [
         {
             "kind": fault.kind,
@@ -228,9 +228,9 @@ def describe_finding(trial: str, finding: Finding) -> dict[str, Any]:
 
 
 def is_locked(path: Path, proc: Path = Path("/proc")) -> bool:
-    """Whether a process holds the lock of a result folder, by the kernel's list (proc(5)).
+    """Whether a process holds the lock of a result folder, according to the kernel's list of locks (proc(5)).
 
-    Trying the lock would hold it for a moment, in which a starting lab would be refused.
+    Trying to take the lock would hold it for a moment, during which a starting lab would be refused.
     """
     return holds_lock(path, read_locks(proc))
 
@@ -255,7 +255,7 @@ def holds_lock(path: Path, locks: Collection[tuple[str, str]]) -> bool:
         status = os.stat(path / "lock")
     except OSError:
         return False
-    # The device of a btrfs subvolume has another number.
+    # On btrfs, the device number of a subvolume differs from the one in the list.
     devices = {f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}"}
     if os.major(status.st_dev) == 0:
         devices = {device for device, _ in locks}

@@ -1,7 +1,7 @@
 """The server of the live page: pages, server-sent events, and metrics on a second port.
 
-It is a separate process that reads result folders, so viewers do not disturb a trial. It only reads, and has no
-request that changes anything.
+It is a separate process that reads result folders, so viewers do not disturb a trial. It is read-only: no request
+changes anything.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ from loadstone.results.folder import Folder
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
 # The time between two reads of the files while a page is open: the engine reports once a second.
 POLL_SECONDS = 1.0
-# The time for which viewers see the end of the lab after it has ended.
+# How long after the lab has exited viewers can still see the end of the run.
 FAREWELL_SECONDS = 60.0
 TOKEN = "token"
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src data:; connect-src 'self';"
     " frame-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
 )
-# A report may come from elsewhere: its script must not read other pages with the viewer's cookie.
+# A report may come from elsewhere, so its scripts must not read other pages with the viewer's cookie.
 SANDBOX = "sandbox allow-scripts allow-downloads"
 HEADERS = {
     "Content-Security-Policy": POLICY,
@@ -68,37 +68,37 @@ HEADERS = {
 
 @dataclass(frozen=True)
 class ServerOptions:
-    """How to serve."""
+    """What to serve, and how."""
 
     root: Path
     host: str = "127.0.0.1"
     port: int = 0
-    # None: no metrics.
+    # None if metrics are not served.
     metrics_port: int | None = None
     # The folder of the run that started this server.
     follow: Path | None = None
-    # Whether every request needs the token.
+    # Whether every request requires the token.
     has_token: bool = True
-    # Whether the page is served, and not only the metrics.
+    # Whether the page is served, rather than only the metrics.
     has_page: bool = True
 
 
 @dataclass(frozen=True)
 class RunReading:
-    """One reading of a run, for all viewers."""
+    """One reading of a run, which all viewers share."""
 
     # The state as JSON.
     text: str
     trial: str
     points: list[dict[str, Any]]
     attempt: Attempt | None = None
-    # The attempt's start of the window, and the number of its samples of the host.
+    # The start of the attempt's window, and the number of host samples in the attempt.
     start_unix_ns: int | None = None
     samples: int = 0
 
 
 class Watcher:
-    """One followed run, read once for all viewers."""
+    """One followed run, which is read once for all viewers."""
 
     def __init__(self, folder: Folder) -> None:
         self.run = FollowedRun(folder)
@@ -138,9 +138,9 @@ class Watcher:
 
 
 class Guard:
-    """Refuses foreign hosts, cross-site requests and wrong tokens; adds headers.
+    """Refuses foreign hosts, cross-site requests and wrong tokens, and adds headers.
 
-    Plain ASGI: Starlette's base class sends every server-sent event through two queues.
+    It is plain ASGI middleware, because Starlette's base class would send every server-sent event through two queues.
     """
 
     def __init__(self, app: ASGIApp, refuse: Callable[[Request], Response | None]) -> None:
@@ -164,7 +164,7 @@ class Guard:
 
 
 class LiveSite:
-    """The pages and their state."""
+    """The request handlers for all pages, and their state."""
 
     def __init__(self, options: ServerOptions, token: str) -> None:
         self.options, self.token = options, token
@@ -179,13 +179,13 @@ class LiveSite:
         return self.watchers.setdefault(str(folder.path), Watcher(folder))
 
     def folder_of(self, request: Request) -> Folder | None:
-        """The folder that a request names; the followed one for `current`."""
+        """The folder that a request names; None if there is no such folder."""
         name = f"{request.path_params['experiment']}/{request.path_params['time']}"
         return self.catalogue.find_folder(name)
 
     @property
     def find_followed(self) -> Folder | None:
-        """The run that started this server, else a running one, else the latest."""
+        """The run that started this server, else a run in progress, else the latest run."""
         if self._followed is not None:
             return self._followed
         rows = self.catalogue.list_rows()
@@ -193,7 +193,7 @@ class LiveSite:
         return None if row is None else self.catalogue.find_folder(row["id"])
 
     def build_app(self) -> Starlette:
-        """The application."""
+        """Builds the web application."""
         routes = [
             Route("/metrics", self.serve_metrics),
             Route("/", self.serve_index),
@@ -210,17 +210,17 @@ class LiveSite:
 
     @asynccontextmanager
     async def judge_in_background(self, _: Starlette) -> AsyncIterator[None]:
-        """Judges in the background while the page is served."""
+        """Judges results in the background while the page is served."""
         if self.options.has_page:
             self.catalogue.start()
         yield
         self.catalogue.stop()
 
     def refuse_request(self, request: Request) -> Response | None:
-        """The refusal of a request, or the redirection that sets the cookie; None if it is allowed."""
+        """The response that refuses a request, or sets the cookie and redirects; None if the request is allowed."""
         host = request.headers.get("host", "").rpartition(":")[0] or request.headers.get("host", "")
         if host not in {*LOOPBACK, self.options.host}:
-            # A name that resolves to this host is another site (DNS rebinding).
+            # Any other name that resolves to this host belongs to a different site (DNS rebinding).
             return PlainTextResponse("unknown host", 400)
         server = request.scope.get("server") or ("", 0)
         is_metrics = request.url.path == "/metrics"
@@ -247,29 +247,29 @@ class LiveSite:
         return None
 
     def serve_metrics(self, _: Request) -> Response:
-        """OpenMetrics of the followed run."""
+        """Serves the metrics of the followed run in the OpenMetrics format."""
         folder = self.find_followed
         if folder is None:
             return PlainTextResponse(metrics.render_metrics(None, []), media_type=metrics.CONTENT_TYPE)
         return Response(self.watcher_of(folder).render_metrics(), headers={"Content-Type": metrics.CONTENT_TYPE})
 
     def serve_index(self, _: Request) -> Response:
-        """All experiments."""
+        """Serves the list of all runs."""
         return HTMLResponse(pages.index_page(self.catalogue.list_rows()))
 
     def serve_runs(self, _: Request) -> Response:
-        """All experiments as JSON."""
+        """Serves the list of all runs as JSON."""
         return JSONResponse(self.catalogue.list_rows())
 
     def run_page(self, request: Request) -> Response:
-        """One run."""
+        """Serves the page of one run."""
         folder = self.folder_of(request)
         if folder is None:
             return respond_not_found()
         return HTMLResponse(pages.run_page(folder, has_report=(folder.path / "report.html").is_file()))
 
     def serve_report(self, request: Request) -> Response:
-        """The existing report; a new one if none was written."""
+        """Serves the existing report, or a new report if none has been written."""
         folder = self.folder_of(request)
         if folder is None:
             return respond_not_found()
@@ -281,7 +281,7 @@ class LiveSite:
         return HTMLResponse(text, headers={"Content-Security-Policy": SANDBOX})
 
     def serve_comparison(self, request: Request) -> Response:
-        """The report on several runs together, with the first as the baseline."""
+        """Serves the report on several runs together, with the first run as the baseline."""
         folders = [self.catalogue.find_folder(name) for name in request.query_params.getlist("run")]
         known = [folder for folder in folders if folder is not None]
         if len(known) < 2 or len(known) < len(folders):
@@ -293,7 +293,7 @@ class LiveSite:
         return HTMLResponse(text, headers={"Content-Security-Policy": SANDBOX})
 
     def serve_file(self, request: Request) -> Response:
-        """A file of the page. Its name contains the digest of its content."""
+        """Serves a script of the pages, whose name contains a digest of its content."""
         content = pages.find_program(request.path_params["name"])
         if content is not None:
             headers = {"Cache-Control": "max-age=31536000, immutable"}
@@ -301,7 +301,7 @@ class LiveSite:
         return respond_not_found()
 
     async def serve_events(self, request: Request) -> Response:
-        """Server-sent events: the whole state first, then changes; a client that reconnects gets the state again."""
+        """Serves server-sent events: first the whole state, then changes; a reconnecting client starts over."""
         folder = await asyncio.to_thread(self.folder_of, request)
         if folder is None:
             return respond_not_found()
@@ -309,10 +309,10 @@ class LiveSite:
         return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
     async def stream_events(self, watcher: Watcher, request: Request) -> AsyncIterator[str]:
-        """The events of one viewer."""
+        """The events for one viewer."""
         self.viewers += 1
         sent_points: dict[tuple[str, int], Any] = {}
-        # The samples of the host that were sent, and the start of the window by which they were placed.
+        # The number of host samples sent so far, and the start of the window on which their times are based.
         sent_samples, start = 0, None
         sent, trial = "", None
         try:
@@ -338,7 +338,7 @@ class LiveSite:
                     yield write_event("points", {"points": fresh, "first": sent_samples, "hosts": hosts})
                     sent_samples += len(hosts)
                 else:
-                    # A comment shows a broken connection to both ends.
+                    # A comment lets both ends detect a broken connection.
                     yield ": \n\n"
                 await asyncio.sleep(POLL_SECONDS)
         finally:
@@ -346,12 +346,12 @@ class LiveSite:
 
 
 def write_event(name: str, data: Any) -> str:
-    """One server-sent event."""
+    """The text of one server-sent event."""
     return f"event: {name}\ndata: {json.dumps(countable(data))}\n\n"
 
 
 def respond_not_found() -> Response:
-    """The answer to a request for anything that does not exist."""
+    """The response to a request for something that does not exist."""
     return PlainTextResponse("not found", 404)
 
 
@@ -362,19 +362,19 @@ def open_listener(host: str, port: int) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host.strip("[]"), port))
-        # Clients that connect before the first page is ready wait.
+        # From now on, clients can connect; they wait until the server is ready.
         listener.listen()
     except OSError as error:
         listener.close()
-        hint = "choose another port, or 0 for any that is free"
+        hint = "choose another port, or 0 for any free port"
         raise LoadstoneError(f"cannot listen on {host}:{port}: {error.strerror}", hint) from error
     return listener
 
 
 def serve_pages(options: ServerOptions, *, is_child: bool = False) -> None:
-    """Serves until a signal, or, as a child of the lab, until shortly after the lab's end.
+    """Serves until a signal arrives, or, as a child of the lab, until shortly after the lab exits.
 
-    Prints the address of the page and of the metrics, a line each. Raises LoadstoneError.
+    Prints the addresses of the page and of the metrics, each on a line. Raises LoadstoneError.
     """
     sockets, token = [], secrets.token_urlsafe(24)
     if options.has_page:
@@ -385,7 +385,7 @@ def serve_pages(options: ServerOptions, *, is_child: bool = False) -> None:
         options = with_port(options, metrics_port=sockets[-1].getsockname()[1])
     site = LiveSite(options, token)
     if is_child and options.has_page:
-        # Takes two seconds of CPU time, which must not overlap with a trial.
+        # Building the script takes two seconds of CPU time, which must not overlap with a trial.
         pages.live_program()
     place = f"[{options.host}]" if ":" in options.host else options.host
     if options.has_page:
@@ -393,7 +393,7 @@ def serve_pages(options: ServerOptions, *, is_child: bool = False) -> None:
     if options.metrics_port is not None:
         print(f"http://{place}:{options.metrics_port}/metrics", flush=True)
     if is_child:
-        # The trial has priority.
+        # The trial must have priority.
         with suppress(OSError):
             os.nice(10)
     config = uvicorn.Config(
@@ -416,7 +416,7 @@ def with_port(options: ServerOptions, **ports: int) -> ServerOptions:
 
 
 def watch_lease(server: uvicorn.Server, site: LiveSite) -> None:
-    """Ends the server after standard input, which ends with the lab; viewers may see the end first."""
+    """Ends the server when standard input ends, because the lab has exited; first gives viewers time to see the end."""
     while sys.stdin.buffer.read(1):
         pass
     until = time.monotonic() + FAREWELL_SECONDS

@@ -1,4 +1,4 @@
-"""Files of lines that another process appends to."""
+"""Reads files to which another process appends lines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CHUNK_BYTES = 1 << 24
 
 
 class Tail:
-    """Reads the new complete lines of a file. A file that became shorter is read again."""
+    """Reads the new complete lines of a file. A file that has become shorter is read again from its beginning."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -21,7 +21,7 @@ class Tail:
         self._part = b""
 
     def read_new(self) -> Iterator[dict[str, Any]]:
-        """New documents in order; damaged lines are skipped, and a missing file has none."""
+        """The new documents, in order; damaged lines are skipped, and a missing file has no documents."""
         try:
             with self.path.open("rb") as file:
                 if self.path.stat().st_size < self._offset:

@@ -1,4 +1,4 @@
-"""The current attempt at a trial, read from its files: intervals of the load, and samples of the host and servers."""
+"""Reads the current attempt at a trial from its files: the intervals of the load, and samples of host and servers."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from loadstone.results.fault import FaultRecord
 from loadstone.results.folder import FAULTS
 
 EVENTS = ".events.jsonl"
-# The name of the load's phase; other phases are measured.
+# The name of the load phase; all other phases are measured.
 LOAD = "load"
-# The quantiles of a point.
+# The latency quantiles that a point contains.
 QUANTILES = {"p50": 0.5, "p99": 0.99, "max": 1.0}
 # The prefix of a server among the observed processes (`loadstone.observe.summary`).
 SERVER, ENGINE = "server ", "engine"
@@ -26,7 +26,7 @@ SERVER, ENGINE = "server ", "engine"
 
 @dataclass
 class IntervalRow:
-    """One interval of a phase over all its engines, with operations that ended later."""
+    """One interval of a phase over all its engines, including operations that completed later."""
 
     start_ns: int
     length_ns: int
@@ -37,7 +37,7 @@ class IntervalRow:
     histogram: Histogram = field(default_factory=Histogram)
 
     def chart_point(self, phase: str, k: int) -> dict[str, Any]:
-        """The interval for a chart: rates per second, latencies in ns; None if no operation succeeded."""
+        """The interval as a point of a chart: rates per second, latencies in ns (None if no operation succeeded)."""
         seconds = max(self.length_ns, 1) / 1e9
         quantiles = {
             name: self.histogram.value_at_quantile(share) if self.histogram.counts else None
@@ -58,13 +58,13 @@ class IntervalRow:
 
 @dataclass
 class Steps:
-    """The operations of a phase by step and status: counts, and latencies in ns."""
+    """The counts and the latencies (ns) of a phase's operations, keyed by step and status."""
 
     counts: dict[tuple[str, str], int] = field(default_factory=dict)
     latencies: dict[tuple[str, str], Histogram] = field(default_factory=dict)
 
     def add_outcome(self, outcome: Outcome, histogram: Histogram) -> None:
-        """Adds the operations of an interval."""
+        """Adds the operations in an outcome of an interval."""
         key = outcome.operation, outcome.status
         self.counts[key] = self.counts.get(key, 0) + outcome.count
         self.latencies.setdefault(key, Histogram()).add_histogram(histogram)
@@ -80,13 +80,13 @@ class Attempt:
         self.ready: dict[str, Any] = {}
         self.spec: dict[str, Any] = {}
         self.hosts: list[dict[str, Any]] = []
-        # The start of the window on the wall clock, ns, to place samples of the host.
+        # The start of the window on the wall clock, ns, on which the times of host samples are based.
         self.start_unix_ns: int | None = None
         self._placed = ""
         self._tails: dict[str, Tail] = {}
         self._observed = Tail(directory / "observed.jsonl")
         self._faults = Tail(directory / FAULTS)
-        # The faults so far by number: bands for the charts, in seconds since the start of the window.
+        # The faults so far, keyed by number, as bands for charts, in seconds since the start of the window.
         self.faults: dict[int, dict[str, Any]] = {}
         self._sample: dict[str, Any] | None = None
         self._changed: set[tuple[str, int]] = set()
@@ -94,7 +94,7 @@ class Attempt:
 
     @property
     def phase(self) -> str:
-        """Its state: `prepare`, `load`, `warm up` or `measure`."""
+        """The current phase: `prepare`, `load`, `warm up` or `measure`."""
         name = next(reversed(self._tails), "")
         if not name:
             return "prepare"
@@ -109,7 +109,7 @@ class Attempt:
         return limit if isinstance(limit, int | float) else None
 
     def read_new(self) -> None:
-        """Reads new lines."""
+        """Reads the new lines in the attempt's files."""
         for path in sorted(self.directory.glob(f"*{EVENTS}"), key=lambda path: (not path.name.startswith(LOAD), path)):
             stem = path.name.removesuffix(EVENTS)
             if stem not in self._tails:
@@ -126,7 +126,7 @@ class Attempt:
         self._changed.clear()
 
     def follow_rename(self, directory: Path) -> None:
-        """Follows the directory to its final name; the files stay the same."""
+        """Follows the renaming of the directory to its final name; the files stay the same."""
         for tail in (*self._tails.values(), self._observed, self._faults):
             tail.path = directory / tail.path.name
         self.directory = directory
@@ -148,13 +148,13 @@ class Attempt:
             if interval.due is not None:
                 row.due = (row.due or 0) + interval.due
             if phase != self._placed:
-                # Once for each phase, so that samples that a viewer has received keep their places.
+                # The start is set once for each phase, so that samples keep the times with which viewers received them.
                 self._placed, self.start_unix_ns = phase, interval.unix_ns - interval.start_ns - interval.length_ns
             parts: tuple[Interval | Earlier, ...] = (interval, *interval.earlier)
             for part in parts:
                 self._add_part(phase, part)
         except (ValueError, TypeError):
-            # A line of another version is skipped; the remaining lines are shown.
+            # A line from a different version is skipped; the remaining lines are shown.
             return
 
     def _add_part(self, phase: str, part: Interval | Earlier) -> None:
@@ -192,16 +192,17 @@ class Attempt:
             return
 
     def host_points(self, first: int, start_unix_ns: int) -> list[dict[str, Any]]:
-        """Processors in use, by user, from this sample on, with the time in seconds since the start of the window."""
+        """The processors in use, by role, in all samples from number `first` onwards, with times in seconds since the
+        start of the window."""
         return [{**use, "at": (use["unix_ns"] - start_unix_ns) / 1e9} for use in self.hosts[first:]]
 
 
 def measure_use(before: Mapping[str, Any], sample: Mapping[str, Any]) -> dict[str, Any]:
-    """The use of the host between two samples: processors that were busy, and the use by engines and servers."""
+    """The use of the host between two samples: busy processors in total, by engines and by servers, and memory."""
     seconds = (sample["monotonic_ns"] - before["monotonic_ns"]) / 1e9
     ticks = sample["ticks_per_second"] * seconds
     total = [now - then for now, then in zip(sample["processors"]["cpu"], before["processors"]["cpu"], strict=True)]
-    # user, nice, system, idle, iowait, irq, softirq, steal (proc(5)).
+    # The columns are user, nice, system, idle, iowait, irq, softirq, steal (proc(5)).
     busy = (sum(total) - total[3] - total[4]) / ticks
     used = {"engine": 0.0, "servers": 0.0}
     for name, process in sample["processes"].items():

@@ -1,1 +1,1 @@
-"""Observation: the activity of the hosts during a trial."""
+"""Observation of the activity on the hosts during a trial."""

@@ -1,4 +1,4 @@
-"""Control groups: the share of the host that this process may use, by cgroup v2 or v1 (the kernel's admin-guide)."""
+"""Control groups (v2 or v1): the share of the host that this process may use (the kernel's admin-guide)."""
 
 from __future__ import annotations
 
@@ -15,27 +15,31 @@ UNLIMITED = 1 << 62
 
 @dataclass(frozen=True)
 class ControlGroup:
-    """The directories of this process's group: from its own up to the outermost visible one."""
+    """The directories of this process's control group and its ancestors, up to the outermost visible one."""
 
-    # By controller; in v2 all are equal.
+    # The directories for each controller; in v2 all are equal.
     cpu: tuple[Path, ...] = ()
     memory: tuple[Path, ...] = ()
     pids: tuple[Path, ...] = ()
 
     @property
     def processors(self) -> float | None:
-        """The number of processors it may use at once, None without limit; the tightest limit of its ancestors
-        applies."""
+        """The number of processors that the group may use at the same time; None if there is no limit.
+
+        The tightest limit of its ancestors applies.
+        """
         return min((quota for quota in map(read_quota, self.cpu) if quota is not None), default=None)
 
     @property
     def memory_bytes(self) -> int | None:
-        """The memory it may use, including page cache; None without limit."""
+        """The memory that the group may use, including page cache; None if there is no limit."""
         return min((limit for limit in map(memory_limit, self.memory) if limit is not None), default=None)
 
     @property
     def processes(self) -> tuple[int, Path] | None:
-        """The number of processes and threads it may have, and the group that sets the limit; None without limit.
+        """The number of processes and threads that the group may have, and the group that sets this limit.
+
+        None if there is no limit.
 
         The tightest limit of its ancestors applies.
         """
@@ -47,20 +51,20 @@ class ControlGroup:
 
     @property
     def memory_available(self) -> int | None:
-        """Bytes that it can still allocate: the limit minus the memory in use that is not idle page cache."""
+        """The bytes that the group can still allocate: the limit minus the memory in use, without idle page cache."""
         rooms = []
         for path in self.memory:
             most, used = memory_limit(path), read_first(path, "memory.current", "memory.usage_in_bytes")
             if most is not None and used is not None:
                 stat = parse_fields(read_text(path / "memory.stat"))
-                # v1 has both fields; its usage, like the `total_` fields, includes all groups below.
+                # v1 has both fields; its usage, like its `total_` fields, includes all descendant groups.
                 idle = stat.get("total_inactive_file", stat.get("inactive_file", 0))
                 rooms.append(max(most - used + idle, 0))
         return min(rooms, default=None)
 
     @property
     def cpu_wait_ns(self) -> int | None:
-        """The time for which an exhausted quota kept the group off processors, ns, summed over all processors."""
+        """The time for which an exhausted quota kept the group from running, ns, summed over all processors."""
         units = {"throttled_usec": 1000, "throttled_time": 1}
         stats = (parse_fields(read_text(path / "cpu.stat")) for path in self.cpu)
         totals = [stat[name] * unit for stat in stats for name, unit in units.items() if name in stat]
@@ -68,10 +72,10 @@ class ControlGroup:
 
 
 def control_group(proc: Path = PROC) -> ControlGroup:
-    """The group of this process."""
+    """The control group of this process."""
     paths: dict[str, str] = {}
     for line in read_text(proc / "self/cgroup").splitlines():
-        # hierarchy:controllers:path; v2 has no controllers.
+        # The format is hierarchy:controllers:path; v2 lists no controllers.
         _, controllers, path = (*line.split(":", 2), "", "")[:3]
         paths.update(dict.fromkeys(controllers.split(","), path))
     chains: dict[str, tuple[Path, ...]] = {}
@@ -89,7 +93,7 @@ def control_group(proc: Path = PROC) -> ControlGroup:
 
 def list_ancestors(root: str, point: str, path: str) -> tuple[Path, ...]:
     """A group's directory and its ancestors, as far as they are mounted."""
-    # A container sees its own group at the mount point, whatever its path on the host.
+    # A container sees its group at the mount point, whatever the group's path on the host is.
     inside = path[len(root.rstrip("/")) :] if is_within(path, root) else ""
     top = Path(point)
     here = top / inside.strip("/")
@@ -97,7 +101,7 @@ def list_ancestors(root: str, point: str, path: str) -> tuple[Path, ...]:
 
 
 def read_quota(path: Path) -> float | None:
-    """The processors that a group may use: quota ÷ period."""
+    """The number of processors that a group may use: quota ÷ period."""
     fields = read_text(path / "cpu.max").split() or [
         read_text(path / f"cpu.cfs_{name}_us") for name in ("quota", "period")
     ]
@@ -112,5 +116,5 @@ def memory_limit(path: Path) -> int | None:
 
 
 def read_first(path: Path, *names: str) -> int | None:
-    """The first number found in these files."""
+    """The number in the first of these files that contains one."""
     return next((value for name in names if (value := read_number(path / name)) is not None), None)

@@ -1,7 +1,7 @@
-"""Devices: the storage of a directory's bytes, found by its mount (/proc/self/mountinfo, proc(5)).
+"""Devices: the storage that contains a directory, found through its mount (/proc/self/mountinfo, proc(5)).
 
-Bytes are counted on the block device that holds the file system (a partition, a logical volume): only this file
-system's bytes. The utilisation is read from the whole disks below it.
+Bytes are counted on the block device of the file system (a partition, a logical volume), so that only the bytes of this
+file system count. The utilisation is read from the whole disks under that device.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ESCAPE = re.compile(r"\\([0-7]{3})")
 
 @dataclass(frozen=True)
 class Mount:
-    """One line of mountinfo: `number` is `major:minor`, `root` the part of the file system that is mounted at
+    """One line of mountinfo: `number` is `major:minor`, and `root` is the part of the file system that is mounted at
     `point`."""
 
     number: str
@@ -36,19 +36,19 @@ class Mount:
     point: str
     type: str
     source: str
-    # The mount's own options and the file system's (`upperdir=…`, `data=ordered`).
+    # The options of the mount, and the options of the file system (`upperdir=…`, `data=ordered`).
     options: tuple[str, ...]
     super_options: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Device:
-    """Block devices by their kernel names: `parts` hold the file system (a single part, except for btrfs) on the
-    `disks`."""
+    """Block devices by their kernel names: the `parts` that contain the file system (a single one, except for btrfs),
+    and the `disks` under them."""
 
     parts: tuple[str, ...]
     disks: tuple[str, ...]
-    # False if the kernel is configured not to count (queue/iostats), so that its zeros are meaningless.
+    # False if the kernel is configured not to count I/O (queue/iostats), so that its zeros are meaningless.
     counted: bool = True
 
     def __str__(self) -> str:
@@ -66,10 +66,10 @@ class Backing:
 
 
 def list_mounts(proc: Path = PROC) -> list[Mount]:
-    """All mounts that are visible to this process, in order; none if they cannot be read."""
+    """All mounts that are visible to this process, in order; empty if they cannot be read."""
     mounts = []
     for line in read_text(proc / "self/mountinfo").splitlines():
-        # Any number of tags can come between the sixth field and the dash.
+        # There can be any number of tags between the sixth field and the dash.
         head, dash, tail = line.partition(" - ")
         left, right = head.split(), tail.split(" ")
         if dash and len(left) >= 6 and len(right) >= 2:
@@ -84,7 +84,7 @@ def mount_of(directory: Path, proc: Path = PROC) -> Mount | None:
     path = os.path.realpath(directory)
     best: Mount | None = None
     for mount in list_mounts(proc):
-        # If there are several mounts at one point, the last one hides the earlier ones.
+        # If there are several mounts at the same point, the last one hides the earlier ones.
         if is_within(path, mount.point) and (best is None or len(mount.point) >= len(best.point)):
             best = mount
     return best
@@ -96,7 +96,7 @@ def is_within(path: str, point: str) -> bool:
 
 
 def unescape_word(word: str) -> str:
-    """A word of mountinfo, which encodes space, tab, newline and backslash in octal."""
+    """Decodes a word of mountinfo, which encodes space, tab, newline and backslash in octal."""
     return ESCAPE.sub(lambda match: chr(int(match[1], 8)), word)
 
 
@@ -125,36 +125,36 @@ def backing_of(directory: Path, proc: Path = PROC, sys: Path = SYS) -> Backing:
 
 
 def _list_nodes(mount: Mount, sys: Path) -> list[Path | None]:
-    """The directories in /sys of the block devices that hold a file system."""
+    """The directories in /sys of the block devices that contain a file system."""
     if not mount.number.startswith("0:"):
         return [_resolve_node(sys / "dev/block" / mount.number)]
     if mount.type != "btrfs":
         return []
-    # btrfs has a separate device number, and names one of its devices as source.
+    # btrfs has a separate device number, and names one of its devices as the source.
     source = os.path.basename(os.path.realpath(mount.source))
     pools = [sys / "fs/btrfs" / pool / "devices" for pool in list_names(sys / "fs/btrfs")]
     return [_resolve_node(pool / member) for pool in pools if source in list_names(pool) for member in list_names(pool)]
 
 
 def _resolve_node(link: Path) -> Path | None:
-    """The target of a link in /sys, None if there is no target."""
+    """The target of a link in /sys; None if the target does not exist."""
     return link.resolve() if link.exists() else None
 
 
 def _device_of_partition(node: Path) -> Path:
-    """The device of which a partition is a part; a whole device itself."""
+    """The device to which a partition belongs; for a whole device, the device itself."""
     return node.parent if (node / "partition").exists() else node
 
 
 def _list_disks(node: Path) -> list[Path]:
-    """The disks below a device: through partitions, device mapper (LVM, LUKS) and md."""
+    """The disks under a device, found through partitions, device mapper (LVM, LUKS) and md."""
     node = _device_of_partition(node)
     slaves = [child for name in list_names(node / "slaves") if (child := _resolve_node(node / "slaves" / name))]
     return [disk for slave in slaves for disk in _list_disks(slave)] or [node]
 
 
 def flush_file_system(directory: Path) -> float:
-    """Writes a directory's file system out to its device, and returns the time that this took, in seconds.
+    """Flushes a directory's file system to its device, and returns the time that this took, in seconds.
 
     Raises LoadstoneError if the directory cannot be opened or its device reports a failed write (since Linux 5.8).
     """
@@ -164,10 +164,10 @@ def flush_file_system(directory: Path) -> float:
     except OSError as error:
         raise LoadstoneError(
             f"cannot open {directory} to flush its file system: {error.strerror}",
-            "name an existing directory that you may read",
+            "name an existing directory that you are allowed to read",
         ) from error
     try:
-        # syncfs(2), which Python does not have.
+        # Python has no function for syncfs(2).
         if ctypes.CDLL(None, use_errno=True).syncfs(descriptor) != 0:
             raise LoadstoneError(
                 f"the file system of {directory} could not be flushed: {os.strerror(ctypes.get_errno())}",
@@ -179,10 +179,10 @@ def flush_file_system(directory: Path) -> float:
 
 
 def drop_cache(directories: Iterable[Path]) -> None:
-    """Evicts the files below directories from the page cache; data that is not yet on its device is written first.
+    """Evicts the files below directories from the page cache, after writing data that is not yet on its device.
 
-    Unlike `/proc/sys/vm/drop_caches` it only needs the right to read the files. Skips files that are deleted during the
-    call, or that may not be read.
+    Unlike `/proc/sys/vm/drop_caches`, this requires only permission to read the files. Files that are deleted during
+    the call, or that may not be read, are skipped.
     """
     for directory in directories:
         if not directory.exists():

@@ -1,6 +1,7 @@
-"""The environment of an experiment, environment.json: everything outside the experiment that affects figures.
+"""The environment of an experiment (environment.json): everything outside the experiment that affects figures.
 
-It is meant to be shared: no environment variables, no user or host names, no passwords from command lines.
+The file is meant to be shared, so it contains no environment variables, no user or host names, and no passwords from
+command lines.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ from loadstone.observe.kernel_file import PROC, SYS
 from loadstone.results.trial_result import Scalar
 
 VERSION = 1
-# The packages that compute, draw and read figures.
+# The packages that compute and read figures and draw charts.
 PACKAGES = ("altair", "numpy", "psutil", "pyarrow", "pydantic", "pyyaml", "rich", "scipy", "vl-convert-python")
-# Neither a hanging engine nor a huge repository may delay an experiment.
+# Time limits, so that neither a hanging engine nor a huge repository delays an experiment.
 ENGINE_SECONDS = 2.0
 GIT_SECONDS = 0.3
 
-# Arguments to hide in the command line of any program, in addition to passwords (SECRET_NAME), but not
-# `num_tokens=256`.
+# The arguments to hide in the command line of any program, in addition to passwords (SECRET_NAME). The pattern must not
+# match `num_tokens=256`.
 SECRET = (
     r"(?:pass(?:word|wd|phrase)?|pwd|token|user(?:[-_.]?name)?|login|auth"
     r"|(?:api|access|private)[-_.]?key|(?:secret|credential)[\w-]*)"
@@ -49,7 +50,7 @@ def describe_environment(
 ) -> dict[str, Any]:
     """The hardware and software of this experiment, as JSON; unknown values are omitted.
 
-    `directory` is the data directory, `arguments` the command line (this process's by default).
+    `directory` is the data directory, and `arguments` is the command line (by default, of this process).
     """
     return {
         "environment": VERSION,
@@ -62,7 +63,7 @@ def describe_environment(
 
 
 def list_versions() -> dict[str, Any]:
-    """The versions of Loadstone, its program, Python and the packages in use."""
+    """The versions of Loadstone, its engine, Python and the packages in use."""
     return drop_unknown(
         {
             "loadstone": __version__,
@@ -76,7 +77,7 @@ def list_versions() -> dict[str, Any]:
 
 
 def engine_version() -> str | None:
-    """The engine's description of itself; None if no engine can be run."""
+    """The version that the engine reports; None if no engine can be run."""
     try:
         version = command_output([program.find_engine(), "--version"], ENGINE_SECONDS)
     except LoadstoneError:
@@ -85,7 +86,7 @@ def engine_version() -> str | None:
 
 
 def read_commit() -> dict[str, Any] | None:
-    """The commit of the current directory's repository, and whether tracked files differ from it; None without a
+    """The commit of the current directory's repository, and whether tracked files differ from it; None if there is no
     repository."""
     status = command_output(["git", "status", "--porcelain=v2", "--branch", "--untracked-files=no"], GIT_SECONDS)
     if status is None:
@@ -111,7 +112,7 @@ def command_output(command: list[str], seconds: float) -> str | None:
 
 
 def redact_arguments(arguments: Sequence[str]) -> list[str]:
-    """A command line that is safe to publish: the program's bare name, no secrets, no home directories."""
+    """A command line that is safe to publish: only the program's name, without secrets and home directories."""
     shared = [os.path.basename(name) for name in arguments[:1]]
     for before, argument in pairwise(arguments):
         argument = ADDRESS.sub(rf"\1{HIDDEN}@", argument)
@@ -126,7 +127,7 @@ def redact_arguments(arguments: Sequence[str]) -> list[str]:
 
 
 def hide_home(word: str) -> str:
-    """A word without the name of a user's home directory."""
+    """A word in which `~` replaces the path of a user's home directory."""
     home = os.path.expanduser("~")
     if len(home) > 1:
         word = re.sub(re.escape(home) + r"(?=/|$)", "~", word)
@@ -136,8 +137,8 @@ def hide_home(word: str) -> str:
 def environment_facts(environment: Mapping[str, Any]) -> dict[str, Scalar]:
     """The facts of a trial that must be equal for figures to be compared (the check `sides-differ`).
 
-    `cpus` and `memory_bytes` are available to the processes of one host, within the limits of containers. Different
-    values of several hosts are joined by `+`.
+    `cpus` and `memory_bytes` state what is available to the processes of one host, within the limits of containers. If
+    hosts have different values, the values are joined by `+`.
     """
     hosts = environment.get("hosts", ())
     values_by_fact: dict[str, list[Scalar | None]] = {
@@ -155,7 +156,8 @@ def environment_facts(environment: Mapping[str, Any]) -> dict[str, Scalar]:
 
 
 def usable_processors(host: Mapping[str, Any]) -> Scalar | None:
-    """The processors that may be used at once: online, allowed by the affinity mask, within the quota."""
+    """The number of processors that may be used at the same time: the minimum of those online, in the affinity mask and
+    in the quota."""
     cpu, limits = host.get("cpu", {}), host.get("limits", {})
     numbers = (cpu.get("processors"), cpu.get("usable"), limits.get("processors"))
     least = min((number for number in numbers if number is not None), default=None)

@@ -1,6 +1,6 @@
-"""The description of a host in results: processor, memory, disks, kernel and the limits that apply.
+"""Describes a host for results: processor, memory, disks, kernel and the limits that apply.
 
-Nothing in it identifies a person or the machine: no serial numbers, addresses or host name.
+Nothing in the description identifies a person or the machine: it has no serial numbers, addresses or host names.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from loadstone.observe.device import Mount, backing_of
 from loadstone.observe.host_counters import SECTOR_BYTES
 from loadstone.observe.kernel_file import PROC, SYS, list_names, parse_fields, parse_whole, read_number, read_text
 
-# Block devices without hardware: memory, and files behind a loop device.
+# Block devices that are not disks, such as memory and loop devices.
 NO_DISKS = ("loop", "ram", "zram", "fd", "sr")
 # Mount options with harmless values, such as sizes and modes; other options may contain addresses, paths and names.
 OPTIONS = (
@@ -25,7 +25,7 @@ OPTIONS = (
     | {"nconnect", "nr_inodes", "proto", "rsize", "size", "stripe", "sunit", "swidth", "timeo", "vers"}
     | {"wsize"}
 )
-# Settings of the kernel that determine when dirty pages are written and whether memory is swapped.
+# Kernel settings, which determine for example when dirty pages are written and whether memory is swapped.
 SETTINGS = (
     "vm/dirty_background_ratio",
     "vm/dirty_expire_centisecs",
@@ -58,16 +58,16 @@ def describe_host(directory: Path | None = None, *, proc: Path = PROC, sys: Path
 
 
 def drop_unknown(document: dict[str, Any]) -> dict[str, Any]:
-    """A description without unknown values: None, empty texts, empty parts."""
+    """A copy of a description without unknown values: None, empty texts and empty parts."""
     cleaned = {name: drop_unknown(value) if isinstance(value, dict) else value for name, value in document.items()}
     return {name: value for name, value in cleaned.items() if value is not None and value not in ("", {}, [])}
 
 
 def describe_processor(proc: Path, sys: Path) -> dict[str, Any]:
-    """The processors: their model, and the number of online processors."""
+    """The model, the numbers and the properties of the processors."""
     blocks = [dict(parse_pairs(block)) for block in read_text(proc / "cpuinfo").split("\n\n") if "processor" in block]
     first = blocks[0] if blocks else {}
-    # Machines without socket numbers (most of ARM) do not distinguish cores from threads here.
+    # Without socket numbers, as on most ARM machines, cores cannot be distinguished from threads here.
     cores = {(block["physical id"], block["core id"]) for block in blocks if {"physical id", "core id"} <= block.keys()}
     smt = read_number(sys / "devices/system/cpu/smt/active")
     return {
@@ -84,20 +84,20 @@ def describe_processor(proc: Path, sys: Path) -> dict[str, Any]:
 
 
 def parse_pairs(block: str) -> list[tuple[str, str]]:
-    """Lines of `name : value`."""
+    """The names and values in lines of the form `name : value`."""
     split = (line.partition(":") for line in block.splitlines())
     return [(name.strip(), value.strip()) for name, colon, value in split if colon]
 
 
 def arm_model(block: dict[str, str]) -> str:
-    """The processor's identification in ARM's cpuinfo, which has no name."""
+    """The processor's identification in the cpuinfo of ARM, which contains no model name."""
     if "CPU implementer" not in block or "CPU part" not in block:
         return ""
     return f"implementer {block['CPU implementer']} part {block['CPU part']}"
 
 
 def list_caches(sys: Path) -> dict[str, int]:
-    """The first processor's caches by name (`L1d`, `L2`), in bytes."""
+    """The sizes of the first processor's caches in bytes, keyed by name (`L1d`, `L2`)."""
     caches: dict[str, int] = {}
     top = sys / "devices/system/cpu/cpu0/cache"
     for index in list_names(top):
@@ -110,7 +110,7 @@ def list_caches(sys: Path) -> dict[str, int]:
 
 
 def describe_memory(proc: Path, sys: Path) -> dict[str, Any]:
-    """Memory and swap, and whether huge pages are used without a request."""
+    """The sizes of memory and swap, and when transparent huge pages are used."""
     meminfo = parse_fields(read_text(proc / "meminfo"))
     return {
         "bytes": meminfo.get("MemTotal"),
@@ -120,7 +120,7 @@ def describe_memory(proc: Path, sys: Path) -> dict[str, Any]:
 
 
 def choice_in_brackets(choices: str) -> str:
-    """The choice in brackets of `always [madvise] never`."""
+    """The choice in brackets, such as `madvise` in `always [madvise] never`."""
     return choices.partition("[")[2].partition("]")[0]
 
 
@@ -137,7 +137,7 @@ def describe_disks(sys: Path) -> list[dict[str, Any]]:
             "name": name,
             "model": read_text(top / "device/model") or read_text(top / "dm/name"),
             "bytes": sectors * SECTOR_BYTES,
-            # A virtual disk reports the claim of its hypervisor, which may be wrong.
+            # For a virtual disk, this is what the hypervisor claims, which may be wrong.
             "rotational": None if rotational is None else bool(rotational),
             "scheduler": choice_in_brackets(read_text(top / "queue/scheduler")) or read_text(top / "queue/scheduler"),
             "write_cache": read_text(top / "queue/write_cache"),
@@ -147,7 +147,7 @@ def describe_disks(sys: Path) -> list[dict[str, Any]]:
 
 
 def describe_data(directory: Path, proc: Path, sys: Path) -> dict[str, Any]:
-    """The place of the data: file system, mount options, description of the device."""
+    """Where the data is: the file system, mount options, and a description of the device."""
     backing = backing_of(directory, proc, sys)
     if backing.mount is None:
         return {}
@@ -166,7 +166,7 @@ def mount_options(mount: Mount) -> list[str]:
 
 
 def describe_limits(proc: Path) -> dict[str, Any]:
-    """The limits of this process: its control group's, if any, and its own (`unlimited`, or soft)."""
+    """The limits of this process: those set by its control group, if any, and its soft resource limits."""
     group = control_group(proc)
     limits: dict[str, Any] = {"processors": group.processors, "memory_bytes": group.memory_bytes}
     for name, which in LIMITS.items():
@@ -176,7 +176,7 @@ def describe_limits(proc: Path) -> dict[str, Any]:
 
 
 def distribution_name() -> str:
-    """The operating system's own name: `Debian GNU/Linux 12 (bookworm)`."""
+    """The name of the operating system, such as `Debian GNU/Linux 12 (bookworm)`."""
     try:
         return platform.freedesktop_os_release().get("PRETTY_NAME", "")
     except OSError:
@@ -184,7 +184,7 @@ def distribution_name() -> str:
 
 
 def describe_virtualisation(proc: Path, sys: Path) -> dict[str, Any]:
-    """Whether the processor reports a hypervisor, and the machine that the firmware reports."""
+    """Whether the processor reports a hypervisor, and the vendor and product that the firmware reports."""
     flags = next((line for line in read_text(proc / "cpuinfo").splitlines() if line.startswith("flags")), "")
     return {
         "hypervisor": "hypervisor" in flags.split() if flags else None,

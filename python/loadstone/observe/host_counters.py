@@ -1,4 +1,4 @@
-"""The kernel's counters of the whole host: processors, memory, disks, network, pressure."""
+"""Reads the kernel's counters for the whole host: processors, memory, disks, network, pressure."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from pathlib import Path
 
 from loadstone.observe.kernel_file import PROC, parse_fields, read_text
 
-# Columns of a processor in /proc/stat, in ticks (proc(5)); the next two are already included in user and nice.
+# The columns for a processor in /proc/stat, in ticks (proc(5)). The next two columns are omitted, because user and nice
+# already include them.
 PROCESSOR = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
-# The unit of the kernel's counters, for any sector size of the device.
+# The unit of the kernel's counters, whatever the sector size of the device is.
 SECTOR_BYTES = 512
 TOTAL = re.compile(r"^(some|full) .*total=(\d+)", re.MULTILINE)
 
 # Ticks in the order of PROCESSOR.
 Ticks = tuple[int, ...]
-# read B, written B, discarded B, busy ms, reads.
+# Read B, written B, discarded B, busy ms, reads.
 Disk = tuple[int, int, int, int, int]
-# Names in results for lines of /proc/meminfo, in bytes.
+# The names in results for lines of /proc/meminfo, which are converted to bytes.
 MEMORY = {
     "total": "MemTotal",
     "free": "MemFree",
@@ -37,7 +38,7 @@ MEMORY = {
 
 
 def read_processors(proc: Path = PROC) -> dict[str, Ticks]:
-    """Ticks of all processors together (`cpu`) and of each (`cpu0`), which are missing while it is offline."""
+    """The ticks of all processors together (`cpu`) and of each online processor (`cpu0`)."""
     processors: dict[str, Ticks] = {}
     for line in read_text(proc / "stat").splitlines():
         if not line.startswith("cpu"):
@@ -51,13 +52,13 @@ def read_processors(proc: Path = PROC) -> dict[str, Ticks]:
 
 
 def read_memory(proc: Path = PROC) -> dict[str, int]:
-    """Bytes by the names in MEMORY, if the kernel reports them."""
+    """The bytes that the kernel reports, keyed by the names in MEMORY."""
     meminfo = parse_fields(read_text(proc / "meminfo"))
     return {name: meminfo[line] for name, line in MEMORY.items() if line in meminfo}
 
 
 def read_disks(proc: Path = PROC) -> dict[str, Disk]:
-    """Every block device's counters by its name: whole disks, partitions, logical volumes (admin-guide/iostats)."""
+    """The counters of every block device, keyed by name: disks, partitions, logical volumes (admin-guide/iostats)."""
     disks: dict[str, Disk] = {}
     for line in read_text(proc / "diskstats").splitlines():
         fields = line.split()
@@ -68,24 +69,24 @@ def read_disks(proc: Path = PROC) -> dict[str, Disk]:
 
 
 def read_network(proc: Path = PROC) -> dict[str, tuple[int, int]]:
-    """Bytes received and sent by interface, including the loopback (`lo`)."""
+    """The bytes received and sent by each interface, including the loopback interface (`lo`)."""
     interfaces: dict[str, tuple[int, int]] = {}
     for line in read_text(proc / "net/dev").splitlines():
         name, _, rest = line.partition(":")
         with suppress(IndexError, ValueError):
             received, sent = (int(rest.split()[at]) for at in (0, 8))
-            # Container hosts have many interfaces that never carried a byte; they are omitted.
+            # Interfaces that never carried a byte are omitted; container hosts have many of them.
             if received + sent > 0:
                 interfaces[name.strip()] = (received, sent)
     return interfaces
 
 
 def read_pressure(proc: Path = PROC) -> dict[str, tuple[int, int]]:
-    """µs in which some, and all, tasks waited for `cpu`, `io`, `memory` (Documentation/accounting/psi)."""
+    """The µs in which some tasks, and all tasks, waited for `cpu`, `io` and `memory` (Documentation/accounting/psi)."""
     pressure: dict[str, tuple[int, int]] = {}
     for name in ("cpu", "io", "memory"):
         totals = dict(TOTAL.findall(read_text(proc / "pressure" / name)))
-        # Kernels before 5.13 have no `full` for the processors.
+        # Kernels before 5.13 have no `full` line for processors.
         if "some" in totals:
             pressure[name] = (int(totals["some"]), int(totals.get("full", 0)))
     return pressure

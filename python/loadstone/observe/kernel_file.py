@@ -1,4 +1,4 @@
-"""Files of /proc and /sys: a hidden, unsupported or vanished file reads as empty."""
+"""Reads files in /proc and /sys: a hidden, unsupported or vanished file reads as empty."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SYS = Path("/sys")
 def read_text(path: str | Path) -> str:
     """A file's text without surrounding white space; empty if it cannot be read."""
     try:
-        # A plain descriptor costs a third of Path.read_text, and a sampler reads a dozen files per sample.
+        # A plain descriptor takes a third of the time of Path.read_text, and each sample reads a dozen files.
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return ""
@@ -34,7 +34,7 @@ def read_number(path: str | Path) -> int | None:
 
 
 def parse_whole(word: str) -> int | None:
-    """A word as an integer, None if it is not one."""
+    """A word as an integer; None if it is not an integer."""
     try:
         return int(word)
     except ValueError:
@@ -42,7 +42,7 @@ def parse_whole(word: str) -> int | None:
 
 
 def parse_fields(text: str) -> dict[str, int]:
-    """Lines of `name: number [kB]` or `name number`, by name; kB become bytes. Other lines are omitted."""
+    """The numbers in lines of the form `name: number [kB]` or `name number`, keyed by name; kB become bytes."""
     read: dict[str, int] = {}
     for line in text.splitlines():
         name, *rest = line.replace(":", " ", 1).split()[:3] or [""]
@@ -60,5 +60,5 @@ def list_names(directory: str | Path) -> list[str]:
 
 
 def list_pids(proc: Path) -> Iterator[int]:
-    """The visible processes."""
+    """The pids of all visible processes."""
     return (int(name) for name in list_names(proc) if name.isdecimal())

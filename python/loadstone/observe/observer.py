@@ -1,10 +1,10 @@
 """The observer: samples this host and some processes while a trial runs.
 
     with Observer(data, {"engine": pid}, path=trial / "observed.jsonl") as observer:
-        observer.mark("measure")
-        ...                        # observer.poll() about once a second
-        observer.mark("flush")
-        values = observer.summary("measure")
+        observer.begin_phase("measure")
+        ...                        # observer.poll_sample() about once a second
+        observer.begin_phase("flush")
+        values = observer.phase_figures("measure")
 
 It has no thread: the loop that waits for the engine's events calls it, and a sample costs 0.5 to 2 ms.
 """
@@ -30,7 +30,7 @@ from loadstone.results.value import Value
 
 
 class Observer:
-    """Samples the host. Phases follow each other: `begin_phase` ends one and begins the next."""
+    """Samples the host. Phases follow each other: `begin_phase` ends the current phase and begins the next."""
 
     def __init__(
         self,
@@ -42,12 +42,12 @@ class Observer:
         proc: Path = PROC,
         sys: Path = SYS,
     ) -> None:
-        """Observes the host, the device behind `directory`, and processes by name; samples go to a new file `path`."""
+        """Observes the host, the device behind `directory`, and named processes; samples go to a new file `path`."""
         self.interval_seconds = interval_seconds
         self.path = path
-        # The storage behind the directory, as `description` for a report.
+        # The storage behind the directory; reports show its `description`.
         self.backing = None if directory is None else backing_of(directory, proc, sys)
-        # The reason why samples could not be written, if so: a full disk ends the file, not the trial.
+        # The reason why samples could not be written, if any: a full disk ends the file, but not the trial.
         self.problem: str | None = None
         self._proc = proc
         self._group = control_group(proc)
@@ -67,7 +67,7 @@ class Observer:
         self.close()
 
     def watch_process(self, name: str, pid: int) -> None:
-        """Observes one more process, which may have ended already. A name already in use gets the new process."""
+        """Observes a further process, which may have exited already. It replaces any process with the same name."""
         stat = read_stat(pid, self._proc)
         if stat is not None:
             self._watched[name] = stat.key
@@ -75,7 +75,7 @@ class Observer:
             self._watched.pop(name, None)
 
     def poll_sample(self) -> HostSample | None:
-        """Takes a sample if the interval since the last one is over."""
+        """Takes a sample if the interval since the last sample has passed."""
         return self.take_sample() if time.monotonic() >= self._due else None
 
     def take_sample(self) -> HostSample:
@@ -83,9 +83,9 @@ class Observer:
         return self._store_sample(self._read_sample())
 
     def begin_phase(self, name: str) -> HostSample:
-        """Takes a sample that begins the phase `name` and ends the previous one, with a census of all processes."""
-        # The census precedes the sample: a server's child that ends between the two counts twice for the lab, and not
-        # as another program.
+        """Takes a sample, with a census of all processes, that begins the phase `name` and ends the previous phase."""
+        # The census precedes the sample, so a server's child that exits between the two counts twice for the lab, but
+        # not as another program.
         counted = take_census((pid for pid, _ in self._watched.values()), self._proc)
         sample = replace(self._read_sample(), mark=name, census=counted)
         self._store_sample(sample)
@@ -94,7 +94,7 @@ class Observer:
         return sample
 
     def phase_figures(self, phase: str) -> list[Value]:
-        """The figures of a phase, from its mark to the next one. Raises KeyError if it was never marked."""
+        """The figures of a phase, from its beginning to its end. Raises KeyError if the phase was never begun."""
         device = None if self.backing is None else self.backing.device
         return window_figures(self._windows[phase], device, self._interfaces)
 
@@ -109,7 +109,7 @@ class Observer:
         self._due = time.monotonic() + self.interval_seconds
         sample = take_sample({name: pid for name, (pid, _) in self._watched.items()}, self._group, self._proc)
         for name, key in list(self._watched.items()):
-            # Its pid may belong to another process by now.
+            # By now, the pid may belong to another process.
             if name not in sample.processes or sample.processes[name].key != key:
                 del self._watched[name]
         processes = {
@@ -123,7 +123,8 @@ class Observer:
         if self.path is not None and self.problem is None:
             try:
                 if self._file is None:
-                    # Unbuffered: samples just before a crash are the most valuable, and closing cannot fail.
+                    # Unbuffered, because the samples just before a crash are the most valuable, and so that closing
+                    # cannot fail.
                     self._file = io.FileIO(self.path, "w")
                 line = json.dumps(sample.to_json(), separators=(",", ":")).encode() + b"\n"
                 if self._file.write(line) != len(line):
@@ -134,5 +135,5 @@ class Observer:
 
 
 def physical_interfaces(sys: Path = SYS) -> frozenset[str]:
-    """Hardware interfaces; bonds, bridges and tunnels would count the same bytes again. Empty inside a container."""
+    """The hardware interfaces; bonds, bridges and tunnels would count the same bytes again. Empty in a container."""
     return frozenset(name for name in list_names(sys / "class/net") if (sys / "class/net" / name / "device").exists())

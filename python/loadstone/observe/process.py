@@ -1,7 +1,7 @@
-"""The kernel's counters of a process, /proc/<pid>/stat and /proc/<pid>/io (proc(5)), and a census of all of them.
+"""The kernel's counters of a process, /proc/<pid>/stat and /proc/<pid>/io (proc(5)), and a census of all processes.
 
-A census separates the work of the lab, of the kernel and of other programs. It costs about 30 µs per process, so it is
-taken at the borders of a phase and not with each sample.
+A census separates the work of the lab, of the kernel and of other programs. It takes about 30 µs per process, so it is
+taken at the beginning and end of a phase, not with each sample.
 """
 
 from __future__ import annotations
@@ -21,18 +21,19 @@ KERNEL_THREAD = 0x00200000
 UNRECORDED = ("kernel", "state", "session")
 
 Key = tuple[int, int]
-# The parent of all kernel threads. If it is not visible, this is a container, or other users' processes are hidden.
+# The parent of all kernel threads. If it is not visible, this is a container, or the processes of other users are
+# hidden.
 KERNEL_PARENT = (2, "kthreadd")
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessCounters:
-    """Counters since the process began; `start_ticks` after boot distinguishes two processes with one pid."""
+    """Counters since the process started. `start_ticks`, counted from boot, distinguishes processes with one pid."""
 
     pid: int
     parent: int
     start_ticks: int
-    # User and system time of all threads, including ended ones; then of children that it has waited for.
+    # The user and system time of all threads, including exited ones; and of children that it has waited for.
     cpu_ticks: int
     children_ticks: int
     threads: int
@@ -40,22 +41,22 @@ class ProcessCounters:
     faults_minor: int
     faults_major: int
     kernel: bool = False
-    # The state in ps: `R`, `S`, `T` …; and the session.
+    # The state, in the notation of ps (`R`, `S`, `T`, …), and the session.
     state: str = field(default="", compare=False)
     session: int = field(default=0, compare=False)
-    # Bytes that it read from storage, and the pages that it made dirty; None if they cannot be read. Children
-    # that it has waited for are included (the kernel's exit.c).
+    # The bytes that it read from storage, and the bytes of pages that it dirtied; None if they cannot be read. They
+    # include children that it has waited for (the kernel's exit.c).
     read_bytes: int | None = None
     written_bytes: int | None = None
 
     @property
     def all_ticks(self) -> int:
-        """Its own ticks and the ticks of children that it has waited for."""
+        """The ticks of the process and of children that it has waited for."""
         return self.cpu_ticks + self.children_ticks
 
     @property
     def key(self) -> tuple[int, int]:
-        """Identifies the process among all on this host."""
+        """Identifies the process among all processes on this host."""
         return (self.pid, self.start_ticks)
 
     def to_json(self) -> dict[str, Any]:
@@ -64,7 +65,7 @@ class ProcessCounters:
 
 
 def read_process(pid: int | str, proc: Path = PROC) -> ProcessCounters | None:
-    """A process, None if it has ended or is hidden; `self` is this process."""
+    """The counters of a process; None if it has exited or is hidden. The pid `self` is this process."""
     stat = read_stat(pid, proc)
     if stat is None:
         return None
@@ -73,7 +74,7 @@ def read_process(pid: int | str, proc: Path = PROC) -> ProcessCounters | None:
 
 
 def read_stat(pid: int | str, proc: Path = PROC) -> ProcessCounters | None:
-    """A process without its bytes, which need rights to read."""
+    """The counters of a process, without its bytes, which require permissions to read."""
     text = read_text(f"{proc}/{pid}/stat")
     # The fields follow the program's name, which may contain any characters.
     head, _, tail = text.rpartition(")")
@@ -98,7 +99,7 @@ def read_stat(pid: int | str, proc: Path = PROC) -> ProcessCounters | None:
 
 
 def bytes_of(pid: int | str, proc: Path = PROC) -> tuple[int, int] | None:
-    """Bytes read from and written towards storage; None if they must not be read."""
+    """The bytes that a process read from and wrote towards storage; None if they may not be read."""
     counters = parse_fields(read_text(f"{proc}/{pid}/io"))
     if "read_bytes" not in counters or "write_bytes" not in counters:
         return None
@@ -108,33 +109,33 @@ def bytes_of(pid: int | str, proc: Path = PROC) -> tuple[int, int] | None:
 
 @dataclass(frozen=True)
 class Census:
-    """The work of each party so far, by process."""
+    """The work of the lab, of the kernel and of other programs so far, by process."""
 
-    # Ticks of kernel threads: write-back, journals, encryption. They do not count as a disturbance by others.
+    # Ticks of kernel threads: write-back, journals, encryption. They do not count as interference.
     kernel: Mapping[Key, int]
-    # Ticks of the lab, the observed processes and all their descendants, including ended children.
+    # Ticks of the family: the lab, the observed processes and all their descendants, including exited children.
     family: Mapping[Key, int]
-    # Members of the family with a parent outside it, which receives their counters when they end.
+    # Members of the family whose parent is outside the family; the parent receives their counters when they exit.
     heads: frozenset[Key]
-    # Bytes read from and written towards storage by the family and by all others; None if not all of the
+    # The bytes read from and written towards storage by the family, and by all other programs; None unless all of the
     # host's processes can be seen and read.
     family_bytes: int | None
     others_bytes: int | None
 
     def kernel_ticks_since(self, before: Census) -> int:
-        """Ticks of kernel threads since another census; the ticks of threads that ended between the two are lost."""
+        """The ticks of kernel threads since an earlier census, without threads that have exited in between."""
         return counter_gain(before.kernel, self.kernel)
 
     def relatives_ticks_since(self, before: Census, known: Iterable[Key]) -> int:
-        """Ticks of the family without processes that are `known` individually."""
+        """The ticks of the family since an earlier census, without the processes that are `known` individually."""
         known = frozenset(known)
         return counter_gain(before.family, {key: ticks for key, ticks in self.family.items() if key not in known})
 
     def bytes_since(self, before: Census) -> tuple[int, int] | None:
-        """Bytes of the family and of others since another census; None if unknown.
+        """The bytes of the family and of other programs since an earlier census; None if unknown.
 
-        A process that ended leaves its counters to the parent that waits for it. So the sums stay right where parent
-        and child belong to the same side. Otherwise the sum of other programs is too small, never too large.
+        An exited process leaves its counters to the parent that waits for it. The sums therefore stay correct if both
+        are in the family, or neither. Otherwise the sum for other programs is too small, but never too large.
         """
         numbers = (before.family_bytes, self.family_bytes, before.others_bytes, self.others_bytes)
         if None in numbers or any(head not in self.family for head in before.heads):
@@ -144,12 +145,12 @@ class Census:
 
 
 def counter_gain(before: Mapping[Key, int], after: Mapping[Key, int]) -> int:
-    """The gain of counters by process; new processes began at 0."""
+    """The total increase of the counters of all processes; new processes started at 0."""
     return sum(max(ticks - before.get(key, 0), 0) for key, ticks in after.items())
 
 
 def take_census(watched: Iterable[int], proc: Path = PROC, us: int | None = None) -> Census:
-    """Counts all processes. `us` is the lab's process, this one by default."""
+    """Takes a census of all processes. `us` is the lab's process, by default this process."""
     everybody = {process.pid: process for pid in list_pids(proc) if (process := read_stat(pid, proc))}
     us = os.getpid() if us is None else us
     family = {pid for pid in everybody if is_family(pid, everybody, {us, *watched})}
@@ -169,7 +170,7 @@ def take_census(watched: Iterable[int], proc: Path = PROC, us: int | None = None
 
 
 def total_bytes(members: Iterable[int], proc: Path) -> int | None:
-    """The bytes that processes read and wrote; None as soon as an existing one must not be read."""
+    """The total bytes that processes read and wrote; None if the counters of an existing process may not be read."""
     total = 0
     for pid in members:
         counts = bytes_of(pid, proc)

@@ -1,4 +1,4 @@
-"""A sample: the host's counters at one moment; one line of observed.jsonl."""
+"""A sample of the host's counters at one moment, which is one line of observed.jsonl."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from loadstone.observe.kernel_file import PROC
 from loadstone.observe.process import Census, ProcessCounters, read_process
 
 VERSION = 1
-# The name of this process among the observed ones.
+# The name of this process among the observed processes.
 LAB = "lab"
-# Fields of a sample that are written to observed.jsonl unchanged.
+# The fields of a sample that are written to observed.jsonl unchanged.
 COUNTERS = ("processors", "memory", "disks", "network", "pressure", "throttled_ns")
 
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """One instant on three clocks: steps of the wall clock show only in `unix_ns`."""
+    """One instant on three clocks; a step of the wall clock is visible only in `unix_ns`."""
 
     monotonic_ns: int
     unix_ns: int
-    # Since boot, including sleep: the clock of a process's start time.
+    # The time since boot, including sleep, which is the clock of process start times.
     boot_ticks: int
 
     @classmethod
@@ -47,7 +47,7 @@ class Clocks:
 
 @dataclass(frozen=True, slots=True)
 class HostSample:
-    """Counters and levels at one instant, if the host shows them."""
+    """The counters and levels at one instant, as far as the host shows them."""
 
     clocks: Clocks
     processors: Mapping[str, Ticks] = field(default_factory=dict)
@@ -56,9 +56,9 @@ class HostSample:
     network: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     pressure: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     throttled_ns: int | None = None
-    # By the lab's name; only existing processes.
+    # Existing processes, keyed by the lab's names for them.
     processes: Mapping[str, ProcessCounters] = field(default_factory=dict)
-    # The phase that begins with this sample; only then is there a census.
+    # The name of the phase that begins with this sample, if any; only such a sample has a census.
     mark: str = ""
     census: Census | None = None
 
@@ -78,7 +78,7 @@ class HostSample:
 def take_sample(
     watched: Mapping[str, int], group: ControlGroup | None = None, proc: Path = PROC, clocks: Clocks | None = None
 ) -> HostSample:
-    """Takes a sample of the host, of the processes that are observed by name, and of this process."""
+    """Takes a sample of the host, of the observed processes, and of this process."""
     group = group or ControlGroup()
     levels = read_memory(proc)
     if (room := group.memory_available) is not None and "available" in levels:
@@ -89,7 +89,7 @@ def take_sample(
         clocks or Clocks.now(),
         read_processors(proc),
         levels,
-        # An unused device, such as loop0 to loop7 on most machines.
+        # Without unused devices, such as loop0 to loop7 on most machines.
         {name: row for name, row in read_disks(proc).items() if any(row)},
         read_network(proc),
         read_pressure(proc),

@@ -1,6 +1,6 @@
-"""Observed servers: processor, memory, device and network bytes and collections of each, with all processes it started.
+"""Observes servers: the CPU time, memory, device and network bytes and garbage collections of each server.
 
-PostgreSQL serves each client with a separate process, so a server is a tree of processes.
+A server is a tree of processes, because PostgreSQL serves each client with a separate process.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from loadstone.observe.summary import ELAPSED_NS_MIN, SERVER
 from loadstone.observe.traffic import Traffic
 from loadstone.results.value import Value
 
-# Pauses of a JVM's collector since a position in its log: their number, their ns, the end of the log.
+# Reads the pauses in a garbage collection log after a position: their number, their total ns, the end of the log.
 Collections = Callable[[Path, int], tuple[int, int, int]]
 
 
@@ -29,18 +29,18 @@ class Watched:
     name: str
     address: str
     pid: int
-    # Distinguishes it from a later process with the same pid.
+    # Distinguishes the server from a later process with the same pid.
     start_ticks: int
     gc_log: Path | None = None
 
 
 @dataclass(slots=True)
 class Level:
-    """A server at one instant: counters since its processes began, and its memory."""
+    """A server at one instant: the counters since its processes started, and its memory."""
 
     cpu_ticks: int
     memory_bytes: int
-    # None if it must not be read.
+    # Bytes read and written; None if they may not be read.
     io: tuple[int, int] | None
     pids: Sequence[int]
 
@@ -54,7 +54,7 @@ class ServerUse:
     elapsed_ns: int = 0
     cpu_ticks: int = 0
     memory_max: int = 0
-    # Read and written; None if it must not be read.
+    # Bytes read and written; None if they may not be read.
     io: tuple[int, int] | None = (0, 0)
     looks: int = 1
     gc_offset: int = 0
@@ -74,7 +74,7 @@ class ServerObserver:
     _traffic: Traffic | None = None
 
     def begin_observation(self) -> None:
-        """The first sample: earlier use does not count."""
+        """Takes the first sample; earlier use does not count."""
         now = time.monotonic_ns()
         for server in self.watched:
             if (level := self._read_level(server)) is not None:
@@ -85,7 +85,7 @@ class ServerObserver:
         self.memory_max = sum(use.last.memory_bytes for use in self._use.values())
 
     def take_sample(self, *, last: bool = False) -> None:
-        """Takes a sample; call it about once a second."""
+        """Takes a sample; must be called about once a second."""
         now = time.monotonic_ns()
         total = 0
         for server in self.watched:
@@ -109,7 +109,7 @@ class ServerObserver:
             self._traffic.close()
 
     def list_values(self) -> Iterator[Value]:
-        """The figures of each server, and of all together."""
+        """The figures of each server, and of all servers together."""
         sums: dict[tuple[str, str], float] = {}
         looks = max((use.looks for use in self._use.values()), default=0)
         for name, use in self._use.items():
@@ -117,7 +117,7 @@ class ServerObserver:
                 yield Value(f"{SERVER}{name}.{figure}", value, unit, use.looks)
                 sums[figure, unit] = sums.get((figure, unit), 0.0) + value
         for (figure, unit), value in sums.items():
-            # Each server had its maximum at a different moment.
+            # The servers reached their maxima at different moments, so these cannot be added.
             total = self.memory_max if figure == "memory_max" else value
             yield Value(f"{SERVER}{figure}", total, unit, looks)
 
@@ -140,11 +140,11 @@ class ServerObserver:
         return {name: use.last.pids for name, use in self._use.items()}
 
     def _read_level(self, server: Watched) -> Level | None:
-        """The present state of the server; None if it has ended."""
+        """The current level of a server; None if it has exited."""
         processes = process_tree(server, self.proc)
         if not processes:
             return None
-        # The first is the server itself.
+        # The first process is the server itself.
         pids = [process.pid for process in processes]
         resident, shared = zip(*(resident_memory(pid, self.proc) for pid in pids), strict=True)
         done = [bytes_of(pid, self.proc) for pid in pids]
@@ -156,7 +156,7 @@ class ServerObserver:
 
 
 def add_use(use: ServerUse, level: Level, now_ns: int) -> None:
-    """Adds the use since the last sample. An ended child's counters go to the server once it waits for the child."""
+    """Adds the use since the last sample. A server receives an exited child's counters once it waits for the child."""
     use.cpu_ticks += max(level.cpu_ticks - use.last.cpu_ticks, 0)
     use.memory_max = max(use.memory_max, level.memory_bytes)
     if level.io is None or use.last.io is None or use.io is None:
@@ -170,7 +170,7 @@ def add_use(use: ServerUse, level: Level, now_ns: int) -> None:
 
 
 def process_tree(server: Watched, proc: Path = PROC) -> list[ProcessCounters]:
-    """A server and all processes that it has started; empty if it has ended."""
+    """A server and all processes that it has started; empty if the server has exited."""
     root = read_stat(server.pid, proc)
     if root is None or root.start_ticks != server.start_ticks:
         return []
@@ -181,12 +181,12 @@ def process_tree(server: Watched, proc: Path = PROC) -> list[ProcessCounters]:
 
 
 def sum_ticks(watched: Sequence[Watched], proc: Path = PROC) -> int:
-    """The processor time that servers have used so far."""
+    """The CPU time that servers have used so far, in ticks."""
     return sum(process.all_ticks for server in watched for process in process_tree(server, proc))
 
 
 def list_descendants(pid: int, proc: Path = PROC) -> Iterator[int]:
-    """All descendants of a process, by its first thread's list of children, if the kernel provides one."""
+    """All descendants of a process, from its first thread's list of children, if the kernel provides that list."""
     for word in read_text(proc / f"{pid}/task/{pid}/children").split():
         child = parse_whole(word)
         if child is not None:
@@ -195,7 +195,7 @@ def list_descendants(pid: int, proc: Path = PROC) -> Iterator[int]:
 
 
 def resident_memory(pid: int, proc: Path = PROC) -> tuple[int, int]:
-    """Resident memory, and the part that may be shared with other processes (its files, shared memory), B."""
+    """The resident memory of a process, and the part that it may share with others (files, shared memory), B."""
     fields = [parse_whole(word) for word in read_text(proc / f"{pid}/statm").split()[1:3]]
     resident, shared = (*(word or 0 for word in fields), 0, 0)[:2]
     return resident * PAGE_BYTES, min(shared, resident) * PAGE_BYTES

@@ -1,7 +1,7 @@
-"""TCP connections of this host with the bytes that they carried, by sock_diag(7): no command or rights needed.
+"""Lists this host's TCP connections and the bytes that they carried, with sock_diag(7), which needs no permissions.
 
-The kernel does not count bytes by process. It counts them by connection (tcp_info, since Linux 4.1), gives each
-connection's inode, and sends the final counts of an ended connection to its listeners (as `ss --events`).
+The kernel does not count bytes by process. It counts them by connection (tcp_info, since Linux 4.1), reports each
+connection's inode, and sends the final counts of a closed connection to subscribers (as for `ss --events`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NLM_F_REQUEST, NLM_F_DUMP = 0x1, 0x300
 INET_DIAG_INFO = 2
 TCP_DESTROYED = 1 << 0  # SKNLGRP_INET_TCP_DESTROY and SKNLGRP_INET6_TCP_DESTROY, as bits of nl_groups
 TCP6_DESTROYED = 1 << 2
-# TIME_WAIT and LISTEN carry no data; a connection not yet accepted (NEW_SYN_RECV) has carried none.
+# Without connections that carry no data: TIME_WAIT, LISTEN, and those not yet accepted (NEW_SYN_RECV).
 STATES = 0xFFF & ~(1 << 6 | 1 << 10 | 1 << 12)
 HEADER = struct.Struct("=IHHII")
 REQUEST = struct.Struct("=BBBBI48s")
@@ -34,7 +34,7 @@ ATTRIBUTE = struct.Struct("=HH")
 # tcpi_bytes_acked and tcpi_bytes_received.
 BYTES, BYTES_AT = struct.Struct("=QQ"), 120
 RECEIVE_BYTES = 1 << 18
-# Buffer size for the ends of connections between two samples, some thousands.
+# The buffer size for reports of connections that are closed between two samples, which may be thousands.
 EVENTS_BYTES = 4 << 20
 MAPPED = bytes(10) + b"\xff\xff"
 
@@ -44,7 +44,7 @@ Address = tuple[bytes, int]
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """One end of a connection; the bytes count since it was opened."""
+    """One end of a connection; the bytes are counted since the connection was opened."""
 
     # Unique among all connections since boot.
     cookie: int
@@ -71,7 +71,7 @@ class Sockets:
         return self._ask is not None
 
     def list_connections(self) -> Iterator[Connection]:
-        """Every connection; empty once the kernel refuses."""
+        """Every open connection; empty once the kernel refuses to list them."""
         if self._ask is None:
             return
         try:
@@ -86,14 +86,14 @@ class Sockets:
             self._ask = None
 
     def list_ended(self) -> Iterator[Connection]:
-        """Every connection that has ended since the last call, with its final counts."""
+        """Every connection that was closed since the last call, with its final counts."""
         while self._ends is not None:
             try:
                 data = self._ends.recv(RECEIVE_BYTES)
             except BlockingIOError:
                 return
             except OSError as error:
-                # More connections have ended than fit into the buffer: the remaining ones are lost.
+                # More connections were closed than fit into the buffer; the reports of the remaining ones are lost.
                 if error.errno == errno.ENOBUFS:
                     continue
                 return
@@ -135,7 +135,7 @@ def open_netlink(groups: int) -> socket.socket | None:
 
 
 def split_messages(data: bytes) -> Iterator[tuple[int, int, memoryview]]:
-    """The messages in one datagram: type, sequence number, body."""
+    """The messages in one datagram, each as type, sequence number and body."""
     view, at = memoryview(data), 0
     while at + HEADER.size <= len(data):
         length, kind, _, sequence, _ = HEADER.unpack_from(data, at)
@@ -146,7 +146,7 @@ def split_messages(data: bytes) -> Iterator[tuple[int, int, memoryview]]:
 
 
 def parse_connection(body: memoryview) -> Connection | None:
-    """A connection from a message of the kernel; None without byte counts."""
+    """The connection in a message from the kernel; None if it has no byte counts."""
     if len(body) < DIAG.size:
         return None
     family, _, _, _, port, _, source, _, _, cookie, _, _, _, _, inode = DIAG.unpack_from(body)
@@ -164,12 +164,12 @@ def parse_connection(body: memoryview) -> Connection | None:
 
 
 def unmap_address(address: bytes) -> bytes:
-    """An IPv4 address as four bytes, even if a server listens with IPv6."""
+    """Converts an IPv4-mapped address to four bytes, for servers that listen with IPv6."""
     return address[12:] if address.startswith(MAPPED) else address
 
 
 def parse_address(text: str) -> Address | None:
-    """The address of `127.0.0.1:9042`; None if it is a name."""
+    """Parses an address such as `127.0.0.1:9042`; None if it contains a host name."""
     host, _, port = text.rpartition(":")
     for family in (socket.AF_INET, socket.AF_INET6):
         with contextlib.suppress(OSError, ValueError):
@@ -178,7 +178,7 @@ def parse_address(text: str) -> Address | None:
 
 
 def list_inodes(pid: int, proc: Path = PROC) -> Iterator[int]:
-    """The open sockets of a process, if they are visible."""
+    """The inodes of the open sockets of a process, if they are visible."""
     for name in list_names(proc / str(pid) / "fd"):
         with contextlib.suppress(OSError, ValueError):
             target = os.readlink(proc / str(pid) / "fd" / name)

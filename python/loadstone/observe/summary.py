@@ -1,4 +1,4 @@
-"""A summary: the figures of a window, by their names in results (docs/reference/observation.md).
+"""Computes the figures of a window, with their names in results (docs/reference/observation.md).
 
 Uncertain figures are omitted: no figure is better than a misleading one.
 """
@@ -14,12 +14,12 @@ from loadstone.observe.sample import LAB
 from loadstone.observe.window import IDLE, Window
 from loadstone.results.value import Value
 
-# Clocks tick a hundred times a second: a share of fewer ticks of all processors is meaningless.
+# Processor time is counted in ticks of 10 ms: with fewer ticks over all processors than this, a share is meaningless.
 TICKS_MIN = 100
-# The limit for one process or device, at which a tick is 5 %.
+# The minimum duration for figures of one process or device; at this duration, a tick is 5 %.
 ELAPSED_NS_MIN = 200_000_000
 LOOPBACK = "lo"
-# The prefix of servers' names, and of their figures, which come from loadstone.observe.server_usage.
+# The prefix of the names and of the figures of servers; the figures come from loadstone.observe.server_usage.
 SERVER = "server."
 
 
@@ -28,7 +28,7 @@ def window_figures(
 ) -> list[Value]:
     """The figures of a window.
 
-    `device` holds the data. `interfaces` are the counted interfaces; None: all except the loopback.
+    `device` contains the data. `interfaces` are the interfaces to count; None means all except the loopback interface.
     """
     if window.samples < 2:
         return []
@@ -46,7 +46,7 @@ Figure = tuple[str, float, str]
 
 
 def processor_figures(window: Window) -> Iterator[Figure]:
-    """Shares of all processors: busy, waiting for I/O, stolen by a hypervisor, used by others."""
+    """The shares of CPU time that were busy, waiting for I/O, stolen by a hypervisor, or used by other processes."""
     ticks = sum(window.ticks.values())
     if ticks >= TICKS_MIN:
         steal = window.ticks["steal"]
@@ -67,7 +67,7 @@ def processor_figures(window: Window) -> Iterator[Figure]:
 
 
 def kernel_and_lab_ticks(window: Window) -> int:
-    """Ticks of kernel threads and of the lab's unobserved descendants: known if both ends had a census."""
+    """The ticks of kernel threads and of the lab's unobserved descendants; 0 unless both ends have a census."""
     before, after = census_pair(window)
     if before is None or after is None or window.first is None or window.last is None:
         return 0
@@ -76,12 +76,12 @@ def kernel_and_lab_ticks(window: Window) -> int:
 
 
 def census_pair(window: Window) -> tuple[Census | None, Census | None]:
-    """The censuses at both ends."""
+    """The censuses at both ends of a window."""
     return (window.first.census if window.first else None, window.last.census if window.last else None)
 
 
 def device_figures(window: Window, device: Device | None) -> Iterator[Figure]:
-    """Bytes of the device that holds the file system, and the share of time that the busiest disk below it worked."""
+    """The bytes of the file system's device, and the share of time in which the busiest disk under it was working."""
     if device is None or not device.counted:
         return
     parts = [window.disks[part] for part in device.parts if part in window.disks]
@@ -96,7 +96,7 @@ def device_figures(window: Window, device: Device | None) -> Iterator[Figure]:
 
 
 def device_utilisation(window: Window, device: Device) -> float | None:
-    """The share of the window in which the busiest disk was working; for many drives, 1 is not their limit."""
+    """The share of the window in which the busiest disk was working; 1 is not the limit of many drives."""
     busy_ms = [window.disks[disk][3] for disk in device.disks if disk in window.disks]
     if not busy_ms or window.elapsed_ns < ELAPSED_NS_MIN:
         return None
@@ -104,11 +104,12 @@ def device_utilisation(window: Window, device: Device) -> float | None:
 
 
 def io_others(window: Window, device: Device | None) -> Iterator[Figure]:
-    """The minimum share of the disks' time that other processes' I/O took.
+    """A lower bound of the share of the disks' time that the I/O of other processes took.
 
-    The kernel does the write-back, so a disk's bytes do not show their process, nor a process's bytes their disk. Other
-    processes are charged with at most their own bytes, at most the disks' bytes minus the bytes of the lab's family,
-    and only while the disks worked: a log line on an idle disk is not a disturbance.
+    The kernel does the write-back, so it is unknown which process caused a disk's bytes, and to which disk a process's
+    bytes went. Other processes are charged with at most the bytes that they wrote or read, at most the disks' bytes
+    minus the bytes of the lab's family, and only while the disks were working: a log line on an idle disk is not
+    interference.
     """
     before, after = census_pair(window)
     if before is None or after is None or device is None or not device.counted:
@@ -124,7 +125,7 @@ def io_others(window: Window, device: Device | None) -> Iterator[Figure]:
 
 
 def pressure_figures(window: Window) -> Iterator[Figure]:
-    """Shares of the window in which some task waited for a processor, for I/O, for memory."""
+    """The shares of the window in which some task waited for a processor, for I/O, or for memory."""
     if window.elapsed_ns >= ELAPSED_NS_MIN:
         for name, (some_us, _) in window.pressure.items():
             yield f"pressure.{name}", min(some_us * 1e3 / window.elapsed_ns, 1.0), "share"
@@ -141,7 +142,7 @@ def memory_figures(window: Window) -> Iterator[Figure]:
 
 
 def network_figures(window: Window, interfaces: frozenset[str] | None) -> Iterator[Figure]:
-    """Bytes that the interfaces received and sent."""
+    """The bytes that the interfaces received and sent."""
     rows = [row for name, row in window.network.items() if (name in interfaces if interfaces else name != LOOPBACK)]
     if rows:
         yield "network.received", sum(row[0] for row in rows), "B"
@@ -149,7 +150,7 @@ def network_figures(window: Window, interfaces: frozenset[str] | None) -> Iterat
 
 
 def process_figures(window: Window) -> Iterator[Figure]:
-    """Each watched process by name: its largest resident memory, processors in use, major faults."""
+    """The largest resident memory, the CPU usage and the major page faults of each watched process."""
     for name, usage in window.processes.items():
         if name == LAB or name.startswith(SERVER):
             continue

@@ -1,4 +1,4 @@
-"""Traffic: bytes that servers sent and received over TCP, by server, between two samples and in total."""
+"""Traffic: the bytes that each server sent and received over TCP."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from loadstone.observe.kernel_file import PROC
 from loadstone.observe.sockets import Address, Connection, Sockets, list_inodes
 
-# The largest share of a processor that samples may use; above it they become less frequent.
+# The largest share of a processor that sampling may use; if it would use more, samples become less frequent.
 SHARE_MAX = 0.02
 # The time that the kernel may need to report the end of a connection.
 LATE_SECONDS = 0.2
@@ -19,39 +19,40 @@ NOBODY = ""
 
 @dataclass(slots=True)
 class Bytes:
-    """Received and sent."""
+    """The numbers of bytes received and sent."""
 
     received: int = 0
     sent: int = 0
 
 
 class Traffic:
-    """Adds up the bytes carried by connections of servers, from the first sample on."""
+    """Adds up the bytes that the servers' connections carry from the first sample onwards."""
 
     def __init__(self, addresses: Mapping[str, Address | None], proc: Path = PROC) -> None:
-        """Servers by name, with the address that their clients use."""
+        """`addresses` contains the address that clients use for each server, keyed by the server's name."""
         self.totals = {name: Bytes() for name in addresses}
         self._addresses = {address: name for name, address in addresses.items() if address is not None}
         self._proc = proc
         self._sockets = Sockets()
-        # By cookie: the connection's server, and the bytes it had carried at the last sample.
+        # The server of each connection, and the bytes carried up to the last sample, both keyed by cookie.
         self._owners: dict[int, str] = {}
         self._seen: dict[int, Bytes] = {}
         self._due = 0.0
         self._begun = False
-        # Whether the kernel has answered up to the last sample.
+        # Whether the kernel has answered all queries up to the last sample.
         self.able = self._sockets.is_able
 
     def take_sample(self, pids: Mapping[str, Sequence[int]], *, last: bool = False) -> None:
-        """Adds the bytes carried since the last sample; `pids` are each server's processes."""
+        """Adds the bytes carried since the last sample; `pids` contains the processes of each server."""
         start = time.monotonic()
         if start < self._due and not last:
             return
-        # In this order, a connection that ends between the two calls is in both lists, not in neither.
+        # In this order, a connection that is closed between the two calls is in both lists, rather than in neither.
         there = list(self._sockets.list_connections())
         ended = self._list_ended({connection.cookie for connection in there}, last=last)
         for connection in there:
-            # A connection to a server's address belongs to it, even before the process that will serve it exists.
+            # A connection to a server's address belongs to that server, even before the process that will serve it
+            # exists.
             if connection.cookie not in self._owners and connection.local in self._addresses:
                 self._owners[connection.cookie] = self._addresses[connection.local]
         new = [connection for connection in there if connection.inode and connection.cookie not in self._owners]
@@ -69,7 +70,7 @@ class Traffic:
             self._seen.pop(connection.cookie, None)
         gone = self._owners.keys() - {connection.cookie for connection in there}
         for cookie in gone:
-            # Its end may still be reported, with its final bytes, so only connections of other processes are forgotten.
+            # The kernel may still report the final bytes, so only connections of other processes are forgotten.
             if self._owners[cookie] == NOBODY:
                 del self._owners[cookie]
                 self._seen.pop(cookie, None)
@@ -79,11 +80,11 @@ class Traffic:
         self._due = now + (now - start) / SHARE_MAX
 
     def close(self) -> None:
-        """Takes the last sample, and closes the sockets."""
+        """Closes the sockets."""
         self._sockets.close()
 
     def _list_ended(self, there: Container[int], *, last: bool) -> list[Connection]:
-        """Ended connections. The kernel reports them with a delay, so the last sample waits for it."""
+        """The closed connections. The kernel reports them with a delay, so the last sample waits for the reports."""
         ended_connections = list(self._sockets.list_ended())
         until = time.monotonic() + LATE_SECONDS
         while last and time.monotonic() < until:

@@ -1,8 +1,8 @@
-"""Observes the host while an engine runs, between two flushes of the file system with its data.
+"""Observes the host while an engine runs, between two flushes of the file system with the data.
 
-The first flush excludes earlier writes; the second includes the trial's writes that the kernel still cached.
-Both are outside the measured window, so device bytes are counted over all operations of the engine, warm-up included,
-and reported per operation.
+The first flush excludes earlier writes; the second includes the trial's writes that are still in the kernel's cache.
+Both flushes are outside the measured window, so device bytes are counted over all operations of the engine, including
+the warm-up, and reported per operation.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class Watch:
     """Observes the host about once a second."""
 
     def __init__(self, directory: Path | None, path: Path | None, servers: ServerObserver | None = None) -> None:
-        """Observes the host, the device of `directory`, if given, and `servers` that the lab started.
+        """Observes the host, the device of `directory`, if any, and the `servers` that the lab started, if any.
 
-        Samples are also written to `path`, if given.
+        Samples are also written to `path`, unless it is None.
         """
         self._directory = directory
         self._servers = servers
@@ -56,11 +56,11 @@ class Watch:
             flush_file_system(self._directory)
 
     def watch(self, name: str, pid: int) -> None:
-        """Adds a process of Loadstone to observe."""
+        """Adds a process of Loadstone to the observed processes."""
         self._observer.watch_process(name, pid)
 
     def take_sample(self) -> object:
-        """Must be called about once a second."""
+        """Takes a sample if one is due; must be called about once a second."""
         if self._servers is not None:
             self._servers.take_sample()
         return self._observer.poll_sample()
@@ -74,7 +74,7 @@ class Watch:
         return {"file_system": backing.mount.type if backing.mount else "unknown", "device": backing.description}
 
     def values(self, operations: int) -> Iterator[Value]:
-        """The figures, after the end; `operations` counts all operations of the engine, warm-up included."""
+        """The figures, once the observation has ended; `operations` counts all operations, including the warm-up."""
         measured = self._observer.phase_figures(MEASURE)
         yield from measured
         if self._servers is not None:

@@ -1,7 +1,7 @@
 """A window: the increases of counters between successive samples, and the extremes of levels.
 
-It sums pairs of samples without storing them, so a day of samples fits in memory. A reset counter, an unplugged device
-or an ended process costs only one pair.
+Pairs of samples are added up and not stored, so a day of samples fits in memory. A reset counter, an unplugged device
+or an exited process affects only one pair.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from loadstone.observe.sample import LAB, HostSample
 
 ALL_PROCESSORS = "cpu"
 IDLE = frozenset({"idle", "iowait"})
-# Columns of programs and kernel threads. Interrupts are not attributed to any process, since they also serve the
+# The columns of programs and kernel threads. Interrupts are not attributed to any process, because they also serve the
 # engine's I/O.
 BY_SOMEBODY = frozenset({"user", "nice", "system"})
 
@@ -32,7 +32,7 @@ class Usage:
 
 @dataclass
 class Attribution:
-    """Ticks of the pairs of samples in which all work of the lab and the watched processes is known."""
+    """The ticks in those pairs of samples in which all work of the lab and the watched processes is known."""
 
     all: int = 0
     used: int = 0
@@ -41,15 +41,16 @@ class Attribution:
 
 @dataclass
 class Window:
-    """The sums over a phase; times in ns, except for ticks."""
+    """The sums over a phase; times are in ns, except for ticks."""
 
     first: HostSample | None = None
     last: HostSample | None = None
     samples: int = 0
-    # By column of PROCESSOR, for all processors together.
+    # The ticks of all processors together, keyed by the columns in PROCESSOR.
     ticks: Counter[str] = field(default_factory=Counter)
     attributed: Attribution = field(default_factory=Attribution)
-    # By device: B read, written, discarded, busy ms; by interface: B received, sent; by resource: some µs, full µs.
+    # For each device: B read, written and discarded, and busy ms. For each interface: B received and sent. For each
+    # resource: some µs, full µs.
     disks: dict[str, list[int]] = field(default_factory=dict)
     network: dict[str, list[int]] = field(default_factory=dict)
     pressure: dict[str, list[int]] = field(default_factory=dict)
@@ -62,7 +63,7 @@ class Window:
 
     @property
     def elapsed_ns(self) -> int:
-        """From the first to the last sample."""
+        """The time from the first to the last sample."""
         return self.last.clocks.monotonic_ns - self.first.clocks.monotonic_ns if self.first and self.last else 0
 
     def add_sample(self, sample: HostSample) -> None:
@@ -80,10 +81,10 @@ class Window:
         if "available" in levels:
             self.available_min = min(levels["available"], self.available_min or levels["available"])
         if "dirty" in levels:
-            # A page on its way to the device is no longer dirty and not yet durable.
+            # A page on its way to the device is no longer dirty, but not yet durable.
             self.dirty_max = max(levels["dirty"] + levels.get("writeback", 0), self.dirty_max or 0)
         if "cached" in levels:
-            # tmpfs and shared memory count as cached, too, but cache nothing.
+            # tmpfs and shared memory also count as cached, but cache nothing.
             cache = levels["cached"] + levels.get("buffers", 0) - levels.get("shared", 0)
             self.cache_sum += max(cache, 0)
             self.cache_samples += 1
@@ -117,13 +118,14 @@ class Window:
 
 
 def ticks_between(before: Ticks, after: Ticks) -> dict[str, int]:
-    """Ticks by column; idle and iowait may decrease a little (proc(5)), and all do when a processor goes offline."""
+    """The increase of each column's ticks, at least 0: idle and iowait may decrease a little (proc(5)), and all columns
+    do when a processor goes offline."""
     columns = zip(PROCESSOR, before, after, strict=True)
     return {column: max(new - old, 0) for column, old, new in columns}
 
 
 def sum_watched_ticks(before: HostSample, after: HostSample) -> int | None:
-    """Ticks of the lab and the watched processes between two samples; None if some of them are unknown."""
+    """The ticks of the lab and the watched processes between two samples; None if some of them are unknown."""
     total = 0
     lab = after.processes.get(LAB)
     was_lab = before.processes.get(LAB)
@@ -137,18 +139,18 @@ def sum_watched_ticks(before: HostSample, after: HostSample) -> int | None:
             total += process.cpu_ticks - was.cpu_ticks if name == LAB else process.all_ticks - was.all_ticks
             continue
         if was is not None:
-            # The process ended. Its last ticks are in its parent's count of children, which is known if the parent is
-            # the lab.
+            # The process has exited. Its last ticks are in its parent's count of children, which is known only if the
+            # parent is the lab.
             if was.parent != lab.pid:
                 return None
             children -= was.all_ticks
         if process is not None:
-            # It was not watched before. All of its work belongs to this pair only if it began between its samples.
+            # It was not watched before. All its work belongs to this pair only if it started between the two samples.
             if process.start_ticks < before.clocks.boot_ticks:
                 return None
             total += process.all_ticks
-    # An unwatched child adds the ticks of its whole life: the error overstates the lab's share, and never blames other
-    # programs.
+    # An unwatched child adds the ticks of its whole lifetime. This error overstates the lab's share, but never the
+    # share of other programs.
     return total + max(children, 0)
 
 
@@ -157,15 +159,15 @@ def add_rows(
 ) -> None:
     """Adds the increases of each row's columns."""
     if not before:
-        # The sample could not be read, so the increase since then is unknown.
+        # The earlier sample could not be read, so the increase since then is unknown.
         return
     for name, row in after.items():
-        # A new row belongs to a device just plugged in or used for the first time.
+        # A new row belongs to a device that was just plugged in or used for the first time.
         was = before.get(name, (0,) * len(row))
         gained = [counter_delta(old, new) for old, new in zip(was, row, strict=True)]
         totals[name] = [sum(pair) for pair in zip(totals.get(name, [0] * len(row)), gained, strict=True)]
 
 
 def counter_delta(before: int, after: int) -> int:
-    """The increase of a counter; a counter smaller than before was reset, and has increased to its value since."""
+    """The increase of a counter. If it is smaller than before, it was reset, and has since increased to its value."""
     return after - before if after >= before else after

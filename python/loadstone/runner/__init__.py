@@ -1,1 +1,1 @@
-"""Runs a plan: trials, data sets, servers."""
+"""Runs the trials of a plan, with their data sets and servers."""

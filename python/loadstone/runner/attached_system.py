@@ -1,4 +1,4 @@
-"""Servers that the user runs: checked and restarted by the user's commands."""
+"""Servers that the user runs, which Loadstone checks and restarts with the user's commands."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from loadstone.experiment.plan.required_servers import Attached
 from loadstone.results.trial_result import Scalar
 from loadstone.runner import hooks
 
-# Limit of the time from `restart` until a server's `status` succeeds, and the interval between checks.
+# The maximum time from `restart` until a server's `status` succeeds, and the interval between checks.
 READY_SECONDS = 180.0
 POLL_SECONDS = 1.0
-# Time limit of a command.
+# The time limit for a command.
 COMMAND_SECONDS = 600.0
 
 
@@ -27,7 +27,7 @@ class AttachedServers:
         self._table = table
 
     def up(self) -> bool:
-        """Restarts each server whose `status` fails, and waits for it; True if there were any. Raises
+        """Restarts each server whose `status` fails, and waits for it; returns whether there were any. Raises
         LoadstoneError."""
         broken = self.dead()
         for host in broken:
@@ -46,7 +46,7 @@ class AttachedServers:
         return bool(broken)
 
     def dead(self) -> list[str]:
-        """The hosts whose server is not working; none if no `status` command is configured."""
+        """The hosts whose server is not working; empty if no `status` command is configured."""
         return [host for host in self.how.hosts if not self._works(host)]
 
     def recreate_table(self) -> None:
@@ -54,13 +54,13 @@ class AttachedServers:
         self._run(self.how.fresh, "fresh", self.how.hosts[0])
 
     def run(self, key: str, host: str) -> None:
-        """Runs a command of `attach` for a host. Raises LoadstoneError if it fails, or is not configured."""
+        """Runs a command of `attach` for a host. Raises LoadstoneError if the command fails or is not configured."""
         if not (command := getattr(self.how, key)):
             raise LoadstoneError(f"no `{key}` command is configured", f"add `attach: {{{key}: ssh {{host}} …}}`")
         self._run(command, key, host)
 
     def command(self, key: str, host: str) -> str:
-        """A command of `attach` for a host, as a line for a shell."""
+        """A command of `attach` for a host, as a shell command line."""
         return template.render_template(getattr(self.how, key), self._names(host), for_shell=True)
 
     def _works(self, host: str) -> bool:

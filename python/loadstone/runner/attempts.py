@@ -1,4 +1,4 @@
-"""Attempts at trials: their numbers, the trials that are done, and the variants excluded after failures."""
+"""Attempts at trials: their counts, the completed trials, and the variants excluded after failures."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from loadstone.results.trial_result import TrialResult
 from loadstone.runner.progress import Display
 from loadstone.runner.trial import Conductor
 
-# A variant is excluded after this number of consecutive failed attempts, so that the remaining variants need not wait.
+# A variant is excluded after this number of consecutive failed attempts, so that the remaining variants can run.
 ATTEMPTS_MAX = 3
-# Consecutive failures of this number of different variants have a common cause.
+# If this number of different variants fail consecutively, a common cause is assumed.
 FAILING_VARIANTS_MAX = 5
 
 
 @dataclass
 class Attempts:
-    """The attempts at the trials of one table of a folder, including attempts of earlier runs that this one resumes."""
+    """The attempts at the trials of one table of a folder, including the attempts of the run that this run resumes."""
 
     folder: Folder
     display: Display
@@ -30,9 +30,9 @@ class Attempts:
     done: dict[str, TrialResult] = field(default_factory=dict)
     # The number of attempts at each trial.
     numbers: Counter[str] = field(default_factory=Counter)
-    # The number of consecutive failed attempts, by variant.
+    # The number of consecutive failed attempts of each variant.
     failed: Counter[VariantKey] = field(default_factory=Counter)
-    # The variants of the last consecutive failed trials of this run.
+    # The variants of the trials that have failed in this run since the last success.
     failing: list[VariantKey] = field(default_factory=list)
 
     def restore(self, retry_failed: bool) -> None:
@@ -46,7 +46,7 @@ class Attempts:
                 self.display.say(set_aside_message(key), bad=True)
 
     def make(self, conductor: Conductor, planned: PlannedTrial, *, order: int | None) -> TrialResult:
-        """Runs a trial and records it with its place in the order."""
+        """Runs a trial and records it with its position in the order."""
         number = self.numbers[planned.trial] + 1
         start = TrialResult(
             planned.trial, planned.variant.config, planned.repeat, {}, end="interrupted", order=order, attempt=number
@@ -71,11 +71,11 @@ class Attempts:
             self.failed[variant_key(result.config)] += 1
 
     def set_aside(self, key: VariantKey) -> bool:
-        """Whether a variant is excluded after failed attempts."""
+        """Whether a variant is excluded because its attempts failed."""
         return self.failed[key] >= ATTEMPTS_MAX
 
     def all_fail(self, variants: int) -> bool:
-        """Whether the last failures concern all variants, or enough of them to stop."""
+        """Whether the latest consecutive failures cover all variants, or enough variants to stop the run."""
         return len(set(self.failing)) >= min(variants, FAILING_VARIANTS_MAX)
 
 
@@ -86,7 +86,7 @@ def set_aside_message(key: VariantKey) -> str:
 
 
 def abandonment_error(what: str, last: TrialResult, *, resumable: bool) -> LoadstoneError:
-    """The error that ends a run after failures, with the last failure's hint; `resumable`: at least one trial is
+    """The error that ends a run after failures, with the hint of the last one; `resumable` if at least one trial is
     done."""
     hint = last.notes[-1].hint if last.notes else "see its events"
     then = "; then continue with `loadstone run --resume`" if resumable else ""

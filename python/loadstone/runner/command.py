@@ -1,4 +1,4 @@
-"""An observed command: the program that does the work of a trial, from its start to its end."""
+"""Runs an observed command, the program that does the work of a trial."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from loadstone.runner import launcher
 from loadstone.runner.progress import Display, PhaseProgress
 
 POLL_SECONDS = 1.0
-# The number of characters of an output's end in messages.
+# The end of an output that is read, and the part of it that a message quotes.
 TAIL_BYTES, TAIL_CHARS = 1000, 200
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
-# The number of bytes that remain at the beginning and at the end of a larger output.
+# A larger output keeps this number of bytes at its beginning and at its end.
 RETAINED_BYTES = 16 << 20
 # The largest output, in bytes: a command without a limit could fill the disk.
 OUTPUT_MAX = 4 << 30
 CUT = b"\n[... loadstone: %d bytes were omitted here ...]\n"
-# Time that the launcher has to kill a command.
+# The time that the launcher has to kill a command.
 KILL_SECONDS = 3 * launcher.ENDING_SECONDS
 
 
@@ -44,7 +44,7 @@ class Launcher(AbstractContextManager["Launcher"]):
     """The process that starts commands (`loadstone.runner.launcher`)."""
 
     def __init__(self) -> None:
-        # In a separate session, so that Ctrl-C on the terminal does not end the launcher before its command.
+        # In a separate session, so that Ctrl-C on the terminal does not kill the launcher before its command.
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", launcher.__file__],
             stdin=subprocess.PIPE,
@@ -69,13 +69,13 @@ class Launcher(AbstractContextManager["Launcher"]):
         self._send(request)
         reply = self._receive(None)
         if reply is None or "pid" not in reply:
-            reason = reply.get("error") if reply else "the launcher has ended"
+            reason = reply.get("error") if reply else "the launcher has exited"
             raise CommandError(f"cannot run {argv[0]}: {reason}", "check its arguments", NOT_EXECUTABLE)
         self._pid = int(reply["pid"])
         return self._pid
 
     def wait(self, seconds: float) -> tuple[int, CommandUse] | None:
-        """The exit status and the resource use of the command; None if it still runs after `seconds`."""
+        """The exit status and the resource usage of the command; None if it is still running after `seconds`."""
         reply = self._receive(seconds)
         if reply is None:
             return None
@@ -84,7 +84,7 @@ class Launcher(AbstractContextManager["Launcher"]):
         return int(reply["status"]), use
 
     def end(self) -> None:
-        """Ends the command, if one is running, with all processes that it started."""
+        """Ends the command, if one is running, and all processes that it started."""
         if self._pid:
             with suppress(CommandError):
                 self._send({"end": True})
@@ -112,7 +112,7 @@ class Launcher(AbstractContextManager["Launcher"]):
             raise self._failure() from None
 
     def _receive(self, seconds: float | None) -> dict[str, Any] | None:
-        """The next reply; None if there is none within `seconds`. Raises CommandError if the launcher has ended."""
+        """The next reply; None if none arrives within `seconds`. Raises CommandError if the launcher has exited."""
         assert self._process.stdout is not None
         until = None if seconds is None else time.monotonic() + seconds
         while b"\n" not in self._received:
@@ -129,7 +129,7 @@ class Launcher(AbstractContextManager["Launcher"]):
         return reply
 
     def _failure(self) -> CommandError:
-        """The launcher was killed: its command must not outlive it."""
+        """The error for a killed launcher; also kills the launcher's command, which must not outlive it."""
         if self._pid:
             with suppress(ProcessLookupError):
                 os.killpg(self._pid, signal.SIGKILL)
@@ -140,10 +140,10 @@ class Launcher(AbstractContextManager["Launcher"]):
 def run(
     phase: ObservedCommand, context: CommandContext, display: Display, watch: Watch | None, timeout: float
 ) -> Ended:
-    """Runs a command in the data directory, its output in `<name>.stdout` and `<name>.stderr` of the trial's files.
+    """Runs a command in the data directory; its output goes to `<name>.stdout` and `<name>.stderr` of the trial.
 
-    All its processes are killed when it ends, or if this raises. Raises CommandError if it cannot be started or takes
-    more than `timeout` seconds.
+    All its processes are killed when it exits, or if this raises an error. Raises CommandError if the command cannot be
+    started or takes more than `timeout` seconds.
     """
     with Launcher() as process:
         return run_by(process, phase, context, display, watch, timeout)
@@ -158,7 +158,7 @@ def run_by(
     timeout: float,
     output: Path | None = None,
 ) -> Ended:
-    """Like `run`, by a launcher that serves several commands; `output` redirects the standard output."""
+    """Like `run`, with a launcher that serves several commands; `output` redirects the standard output."""
     files = context.files.absolute()
     arguments = list(phase.arguments(context))
     stdout, stderr = output or files / f"{phase.name}.stdout", files / f"{phase.name}.stderr"
@@ -178,10 +178,10 @@ def run_by(
         if time.monotonic() >= deadline:
             end_command(process, outputs)
             hint = "set a longer `timeout` in the experiment, or give the command less work"
-            raise CommandError(f"{phase.name} did not end within {timeout:g} s", hint, -signal.SIGKILL)
+            raise CommandError(f"{phase.name} did not finish within {timeout:g} s", hint, -signal.SIGKILL)
         if any(path.stat().st_size > OUTPUT_MAX for path in outputs):
             end_command(process, outputs)
-            message = f"{phase.name} printed more than {units.format_size(OUTPUT_MAX)}, and was ended"
+            message = f"{phase.name} printed more than {units.format_size(OUTPUT_MAX)} and was stopped"
             raise CommandError(message, "have it print less, or redirect its output to /dev/null", 1)
         if watch is not None:
             watch.take_sample()
@@ -190,14 +190,14 @@ def run_by(
 
 
 def end_command(process: Launcher, outputs: Iterable[Path]) -> None:
-    """Ends a running command, and shortens its output."""
+    """Ends a running command, and truncates its output."""
     process.end()
     for path in outputs:
         cut_output(path)
 
 
 def cut_output(path: Path) -> int:
-    """Shortens an output of more than twice RETAINED_BYTES; returns the number of omitted bytes."""
+    """Cuts the middle out of an output larger than twice RETAINED_BYTES; returns the number of omitted bytes."""
     size = path.stat().st_size
     if size <= 2 * RETAINED_BYTES:
         return 0
@@ -213,8 +213,8 @@ def cut_output(path: Path) -> int:
 
 def failure(name: str, ended: Ended, message: str = "", hint: str = "") -> CommandError:
     """The error for a command that failed, with the end of its output."""
-    how = f"signal {-ended.status}" if ended.status < 0 else f"exit status {ended.status}"
-    text = f"{name} ended with {how}" if ended.status or not message else name
+    how = f"was killed by signal {-ended.status}" if ended.status < 0 else f"exited with status {ended.status}"
+    text = f"{name} {how}" if ended.status or not message else name
     text += f": {message}" if message else ""
     tails = [tail(path) for path in (ended.stderr, ended.stdout) if path.is_file()]
     silent = "it printed nothing" if ended.stdout.is_file() else "run it by hand: it printed no error"
@@ -223,7 +223,7 @@ def failure(name: str, ended: Ended, message: str = "", hint: str = "") -> Comma
 
 
 def tail(path: Path) -> str:
-    """The end of an output on one line."""
+    """The end of an output, as one line."""
     with path.open("rb") as file:
         file.seek(max(path.stat().st_size - TAIL_BYTES, 0))
         text = secrets.hide_secrets(file.read().decode(errors="replace"))

@@ -1,4 +1,4 @@
-"""The data directories of trials: temporary directories, and copies of data that was loaded once."""
+"""The data directories of trials: temporary directories, and copies of data that was loaded only once."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ PREFIX = "loadstone-"
 
 
 class DataSpace:
-    """The data of one run, below a directory that the experiment names."""
+    """The data of one run, in a subdirectory of a directory that the experiment names."""
 
     def __init__(self, directory: Path, run: str) -> None:
         """`run` distinguishes runs that share the directory. Raises LoadstoneError if the directory cannot be used."""
         self.path = directory / f"{PREFIX}{run}"
         try:
-            # The remains of a killed attempt at this run.
+            # What an earlier, killed attempt at this run left behind.
             shutil.rmtree(self.path, ignore_errors=True)
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -38,7 +38,7 @@ class DataSpace:
         return path
 
     def copy_source(self, key: str) -> Path:
-        """The directory of loaded data that several trials copy."""
+        """The directory of the loaded data that several trials copy."""
         return self.path / f"loaded-{key}"
 
     def copy(self, source: Path, target: Path) -> None:
@@ -50,7 +50,7 @@ class DataSpace:
 
 
 class DataSpaces(AbstractContextManager["DataSpaces"]):
-    """The data spaces of a run, one for each directory that its variants name; removed at its end."""
+    """The data spaces of a run, one for each directory that its variants name; removed when the run ends."""
 
     def __init__(self, run: str) -> None:
         self._run = run
@@ -68,7 +68,7 @@ class DataSpaces(AbstractContextManager["DataSpaces"]):
 
 
 def remove(path: Path) -> None:
-    """Removes a directory. Raises LoadstoneError if anything remains, since the next trial would use it."""
+    """Removes a directory. Raises LoadstoneError if anything remains, because the next trial would use the remains."""
     shutil.rmtree(path, ignore_errors=True)
     if path.exists():
         raise LoadstoneError(f"cannot remove {path}", "end the processes that use it: `fuser -v` lists them")

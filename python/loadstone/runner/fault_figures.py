@@ -1,7 +1,7 @@
 """The figures of a trial with faults: outage, recovery, and the users' view in each window around the fault.
 
-They come from the engine's events, which count operations and latencies by the interval in which they were due. So the
-windows are cut at the instants at which the fault took place, which are known only afterwards.
+They come from the engine's events, which count operations and latencies by the interval in which the operations were
+due. The windows can therefore be split at the actual instants of the fault, which are known only afterwards.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from loadstone.statistics import availability
 from loadstone.statistics.availability import HOLD_NS, SHARE, WINDOW_NS, WINDOWS, OfferedLoad
 from loadstone.statistics.percentile import Population
 
-# The default deadline: this multiple of the p99.9 before the fault, at least 50 ms (Loadstone's own definition).
+# The default deadline is this multiple of the p99.9 before the fault, but at least 50 ms (Loadstone's definition).
 DEADLINE_FACTOR = 10
 DEADLINE_NS_MIN = 50_000_000
 DEADLINE_QUANTILE = 0.999
-# The files of the measured phase, of one engine or of several.
+# The files of the measured phase, whether it ran one engine or several.
 EVENTS, SPECS = "run*.events.jsonl", "run*.spec.json"
 
 
@@ -38,7 +38,7 @@ class Options:
     share: float = SHARE
     window_ns: int = WINDOW_NS
     hold_ns: int = HOLD_NS
-    # An operation that succeeds later is late; None: computed from the latencies before the fault.
+    # An operation that succeeds after this time is late. If None, it is computed from the latencies before the fault.
     deadline_ns: int | None = None
 
 
@@ -47,7 +47,7 @@ DEFAULTS = Options()
 
 @dataclass
 class FaultInterval:
-    """The operations due in one interval, of all segments: counts, and outcomes with their histograms."""
+    """The operations due in one interval, over all segments: counts, and outcomes with their histograms."""
 
     start_ns: int
     length_ns: int
@@ -57,13 +57,13 @@ class FaultInterval:
     failed: int = 0
     not_yet: int = 0
     completed: int = 0
-    # Sent more than 1 ms late because all clients were busy, or because of the engine.
+    # Operations sent more than 1 ms late because all clients were busy, or because of the engine.
     late_client: int = 0
     late_generator: int = 0
     outcomes: list[Outcome] = field(default_factory=list)
 
     def latencies(self) -> Histogram:
-        """The latencies of the operations that succeeded, ns; without the parts of composed operations."""
+        """The latencies of the successful operations, ns, without the parts of composed operations."""
         merged = Histogram()
         for outcome in self.outcomes:
             if outcome.status in WELL and outcome.count and outcome.operation not in TIMED_STEPS | COMPOSED:
@@ -71,13 +71,13 @@ class FaultInterval:
         return merged
 
     def first_failure_ns(self) -> int | None:
-        """The shortest latency of a failed operation, ns; None without one."""
+        """The shortest latency of a failed operation, ns; None if no operation failed."""
         failed = (outcome for outcome in self.outcomes if outcome.is_failure and outcome.count)
         return min((decode_histogram(outcome.response or outcome.service).minimum for outcome in failed), default=None)
 
 
 def read_rows(paths: Iterable[Path]) -> list[FaultInterval]:
-    """The intervals of a phase from the events of its engines, whose counts and histograms add up.
+    """The intervals of a phase, with the counts and histograms of all its engines added up.
 
     Raises ValueError if a line is not an event, OSError if a file cannot be read.
     """
@@ -91,7 +91,7 @@ def read_rows(paths: Iterable[Path]) -> list[FaultInterval]:
 
 
 def add_interval(rows: dict[int, FaultInterval], event: Interval) -> None:
-    """Adds an interval of one engine, and to earlier intervals the operations that ended since."""
+    """Adds an interval of one engine, and adds to earlier intervals the operations that have completed since."""
     row = rows.setdefault(event.k, FaultInterval(event.start_ns, event.length_ns))
     if event.due is not None:
         row.due = (row.due or 0) + event.due
@@ -109,8 +109,8 @@ def add_interval(rows: dict[int, FaultInterval], event: Interval) -> None:
 
 
 def borders_of(fault: FaultRecord) -> tuple[int, int | None]:
-    """The instants of the orders of the fault and of its lift, ns; the planned instants if nothing was ordered, as in
-    the twin."""
+    """The instants at which the fault and its lift were ordered, ns; the planned instants if nothing was ordered, as in
+    the twin (the same trial without the fault)."""
     order = fault.planned_at_ns if fault.ordered_ns is None else fault.ordered_ns
     return order, fault.planned_lift_ns if fault.lift_ordered_ns is None else fault.lift_ordered_ns
 
@@ -118,7 +118,7 @@ def borders_of(fault: FaultRecord) -> tuple[int, int | None]:
 def figures_of_faults(
     faults: Sequence[FaultRecord], rows: Sequence[FaultInterval], options: Options = DEFAULTS
 ) -> list[Value]:
-    """The figures of a trial with faults, from the first order to the last lift; none without faults or intervals."""
+    """The figures of a trial with faults, from the first order to the last lift; empty without faults or intervals."""
     if not faults or not rows:
         return []
     orders, lifts = zip(*map(borders_of, faults), strict=True)
@@ -131,10 +131,10 @@ def figures_of_faults(
 def apply_deadline(
     rows: Sequence[FaultInterval], order_ns: int, options: Options
 ) -> tuple[Sequence[FaultInterval], int]:
-    """The rows with the operations after the deadline counted as late, and the deadline, ns.
+    """The rows, in which operations that missed the deadline count as late; and the deadline, ns.
 
-    If the engine had no deadline, the default follows from the latencies before the fault. Then an operation counts
-    as late by the bucket of its latency, which is at most 0.1 % wide.
+    If the engine had no deadline, the default follows from the latencies before the fault. The bucket of its latency,
+    which is at most 0.1 % wide, then decides whether an operation is late.
     """
     if options.deadline_ns is not None:
         return rows, options.deadline_ns
@@ -154,7 +154,7 @@ def apply_deadline(
 
 
 def load_of(rows: Sequence[FaultInterval]) -> OfferedLoad:
-    """Due and good operations by interval, without the operations whose outcome cannot be judged."""
+    """Due and good operations by interval, excluding operations whose outcome cannot be judged."""
     return OfferedLoad(
         np.array([row.start_ns for row in rows], dtype=np.int64),
         np.array([row.length_ns for row in rows], dtype=np.int64),
@@ -170,7 +170,7 @@ def measure_open_loop(
     lift_ns: int | None,
     options: Options,
 ) -> Iterator[Value]:
-    """The figures of operations with due times."""
+    """The figures of an open loop, whose operations have due times."""
     rows, deadline_ns = counted
     load = load_of(rows)
     due = int(load.due[load.index_at(order_ns) :].sum())
@@ -240,7 +240,7 @@ def first_figures(rows: Sequence[FaultInterval], order_ns: int, deadline_ns: int
 
 
 def record_figures(faults: Sequence[FaultRecord], order_ns: int, lift_ns: int | None) -> Iterator[Value]:
-    """The instants of the lab and of the servers, ns since the order, or since the lift."""
+    """The instants of detection, ns since the order, and of readiness and settling, ns since the lift."""
     detected = [fault.detected_ns for fault in faults if fault.detected_ns is not None]
     if detected:
         yield Value("detected", min(detected) - order_ns, "ns", len(detected))
@@ -256,7 +256,7 @@ def record_figures(faults: Sequence[FaultRecord], order_ns: int, lift_ns: int | 
 def split_rows(
     rows: Sequence[FaultInterval], order_ns: int, lift_ns: int | None, back_ns: int | None
 ) -> Iterator[tuple[str, list[FaultInterval]]]:
-    """The rows of each window; without a lift there is no `returning`, without a recovery no `after`."""
+    """The rows of each window. Without a lift there is no `returning` window, and without a recovery no `after`."""
     names = [name for name in WINDOWS if lift_ns is not None or name != "returning"]
     borders = [order_ns, *([] if lift_ns is None else [lift_ns]), *([] if back_ns is None else [back_ns])]
     windows: dict[str, list[FaultInterval]] = {name: [] for name in names}
@@ -289,7 +289,7 @@ def window_figures(
 
 
 def failures_by_status(outcomes: Iterable[Outcome]) -> Mapping[str, int]:
-    """Failed operations by status."""
+    """The number of failed operations by status."""
     counts: dict[str, int] = {}
     for outcome in outcomes:
         if outcome.is_failure and outcome.operation not in TIMED_STEPS | COMPOSED and outcome.count:
@@ -300,8 +300,8 @@ def failures_by_status(outcomes: Iterable[Outcome]) -> Mapping[str, int]:
 def latency_figures(window: str, outcomes: Sequence[Outcome], unanswered: int, kinds: Sequence[str]) -> Iterator[Value]:
     """Percentiles of a window by operation, over everything that was due; `kinds` are the operations of the trial.
 
-    An unanswered operation has no latency in any interval. It is infinite in `all`. Its kind is known only if there is
-    a single kind; otherwise the percentiles by kind are lower bounds.
+    An unanswered operation has no latency in any interval; in `all` its latency counts as infinite. Its kind is known
+    only if there is a single kind; otherwise the percentiles by kind are lower bounds.
     """
     of_all = {figures.ALL, *(kinds if len(kinds) == 1 else ())}
     for kind in ("response", "service"):
@@ -320,8 +320,8 @@ def measure_closed_loop(
 ) -> Iterator[Value]:
     """The figures of a closed loop: throughput, gaps and failures.
 
-    Its operations have no due times, and a stall counts once for each client, whatever its length. So there is neither
-    a yield nor an outage.
+    Its operations have no due times, and a stall counts once for each client, however long it lasts. A closed loop
+    therefore has neither a yield nor an outage.
     """
     borders = [order_ns, *([] if lift_ns is None else [lift_ns])]
     names = ("before", "during", "after")
@@ -349,9 +349,9 @@ def measure_closed_loop(
 def add_figures(
     result: TrialResult, series: Series | None, files: Path, options: Options = DEFAULTS
 ) -> tuple[TrialResult, Series | None]:
-    """A result with the figures of its faults, and its time series with the good and the late operations.
+    """Adds the figures of its faults to a result, and the good and late operations to its time series.
 
-    Both are unchanged without faults. If the events cannot be read, the judge reports the missing figures.
+    Without faults, both are returned unchanged. If the events cannot be read, the judge reports the missing figures.
     """
     if not result.faults:
         return result, series

@@ -1,4 +1,4 @@
-"""Figures: an engine's summary as values in base units, by the names of loadstone.results.value."""
+"""Converts an engine's summary into figures: values in base units, with the names of loadstone.results.value."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from loadstone.engine.histogram import decode_histogram
 from loadstone.results.value import PERCENTILES, Value
 from loadstone.statistics.percentile import Population
 
-# All operations together.
+# The name for all operations together.
 ALL = "all"
 
 
-# The latencies of an outcome, by the suffix of the operation's name: `lower` excludes the generator's own lateness.
+# The latencies of an outcome, keyed by the suffix of metric names. `lower` excludes the generator's own lateness.
 TIMES: dict[str, Callable[[Outcome], str | None]] = {
     "response": lambda outcome: outcome.response,
-    # Older engines do not report operations that never ended.
+    # Older engines do not report the lower bound; an operation that never completed then has only its response time.
     "lower": lambda outcome: outcome.response_lower or (outcome.response if outcome.status == CENSORED else None),
     "service": lambda outcome: outcome.service,
 }
@@ -30,8 +30,8 @@ def figures(result: Result, memory_max: int, prefix: str = "") -> Iterator[Value
         yield Value(f"{prefix}throughput", summary.throughput, "op/s", summary.completed)
     yield Value(f"{prefix}runtime", float(summary.measured_ns), "ns", 1)
     yield Value(f"{prefix}operations", summary.operations, "operations", summary.operations)
-    # At a rate, operations that never ended mean that the rate is too high, which a separate check reports. In a closed
-    # loop the store sets the pace, so an unanswered operation is a failure.
+    # In an open loop, operations that never completed mean that the rate is too high, which a separate check reports.
+    # In a closed loop the store sets the pace, so an unanswered operation is a failure.
     unanswered = summary.in_flight + summary.carried.unanswered if summary.due is None else 0
     yield Value(f"{prefix}errors", summary.failures + unanswered, "operations", summary.operations)
     yield Value(f"{prefix}not_yet", summary.not_yet, "operations", summary.operations)
@@ -55,7 +55,7 @@ def figures(result: Result, memory_max: int, prefix: str = "") -> Iterator[Value
     yield Value(f"{prefix}unclosed", summary.unclosed, "clients", 1)
     yield Value(f"{prefix}saturated", summary.saturated_values, "operations", summary.operations)
     yield Value(f"{prefix}driver", result.ready.driver_ns, "ns", 1)
-    # Not the kernel's maximum (in the summary), which includes the lab's memory at the fork.
+    # Not the kernel's maximum from the summary, which includes the lab's memory at the fork.
     if memory_max:
         yield Value(f"{prefix}engine.memory_max", memory_max, "B", 1)
     yield Value(f"{prefix}engine.read", summary.device_bytes[0], "B", 1)
@@ -64,7 +64,7 @@ def figures(result: Result, memory_max: int, prefix: str = "") -> Iterator[Value
 
 
 def attempts(summary: Summary, unanswered: int, prefix: str) -> Iterator[Value]:
-    """Attempts at operations, retries included; attempts to connect; and pauses of clients."""
+    """Figures about attempts at operations (including retries), attempts to connect, and pauses of clients."""
     total = summary.operations + summary.retried
     yield Value(f"{prefix}attempts", total, "attempts", total)
     yield Value(f"{prefix}attempts.failed", summary.failures + unanswered + summary.retried, "attempts", total)
@@ -85,8 +85,8 @@ def attempts(summary: Summary, unanswered: int, prefix: str) -> Iterator[Value]:
 def executor_figures(executors: Sequence[Executor], prefix: str) -> Iterator[Value]:
     """The utilisation of the busiest executor, and the worst wake-up delays.
 
-    The conductor has no clients and does not limit the load, so it is excluded. Clients with separate threads have no
-    executor; only the share of all processors shows their utilisation.
+    The conductor is excluded: it has no clients and does not limit the load. Clients that run in separate threads have
+    no executor; only the engine's share of all processors shows their utilisation.
     """
     if busy := [executor.busy for executor in executors if executor.clients]:
         yield Value(f"{prefix}executor.busy_max", max(busy), "share", 1)
@@ -98,7 +98,7 @@ def executor_figures(executors: Sequence[Executor], prefix: str) -> Iterator[Val
 
 
 def latencies(summary: Summary, prefix: str) -> Iterator[Value]:
-    """Each operation's latency: service time; at a rate response time, its lower bound and service time."""
+    """The latency of each operation: service time, and in an open loop also response time and its lower bound."""
     open_loop = any(outcome.response is not None for outcome in summary.outcomes)
     kinds = ["response", "lower", "service"] if open_loop else ["service"]
     if not any(outcome.response_lower is not None for outcome in summary.outcomes):
@@ -113,10 +113,10 @@ def latencies(summary: Summary, prefix: str) -> Iterator[Value]:
 
 
 def group_by_operation(outcomes: Iterable[Outcome], kind: str) -> dict[str, tuple[Population, float]]:
-    """By operation in lower case, and for `all`: every operation that was due, and the mean of the successful
-    operations, ns.
+    """Every operation that was due, and the mean latency of the successful ones, ns; keyed by operation in lower case,
+    and by `all`.
 
-    A read of a record whose insert or delete was in flight reveals nothing about the store and is excluded.
+    A read of a record whose insert or delete was in flight reveals nothing about the store, so it is excluded.
     """
     populations: dict[str, Population] = defaultdict(Population)
     sums: dict[str, float] = defaultdict(float)
@@ -133,7 +133,7 @@ def group_by_operation(outcomes: Iterable[Outcome], kind: str) -> dict[str, tupl
             population.well = decode_histogram(text)
             time = total_ns(outcome, kind)
         names = [outcome.operation.lower()]
-        # The parts of an operation that never ended have not been reported.
+        # The parts of an operation that never completed have not been reported.
         if outcome.operation not in TIMED_STEPS and (outcome.operation not in COMPOSED or outcome.status == CENSORED):
             names.append(ALL)
         for name in names:
@@ -146,7 +146,7 @@ def group_by_operation(outcomes: Iterable[Outcome], kind: str) -> dict[str, tupl
 
 
 def total_ns(outcome: Outcome, kind: str) -> float:
-    """The total time of operations: exact if the engine reports it, else from the histogram."""
+    """The total time of an outcome's operations, ns: exact if the engine reports it, otherwise from the histogram."""
     exact = {"service": outcome.service_ns_sum, "response": outcome.response_ns_sum}.get(kind)
     if exact is not None:
         return float(exact)
@@ -156,15 +156,15 @@ def total_ns(outcome: Outcome, kind: str) -> float:
 
 
 def time_ns(outcomes: Iterable[Outcome], kind: str) -> float:
-    """The total time of all operations, failures included, for Little's law."""
+    """The total time of all operations, including failures, for Little's law."""
     ended = (outcome for outcome in outcomes if outcome.count and outcome.status != CENSORED)
     return sum(total_ns(outcome, kind) for outcome in ended if outcome.operation not in TIMED_STEPS | COMPOSED)
 
 
 def quantiles(name: str, population: Population, mean: float) -> Iterator[Value]:
-    """The figures of one kind of operation; the judge decides which percentiles have too few values above them.
+    """The latency figures of one operation; the judge decides which percentiles have too few values above them.
 
-    Count, mean and minimum cover successful operations, percentiles and maximum every operation that was due.
+    Count, mean and minimum cover successful operations; percentiles and maximum cover every operation that was due.
     """
     every = population.count
     if not every:
@@ -179,7 +179,7 @@ def quantiles(name: str, population: Population, mean: float) -> Iterator[Value]
 
 
 def verification_figures(summary: Summary, prefix: str) -> Iterator[Value]:
-    """The number of verified values, and the number of wrong values."""
+    """The number of verified values, the share compared in full, and the number of wrong values."""
     counts = [(outcome.status, outcome.count) for outcome in summary.outcomes if outcome.operation == "VERIFY"]
     if counts:
         total = sum(count for _, count in counts)
@@ -190,7 +190,7 @@ def verification_figures(summary: Summary, prefix: str) -> Iterator[Value]:
 
 
 def statuses(summary: Summary) -> dict[str, dict[str, int]]:
-    """The number of operations by operation and status."""
+    """The number of operations, keyed by operation and status."""
     by_operation: dict[str, dict[str, int]] = {}
     for outcome in (outcome for outcome in summary.outcomes if outcome.count):
         counts = by_operation.setdefault(outcome.operation, {})

@@ -1,7 +1,7 @@
-"""The guarantees that a trial records: as the servers report them, or the reason why they are unknown.
+"""The guarantees that a trial records, as the servers report them, or the reason why they are unknown.
 
-A networked store queries them on a connection with its clients' settings, so its answer takes precedence. If that is
-`unknown` (a binding of the store `jvm`, a server that refuses the query), the lab's query of its servers counts.
+A networked store queries them on a connection with its clients' settings, so its answer takes precedence. If that
+answer is `unknown` (a binding of the store `jvm`, a server that refuses the query), the lab's own query is used.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from loadstone.results.trial_result import Scalar
 
-# Recorded instead of `durability`: the reason why it is unknown.
+# The fact that is recorded instead of `durability`: the reason why the durability is unknown.
 UNKNOWN = "durability_unknown"
 ANSWERS = ("durability", "how", UNKNOWN)
 # The store's `replication` for a server without replicas; it is recorded as 1 copy.
@@ -20,7 +20,7 @@ NO_REPLICAS = "none"
 def guarantee_facts(
     durability: str, how: str, of_store: Mapping[str, Scalar], of_servers: Mapping[str, Scalar]
 ) -> dict[str, Scalar]:
-    """Facts about durability and replication, from the store and from servers that the lab started."""
+    """Facts about durability and replication, from the store and from the servers that the lab started."""
     replication: dict[str, Scalar] = {"replication": 1} if of_store.get("replication") == NO_REPLICAS else {}
     if durability != "unknown":
         return {**replication, "durability": durability, "how": how}

@@ -22,14 +22,14 @@ class HookError(LoadstoneError):
 
 
 def run(commands: Sequence[str], when: str, variables: Mapping[str, Scalar], log: Path, timeout: float) -> None:
-    """Runs commands in a shell, one after the other, and appends their output to `log`.
+    """Runs commands in a shell, one after another, and appends their output to `log`.
 
-    Each variable is in their environment as LOADSTONE_<NAME>. Raises HookError at the first that fails or takes
-    more than `timeout` seconds.
+    Their environment contains each variable as LOADSTONE_<NAME>. Raises HookError at the first command that fails or
+    takes more than `timeout` seconds.
     """
     environment = {**os.environ, **{f"LOADSTONE_{name.upper()}": str(value) for name, value in variables.items()}}
     for command in commands:
-        # In bytes, as the output may not be text.
+        # In binary mode, because the output may not be text.
         with log.open("ab+") as out:
             out.write(f"$ {command}\n".encode(errors="replace"))
             out.flush()
@@ -46,7 +46,7 @@ def run(commands: Sequence[str], when: str, variables: Mapping[str, Scalar], log
                     process_group=0,
                 )
             except (OSError, ValueError) as error:
-                # NUL in the command or its environment, or too long for the kernel.
+                # The command or its environment contains a NUL byte, or is too long for the kernel.
                 raise HookError(
                     f"the hook `{command[:SHOWN_CHARS]}` ({when}) cannot be run: {error}",
                     "check the command and the values of the dimensions, which are in its environment",
@@ -54,7 +54,7 @@ def run(commands: Sequence[str], when: str, variables: Mapping[str, Scalar], log
             try:
                 status = process.wait(timeout)
             except BaseException as error:
-                # The group may have ended by now.
+                # The process group may have exited by now.
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()

@@ -1,4 +1,4 @@
-"""One run at a time on a host: concurrent runs would disturb each other's measurements."""
+"""Allows one run at a time on a host: concurrent runs would disturb each other's measurements."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from loadstone.errors import LoadstoneError
 
-# Directories that every user may write to; the first that exists is used.
+# Directories that every user may write to; the first existing one is used.
 DIRECTORIES = (Path("/run/lock"), Path("/tmp"))
 NAME = "loadstone.lock"
 SHARE = "--share-host"
@@ -21,10 +21,10 @@ HINT = f"wait until it ends, or add {SHARE} if neither run has to be accurate to
 
 @contextmanager
 def host_locked(results: Path, directory: Path | None = None) -> Iterator[Callable[[Path], None]]:
-    """Holds this host's lock; the kernel releases it when this process ends, however it ends.
+    """Holds this host's lock; the kernel releases it when this process exits, for whatever reason.
 
-    Yields a function to record the results folder once it is known. Raises LoadstoneError, with the pid and the results
-    of the other run, if there is one. If the file cannot be created, there is no lock.
+    Yields a function to record the results folder once it is known. If another run holds the lock, raises
+    LoadstoneError with its pid and results folder. If the file cannot be created, there is no lock.
     """
     path = (directory or next((folder for folder in DIRECTORIES if folder.is_dir()), DIRECTORIES[-1])) / NAME
     descriptor = open_lock_file(path)
@@ -67,14 +67,14 @@ def open_lock_file(path: Path) -> int | None:
 
 
 def holder(descriptor: int) -> str:
-    """The holder that the file names; empty if that process has ended."""
+    """The holder that the file names; empty if that process has exited."""
     text = os.pread(descriptor, 4096, 0).decode(errors="replace").strip()
     match = re.match(r"pid (\d+), ", text)
     return text if match and Path("/proc", match[1]).exists() else ""
 
 
 def note(descriptor: int, results: Path | None) -> None:
-    """Writes the holder of the lock, empty for none, if the file is writable."""
+    """Writes this process as the lock's holder, or empties the file if `results` is None; does nothing if it fails."""
     with suppress(OSError):
         os.ftruncate(descriptor, 0)
         if results is not None:

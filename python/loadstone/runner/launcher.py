@@ -1,13 +1,14 @@
-"""Starts commands for the lab, one after the other. It runs as a separate process, `python -I -S launcher.py`.
+"""Starts commands for the lab, one after another. It runs as a separate process, `python -I -S launcher.py`.
 
-Requests and replies are lines of JSON on standard input and output. There are three reasons for the process:
+Requests and replies are lines of JSON on standard input and output. There are three reasons for a separate process:
 
 - The kernel counts the resident memory of the parent as the peak of a new process (`setmax_mm_hiwater_rss` in
   fs/exec.c). The lab has hundreds of MB, this process about ten.
-- As a subreaper (prctl(2)) it becomes the parent of daemons, and can end them with the command that left them.
-- Its standard input is a lease: when the lab ends, by any cause, the input ends, and so does the command.
+- As a subreaper (prctl(2)) it becomes the parent of daemons, and can kill them together with the command that started
+  them.
+- Its standard input is a lease: when the lab exits for any reason, the input ends, and the launcher ends the command.
 
-It imports nothing of Loadstone, to stay small.
+It imports nothing from Loadstone, to stay small.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from contextlib import suppress
 from typing import Any
 
 PR_SET_CHILD_SUBREAPER = 36
-# Time for a command to end after SIGTERM, and for its remaining processes to end after the command.
+# The time that a command has to exit after SIGTERM, and its remaining processes after the command has exited.
 ENDING_SECONDS, GRACE_SECONDS = 5.0, 0.1
 READ_BYTES = 1 << 16
 # Signals that Python ignores or handles, and that a command must not inherit.
@@ -32,7 +33,7 @@ DEFAULT_SIGNALS = (signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD
 
 
 class LauncherProcess:
-    """The commands, of which at most one runs."""
+    """The process that runs the commands, at most one at a time."""
 
     def __init__(self) -> None:
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -44,7 +45,7 @@ class LauncherProcess:
         self.requests = b""
         self.pid = 0
         self.started_ns = 0
-        # CPU time of all children that have ended.
+        # CPU time of all children that have exited.
         self.cpu_s = 0.0
         self.memory_bytes = 0
 
@@ -91,13 +92,13 @@ class LauncherProcess:
         reply({"pid": self.pid})
 
     def clear_wake(self) -> None:
-        """Empties the pipe that is written when a child ends."""
+        """Empties the pipe that is written to when a child exits."""
         with suppress(BlockingIOError):
             while os.read(self.wake, READ_BYTES):
                 pass
 
     def reap(self) -> int | None:
-        """Reaps every child that has ended; returns the command's exit status if it is among them."""
+        """Reaps every child that has exited; returns the command's exit status if the command is among them."""
         exit_status = None
         with suppress(ChildProcessError):
             while True:
@@ -111,7 +112,7 @@ class LauncherProcess:
         return exit_status
 
     def stop(self) -> int:
-        """Ends the command by SIGTERM to its group, then by SIGKILL; returns its exit status."""
+        """Ends the command with SIGTERM to its process group, then SIGKILL; returns its exit status."""
         if not self.pid:
             return 0
         status = None
@@ -143,7 +144,7 @@ class LauncherProcess:
         )
 
     def kill_survivors(self) -> list[str]:
-        """Kills the processes that the command has left running, in any group or session; returns their names."""
+        """Kills the processes that the command left running, in any group or session; returns their names."""
         until = time.monotonic() + GRACE_SECONDS
         while has_children() and time.monotonic() < until:
             time.sleep(0.005)
@@ -182,13 +183,13 @@ def children() -> Iterator[tuple[int, str]]:
 
 
 def own_memory() -> int:
-    """The peak resident memory of this process, B: a command's smaller peak cannot be distinguished from it."""
+    """The peak resident memory of this process, B; a command inherits it, so a smaller peak cannot be measured."""
     with open("/proc/self/status") as file:
         return next((int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM")), 0)
 
 
 def reply(document: dict[str, Any]) -> None:
-    """Writes a reply; fails silently if the lab has ended."""
+    """Writes a reply; fails silently if the lab has exited."""
     with suppress(BrokenPipeError):
         os.write(1, json.dumps(document).encode() + b"\n")
 

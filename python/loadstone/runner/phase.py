@@ -1,4 +1,4 @@
-"""A phase: runs the engines of a fleet to their end and records every event as it arrives."""
+"""Runs the engines of a fleet for one phase, and records every event as it arrives."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Finished(EndedLaunch):
     """The result of one launch of engines."""
 
     series: Series
-    # The largest resident memory of all engines together at the end of an interval, B.
+    # The largest total resident memory of all engines at the end of an interval, B.
     memory_max: int
     engines: int = 1
     # The number of engines that ended without a result.
@@ -42,12 +42,12 @@ class Finished(EndedLaunch):
 
     @property
     def exit_status(self) -> int:
-        """The exit status of a launch with lost engines: negative, as of a vanished process, if a host was lost."""
+        """The exit status of a launch that lost engines: negative, as for a killed process, if a host was involved."""
         return LOST_STATUS if self.observations.facts else 1
 
     @property
     def loop(self) -> Loop:
-        """`open` if operations had due times, which the property `rate.ramp` gives them even without a `rate`."""
+        """`open` if operations had due times; the property `rate.ramp` sets due times even without a `rate`."""
         return "open" if self.spec["pace"]["mode"] == "open" else "closed"
 
 
@@ -65,13 +65,13 @@ def run(
 ) -> Finished:
     """Runs a phase on this number of engines of a fleet, and writes histograms to `<name>.hlog` in the trial's `files`.
 
-    The faults of an injector begin at their instants of the measured window. The spec of each engine goes to
-    `<name>.spec.json`, or `<name>.<segment>.spec.json` if there are several; events to `<name>.events.jsonl`, or one
-    such file for each engine of this machine or other host. Raises EngineError if none ends with a result within
-    `timeout` seconds.
+    The faults of an injector begin at their planned instants in the measured window. The spec of each engine goes to
+    `<name>.spec.json`, or `<name>.<segment>.spec.json` if there are several; events go to `<name>.events.jsonl`, or to
+    one such file for each engine on this machine and each other host. Raises EngineError if no engine delivers a result
+    within `timeout` seconds.
     """
     if injector is not None:
-        # With the load's start in the future, the lab learns it in advance.
+        # The engines then start at a future instant, which the lab learns in advance.
         spec = {**spec, "wait_for_start": True}
     started = None if injector is None else partial(begin_faults, injector, spec["warmup_seconds"])
     until = spec["until"]
@@ -124,14 +124,14 @@ def run(
 
 
 def begin_faults(injector: Injector, warmup_seconds: float, start_unix_ns: int) -> None:
-    """Tells an injector when the measured window begins; the engines start at this time of the host's clock."""
+    """Tells an injector when the measured window begins; `start_unix_ns` is the engines' start by the host's clock."""
     now_ns, now_unix_ns = time.monotonic_ns(), time.time_ns()
     zero_unix_ns = start_unix_ns + round(warmup_seconds * 1e9)
     injector.begin(zero_unix_ns - now_unix_ns + now_ns, zero_unix_ns)
 
 
 def redact_spec(spec: Spec) -> Spec:
-    """A spec without passwords, for recording."""
+    """A copy of a spec without passwords, which can be recorded."""
     spec = json.loads(secrets.hide_secrets(json.dumps(spec)))
     store = spec["store"]
     properties = describe_engine().hide_secrets(store["properties"])
@@ -145,7 +145,8 @@ def redact_spec(spec: Spec) -> Spec:
 def deadline(seconds: float, phase: str, running: Running) -> Iterator[Callable[[EngineError], EngineError]]:
     """Kills engines that take too long, so that a hanging store does not hang the lab.
 
-    Yields a function that turns the error of an engine without a result into a timeout, if this killed the engine.
+    Yields a function that replaces the error of an engine without a result by a timeout error, if the timeout killed
+    the engine.
     """
     passed = threading.Event()
 
@@ -157,8 +158,8 @@ def deadline(seconds: float, phase: str, running: Running) -> Iterator[Callable[
         if not passed.is_set():
             return error
         return EngineError(
-            f"{phase}: the engine did not end within {seconds:g} s",
-            "set a longer `timeout` in the experiment, or find out what the store waits for",
+            f"{phase}: the engine did not finish within {seconds:g} s",
+            "set a longer `timeout` in the experiment, or find out what the store is waiting for",
             error.status,
         )
 

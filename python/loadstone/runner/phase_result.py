@@ -1,4 +1,4 @@
-"""The result of a phase: figures, facts and notes of its engines, or of its command's output."""
+"""The result of a phase: figures, facts and notes from its engines or from its command's output."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class PhaseResult:
 
 
 def parse_output(observed: ObservedCommand, ended: Ended) -> ImportedRun:
-    """The output of a command. Raises CommandError if it cannot be parsed."""
+    """Parses the output of a command. Raises CommandError if it cannot be parsed."""
     try:
         return observed.read(ended)
     except LoadstoneError as error:
@@ -64,7 +64,7 @@ def command_result(
     notes = list(run.notes)
     for path, size in printed.items():
         if path.stat().st_size < size:
-            message = f"{path.name} had {units.format_size(size)}; only its beginning and its end are kept"
+            message = f"{path.name} had {units.format_size(size)}; only its beginning and end are kept"
             notes.append(Note("output-cut", message, "have the command print less"))
     notes += survivor_notes(observed, ended)
     if ended.status:
@@ -87,10 +87,10 @@ def command_result(
 
 
 def survivor_notes(phase: ObservedCommand, ended: Ended) -> Iterator[Note]:
-    """A note on processes that outlived their command, and were killed."""
+    """A note on processes that outlived their command and were killed."""
     if ended.use.survivors:
         message = f"processes of {phase.name} were killed because they outlived it: {', '.join(ended.use.survivors)}"
-        yield Note("survivors", message, "start servers in `hooks.before` or by `systems: {…: {start: …}}`")
+        yield Note("survivors", message, "start servers in `hooks.before` or with `systems: {…: {start: …}}`")
 
 
 def engine_result(
@@ -102,13 +102,13 @@ def engine_result(
     processors: Scalar | None,
 ) -> PhaseResult:
     """The result of a measured engine phase."""
-    # If there are several stages, the series is the longest stage's.
+    # If there are several stages, the time series is taken from the longest one.
     run = max(runs, key=lambda item: item.result.summary.measured_ns)
     ready, lost = run.result.ready, sum(item.lost for item in runs)
     engines = max(item.engines for item in runs)
     networked = describe_engine().is_networked(variant.store)
     operations = sum(item.result.summary.operations + item.result.summary.warmup_operations for item in runs)
-    # With engines on other hosts, the processors of those hosts count instead of this machine's.
+    # If engines run on other hosts, the processors of these hosts count, not this machine's.
     measured = [*figures_of(launch, variant, runs), *watch.values(operations), *run.observations.values]
     if networked:
         observed = run.observations.facts
@@ -138,7 +138,7 @@ def engine_result(
         facts,
         [*notes_of(runs)],
         "lost" if lost else end_of(runs),
-        # Stages have no clients.
+        # A trial with several stages has no single number of clients.
         variant.clients if len(runs) == 1 else None,
         run.loop if len(runs) == 1 else None,
         figures.statuses(run.result.summary),
@@ -148,7 +148,7 @@ def engine_result(
     )
 
 
-# Parts of a spec that differ between trials of one variant, or that only concern reporting.
+# Parts of a spec that differ between trials of one variant, or that concern only reporting.
 NOT_REQUESTED = frozenset(
     {"spec", "seed", "run", "segment", "sinks", "interval_ms", "lease_ms", "wait_for_start", "ledger"}
 )
@@ -161,7 +161,7 @@ def shared_settings(specs: Iterable[Mapping[str, Any]]) -> dict[str, Scalar]:
 
 
 def flatten_spec(spec: Mapping[str, Any]) -> dict[str, Scalar]:
-    """The settings of a spec, each by its path: `work.field_count`; without secrets and directories."""
+    """The settings of a spec, keyed by path, such as `work.field_count`; without secrets and directories."""
     known = describe_engine()
     flat: dict[str, Scalar] = {}
 
@@ -176,14 +176,14 @@ def flatten_spec(spec: Mapping[str, Any]) -> dict[str, Scalar]:
 
     for key, part in spec.items():
         if key not in NOT_REQUESTED:
-            # Properties belong to the store: their path needs no prefix.
+            # Properties belong to the store, so their path needs no prefix.
             flatten(part["properties"] if key == "store" else part, key)
     return flat
 
 
 def figures_of(launch: EngineLaunch, variant: Variant, runs: Sequence[Finished]) -> list[Value]:
-    """The figures of an engine phase; the workload kind's figures come last, to replace common figures of the same
-    name."""
+    """The figures of an engine phase. The workload kind's figures come last, so that they replace common figures with
+    the same name."""
     measured: list[Value] = []
     for run in runs:
         measured += figures.figures(run.result, run.memory_max, launch.prefix if len(runs) == 1 else f"{run.name}.")
@@ -191,7 +191,7 @@ def figures_of(launch: EngineLaunch, variant: Variant, runs: Sequence[Finished])
 
 
 def end_of(runs: Sequence[Finished]) -> str:
-    """The end of several launches: the first end other than `done`."""
+    """How several launches ended: the first end other than `done`."""
     return next((run.result.summary.end for run in runs if run.result.summary.end != "done"), "done")
 
 
@@ -202,14 +202,14 @@ def notes_of(runs: Sequence[Finished]) -> Iterator[Note]:
         yield from run.observations.notes
         if saturated := run.result.summary.saturated_values:
             latencies = units.count_noun(saturated, "latency", "latencies")
-            message = f"{latencies} exceeded a histogram's range; each counts as its maximum"
-            yield Note("saturated", message, "read the highest percentiles and the maximum as lower bounds")
+            message = f"{latencies} exceeded the histogram's range; each counts as the range's maximum"
+            yield Note("saturated", message, "treat the highest percentiles and the maximum as lower bounds")
         if reason := run.result.summary.reason:
             yield Note("incomplete", f"it ended early: {reason}", ENDED_EARLY_HINT)
 
 
 def engine_share(measured: Iterable[Value], processors: Scalar | None) -> Iterator[Value]:
-    """The share of its processors that the engine used: at a high share it may limit the load on servers."""
+    """The share of its processors that the engine used; a high share may mean that the engine limits the load."""
     used = next((value.value for value in measured if value.metric == "cpu.engine"), None)
     if used is not None and isinstance(processors, int | float) and processors > 0:
         yield Value("cpu.engine_share", used / processors, "share", 1)

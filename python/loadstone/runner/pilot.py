@@ -1,6 +1,6 @@
-"""The pilot block: every variant once before the run, to find the length of the warm-up and variants that cannot run.
+"""The pilot block: runs every variant once before the run, to find the length of the warm-up and variants that fail.
 
-Its trials have no warm-up and a long window: the longest possible warm-up and twice the window of the experiment. They
+Its trials have no warm-up and a long window: the longest possible warm-up plus twice the window of the experiment. They
 are kept in `pilot.jsonl` and do not count. The result is in `pilot.json`, so that a resumed run uses the same warm-up.
 """
 
@@ -35,9 +35,9 @@ from loadstone.runner.trial import Conductor
 from loadstone.statistics.steady import common_warm_up_end
 
 # MSER leaves a bias as large as the noise of one series, which is too much for a comparison of many repeats. In
-# simulations (tests/unit/test_judge_simulations.py) a warm-up longer by half leaves a third of that bias.
+# simulations (tests/unit/test_judge_simulations.py) a warm-up that is 50 % longer leaves a third of that bias.
 MARGIN = 1.5
-# A warm-up is a multiple of this, seconds.
+# A warm-up is a multiple of this number of seconds.
 STEP_SECONDS = 0.5
 COLUMNS = {"p50": "p50_ns", "p99": "p99_ns"}
 
@@ -48,7 +48,7 @@ class Group:
 
     trials: tuple[str, ...]
     throughput_seconds: float
-    # For the first compared metric; None if that is not a p50 or a p99.
+    # For the first compared metric; None if it is neither a p50 nor a p99.
     latency_seconds: float | None
     # The warm-up that this group needs.
     warmup_seconds: float
@@ -56,15 +56,15 @@ class Group:
 
 @dataclass(frozen=True)
 class PilotResult:
-    """The result of a pilot block: pilot.json."""
+    """The result of a pilot block, which is stored in pilot.json."""
 
     warmup_seconds: float
     cap_seconds: float
-    # Whether the cap shortened it.
+    # Whether the cap shortened the warm-up.
     capped: bool
-    # The duration of a trial with this warm-up, by the block's median; None if no trial was timed.
+    # The duration of a trial with this warm-up, from the block's median; None if no trial was timed.
     trial_seconds: float | None
-    # The longest of these determines the warm-up.
+    # The group with the longest warm-up determines the result.
     groups: tuple[Group, ...]
 
 
@@ -82,7 +82,7 @@ class Pilot:
     overhead_seconds: list[float] = field(default_factory=list)
 
     def find(self, conductor: Conductor, retry_failed: bool) -> Mapping[str, Any]:
-        """The fields of `PilotResult`, from pilot.json; if there is none, runs the remaining block first.
+        """The fields of `PilotResult`, from pilot.json; if the file has no result, runs the remaining block first.
 
         Raises LoadstoneError if no variant can run.
         """
@@ -102,7 +102,7 @@ class Pilot:
         self.display.say(f"running a pilot block of {block} to find the warm-up; its results do not count")
         progress = RunProgress(f"{self.folder.name}, pilot", variants, len(attempts.done), self.seconds_each)
         self.display.plan(progress)
-        # Trials without an attempt precede failed ones, so that a resumed run reaches them.
+        # Trials without an attempt precede failed trials, so that a resumed run reaches them.
         for planned in sorted(self.block(), key=lambda item: attempts.numbers[item.trial] > 0):
             if planned.trial in attempts.done or attempts.set_aside(variant_key(planned.variant.config)):
                 continue
@@ -125,7 +125,7 @@ class Pilot:
         return outcome
 
     def long(self) -> Experiment:
-        """The experiment with the window of the pilot."""
+        """The experiment with the pilot's long window."""
         duration = self.experiment.measure.duration
         assert duration is not None, "an experiment with a pilot has a window"
         measure = {"warmup": 0.0, "duration": (PILOT_CAP + PILOT_WINDOWS) * duration}
@@ -147,7 +147,7 @@ class Pilot:
             self.overhead_seconds.append(time.monotonic() - started - (conductor.experiment.measure.duration or 0.0))
         settings = Settings.from_question(self.folder.question)
         for finding in judge_trial(result, self.folder.load_series(planned.trial, result.attempt), settings):
-            # Without a warm-up no window is steady.
+            # Milder findings are expected, because without a warm-up no window is steady.
             if finding.severity == Severity.INVALID:
                 self.display.say(f"{result.trial}: {finding.check}: {finding.message}", bad=True)
         return result
@@ -168,7 +168,7 @@ class Pilot:
                 self.display.say(f"{finding.check}: {finding.message} ({finding.hint})", bad=True)
 
     def result(self, trials: Sequence[TrialResult]) -> PilotResult:
-        """The warm-up and its basis. Raises LoadstoneError if no trial has a time series."""
+        """Computes the warm-up from the trials. Raises LoadstoneError if no trial has a time series."""
         # Failed trials are excluded: the shortest series limits its whole group.
         done = [trial for trial in trials if trial.end == "done"]
         known = [
@@ -194,7 +194,7 @@ class Pilot:
 
 
 def warm_up(groups: Sequence[Group], cap: float) -> tuple[float, bool]:
-    """The warm-up of all trials, s, at most `cap`; and whether the cap shortened it."""
+    """The warm-up of all trials, at most `cap` seconds; and whether the cap shortened it."""
     needed = max(item.warmup_seconds for item in groups)
     rounded = math.ceil(needed / STEP_SECONDS) * STEP_SECONDS
     return min(max(rounded, STEP_SECONDS), cap), needed > cap

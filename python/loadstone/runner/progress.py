@@ -1,6 +1,6 @@
-"""Progress on standard error: bars on a terminal, plain lines elsewhere.
+"""Displays progress on standard error: bars on a terminal, plain lines elsewhere.
 
-Drawn at most four times a second, to leave the processors to the engine.
+The display is updated at most four times a second, to leave the processors to the engine.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PLAIN_SECONDS = 60.0
 
 
 class PhaseProgress:
-    """The progress of a phase, whose length is a number of operations or seconds (including the warm-up)."""
+    """The progress of a phase whose length is a number of operations or of seconds (including the warm-up)."""
 
     def __init__(self, name: str, operations: int | None, seconds: float | None, warmup_seconds: float) -> None:
         self.name = name
@@ -38,11 +38,11 @@ class PhaseProgress:
         self.started: float | None = None
 
     def start(self) -> None:
-        """The store is open, and the time starts."""
+        """Starts the clock: the store is open."""
         self.started = time.monotonic()
 
     def take(self, interval: Interval) -> None:
-        """Adds an interval, about a second."""
+        """Adds an interval of about one second."""
         self.done += interval.ended
         self.rates.append(interval.completed * 1e9 / max(interval.length_ns, 1))
         self.latency = p99(interval.outcomes)
@@ -82,18 +82,18 @@ class PhaseProgress:
 
     @property
     def speed(self) -> str:
-        """The rate of the last second; at the end, the rate of the whole phase."""
+        """The rate in the last second; once the phase has ended, its overall rate."""
         if self.summary:
             return units.format_rate(self.summary.throughput)
         return units.format_rate(self.rates[-1]) if self.rates else ""
 
     @property
     def spark(self) -> str:
-        """A sparkline of the last seconds' rates."""
+        """A sparkline of the rates in the last few seconds."""
         return units.draw_sparkline(self.rates[-SPARK_WIDTH:], SPARK_WIDTH)
 
     def finish(self, summary: Summary) -> None:
-        """The phase has ended: from now on its summary is displayed."""
+        """Ends the phase: from now on its summary is displayed."""
         self.summary = summary
         self.latency = p99(summary.outcomes)
 
@@ -107,10 +107,10 @@ def p99(outcomes: Iterable[Outcome]) -> str:
 
 
 class RunProgress:
-    """The progress of a run, with the attributes of a phase's."""
+    """The progress of a run, with the same attributes as PhaseProgress."""
 
     def __init__(self, name: str, trials: int, done: int, seconds_each: float) -> None:
-        """`seconds_each` is an estimate, used until the first trial has ended."""
+        """`seconds_each` is an estimate, which is used until the first trial has ended."""
         self.name = name
         self.latency = self.spark = ""
         self.trials = trials
@@ -131,12 +131,12 @@ class RunProgress:
 
     @property
     def speed(self) -> str:
-        """The number of trials that are done."""
+        """The number of completed trials."""
         return f"{self.done:,}/{units.count_noun(self.trials, 'trial')}"
 
     @property
     def state(self) -> str:
-        """The time left."""
+        """The remaining time."""
         elapsed = time.monotonic() - self._started
         # A first trial that takes longer than estimated corrects the estimate before it ends.
         trial_seconds = elapsed / self._finished if self._finished else max(self._seconds_each, elapsed)
@@ -146,7 +146,7 @@ class RunProgress:
 
 
 class TrialProgress:
-    """The progress of a trial, with the attributes of a phase's."""
+    """The progress of a trial, with the same attributes as PhaseProgress."""
 
     # The steps of a trial, each with the fraction of the trial that typically precedes it.
     SHARES: ClassVar = {
@@ -171,7 +171,7 @@ class TrialProgress:
 
 
 class PlainLines(AbstractContextManager["PlainLines"]):
-    """Prints a line at the end of each trial, and a line per minute during long trials."""
+    """Prints plain lines, with a progress line per minute during long phases."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -190,7 +190,7 @@ class PlainLines(AbstractContextManager["PlainLines"]):
         self.say(f"{progress.name}: {left:,} of {units.count_noun(progress.trials, 'trial')} to run, {progress.state}")
 
     def trial(self, name: str) -> None:
-        """Stores the name for later lines."""
+        """Remembers the trial's name for later lines."""
         self._trial = name
 
     def step(self, name: str) -> None:
@@ -232,7 +232,7 @@ class Bars:
             transient=True,
         )
         self._steps: TrialProgress | None = None
-        # The bars of the trial and the phase; the run's bar stays.
+        # The bars of the trial and the phase. The run's bar is not among them, because it is never removed.
         self._tasks: list[TaskID] = []
 
     def __enter__(self) -> Self:
@@ -247,7 +247,7 @@ class Bars:
         self._progress.add_task(progress.name, total=1, phase=progress)
 
     def trial(self, name: str) -> None:
-        """Replaces the trial's bar."""
+        """Replaces the bar of the trial."""
         self._drop(0)
         self._steps = TrialProgress()
         self._tasks.append(self._progress.add_task(name, total=1, phase=self._steps))
@@ -263,7 +263,7 @@ class Bars:
         self._tasks.append(self._progress.add_task(phase.name, total=1, phase=phase))
 
     def _drop(self, count: int) -> None:
-        """Removes all bars except the first `count` below the run's."""
+        """Removes all bars below the run's bar, except the first `count`."""
         for task in self._tasks[count:]:
             self._progress.remove_task(task)
         del self._tasks[count:]
@@ -277,7 +277,7 @@ class Bars:
 
 
 class PhaseBar(BarColumn):
-    """A bar that moves smoothly, although events come once a second."""
+    """A bar that moves smoothly, although events arrive only once a second."""
 
     def render(self, task: Task) -> ProgressBar:
         """The bar at the phase's current progress."""
@@ -285,7 +285,7 @@ class PhaseBar(BarColumn):
         return super().render(task)
 
 
-# Displays the progress of a run: of the whole run, its current trial and phase.
+# Displays the progress of a run, its current trial and its current phase.
 Display = PlainLines | Bars
 
 

@@ -1,4 +1,4 @@
-"""Checks of a plan before anything runs: for `--dry-run`, and before the first trial."""
+"""Checks a plan before anything runs, for `--dry-run` and before the first trial."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ from loadstone.systems.base.startup import require_port
 CHECKED_MAX = 200
 CONNECT_SECONDS = 2.0
 PORT_MAX = 65_535
-# The number of clients above which response times no longer limit a load over a network.
+# With at least this number of clients, response times no longer limit a load phase over a network.
 LOAD_CLIENTS = 32
-# The systems that are not written in Java. They are Debian packages; Maven downloads the other systems.
+# The systems that are not written in Java. They come from Debian packages; Maven downloads the other systems.
 NATIVE = ("redis", "postgres")
-# Faults under which servers do not answer, so that clients wait for their time-out.
+# Faults during which servers do not answer, so that clients wait until they time out.
 SILENT = ("pause", "cut")
-# Loads shorter than this number of seconds get no advice.
+# There is no advice about loads shorter than this number of seconds.
 SHORT_SECONDS = 60.0
 
 
 def preflight(plan: Plan) -> None:
-    """Checks every variant with the engine, and every system to be started, before the first trial.
+    """Checks every variant with the engine, and every system that the lab starts, before the first trial.
 
     Raises LoadstoneError with all errors.
     """
@@ -51,7 +51,7 @@ def preflight(plan: Plan) -> None:
 
 
 def rehearse(plan: Plan) -> None:
-    """Makes all possible checks: values, stores, servers, ports, programs and space.
+    """Runs every check that is possible before a run: of values, stores, servers, ports, programs and space.
 
     Raises LoadstoneError with all errors.
     """
@@ -61,7 +61,7 @@ def rehearse(plan: Plan) -> None:
 
 
 def errors(checks: Iterable[Callable[[], object]]) -> dict[str, LoadstoneError]:
-    """The distinct errors of checks, by their text."""
+    """Runs checks; returns their distinct errors, keyed by text."""
     failures: dict[str, LoadstoneError] = {}
     for check in checks:
         try:
@@ -86,9 +86,10 @@ def front_end_checks(plan: Plan) -> Iterator[Callable[[], object]]:
 
 
 def extreme_variants(variants: Iterable[Variant]) -> list[Variant]:
-    """Of variants that differ only in their number of clients, those with the fewest and the most clients.
+    """Of variants that differ only in their number of clients, the variants with the fewest and the most clients.
 
-    Every limit on the number of clients is a minimum or a maximum, and each check starts an engine.
+    Every limit on the number of clients is a minimum or a maximum, so checking these is enough; each check starts an
+    engine.
     """
     groups: dict[str, list[Variant]] = {}
     for variant in variants:
@@ -99,7 +100,7 @@ def extreme_variants(variants: Iterable[Variant]) -> list[Variant]:
 
 
 def start_checks(plan: Plan) -> list[Callable[[], object]]:
-    """Checks of each system that the lab starts, unless a command prepares it."""
+    """Checks of each system that the lab starts, unless a command prepares it or it runs on other hosts."""
     checks: dict[object, Callable[[], object]] = {}
     for variant, start in starts_of(plan):
         if not start.before and not start.on_hosts:
@@ -115,7 +116,7 @@ def starts_of(plan: Plan) -> Iterator[tuple[Variant, StartRequest]]:
 
 
 def connection_checks(plan: Plan) -> list[Callable[[], object]]:
-    """Checks of servers that must run already, unless a command starts them."""
+    """Checks of servers that must already be running, except servers that a command starts."""
     checks: dict[object, Callable[[], object]] = {}
     for variant in plan.variants:
         how = variant.servers.how if variant.servers else None
@@ -127,7 +128,7 @@ def connection_checks(plan: Plan) -> list[Callable[[], object]]:
 
 
 def addresses(variant: Variant, how: Attached | None) -> Iterator[tuple[str, int]]:
-    """The addresses of servers that must already run, as far as the store's properties state them."""
+    """The addresses of servers that must already be running, as far as the store's properties state them."""
     known = describe_engine().address_properties(variant.store)
     properties = {**(how.store_properties(variant.store) if how else {}), **variant.store_properties}
     if known is None or not properties.get(known[1], "").isdigit():
@@ -140,8 +141,9 @@ def addresses(variant: Variant, how: Attached | None) -> Iterator[tuple[str, int
 def check_reachable(store: str, host: str, port: int) -> None:
     """Connects to a server. Raises LoadstoneError if it does not accept connections."""
     if not 1 <= port <= PORT_MAX:
-        # The system's resolver would take another port.
-        raise LoadstoneError(f"there is no port {port}", f"correct the address of {store}: ports end at {PORT_MAX}")
+        # The operating system's resolver would use a different port.
+        hint = f"correct the address of {store}: the highest port is {PORT_MAX}"
+        raise LoadstoneError(f"there is no port {port}", hint)
     try:
         socket.create_connection((host, port), CONNECT_SECONDS).close()
     except OSError as error:
@@ -151,21 +153,21 @@ def check_reachable(store: str, host: str, port: int) -> None:
 
 
 def check_start(variant: Variant, start: StartRequest) -> None:
-    """Checks that a system can be started: the user does not run it already, its programs exist, its port is free."""
+    """Checks that a system can be started: the user is not running it, its programs exist, and its port is free."""
     running = RunningSystem(start.system)
     known = running.load_state
     refuse_taken(running)
     if start.system not in NATIVE:
         jvm.find_java()
     if known is not None or start.isolated:
-        # An earlier run left it up, and this run takes it over or stops it; or its addresses do not exist yet.
+        # Either an earlier run left it up, and this run takes it over or stops it, or its addresses do not exist yet.
         return
     address = describe_engine().address_properties(variant.store)
     if address is None or variant.servers is None or start != getattr(variant.servers.how, "system", None):
         return
     properties: Mapping[str, str] = {}
     with suppress(LoadstoneError, OSError):
-        # Some addresses are known only once the system runs.
+        # Some addresses are known only once the system is running.
         properties = expected(start)
     for host in properties.get(address[0], "").split(","):
         if host and properties.get(address[1], "").isdigit():
@@ -173,7 +175,7 @@ def check_start(variant: Variant, start: StartRequest) -> None:
 
 
 def check_space(plan: Plan) -> None:
-    """Checks that the data fits on its file system."""
+    """Checks that the data fits on the file system."""
     stores = describe_engine().stores
     local = [
         variant
@@ -186,7 +188,7 @@ def check_space(plan: Plan) -> None:
         free = shutil.disk_usage(existing).free
         if free < needed:
             raise LoadstoneError(
-                f"up to {units.format_size(needed)} are written below {directory}, "
+                f"up to {units.format_size(needed)} will be written below {directory}, "
                 f"which has {units.format_size(free)} free",
                 "set `directory` to a larger file system, or use fewer records",
             )
@@ -201,7 +203,7 @@ def advice(plan: Plan) -> Iterator[str]:
 
 
 def busy_clients(plan: Plan) -> Iterator[str]:
-    """Faults during which all clients may wait for silent servers: then healthy servers look slow, too."""
+    """Warns of faults during which all clients may wait for silent servers, so that healthy servers look slow too."""
     for variant in plan.variants:
         how = variant.servers.how if variant.servers else None
         nodes = len(how.hosts) if isinstance(how, Attached) else how.system.nodes if how else 1
@@ -212,29 +214,31 @@ def busy_clients(plan: Plan) -> Iterator[str]:
             if fault.kind in SILENT and variant.clients < needed:
                 yield (
                     f"warning: up to {needed} clients wait for silent servers during the fault {fault.kind}, "
-                    f"but there are {variant.clients}\nhint: use {needed} clients, or a shorter time-out of the store"
+                    f"but there are only {variant.clients}\n"
+                    f"hint: use {needed} clients, or set a shorter time-out for the store"
                 )
                 return
 
 
 def time_outs(variant: Variant) -> Iterator[float]:
-    """The time-outs that the file sets for a store, s."""
+    """The time-outs that the file sets for a store, in seconds."""
     for name, text in variant.store_properties.items():
         if name.lower().endswith("timeoutmillis") and text.isdecimal():
             yield int(text) / 1e3
 
 
 def missing_programs(plan: Plan) -> Iterator[str]:
-    """Missing programs for downloading systems; previously downloaded files are reused."""
+    """Warns of missing programs for downloading systems; cached files need no download."""
     for system in dict.fromkeys(start.system for _, start in starts_of(plan) if not start.on_hosts):
         program = "apt-get" if system in NATIVE else "mvn"
         if shutil.which(program) is None:
             hint = "install it" if program == "mvn" else f"run {system} yourself, and use `attach`"
-            yield f"warning: {program} is not on PATH; it fetches {system}, unless that is in the cache\nhint: {hint}"
+            message = f"{program} is not on PATH; it fetches {system} unless the cache already contains it"
+            yield f"warning: {message}\nhint: {hint}"
 
 
 def absent_metrics(plan: Plan) -> Iterator[str]:
-    """Compared metrics of operations that no variant performs."""
+    """Warns of compared metrics whose operation no variant performs."""
     experiment = plan.experiment
     until = experiment.repeats.until if isinstance(experiment.repeats.until, dict) else {}
     known = [kind_of(variant).operations(variant.work) for variant in plan.variants]
@@ -252,7 +256,7 @@ def absent_metrics(plan: Plan) -> Iterator[str]:
 
 
 def slow_load(plan: Plan) -> Iterator[str]:
-    """A load over a network by few clients that may take longer than all trials."""
+    """Warns of a load over a network that may take longer than the trials, because it has few clients."""
     total = plan_seconds(plan, plan.experiment.repeats.at_least, 1)
     count = 1 if plan.experiment.load.reuse else plan.experiment.repeats.at_least
     for variant in plan.variants:
@@ -261,7 +265,7 @@ def slow_load(plan: Plan) -> Iterator[str]:
         if few and loading > total / len(plan.variants) / 2 and loading > SHORT_SECONDS:
             records = units.format_count(variant.data.records)
             yield (
-                f"warning: loading {records} records by "
+                f"warning: loading {records} records with "
                 f"{units.count_noun(variant.load_clients, 'client')} may take longer"
                 f" than the trials: up to {units.rough_span(loading, loading)}\n"
                 f"hint: write `load: {{clients: {LOAD_CLIENTS}}}`"

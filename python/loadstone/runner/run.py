@@ -1,4 +1,4 @@
-"""A run of an experiment: its trials in random order, block by block, until there are enough."""
+"""A run of an experiment: runs its trials in random order, block by block, until there are enough repeats."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from loadstone.runner.trial import Conductor
 from loadstone.statistics import stopping
 from loadstone.systems.base import undo
 
-# The run stops after this number of consecutive failures, if they concern all variants or FAILING_VARIANTS_MAX of them.
+# The run stops after this number of consecutive failures, if they cover all variants or FAILING_VARIANTS_MAX of them.
 FAILURES_MAX = 3
-# The messages on why a run stops, by the reasons of `stopping`.
+# Why a run stops: the messages for the reasons that `stopping` returns.
 STOPS = {
     "narrow": "every interval is as narrow as `repeats.until` requires",
     "at-most": "the repeats have reached `repeats.at_most`",
@@ -41,7 +41,7 @@ STOPS = {
 
 @dataclass
 class ExperimentRun:
-    """One run, new or resumed, whose results go to a folder."""
+    """A new or resumed run, whose results go to a folder."""
 
     experiment: Experiment
     plan: Plan
@@ -57,7 +57,7 @@ class ExperimentRun:
 
     @property
     def done(self) -> dict[str, TrialResult]:
-        """The trials that are done."""
+        """The completed trials."""
         return self.attempts.done
 
     def go(self) -> str:
@@ -72,7 +72,7 @@ class ExperimentRun:
             self.display.plan(progress)
             shared = False
             for number, block in enumerate(self.plan.plan_blocks(), 1):
-                # A block that has begun is completed, because a missing trial would make its variant invalid.
+                # Once begun, a block is completed, because a missing trial would make its variant invalid.
                 if number > repeats.at_least and number not in planned and (reason := self.enough()):
                     return reason
                 if number not in planned:
@@ -88,7 +88,7 @@ class ExperimentRun:
         return self.enough() or self.stop_message("at-most")
 
     def warm_up(self, conductor: Conductor) -> None:
-        """Finds the warm-up by the pilot block, if there is one."""
+        """Determines the warm-up with the pilot block, if there is one."""
         if self.experiment.pilot:
             pilot = Pilot(self.experiment, self.plan, self.folder, self.display, self.seconds_each)
             result = pilot.find(conductor, self.retry_failed)
@@ -98,7 +98,7 @@ class ExperimentRun:
             conductor.experiment = self.experiment
 
     def load_shared(self, conductor: Conductor) -> None:
-        """Loads data that trials share on servers, so that no trial of the first block follows another's load."""
+        """Loads data that trials share on servers, so that no trial in the first block follows a load for another."""
         variants = self.plan.variants
         servers = [planned.servers and planned.servers.how for planned in variants]
         if not self.experiment.load.reuse or any(how != servers[0] for how in servers):
@@ -115,8 +115,8 @@ class ExperimentRun:
 
     @contextmanager
     def conducting(self) -> Iterator[Conductor]:
-        """The conductor of the trials; data and servers are cleaned up at the end. Raises SystemsError."""
-        # Undoes faults that a killed lab left on servers of the user.
+        """Yields the conductor of the trials; cleans up data and servers at the end. Raises SystemsError."""
+        # Undoes faults that a killed lab left on the user's servers.
         undo.carry_out_all(self.folder.path / "trials" / undo.FILE, self.display.say)
         with (
             open_fleet(self.experiment, self.plan) as fleet,
@@ -160,7 +160,7 @@ class ExperimentRun:
         return None if reason is None else self.stop_message(reason)
 
     def stop_message(self, reason: stopping.Reason) -> str:
-        """The message for a reason. It covers the variants that have a figure, and states how many have none."""
+        """The message for a reason, which also states how many variants have no figure."""
         done, every = {variant_key(trial.config) for trial in self.done.values()}, len(self.plan.variants)
         lacking = sum(variant_key(variant.config) not in done for variant in self.plan.variants)
         have = "has" if lacking == 1 else "have"
@@ -170,7 +170,7 @@ class ExperimentRun:
     def samples(self) -> list[tuple[VariantKey, float, list[float]]]:
         """For each variant: the required width of the interval as a share of the figure, and each repeat's figure.
 
-        Lower bounds are excluded: an interval of bounds would look narrow, but is unknown.
+        Lower bounds are excluded: an interval of lower bounds would look narrow, although the true width is unknown.
         """
         trials: dict[VariantKey, list[TrialResult]] = {}
         for trial in self.done.values():
@@ -190,7 +190,7 @@ class ExperimentRun:
 
 @contextmanager
 def open_fleet(experiment: Experiment, plan: Plan) -> Iterator[Fleet]:
-    """The fleet of an experiment; its hosts are fixed at the start. Raises LoadstoneError if it has too few."""
+    """The fleet of an experiment, with its hosts fixed at the start. Raises LoadstoneError if there are too few."""
     settings = experiment.fleet
     if settings.on == "local":
         yield Local()
@@ -204,9 +204,8 @@ def open_fleet(experiment: Experiment, plan: Plan) -> Iterator[Fleet]:
         groups = {placement: select_hosts(transport.hosts, placement, *labels) for placement in placements}
         if NEXT_TO_SERVERS in groups and nodes:
             if len(nodes) > 1:
-                message = (
-                    f"placement {NEXT_TO_SERVERS} needs one number of nodes, got {', '.join(map(str, sorted(nodes)))}"
-                )
+                listed = ", ".join(map(str, sorted(nodes)))
+                message = f"placement {NEXT_TO_SERVERS} needs a single number of nodes, got {listed}"
                 raise LoadstoneError(message, "vary the number of nodes in a separate experiment")
             groups[NEXT_TO_SERVERS] = servers
         yield Remote(transport, groups, servers=servers)
@@ -215,7 +214,7 @@ def open_fleet(experiment: Experiment, plan: Plan) -> Iterator[Fleet]:
 
 
 def nodes_of(plan: Plan) -> set[int]:
-    """The numbers of nodes of the systems that run on hosts of the fleet."""
+    """The distinct node counts of the systems that run on hosts of the fleet."""
     hows = [variant.servers.how for variant in plan.variants if variant.servers]
     return {how.system.nodes for how in hows if isinstance(how, StartedSystems) and how.system.on_hosts}
 

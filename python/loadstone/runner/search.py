@@ -1,7 +1,7 @@
-"""A search run: after each block the samples so far determine the next loads.
+"""A search run: after each block, the samples so far determine the next loads.
 
-Variants are searched concurrently: a block is one trial of each unfinished search, in random order. Where starting
-servers takes longer than a trial, only searches with the same servers are concurrent. The state of a search is not
+Variants are searched concurrently: a block is one trial of each unfinished search, in random order. If starting
+servers takes longer than a trial, only searches with the same servers run concurrently. The state of a search is not
 stored: a resumed run derives it from the trials in the folder.
 """
 
@@ -34,7 +34,7 @@ FINISHED = "every search is finished"
 class SearchRun(ExperimentRun):
     """A run that searches for a load."""
 
-    # The findings on the judged trials, by their id.
+    # The findings on the judged trials, keyed by trial.
     judged: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
     reported: set[VariantKey] = field(default_factory=set)
 
@@ -56,7 +56,7 @@ class SearchRun(ExperimentRun):
         return FINISHED
 
     def searches(self, results: ResultSet) -> list[Search]:
-        """The searches, with the trials so far."""
+        """The searches, based on the trials so far."""
         settings = Settings.from_question(results.question)
         for trial in results.trials:
             if trial.trial not in self.judged:
@@ -89,13 +89,13 @@ class SearchRun(ExperimentRun):
         yield from block
 
     def _share_servers(self, configs: Sequence[Mapping[str, Scalar]]) -> list[Mapping[str, Scalar]]:
-        """The searches of the next block."""
+        """The configs for the next block."""
         builder, measure = Builder(self.experiment, self._list_varied_keys), self.experiment.measure
         variants = [builder.build_variant(config) for config in configs]
         return [configs[at] for at in share_servers(variants, (measure.warmup or 0.0) + (measure.duration or 0.0))]
 
     def _plan_trials(self, planned: Mapping[str, Mapping[str, Scalar]]) -> Iterator[PlannedTrial]:
-        """The trials of these configs, in order; the repeat is the number of earlier occurrences of the config."""
+        """The trials of these configs, in order; the repeat number counts the occurrences of the config so far."""
         counts: Counter[str] = Counter()
         builder = Builder(self.experiment, self._list_varied_keys)
         for number, config in enumerate(planned.values()):
@@ -113,8 +113,8 @@ class SearchRun(ExperimentRun):
             self.display.say(outcome_sentence(end), bad=end.load is None)
 
     def _expected(self, results: ResultSet) -> int:
-        """An estimate of the number of trials: the trials of finished searches, and half the maximum for each
-        unfinished search."""
+        """Estimates the number of trials: the trials of finished searches, and for each unfinished search the maximum
+        number of probes with the minimum number of trials."""
         total = 0
         for search in self.searches(results):
             done = sum(len(samples) for samples in search.samples.values())
@@ -139,8 +139,8 @@ class SearchRun(ExperimentRun):
 
 
 def share_servers(variants: Sequence[Variant], trial_seconds: float) -> list[int]:
-    """The indexes of the variants with the same servers as the first; of all variants if starting servers takes less
-    than a trial."""
+    """The indexes of the variants with the same servers as the first variant, or of all variants if starting servers
+    takes no longer than a trial."""
     requests = [
         variant.servers.how.systems if variant.servers and isinstance(variant.servers.how, StartedSystems) else ()
         for variant in variants

@@ -1,4 +1,4 @@
-"""Collects a trial's intervals while it runs, as a time series."""
+"""Collects a trial's intervals into a time series while the trial runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from loadstone.results.trial_result import Series
 
 @dataclass
 class SeriesInterval:
-    """One interval, including operations that ended later."""
+    """One interval, including its operations that completed later."""
 
     start_ns: int
     length_ns: int
@@ -19,11 +19,11 @@ class SeriesInterval:
     completed: int = 0
     ended: int = 0
     failed: int = 0
-    # Latencies of successful operations, encoded: response times if there are any, otherwise service times.
+    # Encoded latencies of successful operations: response times if there are any, otherwise service times.
     latencies: list[str] = field(default_factory=list)
 
     def quantiles(self) -> tuple[float | None, float | None]:
-        """The p50 and p99 of its latencies, ns."""
+        """The p50 and p99 of the latencies, ns."""
         histogram = Histogram()
         for text in self.latencies:
             histogram.add_histogram(decode_histogram(text))
@@ -35,8 +35,8 @@ class SeriesInterval:
 class SeriesBuilder:
     """Collects a trial's intervals into a time series.
 
-    An operation belongs to the interval in which it was due, but may end in a later one. Histograms are therefore kept
-    encoded, a few kB an interval, and decoded at the end, after the measurement.
+    An operation belongs to the interval in which it was due, but may complete in a later one. Histograms therefore stay
+    encoded (a few kB per interval), and are decoded only after the measurement.
     """
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class SeriesBuilder:
         self.memory_max = 0
 
     def take(self, interval: Interval) -> None:
-        """Adds an interval, and to earlier intervals the operations that ended since."""
+        """Adds an interval, and adds to earlier intervals the operations that have completed since."""
         self.memory_max = max(self.memory_max, interval.memory_bytes)
         self._rows[interval.k] = SeriesInterval(interval.start_ns, interval.length_ns, interval.due)
         self._add(interval)
@@ -78,10 +78,10 @@ class SeriesBuilder:
 
 
 def counts(outcome: Outcome) -> bool:
-    """Whether these operations succeeded and are not part of another operation."""
+    """Whether these operations succeeded and are not parts of another operation."""
     return outcome.status in WELL and outcome.count > 0 and outcome.operation not in TIMED_STEPS | COMPOSED
 
 
 def latency(outcome: Outcome) -> str:
-    """The main latency, as an encoded histogram."""
+    """The response time, or the service time if there is none, as an encoded histogram."""
     return outcome.service if outcome.response is None else outcome.response

@@ -1,4 +1,4 @@
-"""The servers of a run: started for the trials that need them, with a fresh table, and stopped at the end."""
+"""The servers of a run, which are started for the trials that need them, with a fresh table, and stopped at the end."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from loadstone.systems.base.ownership import TakenError
 from loadstone.systems.base.running_system import RunningSystem
 from loadstone.systems.base.system import SystemsError
 
-# The name, in notes and in the judge's checks, for a server that ended during a trial.
+# The name, in notes and in the judge's checks, for a server that exited during a trial.
 DIED = "server-died"
 UNITS = {"bytes": "B", "ns": "ns", "seconds": "s"}
 FIGURES = "server."
-# The suffix of counters since the server's start, of which results contain the growth in the measured phase.
+# The suffix of counters that count from the server's start; results contain their growth in the measured phase.
 TOTAL = "_total"
 
 
@@ -56,14 +56,13 @@ class TrialServers:
     initial: tuple[Watched, ...] = ()
     before: Mapping[str, float] = field(default_factory=dict)
     after: Mapping[str, float] = field(default_factory=dict)
-    # The figures of servers on hosts of the fleet, and of these hosts.
+    # The figures of servers on hosts of the fleet, and of the hosts themselves.
     of_hosts: Sequence[Value] = ()
     # The wait after the load, if there was one.
     waited: settling.Waited | None = None
 
     def site(self, journal: Path) -> Site:
-        """The servers, in the form that faults need; the undoing of faults on servers that the user runs goes to
-        `journal`."""
+        """The servers as a site for faults; `journal` records how to undo faults on servers that the user runs."""
         if self.hosts is not None:
             return AttachedSite(self.hosts, journal)
         running = self.stack.last
@@ -75,7 +74,7 @@ class TrialServers:
             self.waited = settling.wait(tuple(self.stack.find_watched()), self.stack.ticks)
 
     def await_replication(self) -> settling.Replicated | None:
-        """Waits until servers that the lab started have replicated all writes; None for servers it did not start."""
+        """Waits until servers that the lab started have replicated all writes; None if the user runs the servers."""
         return None if self.hosts else settling.await_replication(self.stack.find_backlog, self.stack.unseen_s)
 
     def begin(self) -> Observed | None:
@@ -90,12 +89,12 @@ class TrialServers:
         self.after = self.stack.figures()
 
     def exit_notes(self) -> Iterator[Note]:
-        """A note for each server that has ended."""
+        """A note for each server that has exited."""
         for server in self.hosts.dead() if self.hosts else self.stack.dead():
             how = self.requested.how
             log = f"`loadstone systems logs {how.system.system}`" if isinstance(how, StartedSystems) else "its log"
             hint = f"find out why from {log}; it is restarted for the next trial"
-            yield Note(DIED, f"{server} ended during the trial", hint)
+            yield Note(DIED, f"{server} exited during the trial", hint)
 
     def still_busy(self) -> Iterator[Note]:
         """A note if the servers did not become idle."""
@@ -104,7 +103,7 @@ class TrialServers:
             yield Note("not-steady", message, "load fewer records, or warm up for longer")
 
     def values(self) -> Iterator[Value]:
-        """The counters before and after, and the time to settle."""
+        """The counters before and after the measured window, and the time to settle."""
         if self.waited is not None:
             yield Value("load.settle", self.waited.seconds * 1e9, "ns", 1)
         for prefix, counters in ((f"{FIGURES}before.", self.before), (FIGURES, self.after)):
@@ -115,7 +114,7 @@ class TrialServers:
                 yield Value(prefix + name, float(number), unit, 1)
 
         for name, number in self.after.items():
-            # A server that was started again counts from 0, so its growth is unknown.
+            # A restarted server counts from 0 again, so the growth is unknown.
             if name.endswith(TOTAL) and number >= self.before.get(name, number + 1):
                 yield Value(FIGURES + name.removesuffix(TOTAL), number - self.before[name], "", 1)
 
@@ -125,7 +124,8 @@ class TrialServers:
         return {**counters, **({} if regions is None else {"regions": regions})}
 
     def names(self) -> dict[str, Scalar]:
-        """Names for a command: host, port, hosts and table; for started servers also settings and properties."""
+        """The names that a command can use: host, port, hosts and table; for started servers also settings and
+        properties."""
         how = self.requested.how
         if not isinstance(how, Attached):
             return {**self.stack.names(), "table": self.requested.table}
@@ -137,7 +137,7 @@ class TrialServers:
         return {} if isinstance(self.requested.how, Attached) else self.stack.client_environment()
 
     def facts(self) -> dict[str, Scalar]:
-        """The facts about them that results record."""
+        """The facts about the servers that results record."""
         how = self.requested.how
         facts: dict[str, Scalar] = {"data_nodes": len(how.hosts)} if isinstance(how, Attached) else self.stack.facts()
         facts |= {f"table.{name}": text for name, text in self.requested.options.items()}
@@ -159,22 +159,22 @@ class RunServers(AbstractContextManager["RunServers"]):
     """All servers of one run."""
 
     def __init__(self, root: Path | None = None, open_spread: SpreadOpener | None = None) -> None:
-        """The servers' state is below `root`, or where `loadstone systems` keeps it.
+        """Keeps the servers' state below `root`, or where `loadstone systems` keeps it.
 
         `open_spread` opens systems whose nodes run on hosts of the fleet.
         """
         self._stack = Stack(root, open_spread)
-        # The load keys of the data on the servers: by `server_key`, then by place.
+        # The load keys of the data on the servers, keyed by `server_key`, then by place.
         self._loaded: dict[object, dict[str, str]] = {}
 
     def __exit__(self, *_: object) -> None:
         self._stack.leave()
 
     def prepare(self, variant: Variant, log: Path, *, reuse: bool) -> TrialServers | None:
-        """Starts the servers of a variant, with a fresh table if the trial must load; None if it has no servers.
+        """Starts the servers of a variant, with a fresh table if the trial must load data; None if it has no servers.
 
         Servers that the trial does not need are stopped first. Raises ServersError if the servers are not available,
-        TakenError if another run or the user owns them.
+        and TakenError if another run or the user owns them.
         """
         requested = variant.servers
         if requested is None or isinstance(requested.how, Attached):
@@ -189,7 +189,7 @@ class RunServers(AbstractContextManager["RunServers"]):
             raise ServersError(f"servers: {error.args[0]}", error.hint) from error
 
     def record_load(self, variant: Variant) -> None:
-        """Records that all data of a variant are on its servers."""
+        """Records that all data of a variant is on its servers."""
         if variant.servers is not None:
             key, data = server_key(variant.servers), variant.data
             next_to = {place: own for place, own in self._loaded.get(key, {}).items() if place and data.place}
@@ -198,7 +198,7 @@ class RunServers(AbstractContextManager["RunServers"]):
     def _prepare(self, requested: VariantServers, variant: Variant, log: Path, *, reuse: bool) -> TrialServers:
         key = server_key(requested)
         places = self._loaded.setdefault(key, {})
-        # Removed until the trial's load has succeeded.
+        # The record is removed until the trial's load has succeeded.
         has_data = reuse and places.pop(variant.data.place, None) == variant.load_key
         hosts: AttachedServers | None = None
         if isinstance(requested.how, Attached):
@@ -210,7 +210,7 @@ class RunServers(AbstractContextManager["RunServers"]):
                 self._stack.down()
             started = self._stack.up(requested.how, fresh=fresh)
             if started and has_data and requested.fresh == "system":
-                # A server had ended, and its data was lost.
+                # A server had exited, and its data was lost.
                 self._stack.down()
                 self._stack.up(requested.how)
         must_load = not has_data or started
@@ -226,12 +226,12 @@ class RunServers(AbstractContextManager["RunServers"]):
 
 
 def server_key(servers: VariantServers) -> object:
-    """Identifies servers: attached servers by their hosts; of started servers only one stack is up at a time."""
+    """Identifies attached servers by their hosts. Started servers share a key: only one stack is up at a time."""
     return servers.how.hosts if isinstance(servers.how, Attached) else "started"
 
 
 def with_address(variant: Variant, servers: TrialServers | None) -> Variant:
-    """The variant with store properties for reaching its servers; those in the file take precedence."""
+    """The variant with the store properties that reach its servers; properties in the file take precedence."""
     if servers is None:
         return variant
     how = servers.requested.how
@@ -247,13 +247,13 @@ def with_expected_address(variant: Variant) -> Variant:
     try:
         address = how.store_properties(variant.store) if isinstance(how, Attached) else expected(how.system)
     except (LoadstoneError, OSError):
-        # The address is known only once the system runs.
+        # The address is known only once the system is running.
         return variant
     return replace(variant, store_properties={**address, **variant.store_properties})
 
 
 def expected(start: StartRequest) -> Mapping[str, str]:
-    """The properties for reaching a system that is not up yet. Raises SystemsError if its hosts are not known."""
+    """The properties that reach a system that is not up yet. Raises SystemsError if its hosts are not known."""
     if start.on_hosts:
         raise SystemsError(f"the hosts of {start.system} are not known yet", "run the experiment")
     running = RunningSystem(start.system)

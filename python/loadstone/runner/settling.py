@@ -1,4 +1,4 @@
-"""Waits until servers are idle after a load, and until they have replicated everything before a read-back."""
+"""Waits until servers are idle after a load, and until they have replicated all writes before a read-back."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from loadstone.observe.host_counters import TICKS_PER_SECOND
 from loadstone.observe.server_usage import Watched, sum_ticks
 
-# Idle: all servers together use less than this in an interval. Ten idle JVMs of HBase and HDFS are below it; a
+# Servers are idle if they together use less than this in an interval. Ten idle JVMs of HBase and HDFS use less; a
 # compaction uses a whole processor.
 PROCESSORS = 0.25
 SAMPLE_S = 1.0
-# The longest wait for busy servers.
+# The maximum wait for busy servers.
 LONGEST_S = 300.0
 
 
@@ -39,7 +39,7 @@ def await_replication(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> Replicated:
-    """Waits until the servers have had no hints to deliver and nothing to compact for `clear_s` seconds."""
+    """Waits until the servers have had no backlog, such as hints to deliver, for `clear_s` seconds."""
     begin = busy = clock()
     while True:
         backlog = find_backlog()
@@ -57,7 +57,7 @@ def wait(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> Waited:
-    """Waits until the servers are idle; servers that have ended count as idle."""
+    """Waits until the servers are idle; servers that have exited count as idle."""
     begin = before = clock()
     used = read_usage(servers)
     while before - begin < LONGEST_S:

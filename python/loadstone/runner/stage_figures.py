@@ -1,7 +1,7 @@
-"""The figures of each stage of a rate that changes during the window, from the engine's events.
+"""The figures of each stage, from the engine's events, if the rate changes during the window.
 
-Operations are counted by the interval in which they were due, and each stage ends with an interval, so its operations
-are counted exactly, however late they ended. Throughput counts completions within the stage.
+Operations are counted in the interval in which they were due, and each stage ends with an interval, so its operations
+are counted exactly, however late they completed. Throughput counts completions within the stage.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from loadstone.runner.fault_figures import EVENTS, FaultInterval, failures_by_st
 
 
 def add_figures(result: TrialResult, stages: Sequence[Stage], files: Path) -> TrialResult:
-    """A result with the figures of its stages; unchanged without any, or if the events cannot be read."""
+    """Adds the figures of its stages to a result; without stages, or if the events cannot be read, it is unchanged."""
     if not stages:
         return result
     try:
@@ -31,11 +31,11 @@ def add_figures(result: TrialResult, stages: Sequence[Stage], files: Path) -> Tr
 
 
 def figures_of_stages(stages: Sequence[Stage], rows: Sequence[FaultInterval]) -> Iterator[Value]:
-    """The definition, the counts and the latencies of each stage; a stage that a trial did not reach has no counts."""
+    """The definition, counts and latencies of each stage; a stage that the trial did not reach has no counts."""
     starts = [stage.start_ns for stage in stages]
     of_stage: dict[int, list[FaultInterval]] = {}
     for row in rows:
-        # The interval's middle, as borders of intervals and stages agree only to a few ns.
+        # The middle of the interval, because the borders of intervals and stages agree only to a few ns.
         of_stage.setdefault(bisect_right(starts, row.start_ns + row.length_ns // 2), []).append(row)
     every = dict.fromkeys(outcome.operation for row in rows for outcome in row.outcomes)
     kinds = [operation.lower() for operation in every if operation not in TIMED_STEPS | COMPOSED]
@@ -60,7 +60,7 @@ def measure_stage(stage: Stage, rows: Sequence[FaultInterval], kinds: Sequence[s
         yield Value(f"{prefix}throughput", completed * 1e9 / length_ns, "op/s", completed)
     yield Value(f"{prefix}errors", failed, "operations", due)
     yield Value(f"{prefix}unanswered", unanswered, "operations", due)
-    # The engine counts these operations in the interval in which they ended.
+    # The engine counts these operations in the interval in which they completed.
     for name in ("client", "generator"):
         yield Value(f"{prefix}late.{name}", sum(getattr(row, f"late_{name}") for row in rows), "operations", due)
     outcomes = [outcome for row in rows for outcome in row.outcomes if outcome.operation not in TIMED_STEPS]

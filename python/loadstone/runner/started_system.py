@@ -1,4 +1,4 @@
-"""Servers that the lab starts: a system, and the system that it stores its data on."""
+"""Servers that the lab starts: a system, and any system on which it stores its data."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from loadstone.systems.base.ownership import OWNER, hold_ownership, refuse_taken
 from loadstone.systems.base.running_system import RunningSystem, ServerState
 from loadstone.systems.base.system import SystemPlan
 
-# Time limit of the commands before a system starts and after it stops.
+# The time limit for the commands that run before a system starts and after it stops.
 HOOK_SECONDS = 600.0
 # Opens a system whose nodes run on hosts of the fleet.
 SpreadOpener = Callable[[str], SpreadSystem]
@@ -36,10 +36,10 @@ class Stack:
         self._keep = False
 
     def up(self, requested: StartedSystems, *, fresh: bool = False) -> bool:
-        """Starts these systems and stops all other systems, and restarts dead servers; True if anything was started.
+        """Starts these systems, stops all other systems, and restarts dead servers; returns whether any was started.
 
-        Servers kept by an earlier run are taken over, unless `fresh`. Raises TakenError if the servers are running and
-        no experiment started them, LoadstoneError if one does not start.
+        Servers that an earlier run kept are taken over, unless `fresh`. Raises TakenError if the servers are running
+        and no experiment started them, and LoadstoneError if a server does not start.
         """
         self._keep = requested.keep
         same = count_shared([start for start, _, _ in self._up], requested.systems)
@@ -53,11 +53,11 @@ class Stack:
         return started
 
     def down(self) -> None:
-        """Stops all of them."""
+        """Stops all systems."""
         self._end(0)
 
     def leave(self) -> None:
-        """Stops the servers at the end of the run, unless the file keeps them."""
+        """Stops the servers at the end of the run, unless the experiment keeps them."""
         if not self._keep:
             self.down()
         for _, _, mark in self._up:
@@ -69,16 +69,16 @@ class Stack:
         self.last.recreate_table(table, options)
 
     def find_backlog(self) -> str | None:
-        """The first pending work, after which every reachable replica has all writes; None: no work."""
+        """The first work that is still pending before every reachable replica has all writes; None if there is none."""
         return next(filter(None, (running.find_backlog() for _, running, _ in self._up)), None)
 
     @property
     def unseen_s(self) -> float:
-        """The longest time for which pending work may stay unreported, seconds."""
+        """The longest time for which pending work may remain unreported, in seconds."""
         return max((running.unseen_s for _, running, _ in self._up), default=0.0)
 
     def properties(self) -> Mapping[str, str]:
-        """The store properties for reaching them."""
+        """The store properties that reach the servers."""
         return self.last.store_properties()
 
     def dead(self) -> list[str]:
@@ -91,7 +91,7 @@ class Stack:
         ]
 
     def names(self) -> dict[str, Scalar]:
-        """Names for a command: address, nodes, settings and store properties, without secrets."""
+        """The names that a command can use: address, nodes, settings and store properties, without secrets."""
         servers = self.last.running_processes()
         hosts = [process.address.rpartition(":")[0] for process in servers]
         plan = self.last.plan
@@ -123,19 +123,19 @@ class Stack:
             yield from running.find_watched()
 
     def ticks(self, servers: Sequence[Watched]) -> int:
-        """The processor time that these servers, and all servers on other hosts, have used so far."""
+        """The CPU time, in ticks, that these servers and all servers on other hosts have used so far."""
         return sum_ticks(servers) + sum(
             running.ticks() for _, running, _ in self._up if isinstance(running, SpreadSystem)
         )
 
     def begin_observation(self) -> None:
-        """Begins to observe servers on other hosts."""
+        """Begins observing servers on other hosts."""
         for _, running, _ in self._up:
             if isinstance(running, SpreadSystem):
                 running.begin_observation()
 
     def end_observation(self) -> list[Value]:
-        """The figures of servers on other hosts, and of these hosts; none for servers on this machine."""
+        """The figures of servers on other hosts, and of the hosts themselves; none for servers on this machine."""
         return [
             value
             for _, running, _ in self._up
@@ -156,7 +156,7 @@ class Stack:
             reported = running.read_facts()
             facts |= {f"{prefix}{name}": value for name, value in reported.items()}
             if "replication" in reported:
-                # The system below replicates the data of the one above.
+                # The underlying system replicates the data of the system on top of it.
                 facts.setdefault("replication", reported["replication"])
             known = {*reported, *filter(SECRET_NAME.search, start.settings)}
             facts |= {f"{prefix}set.{name}": text for name, text in start.settings.items() if name not in known}
@@ -165,10 +165,10 @@ class Stack:
         return facts
 
     def figures(self) -> dict[str, float]:
-        """The current values of their counters."""
+        """The current values of the servers' counters."""
         counters: dict[str, float] = {}
         for _, running, _ in self._up:
-            # Servers that have ended have no counters; the trial keeps its other figures.
+            # Servers that have exited have no counters; the trial keeps its other figures.
             with suppress(LoadstoneError):
                 counters |= running.read_figures()
         return counters
@@ -186,7 +186,7 @@ class Stack:
                 known = running.load_state
                 refuse_taken(running)
                 if known is not None and (fresh or not (self._keep and matches(running, start))):
-                    # Servers of a killed run, or of a run that kept its servers.
+                    # They belong to a killed run, or to a run that kept its servers.
                     running.down()
             if not running.status():
                 prepare(start.before, "before", running)
@@ -218,7 +218,7 @@ def prepare(commands: Sequence[str], when: str, running: RunningSystem | SpreadS
 
 
 def common(directories: Sequence[Path]) -> Path | None:
-    """The first existing directory, if all existing ones are on one file system."""
+    """The first existing directory, if all existing directories are on one file system."""
     existing = [path for path in directories if path.exists()]
     return existing[0] if len({path.stat().st_dev for path in existing}) == 1 else None
 
@@ -229,12 +229,12 @@ def matches(running: RunningSystem, start: StartRequest) -> bool:
 
 
 def plan_request(running: RunningSystem, start: StartRequest) -> SystemPlan:
-    """The plan of a request."""
+    """The system plan for a request."""
     return running.plan_for(start.nodes, start.settings, start.file_system_bytes, isolated=start.isolated)
 
 
 def bring_up(running: RunningSystem | SpreadSystem, start: StartRequest) -> None:
-    """Starts a system, or its servers that have ended."""
+    """Starts a system, or restarts its servers that have exited."""
     if isinstance(running, SpreadSystem):
         running.up(start.nodes, start.settings, start.file_system_bytes)
         return

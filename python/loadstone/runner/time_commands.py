@@ -1,4 +1,4 @@
-"""Times commands relative to each other: interleaved executions, until the interval of every ratio is narrow enough."""
+"""Compares the times of commands: interleaves executions until the interval of every ratio is narrow enough."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from loadstone.statistics.comparison import compare_blocks
 
 NAME, DIMENSION, METRIC = "time", "command", "time"
 NO_OUTPUT = Path("/dev/null")
-# The most rounds; usually the time limit ends the run earlier.
+# The maximum number of rounds; usually the time limit ends the run earlier.
 ROUNDS_MAX = 1000
 
 
@@ -34,15 +34,15 @@ class Timed:
 
     name: str
     text: str
-    # Runs before each execution, and is not timed.
+    # A command that runs before each execution, and is not timed.
     prepare: str = ""
 
 
 @dataclass
 class Timing:
-    """The executions of commands, in rounds: each command once, in random order.
+    """Executes commands in rounds; a round runs each command once, in random order.
 
-    Every second round reverses the previous order, so that all commands run first equally often.
+    Every second round reverses the order of the previous round, so that no command always runs earlier than another.
     """
 
     commands: Sequence[Timed]
@@ -81,13 +81,13 @@ class Timing:
         return f"the limit of {self.rounds_max} rounds was reached"
 
     def sequence(self, number: int) -> list[Timed]:
-        """The order of a round."""
+        """The commands in the order of a round."""
         names = [timed.name for timed in self.commands]
         indexes = order.draw_order(names, self.seed, (number + 1) // 2)
         return [self.commands[index] for index in (indexes if number % 2 else reversed(indexes))]
 
     def slug(self, timed: Timed) -> str:
-        """A command's part of its trials' names."""
+        """The part of a trial's name that identifies the command."""
         return str(self.commands.index(timed) + 1)
 
     def execute(self, launcher: Launcher, timed: Timed, trial: str, number: int) -> None:
@@ -114,7 +114,7 @@ class Timing:
                 try:
                     ended = self.launch(launcher, "command", timed.text, files, watch)
                 except CommandError as error:
-                    late = f"`{timed.text}` did not end within {self.timeout_seconds:g} s"
+                    late = f"`{timed.text}` did not finish within {self.timeout_seconds:g} s"
                     is_late = error.status == -signal.SIGKILL
                     failure = CommandError(late, "set a longer `--timeout`", error.status) if is_late else error
             if failure is None:
@@ -137,7 +137,7 @@ class Timing:
             self.figures.setdefault(timed.name, {})[number] = result.values[METRIC].value
 
     def result(self, initial: TrialResult, ended: Ended) -> TrialResult:
-        """The figures of an execution."""
+        """The result of an execution, with its figures."""
         use = ended.use
         memory = [] if use.memory_bytes is None else [Value("memory_max", use.memory_bytes, "B", 1)]
         measured = values_by_metric(
@@ -156,7 +156,7 @@ class Timing:
         return command.run_by(launcher, phase, context, self.display, watch, self.timeout_seconds, NO_OUTPUT)
 
     def widest(self) -> float:
-        """The width of the widest interval: of the ratios to the first command, or of a single command's mean."""
+        """The width of the widest interval among the ratios to the first command, or of a single command's mean."""
         return max(self.widths(), default=math.inf)
 
     def widths(self) -> Iterator[float]:

@@ -1,4 +1,4 @@
-"""A trial from start to end: servers, hooks, the phases of its workload kind, and the result."""
+"""Runs a trial from start to end: servers, hooks, the phases of its workload kind, and the result."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ from loadstone.runner.progress import Display
 from loadstone.runner.server_pool import RunServers, ServersError, TrialServers, with_address
 from loadstone.systems.base import undo
 
-# The default timeout of a phase, in addition to its window and warm-up; it covers loading, settling and closing.
+# The default timeout of a phase is its window and warm-up plus this time, which covers loading, settling and closing.
 PATIENCE_SECONDS = 3600.0
-# Time limit of the hooks after a trial when the run is being interrupted: they cannot be interrupted again.
+# The time limit for the hooks after a trial if the run is being interrupted: they cannot be interrupted again.
 LEAVING_SECONDS = 60.0
 # The engine's seeds are 64-bit.
 SEEDS = 1 << 64
-# Codes of notes on failures outside the engines.
+# The names of notes about failures outside the engines.
 NOTES: dict[type[LoadstoneError], str] = {hooks.HookError: "hook", ServersError: "servers", FaultError: "faults"}
 
 
@@ -58,10 +58,10 @@ class Conductor:
     servers: RunServers
 
     def conduct(self, planned: PlannedTrial, files: Path, start: TrialResult) -> TrialResult:
-        """Runs a trial and writes its files below `files`; completes the result that it began with.
+        """Runs a trial and writes its files below `files`; returns `start`, completed with the outcome.
 
-        The result states an engine's end without a result, or a failed hook. Raises LoadstoneError for an error that
-        affects every trial.
+        If an engine exits without a result, or a hook fails, the returned result states this. Raises LoadstoneError for
+        an error that affects every trial.
         """
         variant = planned.variant
         start = replace(start, clients=variant.clients, start_unix_ns=time.time_ns())
@@ -95,7 +95,7 @@ class Conductor:
         notes = (*exit_notes(at), *(note for result in results for note in result.notes))
         if at is not None:
             notes += (*at.still_busy(),)
-            # Where engines ran on a server's host, their observer's figures of the host replace these.
+            # If engines ran on a server's host, the figures of their observer replace these figures of the host.
             measured = [*at.of_hosts, *measured, *at.values(), *add_disturbances(measured, at.of_hosts)]
             at.write(files / "servers.json")
         ended = replace(
@@ -118,7 +118,7 @@ class Conductor:
         return self._hidden(ended)
 
     def _injector(self, planned: PlannedTrial, at: TrialServers | None, files: Path) -> Injector | None:
-        """The faults of a trial, prepared; None if it has none. Raises FaultError."""
+        """The prepared faults of a trial; None if it has none. Raises FaultError."""
         if not planned.variant.faults:
             return None
         assert at is not None, "validation requires servers for faults"
@@ -149,7 +149,7 @@ class Conductor:
             datasets.remove(directory)
 
     def _hidden(self, result: TrialResult) -> TrialResult:
-        """A result with the facts of the fleet, and without secrets."""
+        """A copy of a result with the facts of the fleet and without secrets."""
         facts, requested = (
             {name: secrets.hide_secrets(value) if isinstance(value, str) else value for name, value in settings.items()}
             for settings in ({**self.fleet.facts, **result.facts}, result.requested)
@@ -162,7 +162,7 @@ class Conductor:
 
     @contextmanager
     def _run_hooks(self, planned: PlannedTrial, directory: Path, files: Path) -> Iterator[None]:
-        """Runs the hooks before and after the trial; the hooks after it always run, and the first error is raised."""
+        """Runs the hooks before and after the trial. The hooks after it always run; the first error is raised."""
         variant, log = planned.variant, files / "hooks.log"
         names = {**variant.config, "trial": planned.trial, "repeat": planned.repeat, "directory": str(directory)}
         names["results"] = str(files)
@@ -217,7 +217,7 @@ class Conductor:
     def _prepare(
         self, phase: Phase, planned: PlannedTrial, directory: Path, files: Path, at: TrialServers | None
     ) -> PhaseResult | None:
-        """Loads the data, or copies data that was loaded before; None if this trial loaded nothing."""
+        """Loads the data, or copies previously loaded data; None if this trial loaded nothing."""
         variant = planned.variant
         if at is not None and not at.must_load:
             return None
@@ -247,7 +247,7 @@ class Conductor:
     def _load(
         self, part: Phase, planned: PlannedTrial, directory: Path, seed: int, files: Path, at: TrialServers | None
     ) -> PhaseResult:
-        """Loads all data by engines or a command. Raises EngineError if this fails."""
+        """Loads all data with engines or a command. Raises EngineError if the load fails."""
         self.display.step("load")
         if isinstance(part, ObservedCommand):
             ended = self._command(part, planned, directory, files, at, None)
@@ -261,14 +261,14 @@ class Conductor:
     def _complete(
         self, launch: EngineLaunch, placement: str, directory: Path, seed: int, files: Path
     ) -> list[Finished]:
-        """Loads all data by engines. Raises EngineError if some of it is missing, since the trial needs all of it."""
+        """Loads all data with engines. Raises EngineError if any is missing, because the trial needs all of it."""
         loads = self._run(launch, placement, directory, seed, files, None)
         for load in loads:
             summary = load.result.summary
             if load.lost:
-                message = f"{load.lost} of {load.engines} engines ended during the load without a result"
+                message = f"{load.lost} of {load.engines} engines exited during the load without a result"
                 last = load.result.notes[-1]
-                # On other hosts, the trial is repeated.
+                # If a host was lost, the exit status is negative, and the trial is repeated.
                 raise EngineError(f"{message}: {last.message}", last.hint, load.exit_status)
             if summary.end != "done":
                 reason = f": {summary.reason}" if summary.reason else ""
@@ -286,9 +286,10 @@ class Conductor:
         at: TrialServers | None,
         injector: Injector | None,
     ) -> PhaseResult:
-        """Measures while the host is observed and faults are injected; the file system is flushed before and after.
+        """Runs the measured phase, while observing the host and injecting faults; flushes the file system before and
+        after.
 
-        The faults are lifted when this returns.
+        All faults have been lifted when this returns.
         """
         variant = planned.variant
         self.display.step("flush")
@@ -321,7 +322,7 @@ class Conductor:
         watch: Watch | None,
         injector: Injector | None = None,
     ) -> list[Finished]:
-        """Runs the launches of a phase, up to the first that fails."""
+        """Runs the launches of a phase, and stops at the first failure."""
         stages, runs = launch.list_stages(directory, seed), list[Finished]()
         is_started = complete = False
         try:
@@ -337,7 +338,7 @@ class Conductor:
             complete = True
         finally:
             for name, spec in stages.after_failure if is_started and not complete else ():
-                # The error is already reported. The next trial tries again to remove the remaining files.
+                # The first error is the one to report. The next trial tries again to remove the remaining files.
                 with suppress(LoadstoneError):
                     phase.run(spec, name, None, files, self.display, self.fleet, 1, LEAVING_SECONDS, placement)
         return runs
@@ -348,7 +349,8 @@ class Conductor:
         return settings.engines if settings.per_host is None else settings.per_host * self.fleet.hosts(placement)
 
     def _refuse_race(self, spec: Spec, placement: str, engines: int) -> None:
-        """A closed loop that ends by number ends on each host at another time. Raises EngineError on several hosts."""
+        """Raises EngineError for a closed loop with a number of operations on several hosts: each would finish at a
+        different time."""
         hosts = min(self.fleet.hosts(placement), engines)
         if hosts > 1 and spec["pace"]["mode"] == "closed" and spec["until"].get("operations") is not None:
             message = f"a closed loop limited by a number of operations is a race between {hosts} hosts"
@@ -364,7 +366,7 @@ class Conductor:
         watch: Watch | None,
         injector: Injector | None = None,
     ) -> Ended:
-        """Runs a command; its templates may use all known names of the trial."""
+        """Runs a command, whose templates may use all names that are known for the trial."""
         names: dict[str, Scalar] = {
             **(at.names() if at else {}),
             **values_of_names(self.experiment, planned.variant.config),
@@ -380,7 +382,7 @@ class Conductor:
         return command.run(part, context, self.display, watch, self._timeout())
 
     def _seed(self, planned: PlannedTrial) -> int:
-        """The seed of a block: its variants do the same operations, and other blocks do different operations."""
+        """The seed of a block: its variants perform the same operations, and other blocks perform different ones."""
         return (self.experiment.seed * 1_000_003 + planned.repeat) % SEEDS
 
     def _timeout(self) -> float:
@@ -392,7 +394,7 @@ class Conductor:
 def append_fault(path: Path, number: int, record: FaultRecord) -> None:
     """Appends the record of a fault after a step, for readers during the trial.
 
-    It is not synced, as that would disturb the measured file system; values.jsonl has the final record.
+    The file is not synced, because a sync would disturb the measured file system; values.jsonl has the final record.
     """
     with suppress(OSError), path.open("a") as file:
         file.write(json.dumps({"fault": number, **record.to_json()}) + "\n")
@@ -407,12 +409,12 @@ def recovery_options(planned: PlannedTrial) -> fault_figures.Options:
 
 
 def exit_notes(at: TrialServers | None) -> list[Note]:
-    """A note for each server that has ended since the trial began."""
+    """A note for each server that has exited since the trial began."""
     return [*at.exit_notes()] if at else []
 
 
 def add_amplification(measured: dict[str, Value]) -> dict[str, Value]:
-    """Adds write amplification: bytes written to the device per byte that operations stored."""
+    """Adds the write amplification: bytes written to the device per byte stored by operations."""
     stored, device = measured.get("stored"), measured.get("device.written_per_operation")
     operations = measured.get("operations")
     if stored and device and operations and stored.value and operations.value:

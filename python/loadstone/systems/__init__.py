@@ -1,1 +1,1 @@
-"""Systems: the lab's handles on servers, started here on loopback or attached."""
+"""Systems: the lab's handles on servers, which it starts on this machine's loopback address or attaches to."""

@@ -1,7 +1,7 @@
-"""Prerequisites of a store: the jars of HBase's client, downloaded once, and its table.
+"""Prerequisites of a store: the jars of HBase's client, which are downloaded once, and the store's table.
 
-On servers that `loadstone systems up` started, a missing table is created. On any other server its owner
-must create it, and the store's error explains how.
+On servers that `loadstone systems up` started, a missing table is created. On any other server, the owner must create
+the table, and the store's error message explains how.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from loadstone.systems.base.running_system import RunningSystem
 
-# The engine's variable that names other jars.
+# The environment variable with which the user names other jars for the engine.
 VARIABLE = "LOADSTONE_HBASE"
 OWN = "hbase.lib="
 # The stores of systems with tables.
@@ -38,7 +38,7 @@ def for_command(arguments: Sequence[str]) -> None:
 
 
 def provide_table(arguments: Sequence[str]) -> None:
-    """Creates the table of a load on Loadstone's servers. If that fails, the engine reports the missing table."""
+    """Creates the table for a load on Loadstone's servers. If that fails, the engine reports the missing table."""
     from loadstone.errors import LoadstoneError
 
     try:
@@ -61,9 +61,9 @@ def for_stores(stores: Iterable[str]) -> None:
 
 
 def create_load_table(arguments: Sequence[str]) -> str | None:
-    """Creates the table of a `ycsb load`; returns a message for the user, or None.
+    """Creates the table for a `ycsb load`; returns a message for the user, or None.
 
-    Raises LoadstoneError when the table is missing and cannot be created.
+    Raises LoadstoneError if the table is missing and cannot be created.
     """
     if "load" not in arguments or not has_servers() or reads_once(arguments):
         return None
@@ -74,12 +74,12 @@ def create_load_table(arguments: Sequence[str]) -> str | None:
 
     command = [program.find_engine(), "ycsb", *arguments, "--print-spec"]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
-    # The engine reports errors in the command line better.
+    # If the command line is wrong, the engine reports the error itself.
     return prepare_spec(json.loads(done.stdout)) if done.returncode == 0 and done.stdout[:1] == "{" else None
 
 
 def prepare_spec(spec: Mapping[str, Any]) -> str | None:
-    """Creates the table of a spec's store, if `loadstone systems up` started its servers."""
+    """Creates the table for a spec's store, if `loadstone systems up` started its servers."""
     store, properties, work = spec["store"]["name"], spec["store"]["properties"], spec["work"]
     if store == "null" or not has_servers():
         return None
@@ -100,7 +100,7 @@ def prepare_spec(spec: Mapping[str, Any]) -> str | None:
 
 
 def is_here(running: RunningSystem, properties: Mapping[str, str]) -> bool:
-    """Whether these properties point to a system that is up, and that no experiment started."""
+    """Whether these properties point to a system that is up and was not started by an experiment."""
     known = running.load_state
     if known is None or not known.processes or known.owner:
         return False
@@ -108,20 +108,20 @@ def is_here(running: RunningSystem, properties: Mapping[str, str]) -> bool:
 
 
 def has_servers() -> bool:
-    """Whether servers may exist, by a quick check: a command line must start fast."""
+    """Whether servers may exist. The check is quick, because a command must start fast."""
     return any(os.path.exists(os.path.join(systems_root(), name, "state.json")) for name in WITH_TABLES)
 
 
 def systems_root() -> str:
     """`$LOADSTONE_SYSTEMS`, else `$XDG_STATE_HOME/loadstone/systems`, else `~/.local/state/loadstone/systems`.
 
-    Defined here, as importing `base/running_system.py` takes a tenth of a second.
+    This function is here because importing `base/running_system.py` takes a tenth of a second.
     """
     home = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
     return os.environ.get("LOADSTONE_SYSTEMS") or os.path.join(home, "loadstone/systems")
 
 
 def reads_once(arguments: Sequence[str]) -> bool:
-    """Whether a file of properties is a pipe, which can be read only once, by the engine."""
+    """Whether a properties file is a pipe, which only the engine may read, because it can be read only once."""
     files = [after for option, after in pairwise(arguments) if option == "-P"]
     return any(not os.path.isfile(path) for path in files)

@@ -1,6 +1,6 @@
-"""The tables of settings in the reference page of systems, generated from the systems.
+"""Generates the tables of settings in the reference page on systems.
 
-`python -m loadstone.systems.reference` writes them into the page; the text around them is written by hand.
+`python -m loadstone.systems.reference` writes them to the page; the text around them is written by hand.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ BEGIN, END = "<!-- generated: settings -->", "<!-- end of generated -->"
 
 
 def render_settings() -> str:
-    """The settings of every system: a heading and a table for each."""
+    """The settings of every system, with a heading and a table for each."""
     return "\n".join(render_system(registry.load_system(name)) for name in registry.SYSTEMS)
 
 
 def render_system(system: System) -> str:
-    """The part of one system."""
+    """The section of one system."""
     defaults = [(setting, f"`{setting.default}`" if setting.default else "") for setting in system.settings]
     rows = [f"| `{setting.name}` | {default} | {setting.meaning} |" for setting, default in defaults]
     head = ["| setting | default | meaning |", "|---|---|---|"]

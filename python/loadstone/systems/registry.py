@@ -8,7 +8,7 @@ from pathlib import Path
 from loadstone.format.suggestion import did_you_mean
 from loadstone.systems.base.system import System, SystemsError
 
-# Each is in `system.py` of the folder with its name; the value is its class.
+# The class of each system, which is in `system.py` in the folder with the system's name.
 SYSTEMS = {
     "cassandra": "Cassandra",
     "hbase": "HBase",
@@ -17,12 +17,12 @@ SYSTEMS = {
     "redis": "Redis",
 }
 
-# The system of each store.
+# The system to which each store connects.
 SERVED_BY = {**{name: name for name in SYSTEMS}, "postgrenosql": "postgres"}
 
 
 def public_names(name: str) -> list[str]:
-    """The settings of a system and the properties for reaching it, without secrets and patterns."""
+    """The settings of a system and the properties that reach it, without secrets and patterns."""
     from loadstone.engine.describe import describe_engine
     from loadstone.systems.base.plan import plan_of
     from loadstone.systems.base.system import Place
@@ -35,10 +35,10 @@ def public_names(name: str) -> list[str]:
 
 
 def load_system(name: str) -> System:
-    """A system by its name. Raises SystemsError for an unknown name."""
+    """Loads a system by its name. Raises SystemsError for an unknown name."""
     if name not in SYSTEMS:
         raise SystemsError(
-            f'there is no system "{name}"', f"{did_you_mean(name, SYSTEMS)}known are {', '.join(SYSTEMS)}"
+            f'there is no system "{name}"', f"{did_you_mean(name, SYSTEMS)}the systems are {', '.join(SYSTEMS)}"
         )
     module = importlib.import_module(f"loadstone.systems.{name}.system")
     system: System = getattr(module, SYSTEMS[name])()

@@ -1,1 +1,1 @@
-"""Common code of all systems: files, processes, ports, state."""
+"""Code that all systems share: files, processes, ports and state."""

@@ -1,6 +1,6 @@
-"""Periodic activities of servers, from their logs: checkpoints, flushes, compactions, snapshots.
+"""Reads the periodic activities of servers from their logs: checkpoints, flushes, compactions, snapshots.
 
-A window shorter than their period contains one only by chance.
+A window shorter than the period of an activity contains the activity only by chance.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from statistics import median
 
 from loadstone.observe.server_usage import file_size
 
-# The time of a line: in the format of log4j, logback and PostgreSQL, or of Redis. All use this host's time zone.
+# The timestamp of a line, in the format of log4j, logback and PostgreSQL, or of Redis. All use this host's time zone.
 TIME = re.compile(rb"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)[.,](\d{3})|(\d\d \w{3} \d{4}) (\d\d:\d\d:\d\d)\.(\d{3})")
 ANY = re.compile(b"")
 # Only this number of bytes at the end of a log is read.
 READ_BYTES = 16 << 20
-# The minimum number of gaps that form a period.
+# The minimum number of gaps from which a period is computed.
 GAPS_MIN = 2
 # Starts closer than this are parts of one.
 TOGETHER_S = 1.0
@@ -28,11 +28,11 @@ PERIOD = "_period_seconds"
 
 
 def activity_figures(logs: Iterable[tuple[Path, float]], marks: Mapping[str, str]) -> dict[str, float]:
-    """The number of starts of each activity since its server started, and the median time between two on one server.
+    """How often each activity has begun since its server started, and the median time between two starts on a server.
 
     `logs` are the servers' logs and start times, s since the epoch. `marks` are regular expressions
-    for the first line of each activity, by its name. Names are `checkpoints`, `checkpoint_period_seconds`.
-    Without the beginning of a log there is no count, only a period.
+    for the first line of each activity, keyed by its name. The results have names such as `checkpoints` and
+    `checkpoint_period_seconds`. If the beginning of a log is missing, there is no count, only a period.
     """
     activity: dict[str, float] = {}
     tails = [(read_tail(log, READ_BYTES).splitlines(), file_size(log) <= READ_BYTES, since) for log, since in logs]
@@ -52,7 +52,7 @@ def activity_figures(logs: Iterable[tuple[Path, float]], marks: Mapping[str, str
 
 
 def plural_name(name: str) -> str:
-    """`checkpoints`, `flushes`."""
+    """The plural of an activity's name: `checkpoints`, `flushes`."""
     return name + ("es" if name.endswith("sh") else "s")
 
 
@@ -67,8 +67,9 @@ def read_tail(log: Path, most: int, since: int = 0) -> bytes:
 
 
 def list_times(lines: Iterable[bytes], pattern: re.Pattern[bytes], since: float) -> Iterator[float]:
-    """The times of the matching lines, s since the epoch; if a clock passes through an hour
-    twice, the reading that is not before `since`.
+    """The times of the matching lines, s since the epoch.
+
+    If the local time is ambiguous, because the clock passes through an hour twice, yields the time not before `since`.
     """
     for line in lines:
         if pattern.search(line) and (match := TIME.search(line)) and (at := time_of(match)):
@@ -77,7 +78,7 @@ def list_times(lines: Iterable[bytes], pattern: re.Pattern[bytes], since: float)
 
 
 def time_of(match: re.Match[bytes]) -> datetime | None:
-    """The time of a line; None if it has none."""
+    """The time in a line's timestamp; None if the timestamp is invalid."""
     day, clock, ms, redis_day, redis_clock, redis_ms = (part and part.decode() for part in match.groups())
     try:
         if day:

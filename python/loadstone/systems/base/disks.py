@@ -1,6 +1,6 @@
-"""A file system for each node of a system: ext4 in a file, on a loop device. Needs root.
+"""Creates a file system for each node of a system: ext4 in a file, on a loop device. Requires root.
 
-A power cut or a full disk then affects one node and no other data of the host.
+A power cut or a full disk then affects only one node, and no other data on the host.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from loadstone.observe.device import list_mounts
 from loadstone.observe.kernel_file import PROC, list_pids, read_text
 from loadstone.systems.base.system import SystemsError
 
-# fs/ext4/ext4.h: the file system stops at once, and with this flag its journal is not written first.
+# See fs/ext4/ext4.h. The file system stops immediately; with this flag, its journal is not written first.
 EXT4_IOC_SHUTDOWN, NO_LOG_FLUSH = 0x8004587D, 2
 COMMAND_SECONDS = 60.0
 # A killed server keeps its files open until the kernel has removed it.
@@ -29,12 +29,12 @@ HINT = "run as root, on a kernel with loop devices and ext4; `loadstone doctor` 
 
 
 def image_path(root: Path, name: str) -> Path:
-    """The file that holds the file system of a node, in its system's directory."""
+    """The file that contains a node's file system, in the directory of its system."""
     return root / "disks" / f"{name}.ext4"
 
 
 def mount_disk(path: Path, directory: Path, size_bytes: int) -> None:
-    """Mounts a node's file system, which is created if missing. Raises SystemsError."""
+    """Mounts a node's file system, and creates it if it is missing. Raises SystemsError."""
     if is_mounted(directory):
         return
     if not path.exists():
@@ -44,7 +44,7 @@ def mount_disk(path: Path, directory: Path, size_bytes: int) -> None:
         draft = path.with_suffix(".new")
         with draft.open("wb") as file:
             file.truncate(size_bytes)
-        # Initialised completely: the kernel would otherwise initialise it during the measurement.
+        # The inode tables and the journal are initialised now; otherwise the kernel would do so during the measurement.
         run_or_fail(
             "mkfs.ext4", "-q", "-F", "-m", "0", "-E", "lazy_itable_init=0,lazy_journal_init=0,root_owner", str(draft)
         )
@@ -65,8 +65,8 @@ def unmount_stopped(directory: Path) -> None:
 def unmount_directory(directory: Path) -> None:
     """Unmounts a directory that is mounted, in all mount namespaces. Raises SystemsError.
 
-    A namespace that was created during the mount has a copy of it, which keeps the file system alive: the next mount
-    of its device would be the same file system, still stopped (mount_namespaces(7)).
+    A namespace that was created while the file system was mounted has a copy of the mount, which keeps the file system
+    alive: the next mount of its device would be the same file system, still stopped (mount_namespaces(7)).
     """
     if not is_mounted(directory):
         return
@@ -80,7 +80,7 @@ def unmount_directory(directory: Path) -> None:
                 raise
             time.sleep(POLL_SECONDS)
     for pid, point in find_copies(device):
-        # A namespace may end at any time.
+        # A namespace may disappear at any time.
         with contextlib.suppress(SystemsError):
             run_or_fail("nsenter", f"--target={pid}", "--mount", "--", "umount", point)
     if copies := find_copies(device):
@@ -89,7 +89,7 @@ def unmount_directory(directory: Path) -> None:
 
 
 def find_copies(device: int) -> list[tuple[int, str]]:
-    """A process of each other mount namespace with a mount of a device, and the mount point there."""
+    """For each other mount namespace in which a device is mounted: one of its processes, and the mount point."""
     number = f"{os.major(device)}:{os.minor(device)}"
     own = os.readlink(PROC / "self/ns/mnt")
     copies: list[tuple[int, str]] = []
@@ -119,7 +119,7 @@ def remove_disks(root: Path, directories: Iterable[Path]) -> None:
 
 
 def is_mounted(directory: Path) -> bool:
-    """Whether a file system is mounted exactly here."""
+    """Whether this directory is a mount point."""
     return any(mount.point == str(directory) for mount in list_mounts(PROC))
 
 
@@ -133,7 +133,7 @@ def shut_down(directory: Path) -> None:
 
 
 def is_shut_down(directory: Path) -> bool:
-    """Whether writing fails as after `shut_down`: with EIO, or EROFS once ext4 has noticed an error."""
+    """Whether writing fails as it does after `shut_down`: with EIO, or with EROFS once ext4 has noticed an error."""
     probe = directory / ".loadstone-probe"
     try:
         os.close(os.open(probe, os.O_WRONLY | os.O_CREAT, 0o600))
@@ -149,7 +149,7 @@ def run_or_fail(*command: str) -> None:
 
 
 def run_command(command: Sequence[str], hint: str) -> str:
-    """The output of a command. Raises SystemsError with its error message, and `hint`."""
+    """The output of a command. Raises SystemsError with the command's error message and `hint`."""
     try:
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=COMMAND_SECONDS, check=False

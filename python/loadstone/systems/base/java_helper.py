@@ -1,4 +1,4 @@
-"""A resident Java program, since starting it takes one to two seconds. It answers each line with a line."""
+"""A resident Java program, because starting it takes one to two seconds. It answers each line with a line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ENDING_S = 2.0
 
 
 class ResidentError(Exception):
-    """The program ended instead of answering; the message is the end of its output."""
+    """The program exited instead of answering; the message is the end of its output."""
 
 
 class SilentError(ResidentError):
@@ -25,9 +25,9 @@ class SilentError(ResidentError):
 
 
 class Resident:
-    """At most one program at a time: a program with a different command line replaces the previous one.
+    """Runs at most one program at a time: a program with a different command line replaces the previous one.
 
-    It ends when its standard input does, and therefore whenever this process ends.
+    The program exits at the end of its standard input, and therefore whenever this process exits.
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class Resident:
         atexit.register(self.end_program)
 
     def ask_program(self, argv: Sequence[str], line: str, timeout_s: float) -> str:
-        """The program's answer. Raises SilentError after `timeout_s`, ResidentError if it ends instead."""
+        """The program's answer. Raises SilentError after `timeout_s`, and ResidentError if the program exits."""
         with self._lock:
             process = self._start_program(tuple(argv))
             try:
@@ -49,7 +49,7 @@ class Resident:
                 raise
 
     def end_program(self) -> None:
-        """Ends the program; does nothing if none runs."""
+        """Ends the program; does nothing if none is running."""
         with self._lock:
             self._end_process()
 
@@ -58,7 +58,7 @@ class Resident:
             return self._process
         self._end_process()
         self._argv, self._errors = argv, tempfile.TemporaryFile()  # noqa: SIM115
-        # In a separate session, as it is needed for cleaning up after Ctrl-C.
+        # In a separate session, because the program is needed for cleaning up after Ctrl-C.
         self._process = subprocess.Popen(
             argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, bufsize=0, start_new_session=True
         )

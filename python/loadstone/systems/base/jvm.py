@@ -1,4 +1,4 @@
-"""Java: the command line of a server in a JVM, and the number and duration of its garbage collections."""
+"""Java: builds the command line of a server in a JVM, and reads the number and duration of its garbage collections."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from loadstone.systems.base.system import Place, Server, SystemsError
 OLDEST = 17
 HINT = f"install Java {OLDEST} or newer (apt-get install openjdk-{OLDEST}-jre-headless), or set JAVA_HOME"
 
-# `[12.5s][info][gc] GC(7) Pause Young (Normal) (G1 Evacuation Pause) 24M->1M(64M) 0.998ms`. A similar line
-# without a time at its end is the start of a pause, which finer log levels write.
+# `[12.5s][info][gc] GC(7) Pause Young (Normal) (G1 Evacuation Pause) 24M->1M(64M) 0.998ms`. Finer log levels also
+# write a similar line without a time at its end when a pause starts.
 PAUSE = re.compile(rb"\bGC\(\d+\) Pause [^\n]* (\d+)\.(\d{3})ms\r?$")
-# Use before and after, and the size of the heap: `24M->1M(64M)`.
+# The heap in use before and after, and the size of the heap: `24M->1M(64M)`.
 LEFT = re.compile(rb"GC\(\d+\) Pause [^\n]* \d+M->(\d+)M\(\d+M\) [\d.]+ms\n")
-# Longer than any sequence of bytes without one of these lines.
+# Longer than any part of a log without such a line.
 TAIL_BYTES = 1 << 16
 
 
 class Collections(NamedTuple):
     """The pauses in a collector's log."""
 
-    # Number of pauses, not cycles: a concurrent cycle of G1 stops the program more than once.
+    # The number of pauses, not of cycles: a concurrent cycle of G1 stops the program more than once.
     pauses: int
-    # Their sum in nanoseconds; the log has a resolution of microseconds.
+    # The total pause time in nanoseconds; the log has a resolution of microseconds.
     pause_ns: int
-    # Number of bytes of the log read so far: `since` for the next call.
+    # The number of bytes of the log read so far, which is `since` for the next call.
     offset: int
 
 
@@ -49,14 +49,14 @@ def java_command(
     properties: Mapping[str, str] | None = None,
     arguments: Sequence[str] = (),
 ) -> list[str]:
-    """The command that runs a class. `heap` (`1G`) is allocated in full from the start, as for servers.
+    """The command that runs a class. `heap` (such as `1G`) is allocated in full at the start, as is usual for servers.
 
-    Class path entries are directories, jars or `lib/*`. Raises SystemsError without a Java that is new enough.
+    Class path entries are directories, jars or `lib/*`. Raises SystemsError if there is no recent enough Java.
     """
     argv = [str(find_java()), f"-Xms{heap}", f"-Xmx{heap}"]
     if gc_log is not None:
-        # One file: with several, a reader that continues at an offset would miss rotated lines.
-        # Quoted, because a colon would end the path.
+        # The log is a single file: with several, a reader that continues at an offset would miss rotated lines.
+        # The path is quoted, because a colon would end it.
         argv.append(f'-Xlog:gc:file="{gc_log}":time,uptime,level,tags:filecount=0')
     argv += options
     argv += [f"-D{name}={value}" for name, value in (properties or {}).items()]
@@ -74,9 +74,9 @@ def jvm_server(
     patience_s: float = 30.0,
     **more: Any,
 ) -> Server:
-    """A server in a JVM, in a directory with its name in the system's data, with a log of its collections.
+    """A server in a JVM, with a directory of the same name in the system's data and a log of its garbage collections.
 
-    It listens on `addresses`, of which the first is for clients; `more` are further arguments of `java_command`.
+    It listens on `addresses`, of which the first is for clients; `more` contains further arguments of `java_command`.
     """
     gc_log, directory = place.logs / f"{name}.gc.log", place.data / name
     argv = java_command(heap, gc_log, class_path, main, **more)
@@ -90,7 +90,7 @@ def open_packages(packages: str) -> list[str]:
 
 
 def find_java() -> Path:
-    """The `java` in JAVA_HOME, or else in PATH. Raises SystemsError if it is missing or too old."""
+    """The `java` in JAVA_HOME if that is set, otherwise on PATH. Raises SystemsError if it is missing or too old."""
     home = os.environ.get("JAVA_HOME")
     path = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
     if path is None:
@@ -103,12 +103,12 @@ def find_java() -> Path:
 
 @functools.cache
 def java_version(program: str) -> int:
-    """The feature release of a `java`: 17. Raises SystemsError if it does not run."""
+    """The feature release of a `java`, such as 17. Raises SystemsError if it does not run."""
     try:
         result = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise SystemsError(f"{program} does not run: {error}", HINT) from error
-    # Up to version 8 the format was `1.8.0_412`. JAVA_TOOL_OPTIONS adds a line before it.
+    # Up to version 8 the format was `1.8.0_412`. JAVA_TOOL_OPTIONS adds a line before the version.
     match = re.search(r'version "(?:1\.)?(\d+)', result.stderr + result.stdout)
     if match is None:
         raise SystemsError(f"{program} does not print its version", HINT)
@@ -116,7 +116,7 @@ def java_version(program: str) -> int:
 
 
 def java_build(program: Path) -> str:
-    """The build of a `java`, from the file next to it: `17.0.15+6 (Debian)`; empty without the file."""
+    """The build of a `java`, from the installation's `release` file: `17.0.15+6 (Debian)`; empty without that file."""
     try:
         text = (program.resolve().parent.parent / "release").read_text(errors="replace")
     except OSError:
@@ -127,7 +127,7 @@ def java_build(program: Path) -> str:
 
 
 def process_release(pid: int) -> str:
-    """The build of the JVM that a process runs; empty if it is not a JVM, or has ended."""
+    """The build of the JVM that a process runs; empty if the process is not a JVM or has exited."""
     try:
         return java_build(Path(os.readlink(f"/proc/{pid}/exe")))
     except OSError:
@@ -137,8 +137,8 @@ def process_release(pid: int) -> str:
 def read_collections(gc_log: Path, since: int = 0) -> Collections:
     """The pauses written to a log after byte `since`; none while there is no log.
 
-    The log must have been enabled by `java_command`. It is truncated when its server restarts: an offset beyond its
-    end means reading it from the start.
+    The log must have been enabled by `java_command`. It is truncated when its server restarts, so if `since` is beyond
+    its end, it is read from the start.
     """
     length = file_size(gc_log)
     since = since if since <= length else 0
@@ -151,6 +151,6 @@ def read_collections(gc_log: Path, since: int = 0) -> Collections:
 
 
 def live_heap_bytes(gc_log: Path) -> int | None:
-    """The heap in use after the last collection in a log; None before the first."""
+    """The heap in use after the last collection in a log; None before the first collection."""
     matches = LEFT.findall(read_tail(gc_log, TAIL_BYTES))
     return int(matches[-1]) << 20 if matches else None

@@ -1,7 +1,8 @@
-"""A network namespace for each node of a system, joined by a bridge in a separate namespace. Needs root.
+"""Creates a network namespace for each node of a system, joined by a bridge in a separate namespace. Requires root.
 
-The host is connected, too, by an interface of a private network (10.64.0.0/10) that is derived from the system's
-directory. A node can then be cut off from its peers and clients; nothing else of the host's network changes.
+The host is also connected, through an interface in a private network (in 10.64.0.0/10) whose address is derived from
+the system's directory. A node can then be cut off from its peers and clients, while nothing else in the host's network
+changes.
 """
 
 from __future__ import annotations
@@ -14,29 +15,29 @@ from pathlib import Path
 from loadstone.systems.base.disks import run_command
 from loadstone.systems.base.system import SystemsError
 
-# The last number of the host's address; nodes have 1, 2 …
+# The last number of the host's address; the addresses of nodes end in 1, 2, …
 HOST_NUMBER = 254
 HINT = "run as root, with the program `ip`; `loadstone doctor` names the faults of this host"
 
 
 def name_prefix(root: Path) -> str:
-    """The prefix of the names of a system's namespaces and interfaces, which have at most 15 characters."""
+    """The prefix of the names of a system's namespaces and interfaces; a name has at most 15 characters."""
     return "ls" + hashlib.sha256(str(root).encode()).hexdigest()[:6]
 
 
 def address_prefix(root: Path) -> str:
-    """The first three numbers of the addresses of a system in this directory: `10.77.3`."""
+    """The first three numbers of the addresses of the system in this directory, such as `10.77.3`."""
     digest = hashlib.sha256(str(root).encode()).digest()
     return f"10.{64 + digest[0] % 64}.{digest[1]}"
 
 
 def node_namespace(root: Path, node: int) -> str:
-    """The namespace of a node, from 1; 0 is for the bridge."""
+    """The namespace of a node; nodes count from 1, and 0 is the bridge."""
     return f"{name_prefix(root)}-{node}"
 
 
 def enter_namespace(root: Path, node: int) -> list[str]:
-    """The prefix of a command that runs in a node's namespace, as the same process."""
+    """The prefix that makes a command run in a node's namespace, without an extra process."""
     return ["nsenter", f"--net=/run/netns/{node_namespace(root, node)}", "--"]
 
 
@@ -74,7 +75,7 @@ def bridge_port(node: int) -> str:
 
 
 def set_link(root: Path, node: int, state: str) -> tuple[str, ...]:
-    """The command that connects (`up`) or cuts (`down`) a node."""
+    """The command that connects (`up`) or cuts off (`down`) a node."""
     return ("ip", "-n", node_namespace(root, 0), "link", "set", bridge_port(node), state)
 
 
@@ -103,7 +104,7 @@ def run_ip(*arguments: str) -> str:
 
 
 def probe_network() -> str | None:
-    """Creates two nodes, cuts one off, and removes them; returns None, or the reason why this does not work."""
+    """Creates a network with one node, cuts the node off, and removes the network; returns None, or why this failed."""
     root = Path(f"/loadstone-probe-{id(run_ip)}")
     try:
         create_networks(root, 1)

@@ -1,7 +1,7 @@
 """Directories of a system outside its data directory.
 
-Some are on storage that the user named. They are removed with the system's data; new data get new random names, so that
-no server ever finds another server's old data.
+Some are on storage that the user named. They are removed with the system's data; new data gets a new random name, so
+that no server ever finds another server's old data.
 
 Other directories are for a server that refuses to run as root. Other users cannot enter root's home directory, so the
 files of the server's user go to the standard directories of system programs.
@@ -27,7 +27,7 @@ CACHE, DATA = Path("/var/cache/loadstone"), Path("/var/lib/loadstone")
 
 
 def choose_user(*preferred: str) -> str | None:
-    """The first existing user of these, else `nobody`; None if this process is not root. Never creates a user."""
+    """The first of these users that exists, otherwise `nobody`; None if this process is not root. Creates no user."""
     if os.geteuid() != 0:
         return None
     for name in (*preferred, "nobody"):
@@ -53,14 +53,14 @@ def can_enter(name: str | None, directory: Path) -> bool:
 
 
 def cache_for(name: str | None, cache: Path) -> Path:
-    """The cache if that user can access it, otherwise the cache for all users."""
+    """The cache if the named user can access it, otherwise the cache for all users."""
     return cache if can_enter(name, cache) else CACHE
 
 
 def directory_for(name: str | None, place: Place, what: str) -> Path:
-    """A directory of a system's data for its server `what`, owned by that user; created if missing.
+    """A directory in a system's data for its server `what`, owned by the user `name`; created if missing.
 
-    If the user cannot reach the system's data, it is elsewhere, and a link in `place.data` points to it.
+    If the user cannot reach the system's data, the directory is elsewhere, and a link in `place.data` points to it.
     """
     inside = place.data / what
     directory = inside.resolve() if inside.is_symlink() else inside
@@ -90,7 +90,8 @@ def remove_outside(place: Place) -> None:
 
 
 def outside_label(place: Place) -> str:
-    """The name of a system's outside directories: `loadstone-hdfs-5f0c2a91`, unchanged until its data is removed."""
+    """The name of a system's outside directories, such as `loadstone-hdfs-5f0c2a91`; it changes only when the system's
+    data is removed."""
     path = place.data / "label"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The mark of the run that owns servers: a lock next to their state, and the owner's name in the state."""
+"""Marks the run that owns servers: with a lock next to their state, and with the owner's name in the state."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from loadstone.systems.base.files.cache import hold_lock
 from loadstone.systems.base.running_system import RunningSystem
 
 MARK = "experiment.lock"
-# The owner, in the state of servers that a run starts: only then may a later run stop them.
+# The owner in the state of servers that a run starts. A later run may stop only servers with this owner.
 OWNER = "experiment"
 
 
@@ -26,18 +26,18 @@ def refuse_taken(running: RunningSystem) -> None:
     if known is not None and known.owner != OWNER:
         name = running.name
         raise TakenError(
-            f"{name} {'is up' if known.started else 'has data that were kept'}, and no experiment started it",
-            "use it by `attach`, or give this experiment another port with `settings`; if it is yours, "
+            f"{name} {'is up' if known.started else 'has kept data'}, and no experiment started it",
+            "use it with `attach`, or give this experiment another port with `settings`; if it is yours, "
             f"`loadstone systems down {name}` deletes it and its data",
         )
 
 
 @contextmanager
 def hold_ownership(root: Path) -> Iterator[None]:
-    """Marks the servers of the system in `root` as this run's. Raises TakenError if another run has them.
+    """Marks the servers of the system in `root` as owned by this run. Raises TakenError if another run owns them.
 
-    The mark is a lock on a file next to the system's state, taken before the first server starts and kept while the run
-    lives. The kernel releases it however the run ends.
+    The mark is a lock on a file next to the system's state. It is taken before the first server starts and kept as long
+    as the run lasts. The kernel releases it, however the run ends.
     """
     path = root / MARK
 
@@ -51,6 +51,6 @@ def hold_ownership(root: Path) -> Iterator[None]:
             path.write_text(str(os.getpid()))
         except OSError as error:
             raise LoadstoneError(
-                f"cannot write {path}: {error.strerror}", "set LOADSTONE_SYSTEMS to a directory of your own"
+                f"cannot write {path}: {error.strerror}", "set LOADSTONE_SYSTEMS to a directory that you can write to"
             ) from error
         yield

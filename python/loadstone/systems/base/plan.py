@@ -1,4 +1,4 @@
-"""A plan from a user's request, and its settings converted to numbers and choices."""
+"""Makes a plan from a user's request, and converts its settings to numbers and choices."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def plan_of(
     file_system_bytes: int = 0,
     network: str = "",
 ) -> SystemPlan:
-    """A plan with defaults filled in. Raises SystemsError for unknown, invalid and contradictory settings."""
-    # `hbase.*` represents all names with that prefix, which are copied into a configuration file of the system.
+    """A plan with defaults filled in. Raises SystemsError for unknown, invalid or contradictory settings."""
+    # `hbase.*` represents all names with that prefix; these settings are copied into a system's configuration file.
     open_names = [setting.name for setting in system.settings if setting.name.endswith("*")]
     known = {setting.name: setting.default for setting in system.settings if setting.name not in open_names}
     for name in settings:
@@ -69,7 +69,7 @@ def read_truth(plan: SystemPlan, name: str) -> bool:
 
 
 def read_choice(plan: SystemPlan, name: str, choices: Iterable[str]) -> str:
-    """A setting that must be one of a few words. Raises SystemsError if it is not."""
+    """A setting that must be one of `choices`. Raises SystemsError if it is not."""
     text, allowed = plan.settings[name], [*choices]
     if text not in allowed:
         raise SystemsError(f'{name} cannot be "{text}"', f"{did_you_mean(text, allowed)}it can be {', '.join(allowed)}")
@@ -77,7 +77,7 @@ def read_choice(plan: SystemPlan, name: str, choices: Iterable[str]) -> str:
 
 
 def plan_differences(old: SystemPlan, new: SystemPlan) -> str:
-    """The differences of two plans, for a message: `port=7000, not 6379`."""
+    """The differences between two plans, for a message: `port=7000, not 6379`."""
     differences = [f"{units.count_noun(old.nodes, 'node')}, not {new.nodes}"] if old.nodes != new.nodes else []
     if old.file_system_bytes != new.file_system_bytes:
         differences.append(f"file systems of {old.file_system_bytes} bytes, not {new.file_system_bytes}")
@@ -96,7 +96,7 @@ def plan_differences(old: SystemPlan, new: SystemPlan) -> str:
 
 
 def list_nodes(nodes: Sequence[int]) -> str:
-    """The possible numbers of nodes in words: `1 or 3`, or `1 to 9`."""
+    """The possible numbers of nodes, for a message: `1 or 3`, or `1 to 9`."""
     first, *rest = sorted(nodes)
     if len(rest) > 1 and rest[-1] - first == len(rest):
         return f"{first} to {rest[-1]}"

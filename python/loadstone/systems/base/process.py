@@ -1,6 +1,6 @@
-"""A server's process: started in a separate session, distinguished from any later process with its pid, and ended.
+"""Starts a server's process in a separate session, tells it from any later process with the same pid, and ends it.
 
-A pid alone is never trusted here: its process may have ended, and the kernel reuses pids.
+A pid alone is never trusted here: its process may have exited, and the kernel reuses pids.
 Processes are distinguished by their start time (field 22 of /proc/PID/stat, proc_pid_stat(5)).
 """
 
@@ -20,46 +20,46 @@ from loadstone.observe.kernel_file import PROC, list_pids
 from loadstone.systems.base.files.program import run_as
 from loadstone.systems.base.system import Server, ServerProcess, SystemsError
 
-# Variables in each server's environment: its system's directory, and its name. They identify a server that was started
-# but not recorded, because the starting process was killed in between.
+# Variables in each server's environment: the directory of its system, and its name. They identify a server that was
+# started but not recorded, because the starting process was killed in between.
 SYSTEM, SERVER = "LOADSTONE_SYSTEM", "LOADSTONE_SERVER"
 PAUSED, ENDED = frozenset("Tt"), frozenset("ZXx")
-# After SIGKILL the kernel ends a process soon; one in an uninterruptible wait for its disk may take a while.
+# After SIGKILL a process exits soon, unless it is in an uninterruptible wait for its disk, which may take a while.
 KILL_PATIENCE_S = 30.0
 POLL_S = 0.02
 
-# Processes started by this process: an ended process stays in /proc until its exit status is collected.
+# Processes that this process started: an exited child stays in /proc until its exit status is collected.
 _children: dict[int, subprocess.Popen[bytes]] = {}
 
 
 def read_process(pid: int) -> observed.ProcessCounters | None:
-    """A process that runs or is paused; None if it does not exist, or has ended and was not yet reaped."""
+    """A running or paused process; None if it does not exist, or has exited but not been reaped."""
     child = _children.get(pid)
     if child is not None:
         child.poll()
     stat = observed.read_stat(pid)
-    # A process whose first thread has ended keeps its ports until the remaining threads have ended, too.
+    # A process whose first thread has exited keeps its ports until the remaining threads have exited, too.
     return None if stat is None or (stat.state in ENDED and stat.threads <= 1) else stat
 
 
 def is_alive(process: ServerProcess) -> bool:
-    """Whether exactly this process exists, paused or not."""
+    """Whether this very process still exists, paused or not."""
     return find_exact(process) is not None
 
 
 def find_exact(process: ServerProcess) -> observed.ProcessCounters | None:
-    """Exactly this process; None if it has ended."""
+    """The counters of this very process; None if it has exited."""
     stat = read_process(process.pid)
     return stat if stat is not None and stat.start_ticks == process.started_ticks else None
 
 
 def start_time(process: ServerProcess) -> float:
-    """The start time, s since the epoch."""
+    """The start time of a process, s since the epoch."""
     return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + process.started_ticks / TICKS_PER_SECOND
 
 
 def is_paused(process: ServerProcess) -> bool:
-    """Whether it exists and is stopped by a signal."""
+    """Whether a process exists and is stopped by a signal."""
     stat = find_exact(process)
     return stat is not None and stat.state in PAUSED
 
@@ -89,20 +89,20 @@ def start_server(server: Server, root: Path, log: Path) -> ServerProcess:
             "check that the file exists and this user may run it",
         ) from error
     _children[child.pid] = child
-    # Not yet reaped, so the entry exists even if the process has ended.
+    # The process has not been reaped, so its entry in /proc exists even if it has already exited.
     stat = observed.read_stat(child.pid)
     assert stat is not None
     return ServerProcess(server.name, f"{server.host}:{server.port}", child.pid, stat.start_ticks)
 
 
 def exit_status(process: ServerProcess) -> int | None:
-    """Its exit status, negative for a signal; None if it has not ended, or another process started it."""
+    """The exit status of a process, negative for a signal; None if it is running, or another process started it."""
     child = _children.get(process.pid)
     return None if child is None else child.poll()
 
 
 def send_signal(process: ServerProcess, number: signal.Signals) -> bool:
-    """Sends a signal to exactly this process, never to a later one with its pid; False if it has ended."""
+    """Sends a signal to this very process, never to a later process with its pid; returns False if it has exited."""
     try:
         # A signal through this descriptor reaches the process that is checked next, or no process.
         handle = os.pidfd_open(process.pid)
@@ -125,7 +125,7 @@ def send_signal(process: ServerProcess, number: signal.Signals) -> bool:
 
 
 def process_tree(process: ServerProcess) -> list[ServerProcess]:
-    """The process, its descendants and the remaining processes of its session; empty if it has ended."""
+    """The process, its descendants and the remaining processes of its session; empty if the process has exited."""
     if not is_alive(process):
         return []
     table = {pid: stat for pid in list_pids(PROC) if (stat := read_process(pid)) is not None}
@@ -143,9 +143,9 @@ def process_tree(process: ServerProcess) -> list[ServerProcess]:
 
 
 def end_processes(processes: Sequence[ServerProcess], patience_s: float, stop: signal.Signals = signal.SIGTERM) -> None:
-    """Ends processes and their descendants: `stop`, then SIGKILL for survivors after `patience_s`; 0 kills at once.
+    """Ends processes and their descendants with the signal `stop`, then kills the survivors after `patience_s`.
 
-    Raises SystemsError when one cannot be ended.
+    With a `patience_s` of 0, all are killed immediately. Raises SystemsError if a process cannot be ended.
     """
     everyone = [member for process in processes for member in process_tree(process)]
     if patience_s > 0:
@@ -154,7 +154,7 @@ def end_processes(processes: Sequence[ServerProcess], patience_s: float, stop: s
             # A paused process does not handle signals.
             send_signal(process, signal.SIGCONT)
         wait_gone(processes, patience_s)
-        # Processes that were started in the meantime.
+        # Adds processes that were started in the meantime.
         everyone += [member for process in processes for member in process_tree(process)]
     for member in everyone:
         send_signal(member, signal.SIGKILL)
@@ -167,7 +167,7 @@ def end_processes(processes: Sequence[ServerProcess], patience_s: float, stop: s
 
 
 def wait_gone(processes: Iterable[ServerProcess], seconds: float) -> list[ServerProcess]:
-    """Waits until all have ended; returns the processes that remain."""
+    """Waits until all processes have exited, for at most `seconds`; returns the processes that remain."""
     left, until = [*processes], time.monotonic() + seconds
     while left := [member for member in left if is_alive(member)]:
         if time.monotonic() >= until:
@@ -177,8 +177,8 @@ def wait_gone(processes: Iterable[ServerProcess], seconds: float) -> list[Server
 
 
 def find_marked(root: Path) -> list[ServerProcess]:
-    """Processes of the system in `root`, found by their environment, even if unrecorded, each with its server's
-    name."""
+    """The processes of the system in `root`, each with its server's name. They are identified by their environment, so
+    unrecorded processes are included."""
     processes = []
     marker, name = f"{SYSTEM}={root}".encode(), f"{SERVER}=".encode()
     for pid in list_pids(PROC):

@@ -1,4 +1,4 @@
-"""A system on this machine: its servers are started, found again by any later command, and ended."""
+"""A system on this machine: starts its servers, finds them again in any later command, and ends them."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from loadstone.systems.prerequisites import systems_root
 # Separates a system from the name of one of its instances: `redis@second`.
 AT = "@"
 INSTANCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,30}")
-# Systems whose data is on another system, of which there is only one.
+# Systems whose data is on another system, which has only one instance.
 SINGLE = ("hbase",)
-# For an unrecorded server, whose patience is unknown.
+# The time to exit for an unrecorded server, whose own limit is unknown.
 PATIENCE_S = 30.0
 
 
@@ -41,24 +41,24 @@ class ServerState(StrEnum):
 
 
 def all_running() -> list[RunningSystem]:
-    """Every system that was started and not taken down."""
+    """Every system that was started and has not been taken down."""
     files = sorted(Path(systems_root()).glob(f"*/{state.FILE}"))
     return [RunningSystem(path.parent.name) for path in files if path.parent.name.partition(AT)[0] in registry.SYSTEMS]
 
 
 class RunningSystem:
-    """One system below a root; its servers need not exist yet."""
+    """One system, in a directory below a root; its servers need not exist yet."""
 
     def __init__(self, system: str | System, root: Path | None = None) -> None:
         name, _, instance = system.partition(AT) if isinstance(system, str) else (system.name, "", "")
         self.system = registry.load_system(name) if isinstance(system, str) else system
         if isinstance(system, str) and AT in system and not INSTANCE.fullmatch(instance):
-            raise SystemsError(f'"{instance}" is not a name of an instance', "use letters, digits and . _ -")
+            raise SystemsError(f'"{instance}" is not a valid instance name', "use letters, digits and . _ -")
         if instance and name in SINGLE:
-            raise SystemsError(f"{name} has a single instance on a host", f"leave out the name {instance}")
-        # The name with the instance: `redis@second`.
+            raise SystemsError(f"{name} has a single instance on a host", f"omit the name {instance}")
+        # The name including the instance: `redis@second`.
         self.name = f"{name}{AT}{instance}" if instance else name
-        # Normalised, because its servers are found by this path.
+        # The path is normalised, because its servers are found by this path.
         self.place = Place(Path(root or systems_root()).resolve() / self.name, cache_root())
 
     def up(
@@ -71,16 +71,16 @@ class RunningSystem:
         file_system_bytes: int = 0,
         isolated: bool = False,
     ) -> None:
-        """Starts the system; if it already runs with the same plan, restarts only ended servers.
+        """Starts the system; if it is already running with the same plan, restarts only the servers that have exited.
 
-        `owner` is recorded, so that other runs leave it alone.
-        Servers continue to run when this process ends. If the call fails, it ends exactly the servers that it started.
-        Raises LoadstoneError, also when it is up with other settings.
+        `owner` is recorded, so that other runs leave the system alone.
+        Servers continue to run when this process exits. If the call fails, it ends exactly the servers that it started.
+        Raises LoadstoneError, also if the system is up with other settings.
         """
         self.start(self.plan_for(nodes, settings or {}, file_system_bytes, isolated=isolated), say, owner=owner)
 
     def start(self, plan: SystemPlan, say: Say = say_nothing, *, owner: str = "") -> None:
-        """Starts a complete plan as `up` does. Raises LoadstoneError."""
+        """Starts a complete plan in the same way as `up`. Raises LoadstoneError."""
         with self._hold_lock(say):
             self._undo_recorded(say)
             before = self.load_state
@@ -88,7 +88,7 @@ class RunningSystem:
                 what = "is up" if before.started else "has kept data"
                 raise SystemsError(
                     f"{self.name} {what} with other settings: {plan_differences(before.plan, plan)}",
-                    f"start another instance by `--name second`, or ask for the same settings;"
+                    f"start another instance with `--name second`, or use the same settings;"
                     f" `loadstone systems down {self.name}` deletes it and its data",
                 )
             if before is not None and before.complete and len(self._alive_names(before)) == len(before.started):
@@ -103,7 +103,7 @@ class RunningSystem:
         network = networks.address_prefix(self.place.root) if isolated else ""
         plan = plan_of(self.system, nodes, settings, file_system_bytes, network)
         if network and not self.system.isolatable:
-            raise SystemsError(f"{self.name} cannot have a network for each node", "leave `isolate` out")
+            raise SystemsError(f"{self.name} cannot have a network for each node", "omit `isolate`")
         return plan
 
     def _start_recorded(self, before: State | None, new: State, say: Say) -> None:
@@ -126,17 +126,17 @@ class RunningSystem:
             starting.save_state()
         except BaseException:
             self._stop_processes(starting.state, starting.new_processes, say_nothing)
-            # An earlier start was interrupted after the start of a server and before its record.
+            # A start may be interrupted after a server has started and before it is recorded.
             self._end_unrecorded(starting.state)
             if before is None:
                 self._remove_data()
             raise
 
     def down(self, keep_data: bool = False, say: Say = say_nothing) -> bool:
-        """Ends every server and removes the data, unless `keep_data`; False if there was nothing to do.
+        """Ends every server and removes the data, unless `keep_data`; returns False if there was nothing to do.
 
-        Works with a damaged state, and after an interrupted start. Logs are kept. Raises SystemsError when
-        data with unknown settings must be kept: the servers have ended, and nothing is removed.
+        Works even with a damaged state file or after an interrupted start. Logs are kept. Raises SystemsError if data
+        must be kept but its settings are unknown: the servers have then been ended, and nothing is removed.
         """
         if not self.place.root.exists():
             return False
@@ -165,7 +165,7 @@ class RunningSystem:
         return there
 
     def status(self) -> list[tuple[ServerProcess, ServerState]]:
-        """Each server with its state; none if the system is not up. Raises SystemsError."""
+        """Each server with its state; empty if the system is not up. Raises SystemsError."""
         known = self.load_state
         if known is None:
             return []
@@ -177,11 +177,11 @@ class RunningSystem:
         return [member for member in known.processes if process.is_alive(member)] if known is not None else []
 
     def kill(self, server: str | None = None) -> None:
-        """Kills a server as a crash would (SIGKILL); all of them if none is named."""
+        """Kills a server as a crash would (SIGKILL), or all servers if none is named."""
         process.end_processes(self._select_processes(server), 0)
 
     def pause(self, server: str | None = None) -> None:
-        """Pauses a server (SIGSTOP): it keeps its connections and does not answer."""
+        """Pauses a server, or all servers (SIGSTOP): it keeps its connections but does not answer."""
         self._signal_servers(signal.SIGSTOP, server)
 
     def resume(self, server: str | None = None) -> None:
@@ -194,7 +194,7 @@ class RunningSystem:
                 process.send_signal(member, number)
 
     def stop_servers(self, servers: Sequence[str]) -> bool:
-        """Ends servers in order, all at once, and waits for them; False if one had to be killed."""
+        """Shuts servers down gracefully, all at the same time, and waits for them; False if one had to be killed."""
         known = self._require_state()
         chosen = [started for started in known.started if started.process.name in servers]
         processes = [started.process for started in chosen]
@@ -205,7 +205,8 @@ class RunningSystem:
         return not remaining
 
     def revive_servers(self, say: Say = say_nothing) -> None:
-        """Starts the servers that have ended, over their data, and waits until all are ready. Raises SystemsError."""
+        """Restarts the servers that have exited, on their existing data, and waits until all are ready. Raises
+        SystemsError."""
         known = self._require_state()
         self.start(known.plan, say, owner=known.owner)
 
@@ -214,7 +215,7 @@ class RunningSystem:
         undo.write_journal(self.place.root / undo.FILE, fault)
 
     def undo_fault(self, say: Say = say_nothing) -> bool:
-        """Undoes a fault that is recorded; False if there is none. Raises SystemsError."""
+        """Undoes the recorded fault; returns False if there is none. Raises SystemsError."""
         with self._hold_lock(say):
             return self._undo_recorded(say)
 
@@ -239,14 +240,14 @@ class RunningSystem:
         return True
 
     def restart(self, server: str | None = None, say: Say = say_nothing) -> None:
-        """Ends a server and starts it again over its data; all of them if none is named."""
+        """Ends a server, or all servers if none is named, and starts it again on its existing data."""
         with self._hold_lock(say):
             self._undo_recorded(say)
             known = self._require_state()
             names = self._select_names(known, server)
             self._stop_processes(known, [member for member in known.processes if member.name in names], say)
             if not known.processes:
-                # Recorded in an earlier boot, so none of its processes exist.
+                # The state was recorded in an earlier boot, so none of its processes exist.
                 known = State(known.plan, owner=known.owner)
             self._prepare_nodes(known.plan)
             stages = self._server_stages(known.plan)
@@ -259,11 +260,11 @@ class RunningSystem:
                 raise
 
     def log_paths(self) -> list[Path]:
-        """Every file of the logs, including logs of earlier starts."""
+        """Every log file, including the logs of earlier starts."""
         return sorted(path for path in self.place.logs.rglob("*") if path.is_file())
 
     def find_watched(self) -> list[Watched]:
-        """The servers that run, for an observer; none if the system is not up."""
+        """The running servers, for an observer; empty if the system is not up."""
         logs = self.gc_logs() if self.status() else {}
         return [
             Watched(server.name, server.address, server.pid, server.started_ticks, logs.get(server.name))
@@ -271,11 +272,11 @@ class RunningSystem:
         ]
 
     def jvm_releases(self) -> set[str]:
-        """The builds of the JVMs that its servers run in."""
+        """The builds of the JVMs in which its servers run."""
         return {jvm.process_release(server.pid) for server in self.running_processes()} - {""}
 
     def gc_logs(self) -> dict[str, Path]:
-        """The log of each JVM's collections, by server."""
+        """The garbage collection log of each JVM, keyed by server."""
         return {entry.process.name: Path(entry.gc_log) for entry in self._require_state().started if entry.gc_log}
 
     @property
@@ -285,7 +286,7 @@ class RunningSystem:
 
     @property
     def load_state(self) -> State | None:
-        """Its recorded state, up or with kept data; None without one. Raises SystemsError."""
+        """The recorded state of a system that is up or has kept data; None if there is none. Raises SystemsError."""
         return state.load_state(self.place.root / state.FILE)
 
     def store_properties(self) -> Mapping[str, str]:
@@ -301,27 +302,27 @@ class RunningSystem:
         return self.system.data_directories(self.place, self.plan)
 
     def server_version(self) -> str:
-        """The version that was started."""
+        """The version of the started servers."""
         return self.system.server_version(self.plan)
 
     def read_facts(self) -> Mapping[str, str | int | float]:
-        """The facts that results record about it."""
+        """The facts about the system that results record."""
         return self.system.read_facts(self.place, self.plan)
 
     def read_figures(self) -> Mapping[str, float]:
-        """Its current counters, including its servers' activities."""
+        """The current counters, including the activities of the servers."""
         logs = [(log_of(self.place, member.name), process.start_time(member)) for member in self.running_processes()]
         counted = activity.activity_figures(logs, self.system.activities)
         own = {f"{self.system.name}.{name}": number for name, number in counted.items()}
         return {**own, **self.system.read_figures(self.place, self.plan)}
 
     def find_backlog(self) -> str | None:
-        """Pending work, after which every reachable replica has all writes; None: no work."""
+        """The work that is still pending before every reachable replica has all writes; None if there is none."""
         return self.system.find_backlog(self.place, self.plan)
 
     @property
     def unseen_s(self) -> float:
-        """The longest time for which pending work may stay unreported, seconds."""
+        """The longest time for which pending work may remain unreported, in seconds."""
         return self.system.unseen_s if self.plan.nodes > 1 else 0.0
 
     def recreate_table(self, table: str, options: Mapping[str, str] | None = None) -> None:
@@ -352,7 +353,7 @@ class RunningSystem:
         return [server]
 
     def _isolate_server(self, server: Server, node: int) -> Server:
-        """A server that runs in the network of a node."""
+        """A copy of a server that runs in the network of a node."""
         return replace(server, argv=[*networks.enter_namespace(self.place.root, node), *server.argv])
 
     def _prepare_nodes(self, plan: SystemPlan) -> None:
@@ -363,7 +364,7 @@ class RunningSystem:
             return
         names = self.system.node_directories(plan)
         if not names:
-            raise SystemsError(f"{self.name} cannot have a file system for each node", "leave `file_system` out")
+            raise SystemsError(f"{self.name} cannot have a file system for each node", "omit `file_system`")
         user = outside_directories.choose_user()
         for name in (names[node - 1] for node in plan.local_nodes):
             disks.unmount_stopped((self.place.data / name).resolve())
@@ -381,7 +382,7 @@ class RunningSystem:
             here = {directories[node - 1] for node in plan.here}
             stages = [[server for server in servers if server.name in here] for servers in stages]
         names = [server.name for servers in stages for server in servers]
-        assert len(names) == len({*names}), f"{self.name} has two servers of one name: {names}"
+        assert len(names) == len({*names}), f"{self.name} has two servers with the same name: {names}"
         return stages
 
     def _server_state(self, known: State, started: state.StartedServer) -> ServerState:
@@ -392,11 +393,11 @@ class RunningSystem:
         return ServerState.UP if started.ready else ServerState.STARTING
 
     def _alive_names(self, known: State | None) -> set[str]:
-        """The recorded servers that run, by name."""
+        """The names of the recorded servers that are running."""
         return {member.name for member in known.processes if process.is_alive(member)} if known is not None else set()
 
     def _stop_processes(self, known: State, processes: Sequence[ServerProcess], say: Say) -> None:
-        """Ends servers, the last stage first."""
+        """Ends servers, beginning with the last stage."""
         for stage, stop in sorted({(entry.stage, entry.stop) for entry in known.started}, reverse=True):
             alike = [entry for entry in known.started if (entry.stage, entry.stop) == (stage, stop)]
             chosen = [entry for entry in alike if entry.process in processes]
@@ -406,14 +407,14 @@ class RunningSystem:
                 process.end_processes(alive, max(entry.patience_s for entry in chosen), stop)
 
     def _end_unrecorded(self, known: State | None) -> bool:
-        """Ends unrecorded servers, and removes the remains of ended ones; returns whether there were any."""
+        """Ends servers that are not running according to `known`; returns whether there were any."""
         names = self._alive_names(known)
         unrecorded = [member for member in process.find_marked(self.place.root) if member.name not in names]
         process.end_processes(unrecorded, PATIENCE_S)
         return bool(unrecorded)
 
     def _remove_data(self) -> None:
-        """Removes data and state, the state last, so that an interrupted `down` can be repeated."""
+        """Removes the data and then the state, so that an interrupted `down` can be repeated."""
         self.system.clear_outside(self.place)
         if self.place.data.exists():
             disks.remove_disks(self.place.root, self.place.data.iterdir())
@@ -425,10 +426,10 @@ class RunningSystem:
 
     @contextlib.contextmanager
     def _hold_lock(self, say: Say) -> Iterator[None]:
-        """Keeps other processes from changing the system. Errors of the file system become SystemsErrors."""
+        """Keeps other processes from changing the system. Converts file system errors to SystemsErrors."""
         try:
             lock = self.place.root / "lock"
-            with hold_lock(lock, lambda: say(f"{self.name}: another loadstone is using it; waiting")):
+            with hold_lock(lock, lambda: say(f"{self.name}: another loadstone process is using it; waiting")):
                 yield
         except OSError as error:
             where = error.filename or self.place.root

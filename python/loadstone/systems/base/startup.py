@@ -14,12 +14,12 @@ from loadstone.systems.base import process, state
 from loadstone.systems.base.activity import read_tail
 from loadstone.systems.base.system import Place, Server, ServerProcess, System, SystemsError
 
-# Short at first: a small server is ready almost immediately.
+# The first wait is short, because a small server is ready almost immediately.
 FIRST_POLL_S, POLL_S = 0.05, 0.5
 # Waits shorter than this are not reported.
 REPORT_AFTER_S = 3.0
 LINES = 12
-# The maximum number of characters of a log's end to print in a terminal.
+# The number of bytes at the end of a log that are searched for its last lines.
 END_BYTES = 64 * 1024
 
 Say = Callable[[str], None]
@@ -30,7 +30,7 @@ def say_nothing(_: str) -> None:
 
 
 class Starting:
-    """Starts missing servers, and records them, so that exactly these can be ended if a start fails."""
+    """Starts missing servers, and records them, so that exactly these servers can be ended if a start fails."""
 
     def __init__(self, system: System, place: Place, begin: state.State, say: Say) -> None:
         self._system = system
@@ -41,11 +41,11 @@ class Starting:
         self.new_processes: list[ServerProcess] = []
         # The length of each log before this start.
         self._logged: dict[str, int] = {}
-        # If one of these ends, the start has failed. Other servers may have ended earlier.
+        # If one of these processes exits, the start has failed. Other servers may have exited earlier.
         self._watched = [member for member in begin.processes if process.is_alive(member)]
 
     def start_stages(self, stages: Sequence[Sequence[Server]], names: Sequence[str]) -> None:
-        """Starts the named servers and waits for their stages. Raises LoadstoneError."""
+        """Starts the named servers, and waits until their stages are ready. Raises LoadstoneError."""
         if not self.state.plan.network:
             require_free(server for servers in stages for server in servers if server.name in names)
         for number, servers in enumerate(stages):
@@ -60,7 +60,7 @@ class Starting:
                 self.save_state()
 
     def save_state(self) -> None:
-        """Writes the state down."""
+        """Writes the state to its file."""
         state.save_state(self._place.root / state.FILE, self.state)
 
     def _start_server(self, server: Server, stage: int) -> None:
@@ -96,9 +96,9 @@ class Starting:
 
     def _exit_error(self, member: ServerProcess) -> SystemsError:
         status = process.exit_status(member)
-        how = "" if status is None else f" by signal {-status}" if status < 0 else f" with exit status {status}"
+        how = "" if status is None else f" on signal {-status}" if status < 0 else f" with status {status}"
         return SystemsError(
-            f"{self._system.name}: {member.name} ended{how} before it was ready", self._log_hint(member.name)
+            f"{self._system.name}: {member.name} exited{how} before it was ready", self._log_hint(member.name)
         )
 
     def _log_hint(self, server: str) -> str:
@@ -109,12 +109,12 @@ class Starting:
 
 
 def log_of(place: Place, server: str) -> Path:
-    """The path of a server's output."""
+    """The path of the file with a server's output."""
     return place.logs / f"{server}.log"
 
 
 def last_lines(log: Path, count: int, since: int = 0) -> list[str]:
-    """The last lines of a file after byte `since`; none if it does not exist."""
+    """The last lines of a file after byte `since`; empty if the file does not exist."""
     lines = read_tail(log, END_BYTES, since).decode(errors="replace").splitlines()
     return lines[-count:] if count > 0 else []
 
@@ -134,7 +134,7 @@ def require_free(servers: Iterable[Server]) -> None:
 
 
 def require_port(name: str, host: str, port: int) -> None:
-    """Raises SystemsError when `name` cannot listen there."""
+    """Raises SystemsError if `name` cannot listen at this address."""
     if not 0 < port < 65536:
         raise SystemsError(f"{name} cannot have port {port}", "ports are 1 to 65535")
     # Connections in TIME_WAIT do not prevent servers from listening.
@@ -142,7 +142,7 @@ def require_port(name: str, host: str, port: int) -> None:
         trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             trial.bind((host, port))
-            # Only this detects a listener that shares its port.
+            # Only this call detects a listener that shares its port.
             trial.listen(1)
         except OSError as error:
             if error.errno == errno.EADDRINUSE:

@@ -1,4 +1,4 @@
-"""The record of a started system, as a file: enough for any later command to find and end its servers."""
+"""The record of a started system in a file, from which any later command can find and end its servers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class StartedServer:
     patience_s: float
     stop: signal.Signals = signal.SIGTERM
     gc_log: str | None = None
-    # Whether it has been ready since its start.
+    # Whether it has become ready since it was started.
     ready: bool = False
 
 
@@ -36,20 +36,20 @@ class State:
 
     plan: SystemPlan
     started: tuple[StartedServer, ...] = ()
-    # Whether every server of the plan was started and has been ready.
+    # Whether every server of the plan has been started and become ready.
     complete: bool = False
-    # The owner; "" for the command line.
+    # Who started the system; empty for the command line.
     owner: str = ""
     # Pids from another boot are meaningless.
     boot: str = field(default_factory=lambda: boot_id())
 
     @property
     def processes(self) -> list[ServerProcess]:
-        """The processes that may still run in this boot."""
+        """The processes that may still be running; none after a reboot."""
         return [entry.process for entry in self.started] if self.boot == boot_id() else []
 
     def with_started(self, new: StartedServer) -> State:
-        """The state with one more server, which replaces an earlier one with its name."""
+        """The state with an added server, which replaces any earlier server with the same name."""
         unchanged = (entry for entry in self.started if entry.process.name != new.process.name)
         return replace(self, started=(*unchanged, new))
 
@@ -65,7 +65,7 @@ def boot_id() -> str:
 
 
 def load_state(path: Path) -> State | None:
-    """Reads a state; None without a file. Raises SystemsError when it is damaged."""
+    """Reads a state; None if there is no file. Raises SystemsError if it is damaged."""
     try:
         document = json.loads(path.read_bytes())
         if document["state"] != VERSION:
@@ -79,9 +79,9 @@ def load_state(path: Path) -> State | None:
 
 
 def damage_error(path: Path, what: str) -> SystemsError:
-    """The error of a state that cannot be read."""
+    """The error for a state that cannot be read."""
     down = f"`loadstone systems down {path.parent.name}`"
-    return SystemsError(f"{path}: {what}", f"{down} ends every server that was started there, and removes its data")
+    return SystemsError(f"{path}: {what}", f"{down} ends every server that was started there, and removes the data")
 
 
 def save_state(path: Path, state: State) -> None:
@@ -91,5 +91,5 @@ def save_state(path: Path, state: State) -> None:
         process_document = asdict(entry)
         started.append({**process_document.pop("process"), **process_document, "stop": entry.stop.name})
     document = {**asdict(state), "state": VERSION, "started": started}
-    # The settings may hold a password.
+    # The settings may contain a password.
     lines.replace_file(path, json.dumps(document, indent=1).encode(), 0o600)

@@ -1,4 +1,4 @@
-"""Certificates of servers that encrypt their clients' connections, created by the engine once per system's data."""
+"""Certificates for servers that encrypt clients' connections; the engine creates them once for a system's data."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def is_requested(plan: SystemPlan) -> bool:
 
 
 def tls_directory(place: Place) -> Path:
-    """The directory of the files."""
+    """The directory with the certificates and keys."""
     return place.data / "tls"
 
 

@@ -1,7 +1,7 @@
-"""The journal of a fault: the steps that undo it, on disk before the fault begins.
+"""The journal of a fault: the steps that undo it, which are on disk before the fault begins.
 
-The steps are data, so that any later command can carry them out, even if the process that injected the
-fault was killed. A step has no effect where the fault is not in effect.
+The steps are data, so any later command can carry them out, even if the process that injected the fault was killed. A
+step does nothing if the fault is not in effect.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from loadstone.systems.base.system import SystemsError
 VERSION = 1
 # The file's name in the directory of a system.
 FILE = "undo.json"
-# A process that is forked during the move is also in the group.
+# Moving is repeated, because a process that is forked during the move is in the group, too.
 ATTEMPTS = 50
 
 
@@ -31,16 +31,16 @@ ATTEMPTS = 50
 class Step:
     """One step.
 
-    `resume`: the server `target`. `unmount`: its directory `text`, if that file system has stopped. `remove`: the file
-    `target`. `leave_group`: the processes of the control group `target` go to the group `text`, and `target` is
-    removed. `run`: `command`.
+    `resume` resumes the server `target`. `unmount` unmounts its directory `text`, if that file system has stopped.
+    `remove` removes the file `target`. `leave_group` moves the processes of the control group `target` to the group
+    `text`, and removes `target`. `run` runs `command`.
     """
 
     do: Literal["resume", "unmount", "remove", "leave_group", "run"]
     target: str = ""
     text: str = ""
     command: tuple[str, ...] = ()
-    # Whether a reboot of the host has the same effect, as for a signal.
+    # Whether a reboot of the host undoes this part of the fault, as it does for a signal.
     volatile: bool = True
 
 
@@ -48,23 +48,25 @@ class Step:
 class Undo:
     """The steps that undo a fault."""
 
-    # For messages: `pause of redis`.
+    # The fault's description in messages, such as `pause of redis`.
     fault: str
     steps: tuple[Step, ...] = ()
     boot: str = field(default_factory=boot_id)
 
 
 def write_journal(path: Path, undo: Undo) -> None:
-    """Records the steps that undo a fault; when this returns, they are on the device. Raises SystemsError."""
+    """Records the steps that undo a fault; they are on the device when this returns. Raises SystemsError."""
     document = {"undo": VERSION, **asdict(undo)}
     try:
         lines.replace_file(path, json.dumps(document, indent=1).encode(), 0o600)
     except OSError as error:
-        raise SystemsError(f"cannot write {path}: {error.strerror}", "no fault was injected; make room") from error
+        raise SystemsError(
+            f"cannot write {path}: {error.strerror}", "no fault was injected; free some space"
+        ) from error
 
 
 def load_journal(path: Path) -> Undo | None:
-    """Reads a journal; None without one. Raises SystemsError if it is damaged."""
+    """Reads a journal; None if there is none. Raises SystemsError if it is damaged."""
     try:
         document = json.loads(path.read_bytes())
         if document["undo"] != VERSION:
@@ -78,17 +80,17 @@ def load_journal(path: Path) -> Undo | None:
 
 
 def clear_journal(path: Path) -> None:
-    """Removes the journal of a fault that was undone."""
+    """Removes the journal of a fault that has been undone."""
     path.unlink(missing_ok=True)
 
 
 def pending_steps(undo: Undo) -> Sequence[Step]:
-    """The steps that still have an effect: a reboot has undone the volatile ones."""
+    """The steps that are still necessary: a reboot has undone the volatile ones."""
     return undo.steps if undo.boot == boot_id() else [step for step in undo.steps if not step.volatile]
 
 
 def carry_out_all(path: Path, say: Callable[[str], object]) -> bool:
-    """Undoes a recorded fault of attached servers; False if there is none. Raises SystemsError."""
+    """Undoes a recorded fault of attached servers; returns False if there is none. Raises SystemsError."""
     fault = load_journal(path)
     if fault is None:
         return False
@@ -100,7 +102,7 @@ def carry_out_all(path: Path, say: Callable[[str], object]) -> bool:
 
 
 def carry_out(step: Step) -> None:
-    """Carries out a step on files or by a command. Raises SystemsError."""
+    """Carries out a step that works on files or runs a command. Raises SystemsError."""
     try:
         if step.do == "remove":
             Path(step.target).unlink(missing_ok=True)
@@ -113,7 +115,7 @@ def carry_out(step: Step) -> None:
 
 
 def leave_group(group: Path, parent: Path) -> None:
-    """Moves the processes of a control group to another group, and removes it. Raises OSError."""
+    """Moves the processes of a control group to another group, and removes the emptied group. Raises OSError."""
     for _ in range(ATTEMPTS):
         if not group.is_dir():
             return

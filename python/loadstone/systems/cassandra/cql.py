@@ -1,6 +1,7 @@
-"""CQL, limited to querying a node's state and creating a table: no prepared statements, no values.
+"""A CQL client that can only query a node's state and create a table: it has no prepared statements and no values.
 
-Version 4 of the native protocol (Apache Cassandra's native_protocol_v4.spec), which versions 3.0 to 5.0 support.
+It uses version 4 of the native protocol (Apache Cassandra's native_protocol_v4.spec), which Cassandra 3.0 to 5.0
+support.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ REQUEST, RESPONSE = 0x04, 0x84
 ERROR, STARTUP, READY, AUTHENTICATE, QUERY, RESULT, AUTH_RESPONSE, AUTH_SUCCESS = 0, 1, 2, 3, 7, 8, 0x0F, 0x10
 ROWS = 2
 CONSISTENCY = {"ONE": 1, "TWO": 2, "THREE": 3, "QUORUM": 4, "ALL": 5, "LOCAL_QUORUM": 6, "LOCAL_ONE": 0x0A}
-# Section 9 of the specification.
+# The error codes, from section 9 of the specification.
 NAMES = {
     0x0000: "ServerError",
     0x000A: "ProtocolError",
@@ -41,21 +42,21 @@ NAMES = {
 
 
 class UnreachableError(SystemsError):
-    """A node that does not answer: no connection, a broken connection, or a timeout."""
+    """A node does not answer: there is no connection, a broken connection, or a timeout."""
 
 
 class RefusedError(SystemsError):
-    """A node that answered with an error."""
+    """A node answered with an error."""
 
     def __init__(self, address: str, name: str, message: str, alive: int | None = None) -> None:
-        super().__init__(f"{address} answers {name}: {message}", "see the log of that node")
+        super().__init__(f"{address} answered {name}: {message}", "see the log of that node")
         self.name = name
-        # With `Unavailable`: how many of the required replicas the node considers alive.
+        # For `Unavailable`: how many of the required replicas the node considers alive.
         self.alive = alive
 
 
 class Cql(AbstractContextManager["Cql"]):
-    """A connection to one node, logged in. Raises UnreachableError and RefusedError, as `run_query` does."""
+    """A logged-in connection to one node. Raises UnreachableError and RefusedError, and so does `run_query`."""
 
     def __init__(
         self, host: str, port: int, credentials: tuple[str, str] | None = None, timeout_s: float = 5.0
@@ -82,7 +83,7 @@ class Cql(AbstractContextManager["Cql"]):
         self.socket.close()
 
     def log_in(self, credentials: tuple[str, str] | None) -> None:
-        """Begins the connection, with a password if the server requires one."""
+        """Starts the session, with a password if the server requires one."""
         opcode, body = self.exchange_frames(
             STARTUP, struct.pack(">H", 1) + encode_string("CQL_VERSION") + encode_string("3.0.0")
         )
@@ -110,13 +111,13 @@ class Cql(AbstractContextManager["Cql"]):
         try:
             self.socket.sendall(struct.pack(">BBhBi", REQUEST, 0, 0, opcode, len(body)) + body)
             version, flags, _, answer, length = struct.unpack(">BBhBi", self.receive_exactly(9))
-            # The listener may be another program, whose answers have no length.
+            # The listener may be a different program, whose answers have no length field.
             if version != RESPONSE or flags & 0x01:
                 raise RefusedError(self.address, "ProtocolError", f"a frame begins with {version:#04x} {flags:#04x}")
             content = self.receive_exactly(length)
         except OSError as error:
             raise self.unreachable_error(error) from error
-        # Warnings precede the result; they are in the server's log too.
+        # Warnings precede the result. They are skipped, because the server's log contains them, too.
         reader = Body(content)
         if flags & 0x08:
             for _ in range(reader.read_number(">H")):
@@ -126,7 +127,7 @@ class Cql(AbstractContextManager["Cql"]):
         return answer, reader.read()
 
     def receive_exactly(self, length: int) -> bytes:
-        """Exactly this number of bytes, or OSError."""
+        """Receives exactly this number of bytes. Raises OSError."""
         content = self.answers.read(length)
         if len(content) < length:
             raise ConnectionError("it closed the connection")
@@ -135,25 +136,25 @@ class Cql(AbstractContextManager["Cql"]):
     def unreachable_error(self, error: OSError) -> UnreachableError:
         """The error for a failed system call."""
         reason = f"timeout after {self.timeout_s:g} s" if isinstance(error, TimeoutError) else str(error)
-        return UnreachableError(f"{self.address} does not answer CQL: {reason}", "is it up? see its log")
+        return UnreachableError(f"{self.address} does not answer CQL: {reason}", "check that it is up, and see its log")
 
 
 def encode_string(text: str) -> bytes:
-    """A [string] of the protocol."""
+    """Encodes a [string] of the protocol."""
     encoded = text.encode()
     return struct.pack(">H", len(encoded)) + encoded
 
 
 class Body(BytesIO):
-    """The body of a message, read from its front."""
+    """The body of a message, which is read from its beginning."""
 
     def read_number(self, form: str) -> int:
-        """The next number, in `struct`'s notation."""
+        """The next number; `form` is its format in `struct`'s notation."""
         (value,) = struct.unpack(form, self.read(struct.calcsize(form)))
         return int(value)
 
     def read_string(self) -> str:
-        """A [string]."""
+        """A [string] of the protocol."""
         return self.read(self.read_number(">H")).decode()
 
     def read_cell(self) -> bytes | None:
@@ -162,7 +163,7 @@ class Body(BytesIO):
         return None if length < 0 else self.read(length)
 
     def read_error(self, address: str) -> RefusedError:
-        """The body of an ERROR."""
+        """Reads the body of an ERROR message."""
         code = self.read_number(">i")
         name, message, alive = NAMES.get(code, f"{code:#06x}"), self.read_string(), None
         if name == "Unavailable":
@@ -171,7 +172,7 @@ class Body(BytesIO):
         return RefusedError(address, name, message, alive)
 
     def read_rows(self) -> list[Row]:
-        """The body of a RESULT without paging."""
+        """Reads the body of a RESULT message without paging."""
         if self.read_number(">i") != ROWS:
             return []
         flags, columns = self.read_number(">i"), self.read_number(">i")
@@ -188,7 +189,7 @@ class Body(BytesIO):
         return [{name: decode_cell(self.read_cell(), decode) for name, decode in columns_read} for _ in range(count)]
 
     def read_decoder(self) -> Callable[[bytes], Value]:
-        """The reader for values of the type in an [option], if the lab's queries return it."""
+        """The decoder for the type in an [option], if the lab's queries return that type. Raises SystemsError."""
         kind = self.read_number(">H")
         match kind:
             case 0x0001 | 0x000A | 0x000D:
@@ -203,16 +204,18 @@ class Body(BytesIO):
                 return lambda raw: str(uuid.UUID(bytes=raw))
             case 0x0020 | 0x0022:
                 return decode_elements(self.read_decoder())
-        raise SystemsError(f"a column has CQL type {kind:#06x}, which is unknown here", "name the columns you need")
+        raise SystemsError(
+            f"a column has CQL type {kind:#06x}, which is not supported", "select only the columns you need"
+        )
 
 
 def decode_cell(raw: bytes | None, decode: Callable[[bytes], Value]) -> Value:
-    """A cell."""
+    """The decoded value of a cell; None for null."""
     return None if raw is None else decode(raw)
 
 
 def decode_elements(decode: Callable[[bytes], Value]) -> Callable[[bytes], Value]:
-    """A reader of lists and sets."""
+    """A decoder for lists and sets."""
 
     def read(raw: bytes) -> Value:
         body = Body(raw)

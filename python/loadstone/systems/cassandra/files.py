@@ -1,4 +1,4 @@
-"""The files of a Cassandra node, cassandra.yaml and logging, and its command line."""
+"""The configuration files of a Cassandra node, cassandra.yaml and logback.xml, and its command line."""
 
 from __future__ import annotations
 
@@ -15,24 +15,26 @@ from loadstone.systems.base.files.maven import class_path
 from loadstone.systems.base.plan import read_choice, read_whole_number
 from loadstone.systems.base.system import Place, Server, SystemPlan, SystemsError
 
-# The releases that run on Java 17. In 4.0's cassandra.yaml, times have different names and no units (CASSANDRA-15234).
+# The release lines that run on Java 17. In the cassandra.yaml of 4.0, times have different names and no units
+# (CASSANDRA-15234).
 RELEASES = ("4.0", "4.1", "5.0")
 UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-# Cassandra's defaults for each way to sync the commit log; a batch is synced immediately.
+# Cassandra's default period for each way of syncing the commit log; a batch is synced immediately.
 PERIODS = {"periodic": "10000ms", "batch": "", "group": "1000ms"}
 AUTHENTICATORS = ("AllowAllAuthenticator", "PasswordAuthenticator")
 AUTHORIZERS = ("AllowAllAuthorizer", "CassandraAuthorizer")
-# `yaml.concurrent_writes` sets that line of cassandra.yaml.
+# The prefix of settings that are copied: `yaml.concurrent_writes` sets `concurrent_writes` in cassandra.yaml.
 OTHER = "yaml."
 
-# As in Cassandra's jvm-server.options and jvm17-server.options, without the heap dump, which would fill a disk.
+# The options in Cassandra's jvm-server.options and jvm17-server.options, except the heap dump, which could fill a disk.
 OPTIONS = """
 -ea -da:net.openhft...
 -XX:+UseThreadPriorities -XX:+ExitOnOutOfMemoryError -Xss256k -XX:+AlwaysPreTouch -XX:+UseNUMA -XX:+PerfDisableSharedMem
 -XX:+UseG1GC -XX:+ParallelRefProcEnabled -XX:MaxTenuringThreshold=1 -XX:G1HeapRegionSize=16m
 -XX:G1RSetUpdatingPauseTimePercent=5 -XX:MaxGCPauseMillis=300 -XX:InitiatingHeapOccupancyPercent=70
 """
-# JDK internals that 4.1 and 5.0 access: their lists for Java 11 and 17, and the parts of java.util that jamm measures.
+# The JDK internals that 4.1 and 5.0 access: the lists in their options for Java 11 and 17, and the parts of java.util
+# that jamm measures.
 MODULES = {
     "exports": """
         java.base/jdk.internal.misc java.base/jdk.internal.ref java.base/java.lang.ref java.base/sun.nio.ch
@@ -69,19 +71,19 @@ def server_name(node: int) -> str:
 
 
 def node_host(plan: SystemPlan, node: int) -> str:
-    """The address of a node: its host's, or its own loopback address, so that all use the same ports."""
+    """The address of a node: its host's, or a separate loopback address, so that all nodes can use the same ports."""
     if plan.addresses:
         return plan.addresses[node - 1]
     return f"{plan.network or '127.0.0'}.{node}"
 
 
 def port_setting(plan: SystemPlan, setting: str) -> int:
-    """A setting that is a port."""
+    """The value of a setting that is a port."""
     return read_whole_number(plan, setting, least=1)
 
 
 def read_sync(plan: SystemPlan, setting: str = "commitlog_sync") -> str:
-    """The kind of commit log. Raises SystemsError for an invalid value."""
+    """How the commit log is synced. Raises SystemsError for an invalid value."""
     return read_choice(plan, setting, tuple(PERIODS))
 
 
@@ -94,21 +96,21 @@ def heap_size(plan: SystemPlan, setting: str = "heap") -> str:
 
 
 def ring_tokens(plan: SystemPlan) -> list[str]:
-    """The token of each node in the ring, at equal distances over Murmur3's 64 bits.
+    """The token of each node in the ring, evenly spaced over Murmur3's 64 bits.
 
-    Nodes that start together and draw random tokens can draw the same: one of them then leaves the ring silently, while
-    it still answers.
+    Nodes that start together and draw random tokens can draw the same token; one of them then leaves the ring silently,
+    although it still answers.
     """
     return [str(-(2**63) + node * 2**64 // plan.nodes) for node in range(plan.nodes)]
 
 
 def release_line(plan: SystemPlan) -> str:
-    """The release line: `4.0` for 4.0.19."""
+    """The release line, such as `4.0` for 4.0.19."""
     return plan.settings["version"].rpartition(".")[0]
 
 
 def use_old_names(written: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings in 4.0's form: `read_request_timeout: 5s` becomes `read_request_timeout_in_ms: 5000`."""
+    """Converts settings to the form of 4.0: `read_request_timeout: 5s` becomes `read_request_timeout_in_ms: 5000`."""
     renamed = {}
     for setting, value in written.items():
         time = re.fullmatch(r"(\d+)(ms|s|m|h|d)", str(value))
@@ -120,11 +122,11 @@ def use_old_names(written: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def fetch_jars(plan: SystemPlan) -> list[Path]:
-    """Cassandra's files, downloaded if missing."""
+    """Cassandra's jars, which are downloaded if missing."""
     version = plan.settings["version"]
     if release_line(plan) not in RELEASES:
         raise SystemsError(
-            f'version cannot be "{version}"', f"write a release of {', '.join(RELEASES)}: --set version=5.0.9"
+            f'version cannot be "{version}"', f"use a release of {', '.join(RELEASES)}: --set version=5.0.9"
         )
     return class_path(f"cassandra-{version}", [f"org.apache.cassandra:cassandra-all:{version}"])
 
@@ -136,7 +138,7 @@ def node_settings(place: Place, plan: SystemPlan, node: int) -> dict[str, Any]:
     authenticator = read_choice(plan, "authenticator", AUTHENTICATORS)
     authorizer = read_choice(plan, "authorizer", AUTHORIZERS)
     if authorizer != AUTHORIZERS[0] and authenticator == AUTHENTICATORS[0]:
-        raise SystemsError(f"{authorizer} needs users", f"set authenticator to {AUTHENTICATORS[1]}")
+        raise SystemsError(f"{authorizer} requires users", f"set authenticator to {AUTHENTICATORS[1]}")
     storage_port = port_setting(plan, "storage_port")
     seeds = ",".join(f"{node_host(plan, node)}:{storage_port}" for node in range(1, plan.nodes + 1))
     written: dict[str, Any] = {
@@ -146,7 +148,7 @@ def node_settings(place: Place, plan: SystemPlan, node: int) -> dict[str, Any]:
         "auto_bootstrap": False,
         "partitioner": "org.apache.cassandra.dht.Murmur3Partitioner",
         "endpoint_snitch": "SimpleSnitch",
-        # All nodes: a node that is not a seed exits if it starts before the seed, or alone after a crash.
+        # All nodes are seeds: any other node exits if it starts before the seed, or alone after a crash.
         "seed_provider": [
             {"class_name": "org.apache.cassandra.locator.SimpleSeedProvider", "parameters": [{"seeds": seeds}]}
         ],
@@ -160,7 +162,7 @@ def node_settings(place: Place, plan: SystemPlan, node: int) -> dict[str, Any]:
         "authorizer": authorizer,
         "read_request_timeout": plan.settings["read_request_timeout"],
         "write_request_timeout": plan.settings["write_request_timeout"],
-        # A dropped table would otherwise stay on disk, and every trial with a fresh table drops one.
+        # Otherwise a dropped table would remain on disk, and every trial with a fresh table drops one.
         "auto_snapshot": False,
     }
     for directory in ("commitlog", "saved_caches", "hints", "cdc_raw"):
@@ -177,15 +179,15 @@ def node_settings(place: Place, plan: SystemPlan, node: int) -> dict[str, Any]:
         written = use_old_names(written)
     extra = extra_settings(plan)
     if both := sorted(written.keys() & extra):
-        # Some settings keep the servers on loopback, and their data where `down` finds it.
+        # Some of these settings keep the servers on loopback addresses, and their data where `down` finds it.
         raise SystemsError(f"{OTHER}{both[0]} cannot be set", "use the named settings of cassandra: see --help")
     return {**written, **extra}
 
 
 def encryption_settings(place: Place) -> dict[str, Any]:
-    """The encryption of clients' connections; the port also serves unencrypted connections, such as the lab's.
+    """The settings that encrypt clients' connections; the port also accepts unencrypted connections, such as the lab's.
 
-    PEM files are supported since 4.1 (CASSANDRA-17031). The keystore has a PKCS#8 key and then its certificate.
+    PEM files are supported since 4.1 (CASSANDRA-17031). The keystore contains a PKCS#8 key, then its certificate.
     """
     files = tls.tls_directory(place)
     return {
@@ -202,22 +204,22 @@ def encryption_settings(place: Place) -> dict[str, Any]:
 
 
 def write_keystore(place: Place, plan: SystemPlan) -> None:
-    """Writes the certificate of all nodes. Raises LoadstoneError."""
+    """Writes the keystore that all nodes share. Raises LoadstoneError."""
     files = tls.ensure_certificates(place, [node_host(plan, node) for node in range(1, plan.nodes + 1)])
     text = (files / "server.key").read_bytes() + (files / "server.pem").read_bytes()
     lines.replace_file(files / "node.pem", text, 0o600)
 
 
 def commitlog_period(plan: SystemPlan) -> str:
-    """The interval between syncs of the commit log; empty if each write waits for it."""
+    """The interval between syncs of the commit log; empty if each write waits for a sync."""
     sync, period = plan.settings["commitlog_sync"], plan.settings["commitlog_sync_period"]
     if sync == "batch" and period:
-        raise SystemsError("commitlog_sync=batch has no period", "leave out commitlog_sync_period")
+        raise SystemsError("commitlog_sync=batch has no period", "omit commitlog_sync_period")
     return period or PERIODS[sync]
 
 
 def extra_settings(plan: SystemPlan) -> Mapping[str, Any]:
-    """Settings of cassandra.yaml that have no named setting."""
+    """The settings that are copied to cassandra.yaml, without their prefix."""
     settings = {}
     for setting, text in plan.settings.items():
         if setting.startswith(OTHER):
@@ -258,9 +260,9 @@ def prepare_node(place: Place, plan: SystemPlan, node: int) -> Server:
             "cassandra.storagedir": str(home),
             "cassandra.logdir": str(place.logs),
             "logback.configurationFile": logback.as_uri(),
-            # Otherwise it closes standard output, and with it the log, as soon as it has started.
+            # Otherwise Cassandra closes its standard output, and with it the log, as soon as it has started.
             "cassandra-foreground": "yes",
-            # Native libraries are unpacked here, and remain when it is killed.
+            # Native libraries are unpacked here, and remain here if the server is killed.
             "java.io.tmpdir": str(home / "tmp"),
             "jna.tmpdir": str(home / "tmp"),
             "java.net.preferIPv4Stack": "true",
@@ -270,14 +272,14 @@ def prepare_node(place: Place, plan: SystemPlan, node: int) -> Server:
             "io.netty.allocator.maxOrder": "11",
             # JMX listens on 127.0.0.1 only.
             "cassandra.jmx.local.port": str(jmx_port),
-            # Skips the waits of a cluster over many hosts at its start; `missing_readiness` checks the ring itself.
+            # Skips the delays that a cluster on many hosts needs at its start; `missing_readiness` checks the ring.
             "cassandra.skip_wait_for_gossip_to_settle": "0",
             "cassandra.ring_delay_ms": "2000",
             "cassandra.superuser_setup_delay_ms": "100",
-            # On every node: users can log in while one node is down, and a read at ALL shows which nodes are alive.
+            # A replica on every node: users can log in while a node is down, and a read at ALL counts the nodes alive.
             "cassandra.system_auth.default_rf": str(plan.nodes),
             "cassandra.system_distributed.default_rf": str(plan.nodes),
         },
-        # At its end it drains its commit log; after minutes it must be hanging.
+        # A node drains its commit log before it exits; a node that takes longer than this is hanging.
         patience_s=60.0,
     )

@@ -1,9 +1,9 @@
 """The nodes' views of a Cassandra cluster, read over CQL.
 
-`nodetool status` would report the same, but costs a Java start (2 s of a processor) per call. Its state UN
-means: the node has joined and has its place in the ring (tables `system.local` and `system.peers`), and the
-failure detector of the queried node considers it alive. No table shows the nodes considered alive. A read of a fully
-replicated table at consistency ALL reveals their number in the error `Unavailable`.
+`nodetool status` would report the same, but each call starts a JVM (2 s of CPU time). Its state UN means that the node
+has joined and has its place in the ring (tables `system.local` and `system.peers`), and that the failure detector of
+the queried node considers it alive. No table shows which nodes are considered alive, but if a read of a fully
+replicated table at consistency ALL fails, the error `Unavailable` contains their number.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from loadstone.systems.base.system import SystemPlan, SystemsError
 from loadstone.systems.cassandra.cql import Cql, RefusedError, UnreachableError
 from loadstone.systems.cassandra.files import node_host, port_setting, ring_tokens, server_name
 
-# The user that Cassandra creates at its first start with enabled passwords.
+# The user that Cassandra creates at its first start with passwords enabled.
 SUPERUSER = ("cassandra", "cassandra")
-# Time limits of an answer: while a system starts, when another query follows soon, and for a single query. A login
-# alone can take all of `read_request_timeout` shortly after the death of a node with a copy of the password.
+# Time limits for an answer: while a system starts, when another query follows soon, and for a single query. A login
+# alone can take the whole `read_request_timeout` shortly after a node with a copy of the password has failed.
 ANSWER_S = 2.0
 SINGLE_ANSWER_S = 15.0
-# A query of a table that is on all nodes, for a row that does not exist.
+# A query for a nonexistent row of a table that is replicated to all nodes.
 EVERYWHERE = (
     "SELECT status FROM system_distributed.view_build_status WHERE keyspace_name = 'none' AND view_name = 'none'"
 )
@@ -38,7 +38,7 @@ class RingView:
     # The tokens that the node knows, including its own.
     tokens: frozenset[str]
     schema: str
-    # The number of nodes that it considers alive; None while this is unknown, as right after a kill.
+    # The number of nodes that this node considers alive; None while this is unknown, such as right after a kill.
     alive: int | None
 
 
@@ -48,12 +48,12 @@ def login_credentials(plan: SystemPlan) -> tuple[str, str] | None:
 
 
 def connect_node(plan: SystemPlan, node: int, timeout_s: float = ANSWER_S) -> Cql:
-    """A connection to a node."""
+    """Connects to a node."""
     return Cql(node_host(plan, node), port_setting(plan, "port"), login_credentials(plan), timeout_s)
 
 
 def read_view(cql: Cql, nodes: int) -> RingView:
-    """Queries a node. Raises UnreachableError and RefusedError."""
+    """Queries a node for its view. Raises UnreachableError and RefusedError."""
     (local,) = cql.run_query("SELECT bootstrapped, tokens FROM system.local")
     rows = [local, *cql.run_query("SELECT tokens FROM system.peers")]
     known = frozenset(str(token) for row in rows for token in list_of_cell(row["tokens"]))
@@ -61,7 +61,7 @@ def read_view(cql: Cql, nodes: int) -> RingView:
 
 
 def list_of_cell(value: object) -> list[object]:
-    """A cell that holds a set; an empty set is null."""
+    """The elements of a cell that contains a set; an empty set is null."""
     return value if isinstance(value, list) else []
 
 
@@ -72,7 +72,7 @@ def count_alive(cql: Cql, nodes: int) -> int | None:
     except UnreachableError:
         return None
     except RefusedError as error:
-        # Other errors: a replica that did not answer in time, or a cluster without the table so far.
+        # For other errors the number is unknown: a replica did not answer in time, or the table does not exist yet.
         return error.alive if error.name == "Unavailable" else None
     return nodes
 
@@ -80,9 +80,9 @@ def count_alive(cql: Cql, nodes: int) -> int | None:
 def read_views(
     plan: SystemPlan, within_s: float = ANSWER_S
 ) -> tuple[Mapping[int, RingView], Mapping[int, SystemsError]]:
-    """Each node's view, and the reasons of nodes without an answer."""
+    """The view of each node that answers, and the reason for each node that does not."""
     nodes = range(1, plan.nodes + 1)
-    # In parallel: right after a node's death, each query of the remaining nodes takes up to its timeout.
+    # In parallel, because right after a node has failed, each query of a remaining node can take until its timeout.
     with ThreadPoolExecutor(plan.nodes) as pool:
         answers = dict(zip(nodes, pool.map(lambda node: try_view(plan, node, within_s), nodes), strict=True))
     views = {node: answer for node, answer in answers.items() if isinstance(answer, RingView)}
@@ -101,8 +101,8 @@ def try_view(plan: SystemPlan, node: int, within_s: float) -> RingView | Systems
 def missing_readiness(plan: SystemPlan, nodes: list[int]) -> str | None:
     """The condition that these nodes do not meet yet; None if they are ready.
 
-    They answer, all answering nodes know the same ring and the same schema, and consider as many nodes alive as
-    answer: a dead node elsewhere does not prevent readiness.
+    They are ready if they answer, and if all answering nodes know the same ring and the same schema and consider as
+    many nodes alive as answer. A dead node elsewhere does not prevent readiness.
     """
     views, silent = read_views(plan)
     for node in nodes:
@@ -125,13 +125,13 @@ def nodes_up(plan: SystemPlan, views: Mapping[int, RingView]) -> int:
 
 
 def schema_version(cql: Cql) -> str:
-    """The version of the schema that a node has."""
+    """The version of a node's schema."""
     (row,) = cql.run_query("SELECT schema_version FROM system.local")
     return str(row["schema_version"])
 
 
 def await_schema_agreement(plan: SystemPlan, within_s: float) -> None:
-    """Waits until all nodes that answer have the same schema. Raises SystemsError if they do not in time."""
+    """Waits until all nodes that answer have the same schema. Raises SystemsError if this takes longer."""
     deadline = time.monotonic() + within_s
     with ExitStack() as stack:
         nodes = []

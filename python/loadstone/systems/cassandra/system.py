@@ -1,4 +1,4 @@
-"""Cassandra: up to nine nodes, on separate loopback addresses."""
+"""Cassandra, with up to nine nodes on separate loopback addresses."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ from loadstone.systems.cassandra.ring import (
 
 SETTINGS = "SELECT name, value FROM system_views.settings"
 KEYSPACES = "SELECT keyspace_name, durable_writes FROM system_schema.keyspaces"
-# The setting for the period of each kind of commit log.
+# The setting with the sync period, for each way of syncing the commit log.
 PERIOD_SETTINGS = {"periodic": "commitlog_sync_period", "group": "commitlog_sync_group_window"}
-# A node deletes the file of a hint after its delivery.
+# A node deletes a hint's file after the hint has been delivered.
 HINTS = "SELECT files FROM system_views.pending_hints"
 POOLS = "SELECT pending_tasks, blocked_tasks_all_time FROM system_views.thread_pools"
 POOL_FIGURES = {"tasks_pending": "pending_tasks", "tasks_blocked_total": "blocked_tasks_all_time"}
@@ -48,7 +48,7 @@ COMPACTIONS = "SELECT active_tasks, pending_tasks FROM system_views.thread_pools
 
 
 class Cassandra(System):
-    """Apache Cassandra 5.0, 4.1 or 4.0; all nodes start at once and are seeds."""
+    """Apache Cassandra 5.0, 4.1 or 4.0; all nodes start at the same time and are seeds."""
 
     name = "cassandra"
     title = "Apache Cassandra, 1 to 9 nodes"
@@ -58,16 +58,16 @@ class Cassandra(System):
         "compaction": r"CompactionTask.*Compacting \(\S+\) \[(?!\S*/data/system(_\w+)?/)",
     }
     nodes = range(1, 10)
-    # Hints stay in memory, where no table shows them, for `hints_flush_period`: 10 s.
+    # Hints remain in memory, where no table shows them, for `hints_flush_period`, which is 10 s.
     unseen_s = 11.0
-    # Three nodes at once take half a minute of two idle processors.
+    # Starting three nodes at the same time takes two otherwise idle processors half a minute.
     deadline_s = 300.0
     settings = (
         Setting("version", "5.0.9", "a release of 5.0, 4.1 or 4.0 on Maven Central"),
-        Setting("heap", "1G", "heap of each node", heap_size),
-        Setting("port", "9042", "for clients, on each node's address", port_setting),
-        Setting("storage_port", "7000", "between nodes, on each node's address", port_setting),
-        Setting("jmx_port", "7190", "for JMX on 127.0.0.1, plus the node's number", port_setting),
+        Setting("heap", "1G", "the heap size of each node", heap_size),
+        Setting("port", "9042", "the port for clients, on each node's address", port_setting),
+        Setting("storage_port", "7000", "the port for other nodes, on each node's address", port_setting),
+        Setting("jmx_port", "7190", "the base of the JMX ports on 127.0.0.1; each node adds its number", port_setting),
         Setting("commitlog_sync", "periodic", "`periodic`, `batch` or `group`", read_sync),
         Setting(
             "commitlog_sync_period",
@@ -80,18 +80,18 @@ class Cassandra(System):
             "or `PasswordAuthenticator`: user and password are then `cassandra`",
         ),
         Setting("authorizer", "AllowAllAuthorizer", "or `CassandraAuthorizer`"),
-        Setting("read_request_timeout", "5000ms", "a coordinator's time limit for reads by replicas"),
-        Setting("write_request_timeout", "2000ms", "a coordinator's time limit for writes by replicas"),
+        Setting("read_request_timeout", "5000ms", "a coordinator's time limit for reads from replicas"),
+        Setting("write_request_timeout", "2000ms", "a coordinator's time limit for writes to replicas"),
         tls.SETTING,
         Setting("yaml.*", "", "other settings of cassandra.yaml: `yaml.concurrent_writes=64`"),
     )
 
     def check_plan(self, plan: SystemPlan) -> None:
-        """Checks cassandra.yaml. Raises SystemsError."""
+        """Checks the settings in cassandra.yaml. Raises SystemsError."""
         node_settings(NOWHERE, plan, 1)
 
     def server_stages(self, place: Place, plan: SystemPlan) -> Sequence[Sequence[Server]]:
-        """All nodes in one stage: a node restarted alone over its data would wait for the other nodes."""
+        """All nodes in one stage: a node restarted alone on its existing data would wait for the other nodes."""
         return [[prepare_node(place, plan, node) for node in range(1, plan.nodes + 1)]]
 
     isolatable: ClassVar = True
@@ -107,7 +107,7 @@ class Cassandra(System):
         return missing_readiness(plan, [node for node in range(1, plan.nodes + 1) if server_name(node) in names])
 
     def store_properties(self, place: Place, plan: SystemPlan) -> Mapping[str, str]:
-        """The properties, with the names of YCSB's binding."""
+        """The properties with which a store connects, with the names that YCSB's binding uses."""
         properties = {
             "hosts": ",".join(node_host(plan, node) for node in range(1, plan.nodes + 1)),
             "port": str(port_setting(plan, "port")),
@@ -121,8 +121,8 @@ class Cassandra(System):
     def read_facts(self, place: Place, plan: SystemPlan) -> Mapping[str, str | int | float]:
         """The heap, and the guarantee of an acknowledged write, as a node reports it.
 
-        `device`: everything. `interval`: all but the last moments of a node, which replays its log up to the last
-        marker. A log that is synced periodically has one every 100 ms at best (CASSANDRA-13987).
+        `device` means that no write is lost. `interval` means that a node may lose its latest writes: it replays its
+        log up to the last marker, and a periodically synced log has a marker every 100 ms at best (CASSANDRA-13987).
         """
         facts: dict[str, str | int | float] = {"heap": plan.settings["heap"]}
         try:
@@ -135,7 +135,7 @@ class Cassandra(System):
             return {**facts, "durability_unknown": f"the settings of cassandra could not be read: {error}"}
         sync = settings.get("commitlog_sync", "")
         period = PERIOD_SETTINGS.get(sync, "")
-        # 4.0 has the old names, and gives milliseconds without the unit.
+        # 4.0 uses the old names, and states milliseconds without the unit.
         old = settings.get(f"{period}_in_ms", "").removesuffix(".0")
         facts |= {"commitlog_sync": sync, "commitlog_sync_period": settings.get(period) or (f"{old}ms" if old else "")}
         logged = all(row["durable_writes"] for row in keyspaces)
@@ -144,13 +144,14 @@ class Cassandra(System):
         return facts
 
     def read_figures(self, place: Place, plan: SystemPlan) -> Mapping[str, float]:
-        """The ring, and for each node its data, its heap after the last collection, and its compactions.
+        """The state of the ring, and for each node the size of its data, its heap after the last collection, and its
+        compactions.
 
-        `load_bytes` is the size on disk; nodetool's load is up to a minute old.
+        `load_bytes` is the current size on disk; the load that nodetool shows is up to a minute old.
         """
         nodes, _ = read_views(plan, SINGLE_ANSWER_S)
         up = nodes_up(plan, nodes)
-        # Figures of several hosts are added up, so only one host counts the nodes.
+        # The figures of all hosts are added up, so only one host counts the nodes.
         ring = {"ring.nodes_up": up, "ring.nodes_down": plan.nodes - up}
         figures: dict[str, float] = {**ring} if 1 in plan.local_nodes else {}
         for node in plan.local_nodes:
@@ -168,7 +169,7 @@ class Cassandra(System):
         return figures
 
     def find_backlog(self, place: Place, plan: SystemPlan) -> str | None:
-        """Hints that a reachable node keeps for other nodes, and its compactions."""
+        """The hints that a reachable node keeps for other nodes, or its compactions."""
         reachable, _ = read_views(plan, SINGLE_ANSWER_S)
         for node in reachable:
             try:
@@ -178,8 +179,8 @@ class Cassandra(System):
             except UnreachableError as error:
                 return str(error.args[0])
             except RefusedError as error:
-                # Versions before 4.1 do not have this table.
-                return f"the hints of {server_name(node)} are not known: {error.args[0]}"
+                # Versions before 4.1 do not have the table of hints.
+                return f"the hints of {server_name(node)} are unknown: {error.args[0]}"
             if tasks := sum(count_compactions(plan, node).values()):
                 return f"{server_name(node)} has {units.count_noun(tasks, 'compaction')} to do"
         return None
@@ -191,7 +192,7 @@ class Cassandra(System):
         return tables.create_table(plan, table, options, replace=replace)
 
     def is_reached(self, own: Mapping[str, str], properties: Mapping[str, str]) -> bool:
-        """Whether each of a store's contact points is a node of this cluster; `localhost` is the first."""
+        """Whether each of a store's contact points is a node of this cluster; `localhost` is the first node."""
         contact_points = [host.strip() for host in properties.get("hosts", "").split(",")]
         nodes = own["hosts"].split(",")
         hosts = {nodes[0] if contact == "localhost" else contact for contact in contact_points}
@@ -200,7 +201,7 @@ class Cassandra(System):
     def table_options(
         self, store: str, properties: Mapping[str, str], work: Mapping[str, Any]
     ) -> Mapping[str, str] | None:
-        """The store's keyspace, and its fields."""
+        """The store's keyspace, and the number and names of its fields."""
         return {
             "keyspace": properties.get("cassandra.keyspace", "ycsb"),
             "fieldcount": str(work.get("field_count", 10)),
@@ -209,7 +210,7 @@ class Cassandra(System):
 
 
 def read_pressure(place: Place, plan: SystemPlan, node: int, *, reachable: bool) -> Mapping[str, float]:
-    """Signs of overload on a node: messages dropped and tasks blocked since its start; waiting tasks and hints."""
+    """Signs of overload on a node: messages dropped and tasks blocked since its start, and pending tasks and hints."""
     dropped = 0
     with suppress(OSError), (place.logs / f"{server_name(node)}.log").open(errors="replace") as log:
         dropped = sum(int(match[1]) + int(match[2]) for line in log if (match := DROPPED.search(line)))
@@ -220,7 +221,7 @@ def read_pressure(place: Place, plan: SystemPlan, node: int, *, reachable: bool)
         for row in cql.run_query(POOLS):
             for figure, column in POOL_FIGURES.items():
                 pressure[figure] = pressure.get(figure, 0) + int(str(row[column]))
-        # Not before 4.1.
+        # Versions before 4.1 do not have the table of hints.
         pressure["hint_files"] = sum(int(str(row["files"])) for row in cql.run_query(HINTS))
     return pressure
 
@@ -241,5 +242,5 @@ def count_compactions(plan: SystemPlan, node: int) -> Mapping[str, int]:
 
 
 def directory_bytes(directory: Path) -> int:
-    """The bytes of all files below a directory, which may change at the same time."""
+    """The size of all files below a directory, which may change while it is read."""
     return sum(file_size(Path(where, file)) for where, _, files in os.walk(directory) for file in files)

@@ -1,4 +1,4 @@
-"""Creates the table of YCSB's Cassandra binding (with the statements of that binding's README)."""
+"""Creates the table of YCSB's Cassandra binding, with the statements from the README of that binding."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from loadstone.systems.base.system import SystemPlan, SystemsError
 from loadstone.systems.cassandra.cql import Cql, UnreachableError
 from loadstone.systems.cassandra.ring import await_schema_agreement, connect_node
 
-# A change of the schema waits for all nodes, and for the data to be dropped.
+# A schema change waits for all nodes, and until dropped data has been deleted.
 CHANGE_S = 60.0
 COMPRESSORS = {
     "lz4": "LZ4Compressor",
@@ -19,7 +19,7 @@ COMPRESSORS = {
     "deflate": "DeflateCompressor",
     "zstd": "ZstdCompressor",
 }
-# YCSB's names if they exist. An empty value means Cassandra's default.
+# The options of a table, with YCSB's names where they exist. An empty value means Cassandra's default.
 OPTIONS = {
     "keyspace": "ycsb",
     "replication_factor": "",
@@ -31,9 +31,9 @@ OPTIONS = {
 
 
 def create_table(plan: SystemPlan, table: str, options: Mapping[str, str], *, replace: bool) -> bool:
-    """Creates the table and its keyspace; with `replace`, drops the keyspace with its contents first.
+    """Creates the table and its keyspace; with `replace`, first drops the keyspace with its contents.
 
-    Otherwise creates only missing ones. Returns whether it created the table. Raises SystemsError.
+    Without `replace`, creates them only if they are missing. Returns whether it created the table. Raises SystemsError.
     """
     statements = make_statements(plan.nodes, table, options)
     # CQL folds an unquoted name to lower case.
@@ -51,7 +51,7 @@ def create_table(plan: SystemPlan, table: str, options: Mapping[str, str], *, re
 
 
 def connect_first(plan: SystemPlan) -> Cql:
-    """A connection to the first node that answers."""
+    """Connects to the first node that answers."""
     for node in range(1, plan.nodes):
         with suppress(UnreachableError):
             return connect_node(plan, node, CHANGE_S)
@@ -60,7 +60,7 @@ def connect_first(plan: SystemPlan) -> Cql:
 
 def make_statements(nodes: int, table: str, options: Mapping[str, str]) -> list[str]:
     """The statements, in order. Raises SystemsError for unknown or invalid options."""
-    # The binding's name for the keyspace; both are accepted.
+    # The binding's name `cassandra.keyspace` is accepted, as well as `keyspace`.
     settings: Mapping[str, str] = {key.removeprefix("cassandra."): value for key, value in options.items() if value}
     chosen = table_plan("cassandra", settings, OPTIONS | {"replication_factor": str(nodes)})
     settings = chosen.settings
@@ -70,7 +70,9 @@ def make_statements(nodes: int, table: str, options: Mapping[str, str]) -> list[
     columns = ["y_id varchar PRIMARY KEY", *(f"{prefix}{field} varchar" for field in fields)]
     factor = read_whole_number(chosen, "replication_factor", 1)
     if factor > nodes:
-        raise SystemsError(f"replication_factor {factor} needs as many nodes, got {nodes}", "lower it")
+        raise SystemsError(
+            f"replication_factor {factor} needs as many nodes, got {nodes}", "lower the replication factor"
+        )
     full_name = f"{keyspace}.{check_identifier('table', table)}"
     replication = f"{{'class': 'SimpleStrategy', 'replication_factor': {factor}}}"
     durable = read_choice(chosen, "durable_writes", ("true", "false"))
@@ -82,7 +84,7 @@ def make_statements(nodes: int, table: str, options: Mapping[str, str]) -> list[
 
 
 def compression_clause(chosen: SystemPlan) -> str:
-    """The end of a CREATE TABLE statement."""
+    """The compression clause of a CREATE TABLE statement; empty for Cassandra's default."""
     if not chosen.settings["compression"]:
         return ""
     name = read_choice(chosen, "compression", ("none", *COMPRESSORS))
@@ -91,7 +93,7 @@ def compression_clause(chosen: SystemPlan) -> str:
 
 
 def check_identifier(option: str, text: str) -> str:
-    """A name that CQL accepts unquoted, as in the binding; folding to lower case does not matter."""
+    """Checks that CQL accepts a name unquoted, as the binding writes it. Raises SystemsError."""
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,47}", text):
-        raise SystemsError(f'{option} "{text}" is not a valid CQL identifier', "use letters, digits and _, 48 at most")
+        raise SystemsError(f'{option} "{text}" is not a valid CQL identifier', "use at most 48 letters, digits and _")
     return text

@@ -1,4 +1,4 @@
-"""The file system below HBase: this machine's HDFS, started if needed, and HBase's files on it."""
+"""The file system under HBase: this machine's HDFS, which is started if needed, and HBase's files in it."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from loadstone.systems.hbase import site
 from loadstone.systems.hdfs import hadoop
 
 HDFS = "hdfs"
-# Permissions are off, so this is only a name.
+# HDFS permissions are disabled, so this user name has no effect.
 USER = "loadstone"
 
 
 def file_system(place: Place, plan: SystemPlan) -> Mapping[str, str]:
-    """The properties of the HDFS that HBase runs on; none if it runs on another file system.
+    """The properties of the HDFS on which HBase runs; empty if it runs on another file system.
 
-    Starts it if needed, with its defaults or over its kept data. A running HDFS stays unchanged,
-    including dead data nodes.
+    Starts HDFS if needed, with its defaults or on its kept data. A running HDFS is left unchanged, even if data nodes
+    are dead.
     """
     if site.deployment_mode(plan) == site.STANDALONE or plan.settings["hbase.rootdir"]:
         return {}
@@ -37,7 +37,7 @@ def file_system(place: Place, plan: SystemPlan) -> Mapping[str, str]:
 
 
 def owner_file(place: Place) -> Path:
-    """The owner's name of an HDFS that was started for this HBase, and ends with it."""
+    """The file that marks an HDFS that was started for this HBase, and is stopped with it."""
     return place.data / "brought-hdfs"
 
 
@@ -54,7 +54,7 @@ def clear_leftovers(place: Place, conf: Path) -> None:
 
 
 def remove_directory(uri: str, conf: Path) -> None:
-    """Removes a directory, on a local file system or in a configuration's HDFS, if it still answers."""
+    """Removes a directory on a local file system, or in the HDFS of a configuration if that HDFS still answers."""
     if site.is_local(uri):
         shutil.rmtree(hadoop.local_path(uri), ignore_errors=True)
     elif (conf / "hdfs-site.xml").exists():

@@ -1,4 +1,4 @@
-"""HBase's jars: for its servers, and for a client."""
+"""HBase's jars, for its servers and for a client."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from loadstone.systems.base.files.maven import class_path
 GROUP = "org.apache.hbase"
 LOG4J_VERSION = "2.17.2"
 SLF4J_VERSION = "1.7.36"
-# Hadoop includes another SLF4J binding; with two bindings, the choice is random.
+# Hadoop includes a different SLF4J binding; with two bindings, the choice between them is arbitrary.
 HADOOP_LOGGING = ("org.slf4j:slf4j-reload4j", "ch.qos.reload4j:reload4j")
 
 
 def server_class_path(version: str) -> list[Path]:
-    """The jars of ZooKeeper, the master and region servers, which log by `log4j2.properties`."""
+    """The jars of ZooKeeper, the master and the region servers, whose logging is configured in `log4j2.properties`."""
     log4j = [
         f"org.apache.logging.log4j:{name}:{LOG4J_VERSION}"
         for name in ("log4j-slf4j-impl", "log4j-core", "log4j-1.2-api")

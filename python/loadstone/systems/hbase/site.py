@@ -13,7 +13,7 @@ from loadstone.systems.base.plan import read_choice
 from loadstone.systems.base.system import Place, SystemPlan, SystemsError
 from loadstone.systems.hdfs import hadoop
 
-# Standard output and error are the log.
+# The servers' standard output and error serve as their log.
 LOG4J2 = """\
 status = warn
 appender.console.type = Console
@@ -24,22 +24,23 @@ appender.console.layout.pattern = %d{ISO8601} %-5p [%t] %c{2}: %m%n
 rootLogger.level = INFO
 rootLogger.appenderRef.console.ref = console
 """
-# With the default, beans would be up to ten seconds old.
+# With the default period, beans would be up to ten seconds old.
 METRICS2 = "*.period=1\n"
-# The files that region servers need to write to HDFS with its settings.
+# The files that region servers need in order to write to HDFS with its settings.
 HDFS_FILES = ("core-site.xml", "hdfs-site.xml")
 STANDALONE, DISTRIBUTED = "standalone", "distributed"
-# Parts of HBase's server names: a region server is on the loopback address of its number.
+# The address of the master, which is part of HBase's server names. A region server is on the loopback address with its
+# number.
 MASTER_HOST = "127.0.0.1"
 URI = re.compile(r"[a-z][a-z0-9+.-]*:/.*")
-# Properties with these prefixes go into the site files unchanged.
+# Properties with these prefixes are copied to the site files unchanged.
 SITE = ("hbase.", "dfs.")
-# Except for properties that Loadstone sets itself.
+# These properties are exceptions, because Loadstone sets them itself.
 OWN = ("hbase.rootdir", "hbase.wal.dir")
 
 
 def deployment_mode(plan: SystemPlan) -> str:
-    """Standalone, with everything in one JVM, or distributed. Raises SystemsError."""
+    """`standalone`, with everything in one JVM, or `distributed`. Raises SystemsError."""
     mode = read_choice(plan, "mode", ("auto", STANDALONE, DISTRIBUTED))
     if mode == "auto":
         return STANDALONE if plan.nodes == 1 else DISTRIBUTED
@@ -56,10 +57,10 @@ def region_host(number: int) -> str:
 
 
 def root_directories(place: Place, plan: SystemPlan, below: Mapping[str, str]) -> tuple[str, str]:
-    """The places of HBase's files and write-ahead logs, as URIs. Raises SystemsError.
+    """The URIs of the directories for HBase's files and for write-ahead logs. Raises SystemsError.
 
-    Directories in storage that the user named get a generated name. `below` has the properties of Loadstone's HDFS;
-    empty without one.
+    Directories in storage that the user named get a generated name. `below` contains the properties of Loadstone's
+    HDFS; it is empty if there is none.
     """
     own = (
         f"{below['fs.defaultFS']}/{outside_directories.outside_label(place)}"
@@ -71,15 +72,14 @@ def root_directories(place: Place, plan: SystemPlan, below: Mapping[str, str]) -
 
 
 def directory_setting(place: Place, plan: SystemPlan, setting: str) -> str | None:
-    """Loadstone's directory below the directory that a setting names; None if the setting is empty. Raises
+    """The URI of Loadstone's subdirectory in the directory that a setting names; None if the setting is empty. Raises
     SystemsError."""
     base = plan.settings[setting]
     if not base:
         return None
     if not URI.fullmatch(base):
-        raise SystemsError(
-            f'{setting} must be a URI, got "{base}"', f"file://{Path(base).absolute()}, or hdfs://HOST:PORT/DIRECTORY"
-        )
+        hint = f"write file://{Path(base).absolute()}, or hdfs://HOST:PORT/DIRECTORY"
+        raise SystemsError(f'{setting} must be a URI, got "{base}"', hint)
     return f"{base.rstrip('/')}/{outside_directories.outside_label(place)}"
 
 
@@ -89,12 +89,12 @@ def is_local(uri: str) -> bool:
 
 
 def file_system(uri: str) -> str:
-    """The file system of a directory, as written in results: `hdfs`, `ext4 (local)`."""
+    """The file system of a directory, as recorded in results: `hdfs`, `ext4 (local)`."""
     return f"{file_system_of(hadoop.local_path(uri))} (local)" if is_local(uri) else urlsplit(uri).scheme
 
 
 def site_properties(place: Place, plan: SystemPlan, where: tuple[str, str], number: int = 1) -> dict[str, str]:
-    """The properties for all servers and clients, and for the region server with a number."""
+    """The properties for all servers and clients, and for the region server with this number."""
     return {
         "hbase.cluster.distributed": str(deployment_mode(plan) == DISTRIBUTED).lower(),
         "hbase.rootdir": where[0],
@@ -105,12 +105,12 @@ def site_properties(place: Place, plan: SystemPlan, where: tuple[str, str], numb
         "hbase.zookeeper.quorum": MASTER_HOST,
         "hbase.zookeeper.property.clientPortAddress": MASTER_HOST,
         "hbase.zookeeper.property.dataDir": str(place.data / "zookeeper"),
-        # Ten thousand clients may share a connection, or have a connection each.
+        # There is no limit, because each of ten thousand clients may have a connection.
         "hbase.zookeeper.property.maxClientCnxns": "0",
-        # A dead region server is detected after 10 s, not after 90: trials are shorter than that.
+        # A dead region server is detected after 10 s. The default is 90 s, which is longer than trials.
         "zookeeper.session.timeout": "10000",
-        # With a single JVM no other server detects it, and it would end itself after a pause of 10 s, as its sessions
-        # expire.
+        # In a single JVM, no other server could detect a failure, but after a pause of 10 s the JVM would shut itself
+        # down, because its sessions would have expired.
         "zookeeper.session.timeout.localHBaseCluster": "40000",
         "hbase.zookeeper.property.tickTime": "2000",
         "hbase.unsafe.regionserver.hostname": region_host(number),
@@ -124,7 +124,7 @@ def site_properties(place: Place, plan: SystemPlan, where: tuple[str, str], numb
 
 
 def write_configuration(conf: Path, properties: Mapping[str, str], below: Mapping[str, str]) -> None:
-    """Writes a configuration directory, with the site files of the HDFS below."""
+    """Writes a configuration directory, including the site files of the underlying HDFS."""
     hadoop.write_site(conf / "hbase-site.xml", properties)
     hadoop.write_text(conf / "log4j2.properties", LOG4J2)
     hadoop.write_text(conf / "hadoop-metrics2-hbase.properties", METRICS2)

@@ -1,4 +1,4 @@
-"""HBase: one JVM with everything, or ZooKeeper, a master and region servers over HDFS."""
+"""HBase: either a single JVM, or ZooKeeper, a master and region servers over HDFS."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from loadstone.systems.hdfs import hadoop
 
 MASTER, ZOOKEEPER = "master", "zookeeper"
 ZOOKEEPER_HEAP = "128m"
-# Packages that HBase 2.6 and its Netty access and that Java 17 closes (HBase's launcher has the same list).
+# Packages that Java 17 closes, but that HBase 2.6 and its Netty access (HBase's launcher has the same list).
 OPENED = [
     "--add-modules=jdk.unsupported",
     *jvm.open_packages("java.io java.lang java.lang.reflect java.nio java.util java.util.concurrent"),
@@ -41,29 +41,33 @@ class HBase(System):
     # The start may include HDFS, and the servers wait for each other.
     deadline_s = 300.0
     settings = (
-        Setting("version", "2.6.1-hadoop3", "of HBase"),
+        Setting("version", "2.6.1-hadoop3", "the version of HBase"),
         Setting(
             "mode",
             "auto",
             f"{STANDALONE} (one node, on a local file system) or {DISTRIBUTED} (nodes are region"
             f" servers, over HDFS); auto: {STANDALONE} for one node",
         ),
-        Setting("heap", "1g", "of each region server, or of the one JVM"),
-        Setting("master.heap", "512m", "of the master"),
+        Setting("heap", "1g", "the heap size of each region server, or of the single JVM"),
+        Setting("master.heap", "512m", "the heap size of the master"),
         Setting("hbase.rootdir", "", "URI of another directory for all of HBase's files"),
         Setting("hbase.wal.dir", "", "URI of another directory for write-ahead logs"),
         Setting("hbase.wal.provider", "asyncfs", "asyncfs or filesystem"),
-        Setting("hbase.zookeeper.property.clientPort", "2181", "of ZooKeeper", read_positive),
-        Setting("hbase.master.port", "16000", "of the master", read_positive),
-        Setting("hbase.regionserver.port", "16020", "of region servers, each on its own address", read_positive),
-        Setting("hbase.master.info.port", "16010", "of the master, for JMX and pages", read_positive),
-        Setting("hbase.regionserver.info.port", "16030", "of region servers, for JMX and pages", read_positive),
+        Setting("hbase.zookeeper.property.clientPort", "2181", "the port of ZooKeeper", read_positive),
+        Setting("hbase.master.port", "16000", "the port of the master", read_positive),
+        Setting(
+            "hbase.regionserver.port", "16020", "the port of region servers, each on a separate address", read_positive
+        ),
+        Setting("hbase.master.info.port", "16010", "the port of the master for JMX and web pages", read_positive),
+        Setting(
+            "hbase.regionserver.info.port", "16030", "the port of region servers for JMX and web pages", read_positive
+        ),
         Setting("hbase.*", "", "any other property of hbase-site.xml"),
-        Setting("dfs.*", "", "any property of HDFS's client in HBase"),
+        Setting("dfs.*", "", "any property of the HDFS client in HBase"),
     )
 
     def check_plan(self, plan: SystemPlan) -> None:
-        """Checks the mode with the nodes. Raises SystemsError."""
+        """Checks that the mode fits the number of nodes. Raises SystemsError."""
         site.deployment_mode(plan)
 
     def server_stages(self, place: Place, plan: SystemPlan) -> Sequence[Sequence[Server]]:
@@ -81,7 +85,7 @@ class HBase(System):
         return [[plan_server(place, plan, ZOOKEEPER, jars)], [plan_server(place, plan, MASTER, jars), *regions]]
 
     def missing_readiness(self, place: Place, plan: SystemPlan, servers: Sequence[Server]) -> str | None:
-        """The master is active and has every region server, and HBase's system tables can be read."""
+        """Checks that the master is active and has every region server, and that HBase's system tables can be read."""
         names = [server.name for server in servers]
         if ZOOKEEPER in names:
             return None if zookeeper_serves(zookeeper_port(plan)) else "ZooKeeper does not answer"
@@ -105,7 +109,7 @@ class HBase(System):
         }
 
     def find_roles(self, place: Place, plan: SystemPlan) -> Mapping[str, Sequence[str]]:
-        """`meta`: the region server that has hbase:meta, which all clients need; `without-meta`: the remaining ones."""
+        """`meta` is the region server with hbase:meta, which all clients need; all others are `without-meta`."""
         names: dict[str, list[str]] = {"meta": [], "without-meta": []}
         for server in tables_of(place, plan).region_servers():
             names["meta" if server.tables.get("hbase:meta") else "without-meta"].append(name_of(plan, server))
@@ -118,9 +122,9 @@ class HBase(System):
         return [hadoop.local_path(uri) for uri in uris if site.is_local(uri)]
 
     def read_facts(self, place: Place, plan: SystemPlan) -> Mapping[str, str | int | float]:
-        """HBase's guarantee for a write, and the place of its logs.
+        """The mode, the heap, and where HBase writes its log and its files, which determines the guarantee of a write.
 
-        SYNC_WAL is an hflush and FSYNC_WAL an hsync: they differ on HDFS, but not on Hadoop's local file system.
+        SYNC_WAL is an hflush and FSYNC_WAL an hsync; they differ on HDFS, but not on Hadoop's local file system.
         """
         settings = hadoop.read_site(conf_of(place) / "hbase-site.xml")
         return {
@@ -130,14 +134,14 @@ class HBase(System):
             "wal.dir": settings["hbase.wal.dir"],
             "wal.file_system": site.file_system(settings["hbase.wal.dir"]),
             "root.file_system": site.file_system(settings["hbase.rootdir"]),
-            # The client decides this, and HDFS follows it.
+            # The client sets the replication, and HDFS follows it.
             **(
                 {"replication": int(copies)} if (copies := plan.settings.get("dfs.replication", "")).isdecimal() else {}
             ),
         }
 
     def read_figures(self, place: Place, plan: SystemPlan) -> Mapping[str, float]:
-        """Regions by table and server; heap and memstores by server."""
+        """The number of regions by table and server, and the heap and memstores of each server."""
         try:
             servers = tables_of(place, plan).region_servers()
         except SystemsError:
@@ -167,7 +171,7 @@ class HBase(System):
         return True
 
     def is_reached(self, own: Mapping[str, str], properties: Mapping[str, str]) -> bool:
-        """Whether a store has this system's site files, or names its ZooKeeper."""
+        """Whether a store uses this system's site files, or names its ZooKeeper."""
         if "hbase.conf" in properties:
             return Path(properties["hbase.conf"]).resolve() == Path(own["hbase.conf"])
         keys = ("hbase.zookeeper.quorum", "hbase.zookeeper.property.clientPort")
@@ -181,15 +185,15 @@ class HBase(System):
         return {"family": family} if family else None
 
     def clear_outside(self, place: Place) -> None:
-        """Removes files in directories that the user named, or in HDFS; ends an HDFS that was started for this
+        """Removes files in directories that the user named, or in HDFS, and stops an HDFS that was started for this
         system."""
-        # The helper uses the configuration that is removed here.
+        # The helper uses the configuration that is removed next.
         ADMINISTRATION.end_program()
         file_system.clear_leftovers(place, conf_of(place))
 
 
 def plan_server(place: Place, plan: SystemPlan, name: str, jars: Sequence[Path]) -> Server:
-    """One of the JVMs."""
+    """The definition of one server."""
     settings, number = plan.settings, number_of(name)
     zookeeper = (MASTER_HOST, zookeeper_port(plan))
     master = server_addresses(plan, MASTER_HOST, "hbase.master")
@@ -211,21 +215,21 @@ def plan_server(place: Place, plan: SystemPlan, name: str, jars: Sequence[Path])
             "java.net.preferIPv4Stack": "true",
             # ZooKeeper's admin server would listen on 0.0.0.0:8080.
             "zookeeper.admin.enableServer": "false",
-            # HBase needs memory outside the heap for its speed.
+            # HBase needs memory outside the heap to be fast.
             "org.apache.hbase.thirdparty.io.netty.tryReflectionSetAccessible": "true",
         },
-        # In one JVM, ZooKeeper ends before the other servers, which would retry its address for 20 s.
+        # In a single JVM, ZooKeeper stops before the other servers, which would retry its address for 20 s.
         arguments=[*(["-Dzookeeper.recovery.retry=1"] if name == STANDALONE else []), "start"],
     )
 
 
 def zookeeper_port(plan: SystemPlan) -> int:
-    """ZooKeeper's address."""
+    """ZooKeeper's port for clients."""
     return read_whole_number(plan, "hbase.zookeeper.property.clientPort", 1)
 
 
 def server_addresses(plan: SystemPlan, host: str, server: str) -> list[tuple[str, int]]:
-    """The addresses of a server: the clients' port, and the port of JMX and pages."""
+    """The addresses of a server: one with the port for clients, and one with the port for JMX and web pages."""
     return [(host, read_whole_number(plan, f"{server}.{which}", 1)) for which in ("port", "info.port")]
 
 
@@ -240,7 +244,7 @@ def number_of(name: str) -> int:
 
 
 def name_of(plan: SystemPlan, server: RegionServer) -> str:
-    """The name of the server with the regions."""
+    """Loadstone's name for a region server."""
     if site.deployment_mode(plan) == STANDALONE:
         return STANDALONE
     return region_server(int(server.name.split(",")[0].rpartition(".")[2]))
@@ -267,7 +271,7 @@ def zookeeper_serves(port: int) -> bool:
 
 
 def missing_by_jmx(plan: SystemPlan, servers: Sequence[Server]) -> str | None:
-    """The missing condition according to the servers' beans, which cost no JVM; None if the servers are ready."""
+    """The missing condition according to the servers' beans, which are read without a JVM; None if all are ready."""
     port = read_whole_number(plan, "hbase.master.info.port", 1)
     master = hadoop.read_bean(MASTER_HOST, port, "Hadoop:service=HBase,name=Master,sub=Server")
     if master is None or master.get("tag.isActiveMaster") != "true":
@@ -278,7 +282,7 @@ def missing_by_jmx(plan: SystemPlan, servers: Sequence[Server]) -> str | None:
     if len(live) < plan.nodes:
         return f"{len(live)} of {plan.nodes} region servers have registered"
     for server in (member for member in servers if member.name != MASTER):
-        # The master still counts a server that was just killed as live: exactly this process must be live.
+        # The master still counts a server that was just killed as live, so this very process must be listed as live.
         bean = region_bean(plan, region_host(number_of(server.name)))
         if bean is None or bean.get("tag.serverName") not in live:
             return f"{server.name} has not registered"
@@ -286,13 +290,13 @@ def missing_by_jmx(plan: SystemPlan, servers: Sequence[Server]) -> str | None:
 
 
 def region_bean(plan: SystemPlan, host: str) -> Mapping[str, Any] | None:
-    """A region server's own figures."""
+    """A region server's bean about itself."""
     port = read_whole_number(plan, "hbase.regionserver.info.port", 1)
     return hadoop.read_bean(host, port, "Hadoop:service=HBase,name=RegionServer,sub=Server")
 
 
 def memory_bytes(plan: SystemPlan, server: RegionServer) -> tuple[int, int]:
-    """Bytes of heap and memstores from the server's beans, as other sources only state megabytes."""
+    """The bytes of heap and memstores, from the server's beans, because other sources state only megabytes."""
     host = server.name.split(",")[0]
     bean = region_bean(plan, host) or {}
     heap = hadoop.heap_bytes(host, read_whole_number(plan, "hbase.regionserver.info.port", 1))

@@ -1,6 +1,6 @@
-"""HBase's tables: created, dropped and counted through its administration client, a Java program next to this file.
+"""Manages HBase's tables through its administration client, with the Java program in the folder `java`.
 
-The first call starts a JVM, which takes two to three seconds; later calls use the same one.
+The first call starts a JVM, which takes two to three seconds; later calls use the same JVM.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CLASS = "HBaseTables"
 SOURCE = Path(__file__).parent / "java" / f"{CLASS}.java"
 # The options of a table; the family has no default.
 OPTIONS = {"family": "", "splits": "0", "compression": "NONE", "durability": "USE_DEFAULT"}
-# So short a program does not profit from the second compiler.
+# Such a short program does not benefit from the JVM's second compiler.
 JVM_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
 ANSWER_S = 60.0
 SERVING_S = 30.0
@@ -37,53 +37,53 @@ ADMINISTRATION = Resident()
 
 @dataclass(frozen=True)
 class RegionServer:
-    """The regions of one region server: `name` is HBase's, `127.0.0.2,16020,1795283777136`."""
+    """The regions of one region server; `name` is the name that HBase uses, `127.0.0.2,16020,1795283777136`."""
 
     name: str
     heap_bytes: int
     memstore_bytes: int
-    # Number of regions by table, including HBase's own tables (`hbase:meta`).
+    # The number of regions by table, including HBase's system tables (`hbase:meta`).
     tables: Mapping[str, int]
 
     @property
     def address(self) -> str:
-        """`127.0.0.2:16020`."""
+        """The host and port: `127.0.0.2:16020`."""
         host, port, _ = self.name.split(",")
         return f"{host}:{port}"
 
     @property
     def regions(self) -> int:
-        """All of its regions."""
+        """The total number of regions."""
         return sum(self.tables.values())
 
 
 @dataclass(frozen=True)
 class Serving:
-    """The live region servers, and the number of regions that wait to be opened."""
+    """The live region servers, and the number of regions that are waiting to be opened."""
 
     servers: Sequence[str]
     waiting: int
 
 
 def split_keys(splits: int) -> list[str]:
-    """The keys at which YCSB's `user…` keys are split, one fewer than regions. Raises SystemsError."""
+    """The keys at which YCSB's `user…` keys are split; there is one region more than keys. Raises SystemsError."""
     if not 0 <= splits <= LAST - FIRST:
         raise SystemsError(f"splits must be between 0 and {LAST - FIRST}, got {splits}", "200 is usual")
     return [f"user{FIRST + i * (LAST - FIRST) // splits}" for i in range(1, splits + 1)]
 
 
 class Tables:
-    """The tables of the HBase that a configuration directory points to."""
+    """The tables of the HBase to which a configuration directory points."""
 
     def __init__(self, conf: Path, version: str) -> None:
-        """`version` is the client's, and may differ from the server's."""
+        """`version` is the version of the client, which may differ from the server's."""
         self.conf = conf
         self.version = version
 
     def create_table(self, table: str, options: Mapping[str, str], *, recreate: bool = False) -> int:
         """Creates a table with one column family and returns its number of regions. Raises SystemsError.
 
-        `recreate` drops it first if it exists. Compression and durability have HBase's names.
+        `recreate` first drops an existing table. Compression and durability take HBase's names.
         """
         chosen = table_plan("hbase", options, OPTIONS)
         family, _, compression, durability = chosen.settings.values()
@@ -98,7 +98,7 @@ class Tables:
         return bool(self._run_command("drop", table, timeout_s=CREATE_S))
 
     def has_table(self, table: str) -> bool:
-        """Whether there is such a table. Raises SystemsError."""
+        """Whether a table exists. Raises SystemsError."""
         return bool(self._run_command("exists", table))
 
     def region_servers(self) -> list[RegionServer]:
@@ -106,7 +106,7 @@ class Tables:
         return [RegionServer(name, **fields) for name, fields in self._run_command("regions").items()]
 
     def read_serving(self) -> Serving:
-        """Reads HBase's system tables. Raises SystemsError."""
+        """Reads HBase's system tables, to see what is being served. Raises SystemsError."""
         counts = self._run_command("serves", timeout_s=SERVING_S)
         return Serving(counts["servers"], counts["waiting"])
 
@@ -117,7 +117,7 @@ class Tables:
             reply = ADMINISTRATION.ask_program(argv, "\t".join(request), timeout_s)
         except SilentError:
             raise SystemsError(
-                f"HBase did not answer within {timeout_s:.0f} s ({self.conf})", "`loadstone systems status hbase`"
+                f"HBase did not answer within {timeout_s:.0f} s ({self.conf})", "see `loadstone systems status hbase`"
             ) from None
         except ResidentError as error:
             raise refusal_error(str(error), request) from None
@@ -128,10 +128,10 @@ class Tables:
 
 
 def refusal_error(error: str, request: Sequence[str]) -> SystemsError:
-    """An error of HBase as a SystemsError."""
+    """Converts an error from HBase to a SystemsError."""
     kind, _, message = error.partition(": ")
     if kind == "TableExistsException":
-        return SystemsError(f"table {request[1]} already exists", "--recreate drops it first")
+        return SystemsError(f"table {request[1]} already exists", "use --recreate to drop it first")
     if kind == "IllegalArgumentException":
         return SystemsError(
             f"HBase refused to {request[0]} {request[1]}: {message}", "use names and options that HBase supports"
@@ -140,9 +140,9 @@ def refusal_error(error: str, request: Sequence[str]) -> SystemsError:
 
 
 def compile_program(jars: Sequence[Path]) -> Path:
-    """The directory with the Java program's class, compiled once. Raises SystemsError.
+    """The directory with the Java program's class, which is compiled once. Raises SystemsError.
 
-    Running the source instead would compile it at each call, which takes two seconds.
+    Running the source file directly would compile it on each call, which takes two seconds.
     """
     identity = "\n".join([SOURCE.read_text(), *map(str, jars)])
     digest = hashlib.sha256(identity.encode()).hexdigest()[:16]
@@ -151,10 +151,10 @@ def compile_program(jars: Sequence[Path]) -> Path:
 
 def run_javac(jars: Sequence[Path], directory: Path) -> None:
     """Compiles the Java program into a directory. Raises SystemsError."""
-    # The java on PATH is a link, often into a runtime without the compiler.
+    # The `java` on PATH is a link, often into a runtime without a compiler.
     near = jvm.find_java().resolve().with_name("javac")
     compiler = str(near) if near.exists() else shutil.which("javac")
     if compiler is None:
-        raise SystemsError("javac is not installed", "apt-get install openjdk-17-jdk-headless, or set JAVA_HOME")
+        raise SystemsError("javac is not installed", "run apt-get install openjdk-17-jdk-headless, or set JAVA_HOME")
     argv = [compiler, "-nowarn", "-proc:none", "-cp", ":".join(map(str, jars)), "-d", str(directory), str(SOURCE)]
     program.run_program(argv, f"{SOURCE.name} does not compile", "use another version of HBase's client")

@@ -1,7 +1,7 @@
-"""Common code of Hadoop and HBase: site files, and their servers' HTTP interfaces.
+"""Code shared by Hadoop and HBase: site files, and the HTTP interfaces of their servers.
 
-These are JMX beans, and a name node's files (WebHDFS). They cost milliseconds where an administration command
-costs the start of a JVM.
+The interfaces provide JMX beans, and the files of a name node (WebHDFS). A request takes milliseconds, whereas an
+administration command would have to start a JVM.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ MEMORY = "java.lang:type=Memory"
 
 
 def read_bean(host: str, port: int, name: str) -> Mapping[str, Any] | None:
-    """The attributes of a server's bean; None if the server does not answer, or does not have the bean so far."""
+    """The attributes of a server's bean; None if the server does not answer or does not have the bean yet."""
     reply = send_request("GET", host, port, f"/jmx?qry={urllib.parse.quote(name)}")
     beans = reply.get("beans") if reply else None
     return beans[0] if beans else None
 
 
 def heap_bytes(host: str, port: int) -> int | None:
-    """The heap in use by a server; None if it does not answer."""
+    """The heap that a server uses; None if it does not answer."""
     memory = read_bean(host, port, MEMORY)
     return int(memory["HeapMemoryUsage"]["used"]) if memory else None
 
 
 def remove_directory(host: str, port: int, path: str, user: str, timeout_s: float = TIMEOUT_S) -> bool | None:
-    """Removes a directory of an HDFS with its contents; returns whether it existed. `port` is the name node's HTTP.
+    """Removes a directory in HDFS with its contents; returns whether it existed. `port` is the name node's HTTP port.
 
-    None if the name node does not answer in time: it may remove the directory later.
+    Returns None if the name node does not answer in time; it may still remove the directory later.
     """
     query = urllib.parse.urlencode({"op": "DELETE", "recursive": "true", "user.name": user})
     reply = send_request("DELETE", host, port, f"/webhdfs/v1{urllib.parse.quote(path)}?{query}", timeout_s)
@@ -47,7 +47,7 @@ def remove_directory(host: str, port: int, path: str, user: str, timeout_s: floa
 def send_request(
     method: str, host: str, port: int, path: str, timeout_s: float = TIMEOUT_S
 ) -> Mapping[str, Any] | None:
-    """Queries a server; None if it does not answer with a JSON object."""
+    """Sends a request to a server; returns None if it does not answer with a JSON object."""
     connection = http.client.HTTPConnection(host, port, timeout=timeout_s)
     try:
         connection.request(method, path, headers={"Accept": "application/json"})
@@ -72,17 +72,17 @@ def write_site(path: Path, properties: Mapping[str, str]) -> None:
 
 
 def read_site(path: Path) -> dict[str, str]:
-    """The properties of a site file; of several values of one property, the last counts, as in Hadoop."""
+    """The properties of a site file; if a property has several values, the last one counts, as in Hadoop."""
     entries = ElementTree.parse(path).getroot().iter("property")
     return {entry.findtext("name", "").strip(): entry.findtext("value", "").strip() for entry in entries}
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes a file of a configuration directory, and creates the directory if missing."""
+    """Writes a file in a configuration directory, and creates the directory if it is missing."""
     path.parent.mkdir(parents=True, exist_ok=True)
     lines.replace_file(path, text.encode())
 
 
 def local_path(uri: str) -> Path:
-    """The path in a `file:` URI. Servers do not decode escapes in it."""
+    """The path in a `file:` URI; escapes are not decoded, because servers do not decode them, either."""
     return Path(urllib.parse.urlsplit(uri).path)

@@ -1,4 +1,4 @@
-"""HDFS: a name node and its data nodes, all on 127.0.0.1."""
+"""HDFS, with a name node and its data nodes, all on 127.0.0.1."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from loadstone.systems.hdfs import hadoop
 
 HOST = "127.0.0.1"
 NAME_NODE = "name-node"
-# Packages that Hadoop 3.4 accesses and that Java 17 closes.
+# Packages that Java 17 closes, but that Hadoop 3.4 accesses.
 OPENED = jvm.open_packages("java.lang java.nio sun.nio.ch")
-# Each data node has three ports: data, HTTP, IPC.
+# The distance between the first ports of two data nodes. Each has three ports: data, HTTP, IPC.
 PORTS_EACH = 10
 FORMAT_S = 120
-# The longest wait of a trial for the removal of blocks. Data nodes receive it with their heartbeats, once a second.
+# How long a trial waits for the removal of blocks. Data nodes receive the order with their heartbeats, once a second.
 EMPTY_S = 30.0
-# The removal has ended once the number of blocks has been constant for this time.
+# The removal is complete once the number of blocks has been constant for this time.
 FORGOTTEN_S = 1.0
 REMOVE_S = 60.0
-# Standard output and error are the log.
+# The servers' standard output and error serve as their log.
 LOG4J = """\
 log4j.rootLogger=INFO,console
 log4j.appender.console=org.apache.log4j.ConsoleAppender
@@ -46,17 +46,19 @@ class Hdfs(System):
     title = "HDFS 3.4: a name node and data nodes"
     nodes = (3, 1, 2, 4, 5, 6, 7, 8, 9)
     settings = (
-        Setting("version", "3.4.2", "of Hadoop"),
-        Setting("replication", "3", "default copies of a block", read_positive),
-        Setting("blocksize", "128m", "default size of a block"),
-        Setting("heap", "256m", "of each server"),
-        Setting("data.dir", "", "other directories, comma-separated: one for all data nodes, or one for each"),
-        Setting("port", "9820", "of the name node, for clients", read_positive),
-        Setting("http.port", "9870", "of the name node, for JMX and WebHDFS", read_positive),
+        Setting("version", "3.4.2", "the version of Hadoop"),
+        Setting("replication", "3", "the default number of copies of a block", read_positive),
+        Setting("blocksize", "128m", "the default size of a block"),
+        Setting("heap", "256m", "the heap size of each server"),
+        Setting(
+            "data.dir", "", "other directories for blocks, separated by commas: one for all data nodes, or one for each"
+        ),
+        Setting("port", "9820", "the port of the name node for clients", read_positive),
+        Setting("http.port", "9870", "the port of the name node for JMX and WebHDFS", read_positive),
         Setting(
             "data.port",
             "9910",
-            f"of the first data node, which has this and the next two; {PORTS_EACH} further on are the second's",
+            f"the first of three consecutive ports of the first data node; each further data node adds {PORTS_EACH}",
             read_positive,
         ),
         Setting("dfs.*", "", "any other property of hdfs-site.xml"),
@@ -87,13 +89,13 @@ class Hdfs(System):
             plan.settings["heap"],
             [conf, *jars],
             f"org.apache.hadoop.hdfs.server.{main}",
-            # Heaps this small are collected in milliseconds, while G1's threads would cost two processors more.
+            # Heaps this small are collected in milliseconds, whereas G1's threads would use two more processors.
             options=["-XX:+UseSerialGC", *OPENED],
             properties={"java.net.preferIPv4Stack": "true"},
         )
 
     def missing_readiness(self, place: Place, plan: SystemPlan, servers: Sequence[Server]) -> str | None:
-        """The name node answers; with data nodes, each has registered, and safe mode is off."""
+        """Checks that the name node answers, and that each data node has registered and safe mode is off."""
         for server in servers:
             number = number_of(server.name)
             if number is not None and not is_registered(server_ports(plan, number)[1]):
@@ -103,7 +105,7 @@ class Hdfs(System):
             return "the name node does not answer"
         data_nodes = [server for server in servers if server.name != NAME_NODE]
         if not data_nodes:
-            # Without data nodes it stays in safe mode as soon as there are blocks.
+            # Once there are blocks, a name node without data nodes stays in safe mode.
             return None
         if state["NumLiveDataNodes"] < len(data_nodes):
             return f"{state['NumLiveDataNodes']} of {len(data_nodes)} data nodes are live"
@@ -117,11 +119,11 @@ class Hdfs(System):
         }
 
     def data_directories(self, place: Place, plan: SystemPlan) -> Sequence[Path]:
-        """The directories of the data nodes. The name node's is omitted because it writes little."""
+        """The directories of the data nodes. The name node's directory is omitted, because little is written to it."""
         return [data_directory(place, plan, number) for number in range(1, plan.nodes + 1)]
 
     def read_facts(self, place: Place, plan: SystemPlan) -> Mapping[str, str | int | float]:
-        """The guarantee of a block, and its place."""
+        """The replication and size of a block, the heap, and the file systems that store the blocks."""
         systems = {file_system_of(data_directory(place, plan, number)) for number in range(1, plan.nodes + 1)}
         return {
             **read_block_facts(plan),
@@ -132,14 +134,14 @@ class Hdfs(System):
     def create_table(
         self, place: Place, plan: SystemPlan, table: str, options: Mapping[str, str], *, replace: bool
     ) -> bool:
-        """Removes the directory of this name, and waits until the data nodes have removed its blocks."""
+        """Removes the directory with this name, and waits until the data nodes have removed its blocks."""
         # A late removal could remove data that the load has just written.
         if hadoop.remove_directory(HOST, server_ports(plan, None)[1], f"/{table}", "loadstone", REMOVE_S) is None:
             raise SystemsError(
                 "hdfs cannot be emptied: its name node does not answer", "`loadstone systems status hdfs`"
             )
-        # The name node removes blocks in a separate thread before data nodes remove their copies: no pending removal
-        # may mean that the removal has not begun.
+        # The name node removes blocks in a separate thread, before data nodes remove their copies. If no removal is
+        # pending, it may not have begun yet.
         until, blocks, since = time.monotonic() + EMPTY_S, None, time.monotonic()
         while time.monotonic() < until:
             state = name_node_bean(plan, "FSNamesystemState")
@@ -153,9 +155,9 @@ class Hdfs(System):
         return True
 
     def read_figures(self, place: Place, plan: SystemPlan) -> Mapping[str, float]:
-        """Data nodes by state, blocks, bytes used, and the heap of each server."""
+        """The number of data nodes by state, the number of blocks, the bytes used, and the heap of each server."""
         figures: dict[str, float] = {}
-        # This bean is current; beans of Hadoop's metrics are up to ten seconds old.
+        # This bean is always current, whereas the beans of Hadoop's metrics are up to ten seconds old.
         if state := name_node_bean(plan, "FSNamesystemState"):
             figures |= {
                 "data_nodes.live": state["NumLiveDataNodes"],
@@ -188,7 +190,7 @@ def class_path(version: str) -> list[Path]:
             f"{group}:hadoop-common:{version}",
             f"{group}:hadoop-hdfs:{version}",
             f"{group}:hadoop-hdfs-client:{version}",
-            # The servers' web applications, without which they do not start, are in no other jar on Maven Central.
+            # The servers do not start without their web applications, which are in no other jar on Maven Central.
             f"{group}:hadoop-hdfs:{version}:jar:tests",
         ],
     )
@@ -205,7 +207,7 @@ def number_of(name: str) -> int | None:
 
 
 def server_ports(plan: SystemPlan, number: int | None) -> tuple[int, ...]:
-    """The addresses of a server: the clients' port, HTTP, and for a data node IPC."""
+    """The ports of a server: for clients, for HTTP, and for a data node also for IPC."""
     if number is None:
         return read_whole_number(plan, "port", 1), read_whole_number(plan, "http.port", 1)
     first = read_whole_number(plan, "data.port", 1) + PORTS_EACH * (number - 1)
@@ -232,11 +234,12 @@ def data_directory(place: Place, plan: SystemPlan, number: int) -> Path:
 
 
 def extra_properties(plan: SystemPlan, named: Mapping[str, str]) -> dict[str, str]:
-    """Properties without a named setting. Raises SystemsError for a property with one, as results record that
-    setting."""
+    """The properties without a named setting. Raises SystemsError for a property that has a named setting, because
+    results record that setting."""
     properties = {name: value for name, value in plan.settings.items() if name.startswith("dfs.")}
     if duplicates := sorted(properties.keys() & named.keys()):
-        raise SystemsError(f"{duplicates[0]} has a named setting", "`loadstone systems up hdfs --help` lists them")
+        hint = "use the settings in `loadstone systems up hdfs --help`"
+        raise SystemsError(f"{duplicates[0]} has a named setting", hint)
     return properties
 
 
@@ -251,12 +254,12 @@ def name_node_site(place: Place, plan: SystemPlan) -> dict[str, str]:
     }
     return {
         "dfs.namenode.name.dir": (place.data / NAME_NODE / "image").as_uri(),
-        # Blocks are available as soon as data nodes have reported them; no further data nodes are awaited.
+        # Blocks are available as soon as data nodes have reported them, without waiting for further data nodes.
         "dfs.namenode.safemode.extension": "0",
         # Every user may write.
         "dfs.permissions.enabled": "false",
         "dfs.namenode.datanode.registration.ip-hostname-check": "false",
-        # A dead data node is detected after 14 s, not after ten minutes: trials are shorter than that.
+        # A dead data node is detected after 14 s. The default is ten minutes, which is longer than trials.
         "dfs.heartbeat.interval": "1",
         "dfs.namenode.heartbeat.recheck-interval": "2000",
         # With as many data nodes as copies, a lost node cannot be replaced, and appends would fail.
@@ -267,10 +270,10 @@ def name_node_site(place: Place, plan: SystemPlan) -> dict[str, str]:
 
 
 def data_node_site(place: Place, plan: SystemPlan, number: int) -> dict[str, str]:
-    """The name node's properties, and this data node's addresses and directory for blocks."""
+    """The name node's properties, and this data node's addresses and block directory."""
     data, http, ipc = server_ports(plan, number)
     named = {
-        # Not escaped: unlike the name node, data nodes do not decode escapes.
+        # The path is not escaped: unlike the name node, data nodes do not decode escapes.
         "dfs.datanode.data.dir": f"file://{data_directory(place, plan, number)}",
         "dfs.datanode.address": f"{HOST}:{data}",
         "dfs.datanode.http.address": f"{HOST}:{http}",
@@ -320,7 +323,7 @@ def name_node_bean(plan: SystemPlan, name: str) -> Mapping[str, Any] | None:
 
 
 def read_block_facts(plan: SystemPlan) -> Mapping[str, int | str]:
-    """Copies and size of a block from the name node, or the reason why they are unknown."""
+    """The number of copies and the size of a block, as the name node reports them, or why they are unknown."""
     facts: dict[str, int | str] = {}
     for fact, name in (("replication", "dfs.replication"), ("blocksize", "dfs.blocksize")):
         reply = hadoop.send_request("GET", HOST, server_ports(plan, None)[1], f"/conf?name={name}")
@@ -333,11 +336,11 @@ def read_block_facts(plan: SystemPlan) -> Mapping[str, int | str]:
 
 
 def is_registered(http: int) -> bool:
-    """Whether a data node has registered with its name node, by its own report.
+    """Whether a data node reports that it has registered with its name node.
 
     The name node's count is not enough: it still includes a data node that was just killed.
     """
     bean = hadoop.read_bean(HOST, http, "Hadoop:service=DataNode,name=DataNodeInfo")
-    # While it starts, the bean has no attributes yet. An actor runs once the data node has completed its handshake.
+    # While a data node starts, its bean has no attributes. An actor runs once the node has completed its handshake.
     actors = json.loads(bean.get("BPServiceActorInfo") or "[]") if bean else []
     return any(actor["ActorState"] == "RUNNING" for actor in actors)

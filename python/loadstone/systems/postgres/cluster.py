@@ -1,4 +1,4 @@
-"""PostgreSQL's data directory, its cluster: created once, completely or not at all; and queries to its server."""
+"""Creates PostgreSQL's cluster (its data directory) once, completely or not at all, and queries its server."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Programs:
     variables: Mapping[str, str]
 
     def program_path(self, name: str) -> str:
-        """A program."""
+        """The path of a program."""
         return str(self.directory / name)
 
     def run_program(
@@ -39,7 +39,7 @@ class Programs:
             [self.program_path(name), *arguments],
             name,
             "see `loadstone systems logs postgres`",
-            # Not the current directory, which that user may be unable to enter.
+            # The user may be unable to enter the current directory.
             Path("/"),
             {**self.variables, **variables},
             user=user,
@@ -49,7 +49,7 @@ class Programs:
 
 
 def ensure_cluster(programs: Programs, directory: Path, user: str | None, settings: Mapping[str, str]) -> Path:
-    """The cluster in a directory; created with role and database if missing. Raises SystemsError."""
+    """The cluster in a directory; if it is missing, creates it with a role and a database. Raises SystemsError."""
     cluster, draft = directory / "cluster", directory / "draft"
     if cluster.is_dir():
         forget_ended(cluster)
@@ -68,7 +68,7 @@ def ensure_cluster(programs: Programs, directory: Path, user: str | None, settin
             f"--pwfile={password}",
             "--auth=scram-sha-256",
             "--encoding=UTF8",
-            # Keys are sorted by their bytes, as in all stores.
+            # With this locale, keys are sorted by their bytes, as in all stores.
             "--locale=C",
             user=user,
         )
@@ -78,7 +78,7 @@ def ensure_cluster(programs: Programs, directory: Path, user: str | None, settin
         f"CREATE ROLE {settings['user']} LOGIN PASSWORD {sql_literal(settings['password'])}",
         f"CREATE DATABASE {settings['database']} OWNER {settings['user']}",
     ]
-    # Without a server: it reads one statement per line from its input.
+    # In single-user mode there is no server: the program reads one statement per line from its input.
     programs.run_program(
         "postgres", "--single", "-D", str(draft), "-c", "exit_on_error=on", "-c", "dynamic_shared_memory_type=mmap",
         "postgres", user=user, stdin="".join(f"{statement}\n" for statement in statements),
@@ -88,7 +88,7 @@ def ensure_cluster(programs: Programs, directory: Path, user: str | None, settin
 
 
 def copy_certificates(files: Path, directory: Path, user: str | None) -> Path:
-    """Copies a server's certificate to its directory, where its user can read it."""
+    """Copies a server's certificate and key to its directory, where its user can read them."""
     copies = directory / "tls"
     copies.mkdir(exist_ok=True)
     for name in ("ca.pem", "server.pem", "server.key"):
@@ -99,9 +99,9 @@ def copy_certificates(files: Path, directory: Path, user: str | None) -> Path:
 
 
 def forget_ended(cluster: Path) -> None:
-    """Removes the lock files of an ended server whose pid still exists, because its exit status was not collected.
+    """Removes the lock files of an exited server whose pid still exists because it has not been reaped.
 
-    The next server would consider it alive. The server itself detects a pid that no longer exists.
+    The next server would consider it alive. (It detects on its own that a pid no longer exists.)
     """
     for lock in (cluster / "postmaster.pid", *cluster.glob(".s.PGSQL.*.lock")):
         with contextlib.suppress(OSError, ValueError, IndexError):
@@ -111,7 +111,7 @@ def forget_ended(cluster: Path) -> None:
 
 
 def ask_server(programs: Programs, host: str, settings: Mapping[str, str], query: str) -> str:
-    """The server's answer to a query of the clients' role. Raises SystemsError."""
+    """The server's answer to a query, which is made in the clients' role. Raises SystemsError."""
     arguments = ["--no-psqlrc", "--tuples-only", "--no-align", "--quiet", "--set=ON_ERROR_STOP=1", f"--command={query}"]
     where = {"PGHOST": host, "PGPORT": settings["port"], "PGDATABASE": settings["database"]}
     who = {"PGUSER": settings["user"], "PGPASSWORD": settings["password"]}
@@ -119,20 +119,20 @@ def ask_server(programs: Programs, host: str, settings: Mapping[str, str], query
 
 
 def sql_literal(text: str) -> str:
-    """A text in SQL. Raises SystemsError for a text with a line break."""
+    """A text as an SQL literal. Raises SystemsError if it contains unprintable characters."""
     if not text.isprintable():
-        raise SystemsError("the password has unprintable characters", "choose another --set password=")
+        raise SystemsError("the password has unprintable characters", "choose another password with --set password=")
     return "'" + text.replace("'", "''") + "'"
 
 
 def remove_shared_memory(directory: Path) -> None:
-    """Removes the shared memory that a killed server leaves for the next server on its data, which will not start."""
+    """Removes the shared memory that a killed server left behind, with which the next server would not start."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         lines = (directory / "cluster/postmaster.pid").read_text().splitlines()
         pid, identity = lines[0], lines[6].split()[1]
         header, *rows = (line.split() for line in SHARED_MEMORY.read_text().splitlines())
         for row in rows:
             segment = dict(zip(header, row, strict=True))
-            # Created by this user, and not attached now.
+            # The segment was created by the killed server, and no process is attached to it.
             if (segment["shmid"], segment["cpid"], segment["nattch"]) == (identity, pid, "0"):
                 subprocess.run(["ipcrm", "-m", identity], check=False)

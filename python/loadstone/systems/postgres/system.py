@@ -1,4 +1,4 @@
-"""PostgreSQL: one server, in Debian's version, with a role and a database for the store."""
+"""PostgreSQL: one server, from Debian's package, with a role and a database for the store."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from loadstone.systems.postgres.cluster import SUPERUSER, Programs
 
 HOST = "127.0.0.1"
 SERVER = "postgres"
-# A valid unquoted name in SQL. YCSB's bindings do not quote, so `Table` is `table` for both.
+# A valid unquoted name in SQL. YCSB's bindings do not quote names, so both read `Table` as `table`.
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 URL = re.compile(r"jdbc:postgresql://([^:/?]+)(?::(\d+))?/([^?]*)")
 COMMITS = ("on", "off", "local", "remote_write", "remote_apply")
@@ -35,7 +35,7 @@ LAYOUTS = ("jdbc", "postgrenosql")
 
 
 def read_commit(plan: SystemPlan, name: str = "synchronous_commit") -> str:
-    """The event that a commit waits for. Raises SystemsError for an invalid value."""
+    """The event for which a commit waits. Raises SystemsError for an invalid value."""
     return read_choice(plan, name, COMMITS)
 
 
@@ -52,37 +52,39 @@ class Postgres(System):
     title = "PostgreSQL 15, one server"
     activities: ClassVar = {"checkpoint": "LOG:  checkpoint starting"}
     settings = (
-        Setting("version", "15", "of the package, or its beginning: `15`, `15.20`"),
+        Setting("version", "15", "the version of the package, or its beginning: `15`, `15.20`"),
         Setting("binary", "debian", "`debian` (the package), or a directory with `postgres`"),
-        Setting("port", "5432", "the port", read_positive),
-        Setting("user", "ycsb", "the clients' role; owns the database", check_name),
-        Setting("password", "ycsb", "its password"),
+        Setting("port", "5432", "the port of the server", read_positive),
+        Setting("user", "ycsb", "the clients' role, which owns the database", check_name),
+        Setting("password", "ycsb", "the password of this role"),
         Setting("database", "ycsb", "the database to create", check_name),
-        Setting("fsync", "on", "`off` loses everything at a power cut", read_truth),
+        Setting("fsync", "on", "with `off`, a power cut can destroy all data", read_truth),
         Setting(
             "synchronous_commit",
             "on",
             f"what a commit waits for: {', '.join(f'`{name}`' for name in COMMITS)}",
             read_commit,
         ),
-        Setting("shared_buffers", "128MB", "the cache in memory"),
-        Setting("max_connections", "200", "connections, each a process", read_positive),
+        Setting("shared_buffers", "128MB", "the size of the cache in memory"),
+        Setting(
+            "max_connections", "200", "the maximum number of connections, each of which is a process", read_positive
+        ),
         tls.SETTING,
         Setting("conf.*", "", "other parameters of postgresql.conf: `conf.max_wal_size=4GB`"),
     )
 
     def check_plan(self, plan: SystemPlan) -> None:
-        """Checks that `conf.*` has none of the parameters that Loadstone sets. Raises SystemsError."""
+        """Checks that `conf.*` contains none of the parameters that Loadstone sets. Raises SystemsError."""
         server_parameters(plan)
 
     def server_stages(self, place: Place, plan: SystemPlan) -> Sequence[Sequence[Server]]:
-        """Creates the role and the database if they are missing; one server."""
+        """Creates the role and the database if they are missing; returns one server."""
         arguments = server_parameters(plan)
         user = outside_directories.choose_user("postgres")
         programs = find_programs(place, plan, user)
         directory = outside_directories.directory_for(user, place, SERVER)
         if tls.is_requested(plan):
-            # The certificate of a client names its role, for `clientcert=verify-full`.
+            # A client's certificate names the client's role, for `clientcert=verify-full`.
             files = tls.ensure_certificates(place, [HOST], plan.settings["user"])
             arguments += encryption_parameters(cluster.copy_certificates(files, directory, user))
         data = cluster.ensure_cluster(programs, directory, user, plan.settings)
@@ -94,7 +96,7 @@ class Postgres(System):
             environment=programs.variables,
             directory=directory,
             user=user,
-            # On SIGINT it closes connections instead of waiting for their end.
+            # On SIGINT, the server closes connections instead of waiting for clients to disconnect.
             stop=signal.SIGINT,
         )
         return [[server]]
@@ -104,7 +106,7 @@ class Postgres(System):
         return [SERVER]
 
     def missing_readiness(self, place: Place, plan: SystemPlan, servers: Sequence[Server]) -> str | None:
-        """The server is ready when the role of clients gets an answer from its database."""
+        """Checks that the clients' role gets an answer from its database."""
         try:
             self._ask_server(place, plan, "SELECT 1")
         except SystemsError as error:
@@ -112,7 +114,7 @@ class Postgres(System):
         return None
 
     def store_properties(self, place: Place, plan: SystemPlan) -> Mapping[str, str]:
-        """The properties, with the names of YCSB's two bindings."""
+        """The properties with which a store connects, with the names that YCSB's two bindings use."""
         settings = plan.settings
         url = f"jdbc:postgresql://{HOST}:{settings['port']}/{settings['database']}"
         if tls.is_requested(plan):
@@ -128,7 +130,7 @@ class Postgres(System):
         }
 
     def client_environment(self, place: Place, plan: SystemPlan) -> Mapping[str, str]:
-        """psql and pgbench of its version, and libpq's variables for host, role and database."""
+        """The path of the matching psql and pgbench, and libpq's variables for host, role and database."""
         programs = find_programs(place, plan, outside_directories.choose_user("postgres"))
         names = {"PGPORT": "port", "PGUSER": "user", "PGPASSWORD": "password", "PGDATABASE": "database"}
         return {
@@ -139,11 +141,11 @@ class Postgres(System):
         }
 
     def data_directories(self, place: Place, plan: SystemPlan) -> Sequence[Path]:
-        """The cluster's directory, which may be a link's target."""
+        """The server's directory, which may be a link."""
         return [place.data / SERVER]
 
     def read_facts(self, place: Place, plan: SystemPlan) -> Mapping[str, str | int | float]:
-        """The server's exact version and parameters, as visible to the clients' role."""
+        """The server's exact version and its parameters, as the clients' role sees them."""
         extra = [name for name in plan.settings if name.startswith("conf.")]
         names = [*RECORDED, *(name.removeprefix("conf.") for name in extra)]
         query = ", ".join(f"coalesce(current_setting({cluster.sql_literal(name)}, true), '')" for name in names)
@@ -160,7 +162,7 @@ class Postgres(System):
         return {**settings, "durability": durability, "how": how, "replication_acknowledged": acknowledged}
 
     def read_figures(self, place: Place, plan: SystemPlan) -> Mapping[str, float]:
-        """Size, live and dead rows, connections."""
+        """The size of the database, and the number of connections, live rows and dead rows."""
         query = """
             SELECT pg_database_size(current_database()), (SELECT count(*) FROM pg_stat_activity),
                 (SELECT coalesce(sum(n_live_tup), 0) FROM pg_stat_user_tables),
@@ -175,7 +177,7 @@ class Postgres(System):
     def create_table(
         self, place: Place, plan: SystemPlan, table: str, options: Mapping[str, str], *, replace: bool
     ) -> bool:
-        """Creates a table with the layout of one of YCSB's bindings: options `layout` and, for jdbc, `fieldcount`."""
+        """Creates a table in the layout of a YCSB binding; the options are `layout` and, for jdbc, `fieldcount`."""
         columns, name = table_layout(options), check_identifier(table, "table")
         if not replace and self._ask_server(place, plan, f"SELECT to_regclass('{name}')"):
             return False
@@ -184,14 +186,14 @@ class Postgres(System):
         return True
 
     def is_reached(self, own: Mapping[str, str], properties: Mapping[str, str]) -> bool:
-        """Whether a store's URL names this server and its database; `localhost` is its host, too."""
+        """Whether a store's URL names this server and its database; `localhost` also counts as its host."""
         here = place_of(own["db.url"])
         return any(place_of(properties.get(key, "")) == here for key in ("db.url", "postgrenosql.url"))
 
     def table_options(
         self, store: str, properties: Mapping[str, str], work: Mapping[str, Any]
     ) -> Mapping[str, str] | None:
-        """The store's layout; columns can only be created for YCSB's default names."""
+        """The store's layout; columns can be created only with YCSB's default names."""
         if store == "postgrenosql":
             return {"layout": "postgrenosql"}
         if work.get("field_name_prefix", "field").lower() != "field":
@@ -199,13 +201,13 @@ class Postgres(System):
         return {"layout": "jdbc", "fieldcount": str(work.get("field_count", 10))}
 
     def clear_outside(self, place: Place) -> None:
-        """Removes the files outside the data directory, which exist if the server's user cannot access that
+        """Removes the files outside the data directory, which exist if the server's user cannot access the data
         directory."""
         cluster.remove_shared_memory((place.data / SERVER).resolve())
         outside_directories.remove_outside(place)
 
     def _ask_server(self, place: Place, plan: SystemPlan, query: str) -> str:
-        """The answer to a query, columns separated by `|`. Raises SystemsError."""
+        """The answer to a query, with columns separated by `|`. Raises SystemsError."""
         programs = find_programs(place, plan, outside_directories.choose_user("postgres"))
         return cluster.ask_server(programs, HOST, plan.settings, query)
 
@@ -220,7 +222,7 @@ def table_layout(options: Mapping[str, str]) -> str:
 
 
 def place_of(url: str) -> tuple[str, str, str] | None:
-    """Host, port and database of a JDBC URL; None if it is not a PostgreSQL URL."""
+    """The host, port and database of a JDBC URL; None if it is not a PostgreSQL URL."""
     match = URL.match(url)
     if match is None:
         return None
@@ -236,12 +238,13 @@ def write_durability(fsync: str, synchronous_commit: str) -> str:
 
 
 def find_programs(place: Place, plan: SystemPlan, user: str | None) -> Programs:
-    """The server's programs, in a place that its user can read. Raises SystemsError."""
+    """The server's programs, in a directory that its user can read. Raises SystemsError."""
     named, version = plan.settings["binary"], plan.settings["version"]
     if named != "debian":
         directory = Path(named).absolute()
         if not (directory / "postgres").is_file():
-            raise SystemsError(f"there is no program {directory}/postgres", "--set binary=/usr/lib/postgresql/15/bin")
+            hint = "use --set binary=/usr/lib/postgresql/15/bin"
+            raise SystemsError(f"there is no program {directory}/postgres", hint)
         return Programs(directory, {})
     major = version.partition(".")[0]
     packages = [f"postgresql-{major}", f"postgresql-client-{major}"]
@@ -254,20 +257,20 @@ def server_parameters(plan: SystemPlan) -> list[str]:
     values = {
         "listen_addresses": HOST,
         "port": str(read_whole_number(plan, "port", 1)),
-        # In its data directory, by a relative path: a socket's path is at most 107 bytes.
+        # The socket is in the data directory. The path is relative, because it may have at most 107 bytes.
         "unix_socket_directories": ".",
         "fsync": "on" if read_truth(plan, "fsync") else "off",
         "synchronous_commit": read_commit(plan),
         "shared_buffers": plan.settings["shared_buffers"],
         "max_connections": str(read_whole_number(plan, "max_connections", 1)),
-        # In the data directory instead of /dev/shm, where it would outlive a killed server.
+        # Shared memory is in the data directory, because in /dev/shm it would outlive a killed server.
         "dynamic_shared_memory_type": "mmap",
     }
     extra = {name.removeprefix("conf."): value for name, value in plan.settings.items() if name.startswith("conf.")}
-    # PostgreSQL ignores their case.
+    # PostgreSQL ignores the case of parameter names.
     if duplicates := [name for name in extra if name.lower() in values]:
         name = duplicates[0].lower()
-        hint = f"use the setting {name}" if name in plan.settings else "leave it out"
+        hint = f"use the setting {name}" if name in plan.settings else "omit it"
         raise SystemsError(f"conf.{duplicates[0]} cannot be set: Loadstone sets it", hint)
     return [word for name, value in {**values, **extra}.items() for word in ("-c", f"{name}={value}")]
 
@@ -284,7 +287,7 @@ def encryption_parameters(files: Path) -> list[str]:
 
 
 def check_identifier(text: str, what: str) -> str:
-    """A name that SQL accepts unquoted. Raises SystemsError."""
+    """Checks that SQL accepts a name unquoted. Raises SystemsError."""
     if not NAME.fullmatch(text):
         raise SystemsError(f'{what} cannot be "{text}" in SQL', "use at most 63 letters, digits and _")
     return text

@@ -1,4 +1,4 @@
-"""Redis's protocol (RESP 2), limited to simple queries.
+"""A client for Redis's protocol (RESP 2), limited to simple queries.
 
 https://redis.io/docs/latest/develop/reference/protocol-spec/
 """
@@ -17,7 +17,7 @@ Reply = str | int | None | list["Reply"]
 
 
 def encrypt_connection(connection: socket.socket) -> socket.socket:
-    """The connection in TLS. The server is one of Loadstone's, on loopback: its certificate is not verified."""
+    """Wraps the connection in TLS. The server is Loadstone's own, so its certificate is not verified."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -29,11 +29,11 @@ def encrypt_connection(connection: socket.socket) -> socket.socket:
 
 
 class RedisError(Exception):
-    """The server's error message: `NOAUTH Authentication required.`"""
+    """The server answered with an error, such as `NOAUTH Authentication required.`"""
 
 
 class RedisClient(AbstractContextManager["RedisClient"]):
-    """One connection. Raises OSError when the server cannot be reached or does not answer."""
+    """One connection. Raises OSError if the server cannot be reached or does not answer."""
 
     def __init__(
         self, host: str, port: int, password: str = "", timeout_s: float = TIMEOUT_S, *, encrypted: bool = False
@@ -57,7 +57,7 @@ class RedisClient(AbstractContextManager["RedisClient"]):
         return self._read_reply()
 
     def read_section(self, section: str) -> dict[str, str]:
-        """A section of INFO."""
+        """The fields of a section of INFO."""
         text = self.send_command("INFO", section)
         assert isinstance(text, str)
         return dict(line.split(":", 1) for line in text.splitlines() if ":" in line)

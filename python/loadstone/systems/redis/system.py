@@ -1,4 +1,4 @@
-"""Redis: one server, or a cluster, in Debian's version. Its settings have the names of redis.conf."""
+"""Redis: one server or a cluster, from Debian's package. Its settings have the same names as in redis.conf."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ HOST = "127.0.0.1"
 PROGRAM = "redis-server"
 # Settings of the running server that determine the meaning of a result.
 RECORDED = ("appendonly", "appendfsync", "no-appendfsync-on-rewrite", "maxmemory", "maxmemory-policy", "io-threads")
-# Files that it has open in addition to its connections.
+# The number of files that a server has open in addition to its connections.
 OTHER_FILES = 96
 SLOTS, PORT_MAX = 16_384, 65_535
 HINT = "name a working redis-server with --set binary=PATH"
 
 
 def read_appendfsync(plan: SystemPlan, name: str = "appendfsync") -> str:
-    """When the log is synced. Raises SystemsError for an invalid value."""
+    """When the append-only log is synced. Raises SystemsError for an invalid value."""
     return read_choice(plan, name, ("always", "everysec", "no"))
 
 
 class Redis(System):
-    """One Redis server without snapshots, or a cluster of at least three, with equal shares of the slots."""
+    """One Redis server without snapshots, or a cluster of at least three servers with equal shares of the slots."""
 
     name = "redis"
     title = "Redis 7, one server or a cluster"
@@ -44,21 +44,23 @@ class Redis(System):
         "log_rewrite": "Background append only file rewriting started",
     }
     settings = (
-        Setting("version", "7.0.15", "of the package, or its beginning: `7.0`"),
+        Setting("version", "7.0.15", "the version of the package, or its beginning: `7.0`"),
         Setting("binary", "debian", "`debian` (the package), or the path of a redis-server"),
-        Setting("port", "6379", "the port; of a cluster, the first node's", read_positive),
+        Setting("port", "6379", "the port of the server, or of a cluster's first node", read_positive),
         Setting("cluster", "no", "a Redis Cluster of all nodes: `yes` or `no`", read_truth),
-        Setting("password", "", "for AUTH; by default a random one on hosts of a fleet, else none"),
+        Setting("password", "", "the password for AUTH; by default random on hosts of a fleet, otherwise none"),
         Setting("appendonly", "no", "write a log of all writes: `yes` or `no`", read_truth),
         Setting("appendfsync", "everysec", "when the log is synced: `always`, `everysec` or `no`", read_appendfsync),
-        Setting("maxclients", "10100", "connections, each an open file", read_positive),
-        Setting("maxmemory", "0", "bytes, or `2gb`; 0: no limit"),
-        Setting("maxmemory-policy", "noeviction", "at `maxmemory`: `allkeys-lru` …"),
-        Setting("io-threads", "1", "threads that write to connections", read_positive),
+        Setting(
+            "maxclients", "10100", "the maximum number of connections, each of which is an open file", read_positive
+        ),
+        Setting("maxmemory", "0", "the maximum memory in bytes, or with a unit: `2gb`; 0 means no limit"),
+        Setting("maxmemory-policy", "noeviction", "what happens when `maxmemory` is reached: `allkeys-lru` …"),
+        Setting("io-threads", "1", "the number of threads that write to connections", read_positive),
         tls.SETTING,
     )
 
-    # Without a password, Redis serves everyone who reaches the host's address.
+    # Without a password, Redis serves everyone who can reach the host's address.
     secrets: ClassVar = ("password",)
 
     def check_plan(self, plan: SystemPlan) -> None:
@@ -69,10 +71,10 @@ class Redis(System):
                 "use one node without a cluster, or 3 to 9 nodes with cluster=yes",
             )
         if is_cluster(plan) and tls.is_requested(plan):
-            raise SystemsError("tls cannot be combined with cluster", "leave out one of them")
+            raise SystemsError("tls cannot be combined with cluster", "omit one of them")
 
     def server_stages(self, place: Place, plan: SystemPlan) -> Sequence[Sequence[Server]]:
-        """Writes each redis.conf; all nodes in one stage."""
+        """Writes the redis.conf of each node; all nodes are in one stage."""
         texts = {node: render_configuration(place, plan, node) for node in range(1, plan.nodes + 1)}
         allow_connections(plan.nodes * read_whole_number(plan, "maxclients", 1))
         binary, variables = find_server(place, plan)
@@ -83,7 +85,7 @@ class Redis(System):
             directory = place.data / server_name(plan, node)
             directory.mkdir(parents=True, exist_ok=True)
             path = directory / "redis.conf"
-            # It contains the password.
+            # The file contains the password.
             lines.replace_file(path, text.encode(), 0o600)
             host = server_address(plan, node)
             bus = [(host, bus_port(plan, node))] if is_cluster(plan) else []
@@ -101,22 +103,21 @@ class Redis(System):
         return [server_name(plan, node) for node in range(1, plan.nodes + 1)]
 
     def missing_readiness(self, place: Place, plan: SystemPlan, servers: Sequence[Server]) -> str | None:
-        """Each node is ready when it answers PING, with its data loaded, and accepts the configured number of
-        clients."""
+        """Checks that each node has loaded its data, answers PING, and accepts the configured number of clients."""
         for node in range(1, plan.nodes + 1):
             try:
                 with connect_client(plan, node) as client:
                     client.send_command("PING")
                     allowed = client.send_command("CONFIG", "GET", "maxclients")
             except (OSError, RedisError) as error:
-                # LOADING: it is reading its log.
+                # The error LOADING means that the node is still reading its log.
                 return f"{server_name(plan, node)} does not answer PING: {error}"
             if allowed != ["maxclients", plan.settings["maxclients"]]:
                 return f"{server_name(plan, node)} accepts only {allowed} clients: too few open files"
         return form_cluster(plan) if is_cluster(plan) else None
 
     def store_properties(self, place: Place, plan: SystemPlan) -> Mapping[str, str]:
-        """The properties, with the names of YCSB's binding."""
+        """The properties with which a store connects, with the names that YCSB's binding uses."""
         properties = {"redis.host": server_address(plan, 1), "redis.port": plan.settings["port"]}
         if is_cluster(plan):
             properties["redis.cluster"] = "true"
@@ -126,7 +127,7 @@ class Redis(System):
         return {**properties, "redis.password": password} if password else properties
 
     def client_environment(self, place: Place, plan: SystemPlan) -> Mapping[str, str]:
-        """redis-cli and redis-benchmark of its version; both read the password from a variable."""
+        """The path of the matching redis-cli and redis-benchmark, and the variable with the password for both."""
         binary, variables = find_server(place, plan)
         password = plan.settings["password"]
         return {**variables, "PATH": str(Path(binary).parent), **({"REDISCLI_AUTH": password} if password else {})}
@@ -140,7 +141,7 @@ class Redis(System):
             return plan.settings["version"]
 
     def read_facts(self, place: Place, plan: SystemPlan) -> Mapping[str, str | int | float]:
-        """The stored data and its guarantee, as the server reports them: a hook may have changed its settings."""
+        """Where the data is, and its guarantee, as the server reports it: a hook may have changed the settings."""
         try:
             with connect_client(plan) as client:
                 settings = {name: read_setting(client, name) for name in RECORDED}
@@ -159,7 +160,7 @@ class Redis(System):
         }
 
     def read_figures(self, place: Place, plan: SystemPlan) -> Mapping[str, float]:
-        """Keys, memory, connections and evictions, of all nodes."""
+        """The total number of keys, bytes of memory, connections and evicted keys on all nodes."""
         figures: Counter[str] = Counter()
         try:
             for node in range(1, plan.nodes + 1):
@@ -177,7 +178,7 @@ class Redis(System):
     def create_table(
         self, place: Place, plan: SystemPlan, table: str, options: Mapping[str, str], *, replace: bool
     ) -> bool:
-        """Removes every key: Redis has no tables, and YCSB's index of keys is also a key."""
+        """Removes every key: Redis has no tables, and YCSB's index of keys is itself a key."""
         try:
             for node in range(1, plan.nodes + 1):
                 with connect_client(plan, node, timeout_s=60.0) as client:
@@ -199,19 +200,19 @@ def server_name(plan: SystemPlan, node: int) -> str:
 
 
 def client_port(plan: SystemPlan, node: int) -> int:
-    """The port of a node for clients."""
+    """The port of a node that clients use."""
     return read_whole_number(plan, "port", 1) + node - 1
 
 
 def bus_port(plan: SystemPlan, node: int) -> int:
-    """The port of a node for other nodes: 10,000 above, as Redis has it, or below if that exceeds 65535."""
+    """The port of a node that other nodes use: 10,000 above the clients' port, as in Redis, or below it if that would
+    exceed 65535."""
     port = client_port(plan, node)
     return port + 10_000 if port <= PORT_MAX - 10_000 else port - 10_000
 
 
 def form_cluster(plan: SystemPlan) -> str | None:
-    """Introduces the nodes to each other and assigns the slots, unless they are assigned; returns the missing
-    condition."""
+    """Introduces the nodes to each other and assigns any unassigned slots; returns the missing condition, or None."""
     reasons = []
     try:
         for node in range(1, plan.nodes + 1):
@@ -222,7 +223,7 @@ def form_cluster(plan: SystemPlan) -> str | None:
                 nodes = client.send_command("CLUSTER", "NODES")
                 assert isinstance(nodes, str)
                 own = next(line for line in nodes.splitlines() if "myself" in line)
-                # Eight fields, and then its slots.
+                # A line has eight fields, followed by the node's slots.
                 if len(own.split()) == 8:
                     first, last = ((node - 1) * SLOTS // plan.nodes, node * SLOTS // plan.nodes - 1)
                     client.send_command("CLUSTER", "ADDSLOTSRANGE", str(first), str(last))
@@ -283,17 +284,17 @@ def find_server(place: Place, plan: SystemPlan) -> tuple[str, Mapping[str, str]]
         if executable is None:
             raise SystemsError(f"there is no program {named}", HINT)
         return str(Path(executable).absolute()), {}
-    # The server is a link to a program of redis-tools, which would not be unpacked where it is installed.
+    # The server is a link to a program in redis-tools, which would not be unpacked if it is installed already.
     root = debian.unpack_packages([PROGRAM, "redis-tools"], plan.settings["version"], place.cache)
     binary = str(root / "usr/bin" / PROGRAM)
     variables = {"LD_LIBRARY_PATH": debian.library_path(root)}
-    # A missing library is reported here by name, rather than by a server that does not start.
+    # Reports a missing library by its name here; otherwise the server would merely not start.
     program.run_program([binary, "--version"], f"{binary} does not run", HINT, variables=variables)
     return binary, variables
 
 
 def render_configuration(place: Place, plan: SystemPlan, node: int = 1) -> str:
-    """redis.conf. Raises SystemsError for an invalid setting."""
+    """The text of redis.conf. Raises SystemsError for an invalid setting."""
     settings = {
         "bind": server_address(plan, node),
         "port": str(client_port(plan, node)),
@@ -303,7 +304,7 @@ def render_configuration(place: Place, plan: SystemPlan, node: int = 1) -> str:
         "logfile": '""',
         # A process title would overwrite the environment that identifies the process.
         "set-proc-title": "no",
-        # A snapshot's fork disturbs the measurement.
+        # The fork for a snapshot would disturb the measurement.
         "save": '""',
         "appendonly": "yes" if read_truth(plan, "appendonly") else "no",
         "appendfsync": read_appendfsync(plan),
@@ -311,7 +312,7 @@ def render_configuration(place: Place, plan: SystemPlan, node: int = 1) -> str:
         "maxmemory": quote_value(plan.settings["maxmemory"]),
         "maxmemory-policy": quote_value(plan.settings["maxmemory-policy"]),
         "io-threads": str(read_whole_number(plan, "io-threads", 1)),
-        # Ten thousand clients connect at once; the kernel cuts this to net.core.somaxconn.
+        # Ten thousand clients may connect at the same time; the kernel limits this to net.core.somaxconn.
         "tcp-backlog": "4096",
         "timeout": "0",
     }
@@ -340,9 +341,9 @@ def quote_value(text: str) -> str:
 
 
 def allow_connections(connections: int) -> None:
-    """Allows started servers this number of connections. Raises SystemsError if the limits do not allow it.
+    """Allows the servers that are started next this number of connections. Raises SystemsError if that is impossible.
 
-    Raises this process's limit, which they inherit: each connection is an open file.
+    It raises this process's limit on open files, which servers inherit, because each connection is an open file.
     """
     needed = connections + OTHER_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -354,5 +355,5 @@ def allow_connections(connections: int) -> None:
     except (ValueError, OSError) as error:
         raise SystemsError(
             f"{connections} connections take {needed} open files, but a process may have only {hard}",
-            f"run `ulimit -Hn {needed}` as root first, or ask for fewer with --set",
+            f"run `ulimit -Hn {needed}` as root first, or lower `maxclients` with --set",
         ) from error

@@ -1,1 +1,1 @@
-"""The files of servers: downloaded once from their official sources, and stored in the cache."""
+"""Downloads the files of servers once, from their official sources, and stores them in the cache."""

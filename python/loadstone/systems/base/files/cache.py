@@ -1,4 +1,4 @@
-"""The cache: files that are downloaded once, below one directory, each entry complete or absent."""
+"""The cache: one directory for files that are downloaded only once. An entry is either complete or absent."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-# Readable by other users: a server that refuses to run as root runs as a different user.
+# Readable by other users, because a server that refuses to run as root runs as a different user.
 READABLE = 0o755
 
 
 def cache_root() -> Path:
-    """`$LOADSTONE_CACHE`, else `$XDG_CACHE_HOME/loadstone`, else `~/.cache/loadstone`, as for the engine's stores."""
+    """`$LOADSTONE_CACHE`, otherwise `$XDG_CACHE_HOME/loadstone`, otherwise `~/.cache/loadstone`; the engine's stores
+    use the same order."""
     named = os.environ.get("LOADSTONE_CACHE")
     if named:
         return Path(named).absolute()
@@ -24,7 +25,7 @@ def cache_root() -> Path:
 
 
 def fill_entry(path: Path, fill: Callable[[Path], None]) -> Path:
-    """The directory `path`; if missing, `fill` fills an empty one, which is then renamed to it.
+    """The directory `path`; if it is missing, `fill` fills an empty directory, which is then renamed to `path`.
 
     A second process waits for the first, so that files are downloaded only once.
     """
@@ -46,9 +47,9 @@ def fill_entry(path: Path, fill: Callable[[Path], None]) -> Path:
 
 @contextlib.contextmanager
 def hold_lock(path: Path, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Holds the exclusive lock of this file; the kernel releases it however the process ends.
+    """Holds the exclusive lock on this file; the kernel releases it when the process exits, for whatever reason.
 
-    Calls `waiting` once if another process has it, then waits.
+    If another process has the lock, calls `waiting` once, then waits.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as file:

@@ -1,4 +1,4 @@
-"""Debian packages, downloaded and unpacked below the cache: nothing is installed, and root is not needed."""
+"""Downloads Debian packages and unpacks them below the cache: nothing is installed, and root is not required."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ MISSING = "check PATH; on systems other than Debian, install the server and name
 HINT = "check that the mirrors in /etc/apt can be reached, or name an installed server with --set binary=PATH"
 # `Inst redis-tools (5:7.0.15-1 Debian:12 [amd64])`; for an upgrade, the old version in brackets comes first.
 INSTALLATION = re.compile(r"Inst (\S+) (\[\S+\] )?\((\S+)")
-# The machine's loader and C library are used, as two versions cannot be mixed in one process.
+# The machine's own loader and C library are used, because one process cannot mix two versions.
 OF_THE_MACHINE = re.compile(r"libc6|libc-bin|.*-dev|.*-doc")
 
 
 def unpack_packages(packages: Sequence[str], version: str = "", base: Path | None = None) -> Path:
-    """The directory with these packages, and their dependencies that are not installed, unpacked.
+    """The directory into which these packages, and their dependencies that are not installed, are unpacked.
 
-    The first must have a version that begins with `version`. Fetched once below `base`, by default the cache. Raises
-    SystemsError.
+    The version of the first package must begin with `version`. The packages are fetched once, below `base`, by default
+    the cache. Raises SystemsError.
     """
     name = "-".join([packages[0], *([version] if version else [])])
     digest = hashlib.sha256(" ".join(packages).encode()).hexdigest()[:8]
@@ -46,12 +46,12 @@ def unpack_packages(packages: Sequence[str], version: str = "", base: Path | Non
 def library_path(root: Path) -> str:
     """The directories of unpacked shared libraries, in the form of LD_LIBRARY_PATH."""
     directories = {path.parent for pattern in ("usr/lib/*/*.so*", "lib/*/*.so*") for path in root.glob(pattern)}
-    # Libraries are in directories named after an architecture; other directories contain plug-ins of programs.
+    # Libraries are in directories that are named after an architecture; other directories contain plug-ins of programs.
     return ":".join(str(path) for path in sorted(directories) if "-linux-" in path.name)
 
 
 def fetch_packages(packages: Sequence[str], version: str, private: Path, into: Path) -> None:
-    """Downloads packages by the machine's lists; if these are missing or old, by new lists."""
+    """Downloads packages with the machine's package lists, or with newly fetched lists if that fails."""
     try:
         download_packages(packages, version, [], into)
     except SystemsError:
@@ -63,12 +63,12 @@ def fetch_packages(packages: Sequence[str], version: str, private: Path, into: P
 
 
 def download_packages(packages: Sequence[str], version: str, options: list[str], into: Path) -> None:
-    """Downloads packages and their dependencies, according to the lists in `options`."""
+    """Downloads packages and their dependencies, with the package lists that `options` name."""
     run_apt(["download", *list_dependencies(packages, version, options)], options, f"cannot fetch {packages[0]}", into)
 
 
 def list_dependencies(packages: Sequence[str], version: str, options: list[str]) -> list[str]:
-    """The packages and their dependencies not installed, each with its version: `redis-tools=5:7.0.15-1`."""
+    """The packages and their missing dependencies, each with its version: `redis-tools=5:7.0.15-1`."""
     first = f"{packages[0]}={newest_version(packages[0], version, options)}"
     pinned = [first, *packages[1:]]
     simulated = run_apt(
@@ -93,12 +93,12 @@ def newest_version(package: str, version: str, options: list[str]) -> str:
             return candidate
     raise SystemsError(
         f"there is no package {package} {version}".rstrip(),
-        f"known are {', '.join(versions)}" if versions else HINT,
+        f"the known versions are {', '.join(versions)}" if versions else HINT,
     )
 
 
 def run_apt(arguments: Sequence[str], options: list[str], what: str, directory: Path | None = None) -> str:
     """Runs `apt-get`."""
-    # As root, apt would download as a user who cannot access a private cache.
+    # Run by root, apt would download as a user who cannot access a private cache.
     quiet = ["-q", "-y", "-o", "APT::Sandbox::User=root", "-o", "Debug::NoLocking=true"]
     return program.run_program(["apt-get", *quiet, *options, *arguments], what, HINT, directory)

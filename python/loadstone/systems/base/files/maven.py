@@ -1,4 +1,4 @@
-"""Jars from Maven repositories, downloaded by `mvn` so that a user's own mirrors and proxies apply."""
+"""Downloads jars from Maven repositories with `mvn`, so that a user's mirrors and proxies apply."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from loadstone.systems.base.files import cache, program
 from loadstone.systems.base.system import SystemsError
 
 MISSING = "apt-get install maven"
-# Otherwise Maven 3 accepts a file with a wrong checksum, which the cache would then contain.
+# Without strict checksums, Maven 3 accepts a corrupt file, which would then remain in the cache.
 FETCH = ("-B", "-q", "--strict-checksums")
 HINT = "check that the network or the mirror in ~/.m2/settings.xml can be reached, then try again"
 
 
 def class_path(name: str, dependencies: Sequence[str], exclude: Sequence[str] = ()) -> list[Path]:
-    """Jars of these dependencies and of all their run-time dependencies, sorted.
+    """The jars of these dependencies and of all their run-time dependencies, sorted.
 
-    A dependency is `group:artifact:version`, optionally with `:type` or `:type:classifier`; omissions are
-    `group:artifact`. Fetched once for each exact list. Raises SystemsError.
+    A dependency is `group:artifact:version`, optionally with `:type` or `:type:classifier`; an exclusion is
+    `group:artifact`. The jars are fetched once for each exact list. Raises SystemsError.
     """
     exact = "\n".join([*sorted(dependencies), "", *sorted(exclude)])
     digest = hashlib.sha256(exact.encode()).hexdigest()[:12]
@@ -39,7 +39,7 @@ def class_path(name: str, dependencies: Sequence[str], exclude: Sequence[str] = 
 
 
 def render_project(name: str, dependencies: Sequence[str], exclude: Sequence[str]) -> str:
-    """A project that consists only of dependencies."""
+    """A Maven project that consists only of dependencies."""
     left_out = "".join(
         f"<exclusion><groupId>{escape(group)}</groupId><artifactId>{escape(left)}</artifactId></exclusion>"
         for group, _, left in (item.partition(":") for item in exclude)
@@ -57,7 +57,7 @@ def render_project(name: str, dependencies: Sequence[str], exclude: Sequence[str
 
 
 def render_dependency(coordinates: str, exclusions: str) -> str:
-    """One of a project's dependencies."""
+    """The XML element of one dependency."""
     names = ("groupId", "artifactId", "version", "type", "classifier")
     values = zip(names, split_coordinates(coordinates), strict=False)
     inside = "".join(f"<{tag}>{escape(value)}</{tag}>" for tag, value in values)
@@ -65,10 +65,10 @@ def render_dependency(coordinates: str, exclusions: str) -> str:
 
 
 def split_coordinates(coordinates: str) -> list[str]:
-    """Group, artifact, version and optionally type and classifier. Raises SystemsError."""
+    """The group, artifact, version and optional type and classifier of a dependency. Raises SystemsError."""
     parts = coordinates.split(":")
     if not 3 <= len(parts) <= 5 or not all(parts):
         raise SystemsError(
-            f'"{coordinates}" names no artifact', "write group:artifact:version, then :type and :classifier if needed"
+            f'"{coordinates}" is not an artifact', "write group:artifact:version, then :type and :classifier if needed"
         )
     return parts

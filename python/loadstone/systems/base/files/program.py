@@ -1,4 +1,4 @@
-"""Programs of the machine that download and unpack; if one fails, the error contains a line of its output."""
+"""Runs the machine's programs that download and unpack files; an error quotes the line of output with its cause."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from loadstone.systems.base.system import SystemsError
 MESSAGE_MAX = 300
 # Error lines of apt, Maven, PostgreSQL and javac.
 ERROR = re.compile(r"^(E: |\[ERROR\] \S|[a-z]+: error)|(FATAL|ERROR|: error): ")
-# Colour codes of terminals (ECMA-48); Maven's batch mode leaves some in.
+# Terminal colour codes (ECMA-48), some of which remain in Maven's batch mode.
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def find_program(program: str, hint: str) -> str:
-    """The path of a program. Raises SystemsError when it is not on PATH."""
+    """The path of a program. Raises SystemsError if it is not on PATH."""
     path = shutil.which(program)
     if path is None:
         raise SystemsError(f"{program} is not on PATH", hint)
@@ -39,16 +39,16 @@ def run_program(
     stdin: str = "",
     timeout_s: float | None = None,
 ) -> str:
-    """A program's output, run as the current user or as `user`.
+    """Runs a program as the current user or as `user`, and returns its output.
 
-    Raises SystemsError with `what` and the line with the cause.
+    Raises SystemsError with `what` and the line of output that states the cause.
     """
     try:
         done: subprocess.CompletedProcess[str] = subprocess.run(
             argv,
             input=stdin,
             cwd=directory,
-            # The messages are parsed, and printed among Loadstone's, so they must be in English.
+            # The messages are parsed and printed among Loadstone's messages, so they must be in English.
             env={**os.environ, "LC_ALL": "C.UTF-8", **(variables or {})},
             capture_output=True,
             text=True,
@@ -68,7 +68,7 @@ def run_program(
 
 
 def run_as(user: str | None) -> dict[str, Any]:
-    """The arguments of `subprocess` to run a program as a user; None is the current user."""
+    """The arguments with which `subprocess` runs a program as a user; None is the current user."""
     if user is None:
         return {}
     account = pwd.getpwnam(user)
@@ -76,7 +76,7 @@ def run_as(user: str | None) -> dict[str, Any]:
 
 
 def failure_line(text: str) -> str:
-    """The line of a program's output with the cause of its failure: the first error line, else the last line."""
+    """The line of a program's output that states why it failed: the first error line, otherwise the last line."""
     lines = [line.strip() for line in COLOUR.sub("", text).splitlines() if line.strip()]
     errors = [line for line in lines if ERROR.search(line)]
     return (errors or lines[-1:] or [""])[0].removeprefix("E: ").removeprefix("[ERROR] ")[:MESSAGE_MAX]

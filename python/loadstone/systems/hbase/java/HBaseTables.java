@@ -36,14 +36,14 @@ import org.apache.hadoop.hbase.io.compress.Compression;
 import org.apache.hadoop.hbase.util.Bytes;
 
 /**
- * Commands on HBase's tables, for {@code hbase/tables.py}. A command is a line of tab-separated words on standard input. The
- * reply is a line on standard output: {@code yes} and JSON, or {@code no} and HBase's error.
+ * Executes commands on HBase's tables for {@code hbase/tables.py}. A command is a line of tab-separated words on standard
+ * input. The reply is a line on standard output: {@code yes} and JSON, or {@code no} and HBase's error.
  *
  * <p>The class path contains the site files. The program exits at the end of its input.
  */
 public final class HBaseTables {
     private static final byte[] INFO = Bytes.toBytes("info");
-    /** States of regions of disabled tables, and of regions that were split or merged. */
+    /** The states of regions that belong to disabled tables, or that were split or merged. */
     private static final Set<String> AT_REST = Set.of("CLOSED", "SPLIT", "MERGED");
 
     private HBaseTables() {}
@@ -51,14 +51,14 @@ public final class HBaseTables {
     public static void main(String[] none) throws IOException {
         BufferedReader input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         PrintStream output = new PrintStream(new FileOutputStream(FileDescriptor.out), true, StandardCharsets.UTF_8);
-        // Output of libraries must not be mistaken for an answer.
+        // The output of libraries must not be mistaken for an answer.
         System.setOut(System.err);
         for (String line = input.readLine(); line != null; line = input.readLine()) {
             output.println(reply(line.split("\t")));
         }
     }
 
-    /** Opens a new connection, as the servers may have changed since the last command. */
+    /** Opens a new connection, because the servers may have changed since the last command. */
     private static String reply(String[] words) {
         try (Connection connection = ConnectionFactory.createConnection(configuration(words[0]));
                 Admin admin = connection.getAdmin()) {
@@ -69,13 +69,13 @@ public final class HBaseTables {
     }
 
     /**
-     * The configuration of the site files, but with retries of seconds only. A caller that waits for HBase asks again;
-     * others do not, so retries last four seconds: after a failed connection to a server, two seconds pass until the
-     * next ({@code hbase.ipc.client.failed.servers.expiry}).
+     * The configuration in the site files, except that retries last only seconds. A caller that waits for HBase repeats
+     * its command. Other callers do not, so retries last four seconds: after a failed connection to a server, two seconds
+     * pass until the next attempt ({@code hbase.ipc.client.failed.servers.expiry}).
      *
-     * <p>The client asks after one pause, two more, three, five, ten, twenty, forty, a hundred four times, and two hundred
-     * ({@code HConstants.RETRY_BACKOFF}) whether a table is made. With the default pause of 100 ms, a table made in
-     * 2.2 s is noticed after 4.1 s; with 5 ms, at most half a second late, or a second if it takes more than 2.4 s.
+     * <p>The client polls whether a table has been created after 1, 2, 3, 5, 10, 20, 40, four times 100, and 200 pauses
+     * ({@code HConstants.RETRY_BACKOFF}). With the default pause of 100 ms, it notices a table that took 2.2 s after
+     * 4.1 s; with 5 ms, it notices the table at most half a second late, or a second if creation takes more than 2.4 s.
      */
     private static Configuration configuration(String command) {
         Configuration configuration = HBaseConfiguration.create();
@@ -106,8 +106,8 @@ public final class HBaseTables {
     }
 
     /**
-     * Queries the namespaces, which the master keeps in a table, and reads hbase:meta; returns the live servers and
-     * the number of regions that are not on one yet, {@code {"servers":["127.0.0.1,16020,1795283777136"],"waiting":0}}.
+     * Queries the namespaces, which the master stores in a table, and reads hbase:meta; returns the live servers and the
+     * number of regions that are not open on one yet: {@code {"servers":["127.0.0.1,16020,1795283777136"],"waiting":0}}.
      */
     private static String serves(Connection connection, Admin admin) throws IOException {
         admin.listNamespaceDescriptors();
@@ -125,7 +125,7 @@ public final class HBaseTables {
         return "{\"servers\":" + servers + ",\"waiting\":" + waiting + "}";
     }
 
-    /** Whether a region should be open and is not, or is on a server that has died (HBase's book, "hbase:meta"). */
+    /** Whether a region should be open but is not, or is on a dead server (HBase's book, "hbase:meta"). */
     private static boolean isWaiting(Result row, Set<String> live) {
         String state = Bytes.toString(row.getValue(INFO, Bytes.toBytes("state")));
         byte[] server = row.getValue(INFO, Bytes.toBytes("server"));
@@ -139,7 +139,7 @@ public final class HBaseTables {
         return !live.contains(Bytes.toString(server).replace(':', ',') + "," + Bytes.toLong(started));
     }
 
-    /** {@code create TABLE FAMILY recreate|keep COMPRESSION DURABILITY}, and the keys to split at. */
+    /** Executes {@code create TABLE FAMILY recreate|keep COMPRESSION DURABILITY}, followed by the split keys. */
     private static String create(Admin admin, TableName table, String[] words) throws IOException {
         Compression.Algorithm compression = Compression.Algorithm.valueOf(words[4]);
         Durability durability = Durability.valueOf(words[5]);
@@ -159,7 +159,7 @@ public final class HBaseTables {
         return String.valueOf(admin.getRegions(table).size());
     }
 
-    /** Whether it was there. */
+    /** Drops a table; returns whether it existed. */
     private static boolean drop(Admin admin, TableName table) throws IOException {
         if (!admin.tableExists(table)) {
             return false;
@@ -172,8 +172,8 @@ public final class HBaseTables {
     }
 
     /**
-     * For each server its heap, its memstores and its regions by table. Queries the servers, since the master
-     * knows only their last reports.
+     * The heap, the memstores and the number of regions by table of each server. Queries the servers themselves, because
+     * the master knows only their last reports.
      */
     private static String regions(Admin admin) throws IOException {
         Map<String, String> servers = new TreeMap<>();
