@@ -177,7 +177,7 @@ def count_omitted(number: int) -> list[str]:
 
 
 def qualify_verdict(verdict: Verdict, coverage: str) -> str:
-    """A verdict; for a valid one, also the number of checks that could run, if some could not."""
+    """The verdict; if it is valid and some checks could not run, also the number of checks that ran."""
     return f"{verdict}; {coverage}" if coverage and verdict == Verdict.VALID else str(verdict)
 
 
@@ -214,9 +214,11 @@ def comparison_clause(judgement: Judgement, comparison: Comparison, matters: flo
         return f"{what} in {metric} between {left} and {right} ({trust}){capacity_clause([comparison])}{why}"
     if math.isfinite(ratio.value):
         change = wording.change_text(ratio, bound=comparison.bound)
-        relation = f"{left} {'holds' if comparison.metric == THROUGHPUT else 'has'} {change} the {metric} of {right}"
+        relation = f"{metric} is {change} as high with {left} as with {right}"
         if wording.is_lower(ratio.value):
             relation = f"{metric} is {change} with {left} than with {right}"
+        elif comparison.metric == THROUGHPUT:
+            relation = f"{left} holds {change} the {metric} of {right}"
         relation = comparison.condition + relation
         # For a latency, its value matters, not only the factor.
         figures = f"{figures}, " if is_latency(comparison.metric) else ""
@@ -315,7 +317,6 @@ def side_by_side(judgement: Judgement, comparisons: Sequence[Comparison], matter
     less_than: list[tuple[str, str]] = []
     # By claim, and refused comparisons by their reason.
     unclaimed: dict[tuple[Claim, str], list[str]] = {}
-    verb = "holds" if first.metric == THROUGHPUT else "has"
     for comparison in comparisons:
         name = str(dict(comparison.contender.variant)[comparison.by])
         if comparison.claim in (*UNDECIDED, "refused", "unranked") or not math.isfinite(comparison.ratio.value):
@@ -326,10 +327,12 @@ def side_by_side(judgement: Judgement, comparisons: Sequence[Comparison], matter
             change = f"{wording.change_text(comparison.ratio, bound=comparison.bound)}{f' ({ends})' if ends else ''}"
             (less_than if wording.is_lower(comparison.ratio.value) else more_than).append((name, change))
     sentences = []
-    if more_than:
-        # The verb is written once, with the first part.
-        parts = [f"{name} {change}" if at else f"{name} {verb} {change}" for at, (name, change) in enumerate(more_than)]
-        sentences.append(f"{units.join_names(parts)} the {metric} of {baseline}")
+    if len(more_than) == 1 and first.metric == THROUGHPUT:
+        ((name, change),) = more_than
+        sentences.append(f"{name} holds {change} the {metric} of {baseline}")
+    elif more_than:
+        parts = [f"{change} as high with {name}" for name, change in more_than]
+        sentences.append(f"{metric} is {units.join_names(parts)} as with {baseline}")
     if less_than:
         parts = [f"{change} with {name}" for name, change in less_than]
         sentences.append(f"{metric} is {units.join_names(parts)}{'' if more_than else f' than with {baseline}'}")

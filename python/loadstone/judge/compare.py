@@ -46,7 +46,7 @@ from loadstone.statistics.estimate import Estimate
 # Figures that only a fault causes.
 OF_FAULTS = frozenset({"outage", "recovered", "depth", "width", "longest_gap"})
 BOUND_HINT = "compare a lower percentile or throughput, or repeat without the failures"
-MOVED_HINT = "no action needed: the figures moved by less than what separates the compared sides"
+MOVED_HINT = "no action needed: the drift is too small to change the claim"
 
 
 @dataclass(frozen=True)

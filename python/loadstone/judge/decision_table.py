@@ -45,7 +45,7 @@ TABLE: dict[Kind, Lost] = {
     # Chance, as far as is known: more repeats can decide.
     "clean": Lost("without disturbed trials", "none", "none", Severity.SUSPECT),
     # The claim as measured is kept; readers may dispute it.
-    "drift": Lost("either end of the drift", None, None, Severity.SUSPECT),
+    "drift": Lost("drift at either extreme", None, None, Severity.SUSPECT),
     "processors": Lost("less CPU on one side", None, None, Severity.SUSPECT),
 }
 
@@ -180,7 +180,7 @@ TIMES_MAX = 4
 
 def explain_undecided(comparison: Comparison, tested: Tested, matters: float, tests: int) -> Comparison:
     """The comparison with the reason why nothing can be claimed, or with the difference that more repeats could
-    show."""
+    detect."""
     n, sizes = comparison.ratio.n, [len(side) for side in tested.weighed[0].scenario.sides]
     # The smallest possible p of a rank test, whatever the repeats are.
     if not tested.pair.blocks and rank_sum_p(0, *sizes) * tests >= ALPHA:
@@ -192,8 +192,10 @@ def explain_undecided(comparison: Comparison, tested: Tested, matters: float, te
         return comparison
     more = min(max(needed, n + 1), TIMES_MAX * n)
     now, later = (detectable_difference(comparison.ratio, count) for count in (n, more))
-    at_more = f"one of {units.short_percent(later)}" if now < 1 else describe_difference(later)
-    why = f"n={n:,} can show {describe_difference(now)}; n={more:,}, {more / n:.2g} times the time, {at_more}"
+    at_more = f"of {units.short_percent(later)}" if now < 1 else describe_difference(later)
+    noun = comparison.n_unit.removesuffix("s") or "repeat"
+    why = f"{units.count_noun(n, noun)} can detect {describe_difference(now)} or more"
+    why += f"; {units.count_noun(more, noun)} ({more / n:.2g} times the run time), {at_more}"
     return replace(comparison, why=why)
 
 

@@ -76,7 +76,7 @@ class Finding:
 
 
 # The beginning of a message about unknown facts that a comparison needs; the names of the facts follow.
-UNKNOWN_OF_BOTH = "not known of both sides: "
+UNKNOWN_OF_BOTH = "not known for both sides: "
 
 
 @dataclass(frozen=True)

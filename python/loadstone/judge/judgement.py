@@ -91,7 +91,7 @@ class Comparison:
     # Two-sided p before and after Holm's correction; None if nothing could be tested.
     p: float | None = None
     p_adjusted: float | None = None
-    # The test, as text: "paired t on logs within blocks, n=6".
+    # The test, as text: "paired t test on logarithms within blocks, n=6".
     test: str = ""
     # Cliff's delta, from -1 to 1: the share of pairs in which the contender is above the baseline, minus the reverse.
     effect: float | None = None
@@ -243,16 +243,16 @@ class Judgement:
 
     @property
     def trust(self) -> str:
-        """The verdict, and the number of checks that could run: `valid (11 of 16 checks could run)`."""
+        """The verdict, and the number of checks that ran: `valid (11 of 16 checks ran)`."""
         return f"{self.verdict} ({self.coverage})" if self.coverage else str(self.verdict)
 
     @property
     def coverage(self) -> str:
-        """The number of checks that could run; empty if all could."""
+        """The number of checks that ran; empty if all of them did."""
         lacking = len({not_looked.check for not_looked in self.not_looked})
         has_faults = any(trial.faults for trial in self.results.trials)
         every = len(DEFAULTS) - (0 if has_faults else len((*FAULTS, *LOSS)))
-        return f"{every - lacking} of {every} checks could run" if lacking else ""
+        return f"{every - lacking} of {every} checks ran" if lacking else ""
 
     def lower_bounds(self, cell: Cell) -> Cell:
         """The lower bounds of a latency that the engine's lateness increased; the cell itself if they do not differ."""

@@ -24,7 +24,7 @@ TOOL_NAMES = {
 TOOL_UNITS = {"testdfsio": "mb/sec (2^20)", "fio": "MiB/s (2^20)"}
 NAME_MAX = 90
 INTERVALS = "Intervals: "
-EXPLORATORY = "; exploratory: only the first metric decides"
+EXPLORATORY = "; this metric is exploratory, since only the first metric decides"
 
 
 def tables(view: View) -> list[Table]:
@@ -198,29 +198,31 @@ def reading(view: View, keys: Sequence[VariantKey], metric: str) -> Iterator[str
             yield method
         comparison = view.comparisons.get((metric, key))
         if comparison is not None and comparison.test:
-            if "logs within" in comparison.test:
-                yield "Ratio: geometric mean of the ratios within blocks, not the ratio of the medians"
+            if "logarithms within" in comparison.test:
+                yield "Ratio: the geometric mean of the ratios within blocks, not the ratio of the medians"
             yield f"Test: {comparison.test}"
             if comparison.p_adjusted is not None:
-                every = "all comparisons of this report" if comparison.exploratory else "the comparisons of this table"
-                yield f"p after Holm's correction for {every}{EXPLORATORY if comparison.exploratory else ''}"
+                every = "all comparisons in this report" if comparison.exploratory else "the comparisons in this table"
+                yield f"The p values are Holm-adjusted over {every}{EXPLORATORY if comparison.exploratory else ''}"
 
 
 def join_levels(methods: Iterable[str]) -> tuple[str, ...]:
-    """The notes, with the levels of intervals by one method in one note: `Intervals: 96.1 % or 96.9 %, median`."""
+    """The notes; intervals by the same method share a note: `Intervals: 96.1 % or 96.9 % confidence intervals …`."""
     levels: dict[str, list[str]] = {}
     notes: dict[str, None] = {}
     for note in methods:
-        level, comma, method = note.removeprefix(INTERVALS).partition(",")
+        level, percent, method = note.removeprefix(INTERVALS).partition(" %")
         if note.startswith(INTERVALS):
-            levels.setdefault(comma + method, []).append(level)
-        notes[comma + method if note.startswith(INTERVALS) else note] = None
+            levels.setdefault(method, []).append(level + percent)
+        notes[method if note.startswith(INTERVALS) else note] = None
     return tuple(f"{INTERVALS}{' or '.join(levels[note])}{note}" if note in levels else note for note in notes)
 
 
 def describe_interval(estimate: Estimate) -> str:
-    """An interval's level and method."""
+    """The note on an interval: its level and method."""
     if estimate.low is None or estimate.level is None:
         return ""
-    method = f", {estimate.method}" if estimate.method else ""
-    return f"{INTERVALS}{estimate.level * 100:.3g} %{method}"
+    method = f" ({estimate.method})" if estimate.method else ""
+    if "order statistics" in estimate.method:
+        method = " of the median (order statistics)"
+    return f"{INTERVALS}{estimate.level * 100:.3g} % confidence intervals{method}"

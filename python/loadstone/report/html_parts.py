@@ -243,7 +243,7 @@ def render_warnings(group: Warnings) -> Markup:
         advice = tag("p", tag("b", "What to do: "), *mark_code(hint), class_="hint") if hint else ""
         messages.append(tag("li", *mark_code(message), advice))
     if group.more:
-        messages.append(tag("li", f"and {units.count_noun(group.more, 'more message')} of this check", class_="more"))
+        messages.append(tag("li", f"and {units.count_noun(group.more, 'more message')} from this check", class_="more"))
         messages += [tag("li", tag("b", "What to do: "), *mark_code(hint), class_="hint") for hint in group.more_hints]
     return tag(
         "article",

@@ -25,7 +25,7 @@ def document(view: View, content: Sequence[Section]) -> str:
     parts = [
         f"# {plain(headline(view))}",
         f"**{plain(answer(view))}**",
-        f"Verdict: **{view.verdict}** ({meaning(view)})",
+        f"Verdict: **{view.verdict}**. {meaning(view)}",
         *(["\n".join(f"- {plain(text)}" for text in view.judgement.further)] if view.judgement.further else []),
         *([tabulate_expectations(view.judgement.expectations)] if view.judgement.expectations else []),
         ", ".join(gist(view)),
@@ -109,7 +109,7 @@ def render_warnings(group: Warnings) -> str:
         lines.append(f"  - {mark_code(message)}")
         lines += [f"    - What to do: {mark_code(hint)}"] if hint else []
     if group.more:
-        lines.append(f"  - and {units.count_noun(group.more, 'more message')} of this check")
+        lines.append(f"  - and {units.count_noun(group.more, 'more message')} from this check")
         lines += [f"    - What to do: {mark_code(hint)}" for hint in group.more_hints]
     return "\n".join(lines)
 

@@ -17,7 +17,7 @@ USED = {
     "memory_max": "memory",
     "read": "read from storage",
     # /proc/<pid>/io counts pages, which may never be written.
-    "written": "pages made dirty",
+    "written": "pages dirtied",
     "network.received": "received",
     "network.sent": "sent",
     "gc.count": "collections",

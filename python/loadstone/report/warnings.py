@@ -113,8 +113,9 @@ def worst_messages(
         if len(group) > 1:
             rank = "the worst" if magnitude(worst) > min(map(magnitude, group)) else "one"
             count = count_trials(group)
-            trials = units.count_noun(every, "trial")
-            message += f" ({rank} of all {trials})" if count == every else f" ({rank} of {count} of {trials})"
+            all_trials = f"all {units.count_noun(every, 'trial')}"
+            affected = f"{units.count_noun(count, 'affected trial')}; {every:,} in all"
+            message += f" ({rank} of {all_trials if count == every else affected})"
         yield message, worst.hint
 
 

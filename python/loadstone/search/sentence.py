@@ -184,7 +184,7 @@ def explain_search(outcome: SearchOutcome) -> Iterator[str]:
 
 def explain_bracket(outcome: SearchOutcome) -> str:
     """The bracket in words."""
-    low, high = "the objective held in all trials", "it held in none, or the system failed"
+    low, high = "the objective was met in all trials", "it was met in none, or the system failed"
     if outcome.rule.objective is None:
         low, high = f"throughput is below {units.format_percent(1 - TOLERANCE)} of the plateau", "it reaches that"
     ends = ((outcome.low, low), (outcome.high, high))

@@ -56,18 +56,18 @@ def compare_blocks(
     n, logs = len(both), has_logarithms(b, c)
     # Equal figures can differ in their last bit.
     steps = np.where(np.isclose(b, c, rtol=ROUNDING, atol=0), 0.0, np.log(c / b) if logs else c - b)
-    scale = "logs" if logs else "differences"
+    scale = "logarithms" if logs else "differences"
     if n < least:
         return evidence_without_test(b, c, logs, steps.mean() if n else math.nan, "too few blocks")
     interval, tested = t_interval(steps, level)
-    p, method = float(tested), f"paired t on {scale} within blocks"
+    p, method = float(tested), f"paired t test on {scale} within blocks"
     if math.isnan(p):
         # The step is equal in all blocks, and so the interval is also the signed-rank interval from least to greatest.
         # Exact where SciPy supports it (Wilcoxon 1945).
         from scipy.stats import wilcoxon
 
         p = float(wilcoxon(steps).pvalue)
-        level, method = 1 - 2.0 ** (1 - n), f"exact signed-rank on {scale} within blocks"
+        level, method = 1 - 2.0 ** (1 - n), f"exact signed-rank test on {scale} within blocks"
     return build_evidence(b, c, logs, interval, p, level, method)
 
 
@@ -84,7 +84,7 @@ def compare_runs(baseline: Sequence[float], contender: Sequence[float], level: f
     interval, u = estimate_shift(b, c, level)
     p = rank_sum_p(int(u), len(b), len(c))
     level = 1 - rank_sum_p(critical_u(len(b), len(c), level), len(b), len(c))
-    return build_evidence(b, c, logs, interval, p, level, "Mann–Whitney between runs")
+    return build_evidence(b, c, logs, interval, p, level, "Mann–Whitney test between runs")
 
 
 def compare_unpaired(baseline: Sequence[float], contender: Sequence[float], level: float = LEVEL) -> Evidence:
@@ -97,7 +97,7 @@ def compare_unpaired(baseline: Sequence[float], contender: Sequence[float], leve
     centre = float(c.mean() - b.mean()) if n else math.nan
     if n < UNPAIRED_MIN:
         return evidence_without_test(b, c, logs, centre, "too few repeats")
-    method = f"Welch's t on {'logs' if logs else 'differences'}"
+    method = f"Welch's t test on {'logarithms' if logs else 'differences'}"
     if max(np.ptp(b), np.ptp(c)) <= ROUNDING * max(np.abs(b).max(), np.abs(c).max()):
         p = 1.0 if abs(centre) <= ROUNDING else rank_sum_p(0, len(b), len(c))
         return build_evidence(b, c, logs, CentreIntervals(centre, centre, centre), p, level, method)

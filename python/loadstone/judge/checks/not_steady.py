@@ -66,7 +66,7 @@ def check_steadiness(trial: TrialResult, series: Series, settings: Settings) -> 
             continue
         parts, factor = find_unsteadiness(name, known, series, settings)
         if parts:
-            message = f"the {name} {' and '.join(parts)}"
+            message = f"the {name} of all operations {' and '.join(parts)}"
             here, effect = (trial.trial,), Effect(disturbs=True, drifts=factor)
             yield Finding(NAME, Severity.SUSPECT, message, HINT, here, about="latencies", effect=effect)
 
@@ -131,8 +131,10 @@ def find_common_drift(
             if len(known) < REPEATS_MIN or abs(fmean(steps)) < least or t_interval(np.array(steps))[1] >= level:
                 continue
             first, second = (exp(fmean(log(both[at]) for both in known)) for at in (0, 1))
-            message = f"{part}, {name} {drift_text(first, second, *level_formats(name))} (mean of {len(known)} repeats)"
             about: About = "all" if name == THROUGHPUT else "latencies"
+            subject = name if about == "all" else f"the {name} of all operations"
+            change = drift_text(first, second, *level_formats(name))
+            message = f"{part}, {subject} {change} (mean of {len(known)} repeats)"
             yield Finding(NAME, Severity.SUSPECT, message, HINT, tuple(trial.trial for trial in some), about=about)
             break
 
@@ -168,16 +170,26 @@ def find_unsteadiness(
         points, settings.check_threshold(NAME, "effect"), settings.check_threshold(NAME, "alpha")
     )
     parts, ends = [], []
+    plain, full = level_formats(name)
     if "trend" in assessment.reasons:
         # The ends of the fitted line; no figure is below 0.
         first, last = [max(assessment.level * (1 + side * assessment.trend_share / 2), 0.0) for side in (-1, 1)]
         ends.append((first, last))
         # A steep line begins or ends below 0: the smallest interval is then the level.
-        parts.append(f"{drift_text(first or min(points), last or min(points), *level_formats(name))} over the window")
+        levels = first or min(points), last or min(points)
+        parts.append(f"{drift_text(*levels, plain, full)} over the window")
     if "change" in assessment.reasons and (at := assessment.change_at) is not None:
         first, last = median(points[:at]), median(points[at:])
         ends.append((first, last))
-        parts.append(f"{drift_text(first, last, *level_formats(name))} at {series.start_seconds[at]:.3g} s")
+        when = f"{series.start_seconds[at]:.3g} s into"
+        step = drift_text(first, last, plain, full, fall="drops")
+        if parts:
+            # Two statements about the same series would read as a contradiction if the directions differ.
+            trend = "rising" if levels[1] > levels[0] else "falling"
+            parts = [f"has a {trend} trend ({span_text(*levels, plain, full)} over the window)"]
+            parts.append(f"a step {when} it ({span_text(first, last, plain, full)})")
+        else:
+            parts.append(f"{step} {when} the window")
     return parts, max((max(both) / min(both) if min(both) > 0 else inf for both in ends), default=1.0)
 
 
@@ -219,19 +231,26 @@ def find_rare_activity(trial: TrialResult, settings: Settings) -> Iterator[Findi
 
 
 def warm_up_hint(series: Series) -> str:
-    """The additional warm-up that would have left a steady window (MSER-5); empty if no length would."""
+    """A hint with the additional warm-up that would have left a steady window (MSER-5); empty if none would."""
     rates = series.complete_rates
     end = warm_up_end(rates)
     if not end or not assess_steadiness(rates[end:]).steady:
         return ""
-    return f"{series.start_seconds[end]:.2g} s more of warm-up would have left a steady window (MSER-5)"
+    return f"extend the warm-up by {series.start_seconds[end]:.2g} s: the remaining window was steady (MSER-5)"
 
 
-def drift_text(first: float, last: float, plain: Callable[[float], str], full: Callable[[float], str]) -> str:
-    """From which level to which: `falls from 12,000 to 9,000 op/s`."""
+def drift_text(
+    first: float, last: float, plain: Callable[[float], str], full: Callable[[float], str], fall: str = "falls"
+) -> str:
+    """A change of level as text: `falls from 12,000 to 9,000 op/s`."""
+    return f"{'rises' if last > first else fall} from {span_text(first, last, plain, full)}"
+
+
+def span_text(first: float, last: float, plain: Callable[[float], str], full: Callable[[float], str]) -> str:
+    """Two levels as text: `12,000 to 9,000 op/s`."""
     # A level is known to three digits at best.
     rounded = [float(f"{level:.3g}") for level in (first, last)]
-    return f"{'rises' if last > first else 'falls'} from {plain(rounded[0])} to {full(rounded[1])}"
+    return f"{plain(rounded[0])} to {full(rounded[1])}"
 
 
 def find_compilation(trial: TrialResult, settings: Settings) -> Iterator[Finding]:

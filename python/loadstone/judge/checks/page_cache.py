@@ -11,9 +11,12 @@ from loadstone.results.trial_result import TrialResult
 NAME = "page-cache"
 # A read that returns this much is a part of a file, not a value.
 LARGE_BYTES = 64 << 10
-HINT = "fine for a question about memory; for the device, use data several times larger than memory, or drop caches"
+HINT = (
+    "no action needed if you are measuring memory; to measure the device, use data several times larger than memory,"
+    " or drop the caches first"
+)
 
-# Smaller shares are printed as this share, since "at most" is also true of it.
+# A smaller share from the device counts as this share: the printed "at least" is then still true.
 LEAST = 0.001
 
 
@@ -49,8 +52,8 @@ def check_page_cache(trial: TrialResult, settings: Settings) -> Looks:
     counted = miss_share(trial, read)
     share = read / returned if counted is None else counted
     if share < settings.check_threshold(NAME, "claimed_share" if claimed else "share"):
-        message = f"reads returned {units.format_size(returned)}, of which the device gave {units.format_size(read)}"
-        message += f"; at most {units.format_percent(max(share, LEAST))} of it was not cached"
+        message = f"reads returned {units.format_size(returned)}, and the device read {units.format_size(read)}"
+        message += f": at least {units.format_percent(1 - max(share, LEAST))} came from memory"
         yield Finding(NAME, severity, message, HINT, here, size=1 - share)
     elif claimed and counted is None and has_small_reads(trial, returned):
         # Every observed device counts its reads; scans and several jobs of fio have no `read.count`.

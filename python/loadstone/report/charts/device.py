@@ -23,7 +23,7 @@ def bars(view: View) -> Figure:
     names = metrics(view)
     contexts = spread(view.contexts, max(PANELS_MAX // max(len(names), 1), 1))
     panels = [chart for metric in names for context in contexts if (chart := panel(view, metric, context))]
-    caption = "Medians over repeats; they include what a flush wrote after the window."
+    caption = "Medians of the repeats, including data flushed to the device after the window."
     caption += figure.limits(view, len(contexts), len(view.contexts))
     return Figure("device", tuple(panels), caption, "bytes that devices read and wrote for each operation, by variant")
 

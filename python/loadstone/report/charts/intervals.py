@@ -18,10 +18,13 @@ from loadstone.results.value import THROUGHPUT
 DOTS_MAX = 60
 # An experiment may ask for many metrics, each of which is a panel for each context.
 HEADLINES_MAX = 36
-TO_READ = "The upright stroke is the median over repeats, the band its interval, each dot a repeat. Axes start at zero."
+TO_READ = (
+    "The vertical line is the median of the repeats, the band is its interval, and each dot is one repeat."
+    " Axes start at zero."
+)
 RATIOS = " A ratio compares the sides block by block, so it can differ from the ratio of the medians."
-SINGLE = "The upright stroke is the figure of a single run. Axes start at zero."
-AS_THROUGHPUT = "Read it like throughput."
+SINGLE = "The vertical line is the figure of a single run. Axes start at zero."
+AS_THROUGHPUT = "Read this chart like the throughput chart."
 
 
 def throughput(view: View) -> Figure:

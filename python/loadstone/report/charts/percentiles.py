@@ -45,7 +45,7 @@ def curves(view: View) -> Figure:
         Panel(figure.join_title(operation, view.title(context)), lines(view, rows, values, max(end, 1.0)), 260)
         for operation, context, rows in content
     )
-    caption = "Each point is the median over repeats of the trials' own percentiles. Both axes are logarithmic."
+    caption = "Each point is the median, over the repeats, of the percentile in each trial. Both axes are logarithmic."
     caption += "".join(f" {why}: {units.list_items([*omitted], 4)}." for why, omitted in left_out.items() if omitted)
     caption += figure.limits(view, len(contexts), len(view.contexts))
     used = {row["full"] for _, _, rows in content for row in rows}

@@ -80,18 +80,19 @@ def curves(view: View) -> Figure:
     named = {line.name for lines in grouped.values() for line in lines}
     used = [value for value in figure.select_values(view) if view.short[value] in named]
     is_compared = bool(used) and view.dimension != view.load
-    caption = "Points are medians over repeats, joined in the order of load; hover for the interval."
+    caption = "Points are medians of the repeats, joined in order of load; hover for the interval."
     if any(line.knee is not None and line.knee.upper is not None for lines in grouped.values() for line in lines):
-        caption += " The band is the knee: between these loads throughput reaches 95 % of its plateau."
+        caption += " The band is the knee: within it, throughput reaches 95 % of its plateau."
     if any(line.search and line.search.rule.objective for lines in grouped.values() for line in lines):
         caption += " The dashed line is the objective, unless it is far above the points"
         if any(answer_loads(line) for lines in grouped.values() for line in lines):
-            caption += "; the upright line is the highest load that holds it"
-        caption += "; at hollow points it does not hold."
+            caption += "; the vertical line is the highest load that meets it"
+        caption += "; hollow points do not meet it."
     if any(share_failed(view, key) for lines in grouped.values() for line in lines for key in line.variants.values()):
-        caption += " ✕: operations failed, by the share next to it; an infinite latency is at the upper edge."
+        caption += " ✕ marks a load at which operations failed, with the share that failed."
+        caption += " An infinite latency is drawn at the upper edge."
     if any(line.curve and line.curve.law for lines in grouped.values() for line in lines):
-        caption += " The thin line is the Universal Scalability Law, drawn where it fits as closely as repeats agree."
+        caption += " The thin line is the Universal Scalability Law, where it fits as closely as the repeats agree."
     caption += figure.limits(view, len(contexts), len(grouped), apart=is_compared)
     legend = figure.legend(view, used) if is_compared else ()
     return Figure("scaling", tuple(panels), caption, f"throughput and latency against {view.load}", legend=legend)

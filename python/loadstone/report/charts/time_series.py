@@ -236,14 +236,14 @@ def time_columns(strong: Sequence[Row], end: float) -> list[Row]:
 
 def caption(view: View, charted: ChartedSeries, kinds: Sequence[Kind], seconds: float, panels: int) -> str:
     """How to read it."""
-    text = "Thin lines are repeats, the strong line is their median; panels of one context share their axes."
+    text = "Thin lines are repeats; the thick line is their median. Panels with the same context share axes."
     usual = min((length for series in charted.all for length in series.length_seconds[:1]), default=seconds)
     if seconds > usual * 1.5:
         joined = "mean" if kinds == ("throughput",) else "middle p50 and worst p99"
-        text += f" Each point is the {joined} of {seconds:g} s of intervals."
+        text += f" Each point is the {joined} of the intervals in {seconds:g} s."
     repeats = max((len(lines) for lines in charted.of.values()), default=0)
     if repeats < charted.repeats:
         text += f" {repeats} of {charted.repeats} repeats are drawn."
     if any(stages_of(view.variants[key][0]) for key in charted.of):
-        text += " Bands are stages, by number; a dashed line is the requested rate."
+        text += " The numbered bands are stages; the dashed line is the requested rate."
     return text + figure.limits(view, panels, charted.variants)

@@ -359,7 +359,7 @@ def findings(judgement: Judgement, *, whole: bool = False) -> list[Text]:
             lines.append(Text.assemble(name, (f"({group.label}) ", "dim"), message))
             lines += [Text(f"  hint: {hint}", style="dim")] if hint else []
         if group.more:
-            lines.append(Text(f"  … and {units.count_noun(group.more, 'more message')} of this check", style="dim"))
+            lines.append(Text(f"  … and {units.count_noun(group.more, 'more message')} from this check", style="dim"))
             lines += [Text(f"  hint: {hint}", style="dim") for hint in group.more_hints]
         if address := page_address(group.page):
             lines.append(Text(f"  page: {address}", style="dim"))
