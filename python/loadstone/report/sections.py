@@ -344,7 +344,7 @@ def meaning(view: View) -> str:
 
 
 def reason(view: View) -> str:
-    """Of the messages behind the verdict, the one that concerns the most trials; empty without any."""
+    """The message behind the verdict that concerns the most trials; empty if no check is behind it."""
     groups = [group for group in warnings(view.judgement) if group.label == str(view.verdict)]
     if not groups:
         return ""
