@@ -32,14 +32,14 @@ CASES = [
         "on tmpfs",
         experiment(facts(file_system="tmpfs")),
         NOTE,
-        "the data lies on tmpfs, which has no device",
+        "the data is on tmpfs, which has no device",
     ),
     Case(
         "page-cache",
         "on tmpfs, with a claim about the device",
         experiment(facts(file_system="tmpfs", claims="device")),
         INVALID,
-        "the data lies on tmpfs, which has no device",
+        "the data is on tmpfs, which has no device",
     ),
     Case(
         "page-cache",

@@ -361,7 +361,8 @@ def grow(loads: list[int], repeats: int = 6) -> ResultSet:
 
 def test_comparison_over_loads_gives_the_range() -> None:
     text = (
-        "throughput is 1.33× as high with lmdb as with rocksdb, at 1 to 4 clients (n=6, claimed at 3 of 3 loads, suspect)"
+        "throughput is 1.33× as high with lmdb as with rocksdb, at 1 to 4 clients"
+        " (n=6, claimed at 3 of 3 loads, suspect)"
     )
     assert answer(grow([1, 2, 4])).replace("valid", "suspect") == text
     # Without a claim there is no ratio.

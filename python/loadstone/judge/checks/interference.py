@@ -16,12 +16,12 @@ SHARES = {
     "io.others": ("other processes kept the disks busy for {share} of the time", "use a dedicated device"),
 }
 
-# Processes that the lab starts during a trial count as other processes.
+# These count the processes that the lab starts during a trial as other processes.
 OF_RESTARTS = frozenset({"cpu.others", "io.others"})
 
 
 def check_interference(trial: TrialResult, settings: Settings) -> Looks:
-    """Each share of the host that other processes used."""
+    """A finding for each share of the host that other processes or machines used."""
     if not any(metric in trial.values for metric in SHARES):
         yield NotLooked(NAME, "the host was not observed")
     limit = settings.check_threshold(NAME, "share")
