@@ -110,8 +110,8 @@ def timeline(view: View) -> Figure:
             omitted += [f"{view.name(outage.variant)} {text}" for text in late]
     caption = (
         "Operations by due time, in the trial with the median outage. Time 0 is the order of the fault; the band ends"
-        " when the lift of the fault was verified. Vertical lines mark verified instants. The mark of each outcome is at"
-        " its highest rate."
+        " when the lift of the fault was verified. Vertical lines mark verified instants. The mark of each outcome is"
+        " at its highest rate."
     )
     if omitted:
         caption += f" After the end of the window: {units.list_items(omitted)}."
