@@ -199,7 +199,7 @@ def test_what_is_missing_is_said_in_a_line() -> None:
     assert "Nothing is compared: there is only one variant." in alone
     assert "No time series was recorded for these trials." in alone
     imported = outline(page("import_pair")).text
-    assert "These results were imported: the command that measured them is not known." in imported
+    assert "These results were imported; the command that produced them is not known." in imported
     assert "No answer: there are no trials." in outline(page("empty_judgement")).text
 
 

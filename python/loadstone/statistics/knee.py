@@ -1,6 +1,6 @@
 """The knee of a curve: the smallest load that reaches 95 % of the plateau, as a bracket of tried loads.
 
-The curve is a monotone fit to the medians of the loads: it rises up to the highest median and falls beyond it (isotonic
+The curve is a unimodal fit to the medians of the loads: it rises up to the highest median and falls beyond it (isotonic
 regression: Barlow, Bartholomew, Bremner & Brunk, Statistical Inference under Order Restrictions, 1972, section 1.2;
 unimodal: Frisén, The Statistician 35, 1986). The plateau is the mean of the loads whose fit lies within the noise of
 the top; the top alone would be the luckiest load. The bracket is the range of the knee over resampled blocks (Davison &
@@ -32,7 +32,7 @@ FLAT_RATIO = math.sqrt(2)
 # Loads within this many standard errors of the top belong to the plateau. In simulations from 1 to 3.5, with fewer, the
 # top of a curve is the luckiest load; with more, a slow rise is considered flat.
 ERRORS = 2.5
-# A median that is this many times as far from the fit shows that the curve is not monotone.
+# A median that is this many times as far from the fit shows that the curve is not unimodal.
 DEPARTURE = 2
 # The minimum number of repeats: two repeats have only three different resamples.
 REPEATS_MIN = 3
@@ -52,7 +52,7 @@ Unclaimed = Literal["few-loads", "few-repeats", "rising", "scatter"]
 class Knee:
     """The loads at which throughput reaches 95 % of its plateau and falls below it again."""
 
-    # The loads that count, in ascending order, with the median and the monotone fit of each, op/s.
+    # The loads that count, in ascending order, with the median and the unimodal fit of each, op/s.
     loads: tuple[float, ...] = ()
     medians: tuple[float, ...] = ()
     fit: tuple[float, ...] = ()
@@ -146,7 +146,7 @@ def standard_error(logs: Floats, medians: Floats, *, blocks: bool) -> float:
 
 
 def fit_unimodal(medians: Floats) -> Floats:
-    """The monotone fit of each row: isotonic up to its maximum, antitonic beyond it."""
+    """The unimodal fit of each row: isotonic up to its maximum, antitonic beyond it."""
     most = medians.max(axis=1, keepdims=True)
     rising = np.arange(medians.shape[1]) <= medians.argmax(axis=1)[:, None]
     # With the maximum in place of the other half, the fit of each half is unchanged.
