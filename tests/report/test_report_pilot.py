@@ -41,4 +41,4 @@ def summarize_pilot(judgement: Judgement, steady_seconds: dict[str, float]) -> s
 def test_limited_warm_up_names_the_systems_needing_more(steady_seconds: dict[str, float], text: str) -> None:
     result = summarize_pilot(report_support.single_variant(), steady_seconds)
     assert text in result
-    assert ("cut" in result) == ("cut" in text)
+    assert ("capped" in result) == ("capped" in text)

@@ -141,7 +141,7 @@ CASES = [
         "still down at the end",
         experiment(with_fault(replace(KILL, lifted_ns=None))),
         INVALID,
-        "kill of node-2 was not lifted: the trial ended before",
+        "kill of node-2 was not lifted: the trial ended first",
     ),
     Case("not-lifted", "no lift planned", experiment(with_fault(replace(KILL, planned_lift_ns=None, lifted_ns=None)))),
     Case(
