@@ -288,8 +288,8 @@ def test_pilot_trials_are_listed_separately_from_repeats(tmp_path: Path) -> None
     table = every(view).more[0]
     counted, pilots = table.groups
     assert len(counted.rows) == 6
-    assert pilots.title == "The pilot block, which does not count"
+    assert pilots.title == "Pilot block (excluded from the results)"
     assert [row[0].text for row in pilots.rows] == [pilot.trial for pilot in folder.read_pilots()]
-    assert {row[-1].text for row in pilots.rows} == {"does not count"}
-    assert every(view).folded == "All 6 trials, and 2 of the pilot block, which do not count"
+    assert {row[-1].text for row in pilots.rows} == {"excluded"}
+    assert every(view).folded == "All 6 trials, and 2 of the pilot block (excluded from the results)"
     assert "3 repeats each" in gist(view)

@@ -133,7 +133,7 @@ def test_variants_are_searched_concurrently(tmp_path: Path) -> None:
     assert len({tuple(trial["config"]["system"] for trial in block) for block in blocks}) == 2
     answer = read_answer(folder)
     for system in "ab":
-        assert f"{system}: p50 < 100s holds up to 2 clients, where the search ended: p50 " in answer
+        assert f"{system}: p50 < 100s holds up to 2 clients, where the search stopped: p50 " in answer
 
 
 def test_ctrl_c_keeps_the_probes_and_resume_continues(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_ctrl_c_keeps_the_probes_and_resume_continues(tmp_path: Path) -> None:
     folder = single_folder(tmp_path)
     assert outline(folder)[: len(retained)] == retained
     assert len(rows(folder)) == len(folder.load_results().planned) == 6 + CONFIRMATIONS
-    assert "holds up to 4 clients, where the search ended" in read_answer(folder)
+    assert "holds up to 4 clients, where the search stopped" in read_answer(folder)
     assert f"; 3 probes, {6 + CONFIRMATIONS} trials" in read_answer(folder)
 
 
@@ -178,7 +178,7 @@ def test_a_rate_is_searched_in_an_open_loop(tmp_path: Path) -> None:
     counts = Counter(trial.config["rate"] for trial in results)
     assert [*counts] == [100, 200, 400]
     assert all(3 <= count <= CONFIRMATIONS for count in counts.values())
-    assert read_answer(folder).startswith("p50 < 100s holds up to 400 op/s, where the search ended: p50 ")
+    assert read_answer(folder).startswith("p50 < 100s holds up to 400 op/s, where the search stopped: p50 ")
 
 
 def test_too_few_operations_for_percentiles_end_the_search(tmp_path: Path) -> None:
@@ -359,7 +359,7 @@ def test_the_commands_of_the_guide_are_searches(tmp_path: Path) -> None:
 def test_the_experiment_of_the_guide_is_valid(tmp_path: Path) -> None:
     (text,) = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/guides/finding-saturation.md").read_text(), re.DOTALL)
     output = loadstone(tmp_path, "run", experiment(tmp_path, text.replace("..", str(ROOT))), "--dry-run").stdout
-    assert "3 searches for the highest load that holds p99 < 10ms over clients from 1 to 512" in output
+    assert "3 searches for the highest load that meets p99 < 10ms over clients from 1 to 512" in output
     assert "warning" not in output
 
 

@@ -91,7 +91,7 @@ def test_page_shows_question_answer_and_verdict() -> None:
     text = outline(page("usual")).text
     assert report_support.QUESTION in text
     assert report_support.usual().answer in text
-    assert "more than the 0.1 % that are tolerated (check errors ); part of it must not be relied on" in text
+    assert "more than the 0.1 % that are tolerated (check errors ). Part of the answer must not be relied on" in text
     assert (
         "36 trials 6 variants 6 repeats each interleaved in random order warnings: 1 invalid, 1 suspect, 1 note" in text
     )
@@ -165,7 +165,7 @@ def test_many_messages_of_a_check_are_shortened() -> None:
     assert "stalled 7 trials" in text
     assert "stood still as d ended" in text
     assert "stood still as e ended" not in text
-    assert "and 3 more messages of this check" in text
+    assert "and 3 more messages from this check" in text
 
 
 def test_messages_differing_only_in_numbers_are_merged() -> None:
@@ -175,8 +175,8 @@ def test_messages_differing_only_in_numbers_are_merged() -> None:
 
 def test_guarantees_are_aligned_and_differences_marked() -> None:
     lines = rows(report_support.usual(), "## Guarantees")
-    assert "| cache (known of some) | 33.6 MB | 33.6 MB | – |" in lines
-    survive = "the end of the process (durability os)"
+    assert "| cache (known for some) | 33.6 MB | 33.6 MB | – |" in lines
+    survive = "a process crash (durability os)"
     assert f"| writes survive | {survive} | {survive} | {survive} |" in lines
 
 
@@ -196,10 +196,10 @@ def test_sections_without_anything_to_say_are_not_there() -> None:
 
 def test_what_is_missing_is_said_in_a_line() -> None:
     alone = outline(page("single_variant")).text
-    assert "Nothing is compared: there is one variant only." in alone
+    assert "Nothing is compared: there is only one variant." in alone
     assert "No time series was recorded for these trials." in alone
     imported = outline(page("import_pair")).text
-    assert "These results were imported: the command that measured them is not known." in imported
+    assert "These results were imported; the command that produced them is not known." in imported
     assert "No answer: there are no trials." in outline(page("empty_judgement")).text
 
 
@@ -271,7 +271,7 @@ def test_deciding_latency_precedes_the_throughput_curve() -> None:
 
 
 def test_first_caption_explains_itself_and_its_selection() -> None:
-    assert read_panels(judge_metrics("read.p99", "throughput"))[0].caption.startswith("The upright stroke")
+    assert read_panels(judge_metrics("read.p99", "throughput"))[0].caption.startswith("The vertical line")
     caption = read_panels(judge_metrics("throughput", sizes=13))[0].caption
     assert "These are 2 of 12 panels; all are below." in caption
 
@@ -324,7 +324,7 @@ def test_ten_thousand_trials_make_a_readable_page() -> None:
     assert len(large) < 4_000_000
     assert len(names) <= 60
     assert large.count("<tr") < 600
-    assert "300 of 10,000 trials, the invalid and suspect ones first: values.jsonl has them all" in large
+    assert "300 of 10,000 trials, the invalid and suspect ones first: values.jsonl has all" in large
     # The one suspect trial is among them.
     assert ">000017<" in large
     assert "940 more variants not shown here" in large
@@ -378,7 +378,7 @@ def test_guarantees_fold_what_is_equal() -> None:
     tables = (*section.tables, *section.more)
     differing, common = ([row[0].text for group in table.groups for row in group.rows] for table in tables)
     total = len(differing) + len(common)
-    assert section.lead == (f"{len(differing) - 1} of {total} facts differ; 1 is known of some sides only.",)
+    assert section.lead == (f"{len(differing) - 1} of {total} facts differ; 1 is known for only some sides.",)
     assert "cache" in differing
     assert "writes survive" in common
 

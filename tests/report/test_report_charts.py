@@ -223,7 +223,7 @@ def test_systems_beyond_the_colours_are_omitted_with_note() -> None:
     ]
     result = intervals.throughput(View(report_support.judge_results(replace(usual.results, trials=trials))))
     assert len({row["name"] for row in rows(result, 0)}) == 8
-    assert result.caption.endswith("8 of 11 variants are drawn: the tables and values.jsonl have all.")
+    assert result.caption.endswith("8 of 11 variants are drawn: the tables and values.jsonl have all of them.")
 
 
 def test_pictures_carry_their_own_colours_and_legend() -> None:

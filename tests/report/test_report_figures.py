@@ -143,7 +143,7 @@ def test_pages_made_dirty_are_not_device_bytes() -> None:
     judgement = judge_results(experiment(serve))
     assert find_conflicts(judgement) == []
     assert texts_of(judgement, "written") == {"23.0 MB"}
-    assert texts_of(judgement, "pages made dirty") == {"487 MB"}
+    assert texts_of(judgement, "pages dirtied") == {"487 MB"}
 
 
 def test_second_value_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,11 +34,11 @@ def summarize_pilot(judgement: Judgement, steady_seconds: dict[str, float]) -> s
     ("steady_seconds", "text"),
     [
         ({"a": 1.0, "b": 2.0}, "3 s of warm-up, found by a pilot block, "),
-        ({"a": 1.0, "b": 3.0}, "3 s of warm-up, found by a pilot block, and cut there, as b needs 4.5 s, "),
-        ({"a": 3.0}, "3 s of warm-up, found by a pilot block, and cut there, as every variant needs 4.5 s, "),
+        ({"a": 1.0, "b": 3.0}, "3 s of warm-up, found by a pilot block, and capped, as b needs 4.5 s, "),
+        ({"a": 3.0}, "3 s of warm-up, found by a pilot block, and capped, as every variant needs 4.5 s, "),
     ],
 )
 def test_limited_warm_up_names_the_systems_needing_more(steady_seconds: dict[str, float], text: str) -> None:
     result = summarize_pilot(report_support.single_variant(), steady_seconds)
     assert text in result
-    assert ("cut" in result) == ("cut" in text)
+    assert ("capped" in result) == ("capped" in text)

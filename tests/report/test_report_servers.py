@@ -74,7 +74,7 @@ def test_variant_has_medians_of_all_servers_and_regions() -> None:
         "CPU": "15.8",
         "memory": "10.5 GB",
         "read from storage": "21.0 MB",
-        "pages made dirty": "31.5 GB",
+        "pages dirtied": "31.5 GB",
         "received": "4.20 GB",
         "sent": "52.5 MB",
         "collections": "126",

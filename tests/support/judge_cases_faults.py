@@ -141,7 +141,7 @@ CASES = [
         "still down at the end",
         experiment(with_fault(replace(KILL, lifted_ns=None))),
         INVALID,
-        "kill of node-2 was not lifted: the trial ended before",
+        "kill of node-2 was not lifted: the trial ended first",
     ),
     Case("not-lifted", "no lift planned", experiment(with_fault(replace(KILL, planned_lift_ns=None, lifted_ns=None)))),
     Case(
@@ -156,7 +156,7 @@ CASES = [
         "eleven windows",
         experiment(with_fault(line=(0.95, 11))),
         INVALID,
-        "only 11 windows before the fault, fewer than 12: noise there is not known",
+        "only 11 windows before the fault, fewer than 12: the noise is unknown",
     ),
     Case(
         "before-unsteady",
@@ -289,5 +289,5 @@ CASES = [
     ),
     Case("rate-not-held", "unanswered in the fault", experiment(both(with_fault(), set_figures(censored=6000)))),
     Case("interference", "the lab's own restart", experiment(both(with_fault(), set_figures(cpu__others=0.4))), NOTE,
-         "other processes used 40 % of the processors"),
+         "other processes used 40 % of CPU time"),
 ]  # fmt: skip

@@ -152,6 +152,6 @@ CASES = [
         "jumps",
         experiment(set_figures(clock__jumps=3)),
         INVALID,
-        "the measuring clock jumped 3 times against the kernel's",
+        "the measuring clock jumped 3 times relative to the kernel's clock",
     ),
 ]

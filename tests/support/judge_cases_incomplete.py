@@ -56,7 +56,7 @@ CASES = [
         "a metric",
         experiment(question=asking(metrics=("throughput", "read.p98"))),
         NOTE,
-        "requested and not measured: read.p98",
+        "requested but not measured: read.p98",
     ),
     Case(
         "incomplete",

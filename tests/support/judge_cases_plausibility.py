@@ -59,14 +59,14 @@ CASES = [
         "faster",
         experiment(set_figures(read__bandwidth=1_000_010_000)),
         INVALID,
-        "read at 1,000.01 MB/s, but the device gives 1,000 MB/s",
+        "read at 1,000.01 MB/s, but the device's limit is 1,000 MB/s",
     ),
     Case(
         "impossible",
         "written faster",
         experiment(set_figures(write__bandwidth=6e8)),
         INVALID,
-        "wrote at 600 MB/s, but the device gives 500 MB/s",
+        "wrote at 600 MB/s, but the device's limit is 500 MB/s",
     ),
     Case(
         "impossible",
@@ -78,7 +78,7 @@ CASES = [
         "bytes from the device",
         experiment(set_figures(device__read=1.01e11)),
         INVALID,
-        "the device was read at 1,010 MB/s, but the device gives 1,000 MB/s",
+        "the device was read at 1,010 MB/s, but the device's limit is 1,000 MB/s",
     ),
     Case(
         "impossible",
@@ -90,7 +90,7 @@ CASES = [
         "values over a link",
         experiment(both(set_figures(returned=2e10), facts(networked="yes", network_bps=125_000_000))),
         INVALID,
-        "values were returned at 200 MB/s, but the link gives 125 MB/s",
+        "values were returned at 200 MB/s, but the link's limit is 125 MB/s",
     ),
     Case(
         "impossible",

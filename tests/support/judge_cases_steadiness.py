@@ -15,7 +15,7 @@ CASES = [
         "a step of a fifth",
         experiment(rates=STEADY[:15] + tuple(1.2 * rate for rate in STEADY[:15])),
         SUSPECT,
-        "throughput rises from 100 to 120 op/s at 15 s",
+        "throughput rises from 100 to 120 op/s 15 s into the window",
     ),
     Case(
         "not-steady", "a step of a fiftieth", experiment(rates=STEADY[:15] + tuple(1.02 * rate for rate in STEADY[:15]))
@@ -43,14 +43,14 @@ CASES = [
         "a second of silence",
         experiment(set_figures(all__p99__9=1e8), rates=(*STEADY, 0.0, *STEADY)),
         SUSPECT,
-        "no operation ended for 1.00 s, from 30 s on, 10 times the p99.9",
+        "no operation completed for 1.00 s, from 30 s on, 10 times the p99.9",
     ),
     Case(
         "stalled",
         "a second of silence, which equals the p99.9 of few operations",
         experiment(set_figures(n=500, without=("read.p99.9",), all__p99__9=1e9), rates=(*STEADY, 0.0, *STEADY)),
         SUSPECT,
-        "no operation ended for 1.00 s, from 30 s on",
+        "no operation completed for 1.00 s, from 30 s on",
     ),
     Case(
         "stalled", "less than a second", experiment(series=lambda _: make_series((*STEADY, 0.0, *STEADY), length=0.9))
@@ -60,7 +60,7 @@ CASES = [
         "two halves",
         experiment(series=lambda _: make_series((*STEADY, 0.0, 0.0, *STEADY), length=0.5)),
         SUSPECT,
-        "no operation ended for 1.00 s, from 15 s on, 20 times the p99.9",
+        "no operation completed for 1.00 s, from 15 s on, 20 times the p99.9",
     ),
     Case(
         "stalled",
@@ -77,7 +77,7 @@ CASES = [
             series=lambda _: replace(make_series((*STEADY, 0.0), (0,) * 30 + (7,)), ended=(100,) * 30 + (0,)),
         ),
         SUSPECT,
-        "no operation ended for 1.00 s, from 30 s on, 10 times the p99.9",
+        "no operation completed for 1.00 s, from 30 s on, 10 times the p99.9",
     ),
     Case("stalled", "errors came back", experiment(series=lambda _: make_series((*STEADY, 0.0), (0,) * 30 + (7,)))),
     Case(
@@ -93,14 +93,14 @@ CASES = [
         "steal",
         experiment(set_figures(cpu__steal=0.06)),
         SUSPECT,
-        "the hypervisor took 6 % of the processors for other machines",
+        "the hypervisor gave 6 % of CPU time to other machines",
     ),
     Case(
         "interference",
         "others",
         experiment(set_figures(cpu__others=0.06)),
         SUSPECT,
-        "other processes used 6 % of the processors",
+        "other processes used 6 % of CPU time",
     ),
     Case(
         "interference",

@@ -82,7 +82,7 @@ def test_history_selects_one_question(home: Path) -> None:
     done = command(home, "history", "is", code=1)
     assert '2 questions contain "is"' in done.stderr
     assert "did you mean releases?" in command(home, "history", "relaeses", code=1).stderr
-    assert "no results of the question" in command(home, "history", "absent", code=1).stderr
+    assert "no results for the question" in command(home, "history", "absent", code=1).stderr
 
 
 def test_unreadable_folders_get_one_line_each(home: Path) -> None:

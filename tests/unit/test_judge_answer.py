@@ -13,7 +13,7 @@ from loadstone.results.result_set import Question, ResultSet
 from loadstone.results.trial_result import TrialResult
 
 # The crafted trials lack the figures of two checks.
-COVERAGE = "20 of 22 checks could run"
+COVERAGE = "20 of 22 checks ran"
 
 
 def answer(results: ResultSet) -> str:
@@ -89,8 +89,8 @@ def test_missing_evidence_is_reported_with_its_interval() -> None:
     )
     assert "%" not in text.partition(" interval ")[2].partition(")")[0]
     assert text.endswith(
-        "n=6, valid; 20 of 22 checks could run); "
-        "n=6 can show a difference of 2.3 %; n=24, 4 times the time, one of 1.1 %"
+        "n=6, valid; 20 of 22 checks ran); "
+        "6 repeats can detect a difference of 2.3 % or more; 24 repeats (4 times the run time), of 1.1 %"
     )
 
 
@@ -300,7 +300,7 @@ def test_latency_is_answered_at_a_rate() -> None:
     judgement = judge_results(rate_results(metrics=("throughput", "update.p50", "update.p99")))
     lead, _, trust = judgement.answer.partition(" (")
     assert lead.startswith("at 1,000 op/s, held by both: update p50 is 75 % lower with lmdb than ")
-    assert trust == ("100.1 µs against 402 µs, 95 % interval 74.9–75.2 %, n=6, valid; 19 of 22 checks could run)")
+    assert trust == ("100.1 µs against 402 µs, 95 % interval 74.9–75.2 %, n=6, valid; 19 of 22 checks ran)")
     assert judgement.further == (
         "exploratory, since only the first metric decides: update p99 is undecided: 11.0 ms with lmdb, 11.0 ms with"
         " rocksdb (ratio 0.61–1.63)",
@@ -361,7 +361,8 @@ def grow(loads: list[int], repeats: int = 6) -> ResultSet:
 
 def test_comparison_over_loads_gives_the_range() -> None:
     text = (
-        "throughput with lmdb is 1.33×, relative to rocksdb, at 1 to 4 clients (n=6, claimed at 3 of 3 loads, suspect)"
+        "throughput is 1.33× as high with lmdb as with rocksdb, at 1 to 4 clients"
+        " (n=6, claimed at 3 of 3 loads, suspect)"
     )
     assert answer(grow([1, 2, 4])).replace("valid", "suspect") == text
     # Without a claim there is no ratio.

@@ -48,7 +48,7 @@ def test_tables_of_three_repeats_allow_no_claim() -> None:
 def test_page_cache_as_disk_is_always_impossible() -> None:
     judgement = judge_fixture("hdfs-read.csv")
     results = [result for result in judgement.all_findings if result.check == "impossible"]
-    limit = "MB/s, but the device gives 1,690.2 MB/s"
+    limit = "MB/s, but the device's limit is 1,690.2 MB/s"
     assert [result.message for result in results] == [
         f"read at 1,803.99 {limit} (mean of 3 repeats)",
         f"read at 1,712.85 {limit}",
@@ -79,7 +79,7 @@ def test_only_the_impossible_point_is_refused() -> None:
     assert claims == {1: "impossible", 2: "impossible", 3: "refused"}
     assert judgement.answer.endswith(
         "hdfs_replication=3: refused to rank no-px and px: "
-        "read at 1,803.99 MB/s, but the device gives 1,690.2 MB/s (mean of 3 repeats) (impossible)"
+        "read at 1,803.99 MB/s, but the device's limit is 1,690.2 MB/s (mean of 3 repeats) (impossible)"
     )
 
 

@@ -248,7 +248,7 @@ def test_small_drift_refuses_equality_but_no_difference() -> None:
 
 def test_printed_interval_covers_a_drift() -> None:
     comparison = next(item for item in twice(1.1).comparisons if item.metric == "throughput")
-    drifts = [row.ratio for row in comparison.scenarios if row.name == "either end of the drift"]
+    drifts = [row.ratio for row in comparison.scenarios if row.name == "drift at either extreme"]
     assert [(ratio.low, ratio.high) for ratio in drifts] == [(comparison.ratio.low, comparison.ratio.high)]
 
 

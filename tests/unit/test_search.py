@@ -87,7 +87,7 @@ def test_failure_before_an_undecidable_load_counts_once() -> None:
     assert next(explain_search(outcome)) == "From 1 client on clients doubled until p99 < 10ms did not hold"
     twice, _ = latencies("p99 < 10ms", lambda load: load * 20)
     assert (twice.kind, twice.twice) == ("below", True)
-    assert next(explain_search(twice)).endswith("until p99 < 10ms did not hold, at two consecutive loads")
+    assert next(explain_search(twice)).endswith("until p99 < 10ms did not hold at two consecutive loads")
 
 
 def test_rising_curve_has_no_knee() -> None:
@@ -199,7 +199,7 @@ def test_the_highest_load_that_meets_an_objective() -> None:
         (
             "p99 <= 1s",
             "beyond",
-            "p99 <= 1s holds up to 16 clients, where the search ended: p99 80.0 ms, 1,000 op/s there",
+            "p99 <= 1s holds up to 16 clients, where the search stopped: p99 80.0 ms, 1,000 op/s there",
         ),
     ],
 )
@@ -212,7 +212,7 @@ def test_an_objective_that_nothing_or_everything_meets(bound: str, kind: str, ex
 def test_an_objective_that_holds_again_is_reported() -> None:
     outcome, _ = latencies("p99 < 10ms", lambda load: 11 if load == 4 else load, most=64)
     assert outcome.load == 9
-    assert "the objective did not hold at 4 clients and held again at 8 clients" in outcome.notes[0]
+    assert "the objective was not met at 4 clients, but was met again at 8 clients" in outcome.notes[0]
 
 
 def test_more_clients_with_less_throughput_are_reported() -> None:

@@ -49,7 +49,7 @@ def test_blocks_are_compared_by_paired_logarithmic_t_test() -> None:
     assert (comparison.ratio.low, comparison.ratio.high) == pytest.approx((math.exp(ends.low), math.exp(ends.high)))
     assert comparison.ratio.value == pytest.approx(stats.gmean(CONTENDER) / stats.gmean(BASELINE))
     assert (comparison.n, comparison.effect, comparison.difference, comparison.ratio.level) == (6, 1.0, None, 0.95)
-    assert comparison.method == "paired t on logs within blocks"
+    assert comparison.method == "paired t test on logarithms within blocks"
 
 
 def test_only_blocks_that_both_have_count() -> None:
@@ -84,7 +84,7 @@ def test_runs_are_compared_by_mann_whitney() -> None:
     assert (comparison.ratio.low, comparison.ratio.high) == pytest.approx((ratios[5], ratios[-6]))
     assert comparison.ratio.value == pytest.approx(np.median(ratios), rel=1e-3)
     assert comparison.ratio.level == pytest.approx(1 - 0.0411, abs=1e-4)
-    assert (comparison.n, comparison.effect, comparison.method) == (6, 1.0, "Mann–Whitney between runs")
+    assert (comparison.n, comparison.effect, comparison.method) == (6, 1.0, "Mann–Whitney test between runs")
 
 
 @pytest.mark.parametrize(("m", "n"), [(6, 6), (6, 15), (20, 7), (12, 12), (40, 25)])
@@ -154,7 +154,7 @@ def test_ratio_without_variance_uses_the_signed_rank_test() -> None:
     assert (comparison.p, comparison.ratio.level, comparison.method) == (
         0.03125,
         0.96875,
-        "exact signed-rank on logs within blocks",
+        "exact signed-rank test on logarithms within blocks",
     )
 
 

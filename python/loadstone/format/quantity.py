@@ -8,24 +8,24 @@ from typing import TypeGuard
 
 UNITS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 PART = re.compile(r"([0-9]+(?:\.[0-9]*)?(?:e[-+]?[0-9]+)?|\.[0-9]+)\s*(us|µs|ms|s|m|h|d)\s*")
-# Powers of 1024, as in Hadoop, fio and engines' options.
+# The powers of 1024, as in Hadoop, fio and the options of storage engines.
 SIZES = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 SIZE = re.compile(r"([0-9]+)\s*([kKmMgGtT]?)(?:i?[bB])?")
 SHARE = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*%")
 
 
 def is_finite(value: object) -> TypeGuard[int | float]:
-    """Whether a value is a finite number; bool is not one."""
+    """Whether a value is a finite number; bool does not count as a number."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def parse_seconds(value: object) -> float:
-    """Seconds of `500ms`, `1m30s`, or of a bare number of seconds. Raises ValueError."""
+    """The seconds in `500ms`, `1m30s` or a number of seconds. Raises ValueError."""
     if isinstance(value, str):
         parts = PART.findall(value)
         if not parts or "".join(match.group() for match in PART.finditer(value)) != value:
             raise ValueError(value)
-        # 100 ms are 0.1 s, but 100 × 0.001 is not exactly 0.1.
+        # 100 ms is 0.1 s, but 100 × 0.001 is not exactly 0.1.
         return sum(float(number) / 1e3 if unit == "ms" else float(number) * UNITS[unit] for number, unit in parts)
     if not is_finite(value):
         raise ValueError(value)
@@ -33,7 +33,7 @@ def parse_seconds(value: object) -> float:
 
 
 def format_seconds(length: float) -> str:
-    """Seconds as text that parses to exactly this value."""
+    """A number of seconds as text that parses to exactly this value."""
     if length.is_integer():
         unit = next((unit for unit in "dhm" if length and length % UNITS[unit] == 0), "s")
         return f"{length / UNITS[unit]:.0f}{unit}"
@@ -42,12 +42,12 @@ def format_seconds(length: float) -> str:
 
 
 def share_written(number: float) -> str:
-    """A share with at most three digits as `parse_share` reads it: `5%`."""
+    """A share with at most three digits, in the notation of `parse_share`: `5%`."""
     return f"{number * 100:.3g}%"
 
 
 def parse_share(value: object) -> float:
-    """The number of `5%` or of 0.05. Raises ValueError."""
+    """The share in `5%` or 0.05. Raises ValueError."""
     if isinstance(value, str):
         match = SHARE.fullmatch(value)
         if match is None:
@@ -59,7 +59,7 @@ def parse_share(value: object) -> float:
 
 
 def parse_size(value: object) -> int:
-    """Bytes of `128MB`, `64k`, or of a bare number of bytes. Raises ValueError."""
+    """The bytes in `128MB`, `64k` or a number of bytes. Raises ValueError."""
     match = SIZE.fullmatch(value if isinstance(value, str) else str(value))
     if match is None or isinstance(value, bool):
         raise ValueError(value)

@@ -1,4 +1,4 @@
-"""Figures for human readers. Internally, all figures are in ns, bytes and operations; only this module scales them."""
+"""Figures as text. Internally, all figures are in ns, bytes and operations; only this module scales them."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ DURATIONS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1, "ns"))
 LENGTHS = ((86400, "days"), (3600, "h"), (60, "min"), (1, "s"))
 SIZES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B"))
 SCALED = {"ns": DURATIONS, "B": SIZES, "B/s": SIZES, "B/op": SIZES}
-# Fewer bytes per operation are occasional writes by the file system, not by the operation.
+# A smaller number of bytes per operation comes from occasional writes by the file system, not from operations.
 TRACE = 0.1
 LEVELS = "▁▂▃▄▅▆▇█"
-# A figure with an interval has at least and at most this many digits.
+# The minimum and the maximum number of digits of a figure with an interval.
 DIGITS_MIN, DIGITS_MAX = 3, 6
-# Prefixes of a lower and of an upper bound.
+# The prefixes of lower and upper bounds.
 BOUNDS = {"at_least": "at least", "at_most": "at most"}
-# The end of the counted noun in a phrase.
+# The space after the counted noun in a phrase.
 PHRASE = re.compile(r" (?=of |outside )")
-# For a share: the fewest digits that distinguish it from a related share.
+# The numbers of digits that are tried to distinguish a share from a related share.
 SHARE_DIGITS = range(2, 8)
 
 
@@ -30,7 +30,7 @@ def format_count(number: float) -> str:
 
 
 def format_rate(operations_per_second: float) -> str:
-    """A rate: 123,456 op/s; below 100 with three digits."""
+    """A rate: 123,456 op/s; rates below 100 have three digits."""
     number = format_count(operations_per_second) if operations_per_second >= 100 else f"{operations_per_second:.3g}"
     return f"{number} op/s"
 
@@ -72,12 +72,12 @@ def load_over(number: float, over: str) -> str:
 
 
 def format_bandwidth(bytes_per_second: float) -> str:
-    """Megabytes per second, so that figure and limit have the same unit: 1,803.99 MB/s."""
+    """A bandwidth in megabytes per second, so that figures and limits have the same unit: 1,803.99 MB/s."""
     return f"{bytes_per_second / 1e6:,.2f}".rstrip("0").rstrip(".") + " MB/s"
 
 
 def format_duration(ns: float) -> str:
-    """A length of time with three digits: 1.23 µs."""
+    """A duration with three digits: 1.23 µs."""
     return scale_number(ns, DURATIONS)
 
 
@@ -137,24 +137,24 @@ def to_digit(number: float, unit: str, last: int) -> str:
 
 
 def digits_of(number: float, factor: float, name: str, last: int) -> str:
-    """A figure as a multiple of `factor`, a power of ten with the name `name`."""
+    """A figure as a multiple of `factor`, a power of ten whose unit is `name`."""
     decimals = round(math.log10(factor)) - last
     space = "" if name in ("", "×") else " "
     return f"{round(number / factor, decimals):,.{max(decimals, 0)}f}{space}{name}"
 
 
 def format_bound(text: str, bound: str | None) -> str:
-    """A formatted figure with its bound: `at least 1.20 s`; just `failed` or `unanswered` for an infinite one."""
+    """A formatted figure with its bound: `at least 1.20 s`; only `failed` or `unanswered` for an infinite figure."""
     return bound if bound in ("failed", "unanswered") else f"{BOUNDS[bound]} {text}" if bound else text
 
 
 def format_number(number: float) -> str:
-    """A number without unit, three digits or more: 1,234, 12.3, 0.00123."""
+    """A number without unit, with at least three digits: 1,234, 12.3, 0.00123."""
     return f"{number:,.0f}" if abs(number) >= 999.5 or number == 0 else f"{number:.3g}"
 
 
 def format_ratio(ratio: float) -> str:
-    """A ratio with three digits: 4.56×, 0.219×; none if a figure is 0 or negative."""
+    """A ratio with three digits: 4.56×, 0.219×; `no ratio` if it is not a number."""
     if math.isnan(ratio):
         return "no ratio"
     digits = next(digits for limit, digits in ((99.95, 0), (9.995, 1), (0.9995, 2), (0, 3)) if abs(ratio) >= limit)
@@ -162,26 +162,26 @@ def format_ratio(ratio: float) -> str:
 
 
 def count_noun(number: float, noun: str, plural: str = "") -> str:
-    """A count with its noun: 1 trial, 36 trials, 2 operations of the load; `plural` for any other plural."""
+    """A count with its noun: 1 trial, 36 trials, 2 operations of the load; `plural` is an irregular plural."""
     count, head = f"{number:,.0f}", PHRASE.split(noun)[0]
     return f"{count} {noun if count == '1' else plural or f'{head}s{noun.removeprefix(head)}'}"
 
 
 def list_items(items: Sequence[str], most: int = 3) -> str:
-    """The first few items, and the number of further items."""
+    """The first items as text, with the number of further items."""
     listed = ", ".join(items[:most])
     return f"{listed} and {len(items) - most} more" if len(items) > most else listed
 
 
 def join_names(names: Sequence[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
+    """The names as an enumeration: `a`, `a and b`, `a, b and c`."""
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def format_alike(numbers: Sequence[float], unit: str, last: Sequence[int | None] = ()) -> list[str]:
-    """Figures of one kind in the unit of the smallest, which has four digits; all have the same number of decimals.
+    """Figures with the same unit and number of decimals; the smallest figure, which chooses the unit, has four digits.
 
-    Figures with an interval have the digits given by `last`, as in `format_figure`.
+    Figures with an interval have the digits that `last` gives, as in `format_figure`.
     """
     last = last or [None] * len(numbers)
     least = min((abs(number) for number in numbers if number), default=0.0)
@@ -210,7 +210,7 @@ def count_decimals(number: float) -> int:
 
 
 def scale_number(number: float, units: Sequence[tuple[float, str]]) -> str:
-    """A number with three digits in the first unit that it reaches."""
+    """A number with three digits, in the largest unit that it reaches."""
     # 999.7 would be printed as 1000 with three digits.
     factor, unit = next((scale for scale in units if number >= scale[0] * 0.9995), units[-1])
     value = number / factor
@@ -240,7 +240,7 @@ def format_clock(seconds: float) -> str:
 
 
 def draw_sparkline(numbers: Sequence[float], width: int) -> str:
-    """A block per number, as high as its share of the largest; means of neighbours for more than `width` numbers."""
+    """A block for each number, with its share of the largest as height; of more than `width` numbers, means."""
     bucket_size = max(-(-len(numbers) // width), 1)
     means = [
         sum(part) / len(part) for part in (numbers[at : at + bucket_size] for at in range(0, len(numbers), bucket_size))

@@ -10,33 +10,48 @@ from typing import Protocol
 from loadstone.format import units
 
 DASH = "–"
-# Facts whose names are not clear enough.
+# Names of facts that are not clear without their documentation.
 FACTS = {
-    "how": "how",
+    "how": "how writes are stored",
+    "map_bytes": "memory-map size",
     "durability": "writes survive",
     "cache_bytes": "cache",
     "file_system": "file system",
-    "device_read_bps": "device reads at most",
-    "network_bps": "network carries at most",
+    "device_read_bps": "maximum device read rate",
+    "network_bps": "maximum network rate",
 }
 SURVIVES = {
     "none": "nothing (durability none)",
-    "interval": "the end of the process, except for the last moments (durability interval)",
-    "os": "the end of the process (durability os)",
-    "device": "the end of the machine (durability device)",
+    "interval": "a process crash, except for the last moments (durability interval)",
+    "os": "a process crash (durability os)",
+    "device": "a power failure or kernel crash (durability device)",
 }
 
 
 LOWER_MIN = 0.01
-# For processes, the kernel counts pages, not the work of a device (`/proc/<pid>/io`).
+# For processes, the kernel counts pages and not device requests (`/proc/<pid>/io`).
 PROCESS_IO = re.compile(r"^((?:load )?(?:engine|server).*) (read|written)$")
-PAGES = {"read": "read from storage", "written": "pages made dirty"}
-# If the ends of an interval differ by more than this factor, each end has three digits.
+PAGES = {"read": "read from storage", "written": "pages dirtied"}
+# Metrics of the host whose names are not clear without docs/reference/observation.md.
+HOST = {
+    "cpu.busy": "CPU busy",
+    "cpu.iowait": "CPU waiting for I/O",
+    "cpu.steal": "CPU time given to other machines",
+    "cpu.others": "CPU time used by other processes",
+    "cpu.throttled": "CPU time withheld by a limit",
+    "cpu.engine": "processors used by the engine in the window",
+    "cpu.engine_share": "CPU time used by the engine",
+    "engine.cpu": "processors used by the engine",
+    "device.written_after": "device written after the window",
+    "io.others": "disks busy for other processes",
+    "io.others_bytes": "bytes read and written by other processes",
+}
+# If the ends of an interval differ by more than this factor, each end is written with three digits.
 WIDE = 10
 
 
 class IntervalLike(Protocol):
-    """A figure with the ends of its interval; both are None if it has none."""
+    """A figure with the ends of its interval; both ends are None without an interval."""
 
     @property
     def value(self) -> float: ...
@@ -49,7 +64,7 @@ class IntervalLike(Protocol):
 
 
 def last_digit(estimate: IntervalLike) -> int | None:
-    """The power of ten of the last digit of an estimate and of the ends of its interval; None without one."""
+    """The power of ten of the last digit of an estimate and its interval; None without an interval."""
     if estimate.low is None or estimate.high is None:
         return None
     return units.digit_carried(estimate.value, max(estimate.high - estimate.value, estimate.value - estimate.low))
@@ -70,21 +85,21 @@ def figure_digit(estimate: IntervalLike, unit: str) -> int | None:
 
 
 def span_text(low: float, high: float, unit: str, last: int | None = None, dash: str = f" {DASH} ") -> str:
-    """An interval; a unit that both ends share is written once."""
+    """An interval as text; a unit that both ends share is written once."""
     left, right = (units.format_figure(end, unit, ends_digit(end, low, high, last)) for end in (low, high))
     return join_ends(left, right, dash)
 
 
 def ends_digit(end: float, low: float, high: float, last: int | None) -> int | None:
-    """The power of ten of the last digit of an end of an interval; in a wide interval, each end has three digits.
+    """The power of ten of the last digit of one end of an interval; in a wide interval, each end has three digits.
 
-    With shared digits, one end would have none, or the other would show noise.
+    If both ends had the same last digit, the small end would lose its digits, or the large end would show noise.
     """
     return units.digit_carried(end, end) if high > WIDE * low >= 0 else last
 
 
 def join_ends(left: str, right: str, dash: str = DASH) -> str:
-    """Two figures as an interval; a unit that both share is written once."""
+    """Two formatted figures as an interval; a unit that both share is written once."""
     number, _, mark = left.rpartition(" ")
     if mark and right.endswith(f" {mark}"):
         left = number
@@ -99,19 +114,19 @@ def interval_text(estimate: IntervalLike, unit: str) -> str:
 
 
 def ratio_text(estimate: IntervalLike) -> str:
-    """A ratio: 1.46×."""
+    """A ratio as text: 1.46×."""
     return "no ratio" if math.isnan(estimate.value) else estimate_text(estimate, "×")
 
 
 def ratio_interval(estimate: IntervalLike, dash: str = DASH) -> str:
-    """A ratio's interval without its sign, with the digits of the ratio: 1.27–1.67; empty without one."""
+    """A ratio's interval without the ×, with the digits of the ratio: 1.27–1.67; empty without an interval."""
     if estimate.low is None or estimate.high is None:
         return ""
     return span_text(estimate.low, estimate.high, "×", last_digit(estimate), dash).removesuffix("×")
 
 
 def change_text(estimate: IntervalLike, *, bound: bool = False) -> str:
-    """A ratio as a change: 1.46×, or below 1 `61 % lower`; with `at least` if it is a bound."""
+    """A ratio as a change: `1.46×`, or below 1 `61 % lower`; preceded by `at least` if it is a bound."""
     least = "at least " if bound else ""
     if not is_lower(estimate.value):
         return f"{least}{ratio_text(estimate)}"
@@ -120,19 +135,19 @@ def change_text(estimate: IntervalLike, *, bound: bool = False) -> str:
 
 def short_change(ratio: float) -> str:
     """A ratio without an interval as a change, with three digits: 1.46×, or below 1 `61 % lower`."""
-    # A ratio closer to 1 is written as 1.00×.
+    # A ratio closer to 1 than this is written as 1.00×.
     return (
         f"{units.short_percent(1 - ratio)} lower" if is_lower(ratio) and ratio < 0.9995 else units.format_ratio(ratio)
     )
 
 
 def is_lower(ratio: float) -> bool:
-    """Whether a ratio is written as `61 % lower`: below a hundredth all would be 99 or 100 % lower."""
+    """Whether a ratio is written as `61 % lower`; below LOWER_MIN, every ratio would be 99 or 100 % lower."""
     return LOWER_MIN <= ratio < 1
 
 
 def change_interval(estimate: IntervalLike, dash: str = DASH) -> str:
-    """The interval of `change_text`: 1.27–1.67, or 58–64 % below 1; empty without one, or if it is open."""
+    """The interval that follows `change_text`: `1.27–1.67`, or below 1 `58–64 %`; empty if it is missing or open."""
     low, high = estimate.low, estimate.high
     if low is None or high is None or not (low > 0 and math.isfinite(high)):
         return ""
@@ -145,7 +160,7 @@ def change_interval(estimate: IntervalLike, dash: str = DASH) -> str:
 
 
 def p_text(p: float | None, p_adjusted: float | None) -> str:
-    """The p to report: Holm's adjusted p if it exists."""
+    """The reported p as text: the p adjusted by Holm's method, if there is one."""
     p = p if p_adjusted is None else p_adjusted
     if p is None:
         return ""
@@ -153,9 +168,11 @@ def p_text(p: float | None, p_adjusted: float | None) -> str:
 
 
 def metric_name(name: str) -> str:
-    """A metric's name in words: `read p99`, `device written per operation`; without `all`, as in objectives."""
+    """A metric's name in words: `read p99`, `device written per operation`; `all` is omitted, as in objectives."""
     if name == "all.mean":
         return "mean latency"
+    if name in HOST:
+        return HOST[name]
     name = re.sub(r"^stage(\d+)\.(all\.)?", r"stage \1 ", name)
     # Keeps the decimal point of p99.9.
     text = re.sub(r"\.(?!\d)", " ", name.removeprefix("all.")).replace("_", " ")
@@ -168,12 +185,12 @@ def fact_name(name: str) -> str:
 
 
 def fact_value(name: str, value: object) -> str:
-    """A fact for human readers; the suffixes of names determine their units."""
+    """A fact's value for human readers; the suffix of the name determines the unit."""
     if name == "durability":
         return SURVIVES.get(str(value), str(value))
     number = value if isinstance(value, int | float) and not isinstance(value, bool) else parse_digits(value)
     if number == 0 and name == "cache_bytes":
-        return "none but the kernel's"
+        return "only the kernel's page cache"
     if number is not None and abs(number) <= sys.float_info.max:
         if name == "bytes" or name.endswith("_bytes"):
             return units.format_size(number)
@@ -185,5 +202,5 @@ def fact_value(name: str, value: object) -> str:
 
 
 def parse_digits(value: object) -> int | None:
-    """Whether a text is a whole number, as facts from an engine are."""
+    """The number in a text of digits, as in facts from an engine; None for any other value."""
     return int(value) if isinstance(value, str) and value.isdecimal() and len(value) < 20 else None

@@ -21,27 +21,27 @@ from loadstone.results.value import THROUGHPUT, metric_statistic
 from loadstone.search.sentence import knee_text, outcome_sentence
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
-# Beyond this number of comparisons or curves, they are summarised.
+# If there are more comparisons or curves than this, they are summarised.
 CLAUSES_MAX = 3
 NO_CLAIM = "no claim possible"
 EXPLORATORY = "exploratory, since only the first metric decides"
-# Beyond this number, they are only counted.
+# If there are more parts or contexts than this, they are only counted.
 PARTS_MAX, CONTEXTS_MAX = 12, 4
 
 
 def answer_question(judgement: Judgement, metrics: Sequence[str], matters: float) -> list[str]:
     """The answer by the deciding metric, and a clause for each further metric that the file lists.
 
-    Built from the comparisons; without any, from the curves, else from the only variant.
+    It is built from the comparisons; without comparisons, from the curves; without curves, from the only variant.
     """
     comparisons, curves = judgement.comparisons, judgement.curves
-    # For a sweep over clients the question is where throughput levels off, not how each point compares with the first.
+    # A sweep over clients asks where throughput levels off, not how each point compares with the first.
     if comparisons and not (curves and comparisons[0].by == "clients"):
         answers = compare_variants(judgement, metrics, matters)
         if not (curves and is_sweep(comparisons)):
             return answers
         knees = "; ".join(name_knees(curves))
-        # Ranges of medians answer nothing where no claim is possible.
+        # If no claim is possible, ranges of medians do not answer the question, so they come last.
         is_claimable = any(comparison.claim != "impossible" for comparison in comparisons)
         return [*answers, knees] if is_claimable else [knees, *answers]
     if curves:
@@ -57,7 +57,10 @@ def name_knees(curves: Sequence[Curve]) -> list[str]:
 
 
 def compare_variants(judgement: Judgement, metrics: Sequence[str], matters: float) -> list[str]:
-    """The metrics that the file lists, the deciding one first; at a rate, throughput only if a side is overloaded."""
+    """A clause for each metric that the file lists, the deciding metric first.
+
+    At a rate, throughput has a clause only if a side is overloaded.
+    """
     by_metric = {
         metric: every
         for metric in metrics
@@ -73,29 +76,29 @@ def compare_variants(judgement: Judgement, metrics: Sequence[str], matters: floa
         rate, sides = rates.pop() if len(rates) == 1 else None, "both" if len(results.variants) == 2 else "all"
         is_held = not any(name for comparison in by_metric.get(THROUGHPUT, ()) for name in comparison.capacity)
         if is_held:
-            # Equal throughput is the rate, not a property of the systems.
+            # If all sides hold the rate, throughput is the rate, not a property of the systems.
             by_metric.pop(THROUGHPUT, None)
         lead = "" if rate is None else f"at {units.format_rate(rate)}{f', held by {sides}' if is_held else ''}: "
     omitted = [metric for metric in by_metric if prefix_of(metric)][CLAUSES_MAX:]
     stated = [every for metric, every in by_metric.items() if metric not in omitted]
-    # Where the confirmatory metric is withheld, the first of the exploratory ones states why there is no claim.
+    # If the confirmatory metric is withheld, the first exploratory metric states why there is no claim.
     stated[0] = [
         replace(comparison, exploratory=comparison.exploratory and comparison.claim != "impossible")
         for comparison in stated[0]
     ]
     main, *further = (state_metric(judgement, every, matters) for every in stated)
-    # A reason common to all is written once.
+    # A reason that all metrics share is written once.
     further = [text for text in dict.fromkeys(further) if text != main]
     claims = {comparison.claim for every in by_metric.values() for comparison in every}
     if further and claims != {"impossible"}:
         further[0] = f"{EXPLORATORY}: {further[0]}"
     if omitted:
-        further.append(f"the table has {units.count_noun(len(omitted), 'further stage')}")
+        further.append(f"the table shows {units.count_noun(len(omitted), 'further stage')}")
     return [lead + main, *further, *list_withheld_metrics(judgement, silent)]
 
 
 def list_withheld_metrics(judgement: Judgement, metrics: Sequence[str]) -> Iterator[str]:
-    """The metrics that no comparison has because their figures are withheld, with the reason."""
+    """The metrics without a comparison because their figures are withheld, each with the reason."""
     for metric in metrics:
         cells = [cell for (_, name), cell in judgement.cells.items() if name == metric and cell.withheld]
         if cells:
@@ -103,8 +106,7 @@ def list_withheld_metrics(judgement: Judgement, metrics: Sequence[str]) -> Itera
 
 
 def state_metric(judgement: Judgement, comparisons: Sequence[Comparison], matters: float) -> str:
-    """The comparisons of one metric: a clause each, or comparisons with one baseline together, or only their
-    numbers."""
+    """The comparisons of one metric: a clause each, a joint clause for each baseline, or only numbers of claims."""
     varying = {
         name
         for comparison in comparisons
@@ -123,7 +125,7 @@ def state_metric(judgement: Judgement, comparisons: Sequence[Comparison], matter
 
 
 def drop_repeated_ends(clauses: Sequence[str]) -> list[str]:
-    """Clauses without a reason that the next clause has as well: `(n=3: no interval, no claim possible, valid)`."""
+    """The clauses, without ends such as `(n=3: no interval, no claim possible, valid)` that the next one repeats."""
     ends = [clause[clause.rindex(" (n=") :] if " (n=" in clause else "" for clause in clauses]
     following = [*ends[1:], ""]
     return [
@@ -133,7 +135,7 @@ def drop_repeated_ends(clauses: Sequence[str]) -> list[str]:
 
 
 def describe_knee(judgement: Judgement) -> Iterator[str]:
-    """The compared latencies at both ends of the only knee: `read p99 is 1.20 ms at 8 clients, 2.40 ms at 16`."""
+    """If there is only one knee, the latencies at its ends: `read p99 is 1.20 ms at 8, 2.40 ms at 16 clients`."""
     curve = judgement.curves[0]
     ends = [load for load in (curve.knee.lower, curve.knee.upper) if load is not None]
     if len(judgement.curves) > 1 or curve.knee.upper is None:
@@ -154,7 +156,7 @@ def describe_knee(judgement: Judgement) -> Iterator[str]:
 
 
 def summarize_searches(searches: Sequence[Search]) -> str:
-    """The searches, a clause each; empty without any."""
+    """A clause for each search; empty without searches."""
     clauses = []
     for search, name in zip(searches[:PARTS_MAX], name_contexts([search.context for search in searches]), strict=False):
         text = (
@@ -165,24 +167,24 @@ def summarize_searches(searches: Sequence[Search]) -> str:
 
 
 def name_contexts(contexts: Sequence[VariantKey]) -> list[str]:
-    """Each context's name, without the parts that all of them share; a system by its name alone."""
+    """A name for each context, without the parts that all contexts share; a system is named without `system=`."""
     shared = set.intersection(*map(set, contexts)) if contexts else set()
     own = [tuple(pair for pair in context if pair not in shared) for context in contexts]
     return [str(pairs[0][1]) if [name for name, _ in pairs] == ["system"] else variant_name(pairs) for pairs in own]
 
 
 def count_omitted(number: int) -> list[str]:
-    """A last clause that counts the omitted ones, if any."""
+    """A last clause with the number of omitted clauses, if any are omitted."""
     return [f"and {number} more"] if number > 0 else []
 
 
 def qualify_verdict(verdict: Verdict, coverage: str) -> str:
-    """A verdict; for a valid one, also the number of checks that could run, if some could not."""
+    """The verdict; if it is valid and some checks could not run, also the number of checks that ran."""
     return f"{verdict}; {coverage}" if coverage and verdict == Verdict.VALID else str(verdict)
 
 
 def comparison_clause(judgement: Judgement, comparison: Comparison, matters: float) -> str:
-    """One comparison, the better side first."""
+    """The clause of one comparison; the better side comes first."""
     first, second, ratio = comparison.contender, comparison.baseline, comparison.ratio
     if comparison.claim == "worse":
         first, second, ratio = second, first, inverse_ratio(ratio)
@@ -195,7 +197,7 @@ def comparison_clause(judgement: Judgement, comparison: Comparison, matters: flo
         return f"{verb} {left} and {right}: {refusal_reason(comparison)}{more}"
     figures = figures_of(judgement, first, second)
     if comparison.claim == "impossible":
-        # Without a claim there is no ratio either.
+        # Without a claim, no ratio is printed either.
         figures = figures_of(judgement, first, second, (left, right))
         why = f" ({comparison.why or too_few_text(ratio.n)}, {qualify_verdict(comparison.verdict, judgement.coverage)})"
         return f"{metric} is {figures}{'' if comparison.exploratory else why}"
@@ -203,7 +205,7 @@ def comparison_clause(judgement: Judgement, comparison: Comparison, matters: flo
     is_open |= comparison.claim == "descriptive" and not excludes_one(ratio)
     if is_open and (ends := wording.ratio_interval(ratio)):
         medians = figures_of(judgement, first, second, (left, right))
-        # The interval is of this comparison alone.
+        # The interval is not corrected for the other comparisons.
         corrected = ", not significant after Holm's correction" if excludes_one(ratio) else ""
         return f"{metric} is undecided: {medians} (ratio {ends}{corrected})"
     if comparison.claim in UNDECIDED:
@@ -214,11 +216,13 @@ def comparison_clause(judgement: Judgement, comparison: Comparison, matters: flo
         return f"{what} in {metric} between {left} and {right} ({trust}){capacity_clause([comparison])}{why}"
     if math.isfinite(ratio.value):
         change = wording.change_text(ratio, bound=comparison.bound)
-        relation = f"{left} {'holds' if comparison.metric == THROUGHPUT else 'has'} {change} the {metric} of {right}"
+        relation = f"{metric} is {change} as high with {left} as with {right}"
         if wording.is_lower(ratio.value):
             relation = f"{metric} is {change} with {left} than with {right}"
+        elif comparison.metric == THROUGHPUT:
+            relation = f"{left} holds {change} the {metric} of {right}"
         relation = comparison.condition + relation
-        # For a latency, its value matters, not only the factor.
+        # For a latency, the values matter, not only the factor.
         figures = f"{figures}, " if is_latency(comparison.metric) else ""
     else:
         relation, figures = f"{metric} of {left} and {right} is {figures}", ""
@@ -226,7 +230,7 @@ def comparison_clause(judgement: Judgement, comparison: Comparison, matters: flo
 
 
 def trust_of(comparison: Comparison, ratio: Estimate, coverage: str, ends: str = "") -> str:
-    """Interval, n and verdict; for an exploratory metric, without the parts stated for the first."""
+    """Interval, n and verdict; an exploratory metric omits the parts that the first metric states."""
     if not comparison.exploratory:
         return f"{interval_text(ratio, ends)}{comparison.n_text}, {qualify_verdict(comparison.verdict, coverage)}"
     ends = wording.change_interval(ratio) and (ends or wording.change_interval(ratio))
@@ -234,7 +238,7 @@ def trust_of(comparison: Comparison, ratio: Estimate, coverage: str, ends: str =
 
 
 def figures_of(judgement: Judgement, first: Cell, second: Cell, names: Sequence[str] = ("", "")) -> str:
-    """Both medians: `0.61 ms against 2.44 ms`, or with names `0.61 ms with lmdb, 2.44 ms with rocksdb`."""
+    """Both medians: `0.61 ms against 2.44 ms`; with names, `0.61 ms with lmdb, 2.44 ms with rocksdb`."""
     texts = [wording.estimate_text(cell.estimate, cell.unit, judgement.output_bound(cell)) for cell in (first, second)]
     if any(names):
         return ", ".join(f"{text} with {name}" for text, name in zip(texts, names, strict=True))
@@ -242,7 +246,7 @@ def figures_of(judgement: Judgement, first: Cell, second: Cell, names: Sequence[
 
 
 def capacity_clause(comparisons: Sequence[Comparison]) -> str:
-    """A clause for sides whose throughput is their capacity, not the rate that was set."""
+    """A clause for sides whose throughput is their capacity, since they missed the requested rate."""
     names = dict.fromkeys(
         name for comparison in comparisons if comparison.claim != "refused" for name in comparison.capacity
     )
@@ -253,7 +257,7 @@ UNDECIDED = ("none", "same", "slight")
 
 
 def text_without_winner(claim: Claim, matters: float) -> str:
-    """The text for two sides of which neither is better."""
+    """The text for two sides if neither is better."""
     if claim == "same":
         return f"no difference of {units.format_percent(matters)} or more"
     return (
@@ -267,9 +271,9 @@ def merge_comparisons(
     judgement: Judgement, comparisons: Sequence[Comparison], varying: set[str], matters: float
 ) -> str:
     """Several comparisons with one baseline: `letter=a: rocksdb holds 1.75× (1.6–1.9) the throughput of lmdb; …`."""
-    # Statements that hold in several contexts are written once.
+    # A statement that is true in several contexts is written once.
     same: dict[str, list[str]] = {}
-    # Contexts refused for one check: only the worst of them is written.
+    # Of the contexts that one check refuses, only the worst is described.
     refused: dict[tuple[str, ...], list[list[Comparison]]] = {}
     for _, of_context in groupby(comparisons, key=lambda comparison: comparison.context):
         every = list(of_context)
@@ -303,7 +307,7 @@ def merge_comparisons(
 
 
 def side_by_side(judgement: Judgement, comparisons: Sequence[Comparison], matters: float) -> str:
-    """All contenders of one context."""
+    """The clause for all contenders of one context."""
     first = comparisons[0]
     baseline, metric = str(dict(first.baseline.variant)[first.by]), wording.metric_name(first.metric)
     if all(comparison.claim == "impossible" for comparison in comparisons):
@@ -313,9 +317,8 @@ def side_by_side(judgement: Judgement, comparisons: Sequence[Comparison], matter
         return f"{metric} is {units.join_names(named)}"
     more_than: list[tuple[str, str]] = []
     less_than: list[tuple[str, str]] = []
-    # By claim, and refused comparisons by their reason.
+    # Contenders without a ranking, by claim and by the reason of a refusal.
     unclaimed: dict[tuple[Claim, str], list[str]] = {}
-    verb = "holds" if first.metric == THROUGHPUT else "has"
     for comparison in comparisons:
         name = str(dict(comparison.contender.variant)[comparison.by])
         if comparison.claim in (*UNDECIDED, "refused", "unranked") or not math.isfinite(comparison.ratio.value):
@@ -326,10 +329,12 @@ def side_by_side(judgement: Judgement, comparisons: Sequence[Comparison], matter
             change = f"{wording.change_text(comparison.ratio, bound=comparison.bound)}{f' ({ends})' if ends else ''}"
             (less_than if wording.is_lower(comparison.ratio.value) else more_than).append((name, change))
     sentences = []
-    if more_than:
-        # The verb is written once, with the first part.
-        parts = [f"{name} {change}" if at else f"{name} {verb} {change}" for at, (name, change) in enumerate(more_than)]
-        sentences.append(f"{units.join_names(parts)} the {metric} of {baseline}")
+    if len(more_than) == 1 and first.metric == THROUGHPUT:
+        ((name, change),) = more_than
+        sentences.append(f"{name} holds {change} the {metric} of {baseline}")
+    elif more_than:
+        parts = [f"{change} as high with {name}" for name, change in more_than]
+        sentences.append(f"{metric} is {units.join_names(parts)} as with {baseline}")
     if less_than:
         parts = [f"{change} with {name}" for name, change in less_than]
         sentences.append(f"{metric} is {units.join_names(parts)}{'' if more_than else f' than with {baseline}'}")
@@ -341,12 +346,12 @@ def side_by_side(judgement: Judgement, comparisons: Sequence[Comparison], matter
                 f"{text_without_winner(claim, matters)} in {metric} between {units.join_names([*names, baseline])}"
             )
         else:
-            sentences.append(f"{units.join_names(names)} and {baseline} have no ratio")
+            sentences.append(f"there is no ratio between {units.join_names(names)} and {baseline}")
     return ", ".join(sentences) + capacity_clause(comparisons)
 
 
 def context_prefix(comparison: Comparison, varying: set[str]) -> str:
-    """The part of the context that not all comparisons share."""
+    """The part of the context in which the comparisons differ, as a prefix."""
     context = tuple(pair for pair in comparison.context if pair[0] in varying)
     return f"{variant_name(context)}: " if context else ""
 
@@ -357,12 +362,12 @@ def name_sides(comparisons: Sequence[Comparison]) -> Iterator[str]:
 
 
 def worst_finding(comparison: Comparison) -> Finding:
-    """The first of the most severe findings."""
+    """The first finding with the highest severity."""
     return max(comparison.findings, key=lambda finding: finding.severity)
 
 
 def refusal_reason(comparison: Comparison, *, brief: bool = False) -> str:
-    """The first cause that makes it invalid, or the reason why it has no rank; if `brief` without details."""
+    """The first cause that makes a comparison invalid, or the reason why it is unranked; `brief` omits details."""
     if comparison.why and comparison.claim == "unranked":
         return comparison.why
     worst = worst_finding(comparison)
@@ -371,25 +376,25 @@ def refusal_reason(comparison: Comparison, *, brief: bool = False) -> str:
 
 
 def too_few_text(n: int) -> str:
-    """The full reason why nothing can be claimed from so few repeats."""
+    """The reason why this number of repeats allows no claim."""
     return f"n={n}{': no interval' if n < REPEATS_MIN else ''}, {NO_CLAIM}"
 
 
 def interval_text(estimate: Estimate, ends: str = "") -> str:
-    """`95 % interval 2.1–2.5, `, or an empty text; `ends`: the text of the interval, if it is not a change."""
+    """`95 % interval 2.1–2.5, `, or an empty text; `ends` replaces the text of the interval if it is not a change."""
     change = wording.change_interval(estimate)
     content = change and (ends or change)
     return f"{estimate.level * 100:.3g} % interval {content}, " if content and estimate.level is not None else ""
 
 
 def inverse_ratio(ratio: Estimate) -> Estimate:
-    """The ratio seen from the other side."""
+    """The ratio of baseline to contender, with its interval."""
     low, high = (None if end is None else 1 / end if end else math.inf for end in (ratio.high, ratio.low))
     return replace(ratio, value=1 / ratio.value if ratio.value else math.nan, low=low, high=high)
 
 
 def count_claims(comparisons: Sequence[Comparison]) -> Iterator[str]:
-    """Many comparisons: for each contender the number of each claim, and the range of the claimed ratios."""
+    """A summary of many comparisons: for each contender, the number of each claim and the range of claimed ratios."""
     contenders: dict[object, list[Comparison]] = {}
     for comparison in comparisons:
         contenders.setdefault(dict(comparison.contender.variant)[comparison.by], []).append(comparison)
@@ -425,20 +430,20 @@ CLAIMS = {
 
 
 def describe_single_variant(judgement: Judgement, metrics: Sequence[str]) -> list[str]:
-    """Without anything to compare: the figures of the only variant, or the reason why there is no answer."""
+    """If nothing can be compared: the figures of the only variant, or the reason why there is no answer."""
     variants = {key for key, metric in judgement.cells if metric in metrics}
     if len(variants) != 1:
         return describe_unpaired_variants(judgement, metrics) if variants else ["nothing was measured"]
     (key,) = variants
     requested = metrics if judgement.results.question.metrics else metrics[:1]
     cells = [cell for metric in requested if (cell := judgement.cells.get((key, metric)))]
-    # A valid verdict is not mentioned with a single figure.
+    # With a single variant, a valid verdict is not mentioned.
     trust = "" if judgement.verdict == Verdict.VALID else f", {judgement.verdict}"
     return [figure_of(judgement, cell, "" if at else trust) for at, cell in enumerate(cells)]
 
 
 def describe_unpaired_variants(judgement: Judgement, metrics: Sequence[str]) -> list[str]:
-    """The first figure of each of the first variants, of which none can be compared with another."""
+    """For variants that cannot be compared with each other: one figure of each of the first variants."""
     first: dict[VariantKey, Cell] = {}
     for metric in metrics:
         for (key, name), cell in judgement.cells.items():
@@ -453,7 +458,7 @@ def describe_unpaired_variants(judgement: Judgement, metrics: Sequence[str]) -> 
 
 
 def figure_of(judgement: Judgement, cell: Cell, trust: str) -> str:
-    """A clause for a figure."""
+    """A clause for one figure."""
     metric, estimate, unit = wording.metric_name(cell.metric), cell.estimate, cell.unit
     if cell.withheld:
         return f"{metric} is withheld: {cell.withheld}"

@@ -1,4 +1,4 @@
-"""Cells: each metric of each variant over its repeats, computed on demand."""
+"""Cells: the figures of each metric and variant over the repeats, computed on demand."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from loadstone.statistics.centre import summarize_samples
 from loadstone.statistics.estimate import Estimate
 from loadstone.statistics.percentile import Bound, weakest_bound
 
-# The widest bucket of a histogram of three significant digits, as a share of its values: they have 11 bits.
+# The widest bucket of a histogram with three significant digits, as a share of the value: values have 11 bits.
 BUCKET = 2.0**-10
 
 
 class Cells(Mapping[tuple[VariantKey, str], Cell]):
-    """By variant and metric. A large experiment has 100,000 cells, of which a report shows a few hundred."""
+    """The cells by variant and metric, computed on first access: a report shows a few hundred of up to 100,000."""
 
     def __init__(self, variants: Mapping[VariantKey, list[TrialResult]], own: Own) -> None:
         self._variants = variants
@@ -45,7 +45,7 @@ class Cells(Mapping[tuple[VariantKey, str], Cell]):
                 variant,
                 metric,
                 values[0].unit,
-                # A median of lower bounds is a lower bound; an interval around it would not be one.
+                # The median of lower bounds is a lower bound, but their interval is not an interval of the figure.
                 Estimate(estimate.value, estimate.n) if bound else estimate,
                 tuple((trial.repeat, trial.values[metric].value) for trial in self._trials[key]),
                 withholding_reason(metric, fewest, self._own.settings_of(self._variants[variant][0].trial))
@@ -64,8 +64,8 @@ class Cells(Mapping[tuple[VariantKey, str], Cell]):
 
 
 def bound_of(trial: TrialResult, metric: str) -> Bound | None:
-    """A figure's bound. A mean covers every operation that was due; with a failure, which never ended, it has no
-    bound."""
+    """A figure's bound. A mean covers every operation that was due, so it is infinite (`failed`) if any operation
+    failed."""
     name, last = split_metric(metric)
     bound = trial.values[metric].bound
     if bound is not None or last != "mean":
@@ -74,22 +74,22 @@ def bound_of(trial: TrialResult, metric: str) -> Bound | None:
 
 
 def relative_resolution(value: Value) -> float:
-    """The step in which a figure was read, as a share of it.
+    """The resolution of a figure, as a share of the figure.
 
-    Percentiles are read from histograms, which have three significant digits at best.
+    Percentiles are read from histograms, which have at most three significant digits.
     """
     known = value.resolution / value.value if value.value > 0 else 0.0
     return max(known, BUCKET) if parse_percentile(value.metric) is not None else known
 
 
 def percentile_derivation(metric: str, trials: Sequence[TrialResult]) -> str:
-    """The reason why a percentile computed from several processes' percentiles is withheld; otherwise empty."""
+    """The reason to withhold a percentile that was computed from the percentiles of several processes; else empty."""
     parts = next((trial.facts[PERCENTILES_OF] for trial in trials if PERCENTILES_OF in trial.facts), None)
     return "" if parts is None or parse_percentile(metric) is None else f"computed from the percentiles of {parts}"
 
 
 def withholding_reason(metric: str, fewest: int, settings: Settings) -> str:
-    """The reason why a figure based on too few operations is withheld; empty if it is not."""
+    """The reason to withhold a figure with too few operations; empty if it has enough."""
     beyond = settings.check_threshold(NAME, "beyond")
     why = f"fewer than {beyond:g} of {units.count_noun(fewest, 'operation')} lie beyond {split_metric(metric)[1]}"
     return why if has_few_samples(fewest, metric, beyond) else ""

@@ -43,20 +43,20 @@ from loadstone.results.value import THROUGHPUT, better_direction
 from loadstone.statistics.comparison import adjust_holm
 from loadstone.statistics.estimate import Estimate
 
-# Figures that only a fault causes.
+# Figures that exist only because of a fault.
 OF_FAULTS = frozenset({"outage", "recovered", "depth", "width", "longest_gap"})
 BOUND_HINT = "compare a lower percentile or throughput, or repeat without the failures"
-MOVED_HINT = "no action needed: the figures moved by less than what separates the compared sides"
+MOVED_HINT = "no action needed: the drift is too small to change the claim"
 
 
 @dataclass(frozen=True)
 class Comparer:
-    """Compares the variants of a result set. A difference below what matters is of no interest."""
+    """Compares the variants of a result set; differences that do not matter are not claimed."""
 
     cells: Mapping[tuple[VariantKey, str], Cell]
-    # The findings on each variant.
+    # The findings that count against each variant.
     against: Mapping[VariantKey, Sequence[Finding]]
-    # The levels within each trial.
+    # The levels within each trial, by trial id.
     time_series: Mapping[str, Levels]
     results: ResultSet
     rank_invalid: bool
@@ -65,9 +65,9 @@ class Comparer:
     def compare_matches(self, matches: Sequence[Match], metrics: Sequence[str]) -> list[Comparison]:
         """All comparisons.
 
-        The first metric is confirmatory: its p are corrected after Holm over its own pairs. All further metrics are
-        exploratory: their p are corrected over all tests. Metrics outside the recorded question are corrected over all
-        measured metrics, as any of them could have been chosen.
+        The first metric is confirmatory: its p values are corrected by Holm's method over its own pairs. All further
+        metrics are exploratory: their p values are corrected over all tests. The p values of metrics outside the
+        recorded question are corrected over all measured metrics, as any of them could have been chosen.
         """
         every = (self.assess_match(match, metric) for metric in metrics for match in matches)
         open_tests = [tested for tested in every if tested is not None]
@@ -94,7 +94,7 @@ class Comparer:
                 comparison, self.count_failures(comparison, tested.pair), tested.pair, self.rank_invalid
             )
             if comparison.claim == "unranked" and not exploratory:
-                # A fact that the claim needs is known only as a bound.
+                # The claim needs a figure that is known only as a bound.
                 finding = Finding(
                     errors.NAME, Severity.UNCHECKED, comparison.why, BOUND_HINT, tested.pair.trials, metric
                 )
@@ -103,13 +103,13 @@ class Comparer:
         return comparisons
 
     def assess_match(self, match: Match, metric: str) -> Tested | None:
-        """One comparison with its claim still open; None if a side has no such figure, or it is withheld."""
+        """One comparison with its claim still open; None if a side lacks the figure, or if the figure is withheld."""
         pair, keys = match.pair, (match.baseline, match.contender)
         baseline, contender = (self.cells.get((key, metric)) for key in keys)
         if baseline is None or contender is None or contender.withheld or baseline.withheld:
             return None
         if metric in OF_FAULTS and not any(faults.has_fault(trial) for side in pair.sides for trial in side):
-            # Twins have no outage to compare.
+            # Without a fault on either side, there is no outage to compare.
             return None
         sides = [self.against.get(key, ()) for key in keys]
         against = [*match.findings, *sides[0], *sides[1]]
@@ -133,7 +133,7 @@ class Comparer:
             pair.by,
             baseline,
             contender,
-            # A bound allows no ratio: it is not a figure for calculations.
+            # A bound allows no ratio.
             ratio=Estimate(math.nan, min(len(baseline.samples), len(contender.samples))),
             claim="refused" if refused else "unranked",
             findings=findings,
@@ -153,7 +153,7 @@ class Comparer:
             comparison,
             ratio=widen_by_resolution(ratio, comparison),
             claim=claim,
-            # If nothing can be claimed, a test would only make the family's correction stricter.
+            # If no claim is possible, a test would only make the correction of the other tests stricter.
             p=p if claim == "none" else None,
             test=f"{measured.method}, n={measured.n}",
             effect=measured.effect,
@@ -164,9 +164,9 @@ class Comparer:
         return Tested(comparison, pair, weighed, disturbed)
 
     def side_samples(self, pair: Pair, metric: str, baseline: Cell, contender: Cell) -> tuple[Sides, str]:
-        """The samples of both sides: the repeats, or if both have several runs, the median of each run.
+        """The samples of both sides, and between runs their unit: `runs` or `repeats`.
 
-        Between runs also the unit of their number: `runs` or `repeats`.
+        The samples are the repeats, or if both sides have several runs, the median of each run.
         """
         repeats = dict(baseline.samples), dict(contender.samples)
         if pair.is_one_run:
@@ -181,18 +181,18 @@ class Comparer:
         return ((medians[0], medians[1]), "runs") if min(map(len, medians)) > 1 else (repeats, "repeats")
 
     def count_failures(self, comparison: Comparison, pair: Pair) -> list[tuple[list[float], int]]:
-        """Each side's trustworthy figures, and the number of attempts and trials that have none."""
+        """Each side's trustworthy figures, and its number of attempts and trials without a trustworthy figure."""
         sides = []
         for trials, cell in ((pair.baselines, comparison.baseline), (pair.contenders, comparison.contender)):
             bad = find_discarded(trials, self.against.get(cell.variant, ()), comparison.metric)
-            # A trial that failed after its window has figures, which the worst figure replaces.
+            # The worst figure replaces the figures of a trial that failed after its window.
             excluded = bad | {trial.repeat for trial in trials if trial.is_failure}
             known = [value for repeat, value in cell.samples if repeat not in excluded]
             sides.append((known, attempts.count_failed_attempts(trials) + len(bad)))
         return sides
 
     def apply_drift(self, tested: Tested, comparison: Comparison) -> Comparison:
-        """The comparison with the scenarios of a drift and of unequal processors."""
+        """The comparison with the scenarios of drift and of unequal CPU time."""
         if comparison.claim not in CLAIMS or not tested.weighed:
             return comparison
         pair, metric = tested.pair, comparison.metric
@@ -213,17 +213,17 @@ class Comparer:
             elif cause is not None and not stands:
                 findings = (*findings, cause)
             comparison = replace(comparison, findings=findings)
-        # Readers find the interval of each row in the printed one.
+        # The printed interval covers the interval of each row in which the claim holds.
         return replace(comparison, ratio=combine_intervals(possible))
 
 
 def demote_finding(finding: Finding) -> Finding:
-    """A drift that changes no claim."""
+    """The finding as a note, since its drift changes no claim."""
     return replace(finding, severity=Severity.NOTE, hint=MOVED_HINT)
 
 
 def settle_finding(key: VariantKey, finding: Finding, comparisons: Sequence[Comparison]) -> Finding:
-    """A finding on a variant's trial: a note if it is a drift that changes no claim that it concerns."""
+    """A finding on a trial of a variant; a note if it is a drift that changes none of the claims that it concerns."""
     if finding.effect.drifts == 1:
         return finding
     sides = [
@@ -238,13 +238,13 @@ def settle_finding(key: VariantKey, finding: Finding, comparisons: Sequence[Comp
 
 
 def has_missed_rate(findings: Sequence[Finding]) -> bool:
-    """Whether a side did not hold the rate."""
+    """Whether a side missed the requested rate."""
     return any(finding.check == rate.RATE_NOT_HELD and finding.severity == Severity.INVALID for finding in findings)
 
 
 def missing_repeats_text(findings: Sequence[Finding], pair: Pair) -> str:
-    """If only single trials make a comparison invalid: the number of additional repeats that could decide without
-    them."""
+    """If only single trials make a comparison invalid: the number of additional repeats that could decide it if those
+    trials were excluded."""
     alone = [finding for finding in findings if is_single(finding)]
     if worst_verdict([finding for finding in findings if finding not in alone]) == Verdict.INVALID:
         return ""
@@ -260,7 +260,7 @@ def missing_repeats_text(findings: Sequence[Finding], pair: Pair) -> str:
 
 
 def bound_reason(cell: Cell, by: str, cells: Mapping[tuple[VariantKey, str], Cell]) -> str:
-    """The reason why a cell cannot be ranked."""
+    """The reason why a cell with a bound cannot be ranked."""
     name, last = dict(cell.variant).get(by, ""), split_metric(cell.metric)[1]
     of = (
         f" in {cell.bounded} of {units.count_noun(len(cell.samples), 'repeat')}"

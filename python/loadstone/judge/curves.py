@@ -1,4 +1,4 @@
-"""Curves: the throughput of a variant by its clients, with the knee, and the scalability law if it fits."""
+"""Curves: throughput against the number of clients, with the knee, and the scalability law if it fits."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from loadstone.statistics.knee import find_knee
 from loadstone.statistics.usl import COUNTS_MIN, fit_law
 
 CLIENTS = "clients"
-# A knee and a fit take a few milliseconds each.
+# The maximum number of curves: a knee and a fit take a few milliseconds each.
 CURVES_MAX = 40
 
 
 def fit_curves(variants: Mapping[VariantKey, Sequence[TrialResult]], *, interleaved: bool) -> Iterator[Curve]:
-    """A curve for each context with enough different numbers of clients, CURVES_MAX at most.
+    """A curve for each context with enough different numbers of clients, up to CURVES_MAX.
 
-    The caller excludes trials that do not count. With `interleaved`, trials of one repeat belong to one block.
+    The caller excludes trials that do not count. If `interleaved`, trials with the same repeat number form a block.
     """
     points_of: dict[VariantKey, dict[float, list[tuple[int, float]]]] = {}
     for key, trials in variants.items():
         context = tuple(pair for pair in key if pair[0] != CLIENTS)
         for trial in trials:
             clients, throughput = figures.client_count(trial), trial.value(THROUGHPUT)
-            # With a rate, throughput is the requested rate.
+            # At a rate, throughput is the requested rate.
             if clients is not None and throughput and trial.loop != "open":
                 points_of.setdefault(context, {}).setdefault(clients, []).append((trial.repeat, throughput))
     enough = {context: points for context, points in points_of.items() if len(points) >= COUNTS_MIN}
@@ -35,7 +35,7 @@ def fit_curves(variants: Mapping[VariantKey, Sequence[TrialResult]], *, interlea
 
 
 def fit_curve(context: VariantKey, points: Mapping[float, Sequence[tuple[int, float]]], *, interleaved: bool) -> Curve:
-    """One curve of (block, throughput) by clients."""
+    """One curve; `points` has (block, throughput) by number of clients."""
     # Results of several experiments can contain the same repeat number twice.
     blocks = interleaved and all(len(dict(every)) == len(every) for every in points.values())
     cells = {

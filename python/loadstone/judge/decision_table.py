@@ -1,4 +1,4 @@
-"""The claim: one function from the evidence of all scenarios to a claim, by one table."""
+"""The claim: one function that derives it from the evidence of all scenarios, by one table."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ from loadstone.statistics.estimate import Estimate
 CLAIMS = ("better", "worse", "same", "slight")
 # Ratios closer to 1 than this count as equal: histograms have three significant digits.
 RESOLUTION = 0.001
-# A scenario names at most this number of repeats.
+# The maximum number of excluded repeats that a scenario names.
 EXCLUDED_MAX = 4
 
 
 @dataclass(frozen=True)
 class Lost:
-    """The result of a claim that does not hold in a scenario, and of the comparison."""
+    """The consequence for the claim and for the verdict if the claim does not hold in a scenario."""
 
     # The scenario's name.
     name: str
-    # The claim that replaces a difference, and an equality; None: the claim is kept.
+    # The claims that replace a claim of a difference and a claim of equality; None: the claim is kept.
     difference: Claim | None
     equality: Claim | None
     severity: Severity
 
 
-# The decision table. The measured evidence allows a claim or none. A claim is valid if it holds in every scenario.
+# The decision table. The evidence as measured may allow a claim, which is valid if it holds in every scenario.
 TABLE: dict[Kind, Lost] = {
     "measured": Lost("as measured", None, None, Severity.NOTE),
-    # Loadstone's own fault, or no significant trial: nothing is known.
+    # The load generator was at fault, or trials are invalid: nothing is known about the systems.
     "own-time": Lost("without the generator's time", "refused", "refused", Severity.INVALID),
     "lateness": Lost("without the generator's lateness", "refused", "none", Severity.INVALID),
     "valid": Lost("without invalid trials", "refused", "none", Severity.INVALID),
     "failures": Lost("failures as the worst figure", "refused", "none", Severity.INVALID),
-    # Chance, as far as is known: more repeats can decide.
+    # As far as is known, chance disturbed the trials: more repeats can decide.
     "clean": Lost("without disturbed trials", "none", "none", Severity.SUSPECT),
-    # The claim as measured is kept; readers may dispute it.
-    "drift": Lost("either end of the drift", None, None, Severity.SUSPECT),
+    # The claim as measured is kept, but readers may dispute it.
+    "drift": Lost("drift at either extreme", None, None, Severity.SUSPECT),
     "processors": Lost("less CPU on one side", None, None, Severity.SUSPECT),
 }
 
@@ -56,19 +56,19 @@ class Tested:
 
     comparison: Comparison
     pair: Pair
-    # Empty if nothing is to be tested.
+    # The scenarios with their evidence; empty without a test.
     weighed: Sequence[Weighed] = ()
     # The findings behind the scenario `clean`.
     disturbed: Sequence[Finding] = ()
 
 
 def decide_claim(tested: Tested, matters: float, tests: int) -> Comparison:
-    """The claim that the evidence allows; `tests` is the size of the family after which p was corrected."""
+    """The comparison with the claim that its evidence allows; `tests` is the number of tests in p's correction."""
     comparison, weighed = tested.comparison, tested.weighed
     if not weighed:
         return comparison
     scale = comparison.p_adjusted / comparison.p if comparison.p and comparison.p_adjusted else 1.0
-    # Holm's correction of the whole comparison, for each of its scenarios.
+    # Each scenario's p is scaled by the correction of the comparison's p.
     readings = [read_scenario(scenario, comparison, matters, scale) for scenario in weighed]
     rows = [scenario_row(scenario, reading, tested) for scenario, reading in zip(weighed, readings, strict=True)]
     comparison = replace(comparison, scenarios=tuple(rows))
@@ -79,7 +79,7 @@ def decide_claim(tested: Tested, matters: float, tests: int) -> Comparison:
     if measured not in CLAIMS:
         return explain_undecided(mark_deciding(comparison, 0), tested, matters, tests)
     if not lost:
-        # The certainty of a difference too small to matter is limited by the weakest scenario.
+        # A small difference is certain (`slight`) only if it is certain in every scenario.
         return replace(comparison, claim="same" if "same" in readings else measured)
     equal = measured in ("same", "slight")
     for at in lost:
@@ -98,7 +98,7 @@ def read_scenario(weighed: Weighed, comparison: Comparison, matters: float, scal
     )
     p = weighed.evidence.p
     apart = p is not None and p * scale < ALPHA and excludes_one(ratio)
-    # Fewer repeats are a condition of the claim and not a claim, so they need not show that the difference matters.
+    # A scenario with fewer repeats is a condition of the claim, so it need not show that the difference matters.
     if apart and exceeds_difference(ratio, 0.0 if weighed.scenario.is_part else matters):
         higher = ratio.value > 1 if ratio.value == ratio.value else contender_is_higher(weighed)
         return rank_sides(higher, comparison.direction)
@@ -108,7 +108,7 @@ def read_scenario(weighed: Weighed, comparison: Comparison, matters: float, scal
 
 
 def claims_agree(reading: Claim, measured: Claim) -> bool:
-    """Whether a scenario allows the claim; the certainty of a small difference needs more than its smallness."""
+    """Whether a scenario allows the claim; `same` and `slight` both state that the difference does not matter."""
     return reading == measured or {reading, measured} == {"same", "slight"}
 
 
@@ -125,7 +125,7 @@ def scenario_row(weighed: Weighed, reading: Claim, tested: Tested) -> ScenarioRo
 
 
 def describe_excluded(scenario: Scenario, pair: Pair) -> str:
-    """The excluded repeats, and their side if it is only one: ` of lmdb (r4)`."""
+    """The excluded repeats, with their side if only one side has any: ` of lmdb (r4)`."""
     repeats = sorted(set.union(*scenario.without))
     listed = [f"r{repeat}" for repeat in repeats[:EXCLUDED_MAX]]
     if len(repeats) > EXCLUDED_MAX:
@@ -136,7 +136,7 @@ def describe_excluded(scenario: Scenario, pair: Pair) -> str:
 
 
 def mark_deciding(comparison: Comparison, at: int) -> Comparison:
-    """The comparison with the scenario that decides it, by its number; a second mark is not set."""
+    """The comparison with a mark on the deciding scenario, by its index; an earlier mark is kept instead."""
     rows = list(comparison.scenarios)
     if not any(row.decides for row in rows):
         rows[at] = replace(rows[at], decides=True)
@@ -146,7 +146,7 @@ def mark_deciding(comparison: Comparison, at: int) -> Comparison:
 def refuse_claim(
     comparison: Comparison, tested: Tested, scenario: Scenario, claim: Claim, measured: Weighed
 ) -> Comparison:
-    """A comparison whose claim as measured does not hold in a scenario, with the finding that states it."""
+    """A comparison whose claim as measured does not hold in a scenario, with a finding that states the failure."""
     pair, metric, ratio = tested.pair, comparison.metric, comparison.ratio
     low, high = (wording.short_change(end) if end else "0×" for end in (ratio.low or 0.0, ratio.high or 0.0))
     name = TABLE[scenario.kind].name
@@ -160,29 +160,29 @@ def refuse_claim(
     message = f"{name} of {pair.contender} is {change} the {name} of {pair.baseline} as measured, but {possible}"
     why = f"does not hold in the scenario: {TABLE[scenario.kind].name}"
     if scenario.kind == "clean":
-        check, hint = tested.disturbed[0].check, "repeat more often, or remove the cause of the notes"
+        check, hint = tested.disturbed[0].check, "run more repeats, or remove the cause of the disturbance"
         why += f", as {tested.disturbed[0].message} ({check})"
     else:
         causes = [
             finding for finding in comparison.findings if finding.effect.understates > 1 or finding.effect.excludes
         ]
         cause = causes[0] if causes else None
-        # Lateness bounds latencies even without a finding on it.
+        # Lateness makes latencies bounds even if no finding reports it.
         check, hint = (cause.check, cause.hint) if cause else (rate.GENERATOR_LIMITED, rate.BOUNDS_HINT)
         why = ""
     finding = Finding(check, TABLE[scenario.kind].severity, message, hint, pair.trials, metric)
     return replace(comparison, claim=claim, why=why, findings=(*comparison.findings, finding))
 
 
-# The multiple of the run's repeats for which users have time.
+# A proposal has at most this multiple of the run's repeats: users have little time.
 TIMES_MAX = 4
 
 
 def explain_undecided(comparison: Comparison, tested: Tested, matters: float, tests: int) -> Comparison:
     """The comparison with the reason why nothing can be claimed, or with the difference that more repeats could
-    show."""
+    detect."""
     n, sizes = comparison.ratio.n, [len(side) for side in tested.weighed[0].scenario.sides]
-    # The smallest possible p of a rank test, whatever the repeats are.
+    # The smallest p that a rank test can reach, whatever the figures are.
     if not tested.pair.blocks and rank_sum_p(0, *sizes) * tests >= ALPHA:
         least = next(size for size in range(n, 1000) if rank_sum_p(0, size, size) * tests < ALPHA)
         why = f"n = {n} cannot decide {units.count_noun(tests, 'test')}, n ≥ {least} can"
@@ -192,20 +192,22 @@ def explain_undecided(comparison: Comparison, tested: Tested, matters: float, te
         return comparison
     more = min(max(needed, n + 1), TIMES_MAX * n)
     now, later = (detectable_difference(comparison.ratio, count) for count in (n, more))
-    at_more = f"one of {units.short_percent(later)}" if now < 1 else describe_difference(later)
-    why = f"n={n:,} can show {describe_difference(now)}; n={more:,}, {more / n:.2g} times the time, {at_more}"
+    at_more = f"of {units.short_percent(later)}" if now < 1 else describe_difference(later)
+    noun = comparison.n_unit.removesuffix("s") or "repeat"
+    why = f"{units.count_noun(n, noun)} can detect {describe_difference(now)} or more"
+    why += f"; {units.count_noun(more, noun)} ({more / n:.2g} times the run time), {at_more}"
     return replace(comparison, why=why)
 
 
 def describe_difference(share: float) -> str:
-    """A difference in percent, from 100 % on as a factor."""
+    """A difference in percent; as a factor if it is 100 % or more."""
     return f"a difference of {units.short_percent(share)}" if share < 1 else f"a factor of {1 + share:,.3g}"
 
 
 def combine_scenarios(weighed: Sequence[Weighed]) -> tuple[Estimate, float | None, bool]:
-    """The ratio with the interval of all scenarios, the largest p, and whether the ratio is a bound.
+    """The ratio with an interval that covers all scenarios, the largest p, and whether the ratio is a bound.
 
-    p is 1 where the scenarios point in different directions. A bound is the possible ratio that is nearest to 1.
+    p is 1 if the scenarios point in different directions. A bound is the possible ratio nearest to 1.
     """
     first = weighed[0].evidence
     every = [scenario.evidence for scenario in weighed]
@@ -221,7 +223,7 @@ def combine_scenarios(weighed: Sequence[Weighed]) -> tuple[Estimate, float | Non
 
 
 def combine_intervals(ratios: Sequence[Estimate]) -> Estimate:
-    """The first ratio with the interval of all of them; without an interval if any has none."""
+    """The first ratio, with an interval that covers the intervals of all ratios; without one if any has none."""
     lows = [ratio.low for ratio in ratios if ratio.low is not None]
     highs = [ratio.high for ratio in ratios if ratio.high is not None]
     known = len(lows) == len(highs) == len(ratios)
@@ -229,7 +231,7 @@ def combine_intervals(ratios: Sequence[Estimate]) -> Estimate:
 
 
 def nearest_ratio(ratios: Sequence[float]) -> float:
-    """The ratio nearest to 1: only this ratio can be claimed."""
+    """The ratio nearest to 1, the only ratio that can be claimed; the first ratio if they lie on both sides of 1."""
     if any(map(math.isnan, ratios)) or min(ratios) <= 1 <= max(ratios):
         return ratios[0]
     return min(ratios, key=lambda ratio: abs(math.log(ratio)) if ratio > 0 else math.inf)
@@ -244,7 +246,10 @@ def contender_is_higher(weighed: Weighed) -> bool:
 def count_failures(
     comparison: Comparison, sides: Sequence[tuple[Sequence[float], int]], pair: Pair, rank_invalid: bool
 ) -> Comparison:
-    """The scenario in which failed attempts and discarded trials, counted in `sides`, have the worst figure."""
+    """The comparison with the scenario in which failed attempts and discarded trials have the worst figure.
+
+    `sides`: the trustworthy figures of each side, and its number of failed attempts and discarded trials.
+    """
     (_, first), (_, second) = sides
     if comparison.claim not in CLAIMS or not first + second:
         return comparison
@@ -260,7 +265,7 @@ def count_failures(
     if stands:
         return comparison
     comparison = mark_deciding(comparison, -1)
-    message += "; counted as the worst, they leave no such difference"
+    message += "; with these counted as the worst figure, there is no such difference"
     finding = Finding(attempts.RETRIED, Severity.INVALID, message, attempts.RETRIED_HINT, pair.trials)
     claim: Claim = comparison.claim if rank_invalid else "refused"
     return replace(comparison, claim=claim, findings=(*comparison.findings, finding))
@@ -269,7 +274,7 @@ def count_failures(
 def shift_ratio(
     comparison: Comparison, kind: Kind, factor: float, alike: Estimate, matters: float
 ) -> tuple[Comparison, bool]:
-    """The comparison with the scenario that its ratio is wrong by a factor either way, and whether its claim holds."""
+    """The comparison with a scenario in which the ratio is wrong by a factor either way; whether its claim holds."""
     ratio = comparison.ratio
     wider = replace(
         ratio,
@@ -291,7 +296,7 @@ def shift_ratio(
 
 
 def excludes_one(ratio: Estimate) -> bool:
-    """Whether the interval excludes 1; without a ratio, p alone decides."""
+    """Whether the interval excludes 1; true without a ratio, as p alone then decides."""
     if math.isnan(ratio.value):
         return True
     return ratio.low is not None and ratio.high is not None and not ratio.low <= 1 <= ratio.high
@@ -311,7 +316,7 @@ def is_equivalent(interval: Estimate, matters: float) -> bool:
 
 
 def rank_sides(higher: bool, way: Direction | None) -> Claim:
-    """Better or worse, if the direction is defined."""
+    """`better` or `worse`; `none` if neither direction is better."""
     if way is None:
         return "none"
     return "better" if higher == (way == "higher") else "worse"
@@ -325,7 +330,7 @@ def is_contender_higher(comparison: Comparison) -> bool:
 
 
 def widen_by_resolution(ratio: Estimate, comparison: Comparison) -> Estimate:
-    """A ratio's interval, widened by the steps in which both figures were read."""
+    """A ratio with its interval widened by the resolution of both figures."""
     wider = (1 + comparison.baseline.resolution) * (1 + comparison.contender.resolution)
     if ratio.low is None or ratio.high is None or wider == 1:
         return ratio

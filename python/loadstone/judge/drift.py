@@ -1,4 +1,4 @@
-"""Drift within trials, and unequal use of processors: the possible error of the ratio of two sides."""
+"""Drift within trials and unequal CPU use by other processes: the possible error of the ratio of two sides."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from loadstone.results.value import metric_statistic
 from loadstone.statistics.centre import t_interval
 from loadstone.statistics.estimate import REPEATS_MIN
 
-TURNS = "which could turn the claim"
+TURNS = "which could reverse the claim"
 
 
 def trial_drift(
     pair: Pair, metric: str, findings: Sequence[Finding], time_series: Mapping[str, Levels]
 ) -> tuple[float, list[Finding]]:
-    """The factor by which trials of both sides drifted, and the findings on it; 1 where it is not known by how much.
+    """The factor by which trials of both sides drifted, and the findings on the drift; 1 if the factor is unknown.
 
-    A trial's steady figure is assumed to lie within the factor. Repeats that drift in one direction have a
-    finding without a factor, as the drift may continue.
+    A trial's steady figure is assumed to lie within this factor of the measured figure. A finding on repeats that
+    all drift in one direction has no factor, as their drift may continue after the window.
     """
     drifting = [
         finding for finding in findings if finding.severity == Severity.SUSPECT and 1 < finding.effect.drifts < math.inf
@@ -49,11 +49,11 @@ def trial_drift(
 def ratio_drift(
     pair: Pair, metric: str, time_series: Mapping[str, Levels], disturbed: Collection[int], settings: Settings
 ) -> tuple[float, Finding] | None:
-    """The largest factor by which the ratio drifts in one direction in all blocks, however little; None if it does not.
+    """The largest factor by which the ratio drifts in the same direction in all blocks, with its finding; else None.
 
-    Repeats that were `disturbed` hide a common drift, so the remaining repeats are tested alone as well.
+    Repeats that were `disturbed` can hide a common drift, so the remaining repeats are also tested alone.
     """
-    # The mean of a line is at its middle; a percentile can be at its worst end.
+    # The mean of a trend lies at its middle; a percentile can lie at its worst end.
     reach = 2 if is_latency(metric) else 1
     drifts: list[tuple[float, Finding]] = []
     for name in series_of(metric):
@@ -68,7 +68,7 @@ def ratio_drift(
                 )
                 steps = np.log(np.array(inside) / np.array(outside))
                 (mean, _, _), p = t_interval(steps)
-                # If all blocks drift equally, p is not a number.
+                # If all blocks drift by the same factor, p is nan.
                 if p >= alpha:
                     continue
                 first, second = geometric_mean(outside), geometric_mean(inside)
@@ -82,13 +82,13 @@ def ratio_drift(
 def levels_by_repeat(
     trials: Sequence[TrialResult], time_series: Mapping[str, Levels], name: str, part: str
 ) -> dict[int, tuple[float, float]]:
-    """A figure outside a part of the window and in it, by repeat."""
+    """The levels of a figure outside a part of the window and inside it, by repeat."""
     known = ((trial.repeat, time_series.get(trial.trial, {}).get((name, part))) for trial in trials)
     return {repeat: both for repeat, both in known if both is not None}
 
 
 def unequal_processors(pair: Pair, metric: str, settings: Settings) -> Iterator[tuple[float, Finding]]:
-    """The factor by which one side may be slower because other processes used more of its host."""
+    """The factors by which one side may be slower because other processes used more of its host."""
     for name, (text, hint) in interference.SHARES.items() if series_of(metric) else ():
         baseline, contender = (
             {trial.repeat: share for trial in trials if (share := trial.value(name)) is not None}

@@ -1,7 +1,7 @@
-"""Expectations: whether each condition of the question is true, false or undecided by the interval of its figure.
+"""Expectations: the interval of a figure decides whether each condition of the question is true, false or undecided.
 
-A condition on a figure concerns each variant, a condition with `x` the ratio of each contender to its baseline.
-A ratio decides only if time-dependent changes cannot: within blocks of one run, or over alternating runs.
+A condition on a figure concerns each variant; a condition with `x` concerns the ratio of each contender to its
+baseline. A ratio decides only where changes over time cannot: within blocks of one run, or over alternating runs.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ from loadstone.statistics.comparison import ALPHA
 from loadstone.statistics.distributions import student_quantile
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
-# More repeats than this are not proposed.
+# The maximum number of repeats that a remedy proposes.
 REPEATS_MAX = 1000
-# An interval without ends.
+# The ends of an unknown figure.
 UNKNOWN = (-math.inf, math.inf)
-MEASURE = "measure it: name a figure that `loadstone show --json` lists"
+MEASURE = "name a measured figure: `loadstone show --json` lists them"
 FAILING = "find out why attempts fail, then run again"
 
 
 def examine_expectations(judgement: Judgement, matches: Sequence[Match], comparer: Comparer) -> Iterator[Expectation]:
-    """Every condition of the question, in its order. Invalid ones were refused when the question was read."""
+    """Decides every condition of the question, in order. Invalid conditions were refused when the question was read."""
     every = [part for text in judgement.results.question.expect for part in parse_expectations(text)]
     ratios = dict.fromkeys(term.metric for _, term in every if term.is_ratio)
     comparisons = list(judgement.comparisons)
-    # Figures that the question does not compare are compared only for their expectation.
+    # Figures that the question does not compare are compared here, only for their expectation.
     if further := [metric for metric in ratios if all(item.metric != metric for item in comparisons)]:
         comparisons += comparer.compare_matches(matches, further)
-    # False alarms are limited over all ratios together (Bonferroni).
+    # The rate of false alarms is limited over all ratios together (Bonferroni).
     tests = sum(item.metric == term.metric for _, term in every if term.is_ratio for item in comparisons)
     for text, term in every:
         if term.is_ratio:
@@ -58,7 +58,7 @@ def examine_expectations(judgement: Judgement, matches: Sequence[Match], compare
 
 
 def examine_figure(text: str, term: Term, judgement: Judgement) -> Iterator[Expectation]:
-    """A condition on each variant; for a search, on the answer."""
+    """A condition on a figure, for each variant; after a search, for the variant at the load that it found."""
     variants = dict(judgement.results.variants)
     if judgement.searches:
         loads = {
@@ -75,7 +75,7 @@ def examine_figure(text: str, term: Term, judgement: Judgement) -> Iterator[Expe
     if not judgement.searches:
         for key in find_unmeasured(judgement):
             yield leave_undecided(
-                text, variant_name(key), "planned, but not measured", "continue by `loadstone run --resume`"
+                text, variant_name(key), "planned but not measured", "continue with `loadstone run --resume`"
             )
     if not variants:
         yield leave_undecided(text, "", "nothing was measured", "run the experiment")
@@ -95,7 +95,7 @@ def leave_undecided(
 
 
 def count_errors(text: str, term: Term, trials: Sequence[TrialResult]) -> Expectation:
-    """A condition on a number of failed operations: the events of each trial, without an estimate."""
+    """A condition on a number of failed operations: every trial must meet it, and nothing is estimated."""
     counts = [count_failed_operations(trial) for trial in trials]
     known = [count for count in counts if count is not None]
     most = max(known, default=math.nan)
@@ -112,7 +112,7 @@ def count_errors(text: str, term: Term, trials: Sequence[TrialResult]) -> Expect
         )
     if unanswered := sum(figures.count_censored(trial) for trial in trials):
         why = f"{units.count_noun(round(unanswered), 'operation')} never ended"
-        return leave_undecided(text, "", why, "measure longer, or find out what holds them", estimate, "operations")
+        return leave_undecided(text, "", why, "measure longer, or find out what delays them", estimate, "operations")
     return Expectation(text, "", True, estimate, "operations")
 
 
@@ -124,7 +124,7 @@ def count_failed_operations(trial: TrialResult) -> float | None:
 
 
 def estimate_figure(text: str, term: Term, key: VariantKey, judgement: Judgement) -> Expectation:
-    """A condition on a figure of a variant, by the interval of its median over all repeats."""
+    """A condition on a figure of a variant, decided by the interval of its median over all repeats."""
     trials = judgement.results.variants[key]
     cell = judgement.cells.get((key, term.metric))
     if cell is None:
@@ -148,7 +148,7 @@ def estimate_figure(text: str, term: Term, key: VariantKey, judgement: Judgement
 def find_concerning(judgement: Judgement, key: VariantKey, metric: str) -> list[Finding]:
     """The findings on a variant and its trials that concern a metric.
 
-    Failed operations are in the figures; failures of the load, and of closing, are not.
+    Findings on failed operations are omitted, since the figures include them, except failures while loading or closing.
     """
     every = dict.fromkeys(judgement.variants.get(key, ()))
     for trial in judgement.results.variants[key]:
@@ -163,7 +163,7 @@ def find_concerning(judgement: Judgement, key: VariantKey, metric: str) -> list[
 
 
 def ends_of(trial: TrialResult, term: Term) -> tuple[float, float]:
-    """The lowest and the highest possible figure of a trial. A trial or operation that failed has the worst one."""
+    """The lowest and the highest possible figure of a trial; a failed trial or operation has the worst figure."""
     value = trial.values.get(term.metric)
     worst = 0.0 if better_direction(term.metric, value.unit if value else "") == "higher" else math.inf
     if trial.is_failure or value is None:
@@ -179,7 +179,7 @@ def ends_of(trial: TrialResult, term: Term) -> tuple[float, float]:
 
 
 def interval_of(samples: Iterable[Sequence[float]]) -> Estimate:
-    """The median of figures with known ends, with an interval that covers both ends' intervals."""
+    """The median of figures given by their ends, with an interval that covers the intervals of both ends."""
     ends = np.array([*samples], dtype=float).reshape(-1, 2)
     n = len(ends)
     if not n:
@@ -193,7 +193,7 @@ def interval_of(samples: Iterable[Sequence[float]]) -> Estimate:
 
 
 def cover_intervals(first: Estimate, second: Estimate) -> Estimate:
-    """The first estimate, with an interval that covers both; without an interval if either has none."""
+    """The first estimate, with an interval that covers both intervals; without one if either has none."""
     if first.low is None or second.low is None or first.high is None or second.high is None:
         return replace(second, value=first.value, low=None, high=None)
     return replace(first, n=second.n, low=min(first.low, second.low), high=max(first.high, second.high))
@@ -202,7 +202,7 @@ def cover_intervals(first: Estimate, second: Estimate) -> Estimate:
 def widen_by_errors(
     estimate: Estimate, findings: Sequence[Finding], term: Term, resolution: float, unit: str
 ) -> Estimate:
-    """An interval widened by known errors: the step of reading, drift, and the engine's share of the time."""
+    """An estimate with its interval widened by known errors: resolution, drift, and the engine's share of the time."""
     if estimate.low is None or estimate.high is None:
         return estimate
     drift = max((finding.effect.drifts for finding in findings), default=1.0)
@@ -216,9 +216,9 @@ def widen_by_errors(
 
 
 def decide_condition(text: str, term: Term, estimate: Estimate, unit: str, of: str = "") -> Expectation:
-    """A condition by an interval, or the number of repeats that would decide."""
+    """Decides a condition by an interval; if it is undecided, proposes the number of repeats that would decide."""
     if estimate.low is None or estimate.high is None:
-        why = f"{units.count_noun(estimate.n, 'repeat')} allow no interval"
+        why = f"no interval from {units.count_noun(estimate.n, 'repeat')}"
         return leave_undecided(text, of, why, f"set `repeats: {REPEATS_MIN}`", estimate, unit)
     holds = term.decide_between(estimate.low, estimate.high)
     if holds is None:
@@ -229,13 +229,15 @@ def decide_condition(text: str, term: Term, estimate: Estimate, unit: str, of: s
 
 
 def propose_repeats(term: Term, estimate: Estimate) -> str:
-    """The number of repeats that would decide if the figure and its spread stay the same: an interval narrows with
-    √n."""
+    """A remedy with the number of repeats that would decide if the figure and its spread stay the same.
+
+    The interval narrows with √n.
+    """
     assert estimate.low is not None
     assert estimate.high is not None
     ends = (estimate.low, estimate.high, estimate.value, term.bound)
     if not all(0 < end < math.inf for end in ends):
-        return "repeat more often"
+        return "run more repeats"
     half, distance = math.log(estimate.high / estimate.low) / 2, abs(math.log(estimate.value / term.bound))
     needed = math.ceil(estimate.n * (half / distance) ** 2) if distance else math.inf
     if needed > REPEATS_MAX:
@@ -282,7 +284,7 @@ def judge_ratio(
         return leave_undecided(text, "", *refusal, ratio, "×")
     cells = comparison.baseline, comparison.contender
     if cells[1].bound == "failed" and cells[1].bounded == len(cells[1].samples) >= REPEATS_MIN and not cells[0].bound:
-        # Beyond every number, while the baseline's figure is one.
+        # The contender's figure is infinite, and the baseline's is finite.
         holds, why = term.is_met_by(math.inf), f"{term.metric} falls on failed operations in every repeat"
         return Expectation(text, "", holds, None, "×", why)
     if any(cell.bound for cell in cells):
@@ -295,7 +297,7 @@ def judge_ratio(
         ratio = replace(ratio, low=ratio.low / drift, high=ratio.high * drift)
     decided = decide_condition(text, term, ratio, "×")
     lost = [attempts.count_failed_attempts(trials) for trials in match.pair.sides]
-    # An attempt that failed has the worst figure: it can only mean that the better side is worse.
+    # A failed attempt has the worst figure, which can only refute a decision in favour of its side.
     better = decided.holds == (term.sign.startswith(">") == (comparison.direction == "higher"))
     if decided.holds is not None and lost[1 if better else 0]:
         side = (match.pair.baseline, match.pair.contender)[1 if better else 0]
@@ -305,7 +307,7 @@ def judge_ratio(
 
 
 def refuse_ratio(comparison: Comparison, match: Match, judgement: Judgement) -> tuple[str, str] | None:
-    """The reason why a ratio cannot decide, and a remedy; None if it can."""
+    """The reason why a ratio cannot decide a condition, with a remedy; None if it can."""
     if comparison.baseline.withheld or comparison.contender.withheld:
         return comparison.baseline.withheld or comparison.contender.withheld, "measure longer"
     if comparison.claim == "refused":
@@ -313,7 +315,7 @@ def refuse_ratio(comparison: Comparison, match: Match, judgement: Judgement) -> 
         return f"{worst.check}: {worst.message}", worst.hint
     pair = match.pair
     if pair.is_one_run and not pair.blocks:
-        return "the sides did not run interleaved, and what changes with time looks the same", DECIDES
+        return "the sides were not interleaved, so a change over time would look the same", DECIDES
     if not pair.is_one_run and (why := refuse_runs(match, judgement)):
         return why, DECIDES
     differing = [
@@ -325,19 +327,19 @@ def refuse_ratio(comparison: Comparison, match: Match, judgement: Judgement) -> 
 
 
 def refuse_runs(match: Match, judgement: Judgement) -> str:
-    """The reason why two sides of several runs cannot be compared; empty if they can."""
+    """The reason why two sides of separate runs cannot be compared; empty if they can."""
     times = [list_start_times(judgement.results, trials, by_run=True) for trials in match.pair.sides]
-    # One run under two names is one run.
+    # A run that is listed under two names counts once.
     runs = [0 if began is None else len(set(began)) for began in times]
     if min(runs) < REPEATS_MIN:
         names = (match.pair.baseline, match.pair.contender)
         counts = " and ".join(f"{units.count_noun(n, 'run')} of {name}" for n, name in zip(runs, names, strict=True))
-        return f"{counts}, and builds that were measured at different times differ by the time as well"
+        return f"{counts}: builds measured at different times also differ by changes over time"
     return "" if order_of(*times) == "alternating" else "the runs of both sides did not alternate"
 
 
 def span_of(ratios: Collection[Estimate]) -> Estimate:
-    """The ratio as measured, with an interval that covers every scenario's; without an interval if any has none."""
+    """The ratio as measured, with an interval that covers every scenario's interval; without one if any has none."""
     first = next(iter(ratios))
     lows, highs = ([getattr(ratio, end) for ratio in ratios] for end in ("low", "high"))
     if None in lows or None in highs:
@@ -346,7 +348,7 @@ def span_of(ratios: Collection[Estimate]) -> Estimate:
 
 
 def widen_by_tests(ratio: Estimate, tests: int) -> Estimate:
-    """A ratio with the interval required for one of several tests (Bonferroni), by Student's t on logarithms."""
+    """A ratio with its interval widened for the number of tests (Bonferroni), by Student's t on logarithms."""
     if (
         ratio.low is None
         or ratio.high is None

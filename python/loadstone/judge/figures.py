@@ -1,4 +1,4 @@
-"""Figures of a trial that several checks need."""
+"""Figures of a trial that several checks use."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from loadstone.results.value import metric_statistic
 
 # Operations that are not part of the load.
 OUTSIDE_LOAD = frozenset({"cleanup", "verify"})
-# A read-modify-write is also reported as its read and its update.
+# A read-modify-write is also reported as a read and an update.
 COMPOSED = frozenset({"read-modify-write", "read_modify_write"})
 ALL = "all"
 # The part of a lower bound's name before the statistic: `read.lower.p99` for `read.p99`.
 LOWER = "lower"
-# A larger figure cannot be a number of clients.
+# The largest figure that can be a number of clients.
 CLIENTS_MAX = 1e12
 PERCENTILE = re.compile(r"p(\d+(?:\.\d+)?)")
-# YCSB before 0.3 prints 0.
+# YCSB before 0.3 prints 0 for success.
 SUCCESSES = frozenset({*WELL, NOT_YET, "0"})
-# Operations that never ended are neither: they are only known to be slow.
+# Operations that never ended are neither successes nor failures: they are only known to be slow.
 NO_FAILURES = SUCCESSES | {CENSORED}
 
 
 @cache
 def split_metric(metric: str) -> tuple[str, str]:
-    """A metric's name in two parts: (`load.read`, `p99.9`); the first is empty for `throughput`."""
+    """A metric's name in two parts: (`load.read`, `p99.9`); the first part is empty for `throughput`."""
     last = metric_statistic(metric)
     return metric[: -len(last) - 1], last
 
@@ -46,14 +46,14 @@ def percentile_rank(last: str) -> float | None:
 
 @cache
 def parse_percentile(metric: str) -> float | None:
-    """0.99 for `read.p99`, None for other metrics."""
+    """The rank of a percentile, 0.99 for `read.p99`; None for other metrics."""
     last = split_metric(metric)[1]
     return percentile_rank(last) if last.startswith("p") else None
 
 
 @cache
 def is_latency(metric: str) -> bool:
-    """Whether a figure is a latency: a percentile, an extreme or a mean of some operation."""
+    """Whether a figure is a latency: a percentile, an extreme or the mean of an operation."""
     name, last = split_metric(metric)
     return bool(name) and (last == "mean" or percentile_rank(last) is not None)
 
@@ -72,13 +72,13 @@ def target_rate(trial: TrialResult) -> float | None:
 
 @cache
 def lower_name(metric: str) -> str:
-    """The name of a latency's lower bound; `read.lower.p99` of `read.p99`."""
+    """The name of a latency's lower bound: `read.lower.p99` for `read.p99`."""
     name, last = split_metric(metric)
     return f"{name}.{LOWER}.{last}"
 
 
 def client_count(trial: TrialResult) -> float | None:
-    """The number of clients, from the trial or its config."""
+    """The number of clients of a trial, or else of its config; None if it is not plausible."""
     clients = trial.clients if trial.clients is not None else trial.config.get("clients")
     if not isinstance(clients, int | float) or isinstance(clients, bool) or not 0 < clients < CLIENTS_MAX:
         return None
@@ -86,7 +86,7 @@ def client_count(trial: TrialResult) -> float | None:
 
 
 def window_seconds(trial: TrialResult) -> float | None:
-    """The length of the measured window."""
+    """The length of the measured window, s."""
     if runtime := trial.value("runtime"):
         return runtime / 1e9
     throughput, operations = trial.value("throughput"), trial.value("operations")
@@ -94,7 +94,7 @@ def window_seconds(trial: TrialResult) -> float | None:
 
 
 def bytes_in_window(trial: TrialResult, metric: str) -> float | None:
-    """Bytes of `device.read` or `device.written` in the measured operations, without the warm-up's."""
+    """The bytes of `device.read` or `device.written` in the measured window, without the warm-up."""
     per_operation, every = trial.value(f"{metric}_per_operation"), trial.value("operations")
     return per_operation * every if per_operation is not None and every is not None else trial.value(metric)
 
@@ -107,7 +107,7 @@ def list_outcomes(trial: TrialResult) -> Iterator[tuple[str, str, int]]:
 
 
 def count_failed_operations(trial: TrialResult, prefix: str = "") -> float:
-    """Failed operations of a phase; operations for which a system was not yet ready are not failures."""
+    """The number of failed operations of a phase; operations with the status NOT_YET are not failures."""
     if (errors := trial.value(f"{prefix}errors")) is not None:
         return errors
     counts = (
@@ -117,7 +117,7 @@ def count_failed_operations(trial: TrialResult, prefix: str = "") -> float:
 
 
 def count_failed(trial: TrialResult, name: str) -> float:
-    """Failed operations of one kind, by a metric's name before its statistic; of all kinds if they were not counted."""
+    """The failed operations of one kind, by the first part of a metric's name; of all kinds if not counted by kind."""
     if (of_stage := prefix_of(name)) and (count := trial.value(f"{of_stage}errors")) is not None:
         # Failures of a stage are counted by status, not by operation.
         return count
@@ -131,21 +131,21 @@ def count_failed(trial: TrialResult, name: str) -> float:
 
 
 def count_due_operations(trial: TrialResult) -> float | None:
-    """Operations that were due, or in a closed loop sent; without that figure, from the statuses; None without both."""
+    """The operations that were due (closed loop: sent); without that figure, from the statuses; None without either."""
     every = trial.value("due")
-    # Operations that never ended are not counted by their parts.
+    # The parts of a composed operation that never ended are not counted, so it counts itself.
     counts = (count for kind, status, count in list_outcomes(trial) if kind not in COMPOSED or status == CENSORED)
     return sum(counts) or None if every is None else every
 
 
 def count_censored(trial: TrialResult) -> float:
-    """Operations that never ended: sent and not answered, or due and never sent."""
+    """The number of operations that never ended: sent but not answered, or due but never sent."""
     censored = trial.value("censored")
     return sum(counts.get(CENSORED, 0) for counts in trial.statuses.values()) if censored is None else censored
 
 
 def count_operations(trial: TrialResult, prefix: str = "") -> float | None:
-    """Operations of a phase, whatever their outcome."""
+    """The number of operations of a phase, whatever their outcome."""
     if (value := trial.value(f"{prefix}operations")) is not None:
         return value
     for metric in (f"{prefix}errors", f"{prefix}throughput"):
@@ -155,23 +155,23 @@ def count_operations(trial: TrialResult, prefix: str = "") -> float | None:
 
 
 def operation_share(trial: TrialResult, metric: str) -> float | None:
-    """A count of operations as a share of all; None if either is unknown."""
+    """A count of operations as a share of all operations; None if either number is unknown."""
     count, every = trial.value(metric), trial.value("operations")
     return None if count is None or not every else count / every
 
 
 def note_text(trial: TrialResult, *names: str) -> tuple[str, str]:
-    """The message of the first note with one of these names, to be appended, and its hint; empty without one."""
+    """The first note with one of these names: its message, as a text to append, and its hint; empty without one."""
     note = next((note for note in trial.notes if note.name in names), None)
     return (f": {note.message}", note.hint) if note else ("", "")
 
 
 def attempt_rate(trial: TrialResult) -> float | None:
-    """Operations per second, whatever their outcome: a failed operation also kept its client busy."""
+    """Operations per second, whatever their outcome: a failed operation also keeps its client busy."""
     throughput, every, length = trial.values.get("throughput"), trial.value("operations"), window_seconds(trial)
     if throughput is None:
         return None
-    # The throughput of files is in bytes.
+    # The throughput of file workloads is in bytes.
     in_operations = throughput.unit == "op/s"
     if every and length and (count_failed_operations(trial) or not in_operations):
         return every / length

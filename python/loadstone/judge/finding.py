@@ -1,4 +1,4 @@
-"""The result of a check, a finding, and the pair of variants that some checks compare."""
+"""Findings, which are the results of checks, and the pairs of variants that some checks compare."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from loadstone.results.value import THROUGHPUT
 
 
 class Severity(IntEnum):
-    """The severity, in ascending order. A note changes no verdict; a withheld figure is not printed, other figures
-    are."""
+    """The severity of a finding, in ascending order.
+
+    A note changes no verdict. WITHHELD only suppresses one figure; all other figures are printed.
+    """
 
     NOTE = 0
     WITHHELD = 1
@@ -27,15 +29,15 @@ class Severity(IntEnum):
 
 @dataclass(frozen=True)
 class Effect:
-    """The consequence of a finding for the figures of its trials, from which scenarios follow; by default none."""
+    """The consequence of a finding for the figures of its trials, from which scenarios are built; by default none."""
 
-    # The trial is no evidence about the system.
+    # Whether the trial is excluded as evidence about the system.
     excludes: bool = False
-    # The trial was disturbed, perhaps by chance: in random order such repeats scatter, which the interval covers.
+    # Whether the trial was disturbed, perhaps by chance: in random order, the interval covers the scatter.
     disturbs: bool = False
-    # The factor by which the system may be faster than measured; infinite if unknown. Its figures are then bounds.
+    # The factor by which the system may be faster than measured, so that its figures are bounds; infinite if unknown.
     understates: float = 1.0
-    # The factor by which the figures drifted within the trial; 1 if it is unknown.
+    # The factor by which the figures drifted within the trial; 1 if unknown.
     drifts: float = 1.0
 
 
@@ -64,31 +66,31 @@ class Finding:
     severity: Severity
     message: str
     hint: str
-    # The ids of the trials concerned.
+    # The ids of the affected trials.
     trials: tuple[str, ...] = ()
-    # The only metric concerned, or the prefix of a stage's metrics, `stage2.`; empty: all metrics.
+    # The only affected metric, or the prefix of a stage's metrics (`stage2.`); empty if all metrics are affected.
     metric: str = ""
-    # Whether it is only about latencies, or only about throughput: the other figures stay valid.
+    # The kind of figures that the finding concerns; figures of other kinds stay valid.
     about: About = "all"
     effect: Effect = Effect()
-    # The severity among the findings of its check, to name the worst trial; 0 if the effect states it.
+    # The magnitude, by which the worst of a check's findings is chosen; 0 if the effect contains it.
     size: float = 0.0
 
 
-# The beginning of a message about unknown facts that a comparison needs; the names of the facts follow.
-UNKNOWN_OF_BOTH = "not known of both sides: "
+# The beginning of a message on unknown facts that a comparison needs; the names of the facts follow.
+UNKNOWN_OF_BOTH = "not known for both sides: "
 
 
 @dataclass(frozen=True)
 class NotLooked:
-    """A check that lacks data to examine a trial or a pair. It has not passed."""
+    """A check that could not examine a trial or a pair because data are missing. It counts as not passed."""
 
     check: str
-    # The missing data, as a text that follows "could not run: ".
+    # The missing data, as a clause: "the host was not observed".
     reason: str
-    # Whether every trial that Loadstone ran has the data, so that a trial without it is suspect.
+    # Whether all of Loadstone's own trials have these data, so that a trial without them is suspect.
     always_known: bool = False
-    # The figures that it could not examine.
+    # The figures that the check could not examine.
     about: About = "all"
 
 
@@ -97,20 +99,20 @@ Looks = Iterator[Finding | NotLooked]
 
 
 def concerns_metric(finding: Finding, metric: str) -> bool:
-    """Whether a finding is about this metric; an invalid one affects all metrics, unless it names its figures."""
+    """Whether a finding concerns this metric. An invalid finding concerns all metrics of its kind of figures."""
     if finding.about == "latencies" and not is_latency(metric):
         return False
     if finding.about == "throughput" and split_metric(metric)[1] != THROUGHPUT:
         return False
     if finding.metric.endswith("."):
-        # The whole window contains the stage; other stages do not.
+        # An invalid stage also affects figures of the whole window, but not figures of other stages.
         is_invalid = finding.severity == Severity.INVALID
         return metric.startswith(finding.metric) or (is_invalid and not prefix_of(metric))
     return finding.metric in ("", metric) or finding.severity == Severity.INVALID
 
 
 def worst_verdict(findings: Iterable[Finding]) -> Verdict:
-    """The worst finding decides."""
+    """The verdict that follows from the most severe finding."""
     worst = max((finding.severity for finding in findings), default=Severity.NOTE)
     return Verdict[worst.name] if worst >= Severity.UNCHECKED else Verdict.VALID
 
@@ -124,9 +126,9 @@ class Pair:
     contender: Scalar
     baselines: Sequence[TrialResult]
     contenders: Sequence[TrialResult]
-    # Facts, and groups of facts, that follow from the compared dimension or are meant to differ.
+    # The facts, and groups of facts, that the compared dimension determines or the user declares to differ.
     groups: frozenset[str] = frozenset()
-    # Whether both sides ran in one experiment, and whether repeats of one number are blocks.
+    # Whether both sides ran in one experiment, and whether repeats with the same number form a block.
     is_one_run: bool = True
     blocks: bool = True
 
@@ -150,9 +152,9 @@ class Pair:
         return distinct_facts(self.baselines, name), distinct_facts(self.contenders, name)
 
     def is_compared(self, name: str) -> bool:
-        """Whether the fact is compared: by declaration, as the dimension, or by its values on both sides.
+        """Whether a fact is compared: it is declared, it is the dimension, or its values equal the dimension's values.
 
-        A setting may be a number where the fact from a server is text, so values are compared as text.
+        Values are compared as text, since a setting may be a number and the fact that a server reports a text.
         """
         baseline, contender = self.fact_values(name)
         same = list(map(str, baseline)) == [str(self.baseline)] and list(map(str, contender)) == [str(self.contender)]
@@ -160,5 +162,5 @@ class Pair:
 
 
 def distinct_facts(trials: Sequence[TrialResult], name: str) -> list[Scalar]:
-    """Each value of a fact once; empty if no trial has it."""
+    """Each value of a fact once; empty if no trial has the fact."""
     return list(dict.fromkeys(trial.facts[name] for trial in trials if name in trial.facts))

@@ -1,4 +1,4 @@
-"""Every check, by the object that it examines, and the findings on a trial and on a variant.
+"""All checks, grouped by the object that they examine, and the findings on a trial and on a variant.
 
 The names of the checks are the keys of loadstone.judge.settings.DEFAULTS.
 """
@@ -36,7 +36,7 @@ from loadstone.statistics.stopping import stopping_reason
 TrialCheck = Callable[[TrialResult, Settings], Looks]
 SeriesCheck = Callable[[TrialResult, Series, Settings], Looks]
 PairCheck = Callable[[Pair, Settings], Looks]
-# Checks of one trial, of its time series, and of two compared variants. Checks of a variant are in judge_variant.
+# Checks of one trial, of its time series, and of two compared variants. judge_variant calls the checks of a variant.
 TRIAL: tuple[TrialCheck, ...] = (
     *(
         attempts.check_attempts,
@@ -61,10 +61,10 @@ SERIES: tuple[SeriesCheck, ...] = (
     stages.ignore_pauses(faults.outside_fault(stalled.check_stalls)),
 )
 PAIR: tuple[PairCheck, ...] = (sides_differ.check_sides, impossible.find_shared_runs, faults.check_pair)
-# The checks that need a time series, the first one only at a rate.
+# The checks that need a time series; the first check applies only at a rate.
 SERIES_CHECKS = (rate.RATE_NOT_HELD, not_steady.NAME, stalled.NAME)
 NO_SERIES = "series.json is missing or damaged"
-# Checks that cover the whole content of the engine's note of the same name, if the trial has their figures.
+# Checks that replace the engine's note of the same name, each with a test whether the trial has their figures.
 DECIDED: dict[str, Callable[[TrialResult], bool]] = {
     rate.GENERATOR_LIMITED: rate.generator_decided,
     rate.CLIENT_LIMITED: rate.clients_decided,
@@ -72,9 +72,9 @@ DECIDED: dict[str, Callable[[TrialResult], bool]] = {
     errors.MISSING_ROWS: errors.has_missing_reads,
     errors.SERVER_EVENTS: errors.quotes_servers,
 }
-# An importer's note: latencies at a rate without the wait for a client (coordinated omission).
+# An importer's note: latencies at a rate exclude the wait for a client (coordinated omission).
 SERVICE_TIME = "service-time"
-# The severity of a note with a check's name. Other names do not belong to a check, and are notes.
+# The severity of a note that has a check's name. All other notes keep the severity NOTE.
 NOTE_SEVERITIES = {
     **dict.fromkeys(
         (*rate.INVALIDATING, clock.NAME, unverified.NAME, impossible.NAME, attempts.LOST), Severity.INVALID
@@ -82,11 +82,11 @@ NOTE_SEVERITIES = {
     **dict.fromkeys((littles_law.NAME, rate.CARRIED_OVER, not_steady.NAME, noisy.NAME, stalled.NAME), Severity.SUSPECT),
     **dict.fromkeys((sides_differ.NAME, interference.NAME, attempts.INCOMPLETE, SERVICE_TIME), Severity.SUSPECT),
 }
-# The engine's notes on operations without an answer, which a requested fault causes.
+# The engine's notes on unanswered operations, which a requested fault is expected to cause.
 OF_OUTAGES = frozenset({"hung", "unsent"})
-# Notes that do not affect the variant's other trials.
+# Notes that exclude their trial, but do not affect the variant's other trials.
 NOTE_EXCLUDES = frozenset({"errors", "clock", "lost-segment", "incomplete", "carried-over", "generator-limited"})
-# Notes that belong to a check with a different name, and add information that its figures lack.
+# Notes that belong to a check with a different name; they add information that the check's figures lack.
 NOTE_CHECKS = {
     "debug-build": "generator-limited",
     "unsent": "client-limited",
@@ -96,15 +96,14 @@ NOTE_CHECKS = {
 
 
 def note_findings(trial: TrialResult, checks: Collection[str], decided: Collection[str]) -> Iterator[Finding]:
-    """The notes as findings, unless a check has `found` the same, or has `decided` from figures that there is no
-    fault."""
+    """The notes as findings, unless one of `checks` has a finding, or the check is `decided` by figures."""
     notes = (note for note in trial.notes if note.name not in OF_OUTAGES or not faults.has_fault(trial))
     for note in notes:
         name = RENAMED.get(note.name, note.name)
         check = NOTE_CHECKS.get(name, name)
         known = name == check and (check in checks or check in decided)
         is_cause = attempts.INCOMPLETE in checks and note == attempts.find_cause(trial)
-        # The fact, or the trial's end, already covers it.
+        # A fact or the trial's end already states the content of the note.
         if known or is_cause or (note.name == "debug-build" and "profile" in trial.facts) or note.name == trial.end:
             continue
         about: About = "latencies" if check == SERVICE_TIME else "all"
@@ -121,7 +120,7 @@ def judge_trial(trial: TrialResult, series: Series | None, settings: Settings) -
 def check_trial(
     trial: TrialResult, series: Series | None, settings: Settings
 ) -> tuple[tuple[Finding, ...], tuple[NotLooked, ...]]:
-    """Every finding on one trial, and the checks that could not examine it."""
+    """Every finding on one trial, and the checks that could not examine the trial."""
     every = [result for check in TRIAL for result in check(trial, settings)]
     if series is None:
         every = [
@@ -131,7 +130,7 @@ def check_trial(
     else:
         every += [result for check_series in SERIES for result in check_series(trial, series, settings)]
     findings = [result for result in every if isinstance(result, Finding)]
-    # A failed trial has no data to examine, and is reported itself.
+    # A failed trial has no data to examine, and has its own finding.
     lacking = [result for result in every if isinstance(result, NotLooked) and trial.values]
     if "engine" in trial.facts:
         findings += attempts.find_unavailable_checks(trial, [result for result in lacking if result.always_known])
@@ -144,8 +143,12 @@ def check_trial(
 def judge_variant(
     trials: Sequence[TrialResult], limits: Sequence[tuple[Cell, float]], missing: Sequence[str], settings: Settings
 ) -> tuple[Finding, ...]:
-    """Findings on a variant, given the cells whose intervals must be narrow, and the planned trials missing."""
-    # A failed trial is not a repeat.
+    """Findings on a variant.
+
+    `limits`: the cells whose intervals must be narrow, with the requested relative widths; `missing`: the planned
+    trials that did not run.
+    """
+    # A failed trial does not count as a repeat.
     ended = [trial for trial in trials if trial.values]
     findings = [
         *too_few_samples.check_samples(ended, settings),
@@ -157,7 +160,7 @@ def judge_variant(
     for cell, until in limits:
         findings += noisy.check_noise(ended, cell.estimate, cell.metric, until, settings)
     figures, most = [[value for _, value in cell.samples] for cell, _ in limits], settings.at_most or settings.at_least
-    # If no more repeats were needed, an unfinished block is not missing.
+    # If the stopping rule is satisfied, an unfinished block is not missing.
     if limits and stopping_reason(figures, settings.at_least, most, [until for _, until in limits]) is not None:
         return tuple(findings)
     if missing:

@@ -1,7 +1,7 @@
 """The guarantees of each setting of a system: the greatest age of an acknowledged write that a fault may lose.
 
 `python -m loadstone.judge.guarantees` writes docs/concepts/guarantees.md. A setting that is not in the table has an
-unknown guarantee. Sources: the systems' documentation and code, and Loadstone's own runs; each row names its source.
+unknown guarantee. Each row names its source: the system's documentation or code, or Loadstone's own runs.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ PAGE = Path("docs/concepts/guarantees.md")
 BEGIN, END = "<!-- generated: guarantees -->", "<!-- end of generated -->"
 Facts = Mapping[str, Scalar]
 MILLISECOND, SECOND = 1e6, 1e9
-# Ages in ns: no write may be lost, or any write; None is unknown.
+# Ages in ns: 0 if no write may be lost, infinite if any write may be lost. An unknown age is None.
 NOTHING, ANYTHING = 0.0, math.inf
-# Events that may lose writes, by kind of fault; other kinds lose none.
+# The kinds of faults that may lose writes; other kinds lose none.
 KILLS, POWER, STOPS = frozenset({"kill", "restart"}), frozenset({"power"}), frozenset({"stop"})
 LOSING = KILLS | POWER | STOPS
 LEVEL = re.compile(r"read (\w+), write (\w+)")
-# Replicas that a consistency level waits for; QUORUM depends on the copies.
+# The number of replicas that a consistency level waits for; QUORUM depends on the number of copies.
 LEVELS = {"ANY": 0, "ONE": 1, "LOCAL_ONE": 1, "TWO": 2, "THREE": 3}
 QUORUMS = frozenset({"QUORUM", "LOCAL_QUORUM", "EACH_QUORUM"})
 
 
 @dataclass(frozen=True)
 class Guarantee:
-    """The greatest age, ns, of an acknowledged write that may be lost: 0: no loss, infinite: any, None: unknown."""
+    """The greatest age, ns, of an acknowledged write that may be lost: 0: none, infinite: any write, None: unknown."""
 
     age_ns: float | None
     # The system and the setting, and the source of the bound; empty if the setting is unknown.
@@ -48,7 +48,7 @@ class Guarantee:
 
 @dataclass(frozen=True)
 class GuaranteeRow:
-    """A setting with its bounds for each fault, ns, of one server and of all at once."""
+    """A setting with its bounds, ns, for each fault of one server and of all servers at once."""
 
     stores: tuple[str, ...]
     setting: str
@@ -74,7 +74,7 @@ def levels_of(facts: Facts) -> tuple[str, str]:
 
 
 def count_replicas(level: str, facts: Facts) -> int | None:
-    """The replicas that a level waits for; None if unknown."""
+    """The number of replicas that a level waits for; None if unknown."""
     if level in LEVELS:
         return LEVELS[level]
     copies = parse_fact_number(facts, "replication")
@@ -115,7 +115,7 @@ def is_redis(fsync: str) -> Callable[[Facts], bool]:
     return lambda facts: facts.get("appendonly") == "yes" and facts.get("appendfsync") == fsync
 
 
-# The first row that applies counts.
+# The first row that applies gives the guarantee.
 TABLE: tuple[GuaranteeRow, ...] = (
     GuaranteeRow(
         CASSANDRA, "`durable_writes = false`: since the last flush", is_setting("durable_writes", "no"),
@@ -203,9 +203,9 @@ UNKNOWN = Guarantee(None)
 
 
 def guarantee_of(facts: Facts, faults: Iterable[FaultRecord]) -> Guarantee:
-    """The guarantee of a trial's setting for its faults: the weakest of their bounds; unknown if one is unknown.
+    """The guarantee of a trial's setting for its faults: the weakest of their bounds; unknown if a bound is unknown.
 
-    HBase's rows are about logs on HDFS: elsewhere, an hflush may assure nothing.
+    HBase's rows apply only to logs on HDFS: on other file systems, an hflush may guarantee nothing.
     """
     row = next((row for row in TABLE if str(facts.get("store")) in row.stores and row.applies(facts)), None)
     if row is None or (row.stores == HBASE and "hdfs" not in str(facts.get("wal.file_system", "")).lower()):
@@ -218,8 +218,7 @@ def guarantee_of(facts: Facts, faults: Iterable[FaultRecord]) -> Guarantee:
 
 
 def bound_of(row: GuaranteeRow, fault: FaultRecord, facts: Facts) -> float | None:
-    """The bound of one fault. A fault of all servers concerns more than one; a store without a number of nodes has
-    one."""
+    """The bound for one fault. A store without a number of nodes is assumed to have one node."""
     is_all = len(fault.servers) >= (parse_fact_number(facts, "nodes") or 1)
     if fault.kind in KILLS:
         return row.kill_all if is_all else row.kill_one
@@ -236,7 +235,7 @@ def reads_are_current(facts: Facts) -> bool:
 
 
 def age_text(age_ns: float | None) -> str:
-    """A bound as text."""
+    """An age as text: `none`, `100 ms`, `everything`, `unknown`."""
     if age_ns is None:
         return "unknown"
     return "none" if age_ns == 0 else "everything" if math.isinf(age_ns) else units.format_duration(age_ns)
@@ -253,7 +252,7 @@ def render_table() -> str:
 
 
 def complete_page(text: str) -> str:
-    """The page with the table of this module."""
+    """The page with its table replaced by this module's table."""
     head, _, rest = text.partition(BEGIN)
     return f"{head}{BEGIN}\n\n{render_table()}\n\n{END}{rest.partition(END)[2]}"
 

@@ -1,4 +1,4 @@
-"""The judge: every check over a result set, the comparisons that it allows, and the answer."""
+"""The judge: runs every check on a result set, compares its variants, and writes the answer."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MAJORITY_HINT = "{}; {} disturbed, and at most a third may be"
 
 
 def judge_results(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
-    """Judges results; with `rank_invalid`, comparisons with an invalid side are ranked as well.
+    """Judges a result set; with `rank_invalid`, comparisons with an invalid side are also ranked.
 
     Raises LoadstoneError when the question sets an unknown threshold.
     """
@@ -49,7 +49,7 @@ def judge_results(results: ResultSet, *, rank_invalid: bool = False) -> Judgemen
     runs: dict[str, Estimate] = {}
     levels: dict[str, not_steady.Levels] = {}
     for trial in results.trials:
-        # Read once, and not kept: ten thousand time series take more memory than all figures.
+        # Read once and then released: ten thousand time series take more memory than all figures.
         series = results.series(trial.trial)
         trials[trial.trial], unseen[trial.trial] = check_trial(trial, series, own.settings_of(trial.trial))
         if before.common.checks != own.common.checks:
@@ -58,10 +58,10 @@ def judge_results(results: ResultSet, *, rank_invalid: bool = False) -> Judgemen
             ):
                 loosened.setdefault(gone.check, []).append(trial.trial)
         if series is not None and not stages_of(trial):
-            # A requested fault is not a drift, nor is a rate that changes.
+            # The effects of a requested fault are not drift; nor are the stages of a rate.
             series = faults.trim_to_before(trial, series)
             levels[trial.trial] = not_steady.window_levels(series, own.settings_of(trial.trial))
-            # The precision of one run's own throughput, the only one available for a single run.
+            # The precision within a trial is the only one available for a single repeat.
             if (run := run_mean(series.complete_rates)).low is not None:
                 runs[trial.trial] = run
     missing = missing_trials(results)
@@ -70,7 +70,7 @@ def judge_results(results: ResultSet, *, rank_invalid: bool = False) -> Judgemen
     jumps = {trial for trial, every in trials.items() if any(finding.effect.drifts > 1 for finding in every)}
     departures = view.departure_findings(results, loosened)
     asked_for = read_rule(results.question)
-    # The loads of a search are not alternatives.
+    # The loads of a search are not alternatives to compare.
     loads = asked_for is not None and results.comparison_dimension == asked_for.over
     pairs = [] if loads else match_variants(results, variants, settings)
     matches = [replace(match, findings=(*match.findings, *departures)) for match in pairs]
@@ -78,7 +78,7 @@ def judge_results(results: ResultSet, *, rank_invalid: bool = False) -> Judgemen
     of_variants = {}
     for key, trials_of in variants.items():
         mine = own.settings_of(trials_of[0].trial)
-        # The run also decides by the variant's own figures whether it has been repeated often enough.
+        # These figures also decide, during a run, whether the variant has been repeated often enough.
         deciding = deciding_metrics(trials_of, requested, mine.until).items()
         cells_of = [(cells.get((key, metric)) or cells.get((key, main)), share) for metric, share in deciding]
         of_variants[key] = (
@@ -122,7 +122,7 @@ def judge_results(results: ResultSet, *, rank_invalid: bool = False) -> Judgemen
         if found_loads
         else answer_question(judgement, metrics or (main,), settings.matters)
     )
-    # In an experiment with faults the question is about faults; comparisons of other figures follow.
+    # In an experiment with faults, the question is about the faults; comparisons of other figures come last.
     text, *further = [*outage_clauses(judgement.outages), *sentences]
     return replace(judgement, answer=text, further=tuple(further))
 
@@ -130,10 +130,10 @@ def judge_results(results: ResultSet, *, rank_invalid: bool = False) -> Judgemen
 def note_minority(
     trials: Sequence[TrialResult], findings: Mapping[str, Sequence[Finding]], unseen: Mapping[str, Sequence[NotLooked]]
 ) -> dict[str, tuple[Finding, ...]]:
-    """A variant's findings by trial; disturbances are notes if only a minority of its repeats has any.
+    """A variant's findings by trial; disturbances become notes if they concern only a minority of the repeats.
 
-    A claim must then also hold without these repeats (the scenario `clean`). Most of the repeats must be known to be
-    free of them: a repeat that a check could not examine (`unseen`) is not. A finding on all figures covers latencies.
+    A claim must then also hold without these repeats (the scenario `clean`). A repeat that a check could not examine
+    (`unseen`) counts as disturbed. A finding on all figures also concerns latencies.
     """
     ended = [
         trial.trial for trial in trials if trial.values and worst_verdict(findings[trial.trial]) != Verdict.INVALID
@@ -166,7 +166,7 @@ def note_minority(
 
 
 def effective_findings(trials: Sequence[TrialResult], findings: Mapping[str, Sequence[Finding]]) -> Iterator[Finding]:
-    """The findings that count against a variant: notes do not, unless they are disturbances."""
+    """The findings that count against a variant: all except notes that are not disturbances."""
     return (
         finding
         for trial in trials
@@ -178,7 +178,7 @@ def effective_findings(trials: Sequence[TrialResult], findings: Mapping[str, Seq
 def overall_findings(
     results: ResultSet, variants: Variants, matches: Sequence[Match], missing: Mapping[VariantKey, Sequence[str]]
 ) -> Iterator[Finding]:
-    """Findings on the whole: on missing data, and on pairs, which their comparisons contain as well."""
+    """Findings on the whole result set: on missing data, and on pairs (the comparisons contain these as well)."""
     yield from attempts.find_empty(results.trials)
     planned = len({variant_key(config) for config in results.planned.values()})
     yield from attempts.find_missing_points({key: ids for key, ids in missing.items() if key not in variants}, planned)

@@ -1,4 +1,4 @@
-"""A judgement: everything that the judge found in a result set, ready for output."""
+"""A judgement: all results of the judge for a result set, ready for output."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from loadstone.statistics.percentile import UNANSWERED, Bound
 from loadstone.statistics.usl import Law
 
 if TYPE_CHECKING:
-    # It uses the types of this module.
+    # That module uses the types of this one.
     from loadstone.judge.outages import Outage
 
 VariantKey = tuple[tuple[str, Scalar], ...]
-# `better` and `worse` are claims, as are `same` (no difference that matters) and `slight` (they differ, by less than
-# what matters); `none`: no evidence (benchstat's ~); `impossible`: too few repeats to claim anything;
-# `refused`: a side is invalid; `unranked`: a side's figure is a bound or beyond every number, as operations failed or
-# never ended; `descriptive`: the figure describes a trial, and neither direction is better.
+# The claims are `better`, `worse`, `same` (no difference that matters) and `slight` (a difference too small to matter).
+# `none`: no evidence (benchstat's ~); `impossible`: too few repeats for any claim; `refused`: a side is invalid;
+# `unranked`: a side's figure is a bound or infinite, because operations failed or never ended; `descriptive`: the
+# figure describes a trial, and neither direction is better.
 Claim = Literal["better", "worse", "same", "slight", "none", "impossible", "refused", "unranked", "descriptive"]
 
 
@@ -43,19 +43,20 @@ class Cell:
     metric: str
     unit: str
     estimate: Estimate
-    # Each repeat's figure, in the order of repeats, with the repeat's number.
+    # The number and the figure of each repeat, in the order of repeats.
     samples: tuple[tuple[int, float], ...]
-    # The reason why the figure is withheld; empty if it is not.
+    # The reason why the figure is withheld; empty if it is printed.
     withheld: str = ""
-    # The bound on the repeats' figures, and the number of bounds; the estimate then has no interval.
+    # The kind of bound, if figures of repeats are bounds, and the number of such repeats; the estimate then has no
+    # interval.
     bound: Bound | None = None
     bounded: int = 0
-    # The step in which the figures were read, as a share of the figure.
+    # The resolution with which the figures were read, as a share of the figure.
     resolution: float = 0.0
 
 
 def is_unanswered(cells: Mapping[tuple[VariantKey, str], Cell], cell: Cell) -> bool:
-    """Whether an infinite latency of a stage falls on operations that never ended, as none of the stage failed."""
+    """Whether a stage's infinite latency is due to operations that never ended: none of its operations failed."""
     stage = prefix_of(cell.metric)
     failures = cells.get((cell.variant, f"{stage}errors")) if stage else None
     return failures is not None and not any(figure for _, figure in failures.samples)
@@ -69,7 +70,7 @@ class ScenarioRow:
     ratio: Estimate
     n: int
     reading: Claim
-    # Whether the claim fails here first: the verdict rests on this scenario.
+    # Whether this is the first scenario in which the claim fails, so that the verdict depends on it.
     decides: bool = False
 
 
@@ -80,7 +81,7 @@ class Comparison:
     metric: str
     unit: str
     direction: Direction | None
-    # The dimensions that both sides share, without the compared one.
+    # The dimensions that both sides share; the compared dimension is omitted.
     context: VariantKey
     by: str
     baseline: Cell
@@ -88,44 +89,44 @@ class Comparison:
     # Contender ÷ baseline.
     ratio: Estimate
     claim: Claim
-    # Two-sided p before and after Holm's correction; None if nothing could be tested.
+    # The two-sided p before and after Holm's correction; None without a test.
     p: float | None = None
     p_adjusted: float | None = None
-    # The test, as text: "paired t on logs within blocks, n=6".
+    # The test as text: "paired t test on logarithms within blocks, n=6".
     test: str = ""
     # Cliff's delta, from -1 to 1: the share of pairs in which the contender is above the baseline, minus the reverse.
     effect: float | None = None
     findings: tuple[Finding, ...] = ()
-    # The reason why nothing is claimed, or the difference that more repeats could show.
+    # The reason why nothing is claimed, or the difference that more repeats could detect.
     why: str = ""
-    # The compared values that did not hold the rate: their throughput is their capacity.
+    # The compared values that missed the rate, so that their throughput is their capacity.
     capacity: tuple[str, ...] = ()
     # Whether the ratio is a bound ("at least 8.6×"), because figures may be off by a known amount.
     bound: bool = False
-    # Whether its metric is not the first one, which alone is confirmatory.
+    # Whether the metric is exploratory; only the first metric is confirmatory.
     exploratory: bool = False
-    # The evidence in each scenario, as measured first; empty if nothing was tested.
+    # The evidence in each scenario, beginning with the scenario as measured; empty if nothing was tested.
     scenarios: tuple[ScenarioRow, ...] = ()
-    # The unit of n if the sides are separate runs: `runs`, or `repeats` if a side has only one run.
+    # The unit of n for sides of separate runs: `runs`, or `repeats` if a side has only one run; empty within a run.
     n_unit: str = ""
 
     @property
     def n_text(self) -> str:
-        """`n=6`; between runs with its unit, `n=6 runs`."""
+        """The number of samples: `n=6`; between runs with a unit, `n=6 runs`."""
         return f"n={self.count_samples(self.ratio.n)}"
 
     def count_samples(self, n: int) -> str:
-        """A number of samples, between runs with its unit."""
+        """A number of samples as text; between runs with a unit."""
         return units.count_noun(n, self.n_unit.removesuffix("s")) if self.n_unit else f"{n:,}"
 
     @property
     def verdict(self) -> Verdict:
-        """Whether it can be trusted."""
+        """Whether the comparison can be trusted."""
         return worst_verdict(self.findings)
 
     @property
     def condition(self) -> str:
-        """The condition of a claim: `if the number of records were equal, `; empty without one."""
+        """The condition of a claim: `if the number of records were equal, `; empty if the claim has none."""
         messages = (finding.message for finding in self.findings if finding.severity == Severity.UNCHECKED)
         names = [text.removeprefix(UNKNOWN_OF_BOTH) for text in messages if text.startswith(UNKNOWN_OF_BOTH)]
         return f"if {units.join_names(', '.join(names).split(', '))} were equal, " if names else ""
@@ -133,12 +134,12 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Curve:
-    """Throughput by clients in a closed loop."""
+    """Throughput against the number of clients, in a closed loop."""
 
-    # The dimensions without clients.
+    # All dimensions except the number of clients.
     context: VariantKey
     knee: Knee
-    # None if the law does not fit, or if that cannot be decided.
+    # None if the law does not fit, or if there are too few points to decide.
     law: Law | None = None
 
 
@@ -146,14 +147,14 @@ class Curve:
 class Search:
     """One search for the load of one variant."""
 
-    # The dimensions without the one searched over.
+    # All dimensions except the searched one.
     context: VariantKey
     rule: Rule
-    # Each load's samples, in the order of the trials.
+    # The samples of each load, in the order of the trials.
     samples: Mapping[float, Sequence[ProbeSample]]
     # The outcome, or the load that still needs a trial.
     end: SearchOutcome | float
-    # The findings on the trials behind the answer: those at its load, which held.
+    # The findings on the trials behind the answer: trials at its load that met the objective.
     findings: tuple[Finding, ...] = ()
 
     @property
@@ -168,16 +169,16 @@ class Expectation:
 
     # As written.
     text: str
-    # The variant, or both sides of the comparison; empty if there is only one variant.
+    # The name of the variant, or of both sides of the comparison; empty if there is only one variant.
     of: str
-    # Whether the condition holds; None: undecided.
+    # Whether the condition is met; None if undecided.
     holds: bool | None
     # The figure or ratio with the deciding interval; None if nothing was measured.
     estimate: Estimate | None
     unit: str
     # The reason why it is undecided, or a further reason for the decision.
     why: str = ""
-    # The measurement that would decide; empty if it is decided.
+    # The measurement that would decide the condition; empty if it is decided.
     remedy: str = ""
 
     @property
@@ -188,12 +189,12 @@ class Expectation:
 
 @dataclass(frozen=True)
 class Judgement:
-    """The whole of it."""
+    """All findings, comparisons and answers for a result set."""
 
     results: ResultSet
     # By trial id; trials without findings have an empty tuple.
     trials: Mapping[str, tuple[Finding, ...]]
-    # By variant: findings that no single trial shows (noisy, incomplete, too few repeats).
+    # By variant: findings that no single trial can show (noisy, incomplete, too few repeats).
     variants: Mapping[VariantKey, tuple[Finding, ...]]
     # By variant and metric.
     cells: Mapping[tuple[VariantKey, str], Cell]
@@ -203,17 +204,17 @@ class Judgement:
     searches: Sequence[Search] = ()
     # The figures of each variant with a fault.
     outages: Sequence[Outage] = ()
-    # Findings on the whole: hosts that differ between variants, missing points.
+    # Findings on the whole result set: missing points, hosts that differ between variants.
     findings: tuple[Finding, ...] = ()
-    # The checks that could not run, each with the number of trials or pairs concerned.
+    # The checks that could not run, each with the number of affected trials or pairs.
     not_looked: Mapping[NotLooked, int] = field(default_factory=dict)
     # The answer by the deciding metric, and a clause for each further metric of the question.
     answer: str = ""
     further: tuple[str, ...] = ()
     notes: Mapping[str, str] = field(default_factory=dict)
-    # The precision of each run's own throughput, by trial; runs with too short a time series are excluded.
+    # The throughput within each trial with its interval, by trial id; trials with too short a time series have none.
     within: Mapping[str, Estimate] = field(default_factory=dict)
-    # The conditions of the question's `expect`, on each variant or comparison.
+    # The conditions under `expect`, decided for each variant or comparison.
     expectations: tuple[Expectation, ...] = ()
 
     @property
@@ -223,18 +224,18 @@ class Judgement:
 
     @property
     def all_findings(self) -> list[Finding]:
-        """Every finding once, the worst first."""
+        """Every finding once, the most severe first."""
         of_comparisons = (comparison.findings for comparison in self.comparisons)
         every = (self.findings, *self.variants.values(), *self.trials.values(), *of_comparisons)
         return sorted(dict.fromkeys(chain.from_iterable(every)), key=lambda finding: -finding.severity)
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict on all claims: on comparisons, on variants without a counterpart, and on the whole."""
+        """The verdict on all claims: on comparisons, on variants without a counterpart, and on the whole result set."""
         compared = {cell.variant for pair in self.comparisons for cell in (pair.baseline, pair.contender)}
         groups = [self.findings, *(comparison.findings for comparison in self.comparisons)]
         if any(search.outcome for search in self.searches):
-            # A search also tries loads that do not hold: only its answer is claimed.
+            # A search also tries loads that the system cannot hold; it claims only its answer.
             return worst_verdict(chain.from_iterable([*groups, *(search.findings for search in self.searches)]))
         for key, trials in self.results.variants.items():
             if key not in compared:
@@ -243,19 +244,19 @@ class Judgement:
 
     @property
     def trust(self) -> str:
-        """The verdict, and the number of checks that could run: `valid (11 of 16 checks could run)`."""
+        """The verdict, and the number of checks that ran: `valid (11 of 16 checks ran)`."""
         return f"{self.verdict} ({self.coverage})" if self.coverage else str(self.verdict)
 
     @property
     def coverage(self) -> str:
-        """The number of checks that could run; empty if all could."""
+        """The number of checks that ran; empty if all of them did."""
         lacking = len({not_looked.check for not_looked in self.not_looked})
         has_faults = any(trial.faults for trial in self.results.trials)
         every = len(DEFAULTS) - (0 if has_faults else len((*FAULTS, *LOSS)))
-        return f"{every - lacking} of {every} checks could run" if lacking else ""
+        return f"{every - lacking} of {every} checks ran" if lacking else ""
 
     def lower_bounds(self, cell: Cell) -> Cell:
-        """The lower bounds of a latency that the engine's lateness increased; the cell itself if they do not differ."""
+        """The lower bounds of a latency that the engine's lateness increased; the cell itself without an increase."""
         lower = self.cells.get((cell.variant, lower_name(cell.metric))) if is_latency(cell.metric) else None
         if lower is None or lower.bound or lower.withheld or cell.bound:
             return cell
@@ -263,16 +264,16 @@ class Judgement:
         return lower if lower.estimate.value * wider < cell.estimate.value else cell
 
     def output_estimate(self, cell: Cell) -> Estimate:
-        """A cell's estimate for output: the lower end of a latency that the engine's lateness increased is lower."""
+        """A cell's estimate for output: its interval begins at the lower bound of a latency that lateness increased."""
         return replace(cell.estimate, low=self.lower_bounds(cell).estimate.low)
 
     def output_bound(self, cell: Cell) -> str | None:
         """A cell's bound for output: `at_most` for a latency that the engine's lateness increased, `unanswered` for an
-        infinite one in a stage without failures."""
+        infinite latency in a stage without failures."""
         if cell.bound == "failed" and is_unanswered(self.cells, cell):
             return UNANSWERED
         return cell.bound or ("at_most" if self.lower_bounds(cell) is not cell else None)
 
     def trial_verdict(self, trial: str) -> Verdict:
-        """Of one trial."""
+        """The verdict on one trial."""
         return worst_verdict(self.trials.get(trial, ()))

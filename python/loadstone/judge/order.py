@@ -1,4 +1,4 @@
-"""The times at which the runs of two sides took place: only alternating sides share changes over time."""
+"""The times of the runs of two sides: changes over time affect both sides alike only if their runs alternate."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from loadstone.statistics.distributions import student_tail
 from loadstone.statistics.estimate import REPEATS_MIN
 
 Order = Literal["alternating", "apart", "unknown"]
-# The number or share of a side's runs by which one side may be ahead at any time, because a trial was repeated.
+# One side may be ahead at any time by this number or share of its runs, because trials may have been repeated.
 AHEAD, AHEAD_SHARE = 2, 0.25
-# The number of blocks in which either side ran first.
+# The minimum number of blocks in which each side ran first.
 POSITION_MIN = 2
-POSITION_HINT = "a trial leaves something behind that changes the next one: restore it by a command before each trial"
-DAYS = "a difference between days looks the same"
-SEARCHED = "compare the loads that the searches found; or fix one load, and vary the systems at it"
+POSITION_HINT = "a trial changes the conditions of the next trial: restore them by a command before each trial"
+DAYS = "a difference between days would look the same"
+SEARCHED = "compare the loads that the searches found, or vary the systems at one fixed load"
 DECIDES = (
     "run both in one experiment, which interleaves them; or run each six times, alternately, and compare"
     " `A1,A2,A3,A4,A5,A6 B1,B2,B3,B4,B5,B6`"
@@ -32,7 +32,7 @@ DECIDES = (
 
 
 def list_start_times(results: ResultSet, trials: Sequence[TrialResult], *, by_run: bool) -> list[int] | None:
-    """The start of each trial, or each run; None if a time is unknown."""
+    """The start times of the trials, or of the runs; None if a time is unknown."""
     first: dict[str, int] = {}
     for trial in trials:
         if trial.start_unix_ns is None:
@@ -43,7 +43,7 @@ def list_start_times(results: ResultSet, trials: Sequence[TrialResult], *, by_ru
 
 
 def order_of(baseline: Sequence[int] | None, contender: Sequence[int] | None) -> Order:
-    """Whether two series of times alternate: at no time is one side far ahead of the other."""
+    """Whether two series of start times alternate, so that neither side is ever far ahead of the other."""
     if baseline is None or contender is None:
         return "unknown"
     sides = sorted(
@@ -58,7 +58,7 @@ def order_of(baseline: Sequence[int] | None, contender: Sequence[int] | None) ->
 
 
 def examine_order(pair: Pair, results: ResultSet) -> tuple[Pair, list[Finding]]:
-    """The pair, with blocks only where its trials were interleaved, and the findings on when its sides ran."""
+    """The pair, with blocks only if its trials were interleaved, and the findings on the times of its sides."""
     is_one_run = pair.is_one_run
     order = order_of(*(list_start_times(results, side, by_run=not is_one_run) for side in pair.sides))
     if is_one_run:
@@ -67,24 +67,22 @@ def examine_order(pair: Pair, results: ResultSet) -> tuple[Pair, list[Finding]]:
 
 
 def order_findings(pair: Pair, order: Order, results: ResultSet) -> Iterator[Finding]:
-    """Findings on differences that may be due to the time: a day, a neighbour, the temperature."""
+    """Findings on sides that ran at different times, so that the day, a neighbour or the temperature may differ."""
     runs = [len(runs_of(results, side)) for side in pair.sides]
     repeated = max(len(pair.baselines) - runs[0], len(pair.contenders) - runs[1]) > 0
     message = ""
     if pair.is_one_run:
-        message = (
-            "" if order != "apart" else "declared interleaved, but by their times the sides ran one after the other"
-        )
+        message = "" if order != "apart" else "declared interleaved, but by the timestamps one side ran after the other"
     elif repeated and min(runs) < REPEATS_MIN:
         counts = (
             f"{units.count_noun(runs[0], 'run')} of {pair.baseline} and "
             f"{units.count_noun(runs[1], 'run')} of {pair.contender}"
         )
-        message = f"{counts}: {DAYS}; 6 alternating runs of each could tell"
+        message = f"{counts}: {DAYS}; 6 alternating runs of each could decide"
     elif order == "apart" and min(len(pair.baselines), len(pair.contenders)) > 1:
         message = f"the runs of {pair.baseline} and {pair.contender} did not alternate: {DAYS}"
     if message:
-        # In a search, the sides were in one experiment, at separate loads.
+        # In a search, the sides ran in one experiment, but each at its own loads.
         hint = SEARCHED if pair.is_one_run and results.question.find else DECIDES
         yield Finding(sides_differ.NAME, Severity.SUSPECT, message, hint, pair.trials)
     elif not pair.is_one_run and order == "unknown":
@@ -93,10 +91,11 @@ def order_findings(pair: Pair, order: Order, results: ResultSet) -> Iterator[Fin
 
 
 def position_findings(pair: Pair, results: ResultSet) -> Iterator[Finding]:
-    """Whether the trial that ran second in a block differs from the first, whatever its side.
+    """A finding if the trial that runs second in a block differs from the first, whichever side it belongs to.
 
-    In random order this is noise, and no bias: the claim allows for it. The level is shown by the blocks in which
-    either side ran first, which differ by twice the effect of the side.
+    In random order, such a position effect is noise, not bias, and the claim allows for it. The effect is the mean of
+    the step from first to second over the blocks in which one side ran first and those in which the other did, so that
+    the difference between the sides cancels.
     """
     metric = first_metric(results.trials, results.question.metrics)
     sides = [{trial.repeat: trial for trial in trials} for trials in pair.sides]
@@ -125,5 +124,5 @@ def position_findings(pair: Pair, results: ResultSet) -> Iterator[Finding]:
 
 
 def runs_of(results: ResultSet, trials: Sequence[TrialResult]) -> list[str]:
-    """The runs of a side, in the order of first appearance."""
+    """The names of a side's runs, in the order of first appearance."""
     return list(dict.fromkeys(results.run_of(trial.trial) for trial in trials))

@@ -1,4 +1,4 @@
-"""Outage, recovery and losses of each variant with a fault, over its repeats and next to its twin's."""
+"""Outage, recovery and losses of each variant with a fault, over its repeats and compared with its twin."""
 
 from __future__ import annotations
 
@@ -16,42 +16,42 @@ from loadstone.results.value import THROUGHPUT
 from loadstone.statistics.centre import summarize_samples
 from loadstone.statistics.estimate import Estimate
 
-# Maximum number of clauses in an answer.
+# The maximum number of clauses in an answer.
 CLAUSES_MAX = 4
 
 
 @dataclass(frozen=True)
 class Outage:
-    """The figures of one variant with a fault, ns: only of trials whose faults took place as requested."""
+    """The figures of one variant with a fault, ns, from the trials whose faults took place as requested."""
 
     variant: VariantKey
     kind: str
     trials: tuple[TrialResult, ...]
-    # Number of repeats that do not count.
+    # The number of repeats that do not count.
     excluded: int
     twin: VariantKey | None
-    # None without due times.
+    # None if operations have no due times.
     outage: Estimate | None
-    # The median difference from the twin of the same block, and the number of blocks.
+    # The median difference from the twin in the same block, and the number of blocks.
     excess_ns: float | None
     blocks: int
-    # Median throughput of the whole window, with the fault and of the twin, op/s; None if unknown.
+    # The median throughput of the whole window, with the fault and in the twin, op/s; None if unknown.
     throughput: float | None
     twin_throughput: float | None
-    # Times of the repeats that recovered and were observed long enough; further repeats are counted.
+    # The recovery times of the repeats that recovered and were observed long enough.
     recovered_ns: tuple[float, ...]
-    # Observation times of the repeats without a recovery.
+    # The observation times of the repeats without a recovery.
     censored_ns: tuple[float, ...]
     losses: loss.Losses | None
 
     @property
     def has_recovered(self) -> bool:
-        """Whether most repeats recovered, so that their median is known."""
+        """Whether most repeats recovered, so that the median recovery time is known."""
         return len(self.recovered_ns) > len(self.censored_ns)
 
     @property
     def median_recovery_ns(self) -> float:
-        """The median over all repeats, in which repeats without a recovery have the longest times."""
+        """The median over all repeats; repeats without a recovery count as infinite."""
         every = sorted(self.recovered_ns) + [float("inf")] * len(self.censored_ns)
         return median(every)
 
@@ -71,19 +71,19 @@ def summarize_outages(
 
 
 def is_twin(trials: Sequence[TrialResult]) -> bool:
-    """Whether a variant is the one without a fault (the twin) in an experiment with faults."""
+    """Whether a variant is the twin: the variant without a fault in an experiment with faults."""
     return any(trial.faults for trial in trials) and not any(map(faults.has_fault, trials))
 
 
 def find_twin(key: VariantKey, twins: Mapping[VariantKey, object]) -> VariantKey | None:
-    """The variant without a fault that differs in one dimension."""
+    """The variant without a fault that differs from this variant in only one dimension."""
     return next((twin for twin in twins if len(set(twin) - set(key)) == 1), None)
 
 
 def is_evidence(
     trial: TrialResult, findings: Mapping[str, Sequence[Finding]], irrelevant: Collection[str] = ()
 ) -> bool:
-    """Whether a trial counts: an excluding finding means that it differs from the request, unless it is irrelevant."""
+    """Whether a trial counts: it has figures, and no check excludes it, apart from the `irrelevant` checks."""
     every = findings.get(trial.trial, ())
     return bool(trial.values) and not any(
         finding.effect.excludes and finding.severity == Severity.INVALID and finding.check not in irrelevant
@@ -129,7 +129,7 @@ def summarize_outage(
         ),
         recovered_ns=tuple(recovered),
         censored_ns=tuple(censored),
-        # A count of writes needs no steady level before the fault.
+        # Counting lost writes does not require a steady level before the fault.
         losses=loss.count_losses(
             [trial for trial in trials if is_evidence(trial, findings, {faults.UNSTEADY})], settings
         ),
@@ -143,9 +143,9 @@ def median_throughput(trials: Sequence[TrialResult]) -> float | None:
 
 
 def split_recoveries(trials: Sequence[TrialResult]) -> tuple[list[float], list[float]]:
-    """The times of recovery, and the observation times of trials without a recovery, ns.
+    """The recovery times, and the observation times of trials without a recovery, ns.
 
-    A recovery that was not observed long enough may not have been one.
+    A recovery that was not observed for long enough counts as none.
     """
     recovered, censored = list[float](), list[float]()
     for trial in trials:
@@ -160,7 +160,7 @@ def split_recoveries(trials: Sequence[TrialResult]) -> tuple[list[float], list[f
 
 
 def outage_text(outage: Outage) -> str:
-    """`8.02 s (95 % interval 7.90 to 8.11 s, n=6)`, or the reason why there is no outage."""
+    """The outage as text, `8.02 s (95 % interval 7.90 to 8.11 s, n=6)`, or the reason why it is unknown."""
     estimate = outage.outage
     if estimate is None:
         return "unknown" if outage.trials else "unknown, as no repeat counts"
@@ -175,7 +175,7 @@ def outage_text(outage: Outage) -> str:
 
 
 def recovery_text(outage: Outage) -> str:
-    """`recovered after 12.0 s (median, 6 of 6)`, `not recovered within 120 s in 2 of 6`; empty if unknown."""
+    """The recovery as text: `recovered after 12.0 s (median, 6 of 6)`, `not recovered within 120 s in 2 of 6`."""
     total = len(outage.recovered_ns) + len(outage.censored_ns)
     if not total:
         return ""
@@ -200,7 +200,7 @@ def recovery_text(outage: Outage) -> str:
 
 
 def throughput_text(outage: Outage) -> str:
-    """The throughput of a closed loop during the fault; empty at a rate."""
+    """The throughput of a closed loop during the fault, as text; empty at a rate."""
     shares = [share for trial in outage.trials if (share := trial.value("during.throughput_share")) is not None]
     gaps = [gap for trial in outage.trials if (gap := trial.value("longest_gap")) is not None]
     if not shares or outage.outage is not None:
@@ -239,7 +239,7 @@ def outage_clause(outage: Outage, names: Mapping[VariantKey, str]) -> str:
 
 
 def name_variants(outages: Sequence[Outage]) -> dict[VariantKey, str]:
-    """A name for each variant, of the dimensions in which they differ, and the fault."""
+    """A name for each variant, from the dimensions in which the variants differ."""
     varying = [pair for outage in outages for pair in outage.variant]
     names = {name for name, _ in varying if len({value for other, value in varying if other == name}) > 1}
     return {

@@ -1,4 +1,4 @@
-"""Pairing: the variants that are compared with each other, and the findings on sides that are not comparable."""
+"""Pairing: which variants are compared with each other, and the findings on sides that are not comparable."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Variants = Mapping[VariantKey, Sequence[TrialResult]]
 
 @dataclass(frozen=True)
 class Match:
-    """A baseline and a contender in one context, with the findings on both together."""
+    """A baseline and a contender in one context, with the findings on the pair."""
 
     context: VariantKey
     baseline: VariantKey
@@ -29,15 +29,15 @@ class Match:
 
 
 def choose_baseline(results: ResultSet, by: str) -> Scalar | None:
-    """The value with which other values are compared; the first one found unless the question names an existing one."""
+    """The value that other values are compared with: the value that the question names, or else the first value."""
     values = results.dimensions.get(by, [])
     name = results.question.baseline
-    # A command line's `2` is the file's 2.
+    # The text `2` from a command line matches the number 2 from a file.
     return next((value for value in values if name in (value, str(value))), values[0] if values else None)
 
 
 def match_variants(results: ResultSet, variants: Variants, settings: Settings) -> list[Match]:
-    """Every contender with the baseline of its context. A context without the baseline has no comparison."""
+    """Pairs every contender with the baseline of its context; a context without the baseline has no pairs."""
     by = results.comparison_dimension
     if by is None:
         return []
@@ -46,9 +46,9 @@ def match_variants(results: ResultSet, variants: Variants, settings: Settings) -
         if (value := dict(key).get(by)) is not None:
             contexts.setdefault(tuple(pair for pair in key if pair[0] != by), {})[value] = key
     base = choose_baseline(results, by)
-    # Trials are in the order in which they were run, which is random.
+    # Trials are in the order in which they ran, which is random.
     contexts = {context: contexts[context] for context in sorted(contexts, key=natural_key)}
-    # Several dimensions may be compared as one: `system,cl`.
+    # Several dimensions may be compared together: `system,cl`.
     of_dimensions = [fact for name in by.split(",") for fact in results.question.guarantees.get(name, ())]
     groups = frozenset((*results.question.promises, *of_dimensions))
     compared = frozenset(results.headline_metrics)
@@ -65,13 +65,13 @@ def match_variants(results: ResultSet, variants: Variants, settings: Settings) -
 
 
 def is_unrelated(sides: Sequence[Sequence[TrialResult]], compared: Set[str]) -> bool:
-    """Whether both sides have compared metrics, but none in common: a write test and a read test of one log."""
+    """Whether both sides have compared metrics but none in common, such as a write test and a read test in one log."""
     measured = [{metric for trial in side for metric in trial.values if metric in compared} for side in sides]
     return all(measured) and not set.intersection(*measured)
 
 
 def attach_findings(matches: Sequence[Match], orders: Sequence[Sequence[Finding]], settings: Settings) -> list[Match]:
-    """The matches with their findings; equal messages on several matches become one finding on all their trials."""
+    """The matches with their findings; findings that are equal on several matches become one on all their trials."""
     every = [
         [*order, *(item for check in PAIR for item in check(match.pair, settings))]
         for match, order in zip(matches, orders, strict=True)
@@ -89,7 +89,7 @@ def attach_findings(matches: Sequence[Match], orders: Sequence[Sequence[Finding]
 
 
 def list_paired(matches: Sequence[Match]) -> set[VariantKey]:
-    """The variants that are compared with another."""
+    """The variants that are compared with another variant."""
     return {key for match in matches for key in (match.baseline, match.contender)}
 
 

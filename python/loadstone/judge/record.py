@@ -1,4 +1,4 @@
-"""The record of a trial: every known setting, requested or observed, and the conditions under which it ran."""
+"""The record of a trial: all known settings, requested or observed, and the conditions under which it ran."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from loadstone.results.trial_result import Scalar, TrialResult
 
 # The value of a fact that is unknown.
 UNKNOWN = "unknown"
-# Facts that are measured or assigned in each trial: they differ between repeats of one setting.
+# Facts that are measured or assigned in each trial, so that they differ between repeats with the same settings.
 VOLATILE = frozenset({"address", "checksum", "job_name", "jvm_compiling", "percentiles_of", "target"})
-# The type of operation, by the tool: figures of different operations cannot be compared.
+# The type of operation of each tool: figures of different types of operations cannot be compared.
 WORK_OF_TOOL = {"ycsb": "ycsb", "go-ycsb": "ycsb", "loadstone": "ycsb"}
-# Facts that a store records only where they apply, and their value elsewhere.
+# Facts that a store records only if they apply, with the value that they have otherwise.
 ABSENT = {name: {"pooler": "none"} for name in POSTGRES}
-# The workload kind of a trial of Loadstone, by facts that only this kind has.
+# The workload kind of one of Loadstone's trials, by a fact that only this kind has.
 WORK_OF_FACT = {"mix": "ycsb", "file_bytes": "dfsio", "row_bytes": "sort"}
-# Facts of both sides that a comparison needs, by workload kind.
+# The facts that a comparison needs from both sides, by workload kind.
 NEEDED: dict[str, tuple[str, ...]] = {
     "ycsb": ("clients", "loop", "records", "record_bytes", "distribution", "window"),
     "cassandra-stress": ("clients", "loop", "records", "record_bytes", "distribution", "window"),
@@ -34,17 +34,17 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "latte": ("clients", "loop", "workload", "window"),
     "scylla-bench": ("clients", "loop", "records", "record_bytes", "rows_per_request", "distribution", "window"),
     "cql-stress": ("clients", "loop", "records", "record_bytes", "distribution", "window"),
-    # The command itself is compared.
+    # Only the commands themselves are compared.
     "command": (),
 }
 # The command of a trial, which states all of its work.
 COMMAND = "work.run"
-# Facts needed for work that no tool names.
+# The facts needed if the workload kind is unknown.
 NEEDED_OTHERWISE = ("work", "clients", "loop", "records", "record_bytes", "mix", "distribution", "window")
 
 
 def record_facts(trial: TrialResult) -> dict[str, Scalar]:
-    """Settings as requested, facts as observed (which override settings), and information from the figures on both."""
+    """Requested settings, observed facts (which override settings), and facts that follow from the figures."""
     facts = {name: fact for name, fact in trial.facts.items() if fact != UNKNOWN and name not in VOLATILE}
     known: dict[str, Scalar | None] = {**trial.requested, **ABSENT.get(str(facts.get("store")), {}), **facts}
     known["clients"], known["loop"] = client_count(trial), trial.loop
@@ -74,7 +74,7 @@ def work_of(trial: TrialResult) -> str | None:
 
 
 def missing_facts(records: Sequence[dict[str, Scalar]], counted: bool) -> list[str]:
-    """The facts that a comparison needs but a trial lacks; `counted`: whether operations were counted by kind."""
+    """The facts that a comparison needs and a trial lacks; with `counted` operations, the mix is not needed."""
     if all(COMMAND in facts for facts in records):
         return []
     kinds = {str(facts.get("work", "")) for facts in records}
@@ -83,7 +83,7 @@ def missing_facts(records: Sequence[dict[str, Scalar]], counted: bool) -> list[s
 
 
 def operation_mix(trials: Sequence[TrialResult]) -> dict[str, float]:
-    """The share of each kind of operation, from the number that ended; empty if they were not counted."""
+    """The share of each kind of operation, from the operations counted; empty if they were not counted by kind."""
     counts: Counter[str] = Counter()
     for trial in trials:
         for kind, _, count in list_outcomes(trial):

@@ -1,5 +1,4 @@
-"""Scenarios: the named alternatives that findings leave open, each with the samples that the two sides could have
-had."""
+"""Scenarios: the named alternatives that findings leave open, each with the samples that the two sides would have."""
 
 from __future__ import annotations
 
@@ -21,28 +20,28 @@ from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 Kind = Literal["measured", "own-time", "lateness", "valid", "clean", "failures", "drift", "processors"]
 Samples = Mapping[int, float]
 Sides = tuple[Samples, Samples]
-# The level of the interval that shows that two sides are equivalent: two tests at 5 % (Schuirmann 1987).
+# The level of the interval for equivalence: two one-sided tests at 5 % (Schuirmann 1987).
 ALIKE = 1 - 2 * ALPHA
-# If repeats are excluded, this number of common blocks is tested as blocks.
+# If repeats are excluded, sides with at least this number of common blocks are compared within blocks.
 FREE_MIN = 4
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """One alternative; `measured` comes first."""
+    """One alternative; the first of a comparison is `measured`."""
 
     kind: Kind
     sides: Sides
-    # The sides that may be faster than measured by any factor.
+    # Whether each end of the ratio's interval is open (low, high), as a side may be faster by any factor.
     unlimited: tuple[bool, bool] = (False, False)
     # The side whose figures differ from the measured ones, if only one does: 0 for the baseline.
     side: int | None = None
-    # The excluded repeats of either side.
+    # The excluded repeats of each side.
     without: tuple[set[int], set[int]] = field(default_factory=lambda: (set(), set()))
 
     @property
     def is_part(self) -> bool:
-        """Whether repeats are excluded: as a condition of the claim from all repeats, fewer blocks are enough."""
+        """Whether repeats are excluded: as a mere condition of the claim from all repeats, it needs fewer blocks."""
         return self.kind in ("valid", "clean")
 
 
@@ -64,7 +63,7 @@ def build_scenarios(
     disturbed: Sequence[Finding],
     lows: Sequence[Samples | None],
 ) -> Iterator[Scenario]:
-    """As measured; either side at its best; without invalid trials; without `disturbed` ones.
+    """The scenarios: as measured; each side at its best; without invalid trials; without `disturbed` trials.
 
     `lows`: each side's latencies without the load generator's lateness, if it has them.
     """
@@ -75,7 +74,7 @@ def build_scenarios(
             faster = {repeat: figure * scale for repeat, figure in sides[at].items()}
             yield Scenario("own-time", replace_side(sides, at, faster), side=at)
         elif way is not None and factor == math.inf:
-            # The faster a side is, the lower its latency.
+            # For a latency, the ends swap: a faster side has a lower latency.
             unlimited = (at == 0, at == 1) if way == "higher" else (at == 1, at == 0)
             yield Scenario("own-time", sides, unlimited, at)
         if low is not None:
@@ -88,14 +87,14 @@ def build_scenarios(
 
 
 def evaluate_scenario(scenario: Scenario, way: Direction | None, blocks: bool) -> Weighed:
-    """The evidence in one scenario: within blocks if variants were interleaved, else between runs."""
+    """The scenario with its evidence: within `blocks` if the variants were interleaved, else between runs."""
     evidences = [evidence_of(scenario, blocks, level) for level in (LEVEL, ALIKE)]
     ratios = [open_ratio(evidence.ratio, scenario.unlimited) if way else evidence.ratio for evidence in evidences]
     return Weighed(scenario, replace(evidences[0], ratio=ratios[0]), ratios[1])
 
 
 def evidence_of(scenario: Scenario, blocks: bool, level: float) -> Evidence:
-    """If different repeats of the sides are excluded, few blocks may be common."""
+    """The evidence at one level; if exclusions leave too few common blocks, the sides are compared unpaired."""
     baseline, contender = scenario.sides
     if not blocks:
         return compare_runs([*baseline.values()], [*contender.values()], level)
@@ -105,14 +104,14 @@ def evidence_of(scenario: Scenario, blocks: bool, level: float) -> Evidence:
 
 
 def open_ratio(ratio: Estimate, unlimited: tuple[bool, bool]) -> Estimate:
-    """A ratio whose interval is open towards a side that may be faster by an unknown factor."""
+    """A ratio whose interval is open at the ends that a side with an unknown factor could reach."""
     if ratio.low is None or ratio.high is None:
         return ratio
     return replace(ratio, low=0.0 if unlimited[0] else ratio.low, high=math.inf if unlimited[1] else ratio.high)
 
 
 def replace_side(sides: Sides, at: int, samples: Samples) -> Sides:
-    """Both sides, of which one is replaced."""
+    """Both sides, with the samples of one replaced."""
     return (samples, sides[1]) if at == 0 else (sides[0], samples)
 
 
@@ -131,7 +130,7 @@ def is_single(finding: Finding) -> bool:
 
 
 def find_covered(findings: Sequence[Finding], pair: Pair) -> list[Finding]:
-    """The invalid findings that scenarios cover: the error of the figures, or the repeats to exclude, are known."""
+    """The invalid findings that scenarios cover: their error, or the repeats to exclude, are known."""
     biased = [finding for finding in findings if finding.effect.understates > 1]
     sides = pair.ids
     if all(
@@ -144,7 +143,7 @@ def find_covered(findings: Sequence[Finding], pair: Pair) -> list[Finding]:
 
 
 def missing_repeats(alone: Sequence[Finding], pair: Pair) -> int:
-    """The number of additional repeats that a claim needs without the trials of these findings."""
+    """The number of additional repeats that a claim needs if the trials of these findings are excluded."""
     left = [
         {trial.repeat for trial in trials if trial.values} - set(repeats)
         for trials, repeats in zip(pair.sides, repeats_of(pair, alone), strict=True)
@@ -153,7 +152,7 @@ def missing_repeats(alone: Sequence[Finding], pair: Pair) -> int:
 
 
 def find_discarded(trials: Sequence[TrialResult], findings: Sequence[Finding], metric: str) -> set[int]:
-    """The repeats whose figures cannot be trusted, without failed trials. Failed operations are in the figures."""
+    """The repeats with untrustworthy figures, except failed trials. Figures already include failed operations."""
     alone = [
         finding
         for finding in findings
@@ -164,14 +163,14 @@ def find_discarded(trials: Sequence[TrialResult], findings: Sequence[Finding], m
 
 
 def repeats_of(pair: Pair, findings: Iterable[Finding]) -> tuple[set[int], set[int]]:
-    """The repeats of either side with findings."""
+    """The repeats of each side that the findings concern."""
     bad = {trial for finding in findings for trial in finding.trials}
     baseline, contender = ({trial.repeat for trial in trials if trial.trial in bad} for trials in pair.sides)
     return baseline, contender
 
 
 def understatement_factors(pair: Pair, metric: str, findings: Sequence[Finding]) -> tuple[float, float]:
-    """The factor by which either side may be faster than measured; both count once either has a finding."""
+    """The factor by which each side may be faster than measured; a finding on one side activates both factors."""
     accused = [finding for finding in findings if finding.effect.understates > 1]
     largest = []
     for trials in pair.sides:
@@ -186,6 +185,6 @@ def understatement_factors(pair: Pair, metric: str, findings: Sequence[Finding])
 def lower_samples(
     keys: Sequence[VariantKey], metric: str, cells: Mapping[tuple[VariantKey, str], Cell]
 ) -> list[Samples | None]:
-    """The lower bounds of a latency at a rate, for each variant."""
+    """For each variant, the lower bounds of a latency at a rate; None without such bounds."""
     cells_of_sides = (cells.get((key, lower_name(metric))) if is_latency(metric) else None for key in keys)
     return [dict(cell.samples) if cell is not None and not cell.bound else None for cell in cells_of_sides]

@@ -1,7 +1,7 @@
 """Searches: the probes of a result set, judged like all trials, and the outcome.
 
-The outcome is computed from the trials each time, so that the lab, a table and a report cannot differ; the lab asks
-the same question after each trial to know which load comes next.
+The outcome is always computed from the trials, so that the lab, a table and a report cannot differ. The lab calls the
+same function after each trial to find the next load.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from loadstone.statistics.percentile import Bound
 
 
 def read_rule(question: Question) -> Rule | None:
-    """The objective of a question's search; None if it does not search, or if the objective cannot be read."""
+    """The rule of a question's search; None without a search, or if the objective cannot be parsed."""
     if question.find is None:
         return None
     try:
@@ -45,7 +45,7 @@ def judge_searches(
     settings: Settings,
     contexts: Iterable[VariantKey] = (),
 ) -> list[Search]:
-    """Every search, including `contexts` without a trial; `findings` are the trials' own, by their id."""
+    """Every search, including the `contexts` without a trial; `findings` has each trial's own findings, by its id."""
     rule = read_rule(question)
     if rule is None:
         return []
@@ -60,7 +60,7 @@ def judge_searches(
         valid_findings: dict[float, list[Finding]] = {}
         for load, tried in probes.items():
             ordered = sorted(tried, key=lambda trial: trial.order or 0)
-            # Findings that only several repeats together show.
+            # Findings that only several repeats together can show.
             together = list(rate.check_driver_time(ordered, settings)) if len(ordered) >= INVALID_MIN else []
             tries: list[ProbeSample] = []
             for trial in ordered:
@@ -102,7 +102,7 @@ def context_of(config: Mapping[str, Scalar], over: str) -> VariantKey:
 
 
 def sample_load(trial: TrialResult, findings: Sequence[Finding], rule: Rule, settings: Settings) -> ProbeSample:
-    """A trial's sample of its load."""
+    """The sample that a trial contributes to the probe at its load."""
     if rule.objective is not None and any(finding.check == attempts.DIED for finding in findings):
         return failure_sample("")
     throughput = trial.value(THROUGHPUT) or 0.0
@@ -123,7 +123,7 @@ def sample_load(trial: TrialResult, findings: Sequence[Finding], rule: Rule, set
         ):
             few = f"{units.count_noun(figure.n, 'operation')} {'is' if figure.n == 1 else 'are'} too few"
             lacking = lacking or f"{few} for {term.metric}: measure longer"
-    # A bound can be below the limit while the true figure is above it: that does not hold.
+    # The true figure can be above the limit even if its lower bound is below: the objective is not met.
     meets = None if rule.objective is None or lacking else rule.objective.is_met_by(figures) and not bounds
     missed = next((finding.message for finding in findings if finding.check == rate.RATE_NOT_HELD), "")
     bad = [
@@ -143,12 +143,12 @@ def sample_load(trial: TrialResult, findings: Sequence[Finding], rule: Rule, set
 
 
 def failure_sample(reason: str) -> ProbeSample:
-    """A trial without figures, because the system failed; with a `reason` if it may have been the load generator."""
+    """The sample of a trial in which the system failed; with a `reason` if the load generator may have failed."""
     return ProbeSample(meets=False, failed=True, invalid=reason)
 
 
 def term_figure(trial: TrialResult, term: Term) -> float | None:
-    """A figure in the unit of its condition."""
+    """A trial's figure in the unit of the condition; None if it is unknown."""
     value = trial.value(term.metric)
     if not term.share or value is None:
         return value
@@ -159,11 +159,11 @@ def term_figure(trial: TrialResult, term: Term) -> float | None:
 def relevant_findings(
     trial: TrialResult, findings: Sequence[Finding], objective: Objective | None, settings: Settings
 ) -> Sequence[Finding]:
-    """A trial's findings, without findings that are an answer of the search.
+    """A trial's findings, without the findings that the search itself answers.
 
-    A rate that is not held is an answer, and its throughput is valid. An objective about errors has a threshold
-    for errors of the measured phase, which are then a figure like any other; failed writes of the load phase,
-    and possible losses, still count.
+    A rate that is not held is an answer of the search, and its throughput is valid. An objective on errors has its
+    own threshold for errors in the measured phase, which are then a figure like any other. Failed writes in the load
+    phase and possible losses still count.
     """
     findings = [finding for finding in findings if finding.check != rate.RATE_NOT_HELD]
     if objective is None or not objective.about_errors:

@@ -1,23 +1,24 @@
-"""Settings: the thresholds of the checks, and what the question sets for them.
+"""Settings: the thresholds of the checks, with the values that the question sets.
 
-The checks use these figures and facts of a trial, if it has them; the lab and the importers use these names.
+The checks use the following figures and facts of a trial, if it has them. The lab and the importers use the same names.
 
 Figures: `throughput`, `runtime`, `operations`, `errors` (failed operations), `not_yet`, `<operation>.<statistic>` and
-`all.mean`; `load.` before each for the load phase. `attempts.failed`: failed attempts, retried ones included;
+`all.mean`; with the prefix `load.` for the load phase. `attempts.failed`: failed attempts, including retried attempts;
 `unsent.unreached`: operations that failed because no server could be reached. `overdue`: at a rate with a limit of
-operations, operations sent after the cut-off. `due`, `censored`: operations that were due, and that never ended.
-`carried`, `carried.max`: operations of the warm-up that lasted into the window, and how far (ns).
-`unclosed`: clients whose session did not close. `late.generator`, `late.client`: operations more than 1 ms late for
-that reason. `executor.busy_max`: the share of the time in which the busiest thread that drives clients ran;
-`cpu.engine_share`: the share that the engine used of the processors available to it. `clock.jumps`: of the measuring
-clock. `driver`: ns that an operation takes on the null store. `device.read`, `device.written`: bytes in the window;
-`returned`: bytes of values that reads returned. `cpu.steal`, `cpu.others`, `io.others`: shares of the host that went
-elsewhere. `verified`, `wrong`: values compared. `<operation>.bandwidth`: B/s of one node. `segments.lost`. A figure
-whose n is 0 rests on an unknown number of operations.
+operations, operations sent after the cut-off. `due`, `censored`: operations that were due, and operations that never
+ended. `carried`, `carried.max`: operations of the warm-up that lasted into the window, and the longest time in it (ns).
+`unclosed`: clients whose session did not close. `late.generator`, `late.client`: operations that were more than 1 ms
+late because of the load generator or of the clients. `executor.busy_max`: the share of the time in which the busiest
+thread that drives clients ran; `cpu.engine_share`: the share that the engine used of the processors available to it.
+`clock.jumps`: the number of jumps of the measuring clock. `driver`: ns that an operation takes on the null store.
+`device.read`, `device.written`: bytes in the window; `returned`: bytes of values that reads returned. `cpu.steal`,
+`cpu.others`, `io.others`: the shares of the host that other machines or programs used. `verified`, `wrong`: values that
+were compared, and values that differed. `<operation>.bandwidth`: B/s of one node. `segments.lost`: the number of lost
+segments. A figure with n = 0 is based on an unknown number of operations.
 
-Facts: `durability`, `consistency`, `replication`, `replication_acknowledged` (guarantees, as kept); `file_system`;
+Facts: `durability`, `consistency`, `replication`, `replication_acknowledged` (guarantees); `file_system`;
 `networked` (yes or no); `hosts`, `data_nodes`, `cpu_model`, `cpus`, `memory_bytes`, `kernel`; `device_read_bps`,
-`device_write_bps`, `network_bps` (B/s, of one node); `bandwidth_of` (node, or cluster for the sum of the nodes');
+`device_write_bps`, `network_bps` (B/s, of one node); `bandwidth_of` (node, or cluster for the sum over all nodes);
 `profile` of the engine's build; `jvm_compiling` (share of the window).
 """
 
@@ -38,7 +39,7 @@ FAULTS = (
     *("not-recovered", "hidden-retries", "shared-host", "fault-errors"),
 )
 LOSS = ("lost-writes", "lost-as-allowed", "stale", "phantom", "corrupt")
-# By check and threshold. Shares are numbers from 0 to 1; docs/checks/<check>.md explains each.
+# The thresholds by check and name. Shares are numbers from 0 to 1; docs/checks/<check>.md explains each threshold.
 DEFAULTS: dict[str, dict[str, float]] = {
     "littles-law": {"low": 0.85, "high": 1.05},
     "generator-limited": {"late": 0.001, "cpu": 0.9, "driver": 0.1},
@@ -61,14 +62,14 @@ DEFAULTS: dict[str, dict[str, float]] = {
     **{name: {} for name in (*FAULTS, *LOSS)},
     "before-unsteady": {"windows": 12, "yield": 0.9},
 }
-# The page of a finding that shares its page, in docs/checks.
+# The page in docs/checks of each finding that shares a page.
 PAGES = {
     **dict.fromkeys(ATTEMPTS, "attempts"),
     **dict.fromkeys(FAULTS, "faults"),
     **dict.fromkeys(LOSS, "loss"),
     **dict.fromkeys(("rate-not-held", "carried-over", "client-limited", "generator-limited"), "rate"),
 }
-# Former names of checks; experiment files and results with these names are still read.
+# Former names of checks, which are still accepted in experiment files and results.
 RENAMED = {
     **dict.fromkeys(("hosts-differ", "load-differs", "guarantees-differ", "between-runs"), "sides-differ"),
     **dict.fromkeys(("unlike-hosts", "unlike-load", "unlike-promises"), "sides-differ"),
@@ -77,12 +78,12 @@ RENAMED = {
 
 @dataclass(frozen=True)
 class Settings(Question):
-    """The settings with which the checks decide: a question with every threshold."""
+    """The settings of the checks: a question with every threshold."""
 
     checks: Mapping[str, Mapping[str, float]] = field(default_factory=lambda: DEFAULTS)
 
     def check_threshold(self, check: str, name: str) -> float:
-        """One of the thresholds."""
+        """The threshold of a check with this name."""
         return self.checks[check][name]
 
     @classmethod
@@ -99,9 +100,9 @@ class Settings(Question):
 
 
 class Own:
-    """The settings of each trial: the settings of its result set, if several are joined.
+    """The settings of each trial; if several result sets are joined, the settings of the trial's own result set.
 
-    A trial that is invalid in its experiment does not become valid by comparison with another one.
+    A trial that is invalid in its experiment must not become valid because it is compared with another experiment.
     """
 
     def __init__(self, results: ResultSet) -> None:

@@ -1,4 +1,4 @@
-"""The answer to a comparison at several numbers of clients: the range of the ratios of each contender."""
+"""The answer for comparisons at several numbers of clients: the range of each contender's ratios."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from loadstone.judge.judgement import Cell, Comparison, VariantKey
 from loadstone.results.result_set import variant_name
 from loadstone.statistics.estimate import REPEATS_MIN
 
-# With fewer loads, each gets a clause.
+# With fewer loads than this, each load has its own clause.
 LOADS_MIN = 3
-# Beyond this number of clauses, the table gives the answer.
+# The maximum number of clauses; the table has the remaining ones.
 CLAUSES_MAX = 6
 CLAIMED = ("better", "worse")
 
 
 def is_sweep(comparisons: Sequence[Comparison]) -> bool:
-    """Whether comparisons are made at several numbers of clients."""
+    """Whether the comparisons cover several numbers of clients."""
     return len({dict(comparison.context).get(CLIENTS) for comparison in comparisons}) >= LOADS_MIN
 
 
@@ -38,9 +38,9 @@ def describe_sweep(comparisons: Sequence[Comparison], varying: set[str]) -> Iter
 
 
 def describe_group(contender: str, group: Sequence[Comparison]) -> str:
-    """One contender over all numbers of clients: the range of its ratios, and the number of claims among them.
+    """One contender over all numbers of clients: the range of its ratios, and the number of claims.
 
-    Where no claim is possible, there are ranges of medians instead of ratios.
+    If no claim is possible, the text has ranges of medians instead of ratios.
     """
     ranked = [item for item in group if item.claim not in ("refused", "unranked") and math.isfinite(item.ratio.value)]
     baseline, metric = str(dict(group[0].baseline.variant)[group[0].by]), wording.metric_name(group[0].metric)
@@ -63,24 +63,26 @@ def describe_group(contender: str, group: Sequence[Comparison]) -> str:
 
 
 def span_medians(cells: Sequence[Cell]) -> str:
-    """The lowest and the highest median of cells: `3.90 to 40.2 ms`."""
+    """The lowest and the highest median of several cells: `3.90 ms to 40.2 ms`."""
     ends = [select(cells, key=lambda cell: cell.estimate.value) for select in (min, max)]
     texts = (wording.estimate_text(cell.estimate, cell.unit, cell.bound) for cell in ends)
     return " to ".join(dict.fromkeys(texts))
 
 
 def describe_range(low: float, high: float, contender: str, baseline: str) -> str:
-    """The range of ratios: `is 73 to 78 % lower with A than with B`, or `is 1.2× to 1.4× with A that with B`."""
+    """The range of ratios: `is 73 to 78 % lower with A than with B`, or `is 1.2× to 1.4× as high with A as with B`."""
     if wording.is_lower(low) and wording.is_lower(high):
         least, most = units.short_percent(1 - high), units.short_percent(1 - low)
         span = most if least == most else f"{least.removesuffix(' %')} to {most}"
         return f"is {span} lower with {contender} than with {baseline}"
     ends = dict.fromkeys(wording.short_change(end) for end in (low, high))
-    return f"with {contender} is {' to '.join(ends)}, relative to {baseline}"
+    if wording.is_lower(low):
+        return f"with {contender} is {' to '.join(ends)}, relative to {baseline}"
+    return f"is {' to '.join(ends)} as high with {contender} as with {baseline}"
 
 
 def list_loads(comparisons: Sequence[Comparison]) -> str:
-    """The numbers of clients of comparisons: `10 to 400 clients`."""
+    """The range of the numbers of clients: `10 to 400 clients`."""
     loads = sorted(float(dict(comparison.context)[CLIENTS]) for comparison in comparisons)
     if len(loads) == 1:
         return units.load_over(loads[0], CLIENTS)

@@ -1,4 +1,4 @@
-"""The comparison: a table for each headline metric, in benchstat's manner."""
+"""The comparison: a table for each headline metric, in the style of benchstat."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from loadstone.report.view import View, shorten
 from loadstone.results.value import metric_statistic
 from loadstone.statistics.estimate import Estimate
 
-# The most rows in a table; a report must stay readable.
+# The maximum number of rows in a table, so that a report stays readable.
 ROWS_MAX = 60
-# How imported tools name their bandwidths and write their unit, 2^20 bytes per second.
+# The names that imported tools give their bandwidths, and their unit of 2^20 bytes per second.
 TOOL_NAMES = {
     ("testdfsio", "bandwidth"): "Throughput",
     ("testdfsio", "io_rate"): "Average IO rate",
@@ -24,11 +24,11 @@ TOOL_NAMES = {
 TOOL_UNITS = {"testdfsio": "mb/sec (2^20)", "fio": "MiB/s (2^20)"}
 NAME_MAX = 90
 INTERVALS = "Intervals: "
-EXPLORATORY = "; exploratory: only the first metric decides"
+EXPLORATORY = "; this metric is exploratory, since only the first metric decides"
 
 
 def tables(view: View) -> list[Table]:
-    """One table for each headline metric that was measured."""
+    """A table for each headline metric that was measured."""
     return [content for metric in view.headline if (content := table(view, metric))]
 
 
@@ -49,7 +49,7 @@ def table(view: View, metric: str) -> Table:
             groups.append(Rows(view.title(context), rows))
             methods.update(dict.fromkeys(reading(view, keys, metric)))
     if omitted:
-        methods[f"{units.count_noun(omitted, 'more variant')} not shown here: values.jsonl has them all"] = None
+        methods[f"{units.count_noun(omitted, 'more variant')} not shown here: values.jsonl has all of them"] = None
     columns = [
         Column(view.dimension or "variant", width=14),
         Column("median", "right", 13),
@@ -59,14 +59,14 @@ def table(view: View, metric: str) -> Table:
         columns += [Column(f"against {baseline(view)}", "right", 28), Column("p", "right", 7)]
     columns += [Column("n", "right", 4), Column("verdict", width=16)]
     if compared and not any(row[4].text for group in groups for row in group.rows):
-        # No column for p where nothing could be tested.
+        # Without any test, there is no column for p.
         del columns[4]
         groups = [Rows(group.title, tuple((*row[:4], *row[5:]) for row in group.rows)) for group in groups]
     return Table(wording.metric_name(metric), tuple(columns), tuple(groups), join_levels(methods))
 
 
 def entries(view: View, key: VariantKey, metric: str, compared: bool) -> tuple[TableCell, ...]:
-    """One variant's row; None where it does not have the metric."""
+    """The row of one variant; empty if it does not have the metric."""
     cell = view.cell(key, metric)
     if cell is None:
         return ()
@@ -88,13 +88,13 @@ def entries(view: View, key: VariantKey, metric: str, compared: bool) -> tuple[T
 
 
 def figure(view: View, cell: Cell) -> TableCell:
-    """The median, with its bound and the number of repeats that make it one; of an imported tool, as it prints it."""
+    """The median, with its bound and the number of bounded repeats, or as an imported tool prints it."""
     of = f"{cell.bounded} of {units.count_noun(len(cell.samples), 'repeat')}" if cell.bound else ""
     return TableCell(view.figure(cell), of or tool_figure(view, cell))
 
 
 def tool_figure(view: View, cell: Cell) -> str:
-    """A bandwidth in the unit and under the name of the tool that measured it; empty for other figures."""
+    """A bandwidth with the name and unit of the tool that measured it; empty for other figures."""
     facts = view.variants[cell.variant][0].facts
     tool = str(facts.get("tool", ""))
     name = TOOL_NAMES.get((tool, metric_statistic(cell.metric)))
@@ -102,13 +102,13 @@ def tool_figure(view: View, cell: Cell) -> str:
         return ""
     number = f"{cell.estimate.value / 2**20:,.2f}".rstrip("0").rstrip(".")
     job = str(facts.get("job_name", ""))
-    # A file with several jobs has them as variants.
+    # The jobs of a file with several jobs are variants, which already have their names.
     of_job = f", job {job}" if job and job not in view.value(cell.variant) else ""
     return f"{name} {number} {TOOL_UNITS[tool]}{of_job}"
 
 
 def explain_missing_ratio(view: View, key: VariantKey, metric: str) -> Iterator[TableCell]:
-    """In place of a ratio: that this is the baseline, or why there is no ratio."""
+    """The cells in place of a ratio: a mark for the baseline, or the reason for the missing ratio."""
     named = baseline_value(view)
     beside = next(
         (
@@ -150,20 +150,20 @@ def render_ratio(comparison: Comparison) -> Iterator[TableCell]:
         "unranked": ("not ranked", comparison.why),
     }
     yield TableCell(*texts[claim], tone=claim if claim == "better" or claim == "worse" else "muted")
-    # A test that is not relied on has no p.
+    # Without a claim from the test, no p is shown.
     has_p = claim not in ("refused", "unranked")
     p = wording.p_text(comparison.p, comparison.p_adjusted) if has_p else ""
     yield TableCell(p, aside=format_plain_p(comparison) if p else "")
 
 
 def refusal(comparison: Comparison) -> str:
-    """Why a comparison is refused."""
+    """The reason why a comparison is refused."""
     worst = max(comparison.findings, key=lambda finding: finding.severity, default=None)
     return f"invalid: {worst.check}" if worst and worst.severity == Severity.INVALID else "a side is invalid"
 
 
 def format_plain_p(comparison: Comparison) -> str:
-    """The p before Holm's correction, where that changed it."""
+    """The p before Holm's correction, if the correction changed it."""
     p, adjusted = comparison.p, comparison.p_adjusted
     changed = p is not None and adjusted is not None and f"{p:.3f}" != f"{adjusted:.3f}"
     return f"{p:.3f} before the correction" if changed else ""
@@ -191,36 +191,38 @@ def baseline_value(view: View) -> str:
 
 
 def reading(view: View, keys: Sequence[VariantKey], metric: str) -> Iterator[str]:
-    """How the intervals and tests of some variants were made."""
+    """Notes on the methods behind the intervals and tests of some variants."""
     for key in keys:
         cell = view.cell(key, metric)
         if cell is not None and (method := describe_interval(cell.estimate)):
             yield method
         comparison = view.comparisons.get((metric, key))
         if comparison is not None and comparison.test:
-            if "logs within" in comparison.test:
-                yield "Ratio: geometric mean of the ratios within blocks, not the ratio of the medians"
+            if "logarithms within" in comparison.test:
+                yield "Ratio: the geometric mean of the ratios within blocks, not the ratio of the medians"
             yield f"Test: {comparison.test}"
             if comparison.p_adjusted is not None:
-                every = "all comparisons of this report" if comparison.exploratory else "the comparisons of this table"
-                yield f"p after Holm's correction for {every}{EXPLORATORY if comparison.exploratory else ''}"
+                every = "all comparisons in this report" if comparison.exploratory else "the comparisons in this table"
+                yield f"The p values are Holm-adjusted over {every}{EXPLORATORY if comparison.exploratory else ''}"
 
 
 def join_levels(methods: Iterable[str]) -> tuple[str, ...]:
-    """The notes, with the levels of intervals by one method in one note: `Intervals: 96.1 % or 96.9 %, median`."""
+    """The notes; intervals by the same method share a note: `Intervals: 96.1 % or 96.9 % confidence intervals …`."""
     levels: dict[str, list[str]] = {}
     notes: dict[str, None] = {}
     for note in methods:
-        level, comma, method = note.removeprefix(INTERVALS).partition(",")
+        level, percent, method = note.removeprefix(INTERVALS).partition(" %")
         if note.startswith(INTERVALS):
-            levels.setdefault(comma + method, []).append(level)
-        notes[comma + method if note.startswith(INTERVALS) else note] = None
+            levels.setdefault(method, []).append(level + percent)
+        notes[method if note.startswith(INTERVALS) else note] = None
     return tuple(f"{INTERVALS}{' or '.join(levels[note])}{note}" if note in levels else note for note in notes)
 
 
 def describe_interval(estimate: Estimate) -> str:
-    """An interval's level and method."""
+    """The note on an interval: its level and method."""
     if estimate.low is None or estimate.level is None:
         return ""
-    method = f", {estimate.method}" if estimate.method else ""
-    return f"{INTERVALS}{estimate.level * 100:.3g} %{method}"
+    method = f" ({estimate.method})" if estimate.method else ""
+    if "order statistics" in estimate.method:
+        method = " of the median (order statistics)"
+    return f"{INTERVALS}{estimate.level * 100:.3g} % confidence intervals{method}"

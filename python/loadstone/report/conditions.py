@@ -11,11 +11,11 @@ from loadstone.judge.judgement import VariantKey
 from loadstone.report.table import Column, Rows, Table, TableCell
 from loadstone.report.view import View
 
-# The most columns in a table.
+# The maximum number of columns in a table.
 COLUMNS_MAX = 6
 # The most important facts come first; the remaining facts follow in recorded order.
 FIRST = ("version", "durability", "how", "replication", "consistency", "cache_bytes", "compression", "file_system")
-# Facts that the environment also has, which get a row only where they differ; and facts that are not guarantees.
+# Facts that the environment also lists, which have a row only if they differ; and facts that are not guarantees.
 ELSEWHERE = frozenset({"hosts", "host_names", "cpu_model", "cpus", "memory_bytes", "kernel", "engine", "profile"})
 NO_GUARANTEE = frozenset({"directory", "store"})
 # Observations during the load (docs/reference/observation.md); device bytes per operation have a chart.
@@ -30,7 +30,7 @@ def guarantees(view: View) -> tuple[Table, Table]:
     for name, values in facts.items():
         is_differing = len(set(values)) > 1
         is_unknown = len({*values} - {wording.DASH}) == 1
-        note = ("known of some" if is_unknown else "differs") if is_differing else ""
+        note = ("known for some" if is_unknown else "differs") if is_differing else ""
         row = (TableCell(wording.fact_name(name), note), *(TableCell(value) for value in values))
         if is_differing:
             differing.append(row)
@@ -49,7 +49,7 @@ def list_facts(view: View) -> list[str]:
 
 
 def fact_text(view: View, keys: Sequence[VariantKey], name: str) -> str:
-    """A fact of some variants, with several values where they differ."""
+    """A fact of some variants as text; several values if the trials differ."""
     values = dict.fromkeys(
         wording.fact_value(name, trial.facts[name])
         for key in keys
@@ -57,11 +57,12 @@ def fact_text(view: View, keys: Sequence[VariantKey], name: str) -> str:
         if name in trial.facts
     )
     first = list(values)[:3]
-    return ", ".join([*first, *(["…"] if len(values) > len(first) else [])]) or wording.DASH
+    # Values such as a mix of operations contain commas.
+    return "; ".join([*first, *(["…"] if len(values) > len(first) else [])]) or wording.DASH
 
 
 def host(view: View) -> Table:
-    """The observations of the hosts: the median over trials, and the range."""
+    """The observations of the hosts: the median over the trials, and the range."""
     rows = []
     for metric in view.results.metrics:
         if not HOST.match(metric) or (not metric.startswith("cpu.") and idle(view, metric)):
@@ -93,7 +94,7 @@ def render_observation(view: View, keys: Iterable[VariantKey], metric: str) -> T
 
 
 def group_variants(view: View) -> Iterable[tuple[str, list[VariantKey]]]:
-    """The variants of each compared value, as many as fit into columns."""
+    """The variants of each compared value, for as many values as there are columns."""
     for value in view.values[:COLUMNS_MAX]:
         yield value, [key for key in view.variants if view.value(key) == value]
 
@@ -102,5 +103,5 @@ def create_table(view: View, rows: Sequence[tuple[TableCell, ...]]) -> Table:
     """A table with a column for each compared value, and a note on omitted columns."""
     heads = (Column(""), *(Column(view.short[value]) for value, _ in group_variants(view)))
     more = len(view.values) - COLUMNS_MAX
-    notes = (f"{more:,} more not shown here: values.jsonl has them all",) if more > 0 else ()
+    notes = (f"{more:,} more columns are not shown here: values.jsonl has all values",) if more > 0 else ()
     return Table("", heads, (Rows("", tuple(rows)),), notes)

@@ -15,9 +15,9 @@ from loadstone.report.view import View
 
 
 def junit(judgement: Judgement) -> str:
-    """JUnit XML: a test case for each expectation; an undecided one is an error, as it has not passed.
+    """JUnit XML with a test case for each expectation; an undecided expectation is an error, as it has not passed.
 
-    The format is Apache Ant's, as Jenkins, GitLab and GitHub's reporters read it.
+    The format is Apache Ant's, which Jenkins, GitLab and the reporters of GitHub read.
     """
     expectations, name = judgement.expectations, judgement.results.name or "loadstone"
     counts = Counter(expectation.answer for expectation in expectations)
@@ -38,7 +38,7 @@ def junit(judgement: Judgement) -> str:
 
 
 def make_printable(text: str) -> str:
-    """A text without the characters that XML 1.0 cannot contain."""
+    """A text in which characters that XML 1.0 does not allow are replaced."""
     return "".join(letter if is_printable(letter) else "\ufffd" for letter in text)
 
 
@@ -59,7 +59,7 @@ def summary(judgement: Judgement) -> str:
         ),
         f"**{plain(answer(view))}**",
         *(["\n".join(f"- {plain(text)}" for text in judgement.further)] if judgement.further else []),
-        f"Verdict: **{view.verdict}** ({plain(meaning(view))})",
+        f"Verdict: **{view.verdict}**. {plain(meaning(view))}",
     ]
     return "\n\n".join(parts) + "\n"
 

@@ -1,4 +1,4 @@
-"""Expectations in words."""
+"""Expectations as text, and their exit status."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from collections.abc import Sequence
 from loadstone.format import units, wording
 from loadstone.judge.judgement import Expectation
 
-# Of all answers: a false one fails, and an undecided one has not passed.
+# The exit statuses if any expectation is false, or else if any is undecided, as it has not passed.
 EXIT_FALSE, EXIT_UNDECIDED = 1, 3
 SIGNS = {"true": "✓", "false": "✗", "undecided": "?"}
 
 
 def exit_status(expectations: Sequence[Expectation]) -> int:
-    """1 if one is false, 3 if one is undecided, else 0."""
+    """1 if any expectation is false, else 3 if any is undecided, else 0."""
     answers = {expectation.holds for expectation in expectations}
     return EXIT_FALSE if False in answers else EXIT_UNDECIDED if None in answers else 0
 
 
 def describe_figure(expectation: Expectation) -> str:
-    """The figure with its interval: `0.90× (0.88–0.93)`; empty where nothing was measured."""
+    """The figure with its interval, `0.90× (0.88–0.93)`; empty if nothing was measured."""
     estimate = expectation.estimate
     if estimate is None or math.isnan(estimate.value):
         return ""
@@ -36,12 +36,12 @@ def describe_figure(expectation: Expectation) -> str:
     )
     if estimate.low is None or estimate.high is None:
         return f"{text}, n={estimate.n}"
-    ends = wording.interval_text(estimate, expectation.unit) if is_finite(expectation) else "an end is unknown"
+    ends = wording.interval_text(estimate, expectation.unit) if is_finite(expectation) else "one end is unknown"
     return f"{text} ({ends}), n={estimate.n}"
 
 
 def is_finite(expectation: Expectation) -> bool:
-    """Whether the figure and its interval are numbers."""
+    """Whether the figure and the ends of its interval are finite."""
     estimate = expectation.estimate
     return estimate is not None and all(
         math.isfinite(end or 0.0) for end in (estimate.value, estimate.low, estimate.high)
@@ -56,6 +56,6 @@ def describe(expectation: Expectation) -> str:
 
 
 def count(expectations: Sequence[Expectation]) -> str:
-    """How many are true, false and undecided."""
+    """The numbers of true, false and undecided expectations as text."""
     counts = Counter(expectation.answer for expectation in expectations)
     return ", ".join(f"{counts[name]} {name}" for name in SIGNS if counts[name])

@@ -1,4 +1,4 @@
-"""The report's tables on faults: answer, windows, instants and losses."""
+"""The report's tables on faults: outage and recovery, windows, instants and losses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from loadstone.results.trial_result import TrialResult
 from loadstone.statistics.availability import WINDOWS
 
 LATENCIES = ("p50", "p99", "p99.9", "max")
-# The instants of a fault, ns since its order, by their name in the record.
+# The columns of the instants of a fault, with their names in the record.
 INSTANTS = {
     "held": "held_ns",
     "detected": "detected_ns",
@@ -25,7 +25,7 @@ INSTANTS = {
     "ready": "ready_ns",
     "settled": "settled_ns",
 }
-# Figures of the engine next to them.
+# The engine's figures in the same table.
 FIRSTS = {"first error": "first_error", "first late": "first_late", "absorbed": "absorbed"}
 INSTANTS_TITLE = "Instants"
 STATUSES = ("failed", "late", "unanswered")
@@ -33,7 +33,7 @@ NONE = TableCell(wording.DASH, tone="muted")
 
 
 def tables(view: View) -> Iterator[Table]:
-    """All tables that have rows."""
+    """All tables with rows."""
     outages = view.judgement.outages
     for table in (answers(view, outages), windows(view, outages), instants(view, outages), losses(view, outages)):
         if table:
@@ -60,7 +60,7 @@ def answers(view: View, outages: Sequence[Outage]) -> Table:
             )
         )
     heads = ("variant", "outage", "beyond the twin", "depth", "longest gap", "recovery")
-    notes = ("Outage is the sum of 1 − yield over time since the fault", "depth and longest gap are medians")
+    notes = ("Outage is the integral of 1 − yield over the time since the fault", "Depth and longest gap are medians")
     return Table("Outage and recovery", columns(*heads), (Rows("", tuple(rows)),) if rows else (), notes)
 
 
@@ -70,12 +70,12 @@ def columns(first: str, *figures: str) -> tuple[Column, ...]:
 
 
 def length(ns: float) -> str:
-    """A time; zero has no unit of nanoseconds here."""
+    """A length of time as text; zero is `0 s`, not `0 ns`."""
     return units.format_duration(ns) if ns else "0 s"
 
 
 def drop_empty(table: Table) -> Table:
-    """The table without columns in which no row has anything."""
+    """The table without the columns that are empty in all rows."""
     rows = [row for group in table.groups for row in group.rows]
     places = [at for at in range(len(table.columns)) if not at or any(row[at] != NONE for row in rows)]
     groups = (Rows(group.title, tuple(tuple(row[at] for at in places) for row in group.rows)) for group in table.groups)
@@ -83,7 +83,7 @@ def drop_empty(table: Table) -> Table:
 
 
 def format_difference(ns: float) -> str:
-    """A difference in time."""
+    """A difference between times, with its sign."""
     return f"{'−' if ns < 0 else '+'}{length(abs(ns))}"
 
 
@@ -96,7 +96,7 @@ def windows(view: View, outages: Sequence[Outage]) -> Table:
         if rows:
             groups.append(Rows(title_of(view, outage), tuple(rows)))
     heads = ("window", "length", "due", "in time", "late", "failed", "unanswered", *LATENCIES, "p99 of the twin")
-    note = "Medians over repeats; latencies are response times of all operations, and failed operations are infinite"
+    note = "Medians of the repeats; latencies are response times of all operations, infinite for failed operations"
     return Table("By window", columns(*heads), tuple(groups), (note,))
 
 
@@ -128,31 +128,31 @@ def window_row(name: str, trials: Sequence[TrialResult], twin: Sequence[TrialRes
 
 
 def middle(trials: Sequence[TrialResult], metric: str) -> float:
-    """The median of a figure over the trials that have it; 0 without any."""
+    """The median of a figure over the trials that have it; 0 if no trial has it."""
     values = [value for trial in trials if (value := trial.value(metric)) is not None]
     return median(values) if values else 0.0
 
 
 def latency(trials: Sequence[TrialResult], metric: str) -> TableCell:
-    """The median of a latency; failed operations are infinite, and lower bounds are marked."""
+    """The median of a latency; failed operations count as infinite, and lower bounds are marked."""
     figures = [trial.values[metric] for trial in trials if metric in trial.values]
     if not figures:
         return NONE
     value = median(math.inf if figure.bound == "failed" else figure.value for figure in figures)
     if math.isinf(value):
-        return TableCell("∞", aside="failed operations never gave an answer")
+        return TableCell("∞", aside="failed operations never received an answer")
     bounded = any(figure.bound for figure in figures)
     return TableCell(f"{'≥ ' if bounded else ''}{length(value)}")
 
 
 def instants(view: View, outages: Sequence[Outage]) -> Table:
-    """The instants of each repeat, since the order of its fault."""
+    """The instants of each repeat, relative to the order of its fault."""
     groups = []
     for outage in outages:
         rows = [instant_row(trial, fault) for trial in outage.trials for fault in trial.faults]
         groups.append(Rows(title_of(view, outage), tuple(rows)))
     heads = ("repeat", "victim", "ordered at", *INSTANTS, *FIRSTS, "recovered after the lift")
-    note = "Times since the order of the fault; its own time since the start of the measurement"
+    note = "Times are since the order of the fault; the time of the order is since the start of the measurement"
     return Table(INSTANTS_TITLE, columns(*heads), tuple(groups), (note,))
 
 
@@ -207,12 +207,12 @@ def losses(view: View, outages: Sequence[Outage]) -> Table:
             )
         )
     heads = ("variant", "faults with a loss", "writes lost", "greatest age", "guarantee", *COUNTS)
-    note = "The interval is for the probability of a loss per fault (Clopper and Pearson, 95 %); counts are sums"
+    note = "The interval is for the probability of a loss per fault (Clopper and Pearson, 95 %); counts are totals"
     return Table("Losses", columns(*heads), (Rows("", tuple(rows)),) if rows else (), (note,))
 
 
 def first_entry(trial: TrialResult, name: str) -> TableCell:
-    """When something happened first; it is known to the interval in which the operation was due."""
+    """The time of a first event; its precision is the interval in which the operation was due."""
     figure = trial.values.get(name)
     if figure is None:
         return NONE
@@ -223,5 +223,5 @@ COUNTS = ("acknowledged", "refused", "maybe", "stale", "phantom", "corrupt")
 
 
 def total(trials: Sequence[TrialResult], metric: str) -> float:
-    """The sum of a figure."""
+    """The sum of a figure over some trials."""
     return sum(trial.value(metric) or 0 for trial in trials)

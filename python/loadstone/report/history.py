@@ -1,4 +1,4 @@
-"""History: the figures of one question in all of its results, by version and commit, each with its interval."""
+"""History: the figures of one question in all of its results, by version and commit, with their intervals."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from loadstone.results.folder import Folder
 from loadstone.results.projection import filter_results
 from loadstone.results.result_set import ResultSet, natural_key, variant_name
 
-# The columns of a chart of intervals on a terminal.
+# The width of a chart of intervals on a terminal, in characters.
 WIDTH = 32
-# The facts by which hosts are distinguished, with their names.
+# The facts that distinguish hosts, in addition to their names.
 HOST = ("cpu_model", "cpus", "memory_bytes", "kernel")
 
 
 @dataclass(frozen=True)
 class HistoryPoint:
-    """One variant's figure in one run: a median over repeats."""
+    """The figure of one variant in one run: the median of its repeats."""
 
-    # The time of the run, as its folder is named, and its directory.
+    # The run: the name of its directory and of its folder, which is the time of the run.
     run: str
-    # The system's version and the commit of the working directory; `+` after a commit with changes.
+    # The system's version, and the commit of the working directory; `+` marks uncommitted changes.
     version: str
     commit: str
     # The host's letter.
     host: str
     cell: Cell
-    # `valid`, `unchecked`, `suspect` or `invalid`: of the variant's trials.
+    # The verdict on the variant's trials: `valid`, `unchecked`, `suspect` or `invalid`.
     verdict: str
     figure: str
 
 
 @dataclass(frozen=True)
 class FigureHistory:
-    """The entries of one metric of one variant."""
+    """The figures of one metric and variant over several runs."""
 
     metric: str
     variant: VariantKey
@@ -49,13 +49,13 @@ class FigureHistory:
 
     @property
     def title(self) -> str:
-        """Metric and variant."""
+        """The metric and the variant."""
         return f"{wording.metric_name(self.metric)}, {variant_name(self.variant)}"
 
 
 @dataclass(frozen=True)
 class History:
-    """All series of a question, and its hosts by letter."""
+    """All histories of a question, and its hosts by letter."""
 
     question: str
     series: Sequence[FigureHistory]
@@ -65,7 +65,7 @@ class History:
 
 
 def select(folders: Iterable[Folder], name: str) -> list[Folder]:
-    """The results of a question, by its text, a part of it, an experiment's name or a folder. Raises LoadstoneError."""
+    """The results of a question, by a part of its text, an experiment's name or a folder. Raises LoadstoneError."""
     every = list(folders)
     named = [folder for folder in every if name in (folder.path.parent.name, folder.name, str(folder.path))]
     questions = {folder.question.text for folder in named if folder.question.text}
@@ -79,12 +79,12 @@ def select(folders: Iterable[Folder], name: str) -> list[Folder]:
     if not matches:
         near = nearest_names(name, [folder.path.parent.name for folder in every], 3)
         hint = f"did you mean {', '.join(near)}?" if near else "`loadstone list` shows all results and their questions"
-        raise LoadstoneError(f'there are no results of the question "{name}"', hint)
+        raise LoadstoneError(f'there are no results for the question "{name}"', hint)
     return matches
 
 
 def trace(folders: Sequence[Folder], metrics: Sequence[str], expression: str) -> History:
-    """The history of some results, in the order of hosts, versions and times. Raises LoadstoneError for no results."""
+    """The history of some results, ordered by host, version and time. Raises LoadstoneError if it is empty."""
     hosts: dict[str, str] = {}
     entries: dict[tuple[str, VariantKey], list[HistoryPoint]] = {}
     problems: list[str] = []
@@ -107,7 +107,7 @@ def trace(folders: Sequence[Folder], metrics: Sequence[str], expression: str) ->
 
 
 def arrange(entries: Mapping[tuple[str, VariantKey], Sequence[HistoryPoint]]) -> Iterator[FigureHistory]:
-    """Series by metric in the order of appearance, then by variant; their entries by host, version and time."""
+    """The histories by metric, in order of appearance, then by variant; their entries by host, version and time."""
     metrics = list(dict.fromkeys(metric for metric, _ in entries))
     for metric, key in sorted(entries, key=lambda pair: (metrics.index(pair[0]), natural_key(pair[1]))):
         every = entries[metric, key]
@@ -119,7 +119,7 @@ def arrange(entries: Mapping[tuple[str, VariantKey], Sequence[HistoryPoint]]) ->
 def read_entry(
     folder: Folder, judgement: Judgement, key: VariantKey, metric: str, hosts: dict[str, str]
 ) -> HistoryPoint:
-    """One figure; a new host gets the next letter."""
+    """One figure of a run; a new host is assigned the next letter."""
     results = judgement.results
     trials = results.variants[key]
     versions = dict.fromkeys(str(trial.facts["version"]) for trial in trials if "version" in trial.facts)
@@ -140,14 +140,14 @@ def read_entry(
 
 
 def read_commit(results: ResultSet) -> str:
-    """The commit of the experiment's repository, shortened; `+` means that files had changed."""
+    """The shortened commit of the experiment's repository; `+` marks uncommitted changes."""
     git = results.environment.get("git")
     commit = str(git.get("commit") or "") if isinstance(git, dict) else ""
     return f"{commit[:9]}{'+' if isinstance(git, dict) and git.get('dirty') else ''}" if commit else "unknown"
 
 
 def describe_host(results: ResultSet) -> str:
-    """The hosts of a run in words: names, processors, memory, kernel."""
+    """A description of the hosts of a run: names, processors, memory, kernel."""
     hosts = results.environment.get("hosts")
     names = [str(host.get("name")) for host in hosts if isinstance(host, dict)] if isinstance(hosts, list) else []
     facts = results.trials[0].facts if results.trials else {}
@@ -156,12 +156,12 @@ def describe_host(results: ResultSet) -> str:
 
 
 def letter(number: int) -> str:
-    """A, B … Z, A1, B1 …"""
+    """The label of a host: A, B … Z, A1, B1 …"""
     return f"{chr(ord('A') + number % 26)}{number // 26 or ''}"
 
 
 def draw_interval(cell: Cell, low: float, high: float, width: int = WIDTH) -> str:
-    """A figure `●` and its interval `├─┤` on an axis from `low` to `high`; `·` without one, nothing if withheld."""
+    """A figure `●` (a bound: `○`) and its interval `├─┤` on an axis from `low` to `high`; empty if withheld."""
     estimate = cell.estimate
     if cell.withheld or not math.isfinite(estimate.value):
         return ""
@@ -179,7 +179,7 @@ def draw_interval(cell: Cell, low: float, high: float, width: int = WIDTH) -> st
 
 
 def find_limits(entries: Iterable[HistoryPoint]) -> tuple[float, float]:
-    """The axis that all figures and intervals of a series need; (0, 0) without any."""
+    """The ends of an axis with room for all figures and intervals; (0, 0) without figures."""
     numbers: list[float] = []
     for entry in entries:
         estimate = entry.cell.estimate

@@ -11,7 +11,7 @@ from loadstone.format import units, wording
 from loadstone.report.table import Column, Rows, Table, TableCell
 from loadstone.report.view import View
 
-# A host with engines, or with servers that the lab started.
+# The metrics of a host with engines, or with servers that the lab started.
 NAME = re.compile(r"host\.(.+)\.(?:operations|servers\.cpu)")
 # The figures of a host in each trial, in the order of the columns.
 USED = {
@@ -32,7 +32,7 @@ HOSTS_MAX = 40
 
 
 def tables(view: View) -> list[Table]:
-    """By role, and by host; none for a run on one machine."""
+    """The table of the hosts' hardware and roles, and the table of their figures; none for a run on one machine."""
     names = list(dict.fromkeys(match[1] for metric in view.results.metrics if (match := NAME.fullmatch(metric))))
     if not names:
         return []
@@ -63,14 +63,14 @@ def describe(host: Mapping[str, Any]) -> Iterator[str]:
 
 
 def compare_hosts(view: View, names: list[str]) -> Table:
-    """A row for each host with medians over all trials; the slowest first."""
+    """A row for each host, with medians over all trials; the slowest host comes first."""
     figures = {name: {key: middle(view, f"host.{name}.{key}") for key in USED} for name in names}
     known = [key for key in USED if any(figures[name][key] is not None for name in names)]
     ordered = sorted(names, key=lambda name: -(number_of(figures[name]["p99"])))
     rows = tuple(
         (TableCell(name), *(render_figure(figures[name][key]) for key in known)) for name in ordered[:HOSTS_MAX]
     )
-    notes = ("medians over the trials; the host with the highest p99 first", *cut_note(len(names)))
+    notes = ("Medians over the trials; the host with the highest p99 comes first", *cut_note(len(names)))
     return Table("", (Column("host"), *(Column(USED[key]) for key in known)), (Rows("", rows),), notes)
 
 
@@ -89,10 +89,10 @@ def number_of(figure: Figure) -> float:
 
 
 def render_figure(figure: Figure) -> TableCell:
-    """A figure as an entry."""
+    """A figure as a cell."""
     return TableCell(units.format_figure(*figure)) if figure else TableCell(wording.DASH, tone="muted")
 
 
 def cut_note(count: int) -> tuple[str, ...]:
-    """The note on rows for which there is no room."""
+    """A note on the number of omitted rows."""
     return (f"{count - HOSTS_MAX:,} more hosts are in values.jsonl",) if count > HOSTS_MAX else ()

@@ -1,4 +1,4 @@
-"""The page's parts as HTML."""
+"""The parts of the page as HTML."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from loadstone.report.table import Table, TableCell
 from loadstone.report.view import View
 from loadstone.report.warnings import Warnings, page_address, warnings
 
-# The depth of a rendered environment, and the entries of one list.
+# The maximum depth of a rendered environment, and the maximum number of entries in a list.
 DEPTH_MAX = 6
 ENTRIES_MAX = 200
 # Parts of an environment with more entries are folded away.
 OPEN_MAX = 24
-# Expectations on the first screen; the false ones come first.
+# The number of expectations on the first screen; false expectations come first.
 EXPECTED_MAX = 4
 ANSWERS = ("false", "undecided", "true")
 UNIT = re.compile(r"(?<=\d) (?=%|(?:op/s|clients|[kMGT]?B|ns|µs|ms|s)\b)")
-# A check in brackets, alone or first in a list.
+# The name of a check after an opening bracket, alone or first in a list.
 CAUSE = re.compile(r"(?<=\()([a-z]+(?:-[a-z]+)*)(?=[,)])")
-# The content of other sections, and the version of the format.
+# Parts of the environment that other sections show.
 ELSEWHERE = frozenset({"command", "environment", "started"})
-# Shapes of theme.SHAPES as paths in a square from -1 to 1.
+# The shapes of theme.SHAPES, as paths in a square from -1 to 1.
 MARKS = (
     "M0,-.95A.95,.95 0 1 1 0,.95A.95,.95 0 1 1 0,-.95Z",
     "M-.85,-.85H.85V.85H-.85Z",
@@ -69,7 +69,7 @@ def header(view: View, first: Figure | None) -> Markup:
 
 
 def list_expectations(expectations: Sequence[Expectation]) -> Markup:
-    """The expectations, each with its answer."""
+    """The list of expectations, each with its answer."""
     rows = []
     for expectation in sorted(expectations, key=lambda item: ANSWERS.index(item.answer)):
         facts = "; ".join(part for part in (describe_figure(expectation), expectation.why, expectation.remedy) if part)
@@ -91,13 +91,13 @@ def list_expectations(expectations: Sequence[Expectation]) -> Markup:
 
 
 def stand(view: View) -> list[str]:
-    """The meaning of the verdict, with a link to the warnings."""
+    """The sentences on the verdict, with a link to the warnings."""
     before, link, after = meaning(view).partition("the warnings")
     return [*link_causes(view, before), *([tag("a", link, href="#warnings"), after] if link else [])]
 
 
 def link_causes(view: View, text: str) -> list[str]:
-    """A text in which each check in brackets, `(not-steady)`, is a link to its findings on the page."""
+    """A text in which each check in brackets, such as `(not-steady)`, is a link to its findings on the page."""
     places = {group.check: f"#{anchor(group.check)}-{group.label}" for group in reversed(warnings(view.judgement))}
     parts: list[str] = []
     for number, part in enumerate(CAUSE.split(keep_units(text))):
@@ -106,24 +106,24 @@ def link_causes(view: View, text: str) -> list[str]:
 
 
 def keep_units(text: str) -> str:
-    """A text in which a line never ends between a number and its unit."""
+    """A text without line breaks between numbers and units."""
     return UNIT.sub("\N{NO-BREAK SPACE}", text)
 
 
 def wrap_items(items: Sequence[str]) -> list[Markup]:
-    """Items that the style separates by points and never breaks."""
+    """Items that the style sheet separates by dots and never breaks."""
     return [tag("span", item) for item in items]
 
 
 def contents(sections: Sequence[Section]) -> Markup:
-    """Links to the sections."""
+    """The navigation: links to the sections."""
     return tag(
         "nav", *(tag("a", section.title, href=f"#{section.name}") for section in sections), aria_label="Sections"
     )
 
 
 def section(view: View, part: Section) -> Markup:
-    """A section; tables may be folded away."""
+    """A section; some of its tables may be folded."""
     tables = join_markup(*(table(content) for content in part.tables))
     if part.more:
         tables = join_markup(tables, tag("details", tag("summary", part.folded), *(table(more) for more in part.more)))
@@ -141,12 +141,12 @@ def section(view: View, part: Section) -> Markup:
 
 
 def badge(verdict: Verdict) -> Markup:
-    """A verdict."""
+    """A verdict as a badge."""
     return tag("span", str(verdict), class_=f"badge {verdict}")
 
 
 def table(content: Table) -> Markup:
-    """A table; on a phone each row becomes a card, in which a cell is labelled by its column's head."""
+    """A table; on a phone, each row becomes a card whose cells have the column titles as labels."""
     heads = [
         tag(
             "th",
@@ -172,7 +172,7 @@ def table(content: Table) -> Markup:
 
 
 def row(of_table: Table, entries: Sequence[TableCell]) -> Markup:
-    """A row; its first cell names it."""
+    """A row of a table; its first cell is its heading."""
     cells = []
     for number, (column, entry) in enumerate(zip(of_table.columns, entries, strict=True)):
         name = "td" if number else "th"
@@ -194,7 +194,7 @@ def content(entry: TableCell) -> Markup:
 
 
 def link_checks(entry: TableCell) -> list[str]:
-    """A cell's note; the checks behind a verdict are links to their findings."""
+    """The note of a cell; the checks behind a verdict become links to their findings."""
     if entry.verdict is None or entry.verdict is Verdict.VALID:
         return [entry.note]
     parts: list[str] = []
@@ -205,7 +205,7 @@ def link_checks(entry: TableCell) -> list[str]:
 
 
 def figure(chart: Figure) -> Markup:
-    """A figure: its legend, its panels, its caption."""
+    """A figure: its legend, its panels and its caption."""
     panels = [
         tag(
             "div",
@@ -236,14 +236,14 @@ def swatch(number: int) -> Markup:
 
 
 def render_warnings(group: Warnings) -> Markup:
-    """A check's findings."""
-    concerned = units.count_noun(group.trials, "trial") if group.trials else "the whole"
+    """The findings of a check."""
+    concerned = units.count_noun(group.trials, "trial") if group.trials else "the whole result set"
     messages = []
     for message, hint in zip(group.messages, group.hints, strict=True):
         advice = tag("p", tag("b", "What to do: "), *mark_code(hint), class_="hint") if hint else ""
         messages.append(tag("li", *mark_code(message), advice))
     if group.more:
-        messages.append(tag("li", f"and {units.count_noun(group.more, 'more message')} of this check", class_="more"))
+        messages.append(tag("li", f"and {units.count_noun(group.more, 'more message')} from this check", class_="more"))
         messages += [tag("li", tag("b", "What to do: "), *mark_code(hint), class_="hint") for hint in group.more_hints]
     return tag(
         "article",
@@ -267,12 +267,12 @@ def link_page(page: str) -> Markup:
 
 
 def anchor(check: str) -> str:
-    """The place of a check's findings on the page."""
+    """The beginning of the id of a check's findings on the page."""
     return f"check-{re.sub(r'[^a-z0-9]+', '-', check.lower()).strip('-')}"
 
 
 def mark_code(text: str) -> list[str]:
-    """A sentence; text in backticks is code."""
+    """A sentence in which text in backticks becomes code."""
     parts = re.split(r"`([^`]+)`", text)
     return [tag("code", part) if number % 2 else part for number, part in enumerate(parts)]
 
@@ -298,7 +298,7 @@ def environment(recorded: Mapping[str, Any]) -> Markup:
 
 
 def leaves(value: Any) -> int:
-    """The number of figures and texts in a nested value."""
+    """The number of leaves in a nested value."""
     inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
     return sum(map(leaves, inner)) if inner else 1
 
@@ -326,7 +326,7 @@ def definitions(value: Any, depth: int) -> Markup:
 
 
 def recipe(content: Recipe) -> Markup:
-    """The command, the seed and the file."""
+    """The command, the seed and the experiment file."""
     return join_markup(
         tag("pre", tag("code", content.command), class_="command"),
         tag("p", "Seed of keys, values and order: ", tag("code", content.seed)) if content.seed else "",

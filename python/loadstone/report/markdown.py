@@ -14,18 +14,18 @@ from loadstone.report.table import Table, TableCell
 from loadstone.report.view import View
 from loadstone.report.warnings import Warnings, page_address
 
-# Sections that a pull request can do without; the page has them.
+# Sections that are only on the page, since a pull request does not need them.
 LEFT_OUT = frozenset({"environment", "trials"})
-# Characters that would be read as Markdown or HTML within a line.
+# Characters with a meaning in Markdown or HTML within a line.
 SPECIAL = re.compile(r"([\\`*_\[\]<>|#~])")
 
 
 def document(view: View, content: Sequence[Section]) -> str:
-    """The whole text, of these sections; its charts are in the folder `report` next to it."""
+    """The complete text with these sections; its charts are in the folder `report` next to it."""
     parts = [
         f"# {plain(headline(view))}",
         f"**{plain(answer(view))}**",
-        f"Verdict: **{view.verdict}** ({meaning(view)})",
+        f"Verdict: **{view.verdict}**. {meaning(view)}",
         *(["\n".join(f"- {plain(text)}" for text in view.judgement.further)] if view.judgement.further else []),
         *([tabulate_expectations(view.judgement.expectations)] if view.judgement.expectations else []),
         ", ".join(gist(view)),
@@ -109,7 +109,7 @@ def render_warnings(group: Warnings) -> str:
         lines.append(f"  - {mark_code(message)}")
         lines += [f"    - What to do: {mark_code(hint)}"] if hint else []
     if group.more:
-        lines.append(f"  - and {units.count_noun(group.more, 'more message')} of this check")
+        lines.append(f"  - and {units.count_noun(group.more, 'more message')} from this check")
         lines += [f"    - What to do: {mark_code(hint)}" for hint in group.more_hints]
     return "\n".join(lines)
 
@@ -121,7 +121,7 @@ def link_page(page: str) -> str:
 
 
 def mark_code(text: str) -> str:
-    """A sentence; text in backticks is code."""
+    """A sentence in which text in backticks becomes code."""
     parts = re.split(r"`([^`]+)`", text)
     return "".join(
         f"`{' '.join(part.split())}`" if number % 2 else separate_blocks(part) for number, part in enumerate(parts)
@@ -129,18 +129,18 @@ def mark_code(text: str) -> str:
 
 
 def separate_blocks(text: str) -> str:
-    """`plain` of a part of a sentence, which may begin or end with a blank."""
+    """Applies `plain` to a part of a sentence, but keeps a space at its beginning or end."""
     before, after = text[:1].isspace(), text[-1:].isspace()
     return f"{' ' if before else ''}{plain(text)}{' ' if after and text.strip() else ''}"
 
 
 def plain(text: str) -> str:
-    """A text that is neither Markdown nor HTML, in one line."""
+    """A text in one line, escaped so that it is neither Markdown nor HTML."""
     return SPECIAL.sub(r"\\\1", " ".join(text.split())).replace("\\<", "&lt;").replace("\\>", "&gt;")
 
 
 def fence_code(content: str, language: str) -> str:
-    """A block of code, with a fence longer than any in it."""
+    """A block of code, with a fence that is longer than any fence in it."""
     longest = max((len(run) for run in re.findall(r"`{3,}", content)), default=2)
     fence = "`" * (longest + 1)
     return f"{fence}{language}\n{content.rstrip()}\n{fence}"

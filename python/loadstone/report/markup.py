@@ -1,4 +1,4 @@
-"""HTML from Python: everything that is not yet markup is escaped."""
+"""HTML from Python: all text that is not markup is escaped."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ def text(content: str) -> Markup:
 
 
 def tag(name: str, /, *children: str, **attributes: str | bool | None) -> Markup:
-    """An element; `class_` is `class`, `data_label` is `data-label`, None and False are omitted."""
+    """An element; `class_` becomes `class`, `data_label` becomes `data-label`; None and False are omitted."""
     attribute_text = "".join(
         f" {key.rstrip('_').replace('_', '-')}" + ("" if value is True else f'="{html.escape(value)}"')
         for key, value in attributes.items()
         if value is not None and value is not False
     )
-    # It has no end.
+    # This element has no end tag.
     if name == "meta":
         return Markup(f"<{name}{attribute_text}>")
     return Markup(f"<{name}{attribute_text}>{join_markup(*children)}</{name}>")
 
 
 def join_markup(*children: str) -> Markup:
-    """Texts and elements after each other."""
+    """Concatenates texts and elements."""
     return Markup("".join(text(child) for child in children))
 
 
 def data(content: Any) -> Markup:
-    """JSON that is safe in a script element: no tag ends in it, no comment begins; NaN is null."""
+    """JSON that is safe in a script element, as it contains no tags or comments; NaN becomes null."""
     encoded = json.dumps(countable(content), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for letter in "<>&\u2028\u2029":
         encoded = encoded.replace(letter, f"\\u{ord(letter):04x}")
@@ -46,9 +46,9 @@ def data(content: Any) -> Markup:
 
 
 def countable(content: Any) -> Any:
-    """The same without NaN and infinities."""
+    """The content with null in place of NaN and infinities, and with rounded floats."""
     if isinstance(content, float):
-        # Seven digits are finer than a pixel, and half the bytes.
+        # Seven digits are finer than a pixel, and take half as many bytes.
         return float(f"{content:.7g}") if math.isfinite(content) else None
     if isinstance(content, dict):
         return {key: countable(value) for key, value in content.items()}

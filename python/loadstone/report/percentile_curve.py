@@ -1,4 +1,4 @@
-"""The axis of a curve of percentiles, and the operations that have one; for the page's charts and the terminal's."""
+"""The axis of percentile curves, and the operations that have a curve; for charts on the page and the terminal."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from collections.abc import Sequence
 from loadstone.engine.events import TIMED_STEPS
 from loadstone.results.value import PERCENTILES
 
-# Fewer percentiles are not a curve; the tables have them.
+# The minimum number of percentiles in a curve; the tables also show fewer.
 POINTS_MIN = 3
 
 
 def nines(percentile: str) -> float:
-    """A percentile's place on the axis: p90 1, p99 2, p99.9 3."""
+    """A percentile's position on the axis: 1 for p90, 2 for p99, 3 for p99.9."""
     return -math.log10(1 - PERCENTILES[percentile])
 
 
 def list_operations(metrics: Sequence[str]) -> list[str]:
-    """The operations of the measured window that have percentiles; `all` only where there is nothing else."""
+    """The operations of the measured window with percentiles; `all` only if there is no other operation."""
     names: dict[str, None] = {}
     for metric in metrics:
         operation, _, percentile = metric.partition(".")

@@ -1,4 +1,4 @@
-"""How to measure it again: the command, the seed, the file."""
+"""The recipe for measuring again: command, seed and experiment file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from loadstone.results.result_set import ResultSet
 
 @dataclass(frozen=True)
 class Recipe:
-    """Everything that a repetition needs."""
+    """Everything that is needed to measure again."""
 
     command: str
     seed: str
@@ -20,7 +20,7 @@ class Recipe:
 
 
 def recipe(results: ResultSet) -> Recipe | None:
-    """The recipe of a result set; None for imports, whose command is not known."""
+    """The recipe of a result set; None for imported results, which have no experiment file."""
     return Recipe(command(results), seed(results), results.experiment) if results.experiment else None
 
 
@@ -32,6 +32,6 @@ def command(results: ResultSet) -> str:
 
 
 def seed(results: ResultSet) -> str:
-    """The seed of keys, values and order, from the file."""
+    """The seed of keys, values and order, from the experiment file; empty if it has none."""
     match = re.search(r"^seed:\s*(\S+)", results.experiment, re.MULTILINE)
     return match[1] if match else ""

@@ -1,4 +1,4 @@
-"""The table of scenarios: what each of them alone would allow to claim, so that readers can dispute a verdict."""
+"""The table of scenarios, with the claim that each alone would allow, so that readers can dispute a verdict."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from loadstone.judge.judgement import Claim, Comparison, ScenarioRow
 from loadstone.report.table import Column, Rows, Table, TableCell
 from loadstone.report.view import View
 
-# The most comparisons shown: a report must stay readable.
+# The maximum number of comparisons shown, so that a report stays readable.
 COMPARISONS_MAX = 12
 READINGS: dict[Claim, str] = {
     "better": "better",
@@ -23,12 +23,13 @@ COLUMNS = (
     Column("ratio", "right"),
     Column("interval", "right"),
     Column("n", "right"),
-    Column("claim"),
+    Column("claim in this row"),
 )
 LEAD = (
-    "Alternatives that the findings leave open, each with the claim that it alone would allow. A claim is valid if"
-    " it holds in every row; otherwise, the first row without it decides. The printed interval covers all rows in which"
-    " the claim holds, and the printed p is the largest; it is 1 if the rows point in different directions."
+    "Each row is an alternative that the findings leave open; its last column shows the claim that this row alone would"
+    " allow. The claim of the answer is valid if it holds in every row; otherwise, the first row in which it does not"
+    " hold decides. The interval in the answer covers all rows in which the claim holds. The p in the answer is the"
+    " largest p of all rows, or 1 if the rows point in different directions."
 )
 
 
@@ -44,12 +45,12 @@ def table(view: View) -> Table:
         for comparison in open_ones[:COMPARISONS_MAX]
     )
     more = len(open_ones) - COMPARISONS_MAX
-    notes = (f"{more} more comparisons have scenarios: see `loadstone show --json`",) if more > 0 else ()
+    notes = (f"{more} more comparisons have scenarios: `loadstone show --json` lists them",) if more > 0 else ()
     return Table("", COLUMNS, groups, notes)
 
 
 def title(view: View, comparison: Comparison) -> str:
-    """Which comparison it is."""
+    """The metric, sides and context of a comparison."""
     left, right = (view.value(cell.variant) for cell in (comparison.contender, comparison.baseline))
     context = view.title(comparison.context)
     return f"{wording.metric_name(comparison.metric)}: {left} against {right}{f' · {context}' if context else ''}"

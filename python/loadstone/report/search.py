@@ -1,4 +1,4 @@
-"""A search as a table: its probes by load, and what was decided at each."""
+"""A search as a table: its probes by load, each with the decision."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DECISION = "decision"
 
 
 def heads(search: Search) -> list[str]:
-    """The columns' titles."""
+    """The titles of the columns."""
     objective = search.rule.objective
     metrics = () if objective is None else (term.metric.removeprefix("all.") for term in objective.terms)
     return [search.rule.over, "throughput", *metrics, "trials", DECISION]
@@ -42,7 +42,7 @@ def row(search: Search, probe: Probe) -> Iterator[str]:
 
 
 def describe_decision(search: Search, probe: Probe, decision: Decision | None) -> str:
-    """The decision at a probe, and what makes it doubtful."""
+    """The decision at a probe, and the reasons that make it uncertain."""
     if probe.invalid:
         return f"invalid: {probe.invalid}"
     clauses = []
@@ -55,14 +55,14 @@ def describe_decision(search: Search, probe: Probe, decision: Decision | None) -
         )
     if decision is not None and not decision.sure:
         clauses.append("decided by the median: repeats disagree")
-    # Which trials of a valid probe do not count.
+    # The trials of a valid probe that do not count.
     if reasons := [sample.invalid for sample in probe.samples if sample.invalid]:
         clauses.append(f"without an invalid trial ({reasons[0]})")
     return ", ".join(clauses)
 
 
 def explanation(search: Search) -> list[str]:
-    """How it was searched and why it stopped; sentences without their periods."""
+    """How the search proceeded and why it stopped; sentences without their periods."""
     if isinstance(search.end, SearchOutcome):
         return list(explain_search(search.end))
     return [f"The search is not finished: {search.rule.over} {units.format_load(search.end)} comes next"]

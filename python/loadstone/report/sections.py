@@ -1,4 +1,4 @@
-"""The report's sections, before they become HTML or Markdown: what they contain, in which order."""
+"""The report's sections before they become HTML or Markdown: their content and their order."""
 
 from __future__ import annotations
 
@@ -33,10 +33,11 @@ from loadstone.results.result_set import variant_key
 from loadstone.results.value import THROUGHPUT
 from loadstone.search.sentence import describe_rule
 
-# This many panels fit side by side above the fold.
+# The number of panels that fit side by side above the fold.
 OPENING_PANELS = 2
-# The names in a headline.
+# The maximum number of names in a headline.
 SIDES_MAX = 3
+HOST_LEAD = "Median over the trials, with the range in parentheses."
 
 
 @dataclass(frozen=True)
@@ -45,25 +46,25 @@ class Section:
 
     name: str
     title: str
-    # What a reader must know first.
+    # Sentences that precede the tables and figures.
     lead: tuple[str, ...] = ()
     tables: tuple[Table, ...] = ()
     figures: tuple[Figure, ...] = ()
     warnings: tuple[Warnings, ...] = ()
     recipe: Recipe | None = None
     environment: bool = False
-    # Tables that are shown on demand, and what the page calls them.
+    # Tables that are shown on demand, and the text that unfolds them.
     more: tuple[Table, ...] = ()
     folded: str = ""
 
     def __bool__(self) -> bool:
-        """Whether there is anything in it."""
+        """Whether the section has any content."""
         parts = (self.lead, self.tables, self.more, self.figures, self.warnings, self.recipe, self.environment)
         return any(parts)
 
 
 def sections(view: View) -> list[Section]:
-    """The sections that have content, in their order."""
+    """The sections with content, in the order of the report."""
     if not view.results.trials:
         content = [warnings_section(view), environment(view), again(view)]
     else:
@@ -84,7 +85,7 @@ def sections(view: View) -> list[Section]:
             Section("hosts", "Hosts", tables=tuple(hosts.tables(view))),
             warnings_section(view),
             compare_guarantees(view),
-            table_section("host", "Host activity", "Median over the trials, and the range.", conditions.host(view)),
+            table_section("host", "Host activity", HOST_LEAD, conditions.host(view)),
             environment(view),
             again(view),
             every(view),
@@ -93,18 +94,18 @@ def sections(view: View) -> list[Section]:
 
 
 def opening(view: View, content: list[Section]) -> tuple[Figure | None, list[Section]]:
-    """The chart next to the answer, and the sections without it: the curve, or the metric that decides."""
+    """The chart next to the answer (the curve or the deciding metric), and the sections without this chart."""
     figures = {section.name: section.figures[0] for section in content if section.figures}
     metric = next(iter(view.headline), THROUGHPUT)
     decides = "throughput" if metric == THROUGHPUT else "device" if metric in device.metrics(view) else "headline"
-    # As in the answer, which is of throughput by clients unless another metric of other variants is compared.
+    # Follows the answer, which is about throughput by clients unless another metric or other variants are compared.
     judged = view.judgement
     curved = metric == THROUGHPUT or judged.searches or not judged.comparisons or view.dimension == view.load
     order = ("scaling", decides) if curved else (decides, "scaling")
     names = [name for name in ("faults", *order, "throughput", "headline") if name in figures]
     if not names:
         return None, content
-    # Panels of other figures name their metrics themselves; their captions may refer to a figure further down.
+    # Panels of other figures name their own metrics. Their captions may refer to a figure that is now further down.
     first = figures[names[0]]
     title = "Throughput" if names[0] == "throughput" else ""
     caption = first.caption.replace(intervals.AS_THROUGHPUT, intervals.TO_READ)
@@ -123,7 +124,7 @@ def opening(view: View, content: list[Section]) -> tuple[Figure | None, list[Sec
 def choose_panels(figure: Figure) -> list[Panel]:
     """The panels above the fold: throughput and a latency of two contexts, else those with the most rows.
 
-    A panel of one side alone answers nothing.
+    A panel with only one side does not answer the question.
     """
     contexts: dict[str, list[Panel]] = {}
     for panel in figure.panels:
@@ -158,10 +159,10 @@ def comparison_section(view: View) -> Section:
     tables = comparison.tables(view)
     lead = []
     if not tables:
-        lead.append("None of the metrics asked about was measured.")
+        lead.append("None of the requested metrics was measured.")
     elif not view.judgement.comparisons:
-        alone = "there is one variant only", "no variant differs from a baseline in one dimension"
-        why = "the loads of a search are no alternatives" if view.judgement.searches else alone[len(view.variants) > 1]
+        alone = "there is only one variant", "no variant differs from a baseline in one dimension alone"
+        why = "the loads of a search are not alternatives" if view.judgement.searches else alone[len(view.variants) > 1]
         lead.append(f"Nothing is compared: {why}.")
     elif view.constants:
         lead.append("All trials: " + ", ".join(f"{name} {value}" for name, value in view.constants.items()) + ".")
@@ -175,7 +176,7 @@ def chart_section(name: str, title: str, *figures: Figure) -> Section:
 
 
 def chart_variants(view: View, against_load: Section) -> list[Section]:
-    """The headline metrics by variant; nothing where the charts against load have every variant."""
+    """The headline metrics by variant; nothing if the charts against load show every variant."""
     if against_load and (view.dimension == view.load or view.judgement.searches):
         return []
     return [
@@ -218,13 +219,13 @@ def devices(view: View) -> Section:
 
 
 def warnings_section(view: View) -> Section:
-    """What to know before relying on a figure."""
+    """The findings that readers should know before they rely on a figure."""
     notes = tuple(f"While reading: {warning}." for warning in view.results.warnings)
     unavailable = list_unavailable_checks(view.judgement)
-    notes += (f"Could not run: {'; '.join(unavailable)}.",) if unavailable else ()
+    notes += (f"Checks that did not run: {'; '.join(unavailable)}.",) if unavailable else ()
     groups = tuple(warnings(view.judgement))
     if not groups:
-        notes = ("No check found anything.", *notes) if view.results.trials else notes
+        notes = ("No check found a problem.", *notes) if view.results.trials else notes
     return Section("warnings", "Warnings", notes, warnings=groups)
 
 
@@ -234,27 +235,28 @@ def environment(view: View) -> Section:
 
 
 def again(view: View) -> Section:
-    """How to reproduce it."""
+    """How to reproduce the results."""
     recipe = reproduce.recipe(view.results)
     has_command = any("command" in trial.facts for trial in view.results.trials)
-    known = "the command is among the facts above" if has_command else "the command that measured them is not known"
-    lead = () if recipe else (f"These results were imported: {known}.",)
+    known = "the command is among the facts above" if has_command else "the command that produced them is not known"
+    lead = () if recipe else (f"These results were imported; {known}.",)
     return Section("reproduce", "Measure it again", lead, recipe=recipe)
 
 
 def compare_guarantees(view: View) -> Section:
-    """What each side guarantees: the facts that differ, and the remaining ones on demand."""
+    """The guarantees of each side: the facts that differ, and the remaining facts on demand."""
     differing, common = conditions.guarantees(view)
     count = sum(len(group.rows) for group in common.groups)
     if not differing:
         return Section("promises", "Guarantees", tables=(common,) if common else ())
     total = count + sum(len(group.rows) for group in differing.groups)
     notes = Counter(row[0].note for group in differing.groups for row in group.rows)
-    count_unknown = notes["known of some"]
+    count_unknown = notes["known for some"]
     verb = "is" if count_unknown == 1 else "are"
-    unknown = f"; {count_unknown} {verb} known of some sides only" if count_unknown else ""
+    unknown = f"; {count_unknown} {verb} known for only some sides" if count_unknown else ""
     lead = f"{notes['differs']} of {units.count_noun(total, 'fact')} differ{unknown}."
-    more, folded = ((common,), f"{count} that are equal on all sides") if common else ((), "")
+    more = (common,) if common else ()
+    folded = f"{units.count_noun(count, 'fact that is', 'facts that are')} the same on all sides" if common else ""
     return Section("promises", "Guarantees", (lead,), (differing,), more=more, folded=folded)
 
 
@@ -263,12 +265,12 @@ def every(view: View) -> Section:
     number = units.count_noun(len(view.results.trials), "trial")
     folded = f"All {number}" if number != "1 trial" else number
     if pilots := len(view.results.pilots):
-        folded += f", and {pilots:,} of the pilot block, which do not count"
+        folded += f", and {pilots:,} of the pilot block (excluded from the results)"
     return Section("trials", "Trials", more=(trials.table(view),), folded=folded)
 
 
 def headline(view: View) -> str:
-    """The question; of imported files without one, the compared names."""
+    """The question; for imported files without a question, the compared names."""
     if view.results.question.text:
         return view.results.question.text
     compared = view.judgement.comparisons and not view.results.experiment and len(view.values) <= SIDES_MAX
@@ -304,7 +306,7 @@ def gist(view: View) -> list[str]:
 
 
 def cut(view: View) -> str:
-    """Where the pilot's cap shortened the warm-up: `, and cut there, as system=lmdb needs 4.5 s`; else empty."""
+    """A clause if the pilot's cap shortened the warm-up: `, and capped, as system=lmdb needs 4.5 s`; else empty."""
     pilot, configs = (
         view.results.pilot,
         {pilot_trial.trial: set(variant_key(pilot_trial.config)) for pilot_trial in view.results.pilots},
@@ -316,7 +318,7 @@ def cut(view: View) -> str:
         seconds = group.get("warmup_seconds", 0.0)
         if seconds > pilot["cap_seconds"]:
             needs.append(f"{name if len(groups) > 1 else 'every variant'} needs {seconds:g} s")
-    return f", and cut there, as {units.list_items(needs)}" if needs else ""
+    return f", and capped, as {units.list_items(needs)}" if needs else ""
 
 
 def count_warnings(view: View) -> str:
@@ -329,35 +331,35 @@ def count_warnings(view: View) -> str:
 
 
 def meaning(view: View) -> str:
-    """What the verdict means, with the first of its reasons, and how many checks could run."""
+    """The verdict in sentences: its first reason, the advice to readers, and the number of checks that ran."""
     if not view.results.trials:
-        return "nothing was measured"
+        return "Nothing was measured."
     coverage = view.judgement.coverage
-    # The answer states it with a valid claim.
+    # With a valid claim, the answer already states it.
     coverage = "" if coverage in view.judgement.answer else coverage
     text = MEANING[view.verdict]
     if view.verdict is Verdict.VALID and warnings(view.judgement):
-        text = "no warning concerns a claim"
-    return "; ".join(part for part in (reason(view) + text, coverage) if part)
+        text = "No warning concerns a claim"
+    return " ".join(f"{part}." for part in (reason(view), text, coverage) if part)
 
 
 def reason(view: View) -> str:
-    """The message that concerns most trials, of the checks behind the verdict; empty without one."""
+    """The message behind the verdict that concerns the most trials; empty if no check is behind it."""
     groups = [group for group in warnings(view.judgement) if group.label == str(view.verdict)]
     if not groups:
         return ""
     more = f", and {units.count_noun(len(groups) - 1, 'other check')}" if len(groups) > 1 else ""
-    # A finding on the whole concerns no trial in particular.
+    # A finding on the whole result set has no trials, and comes first.
     most = max(groups, key=lambda group: group.trials or math.inf)
     of_check = (finding for finding in view.judgement.all_findings if finding.check == most.check)
-    # A refused comparison has the cause in its answer.
+    # If a comparison is refused, the answer already states the cause.
     is_stated = any(finding.message in view.judgement.answer for finding in of_check if finding.message)
-    return "" if is_stated else f"{most.messages[0]} ({most.check}{more}); "
+    return "" if is_stated else f"{most.messages[0]} ({most.check}{more})"
 
 
 MEANING = {
-    Verdict.VALID: "no check found a problem",
-    Verdict.UNCHECKED: "state what is not known, or read the answer with its condition",
-    Verdict.SUSPECT: "read the warnings before you rely on it",
-    Verdict.INVALID: "part of it must not be relied on: see the warnings",
+    Verdict.VALID: "No check found a problem",
+    Verdict.UNCHECKED: "State the missing facts, or read the answer with its condition",
+    Verdict.SUSPECT: "Read the warnings before you rely on the answer",
+    Verdict.INVALID: "Part of the answer must not be relied on: see the warnings",
 }

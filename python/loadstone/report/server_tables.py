@@ -1,4 +1,4 @@
-"""Tables of the servers under load: what each variant's servers used, with its regions, and what each server used."""
+"""Tables of the servers under load: the resources that the servers of each variant, and each server, used."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from loadstone.report.table import Column, Rows, Table, TableCell
 from loadstone.report.view import View
 from loadstone.results.value import THROUGHPUT
 
-# What is observed of a server, and of all together, in the order of the columns.
+# The observed figures of a server, and of all servers together, in the order of the columns.
 USED = {
     "cpu": "CPU",
     "memory_max": "memory",
     "read": "read from storage",
-    # /proc/<pid>/io counts pages, which may never be written.
-    "written": "pages made dirty",
+    # /proc/<pid>/io counts dirtied pages, which may never be written to a device.
+    "written": "pages dirtied",
     "network.received": "received",
     "network.sent": "sent",
     "gc.count": "collections",
     "gc.pause": "paused",
 }
 NAME = re.compile(r"server\.(.+)\.memory_max")
-# What a system counts over all its servers: regions of the table, the ring.
+# Counts over all servers of a system, such as regions of the table or nodes of the ring.
 COUNTED = re.compile(r"server\.(regions|ring\..+)")
-# The time between two starts of what a system does periodically, such as checkpoints.
+# The period of a recurring activity of a system, such as checkpoints.
 PERIODIC = re.compile(r"server\.((?!before\.).+)_period_seconds")
 COUNTED_MAX = 8
 # With more variants than this, their servers are only in values.jsonl.
@@ -34,14 +34,14 @@ VARIANTS_MAX = 12
 
 
 def tables(view: View) -> list[Table]:
-    """By variant, and by server."""
+    """The tables by variant and by server."""
     return [table for table in (tabulate_variants(view), tabulate_servers(view)) if table]
 
 
 def tabulate_variants(view: View) -> Table:
-    """A row for each variant: its throughput, what its servers used, how many regions there were."""
+    """A row for each variant: its throughput, the resources that its servers used, and their counts."""
     keys = [key for key in view.variants if middle(view, key, "server.memory_max") is not None]
-    # By their heads.
+    # The metrics by column title.
     metrics = {"throughput": THROUGHPUT}
     used = {head: f"server.{name}" for name, head in USED.items()}
     metrics |= {head: metric for head, metric in used.items() if any(middle(view, key, metric) for key in keys)}
@@ -49,16 +49,16 @@ def tabulate_variants(view: View) -> Table:
     metrics |= {wording.metric_name(metric.removeprefix("server.")): metric for metric in counted[:COUNTED_MAX]}
     periodic = {match[1]: metric for metric in view.results.metrics if (match := PERIODIC.fullmatch(metric))}
     if periodic:
-        # A period longer than the window makes it a matter of chance what the window contains.
+        # If a period is longer than the window, chance decides whether the window contains the activity.
         metrics["window"] = "runtime"
         metrics |= {f"{wording.metric_name(name)} every": metric for name, metric in periodic.items()}
     rows = tuple((TableCell(view.varying(key)), *(entry(view, key, name) for name in metrics.values())) for key in keys)
-    notes = ("medians over the trials; all servers of a system together",)
+    notes = ("Medians over the trials; all servers of a system are combined",)
     return Table("", columns("variant", *metrics), (Rows("", rows),), notes)
 
 
 def tabulate_servers(view: View) -> Table:
-    """Each server of each variant."""
+    """A row for each server of each variant."""
     names = [match[1] for metric in view.results.metrics if (match := NAME.fullmatch(metric))]
     if len(names) < 2 or len(view.variants) > VARIANTS_MAX:
         return Table("", (), ())
@@ -77,7 +77,7 @@ def tabulate_servers(view: View) -> Table:
 
 
 def columns(*heads: str) -> tuple[Column, ...]:
-    """The first heading is for the rows' names, the remaining headings for figures."""
+    """A column for the names of the rows, and columns for figures."""
     return tuple(Column(head, "right" if at else "left") for at, head in enumerate(heads))
 
 
@@ -88,7 +88,7 @@ def middle(view: View, key: VariantKey, metric: str) -> tuple[float, str] | None
 
 
 def entry(view: View, key: VariantKey, metric: str) -> TableCell:
-    """That figure in its cell."""
+    """The median of a figure as a cell."""
     cell = view.cell(key, metric)
     if cell is None:
         return TableCell(wording.DASH, tone="muted")

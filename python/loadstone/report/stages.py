@@ -43,7 +43,7 @@ def create_table(view: View) -> Table:
 
 
 def find_stages(trials: Sequence[TrialResult]) -> list[Stage]:
-    """The stages of the first trial that has any."""
+    """The stages of the first trial with stages."""
     return next((stages for trial in trials if (stages := stages_of(trial))), [])
 
 
@@ -59,7 +59,7 @@ def render_stage(view: View, key: VariantKey, stage: Stage) -> tuple[TableCell, 
 
 
 def render_steadiness(view: View, key: VariantKey, stage: Stage) -> TableCell:
-    """Whether a stage with a constant rate was steady in all repeats; nothing where no operation succeeded."""
+    """Whether a stage with a constant rate was steady in all repeats; empty if no operation succeeded."""
     trials = view.variants[key]
     if not stage.is_constant or not any(trial.value(f"{stage.prefix}throughput") for trial in trials):
         return NONE
@@ -72,7 +72,7 @@ def render_steadiness(view: View, key: VariantKey, stage: Stage) -> TableCell:
 
 
 def find_drifts(view: View, trial: str, stage: Stage) -> Iterator[tuple[str, str]]:
-    """The trial, and the message of each finding that it was not steady in a stage."""
+    """The trial with the message of each finding that it was not steady in a stage."""
     for finding in view.judgement.trials.get(trial, ()):
         if finding.check == NOT_STEADY and finding.metric == stage.prefix:
             yield trial, finding.message

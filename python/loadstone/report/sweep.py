@@ -1,4 +1,4 @@
-"""The table of a sweep: operations, throughput and latencies of each series and load, as older tools print them."""
+"""The table of a sweep: operations, throughput and latencies of each series and load, as in older tools."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from loadstone.report.table import Column, Rows, Table, TableCell, render_cell
 from loadstone.report.view import View
 from loadstone.results.result_set import natural_key, variant_name
 
-# The columns of cassandra-stress and of the Hydra report, in their order, with the names of both.
+# The columns of cassandra-stress and of the Hydra report, in the order and with the names of both.
 COLUMNS = {
     "operations": "operations (total_ops)",
     "throughput": "throughput (op/s)",
@@ -23,10 +23,10 @@ COLUMNS = {
     "errors": "failed",
 }
 COUNTS = ("operations", "errors")
-# More loads than these are in the chart alone.
+# If there are more loads than this, only the chart shows them.
 ROWS_MAX = 200
 LOADS_MIN = 3
-LEAD = "Medians over the repeats. Percentiles are of the merged histograms of each trial, never of percentiles."
+LEAD = "Medians of the repeats. Percentiles come from the merged histograms of each trial, never from percentiles."
 
 
 def create_table(view: View) -> Table:
@@ -57,7 +57,7 @@ def create_table(view: View) -> Table:
 
 
 def render_figure(view: View, key: VariantKey, metric: str) -> TableCell:
-    """A figure; counts without their unit, which the column's head states."""
+    """A figure; counts are shown without their unit, which is in the column title."""
     cell = render_cell(view, key, metric)
     return replace(cell, text=cell.text.removesuffix(f" {metric}")) if metric in COUNTS else cell
 

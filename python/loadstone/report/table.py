@@ -15,7 +15,7 @@ Align = Literal["left", "right"]
 
 @dataclass(frozen=True)
 class TableCell:
-    """One cell of a table: a text, a smaller one after it, and perhaps a verdict or a tone."""
+    """One cell of a table: a text, a smaller note after it, and optionally a verdict or a tone."""
 
     text: str
     note: str = ""
@@ -27,11 +27,11 @@ class TableCell:
 
 @dataclass(frozen=True)
 class Column:
-    """A column's head."""
+    """The title and layout of a column."""
 
     title: str
     align: Align = "left"
-    # Its share of the width in percent; 0: as its content needs.
+    # The share of the width in percent; 0 if the content determines the width.
     width: int = 0
 
 
@@ -45,21 +45,21 @@ class Rows:
 
 @dataclass(frozen=True)
 class Table:
-    """A table; the first column names its row."""
+    """A table; the first column has the names of the rows."""
 
     title: str
     columns: tuple[Column, ...]
     groups: tuple[Rows, ...]
-    # What a reader needs to know, shown below it.
+    # Notes that are shown below the table.
     notes: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        """Whether there is a row."""
+        """Whether the table has any row."""
         return any(group.rows for group in self.groups)
 
 
 def render_cell(view: View, key: VariantKey, metric: str) -> TableCell:
-    """The figure of a variant, or why there is none."""
+    """The figure of a variant as a cell, or the reason why it is missing."""
     cell = view.cell(key, metric)
     if cell is None:
         return TableCell(wording.DASH, tone="muted")

@@ -15,18 +15,18 @@ from loadstone.results.value import THROUGHPUT
 
 ROWS_MAX = 300
 METRICS_MAX = 5
-PILOT_TITLE = "The pilot block, which does not count"
+PILOT_TITLE = "Pilot block (excluded from the results)"
 
 
 def table(view: View) -> Table:
-    """Trials in the order in which they were run; if there are too many, the worst and then the first."""
+    """Trials in the order in which they ran; of too many, those with the worst verdicts, and then the first."""
     trials = view.results.trials
     metrics = columns(view)
     notes: tuple[str, ...] = ()
     if len(trials) > ROWS_MAX:
         judgement = view.judgement
         worst = heapq.nsmallest(ROWS_MAX, trials, key=lambda item: (-judgement.trial_verdict(item.trial), order(item)))
-        title = f"{ROWS_MAX} of {len(trials):,} trials, the invalid and suspect ones first: values.jsonl has them all"
+        title = f"{ROWS_MAX} of {len(trials):,} trials, the invalid and suspect ones first: values.jsonl has all"
         notes, trials = (title,), worst
     dimensions = [name for name, values in view.results.dimensions.items() if len(values) > 1]
 
@@ -45,7 +45,7 @@ def table(view: View) -> Table:
 
     groups = [Rows("", tuple(row(item, str(item.repeat), verdict(item)) for item in sorted(trials, key=order)))]
     if pilots := view.results.pilots[:ROWS_MAX]:
-        uncounted = TableCell("does not count", tone="muted")
+        uncounted = TableCell("excluded", tone="muted")
         groups.append(Rows(PILOT_TITLE, tuple(row(item, wording.DASH, uncounted) for item in pilots)))
     heads = (
         Column("trial"),
@@ -59,13 +59,13 @@ def table(view: View) -> Table:
 
 
 def columns(view: View) -> list[str]:
-    """The metrics shown: the headline ones, plus a latency if none of them is one."""
+    """The metrics shown: the headline metrics, throughput and two latencies, up to METRICS_MAX."""
     metrics = dict.fromkeys([*view.headline, THROUGHPUT, "all.p50", "all.p99"])
     return [name for name in metrics if name in view.results.metrics][:METRICS_MAX]
 
 
 def number(view: View, trial: TrialResult, metric: str) -> TableCell:
-    """A figure of a trial; throughput with how well this run alone knows it."""
+    """A figure of a trial; throughput with its interval within the run."""
     value = trial.values.get(metric)
     if value is None:
         return TableCell(wording.DASH, tone="muted")
@@ -80,5 +80,5 @@ def number(view: View, trial: TrialResult, metric: str) -> TableCell:
 
 
 def order(trial: TrialResult) -> tuple[int, int, str]:
-    """The order in which trials were run, where known."""
+    """The sort key of a trial: the order in which trials ran, if it is known."""
     return (trial.order is None, trial.order or 0, trial.trial)

@@ -1,7 +1,7 @@
-"""A judgement for readers: the compared values, their contexts, and their names.
+"""A judgement as readers see it: the compared values, their contexts, and their names.
 
-All parts of a report take names, order and colours from here, so that a variant has the same name and the
-same colour everywhere.
+All parts of a report take names, order and colours from this module, so that a variant has the same name and colour
+everywhere.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from loadstone.results.trial_result import Scalar, TrialResult
 Item = TypeVar("Item")
 # Names longer than this are shortened in charts and table heads; the comparison table has the full name.
 NAME_LENGTH = 26
-# The dimensions that are a load.
+# The dimensions that set the load.
 LOADS = ("clients", "rate")
 
 
 class View:
-    """Names, order and cells of a judgement; passes over all trials are done once."""
+    """The names, order and cells of a judgement; results of passes over all trials are cached."""
 
     def __init__(self, judgement: Judgement) -> None:
         self.judgement = judgement
@@ -32,12 +32,12 @@ class View:
 
     @cached_property
     def verdict(self) -> Verdict:
-        """The verdict on the whole."""
+        """The verdict on the whole result set."""
         return self.judgement.verdict
 
     @cached_property
     def variants(self) -> dict[VariantKey, list[TrialResult]]:
-        """Each variant's trials, in the order in which variants are shown."""
+        """The trials of each variant, in the order in which variants are shown."""
         trials_of, ranks = self.results.variants, {value: rank for rank, value in enumerate(self.values)}
 
         def place(key: VariantKey) -> tuple[object, int]:
@@ -47,7 +47,7 @@ class View:
 
     @cached_property
     def dimension(self) -> str | None:
-        """The dimension that is compared: the question's, the comparisons', or the only one; None: none of them."""
+        """The compared dimension: from the question, the comparisons, or the only dimension; None without one."""
         dimensions = self.results.dimensions
         candidates = [self.results.question.by, *(comparison.by for comparison in self.judgement.comparisons[:1])]
         varied = [name for name, values in dimensions.items() if len(values) > 1]
@@ -59,7 +59,7 @@ class View:
 
     @cached_property
     def load(self) -> str | None:
-        """The dimension of a sweep or search over load, which charts have as their axis; None without one."""
+        """The dimension of a sweep or search over load, which is the x axis of charts; None without one."""
         compared = [name for name in LOADS if name == self.dimension]
         candidates: list[str] = [*(search.rule.over for search in self.judgement.searches[:1]), *compared, *LOADS]
         numbers = {
@@ -70,7 +70,7 @@ class View:
 
     @cached_property
     def values(self) -> list[str]:
-        """The compared values as text, the baseline first; without a compared dimension the variants' names."""
+        """The compared values as text, the baseline first; without a compared dimension, the names of the variants."""
         if self.dimension is None:
             return sorted((variant_name(key) for key in self.results.variants), key=natural_key)
         names = sorted(self.results.dimensions[self.dimension], key=natural_key)
@@ -81,7 +81,7 @@ class View:
 
     @cached_property
     def short(self) -> dict[str, str]:
-        """Each of `values` shortened for narrow places; no two are equal."""
+        """Each of `values` with a short and unique name for narrow places."""
         names: dict[str, str] = {}
         for number, value in enumerate(self.values, start=1):
             name = shorten(value)
@@ -96,7 +96,7 @@ class View:
 
     @cached_property
     def constants(self) -> dict[str, Scalar]:
-        """The dimensions, other than the compared one, that have one value throughout."""
+        """The dimensions, other than the compared dimension, with only one value."""
         items = self.results.dimensions.items()
         return {name: values[0] for name, values in items if len(values) == 1 and name != self.dimension}
 
@@ -110,7 +110,7 @@ class View:
 
     @cached_property
     def comparisons(self) -> dict[tuple[str, VariantKey], Comparison]:
-        """By metric and contender."""
+        """The comparisons by metric and contender."""
         return {(pair.metric, pair.contender.variant): pair for pair in self.judgement.comparisons}
 
     def context(self, key: VariantKey) -> VariantKey:
@@ -118,41 +118,41 @@ class View:
         return tuple(pair for pair in key if pair[0] != self.dimension) if self.dimension else ()
 
     def value(self, key: VariantKey) -> str:
-        """Which of `values` a variant is."""
+        """The one of `values` that a variant has."""
         return str(dict(key).get(self.dimension, "none")) if self.dimension else variant_name(key)
 
     def name(self, key: VariantKey) -> str:
-        """`value` shortened for narrow places."""
+        """The short name of a variant for narrow places."""
         return self.short.get(self.value(key), shorten(self.value(key)))
 
     def varying(self, key: VariantKey) -> str:
-        """A variant by the dimensions that vary; by all if none does."""
+        """A variant's name from the dimensions that vary; from all dimensions if none varies."""
         return variant_name(tuple(pair for pair in key if pair not in self._common_pairs) or key)
 
     def title(self, context: VariantKey) -> str:
-        """A context in words, without constant dimensions: `workload a · clients 2`."""
+        """The title of a context, without constant dimensions: `workload a · clients 2`."""
         return " · ".join(f"{name} {value}" for name, value in context if name not in self.constants)
 
     @cached_property
     def _common_pairs(self) -> set[tuple[str, Scalar]]:
-        """What all variants share."""
+        """The dimensions with values that all variants share."""
         return set.intersection(*map(set, self.results.variants))
 
     @cached_property
     def headline(self) -> tuple[str, ...]:
-        """The metrics that are compared."""
+        """The compared metrics, or without comparisons the headline metrics of the results."""
         return tuple(dict.fromkeys(pair.metric for pair in self.judgement.comparisons)) or self.results.headline_metrics
 
     def cell(self, key: VariantKey, metric: str) -> Cell | None:
-        """One metric of one variant; None where it was not measured."""
+        """One metric of one variant; None if it was not measured."""
         return self.judgement.cells.get((key, metric))
 
     def figure(self, cell: Cell) -> str:
-        """A cell's median in words, with its bound: the same in every table and chart."""
+        """A cell's median as text, with its bound; the same in every table and chart."""
         return wording.estimate_text(cell.estimate, cell.unit, self.judgement.output_bound(cell))
 
     def findings_of(self, key: VariantKey, metric: str = "") -> list[Finding]:
-        """The findings against a variant, the worst first; with a metric, only the findings on it."""
+        """The findings on a variant, the most severe first; with a metric, only the findings that concern it."""
         findings = dict.fromkeys(self.judgement.variants.get(key, ()))
         for trial in self.variants.get(key, ()):
             findings.update(dict.fromkeys(self.judgement.trials.get(trial.trial, ())))
@@ -163,7 +163,7 @@ class View:
 
 
 def shorten(name: str, length: int = NAME_LENGTH) -> str:
-    """A name of at most that length: its start and its end identify it best."""
+    """A name of at most this length: its beginning and its end, which identify it best."""
     name = " ".join(name.split()) or "(empty)"
     if len(name) <= length:
         return name
@@ -172,7 +172,7 @@ def shorten(name: str, length: int = NAME_LENGTH) -> str:
 
 
 def spread(items: Sequence[Item], most: int) -> list[Item]:
-    """At most that many of them, evenly spaced, the first and the last among them."""
+    """At most this many of the items, evenly spaced, including the first and the last."""
     if len(items) <= most or most < 2:
         return list(items[:most])
     return [items[round(at * (len(items) - 1) / (most - 1))] for at in range(most)]

@@ -1,4 +1,4 @@
-"""Findings by check, as a reader needs them: the worst trial, how many there are, what to do, where to read more."""
+"""Findings by check, as readers need them: the worst message, the number of trials, a hint, and the check's page."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from loadstone.judge.judgement import Judgement
 from loadstone.judge.settings import DEFAULTS, PAGES
 from loadstone.results.result_set import variant_name
 
-# The most messages printed of a check; there may be one for each trial. Notes change no verdict.
+# The maximum number of messages printed for a check, which may have one for each trial; fewer for notes.
 MESSAGES_MAX = {severity: 2 if severity == Severity.NOTE else 4 for severity in Severity}
-# A separate number (not the 99 of p99), with its unit where both are scaled together.
+# A separate number (not the 99 in p99), with its unit if the unit is scaled with the number.
 SCALES = {name: factor for scale in (units.DURATIONS, units.SIZES) for factor, name in scale}
 # The docs site, as an address or the folder of `make site`; without it, pages are named by their paths.
 SITE = "LOADSTONE_DOCS"
@@ -32,27 +32,27 @@ class Warnings:
     check: str
     severity: Severity
     messages: tuple[str, ...]
-    # The hint of each message; empty where the next message has the same one.
+    # The hint of each message; empty if the next message has the same hint.
     hints: tuple[str, ...]
-    # Messages beyond those, and their hints.
+    # The number of further messages, and their hints.
     more: int
     more_hints: tuple[str, ...]
-    # How many trials it concerns.
+    # The number of affected trials.
     trials: int
 
     @property
     def label(self) -> str:
-        """The severity in a word."""
+        """The severity as a word."""
         return self.severity.name.lower()
 
     @property
     def page(self) -> str:
-        """The check's page, relative to the documentation's root; empty for a note that belongs to no check."""
+        """The path of the check's page in the docs; empty for a note that belongs to no check."""
         return f"docs/checks/{PAGES.get(self.check, self.check)}.md" if self.check in DEFAULTS else ""
 
 
 def page_address(page: str) -> str | None:
-    """The address of a page of the docs on the configured site; None without one."""
+    """The address of a page of the docs on the configured site; None without a site."""
     match, site = PAGE.fullmatch(page), os.environ.get(SITE)
     if not site or not match:
         return None
@@ -61,12 +61,15 @@ def page_address(page: str) -> str | None:
 
 
 def replace_pages(text: str) -> str:
-    """A text with the addresses of the pages that it names, if a site is configured."""
+    """A text in which the paths of pages become addresses, if a site is configured."""
     return PAGE.sub(lambda match: page_address(match[0]) or match[0], text)
 
 
 def warnings(judgement: Judgement, *, whole: bool = False) -> list[Warnings]:
-    """By check and severity, the worst first: of messages that differ only in numbers the worst one, or the `whole`."""
+    """The findings by check and severity, the most severe first.
+
+    Of messages that differ only in their numbers, only the worst is kept, unless the `whole` is requested.
+    """
     variants = judgement.variants if len(judgement.variants) > 1 else {}
     owners = {finding: variant_name(key) for key, every in variants.items() for finding in every}
     by_check: dict[tuple[str, Severity], list[Finding]] = {}
@@ -82,11 +85,11 @@ def warnings(judgement: Judgement, *, whole: bool = False) -> list[Warnings]:
         lines = [(message, replace_pages(hint)) for message, hint in dict.fromkeys(lines)]
         content = lines if whole else lines[: MESSAGES_MAX[severity]]
         hints = [hint for _, hint in content]
-        # A hint follows the last of the messages that share it.
+        # A hint follows the last message that has it.
         hints = [hint if hint != following else "" for hint, following in zip(hints, [*hints[1:], None], strict=True)]
         trials = {trial for finding in findings for trial in finding.trials}
         messages = tuple(message for message, _ in content)
-        # Only instructions that no printed hint begins with.
+        # Hints of omitted messages, unless a printed hint begins with the same instruction.
         printed = tuple(hint.partition("; ")[0] for hint in hints if hint)
         further = [hint for _, hint in lines[len(content) :] if hint.partition("; ")[0] not in printed]
         omitted = tuple(dict.fromkeys(hint for hint in further if hint))
@@ -98,7 +101,7 @@ def warnings(judgement: Judgement, *, whole: bool = False) -> list[Warnings]:
 def worst_messages(
     findings: Sequence[Finding], owners: Mapping[Finding, str], judgement: Judgement
 ) -> Iterator[tuple[str, str]]:
-    """Of messages that differ only in their numbers the worst one, with its hint; the most frequent form first."""
+    """Of messages that differ only in their numbers, the worst, with its hint; the most frequent form comes first."""
     alike: dict[str, list[Finding]] = {}
     for finding in findings:
         alike.setdefault(NUMBER.sub("#", finding.message), []).append(finding)
@@ -113,20 +116,21 @@ def worst_messages(
         if len(group) > 1:
             rank = "the worst" if magnitude(worst) > min(map(magnitude, group)) else "one"
             count = count_trials(group)
-            trials = units.count_noun(every, "trial")
-            message += f" ({rank} of all {trials})" if count == every else f" ({rank} of {count} of {trials})"
+            all_trials = f"all {units.count_noun(every, 'trial')}"
+            affected = f"{units.count_noun(count, 'affected trial')}; {every:,} in all"
+            message += f" ({rank} of {all_trials if count == every else affected})"
         yield message, worst.hint
 
 
 def magnitude(finding: Finding) -> float:
-    """How bad a finding is, to compare findings of one form."""
+    """The magnitude of a finding, to compare findings of the same form."""
     effect = finding.effect
     known = [finding.size, effect.drifts, effect.understates]
     return next((figure for figure, least in zip(known, (0, 1, 1), strict=True) if least < figure < math.inf), 0.0)
 
 
 def name_source(finding: Finding, variant: str) -> str:
-    """A finding's message, with the trial or the variant that it is about, unless it names it."""
+    """A finding's message, preceded by its trial or variant unless the message names it."""
     whose = finding.trials[0] if len(finding.trials) == 1 else variant
     is_named = not whose or re.search(rf"(?<![\w.]){re.escape(whose)}(?![\w.])", finding.message)
     return finding.message if is_named else f"{whose}: {finding.message}"

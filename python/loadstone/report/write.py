@@ -16,7 +16,7 @@ from loadstone.report.markup import countable
 from loadstone.report.sections import sections
 from loadstone.report.view import View
 
-# Pixels of a PNG for each of the SVG's, so that it is sharp on today's screens.
+# The number of PNG pixels for each SVG pixel, so that charts are sharp on high-resolution screens.
 SCALE = 2
 
 
@@ -34,7 +34,7 @@ def write(judgement: Judgement, directory: Path) -> list[Path]:
     except OSError as error:
         raise LoadstoneError(
             f"cannot write the report to {error.filename or directory}: {error.strerror}",
-            "make room or give another directory",
+            "free some space, or name another directory",
         ) from error
     return written
 

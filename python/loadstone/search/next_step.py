@@ -1,6 +1,6 @@
-"""The path of a search: up by doubling, then by halving the gap that contains the answer.
+"""The path of a search: the load is doubled, and then the gap that contains the answer is halved.
 
-The next step depends on the samples alone, so that a search can continue after any interruption.
+The next step depends only on the samples, so a search can continue after any interruption.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from loadstone.search.probe import Probe, ProbeSample
 from loadstone.search.rule import DELIVERED, Rule
 from loadstone.statistics.knee import REPEATS_MIN, RESAMPLES, Knee, find_knee
 
-# Loads up to this multiple of the load that reaches the plateau are tried: two doublings, since a single doubling may
-# be a dent in a rising curve.
+# Loads up to this multiple of the load that reaches the plateau are tried. That is two doublings, since a single
+# doubling without a rise may be a dent in a rising curve.
 BEYOND = 4
-# A throughput below the best by this share counts as lower.
+# A throughput counts as lower if it is below the best by more than this share.
 FALL = 0.05
 
 
 @dataclass(eq=False)
 class WantedError(Exception):
-    """This load needs one more trial before anything can be decided."""
+    """A request for one more trial of a load, before anything can be decided."""
 
     load: float
 
 
 def next_step(rule: Rule, samples: Mapping[float, Sequence[ProbeSample]]) -> float | SearchOutcome:
-    """The load that needs another trial, or the outcome if there is none."""
+    """The load that needs another trial, or the outcome if no load does."""
     try:
         return Climb(rule, samples).find_knee() if rule.objective is None else Way(rule, samples).find_limit()
     except WantedError as request:
@@ -42,12 +42,12 @@ class Path:
     def __init__(self, rule: Rule, samples: Mapping[float, Sequence[ProbeSample]]) -> None:
         self.rule = rule
         self.probes = {load: Probe(load, tuple(trials)) for load, trials in sorted(samples.items())}
-        # The last load that could not be judged, as its trials are invalid, and the reason.
+        # The last load that could not be judged because its trials are invalid, with the reason.
         self.wall: tuple[float, str] | None = None
         self.notes: list[str] = []
 
     def judge_probe(self, load: float) -> Probe | None:
-        """A probe with at least the required repeats; None if it cannot be judged. Raises WantedError."""
+        """The probe at a load, with the required number of repeats; None if it cannot be judged. Raises WantedError."""
         probe = self.probes.get(load, Probe(load))
         if probe.invalid:
             self.wall = load, probe.invalid
@@ -67,22 +67,22 @@ class Path:
     def build_outcome(
         self, kind: Kind, stopped: str, load: float | None = None, low: float | None = None, high: float | None = None
     ) -> SearchOutcome:
-        """The outcome of either kind of search."""
+        """The outcome, with the fields that both kinds of search share."""
         probes = list(self.probes.values())
         return SearchOutcome(self.rule, kind, load, low, high, (), probes, stopped, self.wall, tuple(self.notes))
 
     def outcome_without_loads(self) -> SearchOutcome:
-        """The outcome if not even the first load can be judged."""
+        """The outcome if the first load cannot be judged."""
         assert self.wall is not None, "the first load is judged or cannot be judged"
         return self.build_outcome("nothing", "the first load cannot be judged")
 
 
 class Climb(Path):
-    """A search for the knee: up until the plateau is visible, then into the gap that contains the knee."""
+    """A search for the knee: it raises the load until the plateau is visible, and then halves the gap with the knee."""
 
     def __init__(self, rule: Rule, samples: Mapping[float, Sequence[ProbeSample]]) -> None:
         super().__init__(rule, samples)
-        # The valid samples of the loads that were judged, ascending.
+        # The valid samples of the judged loads, in ascending order of load.
         self.tried: dict[float, Sequence[ProbeSample]] = {}
 
     def find_knee(self) -> SearchOutcome:
@@ -115,7 +115,7 @@ class Climb(Path):
     def halve_gap(self) -> str:
         """Halves the gap below the load that reaches the plateau; returns the reason for stopping."""
         ladder = self.rule.load_ladder()
-        # Halvings made for earlier estimates count as well.
+        # Loads that were tried for earlier estimates also count.
         for load in [load for load in self.probes if load not in ladder]:
             self.record_load(load)
         while True:
@@ -140,12 +140,12 @@ class Climb(Path):
         return probe is not None
 
     def fit_knee(self, resamples: int = RESAMPLES) -> Knee:
-        """The knee of the loads tried. Their order was not random, so repeats of two loads never form a block."""
+        """The knee of the tried loads. Their order was not random, so repeats of different loads do not form blocks."""
         points = {load: dict(enumerate(trial.throughput for trial in trials)) for load, trials in self.tried.items()}
         return find_knee(points, blocks=False, resamples=resamples)
 
     def repeat_bracket(self, knee: Knee) -> None:
-        """Requests more repeats if the bracket is wider than one gap between loads. Raises WantedError."""
+        """Requests more repeats if the bracket spans more than one gap between tried loads. Raises WantedError."""
         if knee.unclaimed not in (None, "scatter"):
             return
         last = max(self.tried) if knee.upper is None else knee.upper
@@ -160,10 +160,10 @@ class Way(Path):
     def __init__(self, rule: Rule, samples: Mapping[float, Sequence[ProbeSample]]) -> None:
         super().__init__(rule, samples)
         self.decisions: dict[float, Decision] = {}
-        # The bracket: the highest load that holds, and the lowest that does not.
+        # The bracket: the highest load that meets the objective, and the lowest load that does not.
         self.low: float | None = None
         self.high: float | None = None
-        # Whether two consecutive loads did not hold, on the way up.
+        # Whether two consecutive loads failed the objective during the ascent.
         self.twice = False
 
     def find_limit(self) -> SearchOutcome:
@@ -182,11 +182,11 @@ class Way(Path):
         self.confirm_bracket()
         confirmed = [decision.load for decision in self.decisions.values() if decision.go and decision.load <= load]
         if not confirmed:
-            return self.answer_search("below", None, "no load held when it was tried again")
+            return self.answer_search("below", None, "no load met the objective when it was tried again")
         return self.answer_search("found", max(confirmed), stopped)
 
     def confirm_bracket(self) -> None:
-        """Revisits the ends of the bracket alternately, so that a temporary disturbance cannot decide.
+        """Repeats the ends of the bracket alternately, so that a temporary disturbance cannot decide.
 
         Raises WantedError.
         """
@@ -194,7 +194,7 @@ class Way(Path):
             self.decide_load(load)
         answer = max((decision.load for decision in self.decisions.values() if decision.go), default=None)
         low, high = certain_bounds([*self.decisions.values()], answer)
-        # The objective may occasionally fail at the lower end; at the upper end it failed in all trials.
+        # At the lower end, the objective may occasionally fail; at the upper end, it failed in all trials.
         required = {low: self.rule.confirmations, high: self.rule.confirmations / 2}
         missing = {
             end: 1 - len(self.probes[end].samples) / most for end, most in required.items() if end is not None and most
@@ -242,7 +242,7 @@ class Way(Path):
         if (probe := self.judge_probe(load)) is None:
             return None
         votes = [self.holds_objective(load, sample) for sample in probe.valid]
-        # The objective does not hold at a load at which the system failed even once.
+        # The objective is not met at a load at which the system failed even once.
         failed = any(sample.failed for sample in probe.valid)
         decision = Decision(load, sum(votes) * 2 > len(votes) and not failed, failed or len(set(votes)) == 1)
         if not decision.sure:
@@ -252,27 +252,27 @@ class Way(Path):
 
     def holds_objective(self, load: float, sample: ProbeSample) -> bool:
         """Whether a trial meets the objective and, in a search over rates, achieved the rate."""
-        # The check rate-not-held decides; in a short window it may miss a throughput far below the rate, which decides
-        # too.
+        # The check rate-not-held decides. In a short window, it may miss a throughput far below the rate, so this is
+        # tested as well.
         if self.rule.over == "rate" and (sample.missed or sample.throughput < DELIVERED * load):
             return False
         return bool(sample.meets)
 
     def answer_search(self, kind: Kind, load: float | None, stopped: str) -> SearchOutcome:
-        """The outcome, with the bounds that are certain."""
+        """The outcome with its certain bounds."""
         decisions = [self.decisions[load] for load in sorted(self.decisions)]
         self.notes += self.list_oddities(decisions, load)
         outcome = self.build_outcome(kind, stopped, load, *certain_bounds(decisions, load))
         return replace(outcome, decisions=decisions, twice=self.twice)
 
     def list_oddities(self, decisions: Sequence[Decision], load: float | None) -> Iterator[str]:
-        """Notes on oddities: decisions that are not monotone, throughput that falls."""
+        """Notes on oddities: decisions that are not monotone, and throughput that is higher at a lower load."""
         sure = [decision for decision in decisions if decision.sure]
         for i, early in enumerate(sure):
             late = next((decision for decision in sure[i + 1 :] if decision.go), None)
             if not early.go and late is not None:
                 no, yes = self.rule.format_load(early.load), self.rule.format_load(late.load)
-                what = f"the objective did not hold at {no} and held again at {yes}"
+                what = f"the objective was not met at {no}, but was met again at {yes}"
                 yield f"not monotone: {what}; there may be more than one answer"
                 break
         known = {probe.load: probe.throughput or 0.0 for probe in self.probes.values() if not probe.invalid}
@@ -283,7 +283,7 @@ class Way(Path):
 
 
 def certain_bounds(decisions: Sequence[Decision], load: float | None) -> tuple[float | None, float | None]:
-    """The nearest loads around the answer whose decisions are certain: it holds at the lower, not at the upper."""
+    """The nearest loads around the answer with certain decisions: the lower meets the objective, the upper does not."""
     if load is None:
         return None, None
     low = max(

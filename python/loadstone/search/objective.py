@@ -15,7 +15,7 @@ from loadstone.format import quantity, units
 from loadstone.results.value import THROUGHPUT, metric_statistic
 
 TERM = re.compile(r"\s*([a-z][a-z0-9_.-]*?)\s*(<=|>=|==|<|>|=)\s*(\S.*?)\s*")
-# Short names for latencies of all operations.
+# Short names of latencies of all operations.
 SHORT = re.compile(r"(p[0-9]+(\.[0-9]+)?|mean|min|max)")
 LATENCY = re.compile(rf".*\.{SHORT.pattern}")
 RATIO = re.compile(r"([0-9]*\.?[0-9]+)\s*[x×]")
@@ -43,14 +43,14 @@ EQUAL_HINT = "write >= or <=: only a number of errors can be compared with =="
 class Term:
     """One condition on one figure."""
 
-    # The metric's name, as in results: `all.p99`, `errors`.
+    # The name of the metric, as in results: `all.p99`, `errors`.
     metric: str
     sign: str
-    # In the base unit of the metric, or a share of the operations, or a ratio.
+    # The bound: in the base unit of the metric, as a share of operations, or as a ratio.
     bound: float
     # Whether a count is compared as a share of all operations.
     share: bool = False
-    # Whether the figure is divided by the baseline's.
+    # Whether the figure is divided by the baseline's figure.
     is_ratio: bool = False
 
     @property
@@ -60,34 +60,34 @@ class Term:
 
     @property
     def is_count(self) -> bool:
-        """Whether it counts failed operations: a fact, not an estimate."""
+        """Whether the condition counts failed operations, which is a fact and not an estimate."""
         return self.metric == ERRORS and not self.share and not self.is_ratio
 
     def is_met_by(self, figure: float) -> bool:
-        """Whether a figure meets it."""
+        """Whether a figure meets the condition."""
         return COMPARISONS[self.sign](figure, self.bound)
 
     def decide_between(self, low: float, high: float) -> bool | None:
-        """Whether all figures between two ends meet it; None if only some of them do."""
+        """Whether all figures between two ends meet the condition; None if only some do."""
         ends = self.is_met_by(low), self.is_met_by(high)
         return ends[0] if ends[0] == ends[1] else None
 
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """A condition on a load: all of its terms must hold."""
+    """A condition on a load: all of its terms must be met."""
 
     # The text as written, with single spaces.
     text: str
     terms: tuple[Term, ...]
 
     def is_met_by(self, figures: Mapping[str, float]) -> bool:
-        """Whether a trial's figures, by the terms' keys, meet every term. Raises KeyError for a missing one."""
+        """Whether a trial's figures, by the terms' keys, meet every term. Raises KeyError for a missing figure."""
         return all(term.is_met_by(figures[term.key]) for term in self.terms)
 
     @property
     def about_errors(self) -> bool:
-        """Whether it limits the number of failed operations."""
+        """Whether the objective limits the number of failed operations."""
         return any(term.metric == ERRORS for term in self.terms)
 
 
@@ -97,7 +97,7 @@ def parse_objective(text: str) -> Objective:
 
 
 def parse_expectations(text: str) -> list[tuple[str, Term]]:
-    """Reads an expectation: each of its conditions as written, and parsed.
+    """Reads an expectation; returns each condition as written and as parsed.
 
     Raises ValueError with a message and a hint.
     """
@@ -107,12 +107,12 @@ def parse_expectations(text: str) -> list[tuple[str, Term]]:
 
 
 def split_conditions(text: str) -> list[str]:
-    """The conditions between `and`."""
+    """The conditions that `and` separates."""
     return re.split(r"\s+and\s+", text.strip())
 
 
 def read_limit(text: str) -> Term:
-    """Reads a condition that holds at low loads and fails at high ones, as a search assumes.
+    """Reads a condition that is met at low loads and fails at high loads, as a search assumes.
 
     Raises ValueError with a message and a hint.
     """
@@ -130,7 +130,7 @@ def read_limit(text: str) -> Term:
 
 
 def read_condition(text: str, role: str, hint: str) -> Term:
-    """Reads one condition on any figure. Raises ValueError with a message and a hint."""
+    """Reads a condition on any figure. Raises ValueError with a message and a hint."""
     match = TERM.fullmatch(text)
     if match is None:
         raise ValueError(f'"{text}" is not an {role}', hint)
@@ -161,7 +161,7 @@ def read_condition(text: str, role: str, hint: str) -> Term:
 
 
 def read_amount(text: str) -> float:
-    """A figure that is not a latency, in its base unit. Raises ValueError."""
+    """The number of a figure other than a latency, in its base unit. Raises ValueError."""
     if text.endswith("%"):
         return quantity.parse_share(text)
     match = AMOUNT.fullmatch(text)
@@ -171,7 +171,7 @@ def read_amount(text: str) -> float:
 
 
 def write_bound(term: Term, unit: str) -> str:
-    """The bound of a condition in words: `10.0 ms`, `0.95×`."""
+    """The bound of a condition as text: `10.0 ms`, `0.95×`."""
     if term.is_ratio:
         return f"{term.bound:g}×"
     if term.is_count or metric_statistic(term.metric) == ERRORS:

@@ -11,15 +11,15 @@ from loadstone.search.rule import Rule
 from loadstone.statistics.knee import Knee
 
 # `found`: between two loads; `below`: below the lower bound; `beyond`: above the upper bound; `wall`: a load that
-# cannot be judged ended the ascent; `nothing`: the first load cannot be judged.
+# cannot be judged stopped the ascent; `nothing`: the first load cannot be judged.
 Kind = Literal["found", "below", "beyond", "wall", "nothing"]
-# The ratio of loads from which a contradiction is not due to chance.
+# From this ratio of loads on, a contradiction is not due to chance.
 FAR = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Whether the objective holds at a load, so that the search continues above it."""
+    """Whether the objective is met at a load, so that the search continues above it."""
 
     load: float
     go: bool
@@ -34,9 +34,9 @@ class SearchOutcome:
     rule: Rule
     kind: Kind
     # The answer: the lowest tried load that reaches the plateau, or the highest that meets the objective; for `beyond`
-    # and `wall`, the last load at which it held. None without such a load.
+    # and `wall`, the last load that met it. None without such a load.
     load: float | None
-    # Certain bounds of the answer, which is above `low` and at most `high`; None: no bound is certain.
+    # Certain bounds of the answer, which is above `low` and at most `high`; None if no bound is certain.
     low: float | None
     high: float | None
     # With an objective, the decision on every load, in order of load.
@@ -44,11 +44,11 @@ class SearchOutcome:
     probes: Sequence[Probe]
     # The reason for stopping, as text.
     stopped: str
-    # The load that cannot be judged, with the reason.
+    # A load that cannot be judged, with the reason.
     wall: tuple[float, str] | None = None
     # Notes on oddities, as text.
     notes: tuple[str, ...] = ()
-    # Whether two consecutive loads ended the ascent, and not the upper bound or a load that cannot be judged.
+    # Whether the ascent stopped because two consecutive loads failed the objective.
     twice: bool = False
     # The knee, for a search without an objective, unless no load could be judged.
     knee: Knee | None = None
@@ -60,14 +60,14 @@ class SearchOutcome:
 
     @property
     def unsure(self) -> list[Decision]:
-        """The decision by the median."""
+        """The decisions that the median made because repeats disagreed."""
         return [decision for decision in self.decisions if not decision.sure]
 
     @property
     def contradictions(self) -> tuple[list[float], list[float]]:
-        """Loads above the answer at which the objective held in most repeats, and below it at which it did not.
+        """The loads above the answer that met the objective in most repeats, and the loads below it that did not.
 
-        Loads closer to the answer than a doubling differ by chance: there, the objective is nearly met.
+        Loads within a doubling of the answer are omitted: there, the objective is nearly met, so chance decides.
         """
         answer = self.load or 0.0
         meeting = [decision.load for decision in self.decisions if decision.go and decision.load >= FAR * answer]
@@ -75,9 +75,9 @@ class SearchOutcome:
         return meeting, missing
 
     def probe_at(self, load: float) -> Probe:
-        """The probe of a load."""
+        """The probe at a load."""
         return next(probe for probe in self.probes if probe.load == load)
 
     def decision_at(self, load: float | None) -> Decision | None:
-        """The decision on a load, or None."""
+        """The decision on a load; None without one."""
         return next((decision for decision in self.decisions if decision.load == load), None)

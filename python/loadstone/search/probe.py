@@ -1,4 +1,4 @@
-"""A probe: one load with the trials that tried it."""
+"""A probe: one load with its trials."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ class ProbeSample:
     """The result of one trial."""
 
     throughput: float = 0.0
-    # Whether it met the objective; None without an objective.
+    # Whether the trial met the objective; None without an objective.
     meets: bool | None = None
-    # The reason why it does not count; empty if it does.
+    # The reason why the trial does not count; empty if it counts.
     invalid: str = ""
     # The objective's figures, by the keys of its terms.
     figures: Mapping[str, float] = field(default_factory=dict)
-    # The figures that are bounds, as operations failed or never ended.
+    # The bounds of the figures that are not exact, because operations failed or never ended.
     bounds: Mapping[str, Bound] = field(default_factory=dict)
-    # The reason of the check rate-not-held if the rate was not held; otherwise empty.
+    # The message of the check rate-not-held if the rate was not held; otherwise empty.
     missed: str = ""
-    # Whether the system failed: the trial has no figures, and counts against the load.
+    # Whether the system failed, so that the trial has no figures and counts against the load.
     failed: bool = False
 
 
 @dataclass(frozen=True)
 class Probe:
-    """A load's samples, in the order of their trials."""
+    """The samples of a load, in the order of their trials."""
 
     load: float
     samples: Sequence[ProbeSample] = ()
@@ -46,7 +46,7 @@ class Probe:
 
     @cached_property
     def invalid(self) -> str:
-        """The reason why this load cannot be judged, shared by enough of its trials; empty if it can be judged."""
+        """The most frequent reason why trials do not count, if they are too many to judge the load; else empty."""
         reasons = [sample.invalid for sample in self.samples if sample.invalid]
         if len(reasons) < INVALID_MIN or len(reasons) < len(self.valid):
             return ""
@@ -54,7 +54,7 @@ class Probe:
 
     @property
     def throughput(self) -> float | None:
-        """The median throughput."""
+        """The median throughput, op/s; None without valid samples."""
         return median(sample.throughput for sample in self.valid) if self.valid else None
 
     def median_figure(self, key: str) -> float | None:
@@ -68,6 +68,6 @@ class Probe:
 
     @property
     def miss_reason(self) -> str:
-        """The reason why the rate was not held in most trials, taken from the first of them."""
+        """The reason why the rate was not held, from the first such trial; empty unless most trials missed the rate."""
         reasons = [sample.missed for sample in self.valid if sample.missed]
         return reasons[0] if len(reasons) * 2 > len(self.valid) else ""

@@ -1,4 +1,4 @@
-"""The rule of a search: the load to raise, its bounds, and the condition for stopping."""
+"""The rule of a search: the load to raise, its bounds, and the conditions for stopping."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ Over = Literal["clients", "rate"]
 AT_LEAST, AT_MOST = 3, 6
 # A bracket whose ends are within this ratio is not halved further.
 RATIO = 1.1
-# Trials of the highest load that holds; the load above it gets half this number. With 12, the bracket contains the
-# answer in at least 90 % of simulated searches (tests/unit/test_search_simulations.py), even if noise lasts for many
-# trials or a server exits in one trial of four; with 10, the limit of such a server is found in 88 %.
+# The number of trials of the highest load that meets the objective; the load above it gets half this number. With 12,
+# the bracket contains the answer in at least 90 % of simulated searches (tests/unit/test_search_simulations.py), even
+# if noise lasts for many trials or a server exits in one trial of four; with 10, the limit of such a server is found in
+# 88 %.
 CONFIRMATIONS = 12
 CONFIDENCE = 0.9
-# A rate is not held if less than this share of it is completed, however fast the completed operations were.
+# A rate is not held if a smaller share of it is completed, however fast the completed operations were.
 DELIVERED = 0.95
 BOUNDS: dict[Over, tuple[float, float]] = {"clients": (1, 1024), "rate": (1_000, 1_000_000)}
-# Loads of an open loop are rounded to this many digits.
+# Rates are rounded to this number of digits.
 DIGITS = 3
 
 
@@ -39,12 +40,12 @@ class Rule:
     # The minimum number of repeats of a load before a decision, and the maximum.
     at_least: int = AT_LEAST
     at_most: int = AT_MOST
-    # Trials of the answer, interleaved with half that number at the load above it; 0 in results without confirmations.
+    # The number of trials of the answer, interleaved with half as many of the load above it; 0 in older results.
     confirmations: int = CONFIRMATIONS
 
     @classmethod
     def from_find(cls, find: Mapping[str, object], at_least: int, at_most: int | None) -> Rule:
-        """The rule of `find` with all its bounds. Raises KeyError, TypeError or ValueError if it is invalid."""
+        """The rule from `find`, with all bounds. Raises KeyError, TypeError or ValueError if it is invalid."""
         such_that = find.get("such_that")
         over: Over = "rate" if find["over"] == "rate" else "clients"
         first, last = (find.get(key) or bound for key, bound in zip(("from", "to"), BOUNDS[over], strict=True))
@@ -65,7 +66,7 @@ class Rule:
         return loads if loads[-1] == self.most else [*loads, float(self.most)]
 
     def middle_load(self, low: float, high: float) -> float | None:
-        """The load between two on a logarithmic scale; None if they are close enough."""
+        """The load halfway between two loads on a logarithmic scale; None if they are close enough."""
         if high / low <= RATIO or (self.over == "clients" and high - low <= 1):
             return None
         middle = math.sqrt(low * high)
@@ -82,10 +83,10 @@ class Rule:
 
     @property
     def halvings_most(self) -> int:
-        """The maximum number of loads needed to narrow the bracket of one doubling.
+        """The maximum number of loads that are tried to narrow the bracket of one doubling.
 
-        Whole numbers do not halve it evenly, which can require another load. Halving a knee's bracket can move
-        the plateau, and with it the bracket; further trials of a bracket's ends can move an answer.
+        Whole numbers do not halve the bracket evenly, which can require another load. Halving the bracket of a knee can
+        move the plateau, and the bracket with it; further trials of the ends of a bracket can move the answer.
         """
         return (2 if self.objective is None else 3) * (math.ceil(math.log2(math.log(2) / math.log(RATIO))) + 1)
 

@@ -1,4 +1,4 @@
-"""An outcome as a sentence, and an explanation of the search in a few more."""
+"""The outcome of a search as a sentence, and an explanation of the search in further sentences."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def saturation_text(outcome: SearchOutcome) -> str:
 
 
 def knee_text(knee: Knee, over: Over = "clients", whose: str = "") -> str:
-    """A knee as text: `throughput levels off at 20,000 op/s; 95 % of it is reached between 16 and 20 clients`.
+    """A knee as text: `throughput levels off at 20,000 op/s; 95 % of that is reached between 16 and 20 clients`.
 
-    `whose` names a curve among several; for a knee that is not claimed, the text gives the reason.
+    `whose` names one of several curves. If no knee is claimed, the text gives the reason.
     """
     share, of = units.format_percent(1 - TOLERANCE), f" of {whose}" if whose else ""
     if not knee.loads:
@@ -56,7 +56,7 @@ def knee_text(knee: Knee, over: Over = "clients", whose: str = "") -> str:
     else:
         where = f"at {upper} or less"
     text = f"throughput{of} levels off at {plateau}; {share} of that is reached {where}"
-    # A plateau is not a maximum: it is the mean of several loads, and single loads lie above it.
+    # The plateau is not the maximum: it is the mean of several loads, and single loads lie above it.
     load, most = knee.peak
     peak = format_throughput(most)
     end = knee.medians[-1]
@@ -73,7 +73,7 @@ def knee_text(knee: Knee, over: Over = "clients", whose: str = "") -> str:
     if knee.collapse is None:
         return text
     high, low = knee.collapse
-    # The median, as in the table: the fit averages neighbours that rise again.
+    # The text has the median, as in the table, because the fit averages over neighbours that rise again.
     where = f"between {units.format_load(high)} and {units.load_over(low, over)}, to {format_throughput(end)} at {last}"
     return f"{text}; throughput falls below that again {where}"
 
@@ -84,17 +84,17 @@ def format_throughput(throughput: float) -> str:
 
 
 def bracket_text(knee: Knee, reached: float, over: Over) -> str:
-    """The tried loads between which the fit reaches a share of the plateau: `first reached between 4 and 8 clients`."""
+    """The tried loads between which the fit reaches the knee's share: `first reached between 4 and 8 clients`."""
     at = knee.loads.index(reached)
     where = units.load_over(reached, over)
-    # If repeats scatter, readers would mistake the gap for the interval, which is wider.
+    # If repeats scatter, readers would mistake this gap for the interval, which is wider.
     if not at or knee.unclaimed == "scatter":
         return f"from {where} on"
     return f"first reached between {units.format_load(knee.loads[at - 1])} and {where}"
 
 
 def limit_text(outcome: SearchOutcome) -> str:
-    """A sentence on the highest load at which the objective holds."""
+    """A sentence on the highest load that meets the objective."""
     rule, load = outcome.rule, outcome.load
     assert rule.objective is not None, "there is an objective"
     text = rule.objective.text
@@ -105,7 +105,7 @@ def limit_text(outcome: SearchOutcome) -> str:
     there, done = figures_text(outcome, load), outcome.probe_at(load).throughput
     at = "" if done is None else f", {format_throughput(done)}"
     if outcome.kind == "beyond":
-        return f"{text} holds up to {rule.format_load(rule.most)}, where the search ended: {there}{at} there"
+        return f"{text} holds up to {rule.format_load(rule.most)}, where the search stopped: {there}{at} there"
     if outcome.kind == "wall":
         return f"{text} holds at {rule.format_load(load)}: {there}{at}"
     # The bracket of the answer.
@@ -119,7 +119,7 @@ def limit_text(outcome: SearchOutcome) -> str:
 
 
 def contradiction_text(outcome: SearchOutcome) -> str:
-    """The loads far from the answer that contradict it, worded to follow `it`; empty without any."""
+    """The loads far from the answer that contradict it, as a text that follows `it`; empty without any."""
     verbs = ("held again at", "did not hold at")
     return " and ".join(
         f"{verb} {units.list_items([units.format_load(load) for load in loads])}"
@@ -129,7 +129,7 @@ def contradiction_text(outcome: SearchOutcome) -> str:
 
 
 def figures_text(outcome: SearchOutcome, load: float) -> str:
-    """The objective's figures at a load, and the completed share of a rate that was not held."""
+    """The figures of the objective at a load, and the reason if the rate was not held."""
     probe, objective = outcome.probe_at(load), outcome.rule.objective
     terms = () if objective is None else objective.terms
     parts = [f"{term.metric.removeprefix('all.')} {probe_figure(term, probe)}" for term in terms]
@@ -139,12 +139,12 @@ def figures_text(outcome: SearchOutcome, load: float) -> str:
 
 
 def probe_figure(term: Term, probe: Probe) -> str:
-    """A probe's figure, with its bound."""
+    """The median figure of a probe as text, with its bound."""
     return units.format_bound(term_text(term, probe.median_figure(term.key)), probe.weakest_bound(term.key))
 
 
 def short_of_rate(rule: Rule, probe: Probe) -> str:
-    """The reason why a probe's rate was not held; empty if it was held, or if none was set."""
+    """The reason why the rate of a probe was not held; empty if it was held, or if no rate was set."""
     done = probe.throughput
     if rule.over != "rate" or done is None:
         return ""
@@ -154,7 +154,7 @@ def short_of_rate(rule: Rule, probe: Probe) -> str:
 
 
 def term_text(term: Term, figure: float | None) -> str:
-    """A figure in the unit of its condition."""
+    """A figure as text, in the unit of its condition."""
     if figure is None:
         return "unknown"
     if term.share:
@@ -169,7 +169,7 @@ def explain_search(outcome: SearchOutcome) -> Iterator[str]:
     halved = "; then the bracket was halved on a logarithmic scale" if outcome.kind == "found" else ""
     until = f"the load was {BEYOND} times the load that reaches {units.format_percent(1 - TOLERANCE)} of the plateau"
     if rule.objective is not None:
-        until = f"{rule.objective.text} did not hold{', at two consecutive loads' if outcome.twice else ''}"
+        until = f"{rule.objective.text} did not hold{' at two consecutive loads' if outcome.twice else ''}"
     climbed = "" if outcome.kind in ("nothing", "wall", "beyond") else f" until {until}"
     yield f"From {rule.format_load(rule.least)} on {noun} doubled{climbed}{halved}"
     yield f"It stopped because {outcome.stopped}"
@@ -183,8 +183,8 @@ def explain_search(outcome: SearchOutcome) -> Iterator[str]:
 
 
 def explain_bracket(outcome: SearchOutcome) -> str:
-    """The bracket in words."""
-    low, high = "the objective held in all trials", "it held in none, or the system failed"
+    """A sentence on the ends of the bracket."""
+    low, high = "the objective was met in all trials", "it was met in none, or the system failed"
     if outcome.rule.objective is None:
         low, high = f"throughput is below {units.format_percent(1 - TOLERANCE)} of the plateau", "it reaches that"
     ends = ((outcome.low, low), (outcome.high, high))
@@ -194,6 +194,6 @@ def explain_bracket(outcome: SearchOutcome) -> str:
 
 
 def describe_rule(rule: Rule) -> str:
-    """The aim of a search, worded to follow `search for`."""
-    what = "the knee" if rule.objective is None else f"the highest load that holds {rule.objective.text}"
+    """The aim of a search, as a text that follows `search for`."""
+    what = "the knee" if rule.objective is None else f"the highest load that meets {rule.objective.text}"
     return f"{what} over {rule.over} from {units.format_load(rule.least)} to {units.format_load(rule.most)}"

@@ -1,4 +1,4 @@
-"""Autocorrelation: the precision of a run's mean if each interval resembles the previous one."""
+"""Autocorrelation: the precision of a run's mean if each interval resembles its predecessor."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from loadstone.statistics.centre import LEVEL, CentreIntervals, Floats, finite_s
 from loadstone.statistics.distributions import student_quantile
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
-# The autocorrelation of fewer points is too uncertain.
+# The minimum number of points: the autocorrelation of fewer points is too uncertain.
 POINTS_MIN = 20
 
 
@@ -20,17 +20,17 @@ def autocovariance(series: ArrayLike) -> Floats:
     """Autocovariances at lags 0 to n - 1 along the last axis, each divided by n."""
     x = np.asarray(series, dtype=float)
     n = x.shape[-1]
-    # Padded against the transform's wrap-around; powers of two are fast.
+    # Padding prevents the wrap-around of the transform; powers of two are fast.
     padded = 1 << (2 * n - 1).bit_length()
     spectrum = np.fft.rfft(x - x.mean(axis=-1, keepdims=True), padded, axis=-1)
     return np.asarray(np.fft.irfft(np.abs(spectrum) ** 2, padded, axis=-1)[..., :n] / n)
 
 
 def effective_size(series: ArrayLike) -> Floats:
-    """The number of independent points with an equally precise mean, from 2 to n, along the last axis.
+    """The number of independent points whose mean would be equally precise, from 2 to n, along the last axis.
 
-    Autocovariances are summed by Geyer's initial monotone sequence: sums of neighbours, up to the first that is not
-    positive, none larger than its predecessor (Geyer, Practical Markov Chain Monte Carlo, Statistical Science 7, 1992,
+    Autocovariances are summed by Geyer's initial monotone sequence: sums of neighbours, up to the first sum that is not
+    positive, each limited to its predecessor (Geyer, Practical Markov Chain Monte Carlo, Statistical Science 7, 1992,
     section 3.3). The result is limited to n, which an oscillating series would exceed.
     """
     covariance = autocovariance(series)
@@ -39,14 +39,14 @@ def effective_size(series: ArrayLike) -> Floats:
     positive = np.logical_and.accumulate(pairs > 0, axis=-1)
     monotone = np.minimum.accumulate(np.where(positive, pairs, np.inf), axis=-1)
     variance = covariance[..., 0]
-    # Long-run variance: the variance of the mean, times n.
+    # The long-run variance is the variance of the mean, times n.
     long_run = 2 * np.where(positive, monotone, 0.0).sum(axis=-1) - variance
     ratio = np.divide(variance, long_run, out=np.ones_like(variance), where=long_run > 0)
     return np.asarray(np.clip(n * ratio, 2.0, n), dtype=float)
 
 
 def run_interval(series: ArrayLike, level: float = LEVEL) -> tuple[CentreIntervals, Floats]:
-    """Means of series and their t intervals with effective sizes in place of n, along the last axis."""
+    """Means of series along the last axis, with t intervals that use effective sizes in place of n."""
     x = np.asarray(series, dtype=float)
     size = effective_size(x)
     mean: Any = x.mean(axis=-1)
@@ -59,10 +59,10 @@ student_quantiles = np.vectorize(student_quantile, otypes=[float])
 
 
 def run_mean(series: Sequence[float], level: float = LEVEL) -> Estimate:
-    """The mean over a run's intervals of equal length, with error bars that respect autocorrelation.
+    """The mean over a run's intervals of equal length, with a confidence interval that accounts for autocorrelation.
 
-    `n` is the effective number of intervals, rounded down; there is no interval if it is below REPEATS_MIN, or
-    below POINTS_MIN points. It shows the uncertainty of this run's mean, not the variation between runs.
+    `n` is the effective number of intervals, rounded down. There is no confidence interval if `n` is below REPEATS_MIN,
+    or if there are fewer than POINTS_MIN points. It shows the uncertainty of this mean, not the variation between runs.
     """
     x = finite_samples(series)
     if len(x) < POINTS_MIN:

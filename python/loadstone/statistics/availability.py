@@ -1,8 +1,8 @@
-"""Availability through a fault: yield by due time, outage, and recovery as a statistic.
+"""Availability during a fault: yield by due time, outage, and recovery as a statistical decision.
 
 Every figure follows from counts by the interval in which operations were due (docs/concepts/availability.md). Counting
-by due time charges a stall to the users who came during it; by the time of completion, a stall would be a dip and then
-a burst above 100 %. The yield per user is due to Hauer et al., Meaningful Availability (NSDI 2020).
+by due time attributes a stall to the users who arrived during it; by completion time, a stall would be a dip and then a
+burst above 100 %. The yield per user follows Hauer et al., Meaningful Availability (NSDI 2020).
 """
 
 from __future__ import annotations
@@ -21,33 +21,34 @@ Counts = NDArray[np.float64]
 Window = Literal["before", "during", "returning", "after"]
 WINDOWS: tuple[Window, ...] = ("before", "during", "returning", "after")
 SECOND_NS = 1_000_000_000
-# Recovery: the share of the level before the fault, the length of a window, and the time for which the level must hold.
+# Recovery: the share of the level before the fault, the length of a window, and the time for which the level must stay.
 SHARE = 0.95
 WINDOW_NS = 5 * SECOND_NS
 WINDOW_NS_MIN = SECOND_NS
 HOLD_NS = 30 * SECOND_NS
-# The line is computed from at least this many windows before the fault, each with this many operations.
+# The level is computed from at least this many windows before the fault, each with at least this many operations.
 WINDOWS_MIN = 12
 OPERATIONS_MIN = 100
-# Median absolute deviations, made comparable with standard deviations, by which a window may fall below the median.
+# The number of median absolute deviations, scaled like standard deviations, by which a window may be below the median.
 DEVIATIONS = 3.0
 MAD_TO_SIGMA = 1.4826
-# The minimum share of windows below the line that is ascribed to noise, and the level of the test for more.
+# The minimum share of windows below the line that noise is assumed to cause, and the level of the test for more.
 BELOW_MIN = 0.01
 ALPHA = 0.01
-# A single window is a relapse below this share of the median, and this many times as far below it as any before.
+# A single window is a relapse if it is below this share of the median, and this many times as far below the median as
+# any window before the fault.
 RELAPSE, RELAPSE_FACTOR = 0.5, 2
-# A second with a lower yield is part of the outage's width.
+# A second with a lower yield counts towards the width of the outage.
 WIDTH_YIELD = 0.99
-# A last interval shorter than this share of the first is a remainder.
+# A last interval that is shorter than this share of the first interval is a remainder.
 COMPLETE = 0.9
 
 
 @dataclass(frozen=True)
 class OfferedLoad:
-    """Operations by the interval in which they were due (in a closed loop: completions by the interval they ended in).
+    """Operations by the interval in which they were due (in a closed loop: by the interval in which they completed).
 
-    `due` excludes operations that cannot be judged (NOT_YET). Operations that never ended are in `due` alone.
+    `due` excludes operations that cannot be judged (NOT_YET). Operations that never ended are only in `due`.
     """
 
     start_ns: NDArray[np.int64]
@@ -61,13 +62,13 @@ class OfferedLoad:
         return int(self.start_ns[-1] + self.length_ns[-1]) if len(self.start_ns) else 0
 
     def index_at(self, instant_ns: int) -> int:
-        """The interval that contains an instant; the number of intervals if it is after the end."""
+        """The index of the interval that contains an instant; the number of intervals if it is after the end."""
         return int(np.searchsorted(self.start_ns + self.length_ns, instant_ns, side="right"))
 
 
 @dataclass(frozen=True)
 class NormalLevel:
-    """The level below which a window is not normal, from the windows before the fault."""
+    """The line below which the level of a window is not normal, from the windows before the fault."""
 
     level: float
     median: float
@@ -77,27 +78,27 @@ class NormalLevel:
     window_ns: int
     # The share of the windows before the fault that are below the line, at least `BELOW_MIN`.
     below: float
-    # The lowest window before the fault, at any interval.
+    # The lowest yield of a window before the fault, starting at any interval.
     least: float
 
     @property
     def relapse(self) -> float:
-        """A level below which even a single window is not noise."""
+        """The level below which even a single window is not noise."""
         return min(RELAPSE * self.median, self.median - RELAPSE_FACTOR * (self.median - self.least))
 
     @property
     def is_ruled_by_noise(self) -> bool:
-        """Whether noise before the fault, and not the requested share, decided the level."""
+        """Whether the noise before the fault, and not the requested share, determined the level."""
         return self.noise > 0 and self.level >= self.median - DEVIATIONS * self.noise
 
 
 @dataclass(frozen=True)
 class Recovery:
-    """The return of the level, `after_ns` since the lift; None if it did not return within `watched_ns`."""
+    """The return to the level, `after_ns` since the lift; None if it did not return within `watched_ns`."""
 
     after_ns: int | None
     watched_ns: int
-    # From the recovery to the end of the measurement.
+    # The time from the recovery to the end of the measurement.
     held_ns: int = 0
 
 
@@ -105,7 +106,7 @@ class Recovery:
 class Dip:
     """The drop of the yield after an instant, until the end of the measurement."""
 
-    # The sum of (1 - yield) × length: ns of full outage.
+    # The sum of (1 - yield) × length, ns: the equivalent time of a full outage.
     outage_ns: float
     # 1 - the lowest yield of any second.
     depth: float
@@ -116,14 +117,15 @@ class Dip:
 
 
 def window_of(start_ns: int, length_ns: int, borders_ns: Sequence[int]) -> int:
-    """The number of an interval's window; an interval that contains a border belongs to the later window."""
+    """The index of an interval's window; an interval that contains a border belongs to the later window."""
     return sum(border < start_ns + length_ns for border in borders_ns)
 
 
 def group_intervals(load: OfferedLoad, first: int) -> list[tuple[float, float, int]]:
-    """Due and good operations and length of each interval from `first` on.
+    """The due operations, good operations and length of each interval from `first` on.
 
-    An interval without due operations has no yield: it is joined with the next interval, or at the end with the last.
+    An interval without due operations has no yield, so it is joined with the next interval, or at the end with the last
+    one.
     """
     groups: list[tuple[float, float, int]] = []
     waiting_ns = 0
@@ -140,7 +142,7 @@ def group_intervals(load: OfferedLoad, first: int) -> list[tuple[float, float, i
 
 
 def measure_dip(load: OfferedLoad, from_ns: int) -> Dip:
-    """Outage, depth, width and longest gap from an instant on. All are 0 if no operation was due."""
+    """Outage, depth, width and longest gap from an instant on; all are 0 if no operation was due."""
     first = load.index_at(from_ns)
     groups = group_intervals(load, first)
     outage = sum((1 - good / due) * length for due, good, length in groups)
@@ -148,13 +150,13 @@ def measure_dip(load: OfferedLoad, from_ns: int) -> Dip:
 
 
 def seconds_of(load: OfferedLoad, first: int) -> int:
-    """The number of intervals in a second, at least one."""
+    """The number of intervals in a second, at least 1."""
     usual = float(np.median(load.length_ns[first:])) if len(load.length_ns) > first else SECOND_NS
     return max(round(SECOND_NS / usual), 1)
 
 
 def measure_depth(load: OfferedLoad, first: int) -> float:
-    """1 - the lowest yield of any second that begins at an interval; of the whole remainder, if it is shorter."""
+    """1 - the lowest yield of any second that begins with an interval; of the whole remainder, if it is shorter."""
     due, good = load.due[first:], load.good[first:]
     count = min(seconds_of(load, first), len(due))
     if not count:
@@ -176,7 +178,7 @@ def measure_width_ns(load: OfferedLoad, first: int) -> int:
 
 
 def measure_gap_ns(load: OfferedLoad, first: int) -> int:
-    """The longest run of intervals without a good operation, from the first to the last with operations due."""
+    """The longest series of intervals without a good operation, from the first to the last with due operations."""
     longest = current = pending = 0
     for due, good, length in zip(load.due[first:], load.good[first:], load.length_ns[first:], strict=True):
         if good > 0:
@@ -191,7 +193,7 @@ def measure_gap_ns(load: OfferedLoad, first: int) -> int:
 
 
 def complete_length(load: OfferedLoad) -> int:
-    """The number of intervals without a remainder at the end."""
+    """The number of intervals, without a remainder at the end."""
     count = len(load.length_ns)
     return count - (count > 1 and load.length_ns[-1] < COMPLETE * load.length_ns[0])
 
@@ -204,9 +206,9 @@ def sums_of(counts: Counts, starts: Sequence[int], size: int) -> Counts:
 
 
 def choose_window(load: OfferedLoad, before: int, window_ns: int) -> int:
-    """The number of intervals in a window: as requested, or less so that `WINDOWS_MIN` fit before the fault.
+    """The number of intervals in a window: as requested, or fewer so that `WINDOWS_MIN` windows fit before the fault.
 
-    It lasts a second or more, and is longer if it had fewer than `OPERATIONS_MIN` operations.
+    A window lasts at least a second, and is long enough for `OPERATIONS_MIN` operations.
     """
     interval_ns = float(np.median(load.length_ns))
     span = before * interval_ns
@@ -218,10 +220,10 @@ def choose_window(load: OfferedLoad, before: int, window_ns: int) -> int:
 def line_before(
     load: OfferedLoad, order_ns: int, share: float = SHARE, window_ns: int = WINDOW_NS
 ) -> NormalLevel | None:
-    """The line from the windows before the fault, which end at it; None if none of them has an operation.
+    """The line from the windows before the fault, the last of which ends at the fault; None without operations.
 
-    θ = min(share · b, b - 3 s), with b the median of the windows' yields and s = 1.4826 × their median absolute
-    deviation. With fewer than `WINDOWS_MIN` windows the estimate of the noise is too uncertain.
+    The line is min(share · b, b - 3 s), where b is the median of the windows' yields and s is 1.4826 × their median
+    absolute deviation. With fewer than `WINDOWS_MIN` windows, the estimate of the noise is too uncertain.
     """
     before = min(load.index_at(order_ns), complete_length(load))
     if not before:
@@ -245,11 +247,12 @@ def line_before(
 
 
 def find_recovery(load: OfferedLoad, line: NormalLevel, from_ns: int, until_ns: int | None = None) -> Recovery:
-    """The first instant from which windows below the line are no more frequent than before the fault, until the end.
+    """The first instant from which windows below the line are no more frequent until the end than before the fault.
 
-    A recovery begins with an interval and a window that are not below the line. From there on, a one-sided binomial
-    test of level `ALPHA` must not find more windows below the line than the share before the fault; and no window, at
-    any interval, may be a relapse: lower than every window before the fault, and below half of their median.
+    A recovery begins with an interval and a window that are not below the line. From then on, a one-sided binomial test
+    at level `ALPHA` must not find a larger share of windows below the line than before the fault. In addition, no
+    window, starting at any interval, may be a relapse: far below every window before the fault, and below half of their
+    median.
     """
     last = complete_length(load)
     end_ns = int(load.start_ns[last - 1] + load.length_ns[last - 1]) if last else 0
@@ -275,9 +278,9 @@ def find_recovery(load: OfferedLoad, line: NormalLevel, from_ns: int, until_ns: 
 
 
 def clopper_pearson(count: int, trials: int, level: float = 0.95) -> tuple[float, float]:
-    """The exact interval of a probability of which `count` of `trials` are known (Clopper & Pearson, Biometrika 1934).
+    """The exact interval of a probability, given `count` events in `trials` (Clopper & Pearson, Biometrika 1934).
 
-    Raises ValueError if `count` is not from 0 to `trials`, or there are no trials.
+    Raises ValueError if `count` is not between 0 and `trials`, or if there are no trials.
     """
     if not 0 <= count <= trials or not trials:
         raise ValueError(f"{count} of {trials} is not a share")
@@ -288,7 +291,7 @@ def clopper_pearson(count: int, trials: int, level: float = 0.95) -> tuple[float
 
 
 def find_root(rising: Callable[[float], float]) -> float:
-    """The root of a function that rises from below 0 to above 0 between 0 and 1."""
+    """The root of a function that rises from negative to positive between 0 and 1."""
     low, high = 0.0, 1.0
     for _ in range(60):
         middle = (low + high) / 2

@@ -1,6 +1,6 @@
-"""Centres: the median with the interval of its order statistics, the mean with Student's t.
+"""Centres: the median with an interval of order statistics, and the mean with Student's t interval.
 
-The array functions work on the last axis, so that simulations of thousands of experiments use the lab's functions.
+The array functions work along the last axis, so that simulations of thousands of experiments use the lab's functions.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from loadstone.statistics.distributions import binomial_tail, student_quantile, 
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
 LEVEL = 0.95
-# Rounding differences between equal figures: a variance below this counts as 0, and nothing is divided by it.
+# Rounding differences between equal figures: a smaller variance counts as 0, and is not used as a divisor.
 ROUNDING = 1e-12
 # Ten standard deviations of a normal distribution, as in hyperfine (Iglewicz & Hoaglin 1993 suggest a third of it).
 OUTLIER = 14.826
@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 
 
 class CentreIntervals(NamedTuple):
-    """Arrays of centres and of their intervals' ends, one element for each sample along the last axis."""
+    """Arrays of centres and of the ends of their intervals, with an element for each sample."""
 
     value: Any
     low: Any
@@ -34,13 +34,13 @@ class CentreIntervals(NamedTuple):
 
 @cache
 def median_rank(n: int, level: float = LEVEL) -> tuple[int, float]:
-    """The rank k from 1 whose order statistics x(k) and x(n+1-k) enclose the median, and their level.
+    """The rank k, from 1 on, whose order statistics x(k) and x(n+1-k) enclose the median, and their level.
 
-    The largest k whose level is at least `level`; k = 1 if none reaches it, so the level can be lower below n = 6.
-    The ranks are symmetric and fixed by n alone: a choice of ranks by the data would reduce the coverage. The level is
-    binomial and exact for any continuous distribution (David & Nagaraja, Order Statistics, 2003, section 7.1).
+    k is the largest rank whose level is at least `level`, or 1 if no rank reaches it, so the level can be lower below
+    n = 6. The ranks are symmetric and depend only on n: ranks chosen by the data would reduce the coverage. The level
+    is binomial, and exact for any continuous distribution (David & Nagaraja, Order Statistics, 2003, section 7.1).
     """
-    # Uses a running sum of coefficients: a new sum for each tail is quadratic, minutes for thousands of samples.
+    # The sum of coefficients is kept, since a new sum for each tail would take minutes for thousands of samples.
     coefficient = total = 1
     rank = 0
     while total / 2**n < (1 - level) / 2:
@@ -51,12 +51,12 @@ def median_rank(n: int, level: float = LEVEL) -> tuple[int, float]:
 
 
 def order_interval(samples: ArrayLike, level: float = LEVEL) -> CentreIntervals:
-    """Medians and their order-statistic intervals along the last axis."""
+    """Medians along the last axis, with intervals of order statistics."""
     ordered = np.sort(np.asarray(samples, dtype=float), axis=-1)
     n = ordered.shape[-1]
     rank, _ = median_rank(n, level)
-    # NumPy's median would sort again; the stopping rule calls this at every block.
-    # Halves first: the sum of two large figures can overflow.
+    # NumPy's median would sort again, and the stopping rule calls this function after every block. The figures are
+    # halved first, because the sum of two large figures can overflow.
     middle = ordered[..., (n - 1) // 2] / 2 + ordered[..., n // 2] / 2
     return CentreIntervals(middle, ordered[..., rank - 1], ordered[..., n - rank])
 
@@ -64,14 +64,14 @@ def order_interval(samples: ArrayLike, level: float = LEVEL) -> CentreIntervals:
 def t_interval(samples: ArrayLike, level: float = LEVEL) -> tuple[CentreIntervals, Any]:
     """Means, their t intervals, and the two-sided p for a mean of 0, along the last axis.
 
-    If all values are equal, there is no variance to test with: the interval is the value, and p is 1 if it is
-    0, else nan; the caller has to decide by another test.
+    If all values are equal, there is no variance to test with: the interval is the value itself, and p is 1 if the
+    value is 0, else nan. The caller must then use another test.
     """
     x = np.asarray(samples, dtype=float)
     mean = x.mean(axis=-1)
     constant = np.ptp(x, axis=-1) <= ROUNDING * np.abs(x).max(axis=-1)
     n = x.shape[-1]
-    # An arbitrary sample replaces the constant ones, whose squares can overflow.
+    # An arbitrary sample replaces constant samples, whose squares can overflow.
     safe = np.where(constant[..., None], np.arange(n, dtype=float), x)
     error = safe.std(axis=-1, ddof=1) / np.sqrt(n)
     half = np.where(constant, 0.0, student_quantile((1 - level) / 2, n - 1) * error)
@@ -85,7 +85,7 @@ student_tails = np.vectorize(student_tail, otypes=[float])
 
 
 def find_outliers(samples: Sequence[float]) -> list[float]:
-    """The samples further from the median than OUTLIER median absolute deviations; none if most are equal."""
+    """The samples that are more than OUTLIER median absolute deviations from the median; none if most are equal."""
     x = finite_samples(samples)
     if not len(x):
         return []
@@ -101,9 +101,9 @@ def finite_samples(samples: Sequence[float]) -> Floats:
 
 
 def summarize_samples(samples: Sequence[float]) -> Estimate:
-    """The lab's summary of a metric over repeats: the median and the order-statistic interval of at least 95 %.
+    """The lab's summary of a metric over repeats, as in benchstat: the median with an interval of at least 95 %.
 
-    Benchstat does the same. The figures are nan without repeats.
+    The interval consists of order statistics. The median is nan without repeats.
     """
     x = finite_samples(samples)
     n = len(x)

@@ -19,9 +19,9 @@ from loadstone.statistics.distributions import normal_tail, rank_sum_counts, stu
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
 ALPHA = 0.05
-# With fewer repeats of a side, not even disjoint ranks reach ALPHA.
+# With fewer repeats of a side, even disjoint ranks do not reach ALPHA.
 UNPAIRED_MIN = 4
-# Up to this many repeats of a side, probabilities of ranks are exact; SciPy has the same limit.
+# Up to this number of repeats of a side, the probabilities of ranks are exact; SciPy has the same limit.
 EXACT_MAX = 8
 
 
@@ -43,7 +43,7 @@ class Evidence:
 def compare_blocks(
     baseline: Mapping[int, float], contender: Mapping[int, float], level: float = LEVEL, least: int = REPEATS_MIN
 ) -> Evidence:
-    """Compares interleaved variants: only blocks with both variants count, and a block's drift cancels.
+    """Compares interleaved variants: only blocks with both variants count, and drift between blocks cancels.
 
     The paired t test on logarithms decides; the ratio is the geometric mean of the blocks' ratios. A signed-rank or
     sign-flip permutation test cannot: at n = 6 it falls below 0.05 only if all six differences have one sign.
@@ -56,26 +56,26 @@ def compare_blocks(
     n, logs = len(both), has_logarithms(b, c)
     # Equal figures can differ in their last bit.
     steps = np.where(np.isclose(b, c, rtol=ROUNDING, atol=0), 0.0, np.log(c / b) if logs else c - b)
-    scale = "logs" if logs else "differences"
+    scale = "logarithms" if logs else "differences"
     if n < least:
         return evidence_without_test(b, c, logs, steps.mean() if n else math.nan, "too few blocks")
     interval, tested = t_interval(steps, level)
-    p, method = float(tested), f"paired t on {scale} within blocks"
+    p, method = float(tested), f"paired t test on {scale} within blocks"
     if math.isnan(p):
-        # The step is equal in all blocks, and so the interval is also the signed-rank interval from least to greatest.
+        # All blocks have the same step, so the interval is also the full signed-rank interval.
         # Exact where SciPy supports it (Wilcoxon 1945).
         from scipy.stats import wilcoxon
 
         p = float(wilcoxon(steps).pvalue)
-        level, method = 1 - 2.0 ** (1 - n), f"exact signed-rank on {scale} within blocks"
+        level, method = 1 - 2.0 ** (1 - n), f"exact signed-rank test on {scale} within blocks"
     return build_evidence(b, c, logs, interval, p, level, method)
 
 
 def compare_runs(baseline: Sequence[float], contender: Sequence[float], level: float = LEVEL) -> Evidence:
     """Compares variants that ran at different times: Mann–Whitney, and Hodges and Lehmann's shift of logarithms.
 
-    Ties count against a difference (pairs of equal values are broken against the claim), which keeps p valid and in
-    step with the interval. The printed level is the actual level of the ranks.
+    Ties count against a difference, which keeps p valid and consistent with the interval. The printed level is the
+    actual level of the ranks.
     """
     b, c, logs = take_logarithms(baseline, contender)
     n = min(len(b), len(c))
@@ -84,7 +84,7 @@ def compare_runs(baseline: Sequence[float], contender: Sequence[float], level: f
     interval, u = estimate_shift(b, c, level)
     p = rank_sum_p(int(u), len(b), len(c))
     level = 1 - rank_sum_p(critical_u(len(b), len(c), level), len(b), len(c))
-    return build_evidence(b, c, logs, interval, p, level, "Mann–Whitney between runs")
+    return build_evidence(b, c, logs, interval, p, level, "Mann–Whitney test between runs")
 
 
 def compare_unpaired(baseline: Sequence[float], contender: Sequence[float], level: float = LEVEL) -> Evidence:
@@ -97,7 +97,7 @@ def compare_unpaired(baseline: Sequence[float], contender: Sequence[float], leve
     centre = float(c.mean() - b.mean()) if n else math.nan
     if n < UNPAIRED_MIN:
         return evidence_without_test(b, c, logs, centre, "too few repeats")
-    method = f"Welch's t on {'logs' if logs else 'differences'}"
+    method = f"Welch's t test on {'logarithms' if logs else 'differences'}"
     if max(np.ptp(b), np.ptp(c)) <= ROUNDING * max(np.abs(b).max(), np.abs(c).max()):
         p = 1.0 if abs(centre) <= ROUNDING else rank_sum_p(0, len(b), len(c))
         return build_evidence(b, c, logs, CentreIntervals(centre, centre, centre), p, level, method)
@@ -116,21 +116,20 @@ def has_logarithms(baseline: Floats, contender: Floats) -> bool:
 
 
 def take_logarithms(baseline: Sequence[float], contender: Sequence[float]) -> tuple[Floats, Floats, bool]:
-    """The finite figures of both sides, as logarithms if all are positive; and whether they are logarithms."""
+    """The finite figures of both sides, as logarithms if all figures are positive; and whether they are logarithms."""
     b, c = finite_samples(baseline), finite_samples(contender)
     return (np.log(b), np.log(c), True) if has_logarithms(b, c) else (b, c, False)
 
 
 def evidence_without_test(b: Floats, c: Floats, logs: bool, centre: float, why: str) -> Evidence:
-    """The evidence without interval and p, because of too few figures."""
+    """The evidence without an interval and p, because there are too few figures."""
     return build_evidence(b, c, logs, CentreIntervals(centre, math.nan, math.nan), None, None, why)
 
 
 def build_evidence(
     b: Floats, c: Floats, logs: bool, interval: CentreIntervals, p: float | None, level: float | None, method: str
 ) -> Evidence:
-    """A ratio from an interval of logarithms, or a difference from an interval of differences. No interval without a
-    level."""
+    """The evidence with a ratio (from an interval of logarithms) or a difference; no interval without a level."""
     n = min(len(b), len(c))
     value, low, high = (exp_or_infinity(end) if logs else float(end) for end in interval)
     estimate = Estimate(value, n, method=method) if level is None else Estimate(value, n, low, high, level, method)
@@ -139,7 +138,7 @@ def build_evidence(
 
 
 def exp_or_infinity(logarithm: float) -> float:
-    """The number with this logarithm; infinite if it exceeds all floats."""
+    """The exponential of a logarithm; infinite if it exceeds the range of floats."""
     with np.errstate(over="ignore"):
         return float(np.exp(logarithm))
 
@@ -147,8 +146,8 @@ def exp_or_infinity(logarithm: float) -> float:
 def estimate_shift(baseline: ArrayLike, contender: ArrayLike, level: float = LEVEL) -> tuple[CentreIntervals, Floats]:
     """The shift from baseline to contender along the last axis, with Mann and Whitney's U for rank_sum_p.
 
-    The median of all pairs' differences and the interval of their order statistics (Hodges & Lehmann 1963; Hollander,
-    Wolfe & Chicken, Nonparametric Statistical Methods, 3rd ed., section 4.2 and 4.3).
+    The shift is the median of the differences of all pairs, with the interval of their order statistics (Hodges &
+    Lehmann 1963; Hollander, Wolfe & Chicken, Nonparametric Statistical Methods, 3rd ed., section 4.2 and 4.3).
     """
     b, c = np.asarray(baseline, dtype=float), np.asarray(contender, dtype=float)
     m, n = b.shape[-1], c.shape[-1]
@@ -162,9 +161,9 @@ def estimate_shift(baseline: ArrayLike, contender: ArrayLike, level: float = LEV
 
 @cache
 def rank_sum_p(u: int, m: int, n: int) -> float:
-    """The two-sided p of U = `u` without ties, exact if a side has at most 8 (Mann & Whitney 1947).
+    """The two-sided p of U = `u` without ties; exact if a side has at most 8 repeats (Mann & Whitney 1947).
 
-    Otherwise from the normal distribution, corrected for continuity.
+    Otherwise, p follows from the normal distribution with a correction for continuity.
     """
     u = min(u, m * n - u)
     if min(m, n) <= EXACT_MAX:
@@ -177,7 +176,7 @@ def rank_sum_p(u: int, m: int, n: int) -> float:
 def critical_u(m: int, n: int, level: float = LEVEL) -> int:
     """The largest U whose p is below 1 - level: the number of pairs to cut from either end of the interval.
 
-    0 if there is none; at 95 % it exists from REPEATS_MIN repeats on.
+    0 if no U reaches that level; at 95 %, one does from REPEATS_MIN repeats on.
     """
     # 1 - 0.95 is not quite 0.05 in floats, and p can be exactly that.
     alpha = round(1 - level, 12)
@@ -185,16 +184,16 @@ def critical_u(m: int, n: int, level: float = LEVEL) -> int:
 
 
 def cliffs_delta(baseline: Floats, contender: Floats) -> float | None:
-    """The share of pairs with the contender above the baseline, minus the reverse (Cliff 1993); None if empty."""
+    """The share of pairs with the contender above the baseline, minus the reverse share (Cliff 1993); None if empty."""
     if not len(baseline) or not len(contender):
         return None
     return float(np.sign(contender[:, None] - baseline).mean())
 
 
 def adjust_holm(ps: Sequence[float | None]) -> list[float | None]:
-    """Holm's adjusted p of each of a family of tests, in their order (Holm 1979); None (not tested) stays None.
+    """Holm's adjusted p for each test of a family, in order (Holm 1979); None (not tested) stays None.
 
-    If all below alpha are claimed, the probability of any error in the family is at most alpha.
+    If all tests with an adjusted p below alpha are claimed, the probability of any error is at most alpha.
     """
     tested = sorted((p, index) for index, p in enumerate(ps) if p is not None)
     adjusted: list[float | None] = [None] * len(ps)
@@ -206,10 +205,10 @@ def adjust_holm(ps: Sequence[float | None]) -> list[float | None]:
 
 
 def detectable_difference(ratio: Estimate, repeats: int) -> float:
-    """The smallest difference, as a share, whose interval excludes 1 at this number of repeats and the ratio's spread.
+    """The smallest difference, as a share, whose interval would exclude 1 with this number of repeats and this spread.
 
-    Half the interval's width on the logarithmic scale, which narrows with the root of the number of repeats; the ratio
-    must have a finite interval above 0.
+    It is half the width of the interval on the logarithmic scale, which narrows with the root of the number of repeats.
+    The ratio must have a finite interval above 0.
     """
     return math.expm1(
         math.log((ratio.high or ratio.value) / (ratio.low or ratio.value)) / 2 * math.sqrt(ratio.n / repeats)
@@ -217,10 +216,10 @@ def detectable_difference(ratio: Estimate, repeats: int) -> float:
 
 
 def repeats_for(ratio: Estimate, matters: float) -> int | None:
-    """The number of repeats that would decide, if the ratio and its spread stay as they are; None without an interval.
+    """The number of repeats that would decide if the ratio and its spread stayed the same; None without an interval.
 
-    Enough for the interval to exclude 1, if the ratio is further from 1 than `matters`; else enough for it to lie
-    within `matters`. An interval narrows with the root of the number of repeats.
+    If the ratio is further from 1 than `matters`, the interval must exclude 1; else, it must lie within `matters`. An
+    interval narrows with the root of the number of repeats.
     """
     if not (ratio.low and ratio.high and math.isfinite(ratio.high) and ratio.value > 0):
         return None

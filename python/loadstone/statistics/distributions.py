@@ -1,7 +1,7 @@
-"""Tails and quantiles of the distributions that the statistical tests of this package need.
+"""Tails and quantiles of the distributions that the statistical tests of this package use.
 
-SciPy has them all, but its import takes longer than all other work of a command that prints a table: `scipy.special`
-0.2 s of processor time, `scipy.stats` 0.9 s. Each function is tested against `scipy.stats`.
+SciPy has all of them, but importing it takes longer than all other work of a command that prints a table:
+`scipy.special` takes 0.2 s of CPU time, and `scipy.stats` 0.9 s. Each function is tested against `scipy.stats`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from statistics import NormalDist
 
 
 def normal_tail(z: float) -> float:
-    """The probability that a standard normal exceeds `z`."""
+    """The probability that a standard normal variable exceeds `z`."""
     return math.erfc(z / math.sqrt(2)) / 2
 
 
 def normal_quantile(tail: float) -> float:
-    """The value that a standard normal exceeds with the probability `tail` (Wichura 1988, AS 241); infinite for 0."""
+    """The value that a standard normal variable exceeds with probability `tail` (Wichura 1988); infinite for 0."""
     return -NormalDist().inv_cdf(tail) if tail > 0 else math.inf
 
 
@@ -32,10 +32,10 @@ def student_tail(t: float, freedom: float) -> float:
 
 @cache
 def student_quantile(tail: float, freedom: float) -> float:
-    """The value that Student's t exceeds with the probability `tail`, which must be below a half.
+    """The value that Student's t exceeds with probability `tail`, which must be below a half.
 
-    By Newton's method from the normal quantile, which is smaller. The tail is convex, so every step stays below the
-    result and none overshoots.
+    Computed by Newton's method from the normal quantile, which is smaller. The tail is convex, so every step stays
+    below the result, and none overshoots.
     """
     density = math.exp(-log_beta(freedom / 2, 0.5)) / math.sqrt(freedom)
     t = normal_quantile(tail)
@@ -64,7 +64,7 @@ def kolmogorov_tail(x: float) -> float:
 
 
 def incomplete_beta(a: float, b: float, x: float, rest: float) -> float:
-    """The regularised incomplete beta function at `x`; `rest` is 1 - x, without the rounding error of a subtraction."""
+    """The regularised incomplete beta function at `x`; `rest` is 1 - x, but without the error of a subtraction."""
     if x * (a + b + 2) > a + 1:
         return 1 - incomplete_beta_fraction(b, a, rest, x)
     return incomplete_beta_fraction(a, b, x, rest)
@@ -92,12 +92,12 @@ def log_beta(a: float, b: float) -> float:
 
 
 def binomial_tail(k: int, n: int) -> float:
-    """The probability of at most `k` heads in `n` throws of a fair coin."""
+    """The probability of at most `k` heads in `n` tosses of a fair coin."""
     return sum(math.comb(n, heads) for heads in range(k + 1)) / (1 << n)
 
 
 def binomial_upper_tail(k: int, n: int, share: float) -> float:
-    """The probability of at least `k` successes in `n` trials, each with the probability `share`."""
+    """The probability of at least `k` successes in `n` trials, each with probability `share`."""
     if k <= 0 or k > n:
         return float(k <= 0)
     return incomplete_beta(k, n - k + 1, share, 1 - share)
@@ -110,8 +110,8 @@ def rank_sum_counts(m: int, n: int) -> tuple[int, ...]:
 
 
 def inversion_tail(inversions: int, n: int) -> float:
-    """The probability of at most that many inversions in a random order of `n` values (Kendall 1938)."""
-    # Avoids the large table of a long series.
+    """The probability of at most this number of inversions in a random order of `n` values (Kendall 1938)."""
+    # The simple cases avoid the large table of a long series.
     orders = (1, n)[inversions] if inversions <= 1 else inversion_counts(n)[inversions]
     return orders / math.factorial(n)
 
@@ -123,11 +123,11 @@ def inversion_counts(n: int) -> tuple[int, ...]:
 
 
 def cumulate_coefficients(above: Sequence[int], below: Sequence[int]) -> tuple[int, ...]:
-    """Cumulated coefficients of a polynomial in q: the product of 1 - q^i over `above`, divided by the one over
+    """Cumulative coefficients of a polynomial in q: the product of 1 - q^i over `above`, divided by that product over
     `below`.
 
-    With 1 … n over 1 … 1 it counts the inversions of permutations, and with n + 1 … n + m over 1 … m (Gauss's binomial)
-    the inversions between two samples (Stanley, Enumerative Combinatorics 1, 2nd ed., section 1.7).
+    With 1 … n over 1 … 1, it counts the inversions of permutations; with n + 1 … n + m over 1 … m (Gauss's binomial),
+    it counts the inversions between two samples (Stanley, Enumerative Combinatorics 1, 2nd ed., section 1.7).
     """
     degree = sum(above) - sum(below)
     counts = [1] + [0] * degree

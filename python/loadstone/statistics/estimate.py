@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# Fewer repeats allow no claim: the smallest two-sided p of a signed-rank test is 2/2^n, 0.0625 at n = 5.
+# With fewer repeats, no claim is allowed: the smallest two-sided p of a signed-rank test is 2/2^n, 0.0625 at n = 5.
 REPEATS_MIN = 6
 
 
@@ -12,7 +12,8 @@ REPEATS_MIN = 6
 class Estimate:
     """A figure from `n` repeats; `low` and `high` are None below REPEATS_MIN repeats.
 
-    `level` is the interval's actual level (order statistics come in steps), `method` names the statistical method.
+    `level` is the actual level of the interval, as order statistics only allow certain levels; `method` is the
+    statistical method.
     """
 
     value: float
@@ -24,14 +25,14 @@ class Estimate:
 
     @property
     def relative_width(self) -> float | None:
-        """The interval's full width as a share of the figure: 0.05 is ±2.5 %. None without interval."""
+        """The interval's full width as a share of the figure: 0.05 is ±2.5 %. None without an interval."""
         if self.low is None or self.high is None or not self.value:
             return None
         return (self.high - self.low) / abs(self.value)
 
     @property
     def larger_side(self) -> float | None:
-        """The distance from the figure to the further end of its interval, as a share. None without interval."""
+        """The distance from the figure to the farther end of its interval, as a share. None without an interval."""
         if self.low is None or self.high is None or not self.value:
             return None
         return max(self.high - self.value, self.value - self.low) / abs(self.value)

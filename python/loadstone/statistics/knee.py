@@ -1,9 +1,9 @@
 """The knee of a curve: the smallest load that reaches 95 % of the plateau, as a bracket of tried loads.
 
-The curve is a unimodal fit to the median of each load: it rises up to the highest median and falls beyond it (isotonic
+The curve is a unimodal fit to the medians of the loads: it rises up to the highest median and falls beyond it (isotonic
 regression: Barlow, Bartholomew, Bremner & Brunk, Statistical Inference under Order Restrictions, 1972, section 1.2;
 unimodal: Frisén, The Statistician 35, 1986). The plateau is the mean of the loads whose fit lies within the noise of
-its top; the top alone would be the luckiest load. The bracket is the range of the knee over resampled blocks (Davison &
+the top; the top alone would be the luckiest load. The bracket is the range of the knee over resampled blocks (Davison &
 Hinkley, Bootstrap Methods and their Application, 1997, chapter 2).
 
 All calculations use logarithms, since noise grows with throughput.
@@ -26,15 +26,15 @@ Columns = NDArray[np.intp]
 
 # A throughput this far below the plateau still counts as having reached it.
 TOLERANCE = 0.05
-# A plateau needs this ratio from the knee to the highest load to be distinguished from a rising curve: a curve that
-# rises by 5 % over a smaller ratio may grow by 15 % with each doubling.
+# The minimum ratio of the highest load to the knee that distinguishes a plateau from a rising curve: a curve that rises
+# by 5 % over a smaller ratio may grow by 15 % with each doubling.
 FLAT_RATIO = math.sqrt(2)
-# Loads within this many standard errors of the top belong to the plateau. Simulated from 1 to 3.5: with fewer, the top
-# of a curve is the luckiest load; with more, a slow rise is considered flat.
+# Loads within this many standard errors of the top belong to the plateau. In simulations from 1 to 3.5, with fewer, the
+# top of a curve is the luckiest load; with more, a slow rise is considered flat.
 ERRORS = 2.5
-# A median this many times as far from the fit shows that the curve is not unimodal.
+# A median that is this many times as far from the fit shows that the curve is not unimodal.
 DEPARTURE = 2
-# Two repeats have only three different resamples.
+# The minimum number of repeats: two repeats have only three different resamples.
 REPEATS_MIN = 3
 LOADS_MIN = 2
 RESAMPLES = 400
@@ -43,8 +43,8 @@ LEVEL = 0.95
 # The rounding error between equal figures.
 ROUNDING = 1e-9
 
-# Reasons for no bracket. `few-loads`, `few-repeats`: too little data; `rising`: the plateau is certainly above the
-# tried loads; `scatter`: the repeats differ too much to decide.
+# The reasons for a missing bracket. `few-loads`, `few-repeats`: too little data; `rising`: the plateau is certainly
+# above the tried loads; `scatter`: the repeats differ too much to decide.
 Unclaimed = Literal["few-loads", "few-repeats", "rising", "scatter"]
 
 
@@ -52,19 +52,19 @@ Unclaimed = Literal["few-loads", "few-repeats", "rising", "scatter"]
 class Knee:
     """The loads at which throughput reaches 95 % of its plateau and falls below it again."""
 
-    # The loads that count, in ascending order; the median and the unimodal fit for each load, op/s.
+    # The loads that count, in ascending order, with the median and the unimodal fit of each, op/s.
     loads: tuple[float, ...] = ()
     medians: tuple[float, ...] = ()
     fit: tuple[float, ...] = ()
-    # The mean of the loads not distinguishable from the top, op/s; nan without loads. Single loads lie above it.
+    # The mean of the loads that cannot be distinguished from the top, op/s; nan without loads. Single loads exceed it.
     plateau: float = math.nan
     # The smallest tried load whose fit reaches 95 % of the plateau: an estimate, not a claim.
     reached: float | None = None
-    # The knee lies above `lower` and not above `upper`. `lower` is None if the lowest load tried may be enough,
+    # The knee lies above `lower` and not above `upper`. `lower` is None if the lowest tried load may be sufficient;
     # `upper` is None if nothing is claimed.
     lower: float | None = None
     upper: float | None = None
-    # Between these tried loads throughput falls permanently below 95 % of the plateau; None if no such fall is certain.
+    # The tried loads between which throughput falls permanently below 95 % of the plateau; None if no fall is certain.
     collapse: tuple[float, float] | None = None
     unclaimed: Unclaimed | None = None
     # Loads whose medians depart from the fit by more than their noise: the curve rises or falls more than once.
@@ -77,11 +77,11 @@ class Knee:
 
 
 def find_knee(points: Mapping[float, Mapping[int, float]], *, blocks: bool = True, resamples: int = RESAMPLES) -> Knee:
-    """The knee of throughput (op/s) by load and block; figures that are not above 0 are ignored.
+    """The knee of throughput (op/s) by load and block; figures that are not positive are ignored.
 
-    With `blocks` false the keys only number the repeats of a load. At least two loads need REPEATS_MIN repeats; if
-    they have them, loads with one repeat are ignored. Without `resamples` there is only the estimate: no bracket, no
-    collapse, and no reason.
+    If `blocks` is false, the inner keys only number the repeats of a load. At least two loads need REPEATS_MIN repeats;
+    if they have them, loads with one repeat are ignored. Without `resamples`, only the estimate is computed: no
+    bracket, no collapse, and no reason.
     """
     figures = {load: {block: x for block, x in cells.items() if 0 < x < math.inf} for load, cells in points.items()}
     used = {load: cells for load, cells in figures.items() if cells and 0 < load < math.inf}
@@ -93,7 +93,7 @@ def find_knee(points: Mapping[float, Mapping[int, float]], *, blocks: bool = Tru
     loads, logs = tuple(map(float, used)), logarithm_table(used)
     raw = column_medians(logs)
     if blocks:
-        # A block's common shift is removed: it does not move the knee, except if cells are missing.
+        # The common shift of a block is removed. It moves the knee only if cells are missing.
         logs = logs - column_medians((logs - raw).T)[:, None]
     medians = column_medians(logs)
     error = ERRORS * standard_error(logs, medians, blocks=blocks)
@@ -102,7 +102,7 @@ def find_knee(points: Mapping[float, Mapping[int, float]], *, blocks: bool = Tru
     apart = np.abs(medians - curve[0]) > max(DEPARTURE * error, TOLERANCE)
     knee = Knee(
         loads,
-        # As in every table: the geometric mean of the middle two would be a second value.
+        # These are the medians of the tables; the geometric mean of the middle two would be another value.
         tuple(order_interval([*cells.values()]).value.item() for cells in used.values()),
         tuple(np.exp(curve[0]).tolist()),
         math.exp(top[0]),
@@ -112,44 +112,44 @@ def find_knee(points: Mapping[float, Mapping[int, float]], *, blocks: bool = Tru
     )
     if few or not resamples:
         return knee
-    # Deviations are added to the fit: the medians already contain noise.
+    # Deviations are added to the fit, because the medians already contain noise.
     again = curve + resample_deviations(logs, medians, resamples, blocks=blocks)
     _, firsts, lasts = find_plateau(again, fit_unimodal(again), error)
     return add_bracket(knee, column_interval(firsts, first[0]), column_interval(lasts, last[0]))
 
 
 def logarithm_table(points: Mapping[float, Mapping[int, float]]) -> Floats:
-    """Logarithms, a row for each block and a column for each load; nan if a cell is missing."""
+    """Logarithms with a row for each block and a column for each load; nan for missing cells."""
     rows = sorted({block for cells in points.values() for block in cells})
     return np.log([[cells.get(block, math.nan) for cells in points.values()] for block in rows])
 
 
 def column_medians(samples: Floats) -> Floats:
-    """Medians along the axis before the last, ignoring nan."""
-    # NumPy's own median uses masked arrays, which take longer than everything else in a search. nan sorts last.
+    """Medians along the second-to-last axis, ignoring nan."""
+    # NumPy's nanmedian uses masked arrays, which would dominate the time of a search. nan is sorted last.
     number = np.isfinite(samples).sum(axis=-2)
     middle = np.stack([(number - 1) // 2, number // 2], axis=-2)
     return np.asarray(np.take_along_axis(np.sort(samples, axis=-2), middle, axis=-2).mean(axis=-2))
 
 
 def degrees_of_freedom(logs: Floats, *, blocks: bool) -> int:
-    """Degrees of freedom of the cells after removing their loads and, if they form blocks, their blocks."""
+    """The degrees of freedom of the cells after removing the effects of loads and, if there are blocks, of blocks."""
     cells, loads = int(np.isfinite(logs).sum()), int(logs.shape[1])
     return cells - loads - (len(logs) - 1 if blocks else 0)
 
 
 def standard_error(logs: Floats, medians: Floats, *, blocks: bool) -> float:
-    """The standard error of a load's median, pooled over loads."""
-    # A median of normal figures has pi / 2 times the variance of their mean.
+    """The standard error of the median of a load, pooled over loads."""
+    # The median of normal figures has pi / 2 times the variance of their mean.
     variance = float(np.nansum((logs - medians) ** 2)) / max(degrees_of_freedom(logs, blocks=blocks), 1) * math.pi / 2
     return math.sqrt(variance * logs.shape[1] / float(np.isfinite(logs).sum()))
 
 
 def fit_unimodal(medians: Floats) -> Floats:
-    """The unimodal fit to each row: isotonic up to the maximum, antitonic beyond it."""
+    """The unimodal fit of each row: isotonic up to its maximum, antitonic beyond it."""
     most = medians.max(axis=1, keepdims=True)
     rising = np.arange(medians.shape[1]) <= medians.argmax(axis=1)[:, None]
-    # With the maximum in place of the other half, each half keeps its fit.
+    # With the maximum in place of the other half, the fit of each half is unchanged.
     ascent, descent = np.where(rising, medians, most), np.where(rising, most, medians)
     both = fit_isotonic(np.concatenate([ascent, descent[:, ::-1]]))
     fitted: Floats = np.minimum(both[: len(medians)], both[len(medians) :, ::-1])
@@ -157,8 +157,8 @@ def fit_unimodal(medians: Floats) -> Floats:
 
 
 def fit_isotonic(rows: Floats) -> Floats:
-    """Each row's isotonic fit: column i is the maximum, over a <= i, of the minimum, over b >= i, of the mean of a to
-    b.
+    """The isotonic fit of each row: column i is the maximum, over a <= i, of the minimum, over b >= i, of the mean of
+    columns a to b.
 
     Robertson, Wright & Dykstra, Order Restricted Statistical Inference, 1988, theorem 1.4.4. SciPy fits one row at a
     time.
@@ -178,21 +178,22 @@ def find_plateau(medians: Floats, curve: Floats, error: float) -> tuple[Floats, 
     within = curve >= curve.max(axis=1, keepdims=True) - error - ROUNDING
     level: Floats = (medians * within).sum(axis=1) / within.sum(axis=1)
     enough = level[:, None] + math.log1p(-TOLERANCE) - ROUNDING
-    # The last column is judged by its medians, not only by the fit: a curve that recovers has not collapsed.
+    # The last column is also judged by its medians, since a curve that recovers has not collapsed.
     again = np.maximum(medians, curve) >= enough
     return level, (curve >= enough).argmax(axis=1), again.shape[1] - 1 - again[:, ::-1].argmax(axis=1)
 
 
 def resample_deviations(logs: Floats, medians: Floats, resamples: int, *, blocks: bool) -> Floats:
-    """The deviations of resampled medians from the actual ones, a row for each resample, widened for few repeats.
+    """The deviations of resampled medians from the actual medians, a row for each resample, widened for few repeats.
 
-    A block's common shift is removed, so each load draws its own blocks: one draw for all loads would make one
-    block's figures the median of every load in a third of the resamples of five. Resampling n figures understates their
-    variance by the factor (n - 1) / n, and gives normal instead of Student's quantiles; both are corrected.
+    The common shift of each block has been removed, so each load draws its own blocks. With one draw for all loads, the
+    figures of one block would be the median of every load in a third of the resamples of five blocks. Resampling n
+    figures understates their variance by the factor (n - 1) / n, and gives normal quantiles instead of Student's; both
+    are corrected.
     """
     random = np.random.default_rng(SEED)
     number = np.isfinite(logs).sum(axis=0)
-    # Missing cells come last.
+    # Sorting moves missing cells to the end.
     packed = np.sort(logs, axis=0)
     rows = (random.random((resamples, *logs.shape)) * number).astype(int)
     resampled = np.where(
@@ -201,20 +202,20 @@ def resample_deviations(logs: Floats, medians: Floats, resamples: int, *, blocks
     tail = (1 - LEVEL) / 2
     student = student_quantile(tail, max(degrees_of_freedom(logs, blocks=blocks), 1)) / normal_quantile(tail)
     deviations: Floats = (column_medians(resampled) - medians) * np.sqrt(number / (number - 1))
-    # Loads with fewer repeats get the pooled noise of all loads instead of resampling.
+    # For loads with fewer repeats, the pooled noise of all loads replaces resampling.
     pooled = standard_error(logs, medians, blocks=blocks) * np.sqrt(number.mean() / number)
     deviations = np.where(number < REPEATS_MIN, random.normal(size=deviations.shape) * pooled, deviations)
     return deviations * student
 
 
 def column_interval(columns: Columns, estimate: int) -> tuple[int, int]:
-    """The interval of a column over resamples, which contains the estimate."""
+    """The interval of a column index over the resamples, extended to contain the estimate."""
     low, high = np.quantile(columns, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], method="inverted_cdf")
     return min(int(low), int(estimate)), max(int(high), int(estimate))
 
 
 def add_bracket(knee: Knee, first: tuple[int, int], last: tuple[int, int]) -> Knee:
-    """An estimate with the certain bounds of the first and the last column that reach the plateau."""
+    """The estimate with the certain bounds of the first and the last column that reach the plateau."""
     loads, most = knee.loads, knee.loads[-1]
     falls = last[1] < len(loads) - 1
     flat = [falls or loads[column] * FLAT_RATIO <= most for column in first]

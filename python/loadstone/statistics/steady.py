@@ -1,6 +1,6 @@
-"""Steady state: where a warm-up ends, and whether the series after it has a trend, rises or changes its level.
+"""Steady state: the end of a warm-up, and whether the series after it has a trend, rises or changes its level.
 
-A finding needs significance and size: a test that rejects, corrected for autocorrelation, and an effect that matters.
+A finding must be significant and large enough: a test corrected for autocorrelation rejects, and the effect matters.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from loadstone.statistics.distributions import (
 
 # A trend over the window, or a step within it, below this share of the median does not matter.
 EFFECT_MIN = 0.05
-# The level of each of the two tests, so that together they err in at most 5 % of cases.
+# The significance level of each of the two tests, so that together they err in at most 5 % of cases.
 ALPHA = 0.025
-# Longer series are averaged in batches down to this length: the number of slopes of all pairs is its square.
+# Longer series are averaged in batches down to this length, since the number of slopes between points is quadratic.
 POINTS_MAX = 500
 # MSER-5: five points per batch; series shorter than ten batches are processed point by point.
 BATCH = 5
 BATCHES_MIN = 10
 # The minimum number of points in a level.
 SIDE_MIN = 3
-# Up to this many points, probabilities of orders are exact.
+# Up to this number of points, the probabilities of orders are exact.
 EXACT_MAX = 33
 
-# `find_rise` uses at most this many batches, each of at least this many points. Neighbouring points are correlated;
-# batches hardly are. A correction for autocorrelation as in `find_trend` would not work here: the response
+# `find_rise` uses at most this many batches, each with at least this many points. Neighbouring points are correlated,
+# but batches hardly are. A correction for autocorrelation as in `find_trend` would not work here: the response
 # times of a growing queue are a random walk around their slope, and the correction would remove nearly all power.
 RISE_BATCHES_MAX = 10
 RISE_BATCH_MIN = 3
-# Six batches are in perfect order by chance once in 720 times, five once in 120 times.
+# By chance, six batches are in perfect order once in 720 times, and five batches once in 120 times.
 RISE_POINTS_MIN = 6 * RISE_BATCH_MIN
 
 Code = Literal["trend", "change"]
@@ -54,17 +54,17 @@ class Steadiness:
     steady: bool
     # The tests that rejected, in the order trend, change.
     reasons: tuple[Code, ...]
-    # Theil and Sen's slope times the length of the window, and the corrected Mann–Kendall p.
+    # The Theil–Sen slope times the length of the window, and the corrected Mann–Kendall p.
     trend_share: float
     trend_p: float
-    # The first point after the most likely change, the step of the median there, and the p of the corrected
-    # CUSUM; None below 6 points, or if all are equal.
+    # The first point after the most likely change, the step of the median at that point, and the p of the corrected
+    # CUSUM; the point is None below 6 points, or if all points are equal.
     change_at: int | None
     change_share: float
     change_p: float
-    # Points.
+    # The number of points.
     n: int
-    # The level on which the shares are based.
+    # The level to which the shares are relative.
     level: float = 0.0
 
 
@@ -76,7 +76,7 @@ def assess_steadiness(series: Sequence[float], effect_min: float = EFFECT_MIN, a
     y = batch_means(x, batch)
     if len(y) < 3 or not np.ptp(y):
         return Steadiness(True, (), 0.0, 1.0, None, 0.0, 1.0, n)
-    # If no operation completed in most intervals, the median is 0, and shares of it are impossible.
+    # If no operation completed in most intervals, the median is 0, and the mean replaces it.
     level = abs(float(np.median(y))) or float(np.abs(y).mean())
     slope, trend_p = find_trend(y)
     at, step, change_p = find_change(y)
@@ -89,10 +89,10 @@ def assess_steadiness(series: Sequence[float], effect_min: float = EFFECT_MIN, a
 
 
 def find_trend(y: Floats) -> tuple[float, float]:
-    """The slope per point by Theil and Sen (Sen 1968), and the p for no trend by Mann and Kendall.
+    """The Theil–Sen slope per point (Sen 1968), and the Mann–Kendall p for no trend.
 
-    The test is Kendall's tau against time (Mann 1945), exact for few points; its variance is multiplied by n over the
-    effective size of the detrended series (Hamed & Rao 1998; Yue & Wang 2004, who detrend first).
+    The test uses Kendall's tau against time (Mann 1945), and is exact for few points. Its variance is multiplied by n
+    over the effective size of the detrended series (Hamed & Rao 1998; Yue & Wang 2004, who detrend first).
     """
     time = np.arange(len(y), dtype=float)
     slope, *tails = kendall_test(y)
@@ -101,10 +101,10 @@ def find_trend(y: Floats) -> tuple[float, float]:
 
 
 def kendall_test(y: Floats) -> tuple[float, float, float]:
-    """The slope per point by Theil and Sen, and the probabilities of an order that rises, or falls, at least as much.
+    """The Theil–Sen slope per point, and the probabilities of an order that rises, or falls, at least as much.
 
-    Exact up to 33 points without ties, and for the most extreme orders; else normal (Kendall, Rank Correlation Methods,
-    1970, chapters 4 and 5). These are SciPy's limits.
+    They are exact up to 33 points without ties, and for the most extreme orders; else normal (Kendall, Rank Correlation
+    Methods, 1970, chapters 4 and 5). These are SciPy's limits.
     """
     n = len(y)
     first, second = np.triu_indices(n, 1)
@@ -123,13 +123,13 @@ def kendall_test(y: Floats) -> tuple[float, float, float]:
 def find_change(y: Floats) -> tuple[int | None, float, float]:
     """The point at which the level most likely changes, the step of the median there, and p; None below 6 points.
 
-    CUSUM: the largest sum of residuals, over their standard deviation and the root of n, is a Brownian bridge's
-    maximum, with Kolmogorov's distribution (Ploberger & Krämer, The CUSUM test with OLS residuals, Econometrica 60,
-    1992; Aue & Horváth, Structural breaks in time series, 2013, on dependence). Deviation and effective size are
-    computed without the step, which would otherwise inflate both. Because they are estimates, the tail widens from
-    normal to Student's. At least 3 points and a twentieth of all are on either side: one slow interval at an end is an
-    outlier, not a level. Pettitt's test, which uses ranks, misses late changes: with a loss of 20 % in the last quarter
-    of 20 points with 5 % noise, it detected 14 % of cases, CUSUM nearly all.
+    This is a CUSUM test: the largest sum of residuals, divided by their standard deviation and the root of n, is the
+    maximum of a Brownian bridge, which has Kolmogorov's distribution (Ploberger & Krämer, The CUSUM test with OLS
+    residuals, Econometrica 60, 1992; Aue & Horváth, Structural breaks in time series, 2013, on dependence). Deviation
+    and effective size are computed without the step, which would otherwise inflate both. Because they are estimates, a
+    Student tail replaces the normal tail. Each side has at least 3 points and a twentieth of all points, since one slow
+    interval at an end is an outlier, not a level. Pettitt's test, which uses ranks, misses late changes: with a loss of
+    20 % in the last quarter of 20 points with 5 % noise, it detected 14 % of cases, CUSUM nearly all.
     """
     n = len(y)
     edge = max(SIDE_MIN, math.ceil(n / 20))
@@ -148,17 +148,17 @@ def find_change(y: Floats) -> tuple[int | None, float, float]:
 
 
 def variance_inflation(rest: Floats) -> float:
-    """The factor by which autocorrelation raises the variance of a sum: n over the effective size, at least 1."""
+    """The factor by which autocorrelation raises the variance of a sum: n ÷ the effective size, at least 1."""
     return len(rest) / float(effective_size(rest)) if np.ptp(rest) else 1.0
 
 
 def warm_up_end(series: Sequence[float] | Floats) -> int:
-    """The first point after the warm-up, by MSER-5; at most half of the series is cut.
+    """The first point after the warm-up, by MSER-5; at most half of the series is truncated.
 
-    The truncation that minimises the squared standard error of the remaining mean, in batches of five (White,
+    This truncation minimises the squared standard error of the mean of the remaining batches of five (White,
     An effective truncation heuristic for bias reduction in simulation output, Simulation 69, 1997, with its bound of
     a half; White, Cobb & Spratt 2000). `assess_steadiness` decides whether the remainder is steady. The last five
-    batches always stay: few values can look alike by chance (Hoad, Robinson & Davies 2010).
+    batches are always kept, because a few values can be similar by chance (Hoad, Robinson & Davies 2010).
     """
     x = np.asarray(series, dtype=float)
     batch = BATCH if len(x) >= BATCH * BATCHES_MIN else 1
@@ -169,9 +169,9 @@ def warm_up_end(series: Sequence[float] | Floats) -> int:
 
 
 def common_warm_up_end(series: Sequence[Sequence[float]]) -> int:
-    """`warm_up_end` of several series together: of their pointwise median, with each series as a share of its median.
+    """`warm_up_end` of several series together, from the pointwise median of the series as shares of their medians.
 
-    All series are used up to the length of the shortest.
+    All series are used up to the length of the shortest series.
     """
     known = [np.asarray(values, dtype=float) for values in series if len(values)]
     if not known:
@@ -182,7 +182,7 @@ def common_warm_up_end(series: Sequence[Sequence[float]]) -> int:
 
 
 def batch_means(x: Floats, batch: int) -> Floats:
-    """Means of `batch` neighbours each; a remainder at the end is dropped."""
+    """The means of batches of `batch` neighbours; a remainder at the end is dropped."""
     whole = len(x) // batch * batch
     return np.asarray(x[:whole].reshape(-1, batch).mean(axis=1)) if batch > 1 else x
 
@@ -193,7 +193,7 @@ class Rise:
 
     # The probability that the batches of a series without a trend rise as much, one-sided.
     p: float
-    # From the window's first point to its last, along the fitted line; below 0 if the series falls.
+    # The rise from the first to the last point of the window, along the fitted line; negative if the series falls.
     rise: float
     # The initial level: the median of the first third.
     first: float
@@ -202,8 +202,8 @@ class Rise:
 def find_rise(series: Sequence[float]) -> Rise | None:
     """The rise of a series of equally long intervals; None if there are too few intervals to decide.
 
-    Each batch is the median of its points, so that one slow interval is not a trend. The test is by Mann and Kendall
-    (Mann 1945), exact for few batches; the line is by Theil and Sen (Sen 1968).
+    Each batch is the median of its points, so that a single slow interval is not a trend. The test is the Mann–Kendall
+    test (Mann 1945), which is exact for few batches; the line is the Theil–Sen line (Sen 1968).
     """
     x = finite_samples(series)
     if len(x) < RISE_POINTS_MIN:

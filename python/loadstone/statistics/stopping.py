@@ -7,7 +7,7 @@ from typing import Literal
 
 from loadstone.statistics.centre import summarize_samples
 
-# `narrow`: every interval is narrow enough; `at-most`: the limit is reached first; `at-least`: no width was
+# `narrow`: every interval is narrow enough; `at-most`: the limit was reached first; `at-least`: no width was
 # requested.
 Reason = Literal["narrow", "at-most", "at-least"]
 
@@ -18,12 +18,12 @@ def stopping_reason(
     at_most: int | None = None,
     until: float | Sequence[float] | None = None,
 ) -> Reason | None:
-    """The reason to stop after these repeats, None to continue. One sequence per figure of a variant, in block order.
+    """The reason to stop after these repeats, or None to continue. `samples` has each figure of each variant, by block.
 
-    `until` limits the full width of the interval that `summarize_samples` shows, as a share of the figure; it is a
-    single share, or a share for each sequence. Stopping at the first narrow interval favours intervals that are narrow
-    by chance, so two successive intervals, one block apart, must be narrow; only the first, at `at_least`, is not
-    biased by that choice, and suffices alone. Simulated error rates are in docs/concepts/statistics.md.
+    `until` limits the full width of the interval from `summarize_samples`, as a share of the figure; it is a single
+    share, or a share for each sequence. Stopping at the first narrow interval would favour intervals that are narrow by
+    chance, so two successive intervals, one block apart, must be narrow. Only the interval at `at_least` is not biased
+    by that choice, so it is sufficient alone. Simulated error rates are in docs/concepts/statistics.md.
     """
     variants = [list(sample) for sample in samples]
     fewest = min((len(sample) for sample in variants), default=0)

@@ -1,4 +1,4 @@
-"""attempts: trials that ended early, failed, were interrupted or lost an engine or a server, and missing points."""
+"""attempts: trials that stopped early, failed, were interrupted or lost an engine or a server; missing points."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from loadstone.statistics.comparison import ALPHA
 
 RETRIED, INTERRUPTED, INCOMPLETE = "retried", "interrupted", "incomplete"
 LOST, DIED = "lost-segment", "server-died"
-RETRIED_HINT = "find out why it failed: a system that fails one time in two does not hold its load every other time"
-INTERRUPTED_HINT = "read the files of these attempts: a system that hangs is ended by hand, and that is a failure"
+RETRIED_HINT = "find out why it failed: a system that fails in every second trial does not hold its load"
+INTERRUPTED_HINT = "read the files of these attempts: an interruption because the system hung is a failure"
 RESUME = "continue with --resume"
 LOST_HINT = "read the engine's log and its host's kernel log, then run it again with --resume"
 LOST_ENDS = {
     "lost": "the engine vanished before it reported its result",
     "lease": "the engine stopped because it lost contact with the lab",
 }
-# This number of interrupted attempts is no coincidence.
+# From this number on, interrupted attempts are no coincidence.
 INTERRUPTED_MIN = 4
 
 
 def check_attempts(trial: TrialResult, _: Settings) -> Looks:
-    """Findings on the end of the trial and of earlier attempts."""
+    """Findings on how the trial and earlier attempts ended."""
     here, excludes = (trial.trial,), Effect(excludes=True)
     if (message := LOST_ENDS.get(trial.end)) is not None:
         reason, hint = note_text(trial, LOST)
@@ -41,7 +41,7 @@ def check_attempts(trial: TrialResult, _: Settings) -> Looks:
         every = trial.value("segments")
         message = f"segments lost: {lost:,.0f}{f' of {every:,.0f}' if every else ''}"
         yield Finding(LOST, Severity.INVALID, message, LOST_HINT, here, effect=excludes)
-    # Only the runner knows the servers.
+    # Only the runner knows whether a server crashed, and reports it in a note.
     yield from (
         Finding(DIED, Severity.INVALID, note.message, note.hint, here)
         for note in trial.notes
@@ -60,12 +60,12 @@ def check_attempts(trial: TrialResult, _: Settings) -> Looks:
 
 
 def find_cause(trial: TrialResult) -> Note | None:
-    """The last note of a failed trial, which states the cause."""
+    """The last note of a failed trial, which states the cause; None for other trials."""
     return trial.notes[-1] if trial.is_failure and trial.notes else None
 
 
 def is_requested(trial: TrialResult, note: Note) -> bool:
-    """Whether a requested fault that is not lifted ended a server; a server that was started again must run."""
+    """Whether a requested fault ended the server and was not to be lifted; a restarted server must keep running."""
     return any(
         fault.is_verified
         and fault.kind in faults.ENDING
@@ -77,7 +77,7 @@ def is_requested(trial: TrialResult, note: Note) -> bool:
 
 
 def find_interrupted(trials: Sequence[TrialResult]) -> Iterator[Finding]:
-    """Attempts at a variant that the user ended; a few are an accident."""
+    """Attempts at a variant that the user interrupted; a few are considered an accident."""
     if count := sum(trial.interruptions for trial in trials):
         severity = Severity.SUSPECT if count >= INTERRUPTED_MIN else Severity.NOTE
         ids = tuple(trial.trial for trial in trials if trial.interruptions)
@@ -87,7 +87,7 @@ def find_interrupted(trials: Sequence[TrialResult]) -> Iterator[Finding]:
 
 
 def find_unavailable_checks(trial: TrialResult, missing: Sequence[NotLooked]) -> Iterator[Finding]:
-    """A trial of Loadstone's that lacks data that all of them have: a check that could not run has not passed."""
+    """Findings on data that all of Loadstone's own trials have, but this trial lacks: its checks could not run."""
     reasons: dict[str, dict[str, None]] = {}
     for not_looked in missing:
         reasons.setdefault(not_looked.reason, {})[not_looked.check] = None
@@ -97,20 +97,21 @@ def find_unavailable_checks(trial: TrialResult, missing: Sequence[NotLooked]) ->
 
 
 def find_missing_repeats(trials: Sequence[TrialResult], missing: Sequence[str]) -> Iterator[Finding]:
-    """Planned repeats of a variant that are missing, if the variant has other repeats."""
+    """A finding on planned repeats that are missing from a variant with other repeats."""
     message = f"{len(missing)} of {units.count_noun(len(trials) + len(missing), 'repeat')} planned are missing"
     yield Finding(INCOMPLETE, Severity.SUSPECT, message, RESUME, tuple(missing))
 
 
 def find_early_end(trials: Sequence[TrialResult], n: int, settings: Settings) -> Iterator[Finding]:
-    """A variant whose repeats ended although the stopping rule asks for more."""
+    """A finding on a variant whose repeats stopped although the stopping rule requires more."""
     if settings.at_least < n < (settings.at_most or settings.at_least):
-        message = f"the repeats ended after {n}, before their interval was narrow at two looks in a row"
+        count = units.count_noun(n, "repeat")
+        message = f"stopped after {count}, before the interval was narrow enough at two consecutive checks"
         yield Finding(INCOMPLETE, Severity.SUSPECT, message, RESUME, tuple(trial.trial for trial in trials))
 
 
 def find_empty(trials: Sequence[TrialResult]) -> Iterator[Finding]:
-    """Variants without any trial, or without any figure: never valid. A failed trial has its cause, which leads."""
+    """A finding if no trial has a figure, which is never valid; a failed trial states its own cause."""
     if not any(trial.values or trial.is_failure for trial in trials):
         message = "no trial has a figure" if trials else "there are no trials"
         hint = "see the trials' own findings" if trials else "run the experiment again"
@@ -118,31 +119,30 @@ def find_empty(trials: Sequence[TrialResult]) -> Iterator[Finding]:
 
 
 def find_missing_counterparts(unpaired: Sequence[str], variants: int) -> Iterator[Finding]:
-    """Variants without a counterpart, by name, although other variants have one: a gap, planned or not."""
+    """A finding on variants, by name, that lack a counterpart although other variants have one."""
     if unpaired:
         missing = f"{len(unpaired)} of {variants} variants have no counterpart"
         message = f"{missing} to compare with: {units.list_items(unpaired)}"
-        yield Finding(INCOMPLETE, Severity.NOTE, message, "measure the other side of these points, too")
+        yield Finding(INCOMPLETE, Severity.NOTE, message, "also measure the other side of these points")
 
 
 def find_missing_metrics(requested: Sequence[str], measured: Collection[str]) -> Iterator[Finding]:
-    """Requested metrics that no trial has: without this note their absence would not be noticed."""
+    """A note on requested metrics that no trial has; otherwise, their absence would go unnoticed."""
     if missing := [metric for metric in requested if metric not in measured]:
-        message = f"requested and not measured: {units.list_items(missing)}"
-        hint = "look for a misspelt name in docs/reference/results.md; what the host hides cannot be measured"
+        message = f"requested but not measured: {units.list_items(missing)}"
+        hint = "check the spelling against docs/reference/results.md; the host may also hide these figures"
         yield Finding(INCOMPLETE, Severity.NOTE, message, hint)
 
 
 def find_unreadable_objective(request: str) -> Iterator[Finding]:
-    """A search for an invalid target, which earlier versions accepted; its trials are kept."""
+    """A note on a search with an invalid objective, which earlier versions accepted; its trials are kept."""
     message = f"the search has an unreadable objective: {request}"
-    yield Finding(
-        INCOMPLETE, Severity.NOTE, message, "its trials are shown; search again for p99 < 10ms or errors < 1%"
-    )
+    hint = "its trials are shown; search again with an objective such as p99 < 10ms or errors < 1%"
+    yield Finding(INCOMPLETE, Severity.NOTE, message, hint)
 
 
 def find_missing_points(missing: Mapping[VariantKey, Sequence[str]], planned: int) -> Iterator[Finding]:
-    """Planned variants without any trial, with their trials' ids, and the number of planned variants."""
+    """A finding on planned variants without any trial; `planned`: the number of planned variants."""
     if missing:
         names = units.list_items([*map(variant_name, missing)])
         message = f"{len(missing)} of {planned} planned points are missing: {names}"
@@ -151,14 +151,14 @@ def find_missing_points(missing: Mapping[VariantKey, Sequence[str]], planned: in
 
 
 def find_replaced_baseline(by: str, requested: Scalar, used: Scalar | None) -> Iterator[Finding]:
-    """A baseline that was never measured, and was replaced."""
+    """A finding on a baseline that was never measured and had to be replaced."""
     if str(used) != str(requested):
         message = f"the baseline {by}={requested} has no trial; {by}={used} is used instead"
-        yield Finding(INCOMPLETE, Severity.SUSPECT, message, "run it, or name another baseline")
+        yield Finding(INCOMPLETE, Severity.SUSPECT, message, "measure it, or name another baseline")
 
 
 def count_failed_attempts(trials: Iterable[TrialResult]) -> int:
-    """The number of failed attempts at these trials, with or without a later success."""
+    """The number of failed attempts at these trials, whether or not a later attempt succeeded."""
     return sum(len(trial.failures) + trial.is_failure for trial in trials)
 
 
@@ -167,9 +167,9 @@ def failures_reverse_claim(
 ) -> bool:
     """Whether a claim that `better` beats `worse` fails when failed attempts count as the worst possible figure.
 
-    `failed` counts the failures of each side, and `worst` is 0 if more is better, else infinity. The claim fails
-    when the medians swap, or when a rank test (Mann and Whitney, Ann. Math. Statist. 18, 1947), which can take
-    infinities, finds a difference without the failures but not with them.
+    `failed` has the number of failures of each side; `worst` is 0 if more is better, else infinity. The claim fails if
+    the medians swap, or if a rank test, which accepts infinities (Mann and Whitney, Ann. Math. Statist. 18, 1947),
+    finds a difference without the failures but not with them.
     """
     # Imported late: it takes nearly a second of CPU time, and few trials fail.
     from scipy.stats import mannwhitneyu

@@ -7,15 +7,15 @@ from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
 
 NAME = "clock"
-HINT = "look for a suspended or migrated machine, and in the kernel's log for its clock source; then measure again"
+HINT = "check whether the machine was suspended or migrated, and its clock source in the kernel log; then measure again"
 
 
 def check_clock(trial: TrialResult, _: Settings) -> Looks:
-    """Finds jumps relative to the kernel's clock."""
+    """A finding on jumps of the measuring clock relative to the kernel's clock."""
     jumps = trial.value("clock.jumps")
     if jumps is None:
         yield NotLooked(NAME, "the measuring clock was not compared with another", always_known=True)
     if jumps:
         times = "once" if jumps == 1 else f"{jumps:,.0f} times"
-        message = f"the measuring clock jumped {times} against the kernel's"
+        message = f"the measuring clock jumped {times} relative to the kernel's clock"
         yield Finding(NAME, Severity.INVALID, message, HINT, (trial.trial,), effect=Effect(excludes=True), size=jumps)

@@ -12,27 +12,27 @@ from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
 
 NAME = "errors"
-# The phases by the prefix of their figures' names, with the name of the failed object.
+# The phases by the prefix of their figures, each with the noun for its operations.
 MEASURED, LOAD = "", "load."
 PHASES = {MEASURED: "operation", LOAD: "operation of the load"}
-# A share of the operations of one kind.
+# The share of failures among the operations of one kind that makes a trial invalid.
 KIND_SHARE = 0.1
 UNCLOSED_HINT = "see the store's log; a session that does not close has not confirmed its last writes"
-# Reads of rows that were never written.
+# The figure of reads that found no row because it was never written.
 MISSING = "rows_missing"
 MISSING_HINT = "load the whole population before the reads; several writers need a range each (`segment=k/n`)"
-# A new replica has the rows only after a repair: `ALTER KEYSPACE` copies nothing.
+# A new replica receives the rows only by a repair, since `ALTER KEYSPACE` copies nothing.
 MISSING_COPY_HINT = "repair the keyspace (`nodetool repair`) after a change of its replication, or load it again"
-# The text of the engine's note before the system's message.
+# The text that precedes the system's message in the engine's note.
 FIRST = ", the first: "
 # The engine's note on reads of rows that were never written.
 MISSING_ROWS = "missing-rows"
-# The engine's note on the servers that the cluster considered down, and when.
+# The engine's note on the servers that the cluster considered down, with the times.
 SERVER_EVENTS = "server-events"
 
 
 def check_errors(trial: TrialResult, settings: Settings) -> Looks:
-    """Failed operations of the measured phase and of the load before it, and sessions that did not close."""
+    """Finds failed operations of the measured phase and of the load phase, and sessions that did not close."""
     if trial.value("errors") is None and not trial.statuses:
         yield NotLooked(NAME, "failed operations were not counted", always_known=True)
     for prefix in PHASES:
@@ -42,18 +42,18 @@ def check_errors(trial: TrialResult, settings: Settings) -> Looks:
 
 
 def check_phase(trial: TrialResult, prefix: str, settings: Settings) -> Iterator[Finding]:
-    """Failed operations of one of the PHASES."""
+    """A finding on the failed operations of one of the PHASES."""
     count, every, what = count_failed_operations(trial, prefix), count_operations(trial, prefix), PHASES[prefix]
     retried = max((trial.value(f"{prefix}attempts.failed") or 0) - count, 0)
     if prefix == MEASURED and (outside := faults.outside_counts(trial, "failed")) is not None:
-        # Failures during a requested fault are its result, including operations in flight at its beginning.
+        # Failures during a requested fault, including operations in flight when it began, are its result.
         (count, every), retried, what = outside, 0.0, "operation outside the fault"
         count = max(count - (trial.value("before.interrupted") or 0), 0)
     if count + retried <= 0:
         return
     message, severity = f"{units.count_noun(count, what)} failed", Severity.NOTE
     if every:
-        # A retry hides a failure from the operations, but not from users of a system without retries.
+        # A retry turns a failed request into a successful operation; users without retries would see the failure.
         bad, requests = count + retried, every + retried
         message = f"{count:,.0f} of {units.count_noun(every, what)} failed ({units.format_percent(count / every)})"
         if retried > 0:
@@ -68,7 +68,7 @@ def check_phase(trial: TrialResult, prefix: str, settings: Settings) -> Iterator
     if (unsent := trial.value(f"{prefix}unsent.unreached")) and not faults.has_fault(trial):
         message = f"{message}, {unsent:,.0f} of them unsent: no server could be reached"
     hint = "see the counts by operation and status; a failed operation can be faster than a successful one"
-    # Through a requested fault, the first failure is usually the fault's.
+    # With a requested fault, the first failure is usually its result, not the cause of other failures.
     cause = first_failure(trial) if prefix == MEASURED and not faults.has_fault(trial) else ""
     if prefix == MEASURED and (missing := trial.value(MISSING)):
         cause = f"{describe_missing(trial, missing, count)}{cause}"
@@ -78,7 +78,7 @@ def check_phase(trial: TrialResult, prefix: str, settings: Settings) -> Iterator
 
 
 def through_fault(trial: TrialResult) -> Iterator[Finding]:
-    """Failures through a requested fault: its result, with the system's message and the servers considered down."""
+    """A note on failures during a requested fault, with the system's message and the servers considered down."""
     if not (count := count_through_fault(trial)):
         return
     which = units.list_items([f"{fault.kind} of {units.list_items([*fault.servers])}" for fault in trial.faults])
@@ -88,7 +88,7 @@ def through_fault(trial: TrialResult) -> Iterator[Finding]:
 
 
 def describe_missing(trial: TrialResult, missing: float, count: float) -> str:
-    """Reads that found no row, and the partitions that the load wrote; `count`: the failures of the window."""
+    """A text on reads that found no row and the partitions that the load wrote; `count`: failures in the window."""
     written = trial.value("partitions_written")
     reads = f"; {units.count_noun(missing, 'read')}{' (warm-up included)' if missing > count else ''} found no row"
     if wrote_all(trial):
@@ -103,7 +103,7 @@ def wrote_all(trial: TrialResult) -> bool:
 
 
 def list_failing_operations(trial: TrialResult) -> Iterator[str]:
-    """The kinds of operations with many failures, even if these are few among all operations."""
+    """The kinds of operations with a large share of failures, even if it is a small share of all operations."""
     for operation, counts in trial.statuses.items():
         every, bad = sum(counts.values()), count_failed(trial, operation.lower())
         if operation.lower() not in OUTSIDE_LOAD and every and bad / every > KIND_SHARE:
@@ -111,7 +111,7 @@ def list_failing_operations(trial: TrialResult) -> Iterator[str]:
 
 
 def find_unclosed_sessions(trial: TrialResult) -> Iterator[Finding]:
-    """Clients of either phase that did not close: the writes that they buffered were counted as done."""
+    """Findings on clients that did not close in a phase, so that their buffered writes were counted too early."""
     for prefix in PHASES:
         if clients := trial.value(f"{prefix}unclosed"):
             message = message_on_unclosed(int(clients), "of the load " if prefix == LOAD else "")
@@ -120,20 +120,20 @@ def find_unclosed_sessions(trial: TrialResult) -> Iterator[Finding]:
 
 
 def message_on_unclosed(clients: int, phase: str = "") -> str:
-    """The message about clients of a phase (`of the load `) that did not close."""
+    """The message on clients that did not close; `phase` is `of the load ` or empty."""
     they = "it" if clients == 1 else "they"
     return f"{units.count_noun(clients, 'client')} {phase}did not close: writes that {they} buffered may be lost"
 
 
 def first_failure(trial: TrialResult) -> str:
-    """The system's message about the first failure, and the servers that were considered down, if any."""
+    """A clause with the system's message on the first failure, and the servers that were considered down, if any."""
     cause = next((note.message for note in trial.notes if note.name == NAME), "")
     events = next((f"; {note.message}" for note in trial.notes if note.name == SERVER_EVENTS), "")
     return "".join(cause.partition(FIRST)[1:]) + events
 
 
 def count_through_fault(trial: TrialResult) -> float:
-    """Operations that failed from the order of a requested fault on, until the recovery if there is one."""
+    """The number of operations that failed between the order of a requested fault and the recovery, if any."""
     windows = ("during", "returning" if trial.loop == "open" else "after")
     return sum(trial.value(f"{window}.failed") or 0 for window in windows) if faults.has_fault(trial) else 0
 

@@ -21,7 +21,7 @@ UNSTEADY, NOT_RECOVERED = "before-unsteady", "not-recovered"
 RETRIES, SHARED, FAILURES = "hidden-retries", "shared-host", "fault-errors"
 NONE = "none"
 SIDES = "sides-differ"
-# Faults that end processes, whose start then takes processor time of the host.
+# Faults that end processes; restarting them takes CPU time of the host.
 ENDING = frozenset({"kill", "stop", "restart", "power"})
 # Stores whose clients retry within an operation.
 RETRYING = frozenset({"hbase", "jvm"})
@@ -29,12 +29,12 @@ CLOSED = "a closed loop has no due times: an outage counts once for each client,
 
 
 def has_fault(trial: TrialResult) -> bool:
-    """Whether faults other than the twin's were requested."""
+    """Whether a fault was requested; the twin only has the fault `none`."""
     return any(fault.kind != NONE for fault in trial.faults)
 
 
 def check_faults(trial: TrialResult, settings: Settings) -> Looks:
-    """Whether faults took place, were lifted and affected nothing else; and the basis of the recovery figures."""
+    """Checks that faults took place, were lifted and affected nothing else, and that recovery figures are reliable."""
     for fault in trial.faults:
         if fault.kind != NONE and trial.values:
             yield from check_fault(trial, fault)
@@ -50,7 +50,7 @@ def check_faults(trial: TrialResult, settings: Settings) -> Looks:
 
 
 def check_fault(trial: TrialResult, fault: FaultRecord) -> Iterator[Finding]:
-    """A fault without proof did not happen; a fault that was not lifted, or hit other servers, is a different fault."""
+    """Findings on a fault without proof, a fault that was not lifted, and a fault that also hit other servers."""
     here, excludes = (trial.trial,), Effect(excludes=True)
     name = f"{fault.kind} of {units.list_items([*fault.servers]) or 'no server'}"
     end_ns = trial.value("runtime")
@@ -63,17 +63,17 @@ def check_fault(trial: TrialResult, fault: FaultRecord) -> Iterator[Finding]:
         yield Finding(MISSED, Severity.INVALID, f"{name} did not take effect: {reason}", hint, here, effect=excludes)
         return
     if fault.planned_lift_ns is not None and (fault.lifted_ns is None or "lifted" in fault.unverified):
-        reason = fault.unverified.get("lifted", "the trial ended before")
+        reason = fault.unverified.get("lifted", "the trial ended first")
         hint = "see servers.log of the trial, and use a longer `measure.duration`"
         yield Finding(NOT_LIFTED, Severity.INVALID, f"{name} was not lifted: {reason}", hint, here, effect=excludes)
     if "bystanders" in fault.unverified:
         message = f"{name} also hit other servers: {fault.unverified['bystanders']}"
-        hint = "its figures are of a larger fault; see servers.log of the trial"
+        hint = "the figures describe a larger fault; see servers.log of the trial"
         yield Finding(BYSTANDER, Severity.INVALID, message, hint, here, effect=excludes)
 
 
 def check_before(trial: TrialResult, settings: Settings) -> Looks:
-    """Whether the level before the fault is known precisely enough to detect a recovery."""
+    """Checks that the level before the fault is known precisely enough to detect a recovery."""
     line = trial.values.get("recovered.line")
     if line is None:
         yield NotLooked(UNSTEADY, "there are no counts by due time before the fault", always_known=True)
@@ -81,7 +81,7 @@ def check_before(trial: TrialResult, settings: Settings) -> Looks:
     median = trial.value("recovered.median") or 0.0
     least = settings.check_threshold(UNSTEADY, "windows")
     if line.n < least:
-        message = f"only {line.n} windows before the fault, fewer than {least:g}: noise there is not known"
+        message = f"only {line.n} windows before the fault, fewer than {least:g}: the noise is unknown"
         yield unsteady_finding(trial, message, "let the fault begin later, with `at`")
     elif median < settings.check_threshold(UNSTEADY, "yield"):
         message = f"before the fault only {units.format_percent(median)} of the operations were answered in time"
@@ -94,12 +94,12 @@ def check_before(trial: TrialResult, settings: Settings) -> Looks:
 
 
 def unsteady_finding(trial: TrialResult, message: str, hint: str) -> Finding:
-    """A trial whose level before the fault is unknown."""
+    """A finding on a trial with an unknown level before the fault."""
     return Finding(UNSTEADY, Severity.INVALID, message, hint, (trial.trial,), effect=Effect(excludes=True))
 
 
 def check_recovery(trial: TrialResult) -> Iterator[Finding]:
-    """A recovery that was not reached, or not watched for long enough; a twin that did not recover is noise."""
+    """A finding on a recovery that was not reached, or not observed for long enough; in the twin, it shows noise."""
     recovered = trial.values.get("recovered")
     if recovered is None:
         return
@@ -112,7 +112,7 @@ def check_recovery(trial: TrialResult) -> Iterator[Finding]:
         yield Finding(NOT_RECOVERED, Severity.SUSPECT, message, hint, here)
     elif recovered.bound is not None:
         message = f"not recovered within {limit} after the lift"
-        hint = "that is a result; use a longer `measure.duration` to know how long it takes"
+        hint = "this is a result; to measure the recovery time, use a longer `measure.duration`"
         yield Finding(NOT_RECOVERED, Severity.NOTE, message, hint, here, size=recovered.value)
     elif (watched := trial.value("recovered.held")) is not None and watched < (trial.value("recovered.hold") or 0.0):
         required = units.format_duration(trial.value("recovered.hold") or 0.0)
@@ -121,12 +121,12 @@ def check_recovery(trial: TrialResult) -> Iterator[Finding]:
 
 
 def check_surroundings(trial: TrialResult) -> Iterator[Finding]:
-    """Effects of Loadstone's client and host, which are not the system's."""
+    """Notes on effects of Loadstone's client and host, which are not effects of the system."""
     here = (trial.trial,)
     retried = sum(value.value for metric, value in trial.values.items() if metric.startswith("attempts.retried."))
     if trial.facts.get("store") in RETRYING or retried:
         message = "the client retries within an operation: failures show as latency, and not as failed operations"
-        hint = "read `first_late` and the latencies; `first_error` is when the retries ended"
+        hint = "read `first_late` and the latencies; `first_error` is the time at which the retries ended"
         yield Finding(RETRIES, Severity.NOTE, message, hint, here)
     restarted = any(fault.kind in ENDING and fault.lifted_ns is not None for fault in trial.faults)
     if restarted and any(metric.startswith("server.") for metric in trial.values):
@@ -138,7 +138,7 @@ def check_surroundings(trial: TrialResult) -> Iterator[Finding]:
 
 
 def check_pair(pair: Pair, _: Settings) -> Looks:
-    """Whether both sides of each block had the same fault: servers and instant are drawn per block."""
+    """Findings on blocks whose sides had different faults: the servers and the instant are drawn per block."""
     contenders = {trial.repeat: trial for trial in pair.contenders if has_fault(trial)}
     for trial in pair.baselines if pair.blocks else ():
         other = contenders.get(trial.repeat)
@@ -160,7 +160,7 @@ SeriesCheck = Callable[[TrialResult, Series, Settings], Looks]
 
 
 def before_fault(check_series: SeriesCheck) -> SeriesCheck:
-    """A check of a time series that examines only the window before a requested fault."""
+    """Makes a check of a time series examine only the window before a requested fault."""
 
     def check_before_fault(trial: TrialResult, series: Series, settings: Settings) -> Looks:
         yield from check_series(trial, trim_to_before(trial, series), settings)
@@ -169,7 +169,7 @@ def before_fault(check_series: SeriesCheck) -> SeriesCheck:
 
 
 def outside_fault(check_series: SeriesCheck) -> SeriesCheck:
-    """A check of a time series that examines the windows before a requested fault and after the recovery."""
+    """Makes a check of a time series examine the windows before a requested fault and after the recovery."""
 
     def check_outside_fault(trial: TrialResult, series: Series, settings: Settings) -> Looks:
         yield from check_series(trial, trim_to_before(trial, series), settings)
@@ -180,9 +180,9 @@ def outside_fault(check_series: SeriesCheck) -> SeriesCheck:
 
 
 def outside_counts(trial: TrialResult, name: str) -> tuple[float, float] | None:
-    """A count of operations before a requested fault and after the recovery, and the number of all operations there.
+    """A count of operations before a requested fault and after the recovery, and the number of all operations then.
 
-    None without a fault, or without figures of its windows.
+    None without a fault, or without figures of these windows.
     """
     values = [value for window in ("before", "after") if (value := trial.values.get(f"{window}.{name}")) is not None]
     if not has_fault(trial) or not values:
@@ -191,7 +191,7 @@ def outside_counts(trial: TrialResult, name: str) -> tuple[float, float] | None:
 
 
 def trim_to_before(trial: TrialResult, series: Series) -> Series:
-    """The intervals that ended before the fault; all of them without a fault."""
+    """The intervals that ended before the fault; all intervals without a fault."""
     order_ns = min((fault_borders(fault)[0] for fault in trial.faults if fault.kind != NONE), default=None)
     if order_ns is None:
         return series
@@ -201,7 +201,7 @@ def trim_to_before(trial: TrialResult, series: Series) -> Series:
 
 
 def trim_to_after(trial: TrialResult, series: Series) -> Series:
-    """The intervals after the recovery; none if the system did not recover, or recovery is not known."""
+    """The intervals after the recovery; none if the system did not recover, or if that is unknown."""
     lifts = [lift for fault in trial.faults if (lift := fault_borders(fault)[1]) is not None]
     recovered = trial.values.get("recovered")
     if not lifts or recovered is None or recovered.bound is not None:
@@ -211,7 +211,7 @@ def trim_to_after(trial: TrialResult, series: Series) -> Series:
 
 
 def fault_borders(fault: FaultRecord) -> tuple[int, int | None]:
-    """When a fault and its lift were ordered, ns; the planned instants if nothing was ordered."""
+    """The instants at which a fault and its lift were ordered, ns; the planned instants if they were not ordered."""
     order_ns = fault.planned_at_ns if fault.ordered_ns is None else fault.ordered_ns
     return order_ns, fault.planned_lift_ns if fault.lift_ordered_ns is None else fault.lift_ordered_ns
 

@@ -26,23 +26,23 @@ BANDWIDTH = "bandwidth"
 READS = frozenset({"read"})
 LIMITS = {"read": "device_read_bps", "write": "device_write_bps", "append": "device_write_bps"}
 VERBS = {"read": "read", "write": "wrote", "append": "appended"}
-# Two repeats with this number of equal figures, one of them with this number of digits, are the same run.
+# Two repeats are the same run if they have this many equal figures, one of them with this many digits.
 FIGURES_MIN, DIGITS_MIN = 3, 9
-# In this number of repeats, a figure with this number of digits is not constant by chance.
+# In this many repeats, a figure with this many digits is not constant by chance.
 CONSTANT_MIN, CONSTANT_DIGITS_MIN = 3, 5
-MEMORY = "the data came from the page cache: read several times more than memory holds, or drop the caches before"
+MEMORY = "the data came from the page cache: read several times more than memory holds, or drop the caches first"
 WRONG = "the figure or the stated speed is wrong: measure the device again, and check whose bytes these are"
-MIXED = "the figures are not from one run, or not in the stated unit: copy them again from one log"
+MIXED = "the figures are from several runs, or not in the stated unit: copy them again from a single log"
 
 
-# The fact of a trial whose percentiles were computed from several processes' percentiles, not their histograms.
+# The fact of a trial whose percentiles were computed from the percentiles, not the histograms, of several processes.
 PERCENTILES_OF = "percentiles_of"
 MERGE = "merge the histograms of the processes (cassandra-stress -log hdrfile=…, YCSB hdrhistogram.fileoutput=true)"
 
 
 @dataclass(frozen=True)
 class Speed:
-    """The speed at which bytes were moved, and the maximum speed; B/s."""
+    """The speed at which bytes were moved, and the speed limit; B/s."""
 
     metric: str
     verb: str
@@ -52,11 +52,11 @@ class Speed:
     hint: str
 
     def find_excess(self, settings: Settings, trials: tuple[str, ...], suffix: str = "") -> Iterator[Finding]:
-        """The finding on a speed that is too high to be true."""
+        """A finding if the speed exceeds the limit."""
         if self.measured > self.limit * settings.check_threshold(NAME, "speed"):
             measured, limit = units.format_bandwidth(self.measured), units.format_bandwidth(self.limit)
             message = f"{self.verb} at {measured}, but the {self.what} {limit}{suffix}"
-            # Bytes that the device or the link cannot have moved invalidate every figure of the trial.
+            # If the device or the link cannot have moved the bytes, every figure of the trial is invalid.
             metric = self.metric if self.metric.endswith(BANDWIDTH) else ""
             yield Finding(NAME, Severity.INVALID, message, self.hint, trials, metric)
 
@@ -76,7 +76,7 @@ def check_plausibility(trial: TrialResult, settings: Settings) -> Iterator[Findi
 
 
 def check_mean(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Finding]:
-    """The same check for a variant's mean, the figure that people put into a table."""
+    """The same check for the mean of a variant, which is the figure that users publish."""
     speeds_by_metric: dict[str, list[Speed]] = {}
     for trial in trials:
         for speed in list_speeds(trial):
@@ -89,7 +89,7 @@ def check_mean(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Fi
 
 
 def find_duplicate_repeats(trials: Sequence[TrialResult]) -> Iterator[Finding]:
-    """Repeats of a variant with the same figures to the last digit: one run counted twice."""
+    """Repeats of a variant that are equal to the last digit, since one run was counted twice."""
     for first, again in find_copies(trials):
         message = f"repeats {first.repeat} and {again.repeat} have the same figures to the last digit"
         hint = "one run is counted twice: import each run once"
@@ -97,7 +97,7 @@ def find_duplicate_repeats(trials: Sequence[TrialResult]) -> Iterator[Finding]:
 
 
 def find_constant_figures(trials: Sequence[TrialResult]) -> Iterator[Finding]:
-    """A figure that is equal in all repeats, with too many digits for chance: a mean that was copied."""
+    """A figure that is equal in all repeats and has too many digits for chance, since a mean was copied."""
     if len(trials) < CONSTANT_MIN or any(trial.loop == "open" for trial in trials):
         return
     for metric in trials[0].values:
@@ -107,7 +107,7 @@ def find_constant_figures(trials: Sequence[TrialResult]) -> Iterator[Finding]:
             not other_figures
             and figure is not None
             and len(significant_digits(figure).rstrip("0")) >= CONSTANT_DIGITS_MIN
-            # Few digits are equal by chance.
+            # A figure with few digits can be equal by chance.
             and trials[0].values[metric].resolution * 10 ** (CONSTANT_DIGITS_MIN - 1) <= figure
         )
         if copied and split_metric(metric)[1] in ("throughput", BANDWIDTH, "mean"):
@@ -118,13 +118,13 @@ def find_constant_figures(trials: Sequence[TrialResult]) -> Iterator[Finding]:
 
 
 def find_shared_runs(pair: Pair, _: Settings) -> Iterator[Finding]:
-    """Equal figures on both sides of a comparison: a run that is compared with itself."""
+    """Equal figures on both sides of a comparison, since a run is compared with itself."""
     baselines = {trial.trial for trial in pair.baselines}
     copied_trials = find_copies([*pair.baselines, *pair.contenders])
     shared = [
         (first, again) for first, again in copied_trials if first.trial in baselines and again.trial not in baselines
     ]
-    # In one experiment every trial was run, so single trials agree by chance.
+    # In one experiment, every trial ran, so single equal trials are chance.
     in_blocks = sum(first.repeat == again.repeat for first, again in shared)
     if shared and (not pair.is_one_run or in_blocks == len(pair.contenders)):
         of = "" if len(shared) == len(pair.contenders) else f" in {units.count_noun(len(shared), 'repeat')}"
@@ -133,11 +133,11 @@ def find_shared_runs(pair: Pair, _: Settings) -> Iterator[Finding]:
 
 
 def find_copies(trials: Sequence[TrialResult]) -> Iterator[tuple[TrialResult, TrialResult]]:
-    """Trials with all figures of an earlier trial, each with that trial."""
+    """Pairs of trials with equal figures: the earlier trial and its copy."""
     trial_of: dict[tuple[tuple[str, float], ...], TrialResult] = {}
     for trial in trials:
         figures = tuple(sorted((metric, value.value) for metric, value in trial.values.items()))
-        # Round figures can be equal by chance, and so can a few.
+        # Round figures, or only a few figures, can be equal by chance.
         if len(figures) < FIGURES_MIN or not any(
             len(significant_digits(figure)) >= DIGITS_MIN for _, figure in figures
         ):
@@ -147,12 +147,12 @@ def find_copies(trials: Sequence[TrialResult]) -> Iterator[tuple[TrialResult, Tr
 
 
 def significant_digits(figure: float) -> str:
-    """The digits of a number."""
+    """The significant digits of a number."""
     return repr(figure).replace(".", "").partition("e")[0].strip("-0")
 
 
 def list_speeds(trial: TrialResult) -> Iterator[Speed]:
-    """Every speed whose limit is known."""
+    """Every speed that has a known limit."""
     for metric, value in trial.values.items():
         yield from limit_bandwidth(trial, metric, value)
     length = window_seconds(trial)
@@ -164,23 +164,28 @@ def list_speeds(trial: TrialResult) -> Iterator[Speed]:
     ):
         size, most = bytes_in_window(trial, metric), trial.numeric_fact(limit)
         if size is not None and most is not None:
-            yield Speed(metric, verb, size / length, most * count_data_nodes(trial), "device gives", WRONG)
+            yield Speed(metric, verb, size / length, most * count_data_nodes(trial), "device's limit is", WRONG)
     returned, link = trial.value("returned"), trial.numeric_fact("network_bps")
-    # A system in the engine's process, or a copy on the reader's own host, needs no link.
+    # A system in the engine's process, or a copy of the data on the reader's own host, needs no link.
     if returned is not None and link is not None and trial.facts.get("networked") == "yes":
         yield Speed(
-            "returned", "values were returned", returned / length, link * count_data_nodes(trial), "link gives", WRONG
+            "returned",
+            "values were returned",
+            returned / length,
+            link * count_data_nodes(trial),
+            "link's limit is",
+            WRONG,
         )
 
 
 def limit_bandwidth(trial: TrialResult, metric: str, value: Value) -> Iterator[Speed]:
-    """Compares a bandwidth with the device's limit in its direction, or with the faster direction if it has none."""
+    """A bandwidth with the device's limit in its direction; if it has none, with the limit of the faster direction."""
     operation, last = split_metric(metric)
     if last != BANDWIDTH or operation.startswith("load."):
         return
     known = [trial.numeric_fact(limit) for limit in ([LIMITS[operation]] if operation in LIMITS else LIMITS.values())]
     limits = [limit for limit in known if limit is not None]
-    # Without a direction, a bandwidth is impossible only if it exceeds both.
+    # A bandwidth without a direction is impossible only if it exceeds both limits.
     if len(limits) != len(known):
         return
     share = count_data_nodes(trial) if trial.facts.get("bandwidth_of") == "cluster" else 1
@@ -188,16 +193,16 @@ def limit_bandwidth(trial: TrialResult, metric: str, value: Value) -> Iterator[S
     hint = MEMORY if operation in READS else WRONG
     if link is not None and value.value > link * share:
         hint += f"; the link of {units.format_bandwidth(link * share)} did not carry it either"
-    yield Speed(metric, VERBS.get(operation, "moved data"), value.value, limit, "device gives", hint)
+    yield Speed(metric, VERBS.get(operation, "moved data"), value.value, limit, "device's limit is", hint)
 
 
 def count_data_nodes(trial: TrialResult) -> float:
-    """The number of nodes that hold the data; 1 if it is not stated."""
+    """The number of nodes that hold the data; 1 if unknown."""
     return max(trial.numeric_fact("data_nodes") or 1, 1)
 
 
 def find_contradictions(trial: TrialResult, rounding: float) -> Iterator[str]:
-    """Negative figures; percentiles that decrease; a mean outside the extremes. One per operation."""
+    """Negative figures, decreasing percentiles (one per operation), and means outside the extremes."""
     ladders: dict[str, list[tuple[float, Value]]] = {}
     means: dict[str, Value] = {}
     for metric, value in trial.values.items():
@@ -207,7 +212,7 @@ def find_contradictions(trial: TrialResult, rounding: float) -> Iterator[str]:
         name, last = split_metric(metric)
         if last == "mean":
             means[name] = value
-        # A bound cannot be contradicted by another figure.
+        # No other figure can contradict a bound.
         elif value.bound is None and (height := percentile_rank(last)) is not None:
             ladders.setdefault(name, []).append((height, value))
     for name, ladder in ladders.items():
@@ -216,7 +221,7 @@ def find_contradictions(trial: TrialResult, rounding: float) -> Iterator[str]:
             if low.value - low.resolution > high.value * (1 + rounding) + high.resolution:
                 yield f"{figure_text(low)}, above {figure_text(high)}"
                 break
-        # The mean of all operations includes failures, the extremes only cover operations that succeeded.
+        # The mean of all operations includes failures; the extremes cover only operations that succeeded.
         if name in means and not (
             ALL in name.split(".") and count_failed_operations(trial, "load." * name.startswith("load."))
         ):

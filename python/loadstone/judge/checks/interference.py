@@ -10,18 +10,18 @@ from loadstone.results.trial_result import TrialResult
 
 NAME = "interference"
 SHARES = {
-    "cpu.steal": ("the hypervisor took {share} of the processors for other machines", "use a dedicated host"),
-    "cpu.others": ("other processes used {share} of the processors", "end them, or measure while they are idle"),
-    "cpu.throttled": ("a limit on processors stopped the engine for {share} of the time", "raise the limit"),
+    "cpu.steal": ("the hypervisor gave {share} of CPU time to other machines", "use a dedicated host"),
+    "cpu.others": ("other processes used {share} of CPU time", "stop them, or measure while they are idle"),
+    "cpu.throttled": ("a CPU limit paused the engine for {share} of the time", "raise the limit"),
     "io.others": ("other processes kept the disks busy for {share} of the time", "use a dedicated device"),
 }
 
-# Processes that the lab starts during a trial count as other processes.
+# These count the processes that the lab starts during a trial as other processes.
 OF_RESTARTS = frozenset({"cpu.others", "io.others"})
 
 
 def check_interference(trial: TrialResult, settings: Settings) -> Looks:
-    """Each share of the host that other processes used."""
+    """A finding for each share of the host that other processes or machines used."""
     if not any(metric in trial.values for metric in SHARES):
         yield NotLooked(NAME, "the host was not observed")
     limit = settings.check_threshold(NAME, "share")
@@ -30,7 +30,7 @@ def check_interference(trial: TrialResult, settings: Settings) -> Looks:
         if share is not None and share > limit:
             text, here = message.format(share=units.format_percent(share)), (trial.trial,)
             if metric in OF_RESTARTS and any(fault.kind in faults.ENDING for fault in trial.faults):
-                hint = "the lab started servers again, which is part of the fault; see shared-host"
+                hint = "the lab restarted servers as part of the fault; see shared-host"
                 yield Finding(NAME, Severity.NOTE, text, hint, here, size=share)
                 continue
             yield Finding(NAME, Severity.SUSPECT, text, hint, here, effect=Effect(disturbs=True), size=share)

@@ -1,4 +1,4 @@
-"""littles-law: in a closed loop, clients are busy with operations and with nothing else."""
+"""littles-law: in a closed loop, clients are busy only with operations."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
 
 NAME = "littles-law"
-# Work with an end: a client without a remaining file is idle, which is not a fault.
+# The figure of work with a fixed end: a client without a remaining file is idle, which is not a fault.
 ENDING = "dfsio.last_done"
-# The number of operations that a client sends together, and tools that may do so without printing the number.
+# The fact with the number of operations that a client sends together; tools that may not print this number.
 PIPELINE = "pipeline"
 PIPELINING = ("redis-benchmark", "memtier")
 # The known means must cover at least this share of the operations.
@@ -32,7 +32,7 @@ COVERED = 0.99
 
 
 def check_littles_law(trial: TrialResult, settings: Settings) -> Looks:
-    """Throughput × mean latency ÷ clients, if all three are known."""
+    """Checks throughput × mean latency ÷ clients, if all three are known."""
     users, rate, means = client_count(trial), attempt_rate(trial), mean_ns(trial)
     if trial.loop == "open":
         return
@@ -48,15 +48,15 @@ def check_littles_law(trial: TrialResult, settings: Settings) -> Looks:
         return
     low, high = settings.check_threshold(NAME, "low"), settings.check_threshold(NAME, "high")
     least, most = (rate * mean / 1e9 / users for mean in means)
-    # The engine's own time between operations of an embedded store is in no latency. A disturbed probe of it is
-    # too long, so at most the limit of `generator-limited` counts.
+    # No latency contains the engine's own time between operations of an embedded store. A disturbed probe of that time
+    # is too long, so it counts only up to the limit of `generator-limited`.
     engine_share = 0.0 if load.is_networked(trial) else rate * (trial.value("driver") or 0) / 1e9 / users
     engine_share = min(engine_share, settings.check_threshold(load.GENERATOR_LIMITED, "driver"))
     if most + engine_share < low and trial.value(ENDING) is None:
         busy, mean, hint = most, means[1], "clients pause while a server is unavailable: see the failed operations"
         if not count_failed_operations(trial):
             hint = (
-                "clients did not only wait for answers: look for a target rate, pauses, or a client host at its limit"
+                "clients did not only wait for answers: check for a target rate, pauses, or a client host at its limit"
             )
     elif least > high and least <= high + window_edge(trial):
         return
@@ -68,7 +68,7 @@ def check_littles_law(trial: TrialResult, settings: Settings) -> Looks:
         hint = "throughput and latency cannot come from one run with this many clients: take all three from one log"
     else:
         return
-    # 0.8499 is not "0.85, not 0.85 to 1.05".
+    # A figure that would be printed like a limit has more digits: not "0.85, not 0.85 to 1.05".
     digits = 3 if f"{busy:.3g}" not in (f"{low:g}", f"{high:g}") else 6
     message = (
         f"throughput × mean latency ÷ clients is {busy:.{digits}g}, not {low:g} to {high:g} "
@@ -86,7 +86,7 @@ def window_edge(trial: TrialResult) -> float:
 
 
 def mean_ns(trial: TrialResult) -> tuple[float, float] | None:
-    """The bounds of the mean latency of all operations: its last digit is rounded, or shares are unknown."""
+    """Bounds of the mean latency of all operations, ns: its last digit may be rounded, or the shares unknown."""
     if (mean_of_all := trial.values.get(f"{ALL}.mean")) is not None:
         half = mean_of_all.resolution / 2
         return max(mean_of_all.value - half, 0.0), mean_of_all.value + half
@@ -99,9 +99,9 @@ def mean_ns(trial: TrialResult) -> tuple[float, float] | None:
     if any(value.n <= 1 for value in single):
         means = [value.value for value in every.values()]
         return min(means), max(means)
-    # Composed operations are also counted by their parts.
+    # Composed operations are also counted as their parts, so they are subtracted here.
     total = count_operations(trial) or sum(-value.n if name in COMPOSED else value.n for name, value in every.items())
-    # A composed operation has several parts.
+    # The means of the parts must cover nearly all operations.
     if sum(value.n for value in single) < COVERED * total:
         return None
     mean = sum(value.n * value.value for value in single) / total

@@ -1,7 +1,7 @@
 """loss: whether acknowledged writes were lost through a fault, and whether the setting allows that.
 
-Findings: `lost-writes`, `lost-as-allowed`, `stale`, `phantom`, `corrupt`. Loss is a frequency: `count_losses` counts
-it over all repeats, as one fault proves nothing.
+Findings: `lost-writes`, `lost-as-allowed`, `stale`, `phantom`, `corrupt`. `count_losses` estimates the frequency
+of losses over all repeats, since a single fault proves nothing.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ FIRST = "ledger.stdout of the trial names the first"
 
 
 def check_loss(trial: TrialResult, settings: Settings) -> Looks:
-    """The ledger of a trial with faults."""
+    """Findings on the ledger of a trial with faults."""
     if not trial.faults or not trial.values:
         return
     if trial.value("ledger.acknowledged") is None:
-        yield NotLooked(LOST, "no ledger of writes was kept: ask with `measure: {ledger: true}`")
+        yield NotLooked(LOST, "no ledger of writes was kept: set `measure: {ledger: true}`")
         return
     guarantee = guarantee_of(trial.facts, trial.faults)
     yield from find_lost_writes(trial, guarantee)
@@ -51,12 +51,12 @@ def check_loss(trial: TrialResult, settings: Settings) -> Looks:
 
 
 def count_lost_writes(trial: TrialResult) -> float:
-    """Acknowledged writes, and loaded records, that are missing, whether or not the guarantee allows it."""
+    """The number of missing acknowledged writes and loaded records, whether or not the guarantee allows their loss."""
     return sum(trial.value(f"ledger.{name}") or 0 for name in ("lost", "lost_allowed", "lost_loaded"))
 
 
 def find_lost_writes(trial: TrialResult, guarantee: Guarantee) -> Iterator[Finding]:
-    """Lost writes, according to the documented guarantee of the setting."""
+    """Findings on lost writes, according to the documented guarantee of the setting."""
     count, here = count_lost_writes(trial), (trial.trial,)
     if not count:
         return
@@ -74,7 +74,7 @@ def find_lost_writes(trial: TrialResult, guarantee: Guarantee) -> Iterator[Findi
             LOST, Severity.INVALID, text + bound, f"the system broke its guarantee; {FIRST}", here, size=count
         )
     else:
-        hint = "use a stronger setting where that is too much: docs/concepts/guarantees.md"
+        hint = "if the loss is too high, use a stronger setting: docs/concepts/guarantees.md"
         yield Finding(ALLOWED, Severity.NOTE, text + bound, hint, here, size=count)
 
 
@@ -91,7 +91,7 @@ def describe_bound(guarantee: Guarantee) -> str:
 
 
 def stale_finding(trial: TrialResult, stale: float) -> Finding:
-    """Writes that only the strongest level returns: a rate, or a defect if the levels exclude it."""
+    """A finding on writes that only the strongest consistency level returns; suspect if the levels exclude that."""
     writes = units.count_noun(stale, "acknowledged write is missing", "acknowledged writes are missing")
     text = f"{writes} at the workload's consistency level, but not at the strongest"
     remembered = all(fault.kind in REMEMBERING | {faults.NONE} for fault in trial.faults)
@@ -113,7 +113,7 @@ class Losses:
     with_loss: int
     writes: tuple[int, ...]
     oldest_ns: float | None
-    # Number of trials that broke the guarantee, and number whose guarantee is unknown.
+    # The number of trials that broke the guarantee, and of trials with an unknown guarantee.
     broken: int
     unknown: int
     guarantee: Guarantee
@@ -125,7 +125,7 @@ class Losses:
 
     @property
     def sentence(self) -> str:
-        """`in 3 of 20 kills, 1 to 19 writes, at most 94 ms old; probability of a loss per kill: 3–38 %`."""
+        """The losses as text: `… in 3 of 20 kills, 1 to 19 writes, at most 94 ms old (…); probability …: 3–38 %`."""
         faults_text = units.count_noun(self.trials, self.kind)
         low, high = (f"{100 * end:.2g}" for end in self.probability)
         if not self.with_loss:
@@ -165,9 +165,9 @@ def count_losses(trials: Sequence[TrialResult], settings: Settings) -> Losses | 
 
 
 def is_conclusive(trial: TrialResult, settings: Settings) -> bool:
-    """Whether a trial's ledger decides: its faults took place, and nearly all of its writes are proven or lost.
+    """Whether a trial's ledger is conclusive: its faults took place, and nearly all of its writes are proven or lost.
 
-    A ledger with a gap, or with a checker that missed a planted fault, does not decide.
+    A ledger is not conclusive if it has a gap, or if its checker missed a planted fault.
     """
     if not faults.has_fault(trial) or not trial.value("ledger.acknowledged"):
         return False
@@ -178,7 +178,7 @@ def is_conclusive(trial: TrialResult, settings: Settings) -> bool:
 
 
 def faults_found(trial: TrialResult) -> Iterator[Finding]:
-    """Findings on the faults of a trial that differ from the request."""
+    """Findings on faults of a trial that did not take place as requested."""
     for fault in trial.faults:
         if fault.kind != faults.NONE:
             yield from faults.check_fault(trial, fault)

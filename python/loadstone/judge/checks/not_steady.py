@@ -1,4 +1,4 @@
-"""not-steady: the system changed during the measured window, so its mean is the mean of different states."""
+"""not-steady: the system changed during the measured window, so a mean would mix different states."""
 
 from __future__ import annotations
 
@@ -24,29 +24,30 @@ from loadstone.statistics.steady import assess_steadiness, warm_up_end
 NAME = "not-steady"
 Point = TypeVar("Point")
 HINT = "warm up longer, measure longer, or let the store settle first"
-# By figure and part of the window: the level outside the part and in it.
+# The level outside a part of the window and inside it, by figure and part.
 Levels = dict[tuple[str, str], tuple[float, float]]
-# The parts that are compared, and their number: a trend shows in the halves, other changes in a quarter.
+# The parts that are compared: the halves reveal a trend, and the quarters reveal other changes.
 HALVES = "from the first half of the window to the second"
 QUARTERS = tuple(f"from the remaining window to its {name} quarter" for name in ("first", "second", "third", "last"))
-# Figures of started servers, and the suffix of the time between two starts of a periodic activity.
+# The prefixes of figures of started servers, and the suffix of the period of a recurring activity.
 SERVER, BEFORE, PERIOD = "server.", "server.before.", "_period_seconds"
 # Series with fewer points are not tested.
 POINTS_MIN = 5
-# For percentiles from this one on, the p99 shows the drift; below it, the p50.
+# From this rank on, the p99 shows the drift of a percentile; below it, the p50 does.
 TAIL = 0.9
-# Figures of the load phase, which has no time series.
+# The prefix of figures of the load phase, which has no time series.
 LOAD = "load."
-# This number of drops indicates a periodic activity of the system.
+# From this number on, drops indicate a periodic activity of the system.
 DIPS_MIN = 3
-# Drops are a separate state if their mean is this many standard deviations below the mean of the other intervals
-# (root mean square of both; Ashman, Bird & Zepf, Astronomical Journal 108, 1994). Simulated from 2.5 to 4.5: below 3.5
-# the tail of lognormal, exponential and Poisson noise counts as drops, above it drops in noise of 15 % are missed.
+# Drops are a separate state if their mean is this many standard deviations (the root mean square of both groups) below
+# the mean of the other intervals (Ashman, Bird & Zepf, Astronomical Journal 108, 1994). In simulations from 2.5 to 4.5,
+# values below 3.5 count the tail of lognormal, exponential and Poisson noise as drops, and values above it miss drops
+# in noise of 15 %.
 SEPARATION = 3.5
 
 
 def check_steadiness(trial: TrialResult, series: Series, settings: Settings) -> Looks:
-    """A trend, a change of level or repeated drops of throughput; a trend or a change of level of latencies."""
+    """Finds trends and changes of level in throughput and latencies, and repeated drops of throughput."""
     rates = series.complete_rates
     if len(rates) < POINTS_MIN:
         yield NotLooked(NAME, f"the window has fewer than {POINTS_MIN} intervals")
@@ -66,23 +67,23 @@ def check_steadiness(trial: TrialResult, series: Series, settings: Settings) -> 
             continue
         parts, factor = find_unsteadiness(name, known, series, settings)
         if parts:
-            message = f"the {name} {' and '.join(parts)}"
+            message = f"the {name} of all operations {' and '.join(parts)}"
             here, effect = (trial.trial,), Effect(disturbs=True, drifts=factor)
             yield Finding(NAME, Severity.SUSPECT, message, HINT, here, about="latencies", effect=effect)
 
 
 def latencies_to_compare(series: Series, settings: Settings) -> Iterator[tuple[str, Sequence[float]]]:
-    """The compared percentiles of the intervals that have them, by name, ns."""
+    """The time series of each compared percentile, ns, with its name; intervals without the percentile are omitted."""
     for name, column in (("p50", series.p50_ns), ("p99", series.p99_ns)):
         if column and name_compared(name, settings):
             yield name, [figure for figure in column[: len(series.complete_rates)] if figure is not None]
 
 
 def window_levels(series: Series, settings: Settings) -> Levels:
-    """The levels in parts of the window, of throughput and of the compared percentiles; none where one is 0.
+    """The levels of throughput and of the compared percentiles in each part of the window; levels of 0 are omitted.
 
-    Throughput adds up, so its level is the mean, and a last interval counts by its length; the level of a percentile,
-    which has outliers, is the geometric mean. A median would miss a change in less than half of a part.
+    Throughputs can be added, so their level is the mean, weighted by the lengths of the intervals. Percentiles have
+    outliers, so their level is the geometric mean. A median would miss a change in less than half of a part.
     """
     rates = split_window([*zip(series.throughput, series.length_seconds, strict=True)])
     levels = {(THROUGHPUT, part): (fmean(*zip(*a, strict=True)), fmean(*zip(*b, strict=True))) for part, a, b in rates}
@@ -93,7 +94,7 @@ def window_levels(series: Series, settings: Settings) -> Levels:
 
 
 def split_window(points: Sequence[Point]) -> Iterator[tuple[str, Sequence[Point], Sequence[Point]]]:
-    """Each part of the window, with the points outside it and in it; nothing if there are too few points."""
+    """Each part of the window, with the points outside it and inside it; nothing if there are too few points."""
     count = len(points)
     if count >= 2:
         yield HALVES, points[: count // 2], points[-(count // 2) :]
@@ -103,9 +104,9 @@ def split_window(points: Sequence[Point]) -> Iterator[tuple[str, Sequence[Point]
 
 
 def window_tests(settings: Settings) -> list[tuple[str, float]]:
-    """The parts of the window, each with the level of its test.
+    """The parts of the window, each with the significance level of its test.
 
-    The quarters share their error rate (Bonferroni): a hump, or a step near an end, is in none of the halves.
+    The quarters share one error rate (Bonferroni). They reveal a hump, or a step near an end, which the halves miss.
     """
     alpha = settings.check_threshold(NAME, "together")
     return [(HALVES, alpha), *((quarter, alpha / len(QUARTERS)) for quarter in QUARTERS)]
@@ -114,11 +115,12 @@ def window_tests(settings: Settings) -> list[tuple[str, float]]:
 def find_common_drift(
     trials: Sequence[TrialResult], levels_of: Mapping[str, Levels], jumps: Collection[str], settings: Settings
 ) -> Iterator[Finding]:
-    """Repeats that drift in the same direction: this is not chance, however little each of them drifts.
+    """A finding if all repeats drift in the same direction, which is not chance, however small each drift is.
 
-    T-tests of the logarithms of the level in a part of the window ÷ the level outside. A line that changes by a share
-    over the window changes by half of it between its halves; a step in a quarter counts in full. The `jumps`, repeats
-    that move alone, would hide a change common to the other repeats: these are also tested without the jumps.
+    The test is a t test on the logarithms of the level inside a part of the window ÷ the level outside. A trend that
+    changes by some share over the window changes by half of it between the halves; a step in a quarter counts in
+    full. Repeats that drift on their own (`jumps`) could hide a change common to the other repeats, so the other
+    repeats are also tested alone.
     """
     effect = log1p(settings.check_threshold(NAME, "effect"))
     without_jumps = [trial for trial in trials if trial.trial not in jumps]
@@ -127,19 +129,20 @@ def find_common_drift(
             known = [at[name, part] for trial in some if (name, part) in (at := levels_of.get(trial.trial, {}))]
             steps = [log(there / rest) for rest, there in known]
             least = effect / 2 if part == HALVES else effect
-            # If all repeats move alike, p is not a number.
+            # If all repeats drift by the same factor, p is nan.
             if len(known) < REPEATS_MIN or abs(fmean(steps)) < least or t_interval(np.array(steps))[1] >= level:
                 continue
             first, second = (exp(fmean(log(both[at]) for both in known)) for at in (0, 1))
-            message = f"{part}, {name} {drift_text(first, second, *level_formats(name))} (mean of {len(known)} repeats)"
             about: About = "all" if name == THROUGHPUT else "latencies"
+            subject = name if about == "all" else f"the {name} of all operations"
+            change = drift_text(first, second, *level_formats(name))
+            message = f"{part}, {subject} {change} (mean of {len(known)} repeats)"
             yield Finding(NAME, Severity.SUSPECT, message, HINT, tuple(trial.trial for trial in some), about=about)
             break
 
 
 def series_of(metric: str) -> tuple[str, ...]:
-    """The figures whose time series show a figure's drift: its own; for another latency a percentile; for a mean
-    both."""
+    """The time series that show a figure's drift: its own; for other percentiles p50 or p99; for a mean, both."""
     if metric.startswith(LOAD) or not is_latency(metric):
         return (THROUGHPUT,) if metric == THROUGHPUT else ()
     at = percentile_rank(metric_statistic(metric))
@@ -147,12 +150,12 @@ def series_of(metric: str) -> tuple[str, ...]:
 
 
 def name_compared(name: str, settings: Settings) -> bool:
-    """Whether a percentile shows the drift of a compared figure; if the question names none, a usual percentile."""
+    """Whether a percentile shows the drift of a compared figure, or of a default metric if the question names none."""
     return any(name in series_of(metric) for metric in settings.metrics or DEFAULT_METRICS)
 
 
 def level_formats(name: str) -> tuple[Callable[[float], str], Callable[[float], str]]:
-    """The notation of a figure as the first and as the second of two."""
+    """The formats of the first and the second of two levels of a figure."""
     return (
         (units.format_number, units.format_rate)
         if name == THROUGHPUT
@@ -163,29 +166,40 @@ def level_formats(name: str) -> tuple[Callable[[float], str], Callable[[float], 
 def find_unsteadiness(
     name: str, points: Sequence[float], series: Series, settings: Settings
 ) -> tuple[list[str], float]:
-    """The drift of a series over the window, and its largest factor; empty if it is steady."""
+    """Descriptions of the drift of a series over the window, and its largest factor; empty if the series is steady."""
     assessment = assess_steadiness(
         points, settings.check_threshold(NAME, "effect"), settings.check_threshold(NAME, "alpha")
     )
     parts, ends = [], []
+    plain, full = level_formats(name)
     if "trend" in assessment.reasons:
-        # The ends of the fitted line; no figure is below 0.
+        # The ends of the fitted line are cut at 0, as no figure is below it.
         first, last = [max(assessment.level * (1 + side * assessment.trend_share / 2), 0.0) for side in (-1, 1)]
         ends.append((first, last))
-        # A steep line begins or ends below 0: the smallest interval is then the level.
-        parts.append(f"{drift_text(first or min(points), last or min(points), *level_formats(name))} over the window")
+        # If a steep line begins or ends below 0, the smallest figure is printed instead.
+        levels = first or min(points), last or min(points)
+        parts.append(f"{drift_text(*levels, plain, full)} over the window")
     if "change" in assessment.reasons and (at := assessment.change_at) is not None:
         first, last = median(points[:at]), median(points[at:])
         ends.append((first, last))
-        parts.append(f"{drift_text(first, last, *level_formats(name))} at {series.start_seconds[at]:.3g} s")
+        when = f"{series.start_seconds[at]:.3g} s into"
+        step = drift_text(first, last, plain, full, fall="drops")
+        if parts:
+            # Two statements about the same series would read as a contradiction if the directions differ.
+            trend = "rising" if levels[1] > levels[0] else "falling"
+            parts = [f"has a {trend} trend ({span_text(*levels, plain, full)} over the window)"]
+            parts.append(f"a step {when} it ({span_text(first, last, plain, full)})")
+        else:
+            parts.append(f"{step} {when} the window")
     return parts, max((max(both) / min(both) if min(both) > 0 else inf for both in ends), default=1.0)
 
 
 def count_dips(rates: Sequence[float], share: float, matters: float) -> int:
-    """The number of drops of throughput below a share of its upper quartile, if they are repeated; else 0.
+    """The number of drops of throughput below a share of its upper quartile, if they recur; else 0.
 
-    One drop is an outlier or the end of a window. Three or more show a periodic activity: a flush, a checkpoint.
-    The upper quartile, because drops can last more than half of the time: then the median lies in them.
+    A single drop is an outlier or the end of a window. Three or more indicate a periodic activity, such as flushes or
+    checkpoints. The reference is the upper quartile, as drops can last for more than half of the time, so that the
+    median would lie within them.
     """
     if len(rates) < DIPS_MIN:
         return 0
@@ -198,13 +212,13 @@ def count_dips(rates: Sequence[float], share: float, matters: float) -> int:
     apart = fmean(above) - fmean(below)
     if apart < SEPARATION * sqrt((pvariance(above) + pvariance(below)) / 2):
         return 0
-    # Each side's window may have one drop more or less by chance.
+    # By chance, the window of one side may contain one more drop than the other.
     share_of_drop = apart * len(below) / count / sum(rates)
     return count if 2 * share_of_drop >= matters else 0
 
 
 def find_rare_activity(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
-    """A note for each activity that servers start less than once per window, and that is in the window by chance."""
+    """A note for each server activity that starts less than once per window, so that it occurs by chance."""
     length = window_seconds(trial)
     for name, value in trial.values.items():
         periodic = name.startswith(SERVER) and name.endswith(PERIOD) and not name.startswith(BEFORE)
@@ -214,24 +228,31 @@ def find_rare_activity(trial: TrialResult, settings: Settings) -> Iterator[Findi
         system, _, work = activity.replace("_", " ").rpartition(".")
         period, window = (units.format_duration(seconds * 1e9) for seconds in (value.value, length))
         message = f"{system} begins a {work} every {period} (median), and the window is {window} long"
-        hint = "measure for several of these periods, or begin each trial with one, in a hook"
+        hint = "measure for several of these periods, or start the activity in a hook at the beginning of each trial"
         yield Finding(NAME, Severity.NOTE, message, hint, (trial.trial,))
 
 
 def warm_up_hint(series: Series) -> str:
-    """The additional warm-up that would have left a steady window (MSER-5); empty if no length would."""
+    """A hint with the additional warm-up that would have left a steady window (MSER-5); empty if none would."""
     rates = series.complete_rates
     end = warm_up_end(rates)
     if not end or not assess_steadiness(rates[end:]).steady:
         return ""
-    return f"{series.start_seconds[end]:.2g} s more of warm-up would have left a steady window (MSER-5)"
+    return f"extend the warm-up by {series.start_seconds[end]:.2g} s: the remaining window was steady (MSER-5)"
 
 
-def drift_text(first: float, last: float, plain: Callable[[float], str], full: Callable[[float], str]) -> str:
-    """From which level to which: `falls from 12,000 to 9,000 op/s`."""
+def drift_text(
+    first: float, last: float, plain: Callable[[float], str], full: Callable[[float], str], fall: str = "falls"
+) -> str:
+    """A change of level as text: `falls from 12,000 to 9,000 op/s`."""
+    return f"{'rises' if last > first else fall} from {span_text(first, last, plain, full)}"
+
+
+def span_text(first: float, last: float, plain: Callable[[float], str], full: Callable[[float], str]) -> str:
+    """Two levels as text: `12,000 to 9,000 op/s`."""
     # A level is known to three digits at best.
     rounded = [float(f"{level:.3g}") for level in (first, last)]
-    return f"{'rises' if last > first else 'falls'} from {plain(rounded[0])} to {full(rounded[1])}"
+    return f"{plain(rounded[0])} to {full(rounded[1])}"
 
 
 def find_compilation(trial: TrialResult, settings: Settings) -> Iterator[Finding]:

@@ -9,11 +9,14 @@ from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
 
 NAME = "page-cache"
-# A read that returns this much is a part of a file, not a value.
+# A read that returns at least this much reads a part of a file, not a value.
 LARGE_BYTES = 64 << 10
-HINT = "fine for a question about memory; for the device, use data several times larger than memory, or drop caches"
+HINT = (
+    "no action needed if you are measuring memory; to measure the device, use data several times larger than memory,"
+    " or drop the caches first"
+)
 
-# Smaller shares are printed as this share, since "at most" is also true of it.
+# A smaller share from the device counts as this share: the printed "at least" is then still true.
 LEAST = 0.001
 
 
@@ -25,16 +28,16 @@ def check_page_cache(trial: TrialResult, settings: Settings) -> Looks:
     if trial.facts.get("data_in") == "memory":
         if claimed:
             message = "the results are claimed to be the device's, but the store keeps its data in memory"
-            yield Finding(NAME, severity, message, "leave `claims` out", here)
+            yield Finding(NAME, severity, message, "omit `claims`", here)
         return
     if trial.facts.get("file_system") == "tmpfs":
         hint = "put the data on a file system that has a device"
-        yield Finding(NAME, severity, "the data lies on tmpfs, which has no device", hint, here)
+        yield Finding(NAME, severity, "the data is on tmpfs, which has no device", hint, here)
         return
     read, returned = bytes_in_window(trial, "device.read"), trial.value("returned")
     if claimed and trial.value("stored") and not returned and trial.facts.get("durability") in ("none", "os"):
-        message = "the results are claimed to be the device's, but writes end in the page cache"
-        yield Finding(NAME, severity, message, "sync the writes, or leave `claims` out", here)
+        message = "the results are claimed to be the device's, but writes only reach the page cache"
+        yield Finding(NAME, severity, message, "sync the writes, or omit `claims`", here)
         return
     if returned is None or (read is None and not claimed):
         lacks = "the bytes that reads returned" if returned is None else "the device's bytes"
@@ -49,17 +52,17 @@ def check_page_cache(trial: TrialResult, settings: Settings) -> Looks:
     counted = miss_share(trial, read)
     share = read / returned if counted is None else counted
     if share < settings.check_threshold(NAME, "claimed_share" if claimed else "share"):
-        message = f"reads returned {units.format_size(returned)}, of which the device gave {units.format_size(read)}"
-        message += f"; at most {units.format_percent(max(share, LEAST))} of it was not cached"
+        message = f"reads returned {units.format_size(returned)}, and the device read {units.format_size(read)}"
+        message += f": at least {units.format_percent(1 - max(share, LEAST))} came from memory"
         yield Finding(NAME, severity, message, HINT, here, size=1 - share)
     elif claimed and counted is None and has_small_reads(trial, returned):
-        # Every observed device counts its reads; scans and several jobs of fio have no `read.count`.
+        # Every observed device counts its reads, but scans and several jobs of fio have no `read.count`.
         is_lacking = "device.reads" not in trial.values
         yield NotLooked(NAME, "the reads that the device served were not counted", always_known=is_lacking)
 
 
 def share_from_device(trial: TrialResult) -> float | None:
-    """The share of the returned bytes that the device read; None if it was not measured."""
+    """The share of the returned data that the device read; None if it was not measured."""
     read, returned = bytes_in_window(trial, "device.read"), trial.value("returned")
     if read is None or not returned:
         return None
@@ -68,7 +71,7 @@ def share_from_device(trial: TrialResult) -> float | None:
 
 
 def has_small_reads(trial: TrialResult, returned: float) -> bool:
-    """Whether a read may have returned less than a part of a file; there are at most as many reads as operations."""
+    """Whether reads may have returned less than LARGE_BYTES each; there are at most as many reads as operations."""
     reads = trial.value("read.count") or trial.value("operations")
     return not reads or returned < LARGE_BYTES * reads
 
@@ -76,12 +79,12 @@ def has_small_reads(trial: TrialResult, returned: float) -> bool:
 def miss_share(trial: TrialResult, read: float) -> float | None:
     """The maximum share of reads that the device can have served; None if they were not counted.
 
-    A device reads whole blocks: 4,096 bytes for a value of 100, and fewer where they are compressed. Bytes alone would
-    hide that most values were cached, or that none were. Reads of files are large: each is several requests to the
-    device, or a part of one, and its bytes say more than their number.
+    A device reads whole blocks: 4,096 bytes for a value of 100 bytes, or fewer if the data is compressed. The number of
+    bytes alone could therefore hide that most values were cached, or that none were. A read of a file is large, and
+    becomes several requests to the device or a part of one, so for files, bytes are counted instead of reads.
     """
     every, observed, reads = trial.value("device.read"), trial.value("device.reads"), trial.value("read.count")
     if observed is None or not reads or not has_small_reads(trial, trial.value("returned") or 0):
         return None
-    # Counted with the warm-up, like the bytes.
+    # The device's reads include the warm-up, as its bytes do; only the window's share counts.
     return observed * (read / every if every else 1.0) / reads

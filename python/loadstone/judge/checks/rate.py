@@ -1,4 +1,4 @@
-"""rate: whether the rate, or the clients, reached the system, so that only the system limited the load.
+"""rate: whether the rate, or the load of the clients, reached the system, so that only the system limited it.
 
 Findings: `rate-not-held`, `carried-over`, `client-limited`, `generator-limited`.
 """
@@ -31,27 +31,27 @@ RATE_NOT_HELD, CARRIED_OVER = "rate-not-held", "carried-over"
 CLIENT_LIMITED, GENERATOR_LIMITED = "client-limited", "generator-limited"
 # The notes of the engine under these names make a trial invalid.
 INVALIDATING = (RATE_NOT_HELD, GENERATOR_LIMITED)
-RATE_HINT = "lower the rate, or search for the highest rate that is held: `find: {over: rate}`; throughput stands"
+RATE_HINT = "lower the rate, or search for the highest rate that is held: `find: {over: rate}`; throughput stays valid"
 BOUNDS_HINT = (
     "lower the rate, use another host, or have idle clients spin: `properties: {spin.sleep: true}` of the system"
     " (-p spin.sleep=true of YCSB)"
 )
-# With fewer clients, neither a second engine nor a second executor helps.
+# With fewer clients than this, neither a second engine nor a second executor helps.
 FEW_CLIENTS = 33
-# Above this share, the bursts of late operations change the load itself.
+# If a larger share of operations is late, their bursts change the load itself.
 FAR = 0.1
-# Above this share, the engine's own time is not known precisely enough.
+# If the engine's own time is a larger share of the total, it is not known precisely enough.
 HALF = 0.5
 
 
 def check_load(trial: TrialResult, settings: Settings) -> Looks:
-    """All checks of one trial's load."""
+    """Runs all checks of one trial's load."""
     for check_of in (check_generator, check_clients, check_rate, check_carried):
         yield from check_of(trial, settings)
 
 
 def check_rate(trial: TrialResult, settings: Settings) -> Looks:
-    """Operations that were due and never ended."""
+    """A finding on a rate that was not done, or on operations that were due and never ended."""
     if trial.loop is None:
         yield NotLooked(RATE_NOT_HELD, "it is not known whether a rate was set")
     if trial.loop != "open":
@@ -82,7 +82,7 @@ def check_rate(trial: TrialResult, settings: Settings) -> Looks:
 
 
 def check_rate_outside_fault(trial: TrialResult, settings: Settings) -> Looks:
-    """Operations that never ended before a requested fault and after the recovery: later ones result from the fault."""
+    """A finding on operations that never ended, outside a requested fault: within it, they are its result."""
     outside = faults.outside_counts(trial, "unanswered")
     if outside is None:
         yield NotLooked(RATE_NOT_HELD, "operations outside the fault were not counted", always_known=True)
@@ -97,10 +97,10 @@ def check_rate_outside_fault(trial: TrialResult, settings: Settings) -> Looks:
 
 
 def has_queue(trial: TrialResult, missed: float) -> bool:
-    """Whether response times show a queue that grew by the operations not done.
+    """Whether the response times show a queue that grew by the operations that were not done.
 
-    At the end such a queue takes the missed share of the run to answer; the p99 is nearly that. Operations missed
-    because the tool started late or ended early delay no others.
+    At the end, the system would need the missed share of the run to answer such a queue, and the p99 is nearly as
+    long. Operations that were missed because the tool started late or stopped early do not delay other operations.
     """
     backlog_ns = missed * (trial.value("runtime") or 0.0)
     slowest_ns = max((value.value for metric, value in trial.values.items() if metric.endswith(".p99")), default=0.0)
@@ -108,7 +108,7 @@ def has_queue(trial: TrialResult, missed: float) -> bool:
 
 
 def check_series(trial: TrialResult, series: Series, settings: Settings) -> Looks:
-    """Response times that rise over the window: the queue grows by the operations not done."""
+    """A finding on response times that rise over the window, since the queue grows by the operations not done."""
     if trial.loop != "open" or not series.length_seconds:
         return
     if not series.p50_ns and not series.p99_ns:
@@ -123,8 +123,7 @@ def check_series(trial: TrialResult, series: Series, settings: Settings) -> Look
 
 
 def rise_text(latencies: Sequence[float], seconds: float, settings: Settings) -> str:
-    """A description of the rise of response times (ns) over a window; empty if they do not rise, or it is
-    undecidable."""
+    """A description of the rise of response times (ns) over a window; empty if no rise is certain."""
     line = find_rise(latencies)
     if line is None or line.p >= settings.check_threshold(RATE_NOT_HELD, "alpha"):
         return ""
@@ -141,13 +140,13 @@ def rise_text(latencies: Sequence[float], seconds: float, settings: Settings) ->
 
 
 def rate_finding(trial: TrialResult, message: str, size: float = 0.0) -> Finding:
-    """A finding about latencies only: the throughput of the window stays valid."""
+    """A finding on the rate, which concerns only latencies: the throughput of the window stays valid."""
     here = (trial.trial,)
     return Finding(RATE_NOT_HELD, Severity.INVALID, message, RATE_HINT, here, about="latencies", size=size)
 
 
 def check_carried(trial: TrialResult, settings: Settings) -> Looks:
-    """The time until which operations of the warm-up lasted into the window."""
+    """A finding on operations of the warm-up that lasted too far into the window."""
     count, longest, window = trial.value("carried"), trial.value("carried.max"), trial.value("runtime")
     if count is None:
         yield NotLooked(CARRIED_OVER, "operations of the warm-up that ended in the window were not counted")
@@ -158,13 +157,13 @@ def check_carried(trial: TrialResult, settings: Settings) -> Looks:
     spent = f"{units.format_duration(longest)} of its {units.format_duration(window)}"
     carried = units.count_noun(count, "operation of the warm-up")
     message = f"{carried} had not ended when the window began, and took up to {spent}"
-    hint = f"use a longer warm-up{' or a lower rate' if backlog else ''}, or find out what the system did then"
+    hint = f"use a longer warm-up{' or a lower rate' if backlog else ''}, or find out what the system did at that time"
     here, effect = (trial.trial,), Effect(excludes=True)
     yield Finding(CARRIED_OVER, severity, message, hint, here, about="latencies", effect=effect, size=longest)
 
 
 def check_clients(trial: TrialResult, settings: Settings) -> Looks:
-    """Operations that were more than 1 ms late because no client was idle."""
+    """A finding on operations that were more than 1 ms late because no client was idle."""
     late = operation_share(trial, "late.client")
     if late is None and trial.loop == "open":
         yield NotLooked(CLIENT_LIMITED, "operations that waited for a client were not counted", always_known=True)
@@ -175,7 +174,7 @@ def check_clients(trial: TrialResult, settings: Settings) -> Looks:
         if faults.has_fault(trial):
             # All clients wait for the faulty server: the load on the healthy servers is no longer open.
             severity = Severity.INVALID
-            hint = "use at least rate × share of the operations hit × time-out clients, or a shorter time-out"
+            hint = "use at least rate × share of affected operations × timeout clients, or a shorter timeout"
         yield Finding(CLIENT_LIMITED, severity, message, hint, (trial.trial,), size=late)
 
 
@@ -185,7 +184,7 @@ def clients_decided(trial: TrialResult) -> bool:
 
 
 def check_generator(trial: TrialResult, settings: Settings) -> Looks:
-    """Operations late although a client was idle, or too few processors; any figure of a debug build."""
+    """Finds operations that were late although a client was idle, too few processors, and debug builds."""
     if trial.facts.get("profile") == "debug":
         message = "this engine is a debug build: its figures are invalid"
         here, effect = (trial.trial,), Effect(excludes=True)
@@ -200,9 +199,9 @@ def check_generator(trial: TrialResult, settings: Settings) -> Looks:
 
 
 def check_lateness(trial: TrialResult, settings: Settings) -> Looks:
-    """Operations at a rate that were sent late although a client was idle.
+    """A finding on operations at a rate that were sent late although a client was idle.
 
-    If the lateness of each is known, the latencies lie between two figures, and a comparison uses both.
+    If the lateness of each operation is known, each latency lies between two bounds, and a comparison uses both.
     """
     late = operation_share(trial, "late.generator")
     if late is None and trial.loop == "open":
@@ -220,12 +219,12 @@ def check_lateness(trial: TrialResult, settings: Settings) -> Looks:
 
 
 def check_executors(trial: TrialResult, settings: Settings) -> Looks:
-    """Finds threads that drive clients of a networked store at their limit. The system may be faster by any factor."""
+    """Finds saturated threads that drive clients of a networked store; the system may then be faster by any factor."""
     share, hint = trial.value("executor.busy_max"), "use a host with more processors"
     is_large = (client_count(trial) or FEW_CLIENTS) >= FEW_CLIENTS
     if is_large:
         hint += ", or `fleet: {engines: N}`"
-    # One thread at its limit delays its clients, however idle the other processors are.
+    # A saturated thread delays its clients, even if other processors are idle.
     if share is not None:
         message = "an executor was busy for {} of the time"
         if is_large:
@@ -243,9 +242,9 @@ def check_executors(trial: TrialResult, settings: Settings) -> Looks:
 
 
 def check_driver_time(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Finding]:
-    """Whether a large part of each operation is the engine's own time, with an embedded store in a closed loop.
+    """A finding if a large part of each operation of an embedded store in a closed loop is the engine's own time.
 
-    The throughput is then too low by a known share: a bound that comparisons use. Latencies do not contain that time.
+    The throughput is then too low by a known share, which comparisons use as a bound. Latencies exclude that time.
     """
     cost, whole_ns = engine_overhead(trials)
     if cost / whole_ns <= settings.check_threshold(GENERATOR_LIMITED, "driver"):
@@ -259,10 +258,10 @@ def check_driver_time(trials: Sequence[TrialResult], settings: Settings) -> Iter
 
 
 def engine_overhead(trials: Sequence[TrialResult]) -> tuple[float, float]:
-    """The engine's own time for an operation of an embedded store in a closed loop, 0 if unknown, and the total, ns.
+    """The engine's own time for an operation of an embedded store in a closed loop (0 if unknown), and the total, ns.
 
-    The driver is probed on the null store before each trial, and disturbances can only make a probe longer: so the
-    shortest of the variant's probes is compared with the median of its times per operation.
+    The driver is probed on the null store before each trial. Disturbances can only make a probe longer, so the
+    shortest probe of the variant is compared with the median of its times per operation.
     """
     known = [
         (trial, cost, whole_ns) for trial in trials for cost, whole_ns in [(trial.value("driver"), operation_ns(trial))]
@@ -280,10 +279,10 @@ def understatement_factor(trials: Sequence[TrialResult]) -> float:
 
 
 def operation_ns(trial: TrialResult) -> float | None:
-    """One client's time for one operation and the gap before the next operation, ns.
+    """The time of one client for an operation and the gap before the next operation, ns.
 
-    With more clients than processors, some always wait for a processor: that is
-    not the store's work, and would make the engine's share appear smaller the more clients there are.
+    With more clients than processors, some clients always wait for a processor. This wait is not work of the store,
+    and would make the engine's share appear smaller as clients are added, so it is excluded.
     """
     users, runtime, count = client_count(trial), trial.value("runtime"), count_operations(trial)
     if not users or not runtime or not count:

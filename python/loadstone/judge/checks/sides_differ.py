@@ -1,4 +1,4 @@
-"""sides-differ: the sides, or the repeats of one side, did different things or ran under different conditions."""
+"""sides-differ: the sides, or the repeats of one side, did different work or ran under different conditions."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from loadstone.results.trial_result import Scalar, TrialResult
 
 NAME = "sides-differ"
 DURABILITY = "durability"
-# A stronger guarantee costs time: such a comparison measures the guarantee.
+# A stronger guarantee costs time, so if guarantees differ, the comparison measures the guarantee.
 GUARANTEES = (DURABILITY, "replication", "replication_acknowledged", "consistency")
-# If these differ, the figures are of different quantities.
+# If these facts differ, the figures measure different quantities.
 ARITHMETIC = ("work", "loop", "rate", "latency")
-# Work whose duration is the result, as it ends with the last file or row.
+# Tools whose work ends with the last file or row, so that its duration is the result.
 ENDING = ("testdfsio", "dfsio", "sort", "hbase-pe")
-# Results older than the value `interval` have `none` instead, with the same `how`.
+# Results from before the value `interval` existed have `none` instead, with the same `how`.
 RENAMED = {"none", "interval"}
-# The names of facts whose identifier is not plain.
+# The names of facts whose identifier is not clear enough.
 NAMES = {
     "cpu_model": "processor",
     "cpus": "number of processors",
@@ -55,8 +55,8 @@ NAMES = {
     "clients": "number of clients",
     "device_read_bps": "speed of the device",
 }
-# Facts by their group. The system's facts are stated by its store and servers; work and storage describe the load
-# and its place.
+# Facts by group. The store and its servers state the facts of the system; work and storage describe the load and the
+# place of the data.
 SYSTEM, WORK, STORAGE = (
     frozenset(text.split())
     for text in (
@@ -70,7 +70,7 @@ SYSTEM, WORK, STORAGE = (
     )
 )
 SYSTEM_PREFIXES = ("store.", "server.", "table.")
-# The written consequences of a compared dimension: names of facts, or of a group of facts.
+# The documented consequences of a compared dimension: names of facts, or of groups of facts.
 CONSEQUENCES: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("system", "store", "variant", "run"), ("system",)),
     "clients": ("connections", "executors", "work.insert_lag"),
@@ -83,27 +83,27 @@ CONSEQUENCES: Mapping[str, tuple[str, ...]] = {
     "sync": (DURABILITY, "how"),
     "replication": ("replication_acknowledged", "store.dfs.replication"),
     "consistency": ("replication_acknowledged",),
-    # Their processors and memory are still compared.
+    # The processors and memory of the hosts are still compared.
     "placement": ("hosts", "host_names", "engines", "connections", "executors", "machines", "machines_shared"),
 }
-RESUMED = "a run resumed after a change measures two different things: start a new one"
-DIFFERS = "give both the same, or compare by it; if the difference is the question, name it in `compare.guarantees`"
+RESUMED = "a run that is resumed after a change measures two different things: start a new run"
+DIFFERS = "make both sides equal, or compare by this fact; if it is the question, name it in `compare.guarantees`"
 COST = "the comparison is by this guarantee: the difference is its cost"
 MANY = 10**10
 # A sort takes half of the free memory unless the file sets its memory.
 JOB_MEMORY = "work.job.memory_bytes"
-# The ratio of the longest to the shortest window of repeats from which they measure something else.
+# If the ratio of the longest to the shortest window of repeats is larger, the repeats measure different things.
 LENGTHS_MAX = 1.25
 # The maximum number of values of a side, and of differences, in a message.
 VALUES, DIFFERENCES = 4, 6
-# From counts, a repeat's own mix is known less precisely than a side's.
+# The mix of a single repeat is known less precisely than the mix of a side.
 COARSE = 5
 
 Records = Sequence[Mapping[str, Scalar]]
 
 
 def check_sides(pair: Pair, settings: Settings) -> Looks:
-    """Every fact that is known on both sides and differs, with both values."""
+    """Findings on the facts that are known for both sides and differ, with both values."""
     sides = [[record_facts(trial) for trial in trials] for trials in pair.sides]
     unlike: dict[Severity, list[str]] = {Severity.SUSPECT: [], Severity.INVALID: [], Severity.NOTE: []}
     for name in dict.fromkeys(chain.from_iterable(chain(*sides))):
@@ -138,12 +138,12 @@ def check_sides(pair: Pair, settings: Settings) -> Looks:
         # The claim then has a condition.
         message = f"{UNKNOWN_OF_BOTH}{', '.join(map(name_fact, unknown))}"
         facts = " ".join(f"--fact {name}=…" for name in unknown)
-        hint = f"state it for either side: `loadstone import {facts} LOG`, or a facts file next to each log"
+        hint = f"state the facts of each side: `loadstone import {facts} LOG`, or a facts file next to each log"
         yield Finding(NAME, Severity.UNCHECKED, message, hint, pair.trials)
 
 
 def find_shared_machines(pair: Pair) -> Iterator[Finding]:
-    """A comparison of placements whose clients share a machine with the servers even where they are apart."""
+    """A finding on a comparison of placements in which clients and servers share a machine even if placed apart."""
     if "placement" not in pair.by.split(","):
         return
     shared = tuple(trial.trial for trial in chain(*pair.sides) if trial.facts.get("machines_shared") == "yes")
@@ -154,7 +154,7 @@ def find_shared_machines(pair: Pair) -> Iterator[Finding]:
 
 
 def is_allowed(pair: Pair, name: str) -> bool:
-    """Whether a fact is compared, or a written consequence of a compared fact."""
+    """Whether a fact is compared, or is a documented consequence of a compared fact."""
     dimensions = pair.by.split(",")
     written = {text for dimension in dimensions for text in (dimension, *CONSEQUENCES.get(dimension, ()))}
     written |= {text for fact in GUARANTEES if pair.is_compared(fact) for text in CONSEQUENCES.get(fact, ())}
@@ -168,7 +168,7 @@ def fact_groups(name: str, pair: Pair) -> Iterator[str]:
     of_system = any(name in trial.of_system for trial in chain(*pair.sides))
     if name in SYSTEM or name.startswith(SYSTEM_PREFIXES) or of_system:
         yield "system"
-    # Facts of one of fio's jobs have the prefix of its name.
+    # The facts of a fio job have the name of the job as prefix.
     is_of_job = name.rpartition(".")[2] in WORK or ".work." in name
     if name in WORK or name.startswith("work.") or (is_of_job and not name.startswith(SYSTEM_PREFIXES)):
         yield "work"
@@ -177,7 +177,7 @@ def fact_groups(name: str, pair: Pair) -> Iterator[str]:
 
 
 def find_change(pair: Pair, name: str, records: Sequence[Records], settings: Settings) -> Finding:
-    """A fact that changed between the repeats of a side, as after a resume."""
+    """A finding on a fact that changed between the repeats of a side, as after a resume."""
     sides = [distinct_values(name, side, settings) for side in records]
     by_block = [
         {trial.repeat: facts.get(name) for trial, facts in zip(trials, side, strict=True)}
@@ -189,7 +189,7 @@ def find_change(pair: Pair, name: str, records: Sequence[Records], settings: Set
         for block, (first, second) in both.items()
         if first is not None and second is not None and values_differ(name, [first], [second], settings)
     ]
-    # A system's own settings may differ between the sides, but not between repeats of one.
+    # A system's own settings may differ between the sides, but not between the repeats of one side.
     may_differ = is_allowed(pair, name)
     own = may_differ or "system" in fact_groups(name, pair) or name in GUARANTEES
     if pair.blocks and not apart and not own:
@@ -205,13 +205,12 @@ def find_change(pair: Pair, name: str, records: Sequence[Records], settings: Set
 
 
 def is_pooled(pair: Pair, name: str) -> bool:
-    """Whether the trials of a side were pooled over this fact; their shares have a separate finding."""
+    """Whether a side pools trials with different values of this fact; unequal shares have a separate finding."""
     return name.startswith(POOLED) or any(f"{POOLED}{name}" in trial.facts for trial in chain(*pair.sides))
 
 
 def variant_changes(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Finding]:
-    """Facts that change between repeats of a variant without a pair: no block has a second trial with the same
-    change."""
+    """Findings on facts that change between the repeats of an unpaired variant, which no blocks can compensate for."""
     records = [record_facts(trial) for trial in trials]
     for name in dict.fromkeys(chain.from_iterable(records)):
         values = distinct_values(name, records, settings)
@@ -221,7 +220,7 @@ def variant_changes(trials: Sequence[TrialResult], settings: Settings) -> Iterat
 
 
 def distinct_values(name: str, side: Records, settings: Settings) -> list[Scalar]:
-    """The values of a fact that differ, in the order of first appearance."""
+    """The distinct values of a fact on one side, in the order of first appearance."""
     values: list[Scalar] = []
     if name == "window" and (length := common_length(side)) is not None:
         return [length]
@@ -232,9 +231,9 @@ def distinct_values(name: str, side: Records, settings: Settings) -> list[Scalar
 
 
 def common_length(side: Records) -> float | None:
-    """The median window of repeats that differ only as another tool measures them: pgbench's `-T 4` lasts 3.6 to 4 s.
+    """The median window of repeats from another tool, if they differ only slightly: pgbench's `-T 4` lasts 3.6 to 4 s.
 
-    Loadstone's engine keeps a requested window exactly, so there any difference is a change.
+    None for Loadstone's engine: it keeps a requested window exactly, so any difference is a change.
     """
     lengths = [facts["window"] for facts in side if "window" in facts and "engine" not in facts]
     numbers = [float(length) for length in lengths if isinstance(length, int | float)]
@@ -244,19 +243,19 @@ def common_length(side: Records) -> float | None:
 
 
 def distinct_how(sides: Sequence[Records]) -> set[Scalar]:
-    """The mechanisms by which both sides keep their guarantee."""
+    """The mechanisms by which the sides keep their guarantees."""
     return {facts["how"] for facts in chain(*sides) if "how" in facts}
 
 
 def values_differ(name: str, first: Sequence[Scalar], second: Sequence[Scalar], settings: Settings) -> bool:
-    """Whether values differ by more than their tolerance; a setting may be a number where a server's fact is text."""
+    """Whether values differ by more than their tolerance; numbers are also compared with text from servers."""
     if set(map(str, first)) == set(map(str, second)):
         return False
     try:
         numbers = [float(value) for value in (*first, *second)]
     except (ValueError, OverflowError):
         return True
-    # Two measurements are never equal.
+    # Two measurements are never exactly equal.
     is_measured = name.endswith("_bps") or name in ("rate", "window", "bytes_per_read", JOB_MEMORY)
     share = settings.check_threshold(NAME, "measured") if is_measured else 0.0
     share = settings.check_threshold(NAME, "memory") if name == "memory_bytes" else share
@@ -264,21 +263,21 @@ def values_differ(name: str, first: Sequence[Scalar], second: Sequence[Scalar], 
 
 
 def differ_in_length(pair: Pair, sides: Sequence[Records], settings: Settings) -> bool:
-    """Whether windows differ for a reason other than that the faster side needs less time for the same work."""
+    """Whether windows differ for a reason other than the speed of the sides at the same work."""
     if any(facts.get("work") in ENDING for facts in chain(*sides)):
         return False
     counts = [[float(facts["operations"]) for facts in side if "operations" in facts] for side in sides]
     if not all(counts):
         return True
     if is_allowed(pair, "operations") and all(len(set(side)) == 1 for side in counts):
-        # Each side ends with its last operation, and the comparison is of different work.
+        # The window of each side ends with its last operation, and the amount of work is compared.
         return False
     low, high = sorted(map(median, counts))
     return high - low > settings.check_threshold(NAME, "mix") * high
 
 
 def mix_differences(pair: Pair, settings: Settings) -> Iterator[str]:
-    """Shares of operations, unless facts state them; also the shares of single repeats."""
+    """Texts on different shares of operations, between the sides or between repeats, unless facts state the mix."""
     most, (first, second) = settings.check_threshold(NAME, "mix"), map(operation_mix, pair.sides)
     if not first or not second or all(pair.fact_values("mix")) or is_allowed(pair, "mix"):
         return
@@ -296,7 +295,7 @@ def mix_differences(pair: Pair, settings: Settings) -> Iterator[str]:
 
 
 def cache_differences(pair: Pair, settings: Settings) -> Iterator[str]:
-    """Reads that the device served on one side, and the page cache on the other."""
+    """A text if reads came from the device on one side, and from the page cache on the other."""
     sides = [
         [share for trial in trials if (share := page_cache.share_from_device(trial)) is not None]
         for trials in pair.sides
@@ -307,13 +306,13 @@ def cache_differences(pair: Pair, settings: Settings) -> Iterator[str]:
     cached, served = (settings.check_threshold(page_cache.NAME, name) for name in ("share", "claimed_share"))
     if max(low) < cached and min(high) > served:
         first, second = (units.format_percent(median(side)) for side in sides)
-        yield f"what serves reads (the device {first} against {second})"
+        yield f"the source of reads (share from the device: {first} against {second})"
 
 
 def pool_differences(pair: Pair, settings: Settings) -> Iterator[Finding]:
-    """Dimensions that the sides pooled in different shares: a difference may be due to them.
+    """Findings on dimensions that the sides pool in different shares, which may cause the difference.
 
-    A dimension with a single value on each side belongs to the comparison.
+    A dimension with a single value on each side is part of the comparison.
     """
     facts = dict.fromkeys(name for trial in chain(*pair.sides) for name in trial.facts)
     for fact in (name for name in facts if name.startswith(POOLED)):
@@ -336,7 +335,7 @@ def pool_differences(pair: Pair, settings: Settings) -> Iterator[Finding]:
 
 
 def unit_differences(pair: Pair, settings: Settings) -> Iterator[Finding]:
-    """Figures of one name with two units."""
+    """Findings on metrics with the same name but two units."""
     sides: list[dict[str, set[str]]] = [{}, {}]
     for units_by_metric, trials in zip(sides, pair.sides, strict=True):
         for metric, value in chain.from_iterable(trial.values.items() for trial in trials):
@@ -344,20 +343,20 @@ def unit_differences(pair: Pair, settings: Settings) -> Iterator[Finding]:
     for metric in sorted(sides[0].keys() & sides[1].keys()):
         if len(names := sorted(sides[0][metric] | sides[1][metric])) > 1:
             message = f"{metric} is in {' and in '.join(name or 'no unit' for name in names)}"
-            hint = "these are different things under one name: rename one of them"
-            # A metric beyond the request decides nothing.
+            hint = "two different metrics have the same name: rename one of them"
+            # A metric that was not requested decides nothing.
             severity = Severity.INVALID if metric in (settings.metrics or [metric]) else Severity.NOTE
             yield Finding(NAME, severity, message, hint, pair.trials, metric)
 
 
 def check_durability(pair: Pair, records: Sequence[Records]) -> Looks:
-    """A side that does not state the event that its writes survive; every store of Loadstone does."""
+    """Findings on a side that does not state its durability, which every store of Loadstone states."""
     states = [[state for facts in side if (state := facts.get(DURABILITY))] for side in records]
     if all(states):
         return
     if any(states):
         silent, trials = (pair.contender, pair.contenders) if states[0] else (pair.baseline, pair.baselines)
-        message = f"{silent} does not state its durability; the other side keeps {next(chain(*states))}"
+        message = f"{silent} does not state its durability; the other side guarantees {next(chain(*states))}"
         reasons = [trial.facts[name] for trial in trials if (name := f"{DURABILITY}_{UNKNOWN}") in trial.facts]
         message += f": {reasons[0]}" if reasons else ""
     elif any("engine" in facts for facts in chain(*records)):
@@ -376,12 +375,12 @@ def name_fact(name: str) -> str:
 
 
 def render_values(name: str, values: Sequence[Scalar]) -> str:
-    """A side's first few values, as text."""
+    """The first few values of a side as text."""
     return " and ".join(render_value(name, value) for value in values[:VALUES])
 
 
 def render_value(name: str, value: Scalar) -> str:
-    """One value; sizes are scaled, even if the engine recorded them as text."""
+    """One value as text; sizes are scaled, even if the engine recorded them as text."""
     if name == "window" and isinstance(value, int | float):
         return units.format_duration(value)
     if name.endswith(("_bytes", "_bps")) or name == "bytes":

@@ -1,6 +1,6 @@
 """Checks of trials whose rate changes during the window: each stage is examined separately.
 
-A stage with a constant rate must be steady. What follows a higher rate is a result, as the system works off its queue.
+A stage with a constant rate must be steady. Drift after a higher rate is a result, as the system works off its queue.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from loadstone.results.stage import Stage, stages_of
 from loadstone.results.trial_result import Series, TrialResult
 
 RATE_NOT_HELD = "rate-not-held"
-HINT = "a lower rate in this stage, or more clients, would show the latency without a queue; the throughput stands"
-DRAIN_HINT = "the rate before was higher: a queue may have been worked off"
+HINT = "a lower rate in this stage, or more clients, would show the latency without a queue; throughput stays valid"
+DRAIN_HINT = "the rate of the previous stage was higher, so the system may have worked off a queue"
 SeriesCheck = Callable[[TrialResult, Series, Settings], Looks]
 
 
 def skip_stages(check_series: SeriesCheck) -> SeriesCheck:
-    """A check of a time series that does not apply where the rate changes."""
+    """Makes a check of a time series apply only at a constant rate."""
 
     def check_at_constant_rate(trial: TrialResult, series: Series, settings: Settings) -> Looks:
         if not stages_of(trial):
@@ -32,7 +32,7 @@ def skip_stages(check_series: SeriesCheck) -> SeriesCheck:
 
 
 def check_stages(check_series: SeriesCheck) -> SeriesCheck:
-    """A check of a time series that examines each stage with a constant rate separately."""
+    """Makes a check of a time series examine each stage with a constant rate separately."""
 
     def check_by_stage(trial: TrialResult, series: Series, settings: Settings) -> Looks:
         stages = stages_of(trial)
@@ -47,7 +47,7 @@ def check_stages(check_series: SeriesCheck) -> SeriesCheck:
 
 
 def name_stage(outcome: Finding | NotLooked, stage: Stage, follows: bool) -> Finding | NotLooked:
-    """A result of a check, for the figures of one stage; a note if the stage follows a higher rate."""
+    """A check's result restricted to the figures of one stage; a note if the stage follows a higher rate."""
     if isinstance(outcome, NotLooked):
         return replace(outcome, reason=f"{stage.title}: {outcome.reason}")
     message = f"{stage.title}: {outcome.message}"
@@ -59,7 +59,7 @@ def name_stage(outcome: Finding | NotLooked, stage: Stage, follows: bool) -> Fin
 
 
 def ignore_pauses(check_series: SeriesCheck) -> SeriesCheck:
-    """A check of a time series in which a pause of the load is not silence of the system."""
+    """Makes a check of a time series ignore pauses of the load, which are not silence of the system."""
 
     def check_outside_pauses(trial: TrialResult, series: Series, settings: Settings) -> Looks:
         pauses = [stage for stage in stages_of(trial) if stage.is_pause]
@@ -76,7 +76,7 @@ def ignore_pauses(check_series: SeriesCheck) -> SeriesCheck:
 
 
 def cut_to_stage(series: Series, stage: Stage) -> Series:
-    """The intervals of a stage, with times since the start of the window."""
+    """The intervals of a stage; their times are relative to the start of the window."""
     middles = (
         (start + length / 2) * 1e9 for start, length in zip(series.start_seconds, series.length_seconds, strict=True)
     )
@@ -85,11 +85,11 @@ def cut_to_stage(series: Series, stage: Stage) -> Series:
 
 
 def check_rate(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
-    """Operations of a stage that never ended, and stages in which fewer operations were done than requested."""
+    """Findings on stages with operations that never ended, or with a lower rate than requested."""
     stages = [stage for stage in stages_of(trial) if trial.value(f"{stage.prefix}due")]
     for stage in stages:
         due = trial.value(f"{stage.prefix}due") or 0.0
-        # What was sent after the cut-off was due in the last stage.
+        # Operations that were sent after the cut-off were due in the last stage.
         overdue = (trial.value("overdue") or 0.0) if stage is stages[-1] else 0.0
         unanswered = (trial.value(f"{stage.prefix}unanswered") or 0.0) + overdue
         if unanswered / due > settings.check_threshold(RATE_NOT_HELD, "censored"):
@@ -106,6 +106,6 @@ def check_rate(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
 
 
 def find_missed_rate(trial: TrialResult, stage: Stage, message: str, severity: Severity, size: float) -> Finding:
-    """A rate that was not held in a stage, which concerns its latencies."""
+    """A finding on a stage that did not hold its rate; it concerns the latencies of the stage."""
     here = (trial.trial,)
     return Finding(RATE_NOT_HELD, severity, message, HINT, here, stage.prefix, "latencies", size=size)

@@ -1,4 +1,4 @@
-"""stalled: for some time no operation ended."""
+"""stalled: no operation completed for some time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ P999 = ".p99.9"
 
 
 def check_stalls(trial: TrialResult, series: Series, settings: Settings) -> Looks:
-    """The longest run of intervals in which no operation ended, successfully or not."""
+    """The longest series of intervals in which no operation completed, successfully or not."""
     start, length = longest_silence(series)
     tail = p999_ns(trial, settings)
     percentiles = settings.check_threshold(NAME, "percentiles")
@@ -28,14 +28,14 @@ def check_stalls(trial: TrialResult, series: Series, settings: Settings) -> Look
     ):
         return
     beyond = f", {length * 1e9 / tail:,.0f} times the p99.9" if tail else ""
-    message = f"no operation ended for {units.format_duration(length * 1e9)}, from {start:g} s on{beyond}"
-    hint = "find out what the system and its hosts did then: compaction, garbage collection, a node that left"
+    message = f"no operation completed for {units.format_duration(length * 1e9)}, from {start:g} s on{beyond}"
+    hint = "find out what the system and its hosts did at that time: compaction, garbage collection, a lost node"
     yield Finding(NAME, Severity.SUSPECT, message, hint, (trial.trial,), size=length)
 
 
 def longest_silence(series: Series) -> tuple[float, float]:
-    """Start and length of the longest silence, in seconds."""
-    # Failures are counted when they were due, which can be long before they ended.
+    """The start and the length of the longest silence, in seconds."""
+    # Failures are counted at their due time, which can be long before they occurred.
     ended = series.ended or series.failed or (0,) * len(series.throughput)
     busy = (bool(rate or other) for rate, other in zip(series.throughput, ended, strict=True))
     spans = groupby(zip(series.start_seconds, series.length_seconds, busy, strict=True), key=itemgetter(2))
@@ -45,7 +45,7 @@ def longest_silence(series: Series) -> tuple[float, float]:
 
 
 def p999_ns(trial: TrialResult, settings: Settings) -> float | None:
-    """The p99.9 of all operations, else of the slowest kind; with too few operations it is the stall itself."""
+    """The p99.9 of all operations, or of the slowest kind; None with too few operations, as it would be the stall."""
     beyond = settings.check_threshold(too_few_samples.NAME, "beyond")
     known = {
         metric: value.value

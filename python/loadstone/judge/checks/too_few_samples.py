@@ -12,11 +12,11 @@ from loadstone.results.trial_result import TrialResult
 from loadstone.statistics.estimate import REPEATS_MIN
 
 NAME = "too-few-samples"
-REPEAT = f"repeat at least {REPEATS_MIN} times: with fewer, no test of blocks can tell a difference from chance"
+REPEAT = f"run at least {REPEATS_MIN} repeats: with fewer, no test on blocks can distinguish a difference from chance"
 
 
 def check_samples(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Finding]:
-    """A variant's requested percentiles that are withheld, one finding per operation; and too few repeats."""
+    """Findings on requested percentiles of a variant that are withheld, one per operation, and on too few repeats."""
     ids = tuple(trial.trial for trial in trials)
     fewest = fewest_operations(trials)
     beyond = settings.check_threshold(NAME, "beyond")
@@ -28,27 +28,27 @@ def check_samples(trials: Sequence[TrialResult], settings: Settings) -> Iterator
         named, n = ", ".join(split_metric(metric)[1] for metric in metrics), fewest[metrics[0]]
         message = f"{name}: {named} withheld, as fewer than {beyond:g} of {units.count_noun(n, 'operation')} lie beyond"
         yield Finding(NAME, Severity.WITHHELD, message, "measure longer", ids, metrics[0])
-    # The figures are valid; only the interval and the claim are missing, which is not suspect.
+    # With too few repeats, the figures are valid: only the interval and the claim are missing.
     if len(trials) < REPEATS_MIN:
         yield Finding(NAME, Severity.NOTE, too_few(len(trials)), REPEAT, ids)
 
 
 def is_requested(metric: str, settings: Settings) -> bool:
-    """Whether a withheld figure is reported: a figure in the question; without any, a figure of the operations."""
+    """Whether a withheld figure is reported: a metric of the question; without any, a percentile of an operation."""
     if settings.metrics:
         return metric in settings.metrics
     operation = split_metric(metric)[0]
-    # Neither the load's, nor service times in addition to response times; the operations already cover `all`.
+    # This omits the load phase, and service times next to response times; the operations already cover `all`.
     return "." not in operation and operation not in OUTSIDE_LOAD | {ALL}
 
 
 def too_few(n: int) -> str:
-    """The conclusions that too few repeats do not allow."""
+    """A text on the conclusions that this number of repeats does not allow."""
     return "n=1: no interval" if n == 1 else f"n={n}: no interval, no claim possible"
 
 
 def fewest_operations(trials: Sequence[TrialResult]) -> dict[str, int]:
-    """For each percentile, the smallest number of operations on which it is based in any trial, if known."""
+    """For each percentile, the smallest known number of operations behind it in any trial."""
     fewest: dict[str, int] = {}
     for trial in trials:
         for metric, value in trial.values.items():
@@ -60,5 +60,5 @@ def fewest_operations(trials: Sequence[TrialResult]) -> dict[str, int]:
 def has_few_samples(n: int, metric: str, beyond: float) -> bool:
     """Whether fewer than `beyond` of `n` operations lie above a percentile; False for other metrics, and for n = 0."""
     p = parse_percentile(metric)
-    # 1 - 0.999 is a little more than a thousandth in floats.
+    # In floats, 1 - 0.999 is slightly more than a thousandth.
     return bool(n) and p is not None and n * (1 - p) < beyond * (1 - 1e-9)

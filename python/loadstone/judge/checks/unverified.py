@@ -14,9 +14,9 @@ NAME = "unverified"
 
 
 def check_verification(trial: TrialResult, settings: Settings) -> Looks:
-    """Always wrong values; no compared value, if the file requests verification; many reads that cannot be judged.
+    """Finds wrong values, missing verification if the file requests it, and too many reads that cannot be judged.
 
-    A ledger that proves nothing is a check that could not run.
+    If a ledger proves nothing, the check could not run.
     """
     checked, wrong = count_verified(trial)
     yield from find_lost_writes(trial)
@@ -30,12 +30,12 @@ def check_verification(trial: TrialResult, settings: Settings) -> Looks:
             reads = units.count_noun(trial.value("read.count") or 0, "read")
             verb = "was" if checked == 1 else "were"
             message = f"`verify` was requested, but only {checked:,.0f} of {reads} {verb}"
-        hint = "read with dataintegrity=true, or leave `verify` out"
+        hint = "read with dataintegrity=true, or omit `verify`"
         yield Finding(NAME, Severity.INVALID, message, hint, (trial.trial,))
     elif not checked and trial.value("ledger.acknowledged") is None:
-        yield NotLooked(NAME, "no value was compared with the value written: set `measure: {verify: true}`")
+        yield NotLooked(NAME, "values read were not compared with values written: set `measure: {verify: true}`")
     if reason := unproven_reason(trial, settings):
-        # The file requested it.
+        # The file requested the ledger, so its data should be there.
         yield NotLooked(NAME, reason, always_known=True)
     early = operation_share(trial, "not_yet")
     if early is not None and early > settings.check_threshold(NAME, "not_yet"):
@@ -46,7 +46,7 @@ def check_verification(trial: TrialResult, settings: Settings) -> Looks:
         yield Finding(NAME, Severity.SUSPECT, message, hint, (trial.trial,))
 
 
-# The possible findings of the read-back, and their meaning: singular and plural.
+# The possible findings of the read-back, with their descriptions in singular and plural.
 LOST = {
     "lost": ("acknowledged write is lost", "acknowledged writes are lost"),
     "lost_loaded": ("loaded record is lost", "loaded records are lost"),
@@ -67,7 +67,7 @@ LOST = {
 
 
 def find_lost_writes(trial: TrialResult) -> Iterator[Finding]:
-    """Missing acknowledged writes, according to the trial's ledger."""
+    """Findings on acknowledged writes that are missing according to the trial's ledger."""
     if trial.value("ledger.acknowledged") == 0:
         message = "the ledger has no acknowledged write: nothing can be lost, and nothing was checked"
         yield Finding(NAME, Severity.INVALID, message, "see the failed operations", (trial.trial,))
@@ -94,7 +94,7 @@ def find_lost_writes(trial: TrialResult) -> Iterator[Finding]:
 
 
 def unproven_reason(trial: TrialResult, settings: Settings) -> str | None:
-    """The reason why the read-back of a ledger proves nothing; None if it proves something, or there was none."""
+    """The reason why the read-back of a ledger proves nothing; None if it is conclusive, or if there was none."""
     if trial.value("ledger.settled") == 0:
         return "the servers had not replicated every write 5 minutes after the load: read back later"
     if undecided := trial.value("ledger.undecided"):
@@ -117,7 +117,7 @@ def has_coverage(trial: TrialResult, checked: float, settings: Settings) -> bool
 
 
 def count_verified(trial: TrialResult) -> tuple[float, float]:
-    """Values checked, and values found wrong; without these figures, from the statuses of YCSB's VERIFY."""
+    """The number of values checked, and of wrong values; without these figures, from the statuses of YCSB's VERIFY."""
     statuses = trial.statuses.get("VERIFY", {})
     checked = trial.value("verified")
     failed = sum(count for status, count in statuses.items() if status not in SUCCESSES)
@@ -126,7 +126,7 @@ def count_verified(trial: TrialResult) -> tuple[float, float]:
     if checked is None:
         checked = sum(statuses.values())
     if trial.faults:
-        # A failed read returned no value, which YCSB counts as a wrong one. A missing record is wrong.
+        # YCSB counts a failed read as a wrong value, although it returned none. A missing record is wrong.
         reads = trial.statuses.get("READ", {})
         failed_reads = sum(count for status, count in reads.items() if status not in NO_FAILURES | {"NOT_FOUND"})
         return max(checked - failed_reads, 0), max(wrong - failed_reads, 0)

@@ -1,4 +1,4 @@
-"""view: the results are shown in a different way than the recorded question requests, so that evidence is excluded."""
+"""view: the results are not shown as the recorded question requests, so evidence may be omitted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from loadstone.judge.finding import Finding, Severity
 from loadstone.results.result_set import ResultSet
 
 NAME = "view"
-HINT = "show the results as they were recorded; to ask another question, measure again with it"
+HINT = "show the results as recorded; to answer another question, measure again with that question"
 
 
 def departure_findings(results: ResultSet, loosened: Mapping[str, Sequence[str]]) -> tuple[Finding, ...]:
@@ -23,7 +23,7 @@ def departure_findings(results: ResultSet, loosened: Mapping[str, Sequence[str]]
 
 
 def find_hidden(before: Sequence[Finding], now: Sequence[Finding]) -> Iterator[Finding]:
-    """The findings under the recorded thresholds that are missing, or less severe, under the view's thresholds."""
+    """The findings under the recorded thresholds that are missing or less severe under the view's thresholds."""
     for finding in before:
         severity = max((other.severity for other in now if other.check == finding.check), default=Severity.NOTE)
         if finding.severity > max(severity, Severity.UNCHECKED):

@@ -1,4 +1,4 @@
-"""What the devices did for each operation: bytes read, bytes written, write amplification."""
+"""The work of the devices for each operation: bytes read, bytes written, write amplification."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from loadstone.report.view import View, spread
 
 
 def metrics(view: View) -> list[str]:
-    """The comparable device metrics of the measured window: per operation, or a factor; the deciding one first."""
+    """The comparable device metrics of the window, per operation or as a factor; the deciding metric comes first."""
     known = view.results.metrics
     per = [name for name in known if name.startswith("device.") and name.endswith("_per_operation")]
     present = [*per, *(name for name in known if name.endswith("write_amplification") and not name.startswith("load."))]
@@ -23,7 +23,7 @@ def bars(view: View) -> Figure:
     names = metrics(view)
     contexts = spread(view.contexts, max(PANELS_MAX // max(len(names), 1), 1))
     panels = [chart for metric in names for context in contexts if (chart := panel(view, metric, context))]
-    caption = "Medians over repeats; they include what a flush wrote after the window."
+    caption = "Medians of the repeats, including data flushed to the device after the window."
     caption += figure.limits(view, len(contexts), len(view.contexts))
     return Figure("device", tuple(panels), caption, "bytes that devices read and wrote for each operation, by variant")
 
@@ -59,7 +59,7 @@ def panel(view: View, metric: str, context: VariantKey) -> Panel | None:
 
 
 def missing_reason(view: View, key: VariantKey) -> str:
-    """Why a variant has no device bytes, as its host was found: `no device`, `over the network`, `unknown`."""
+    """The reason why a variant has no device bytes: `no device`, `over the network`, `unknown`, `not measured`."""
     reasons = (str(trial.facts["device"]) for trial in view.variants[key] if "device" in trial.facts)
-    # What backs a directory, and in brackets the kind of file system that shows it.
+    # The fact has the device of the directory, and in brackets the type of the file system.
     return next((reason.partition(" (")[0] for reason in reasons if reason.endswith(")")), "not measured")

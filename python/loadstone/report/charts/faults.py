@@ -1,4 +1,4 @@
-"""Trials with faults over time: what became of the operations of one trial, and the yield of all repeats.
+"""Trials with faults over time: the outcomes of the operations of one trial, and the yield of all repeats.
 
 Time is relative to the order of the fault, so that repeats whose faults began at different instants can be compared.
 """
@@ -21,14 +21,14 @@ from loadstone.report.view import View, spread
 from loadstone.results.fault import FaultRecord
 from loadstone.results.trial_result import Series, TrialResult
 
-# The most points in a line.
+# The maximum number of points in a line.
 POINTS_MAX = 150
-# The most points in a line that have its mark.
+# The maximum number of points in a line with its mark.
 MARKS_MAX = 6
-# The middle one of the bars above this share of the highest one has its outcome's mark.
+# Of the bars above this share of the highest bar, the middle one has the mark of its outcome.
 HIGHEST = 0.95
 Legend = tuple[tuple[str, int], ...]
-# The outcomes of operations, and their colours: green for operations in time, red for failed.
+# The outcomes of operations, and their colours: green for operations in time, red for failed operations.
 OUTCOMES: Legend = (("in time", 2), ("late", 4), ("failed", 1), ("unanswered", 7))
 FAULT, TWIN = "with the fault", "without the fault"
 REPEATS: Legend = ((FAULT, 1), (TWIN, 7))
@@ -45,13 +45,13 @@ class FaultSeries:
 
     @property
     def yields(self) -> list[float]:
-        """The share of the operations answered in time; not a number where none was due."""
+        """The share of operations answered in time; nan if no operation was due."""
         good = self.outcomes["in time"]
         return [value / due if due else float("nan") for value, due in zip(good, self.due, strict=True)]
 
 
 def order_seconds(fault: FaultRecord) -> float:
-    """When the fault was ordered, s since the start of the measurement; as planned for a twin."""
+    """The instant of the fault's order, s since the start of the measurement; for a twin, the planned instant."""
     return (fault.planned_at_ns if fault.ordered_ns is None else fault.ordered_ns) / 1e9
 
 
@@ -70,7 +70,7 @@ def series_around(series: Series, order_s: float, step: float) -> FaultSeries | 
     steps = np.floor(middle / step).astype(int)
     first = int(steps.min())
     size = int(steps.max()) - first + 1
-    # The measurement begins and ends within a step, which would look like a dip.
+    # The measurement begins and ends within a step, so incomplete steps are omitted: they would look like a dip.
     lengths = np.bincount(steps - first, series.length_seconds, size)
     complete = [at for at in range(size) if lengths[at] > 0.99 * step]
     summed = {name: np.bincount(steps - first, values, size)[complete] for name, values in counts.items()}
@@ -93,7 +93,7 @@ def step_of(view: View, trials: Sequence[TrialResult]) -> float:
 
 
 def timeline(view: View) -> Figure:
-    """What became of the operations of each variant's median trial by outage."""
+    """The outcomes of the operations in the trial with the median outage, for each variant."""
     panels = []
     omitted: list[str] = []
     for outage in view.judgement.outages[:PANELS_MAX]:
@@ -109,9 +109,9 @@ def timeline(view: View) -> Figure:
             late = [f"{mark['label']} at {mark['at']}" for mark in marks_of(trial) if mark["seconds"] > end]
             omitted += [f"{view.name(outage.variant)} {text}" for text in late]
     caption = (
-        "Operations by the time at which they were due, in the trial with the median outage. Time 0 is the order of the"
-        " fault; the band ends when its lift was verified. Lines mark verified instants. An outcome's mark is where its"
-        " rate is highest."
+        "Operations by due time, in the trial with the median outage. Time 0 is the order of the fault; the band ends"
+        " when the lift of the fault was verified. Vertical lines mark verified instants. The mark of each outcome is"
+        " at its highest rate."
     )
     if omitted:
         caption += f" After the end of the window: {units.list_items(omitted)}."
@@ -121,19 +121,19 @@ def timeline(view: View) -> Figure:
         tuple(panels),
         caption,
         alt_text,
-        "What became of the operations",
+        "Outcomes of the operations",
         select_entries(OUTCOMES, panels),
     )
 
 
 def select_entries(legend: Legend, panels: Sequence[Panel]) -> Legend:
-    """The entries of a legend that a panel has rows of."""
+    """The entries of a legend that occur in a panel."""
     names = {row.get("name") for panel in panels for rows in panel.spec["datasets"].values() for row in rows}
     return tuple(entry for entry in legend if entry[0] in names)
 
 
 def typical_trial(outage: Outage) -> TrialResult | None:
-    """The trial whose outage is the median, or the upper of two."""
+    """The trial with the median outage; of two middle trials, the longer outage."""
     known = sorted(
         (trial for trial in outage.trials if trial.value("outage") is not None),
         key=lambda trial: trial.value("outage") or 0.0,
@@ -168,7 +168,7 @@ def band_of(trials: Sequence[TrialResult], end: float) -> list[Row]:
 
 
 def x_axis(domain: Sequence[float]) -> tuple[alt.Scale, alt.Axis]:
-    """Seconds since the fault."""
+    """The x axis: seconds since the fault."""
     axis = alt.Axis(title="seconds since the fault", grid=False, tickCount=7, labelFlush=True)
     return alt.Scale(domain=list(domain), nice=False), axis
 
@@ -201,7 +201,7 @@ def timeline_chart(time_series: FaultSeries, trial: TrialResult) -> dict[str, An
         tooltip=figure.tooltip(name="operations", rate="rate", at="since the fault"),
     )
     return figure.layer_charts(
-        # A stroke closes the seams between bars.
+        # A stroke closes the gaps between bars.
         bars.encode(stroke=alt.Stroke("name:N", scale=colours, legend=None)).mark_rect(strokeWidth=0.7),
         band_layer(band_of([trial], end), scale, axis),
         *outcome_layers(rows, scale, y_scale),
@@ -210,7 +210,7 @@ def timeline_chart(time_series: FaultSeries, trial: TrialResult) -> dict[str, An
 
 
 def outcome_layers(rows: Sequence[Row], scale: alt.Scale, y_scale: alt.Scale) -> Iterator[alt.Chart]:
-    """The legend's mark of each outcome in its highest bar, for readers who cannot tell the colours apart."""
+    """The legend's mark of each outcome in its highest bar, for readers who cannot distinguish the colours."""
     bars: dict[str, list[Row]] = {}
     for row in rows:
         bars.setdefault(row["name"], []).append(row)
@@ -234,14 +234,14 @@ def height_of(row: Row) -> float:
 
 
 def band_layer(band: list[Row], scale: alt.Scale, axis: alt.Axis) -> alt.Chart:
-    """The time of the fault."""
+    """A band for the duration of the fault."""
     x = alt.X("start:Q", scale=scale, axis=axis)
     chart: alt.Chart = plot(band).encode(x=x, x2="end:Q").mark_rect(style="word", opacity=0.12)
     return chart
 
 
 def mark_layers(marks: list[Row], scale: alt.Scale, axis: alt.Axis) -> tuple[alt.Chart, ...]:
-    """A line for each instant; labels in two rows, so that close instants stay legible."""
+    """A line for each instant; the labels are in three rows, so that close instants stay legible."""
     for number, mark in enumerate(marks):
         mark["row"] = 4 + 13 * (number % 3)
     base = plot(marks).encode(
@@ -274,14 +274,14 @@ def repeats(view: View) -> Figure:
             panels.append(Panel(head, repeats_chart(rows, outage), 150))
     caption = (
         "Yield: operations answered in time ÷ operations due. Each line is a repeat, aligned at the order of its fault."
-        " The dashed line is the level of recovery (median over repeats)."
+        " The dashed line is the level of recovery (median of the repeats)."
     )
     alt_text = "the yield of each repeat around the fault"
     return Figure("fault-repeats", tuple(panels), caption, alt_text, "All repeats", select_entries(REPEATS, panels))
 
 
 def choose_points(rows: Sequence[Row]) -> list[Row]:
-    """The points of each line that have its legend's mark."""
+    """The points of each line that show the mark of the legend."""
     by_trial: dict[str, list[Row]] = {}
     for row in rows:
         by_trial.setdefault(row["trial"], []).append(row)

@@ -1,4 +1,4 @@
-"""A figure: panels that share a legend and a caption."""
+"""Figures: panels with a shared legend and caption."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from loadstone.report.view import View, spread
 from loadstone.results.result_set import natural_key
 
 Row = dict[str, Any]
-# The most panels in a figure; more cannot be taken in.
+# The maximum number of panels in a figure, so that it stays readable.
 PANELS_MAX = 12
-# The width of a panel in a file, px, by the number side by side.
+# The width of a panel in a file, px, by the number of panels side by side.
 FILE_WIDTHS = {1: 560, 2: 380, 3: 270}
-# Vega's language: 0, 20k, 1.5M.
+# An expression in Vega's language for labels such as 0, 20k and 1.5M.
 RATE_LABEL = "datum.value == 0 ? '0' : format(datum.value, '~s')"
-# A tick in ns, one in bytes.
+# Expressions for the labels of ticks in ns and in bytes.
 TIME_LABEL, SIZE_LABEL = (
     "".join(
         f"datum.value >= {factor:g} ? format(datum.value / {factor:g}, '~g') + ' {unit}' : " for factor, unit in larger
@@ -35,64 +35,64 @@ TIME_LABEL, SIZE_LABEL = (
 
 @dataclass(frozen=True)
 class Panel:
-    """One chart; its specification has neither size nor configuration."""
+    """One chart; its specification has no size and no configuration."""
 
     title: str
     spec: Mapping[str, Any]
-    # Of the plot, px.
+    # The height of the plot, px.
     height: int = 240
 
 
 @dataclass(frozen=True)
 class Figure:
-    """The charts under one heading, with their file's name."""
+    """The charts under one heading, with the name of their file."""
 
     name: str
     panels: tuple[Panel, ...]
-    # How to read it, and what is not in it.
+    # How to read the figure, and which parts are omitted.
     caption: str
-    # What it shows, for readers who cannot see it.
+    # A description for readers who cannot see the figure.
     alt: str
-    # A heading, where a section has several figures.
+    # A heading, if a section has several figures.
     title: str = ""
-    # The series' names with their number in the palette, from 0; empty where the panels name their series.
+    # The names of the series with their index in the palette; empty if the panels name their series.
     legend: tuple[tuple[str, int], ...] = ()
 
     @property
     def columns(self) -> int:
-        """How many panels fit side by side."""
+        """The number of panels side by side."""
         return {1: 1, 2: 2, 4: 2}.get(len(self.panels), 3)
 
     def __bool__(self) -> bool:
-        """Whether there is anything to see."""
+        """Whether the figure has any panel."""
         return bool(self.panels)
 
 
 def select_values(view: View) -> list[str]:
-    """The compared values that charts have room for; of many loads, some from the lowest to the highest."""
+    """The compared values that charts have room for; of many loads, an even selection."""
     if view.dimension is None or view.dimension != view.load:
         return view.values[:SERIES_MAX]
     return spread(sorted(view.values, key=natural_key), SERIES_MAX)
 
 
 def legend(view: View, used: Iterable[str]) -> tuple[tuple[str, int], ...]:
-    """The legend of those values that a figure uses."""
+    """The legend entries of the values that a figure uses."""
     values = set(used)
     return tuple((view.short[value], number) for number, value in enumerate(select_values(view)) if value in values)
 
 
 def limits(view: View, panels: int, of: int, *, apart: bool = True) -> str:
-    """What a figure leaves out, as a sentence or nothing; `apart`: each compared value is drawn separately."""
+    """A sentence on the omissions of a figure, or nothing; `apart`: each compared value is drawn separately."""
     reasons = []
     if apart and len(view.values) > SERIES_MAX:
         reasons.append(f"{SERIES_MAX} of {len(view.values):,} variants are drawn")
     if panels < of:
         reasons.append(f"{panels} of {of:,} panels are drawn")
-    return f" {'; '.join(reasons)}: the tables and values.jsonl have all." if reasons else ""
+    return f" {'; '.join(reasons)}: the tables and values.jsonl have all of them." if reasons else ""
 
 
 def domain(view: View) -> list[str]:
-    """All names that get colours, so that a name has the same colour in every chart."""
+    """All names with colours, so that a name has the same colour in every chart."""
     return [view.short[value] for value in select_values(view)]
 
 
@@ -108,12 +108,12 @@ def shape(view: View) -> alt.Shape:
 
 
 def time_axis(domain: Sequence[float]) -> alt.Axis:
-    """A logarithmic axis in ns: its labels name their units, so it needs no title."""
+    """A logarithmic axis in ns; its labels have units, so it needs no title."""
     return alt.Axis(title=None, labelExpr=TIME_LABEL, values=ticks(domain), labelOverlap=False)
 
 
 def ticks(domain: Sequence[float]) -> list[float]:
-    """Powers of ten within a logarithmic axis; the 2s and 5s too where there would be few."""
+    """Powers of ten within a logarithmic axis; also their multiples by 2 and 5 if there would be few."""
     low, high = (math.log10(end) for end in domain)
     steps = (1,) if high - low >= 2.5 else (1, 2, 5)
     values = [step * 10.0**power for power in range(math.floor(low), math.ceil(high) + 1) for step in steps]
@@ -121,7 +121,7 @@ def ticks(domain: Sequence[float]) -> list[float]:
 
 
 def decade_domain(numbers: Iterable[float]) -> list[float]:
-    """The smallest range that holds some positive numbers and at least one power of ten within."""
+    """A range around the positive numbers that contains at least one power of ten."""
     positive = [number for number in numbers if number > 0]
     low, high = min(positive), max(positive)
     down, up = low / 1.25, high * 1.25
@@ -131,19 +131,19 @@ def decade_domain(numbers: Iterable[float]) -> list[float]:
 
 
 def scale_of(entries: Sequence[tuple[str, int]]) -> alt.Scale:
-    """The colours of a legend that is not of the compared values, from the theme, so that they follow its scheme."""
+    """The colours of a legend of other names than the compared values; the theme sets them for each colour scheme."""
     names = {number: name for name, number in entries}
     return alt.Scale(domain=[names.get(number, f"unused {number}") for number in range(SERIES_MAX)])
 
 
 def shape_of(entries: Sequence[tuple[str, int]]) -> alt.Shape:
-    """The marks of a legend that is not of the compared values."""
+    """The marks of a legend of other names than the compared values."""
     names, shapes = [name for name, _ in entries], [SHAPES[number] for _, number in entries]
     return alt.Shape("name:N", scale=alt.Scale(domain=names, range=shapes), legend=None)
 
 
 def tooltip(**titles: str) -> list[alt.Tooltip]:
-    """What is shown of a row on hover: the titles of its fields."""
+    """The fields of a row that are shown on hover, with their titles."""
     return [alt.Tooltip(f"{field}:N", title=title) for field, title in titles.items()]
 
 
@@ -153,26 +153,26 @@ def join_title(*parts: str) -> str:
 
 
 def plot(rows: Sequence[Row]) -> alt.Chart:
-    """A chart of some rows, without marks as yet."""
+    """A chart with some rows, but without marks."""
     return alt.Chart(alt.InlineData(values=list(rows)))
 
 
 def layer_charts(*layers: alt.Chart) -> dict[str, Any]:
-    """Layered charts as Vega-Lite; tests do the validation, which is skipped here because it takes most of the time."""
+    """Layered charts as Vega-Lite; validation is left to tests, as it would take most of the time."""
     spec: dict[str, Any] = alt.layer(*layers).to_dict(validate=False)
-    # The address of a schema that must not be fetched, and the configuration, which the theme has.
+    # These are the address of a schema, which must not be fetched, and the configuration, which is in the theme.
     spec.pop("$schema", None)
     spec.pop("config", None)
     return spec
 
 
 def draw_text(chart: alt.Chart, **how: Any) -> tuple[alt.Chart, alt.Chart]:
-    """Text on top of lines: first its halo, then the text."""
+    """Text on top of lines: its halo, and then the text."""
     return chart.mark_text(style="halo", **how), chart.mark_text(style="word", **how)
 
 
 def finite(*numbers: float | None) -> bool:
-    """Whether all of them can be drawn."""
+    """Whether all numbers can be drawn."""
     return all(number is not None and math.isfinite(number) for number in numbers)
 
 
@@ -181,7 +181,7 @@ def combine_panels(figure: Figure, config: Mapping[str, Any]) -> dict[str, Any]:
     columns = figure.columns
     width = FILE_WIDTHS[columns]
     parts: list[dict[str, Any]] = []
-    # Rows by their name, which Vega-Lite wants at the top.
+    # The rows by name, which Vega-Lite expects at the top level.
     rows: dict[str, Any] = {}
     for panel in figure.panels:
         part = copy.deepcopy(dict(panel.spec))
@@ -195,7 +195,7 @@ def combine_panels(figure: Figure, config: Mapping[str, Any]) -> dict[str, Any]:
         legend = key(figure.legend)
         rows |= legend.pop("datasets", {})
         whole = {"vconcat": [whole, legend], "spacing": 14}
-    # Panels share their look, not their scales.
+    # Panels share their configuration, but not their scales.
     return {
         **whole,
         "datasets": rows,
@@ -205,7 +205,7 @@ def combine_panels(figure: Figure, config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def interactive(figure: Figure, config: Mapping[str, Any]) -> alt.TopLevelMixin:
-    """All panels as an Altair chart; they share their selections, which Altair expects at the top."""
+    """All panels as an Altair chart; they share their selections, which Altair expects at the top level."""
     whole = combine_panels(figure, config)
     parts = whole.get("concat") or whole["vconcat"][0]["concat"]
     selections: dict[str, dict[str, Any]] = {}
@@ -223,7 +223,7 @@ def key(entries: Sequence[tuple[str, int]]) -> dict[str, Any]:
     """A legend as a separate chart."""
     rows = [{"name": name, "at": index} for index, (name, _) in enumerate(entries)]
     names = [name for name, _ in entries]
-    # By number: this chart may have fewer names than the charts above.
+    # Colours are chosen by index, as this chart may have fewer names than the charts above.
     colours = [PALETTE[number] for _, number in entries]
     base = plot(rows).encode(y=alt.Y("at:O", axis=None), x=alt.value(8))
     points = base.mark_point(filled=True, size=70, opacity=1).encode(

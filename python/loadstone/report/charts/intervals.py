@@ -14,14 +14,17 @@ from loadstone.report.charts.figure import PANELS_MAX, Figure, Panel, Row, colou
 from loadstone.report.view import View, spread
 from loadstone.results.value import THROUGHPUT
 
-# The most dots in a row; more would blur.
+# The maximum number of dots in a row; more dots would overlap.
 DOTS_MAX = 60
-# An experiment may ask for many metrics, each of which is a panel for each context.
+# The maximum number of panels: each requested metric has a panel for each context.
 HEADLINES_MAX = 36
-TO_READ = "The upright stroke is the median over repeats, the band its interval, each dot a repeat. Axes start at zero."
+TO_READ = (
+    "The vertical line is the median of the repeats, the band is its interval, and each dot is one repeat."
+    " Axes start at zero."
+)
 RATIOS = " A ratio compares the sides block by block, so it can differ from the ratio of the medians."
-SINGLE = "The upright stroke is the figure of a single run. Axes start at zero."
-AS_THROUGHPUT = "Read it like throughput."
+SINGLE = "The vertical line is the figure of a single run. Axes start at zero."
+AS_THROUGHPUT = "Read this chart like the throughput chart."
 
 
 def throughput(view: View) -> Figure:
@@ -30,7 +33,7 @@ def throughput(view: View) -> Figure:
 
 
 def chart_further_metrics(view: View) -> Figure:
-    """The other headline metrics; the device's have a separate section."""
+    """The other headline metrics; metrics of the device have a separate section."""
     return draw_metrics(
         view, "headline", [name for name in view.headline if name not in (THROUGHPUT, *device.metrics(view))]
     )
@@ -61,7 +64,7 @@ def draw_metrics(view: View, name: str, metrics: Sequence[str]) -> Figure:
 
 
 def panel(view: View, metric: str, context: VariantKey, with_metric: bool) -> Panel | None:
-    """The variants of a context in rows."""
+    """A panel with a row for each variant of a context; None without figures."""
     cells = [
         cell
         for key in view.keys_by_context[context]
@@ -106,7 +109,7 @@ def panel(view: View, metric: str, context: VariantKey, with_metric: bool) -> Pa
 
 
 def mark(view: View, cell: Cell) -> Row:
-    """A variant's row."""
+    """The marks of a variant's row."""
     estimate = view.judgement.output_estimate(cell)
     name = {"name": view.name(cell.variant), "full": view.value(cell.variant)}
     if cell.withheld or cell.bound == "failed":
@@ -127,7 +130,7 @@ def mark(view: View, cell: Cell) -> Row:
 
 
 def repeats(view: View, cell: Cell) -> list[Row]:
-    """The dots; of too many, evenly chosen ones from the smallest to the largest."""
+    """The dots of the repeats; of too many, an even selection from the smallest to the largest."""
     samples = sorted(((value, repeat) for repeat, value in cell.samples if math.isfinite(value)))
     name = view.name(cell.variant)
     return [

@@ -1,4 +1,4 @@
-"""Latency by percentile: the shape of the tail, on an axis with equal room for each further nine."""
+"""Latency by percentile: the shape of the tail, on an axis with equal width for each further nine."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from loadstone.report.percentile_curve import POINTS_MIN, list_operations, nines
 from loadstone.report.view import View, spread
 from loadstone.results.value import PERCENTILES
 
-# The reasons to omit a figure.
+# The reasons for omitting a figure.
 RARE, UNENDED = "Withheld for too few samples", "Not drawn, as operations failed or never ended"
 MARKED = ("p50", "p90", "p99", "p99.9", "p99.99")
-# Vega's language: the axis holds -log10(1 - p).
+# An expression in Vega's language; the axis has the values -log10(1 - p).
 LABEL = (
     "datum.value < 0.5 ? '50' : datum.value < 1.5 ? '90' : datum.value < 2.5 ? '99'"
     " : datum.value < 3.5 ? '99.9' : '99.99'"
@@ -26,7 +26,7 @@ LABEL = (
 
 
 def curves(view: View) -> Figure:
-    """A panel for each operation and context, a line for each variant."""
+    """A panel for each operation and context, with a line for each variant."""
     names = list_operations(view.results.metrics)
     contexts = spread(view.contexts, max(PANELS_MAX // max(len(names), 1), 1))
     left_out: dict[str, dict[str, None]] = {RARE: {}, UNENDED: {}}
@@ -45,7 +45,7 @@ def curves(view: View) -> Figure:
         Panel(figure.join_title(operation, view.title(context)), lines(view, rows, values, max(end, 1.0)), 260)
         for operation, context, rows in content
     )
-    caption = "Each point is the median over repeats of the trials' own percentiles. Both axes are logarithmic."
+    caption = "Each point is the median, over the repeats, of the percentile in each trial. Both axes are logarithmic."
     caption += "".join(f" {why}: {units.list_items([*omitted], 4)}." for why, omitted in left_out.items() if omitted)
     caption += figure.limits(view, len(contexts), len(view.contexts))
     used = {row["full"] for _, _, rows in content for row in rows}
@@ -54,7 +54,7 @@ def curves(view: View) -> Figure:
 
 
 def points(view: View, operation: str, context: VariantKey, left_out: dict[str, dict[str, None]]) -> list[Row]:
-    """The points of a panel; `left_out` collects the names of withheld figures and of bounds."""
+    """The points of a panel; `left_out` collects the names of withheld figures and bounds."""
     rows: list[Row] = []
     known = set(view.results.metrics)
     for key in view.keys_by_context[context]:
@@ -86,7 +86,7 @@ def points(view: View, operation: str, context: VariantKey, left_out: dict[str, 
 
 
 def lines(view: View, rows: Sequence[Row], values: Sequence[float], end: float) -> dict[str, Any]:
-    """A line for each variant with its points."""
+    """The chart of a panel: a line with points for each variant."""
     marks = [round(nines(name), 4) for name in MARKED]
     x = alt.X(
         "nines:Q",

@@ -1,4 +1,4 @@
-"""The frame of a chart with one row for each variant: its name and its figure above the marks, so that neither takes
+"""The frame of a chart with one row for each variant. The name and the figure are above the marks, so that they take no
 room from the plot on a phone.
 """
 
@@ -10,19 +10,19 @@ import altair as alt
 
 from loadstone.report.charts.figure import SIZE_LABEL, TIME_LABEL, Row, plot
 
-# Px for a row: a line of text, then the marks.
+# The height of a row, px: a line of text, then the marks.
 STEP = 60
 LABEL = -18
 MARKS = 2
 
 
 def row(names: Sequence[str]) -> alt.Y:
-    """The row of a name."""
+    """The y axis: a row for each name."""
     return alt.Y("name:N", sort=list(names), axis=None, scale=alt.Scale(domain=list(names)))
 
 
 def labels(rows: Sequence[Row], names: Sequence[str]) -> list[alt.Chart]:
-    """Each row's `name` at its left and its `figure` at its right end."""
+    """The `name` of each row at the left end, and its `figure` at the right end."""
     base = plot(rows).encode(y=row(names))
     return [
         base.mark_text(align="left", baseline="middle", yOffset=LABEL, style="word", fontWeight=600, limit=210).encode(
@@ -35,7 +35,7 @@ def labels(rows: Sequence[Row], names: Sequence[str]) -> list[alt.Chart]:
 
 
 def figures(field: str, unit: str, top: float) -> alt.X:
-    """The axis of a figure, from zero."""
+    """The x axis of a figure, from zero."""
     label = {"ns": TIME_LABEL, **dict.fromkeys(("B", "B/op", "B/s"), SIZE_LABEL)}.get(unit, "format(datum.value, '~s')")
     label = f"({label}) + '/s'" if unit == "B/s" else label
     zero = f"datum.value == 0 ? '0' : {label}"

@@ -1,6 +1,6 @@
-"""Throughput and latency against load, for sweeps and searches: every point, joined, with the knee and the objective.
+"""Throughput and latency against load, for sweeps and searches: joined points, with the knee and the objective.
 
-All panels of a context share the axis of the load, so that a point's throughput and latencies are above each other.
+All panels of a context share the load axis, so that the throughput and the latencies of a load are above each other.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from loadstone.search.probe import Probe
 from loadstone.search.sentence import knee_text
 from loadstone.statistics.knee import Knee
 
-# Points of the fitted curve.
+# The number of points of the fitted curve.
 POINTS = 64
-# The latencies of a panel each, after throughput; of all operations, else of the first operation that has them.
+# The latencies with a panel each, after throughput: of all operations, or else of the first operation with them.
 STATISTICS = ("p99", "p50", "max")
 LOADS_MIN = 2
-# The minimum distance between two labels, as a share of the axis: a phone has 300 px for it.
+# The minimum distance between two labels, as a share of the axis, which has 300 px on a phone.
 LABEL_GAP = 0.11
 # The height of a label, as a share of the axis.
 LABEL_HEIGHT = 0.09
-# Latencies this many times apart need a logarithmic axis.
+# Latencies whose ratio exceeds this need a logarithmic axis.
 LOGARITHMIC = 10
 HEIGHT = 200
-# Px left of each panel, so that the loads of all panels are in line.
+# The space left of each panel, px, so that the loads of all panels are aligned.
 Y_EXTENT = 48
 
 
@@ -48,29 +48,29 @@ class Line:
     """The variants of one series over the loads."""
 
     name: str
-    # The dimensions without the load.
+    # The dimensions except the load.
     context: VariantKey
-    # By load.
+    # The variants by load.
     variants: Mapping[float, VariantKey]
     curve: Curve | None = None
     search: Search | None = None
 
     @property
     def knee(self) -> Knee | None:
-        """The knee of the search, else of the sweep."""
+        """The knee of the search, or else of the sweep."""
         if self.search is not None:
             return None if self.search.outcome is None else self.search.outcome.knee
         return None if self.curve is None else self.curve.knee
 
     def holds(self, load: float) -> bool:
-        """Whether a search decided that the objective holds at a load; true for loads without a decision."""
+        """Whether a search decided that the objective is met at a load; true for loads without a decision."""
         outcome = None if self.search is None else self.search.outcome
         decision = None if outcome is None else outcome.decision_at(load)
         return decision is None or decision.go
 
 
 def curves(view: View) -> Figure:
-    """For each context a panel of throughput and of each latency, a line for each compared value."""
+    """For each context, a panel of throughput and of each latency, with a line for each compared value."""
     grouped = group_lines(view)
     metrics = panel_metrics(view)
     contexts = spread(sorted(grouped, key=natural_key), max(PANELS_MAX // max(len(metrics), 1), 1))
@@ -80,25 +80,26 @@ def curves(view: View) -> Figure:
     named = {line.name for lines in grouped.values() for line in lines}
     used = [value for value in figure.select_values(view) if view.short[value] in named]
     is_compared = bool(used) and view.dimension != view.load
-    caption = "Points are medians over repeats, joined in the order of load; hover for the interval."
+    caption = "Points are medians of the repeats, joined in order of load; hover for the interval."
     if any(line.knee is not None and line.knee.upper is not None for lines in grouped.values() for line in lines):
-        caption += " The band is the knee: between these loads throughput reaches 95 % of its plateau."
+        caption += " The band is the knee: within it, throughput reaches 95 % of its plateau."
     if any(line.search and line.search.rule.objective for lines in grouped.values() for line in lines):
         caption += " The dashed line is the objective, unless it is far above the points"
         if any(answer_loads(line) for lines in grouped.values() for line in lines):
-            caption += "; the upright line is the highest load that holds it"
-        caption += "; at hollow points it does not hold."
+            caption += "; the vertical line is the highest load that meets it"
+        caption += "; hollow points do not meet it."
     if any(share_failed(view, key) for lines in grouped.values() for line in lines for key in line.variants.values()):
-        caption += " ✕: operations failed, by the share next to it; an infinite latency is at the upper edge."
+        caption += " ✕ marks a load at which operations failed, with the share that failed."
+        caption += " An infinite latency is drawn at the upper edge."
     if any(line.curve and line.curve.law for lines in grouped.values() for line in lines):
-        caption += " The thin line is the Universal Scalability Law, drawn where it fits as closely as repeats agree."
+        caption += " The thin line is the Universal Scalability Law, where it fits as closely as the repeats agree."
     caption += figure.limits(view, len(contexts), len(grouped), apart=is_compared)
     legend = figure.legend(view, used) if is_compared else ()
     return Figure("scaling", tuple(panels), caption, f"throughput and latency against {view.load}", legend=legend)
 
 
 def group_lines(view: View) -> dict[VariantKey, list[Line]]:
-    """The lines by context: the dimensions other than load and the compared one."""
+    """The lines by context, which has all dimensions except the load and the compared dimension."""
     over = view.load
     if over is None:
         return {}
@@ -125,7 +126,7 @@ def series_name(view: View, context: VariantKey) -> str:
 
 
 def whose(view: View, context: VariantKey) -> str:
-    """The compared value of a line; empty where the line runs through all of them."""
+    """The compared value of a line; empty if the line runs through all compared values."""
     value = dict(context).get(view.dimension) if view.dimension else None
     if value is None:
         return "" if view.dimension == view.load or not view.dimension else variant_name(context)
@@ -133,7 +134,7 @@ def whose(view: View, context: VariantKey) -> str:
 
 
 def panel_metrics(view: View) -> list[str]:
-    """The objective's latencies, throughput, and the latencies of the question with p99, p50 and max."""
+    """The metrics with panels: the objective's latencies, throughput, the question's latencies, and STATISTICS."""
     known = view.results.metrics
     terms = [term for search in view.judgement.searches[:1] for term in objective_terms(search)]
     limits = [term.metric for term in terms if is_latency(term.metric)]
@@ -150,14 +151,14 @@ def objective_terms(search: Search) -> Sequence[Any]:
 
 
 def draw(view: View, context: VariantKey, lines: Sequence[Line], metric: str) -> Panel | None:
-    """One metric of one context."""
+    """The panel of one metric in one context; None without points."""
     points = [row for line in lines for row in measure(view, line, metric)]
     if not points:
         return None
     failing = [row for line in lines for row in failing_rows(view, line, metric)]
     loads = sorted({load for line in lines for load in line.variants})
     wide = 0 < loads[0] * LOGARITHMIC < loads[-1]
-    # A little more than the measured range, so that no point is cut in half.
+    # The axis is slightly longer than the measured range, so that no point is cut in half.
     ends = [loads[0] / 1.12, loads[-1] * 1.12] if wide else [0, loads[-1] * 1.06]
     scale = alt.Scale(type="log", base=2, domain=ends, nice=False) if wide else alt.Scale(domain=ends, nice=False)
     title = "rate, op/s" if view.load == "rate" else str(view.load)
@@ -201,11 +202,11 @@ def draw(view: View, context: VariantKey, lines: Sequence[Line], metric: str) ->
         layers.append(crosses.mark_text(text="✕", fontSize=15, fontWeight="bold", style="word"))
         layers += figure.draw_text(crosses.encode(text="failed:N"), align="right", dx=-9, dy=-9)
     if limits:
-        # Above the lines, which would strike it through.
+        # The text is drawn on top of the lines, which would otherwise cross it.
         text = plot(limits).encode(y=y, text="text:N", x=alt.value(4))
         layers += figure.draw_text(text, align="left", baseline="bottom", dy=-3)
     if knees and metric == THROUGHPUT:
-        # On the side of the band that has more room.
+        # Labels are on the side of the band with more room.
         is_left = axis_place(knees[0]["low"], ends, wide=wide) < 0.5
         edge = alt.X(f"{'low' if is_left else 'high'}:Q", scale=scale)
         labels = plot(knees).encode(x=edge, y=alt.Y("top:Q"), text="knee:N")
@@ -216,7 +217,7 @@ def draw(view: View, context: VariantKey, lines: Sequence[Line], metric: str) ->
 
 
 def measure(view: View, line: Line, metric: str) -> list[Row]:
-    """The points of a line; a search's own figures where it has them, as in its table."""
+    """The points of a line; for a search, its own figures if it has them, as in its table."""
     rows: list[Row] = []
     for load, key in line.variants.items():
         cell = view.cell(key, metric)
@@ -247,7 +248,7 @@ def measure(view: View, line: Line, metric: str) -> list[Row]:
 
 
 def share_failed(view: View, key: VariantKey) -> str:
-    """The median share of failed operations of a variant, if the check `errors` calls it invalid; otherwise empty."""
+    """The median share of failed operations of a variant as text; empty if the check `errors` tolerates it."""
     counts = [(trial.value("errors"), trial.value("operations")) for trial in view.variants.get(key, ())]
     shares = [failed / every for failed, every in counts if failed is not None and every]
     share = median(shares) if shares else 0.0
@@ -256,10 +257,10 @@ def share_failed(view: View, key: VariantKey) -> str:
 
 
 def failing_rows(view: View, line: Line, metric: str) -> Iterator[Row]:
-    """The points at which operations failed; without a value where the latency is infinite."""
+    """The points at which operations failed; their value is None if the latency is infinite."""
     for load, key in line.variants.items():
         text, cell = share_failed(view, key), view.cell(key, metric)
-        # The objective of a search decides about failures.
+        # In a search, the objective decides on failures.
         if not text or cell is None or cell.withheld or line.search is not None:
             continue
         known = cell.bound != "failed" and finite(cell.estimate.value)
@@ -268,13 +269,13 @@ def failing_rows(view: View, line: Line, metric: str) -> Iterator[Row]:
 
 
 def median_of_probe(search: Search, load: float, metric: str) -> float | None:
-    """A probe's median over the trials that count; None where the search does not have the metric."""
+    """The median of a probe over the trials that count; None if the search does not have the metric."""
     probe = Probe(load, search.samples.get(load, ()))
     return probe.throughput if metric == THROUGHPUT else probe.median_figure(metric)
 
 
 def limit_rows(line: Line, metric: str, highest: float) -> list[Row]:
-    """The objective's bounds on a metric, unless far above the highest point."""
+    """The objective's bounds on a metric, unless they are far above the highest point."""
     terms = () if line.search is None else objective_terms(line.search)
     return [
         {"value": term.bound, "text": f"objective {term.sign} {units.format_duration(term.bound)}"}
@@ -284,16 +285,16 @@ def limit_rows(line: Line, metric: str, highest: float) -> list[Row]:
 
 
 def answer_loads(line: Line) -> list[float]:
-    """The highest load that holds an objective."""
+    """The highest load at which the objective is met, in a list; empty without one."""
     search = line.search
     outcome = None if search is None or search.rule.objective is None else search.outcome
     return [] if outcome is None or outcome.load is None or not line.holds(outcome.load) else [outcome.load]
 
 
 def vertical(metric: str, numbers: Sequence[float], labels: int = 0) -> tuple[alt.Y, float]:
-    """The axis of a metric, and its upper end: from zero, or logarithmic for latencies that are far apart.
+    """The y axis of a metric, and its upper end: linear from zero, or logarithmic for latencies that are far apart.
 
-    Labels of throughput are above the highest point, up to the upper half of the axis.
+    The labels of throughput are above the highest point, and take at most the upper half of the axis.
     """
     top = max(numbers) * max(1.12, 1 / max(0.96 - LABEL_HEIGHT * labels, 0.5))
     if metric == THROUGHPUT:
@@ -310,7 +311,7 @@ def vertical(metric: str, numbers: Sequence[float], labels: int = 0) -> tuple[al
 
 
 def axis_labels(loads: Sequence[float], ends: Sequence[float], *, wide: bool) -> list[float]:
-    """The loads that have room for a label, the highest among them."""
+    """The loads with room for a label, including the highest load."""
 
     labels = [loads[-1]]
     places = {load: axis_place(load, ends, wide=wide) for load in loads}
@@ -322,14 +323,14 @@ def axis_labels(loads: Sequence[float], ends: Sequence[float], *, wide: bool) ->
 
 
 def axis_place(load: float, ends: Sequence[float], *, wide: bool) -> float:
-    """Where a load is on the axis, from 0 to 1."""
+    """The position of a load on the axis, from 0 to 1."""
     if wide:
         return math.log(load / ends[0]) / math.log(ends[1] / ends[0])
     return (load - ends[0]) / (ends[1] - ends[0])
 
 
 def law(line: Line, *, wide: bool) -> list[Row]:
-    """The fitted law between the first and the last point; nothing where it does not fit."""
+    """The fitted law between the first and the last point; empty if it does not fit."""
     if line.curve is None or line.curve.law is None:
         return []
     low, high = line.curve.knee.loads[0], line.curve.knee.loads[-1]
@@ -354,14 +355,14 @@ def knee_rows(view: View, line: Line, ends: Sequence[float], top: float, number:
             "low": ends[0] if knee.lower is None else knee.lower,
             "high": knee.upper,
             "knee": ": ".join(part for part in (label, f"knee {between}") if part),
-            # Labels of several knees are below each other.
+            # The labels of several knees are placed below each other.
             "top": top * (1 - LABEL_HEIGHT * number),
         }
     ]
 
 
 def sentences(view: View) -> list[str]:
-    """The knee of each sweep in words; a search has its answer."""
+    """A sentence on the knee of each sweep; none for searches, whose knees are in the answer."""
     knees = []
     for curve in () if view.judgement.searches else view.judgement.curves[:PANELS_MAX]:
         where = view.title(tuple(pair for pair in curve.context if pair[0] != view.dimension))

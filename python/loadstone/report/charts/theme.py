@@ -1,5 +1,5 @@
-"""How charts look: colours, type and lines, for the page (by CSS variables, so that they follow its colour scheme) and
-for chart files.
+"""The look of charts: colours, fonts and lines, for the page (by CSS variables, so that they follow its colour scheme)
+and for chart files.
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from typing import Any
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, Helvetica, Arial, 'DejaVu Sans', sans-serif"
 # Okabe and Ito's colours, distinct for any colour vision, darkened to a contrast of 3 : 1 on white
-# (<https://jfly.uni-koeln.de/color/>). The page's style sheet has them as --series-1 and so on.
+# (<https://jfly.uni-koeln.de/color/>). The style sheet of the page calls them --series-1 and so on.
 PALETTE = ("#0072b2", "#d55e00", "#008f68", "#b8478f", "#a87b00", "#2a8fc4", "#5b4fc7", "#4c4c4c")
 SERIES_MAX = len(PALETTE)
-# A second mark of each series, for those who see no colours at all.
+# The shape of each series, for readers who cannot see colours.
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left")
 
 FILE_COLOURS = {"ink": "#1b1e23", "muted": "#5a626d", "rule": "#b9bec5", "grid": "#e8eaec", "paper": "#ffffff"}
@@ -19,7 +19,7 @@ PAGE = {name: f"var(--{name})" for name in FILE_COLOURS}
 
 
 def page_config() -> dict[str, Any]:
-    """For the page."""
+    """The configuration of charts on the page."""
     return config(PAGE, [f"var(--series-{number})" for number in range(1, SERIES_MAX + 1)], "transparent")
 
 
@@ -29,7 +29,7 @@ def file_config() -> dict[str, Any]:
 
 
 def config(tone: dict[str, str], palette: list[str], background: str) -> dict[str, Any]:
-    """Vega-Lite's configuration; charts name no colours, only the styles `word` and `quiet`."""
+    """Vega-Lite's configuration; charts use no colours directly, but the styles `word`, `halo` and `quiet`."""
     return {
         "background": background,
         "font": FONT,

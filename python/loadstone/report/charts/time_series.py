@@ -1,4 +1,4 @@
-"""Throughput and latency over time: a panel for each variant, thin lines for repeats, a strong one for the median."""
+"""Throughput and latency over time: a panel for each variant, with thin lines for repeats and a thick median."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from loadstone.report.view import View, spread
 from loadstone.results.stage import Stage, stages_of
 from loadstone.results.trial_result import Series
 
-# The most lines in all panels together.
+# The maximum number of lines in all panels together.
 LINES_MAX = 60
-# Lines closer than this ratio have no room for a name between them.
+# Between lines closer than this ratio, there is no room for a name.
 APART = 4
 
 
 @dataclass(frozen=True)
 class ChartedSeries:
-    """The series of some variants' repeats."""
+    """The series of the repeats of some variants."""
 
-    # By variant, each with its trial's id and repeat.
+    # The series by variant, each with the id and the repeat of its trial.
     of: Mapping[VariantKey, Sequence[tuple[str, int, Series]]]
-    # Variants and repeats that have one.
+    # The number of variants, and the maximum number of repeats, that could be drawn.
     variants: int
     repeats: int
 
@@ -69,7 +69,7 @@ def latency(view: View, charted: ChartedSeries) -> Figure:
 
 
 def draw_charts(view: View, charted: ChartedSeries, name: str, kinds: Sequence[Kind], unit: str, title: str) -> Figure:
-    """A panel for each variant; the panels of a context share their axes."""
+    """A panel for each variant; panels with the same context share axes."""
     seconds = step(charted.all)
     rows = {key: panel_rows(view.name(key), repeats, kinds, seconds, unit) for key, repeats in charted.of.items()}
     panels = []
@@ -91,7 +91,7 @@ def draw_charts(view: View, charted: ChartedSeries, name: str, kinds: Sequence[K
 
 
 def stage_rows(stages: Sequence[Stage]) -> list[Row]:
-    """The band of each stage."""
+    """A band for each stage."""
     bands = [
         {
             "start": stage.start_ns / 1e9,
@@ -115,7 +115,7 @@ def rate_rows(stages: Sequence[Stage]) -> list[Row]:
 
 
 def vertical(unit: str, numbers: Sequence[float]) -> alt.Y:
-    """The axis of a figure: rates from zero, latencies by their logarithm."""
+    """The y axis of a figure: linear from zero for rates, logarithmic for latencies."""
     if unit == "ns":
         domain = figure.decade_domain(numbers)
         return alt.Y("value:Q", scale=alt.Scale(type="log", domain=domain, nice=False), axis=figure.time_axis(domain))
@@ -124,7 +124,7 @@ def vertical(unit: str, numbers: Sequence[float]) -> alt.Y:
 
 
 def values(lines: tuple[Sequence[Row], Sequence[Row]], field: str) -> Iterator[float]:
-    """Every value of a field of thin and strong lines."""
+    """Every value of a field in thin and strong lines."""
     thin, strong = lines
     yield from (value for row in thin for value in row[field])
     yield from (row[field] for row in strong)
@@ -133,7 +133,7 @@ def values(lines: tuple[Sequence[Row], Sequence[Row]], field: str) -> Iterator[f
 def panel_rows(
     name: str, repeats: Sequence[tuple[str, int, Series]], kinds: Sequence[Kind], step_seconds: float, unit: str
 ) -> tuple[list[Row], list[Row]]:
-    """The rows of the thin lines and of the strong ones."""
+    """The rows of the thin lines, and the rows of the strong lines."""
     thin: list[Row] = []
     strong: list[Row] = []
     for kind in kinds:
@@ -171,11 +171,11 @@ def chart(
     scale = alt.Scale(domain=[0, end or 1], nice=False)
     axis = alt.Axis(title="seconds", grid=False, tickCount=5, labelFlush=True)
     x = alt.X("seconds:Q", scale=scale, axis=axis)
-    # One row a line, unfolded in the browser: a tenth of the bytes.
+    # One row for each line, which the browser unfolds, takes a tenth of the bytes.
     behind = plot(thin).transform_flatten(["seconds", "value"]).encode(x=x, y=y, color=colour(view))
     before = plot(strong).encode(x=x, y=y, color=colour(view))
     of_line = figure.tooltip(name="name", trial="trial", repeat="repeat")
-    # The crosshair is in the column of time below the pointer, whose figures are shown with it.
+    # The crosshair appears in the time column below the pointer, with the figures of this column.
     columns = time_columns(strong, end)
     pointer = alt.selection_point(name="pointer", on="pointerover", clear="pointerout", fields=["seconds"], empty=False)
     near = alt.condition(pointer, alt.value(0.9), alt.value(0))
@@ -194,9 +194,9 @@ def chart(
 
 
 def label_layers(ends: Sequence[Row], x: alt.X, y: alt.Y) -> Iterator[alt.Chart]:
-    """The names of several lines at their ends: of close lines the lower line's is below it."""
+    """The names of several lines at their ends; if lines are close, the lower line's name is below it."""
     values = [row["value"] for row in ends]
-    # Below a line near the axis, a name would cover the axis's labels.
+    # A name below a line near the axis would cover the labels of the axis.
     lowest = min(values) if values and max(values) < APART * min(values) else None
     for row in ends:
         baseline, dy = ("top", 7) if row["value"] == lowest else ("bottom", -6)
@@ -207,7 +207,7 @@ def label_layers(ends: Sequence[Row], x: alt.X, y: alt.Y) -> Iterator[alt.Chart]
 def stage_layers(
     bands: Sequence[Row], requested: Sequence[Row], x: alt.X, edge: alt.X, y: alt.Y
 ) -> Iterator[alt.Chart]:
-    """Bands of stages with their numbers, and the requested rate; nothing at a constant rate."""
+    """The numbered bands of stages, and the requested rate; nothing at a constant rate."""
     if not bands:
         return
     of_bands = plot(bands)
@@ -222,7 +222,7 @@ def stage_layers(
 
 
 def time_columns(strong: Sequence[Row], end: float) -> list[Row]:
-    """A row for each point in time: its column on the axis, and the medians there."""
+    """A row for each point in time: its column on the axis, and the medians at that time."""
     rows: dict[float, Row] = {}
     for row in strong:
         rows.setdefault(row["seconds"], {"seconds": row["seconds"], "at": row["at"]})[row["kind"]] = row["figure"]
@@ -235,15 +235,15 @@ def time_columns(strong: Sequence[Row], end: float) -> list[Row]:
 
 
 def caption(view: View, charted: ChartedSeries, kinds: Sequence[Kind], seconds: float, panels: int) -> str:
-    """How to read it."""
-    text = "Thin lines are repeats, the strong line is their median; panels of one context share their axes."
+    """The caption of a chart, with its omissions."""
+    text = "Thin lines are repeats; the thick line is their median. Panels with the same context share axes."
     usual = min((length for series in charted.all for length in series.length_seconds[:1]), default=seconds)
     if seconds > usual * 1.5:
         joined = "mean" if kinds == ("throughput",) else "middle p50 and worst p99"
-        text += f" Each point is the {joined} of {seconds:g} s of intervals."
+        text += f" Each point is the {joined} of the intervals in {seconds:g} s."
     repeats = max((len(lines) for lines in charted.of.values()), default=0)
     if repeats < charted.repeats:
         text += f" {repeats} of {charted.repeats} repeats are drawn."
     if any(stages_of(view.variants[key][0]) for key in charted.of):
-        text += " Bands are stages, by number; a dashed line is the requested rate."
+        text += " The numbered bands are stages; the dashed line is the requested rate."
     return text + figure.limits(view, panels, charted.variants)

@@ -1,4 +1,4 @@
-"""Latency by percentile on a terminal: a line of marks for each variant, with equal room for each further nine."""
+"""Latency by percentile on a terminal: a line of marks for each variant, with equal width for each further nine."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from loadstone.report.percentile_curve import POINTS_MIN, list_operations, nines
 from loadstone.report.view import View
 from loadstone.results.value import PERCENTILES
 
-# Each variant's mark; more variants are not drawn.
+# The mark of each variant; further variants are not drawn.
 MARKS = "●○▲△■□◆◇"
 ROWS, COLUMNS_MIN, COLUMNS_MAX = 10, 24, 72
-# The room left of the plot for a latency.
+# The width of the latency labels left of the plot.
 LABEL = 10
-# The most plots: operations and contexts.
+# The maximum number of plots, one for each operation and context.
 PLOTS_MAX = 4
 MARKED = ("p50", "p90", "p99", "p99.9", "p99.99")
-# By percentile: nines and latency, ns.
+# Pairs of a percentile's position on the axis, in nines, and its latency, ns.
 Points = Sequence[tuple[float, float]]
 
 
 def plot_percentiles(judgement: Judgement, width: int) -> Iterator[Text]:
-    """A plot for each operation and context, in lines."""
+    """A plot for each operation and context, as lines of text."""
     view = View(judgement)
     plots = 0
     for operation in list_operations(view.results.metrics):
@@ -44,7 +44,7 @@ def plot_percentiles(judgement: Judgement, width: int) -> Iterator[Text]:
 
 
 def read_points(view: View, key: VariantKey, operation: str) -> Points:
-    """A variant's percentiles; nothing where they are too few for a curve."""
+    """The percentiles of a variant; empty if there are too few for a curve."""
     points = []
     for percentile in PERCENTILES:
         cell = view.cell(key, f"{operation}.{percentile}")
@@ -54,14 +54,14 @@ def read_points(view: View, key: VariantKey, operation: str) -> Points:
 
 
 def draw_plot(curves: Mapping[str, Points], width: int) -> list[str]:
-    """The lines of a plot: the latencies at the left, the percentiles below, the names at last."""
+    """The lines of a plot: the latencies at the left, the percentiles below, and the names in the last line."""
     columns = max(COLUMNS_MIN, min(width - LABEL - 2, COLUMNS_MAX))
     values = [math.log(latency) for points in curves.values() for _, latency in points]
     end = max(place for points in curves.values() for place, _ in points)
     low, high = min(values), max(values)
     span = (high - low) or 1.0
     grid = [[" "] * columns for _ in range(ROWS)]
-    # The first variant is drawn last, on top.
+    # The first variant is drawn last, so that it is on top.
     for mark, points in reversed(list(zip(MARKS, curves.values(), strict=False))):
         for column, value in interpolate(points, columns, end):
             grid[round((high - value) / span * (ROWS - 1))][column] = mark
@@ -81,7 +81,7 @@ def draw_plot(curves: Mapping[str, Points], width: int) -> list[str]:
 
 
 def interpolate(points: Points, columns: int, end: float) -> Iterator[tuple[int, float]]:
-    """The logarithm of the latency in each column between the first point and the last."""
+    """The logarithm of the latency in each column between the first and the last point."""
     for (left, first), (right, second) in pairwise(points):
         start, stop = (round(place / end * (columns - 1)) for place in (left, right))
         for column in range(start, stop + 1):

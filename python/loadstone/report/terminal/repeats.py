@@ -1,4 +1,4 @@
-"""Each repeat with the average, as in reports written by hand; the evidence is in the last columns."""
+"""Each repeat with the average, as in manual reports; the evidence is in the last columns."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from loadstone.results.result_set import natural_key
 
 
 def repeats(judgement: Judgement, metric: str) -> Table | None:
-    """A row a variant: every repeat, their average, how far they lie from it, and the difference to the baseline.
+    """A row for each variant: its repeats, their average, the largest deviation, and the difference to the baseline.
 
-    None where nothing of the metric was measured.
+    None if the metric was not measured.
     """
     cells = {variant: cell for (variant, item), cell in judgement.cells.items() if item == metric and not cell.withheld}
     if not cells:

@@ -1,4 +1,4 @@
-"""A judgement as tables on a terminal, in the manner of benchstat: medians, intervals, and `~` without evidence."""
+"""A judgement as tables on a terminal, in the style of benchstat: medians, intervals, and `~` without evidence."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ STYLES = {
     Severity.WITHHELD: "cyan",
     Severity.NOTE: "dim",
 }
-# The columns for names of servers on a terminal that is too narrow for long ones in one line.
+# The width of server names on a terminal that is too narrow for long names in one line.
 NAMES_WIDTH = 36
 
 
 def show(console: Console, judgement: Judgement, projected: Projected) -> None:
-    """Prints the answer, a table for each metric, and the findings; the answer again if they scrolled it away."""
+    """Prints the answer, a table for each metric, and the findings; then repeats the answer if it has scrolled away."""
     if not console.is_terminal:
         show_parts(console, judgement, projected)
         return
@@ -57,7 +57,7 @@ def show(console: Console, judgement: Judgement, projected: Projected) -> None:
 def show_parts(console: Console, judgement: Judgement, projected: Projected) -> None:
     """Prints the answer, a table for each metric, and the findings."""
     results = judgement.results
-    # A pipe has no width at which to wrap.
+    # Output to a pipe is not wrapped.
     is_wide = not console.is_terminal
     if results.question.text:
         console.print(Text(results.question.text, style="bold"), soft_wrap=is_wide)
@@ -87,7 +87,7 @@ def show_parts(console: Console, judgement: Judgement, projected: Projected) -> 
         ) is not None and content.title != faults.INSTANTS_TITLE:
             console.print(fold_cells(table, console))
     if results.question.repeats:
-        # A module that imports this one.
+        # That module imports this one.
         from loadstone.report.terminal.repeats import repeats
 
         for metric in results.headline_metrics:
@@ -102,7 +102,7 @@ def show_parts(console: Console, judgement: Judgement, projected: Projected) -> 
 
 
 def expectations(judgement: Judgement) -> list[Text]:
-    """A line for each expectation, with what would decide an undecided one."""
+    """A line for each expectation, with a remedy for undecided expectations."""
     styles = {"true": "green", "false": "bold red", "undecided": "yellow"}
     lines = []
     for item in judgement.expectations:
@@ -112,12 +112,12 @@ def expectations(judgement: Judgement) -> list[Text]:
 
 
 def scenario_table(judgement: Judgement) -> Table | None:
-    """What each scenario alone would allow to claim; None where nothing is open."""
+    """The table of scenarios with the claim that each alone would allow; None without alternatives."""
     return plain_table("scenarios", scenarios.table(View(judgement)))
 
 
 def plain_table(title: str, content: Content) -> Table | None:
-    """A table of the report; None without rows."""
+    """A table of the report for the terminal; None without rows."""
     if not content:
         return None
     table = create_frame(title)
@@ -147,7 +147,7 @@ def render_search(result: Search) -> list[Table | Text]:
 
 
 def servers(judgement: Judgement, console: Console) -> Iterator[RenderableType]:
-    """What the servers of each variant used, if any were observed."""
+    """The resources that the servers of each variant used, if any servers were observed."""
     content = tabulate_variants(View(judgement))
     rows = [row for group in content.groups for row in group.rows]
     if not rows:
@@ -165,12 +165,12 @@ def servers(judgement: Judgement, console: Console) -> Iterator[RenderableType]:
 
 
 def tabulate_usage(columns: Sequence[Column], rows: Sequence[Sequence[TableCell]], names: int | None) -> Table:
-    """A row for each variant, whose name may be broken into lines of that many columns."""
+    """A row for each variant; names are broken into lines of at most `names` characters."""
     table = create_frame("servers")
     first, *figures = columns
     table.add_column(first.title, no_wrap=names is None, max_width=names)
     for column in figures:
-        # Two short lines take less room than one above short figures.
+        # Above short figures, a title in two lines takes less width than in one.
         table.add_column(column.title.replace(" ", "\n"), justify="right", no_wrap=True)
     for row in rows:
         table.add_row(*(entry.text for entry in row))
@@ -178,7 +178,7 @@ def tabulate_usage(columns: Sequence[Column], rows: Sequence[Sequence[TableCell]
 
 
 def fold_cells(table: Table, console: Console) -> Table:
-    """A table whose cells are folded where the console is too narrow: a figure that is cut reads like another one."""
+    """A table whose cells are folded if the console is too narrow: a truncated figure would look like another one."""
     if not fits(table, console):
         for column in table.columns:
             column.no_wrap, column.overflow = False, "fold"
@@ -186,7 +186,7 @@ def fold_cells(table: Table, console: Console) -> Table:
 
 
 def fits(table: Table, console: Console) -> bool:
-    """Whether nothing of a table is cut."""
+    """Whether a table fits into the width of the console."""
     return Measurement.get(console, console.options.update(max_width=10_000), table).maximum <= console.width
 
 
@@ -197,7 +197,7 @@ def select_dimensions(variant: VariantKey, keys: Sequence[str]) -> VariantKey:
 
 
 def metric_table(judgement: Judgement, projected: Projected, metric: str, part: VariantKey, console: Console) -> Table:
-    """One metric: a column for each value of the compared dimension, or a row where they would not fit."""
+    """One metric: a column for each value of the compared dimension, or a row for each if they do not fit."""
     cells = [
         cell
         for (variant, item), cell in judgement.cells.items()
@@ -214,7 +214,7 @@ def metric_table(judgement: Judgement, projected: Projected, metric: str, part: 
 
 @dataclass(frozen=True)
 class Grid:
-    """One metric's figures by variant, and both ways to lay them out."""
+    """The figures of one metric by variant, with both layouts."""
 
     title: str
     projected: Projected
@@ -224,7 +224,7 @@ class Grid:
 
     @cached_property
     def rows(self) -> dict[VariantKey, dict[Scalar, VariantKey]]:
-        """The variants by their row keys and their values of the compared dimension."""
+        """The variants by their row keys and by their values in the compared dimension."""
         cells_of: dict[VariantKey, dict[Scalar, VariantKey]] = {}
         for variant in self.texts:
             row, column = select_dimensions(variant, self.projected.row), dict(variant).get(self.projected.col, "")
@@ -238,14 +238,14 @@ class Grid:
         return sorted(names, key=lambda value: (value != self.baseline, natural_key(value)))
 
     def empty(self) -> Table:
-        """A table without rows, the row keys its columns."""
+        """A table without rows; its columns are the row keys."""
         table = create_frame(self.title)
         for key in self.projected.row:
             table.add_column(key, style="cyan", no_wrap=True)
         return table
 
     def broad(self) -> Table:
-        """A row for each combination of the row keys, figures and changes side by side."""
+        """A row for each combination of the row keys, with figures and changes side by side."""
         table = self.empty()
         changing = {column for row in self.rows.values() for column, variant in row.items() if variant in self.compared}
         for column in self.columns:
@@ -279,7 +279,7 @@ class Grid:
 
 
 def figures(judgement: Judgement, cells: Sequence[Cell]) -> dict[VariantKey, str]:
-    """Medians in one unit, so that they compare at a glance, each with its bound and its interval."""
+    """Medians in the same unit, so that they can be compared at a glance, each with its bound and interval."""
     content = [cell for cell in cells if not cell.withheld]
     estimates = [(cell, interval_of(judgement, cell)) for cell in content]
     numbers = [(cell.estimate.value, low, high) for cell, (low, high, _) in estimates]
@@ -300,14 +300,14 @@ def figures(judgement: Judgement, cells: Sequence[Cell]) -> dict[VariantKey, str
     for at, (cell, (_, _, label)) in enumerate(estimates):
         text, first, second = flat[3 * at : 3 * at + 3]
         between = wording.join_ends(first, second)
-        # The unit is next to the median.
+        # The unit is written only with the median.
         ends = f" ({label}{between.rpartition(' ')[0] or between.removesuffix('×')})" if first != second else ""
         texts[cell.variant] = units.format_bound(text, judgement.output_bound(cell)) + ends
     return {**{cell.variant: "withheld" for cell in cells}, **texts}
 
 
 def interval_of(judgement: Judgement, cell: Cell) -> tuple[float, float, str]:
-    """The ends of a cell's interval, equal without one; of a single run the interval within it, labelled."""
+    """The ends of a cell's interval (equal without one), and a label; for a single run, the interval within it."""
     estimate = judgement.output_estimate(cell)
     value, low, high = estimate.value, estimate.low, estimate.high
     if low is not None and high is not None:
@@ -320,7 +320,7 @@ def interval_of(judgement: Judgement, cell: Cell) -> tuple[float, float, str]:
 
 
 def change(comparison: Comparison | None) -> Text:
-    """How a contender compares with the baseline, with p and n; `~` without evidence; empty for the baseline itself."""
+    """The change from baseline to contender, with p and n; `~` without evidence; empty for the baseline."""
     if comparison is None:
         return Text("")
     n = comparison.n_text
@@ -328,7 +328,7 @@ def change(comparison: Comparison | None) -> Text:
     ratio = wording.short_change(comparison.ratio.value)
     match comparison.claim:
         case "impossible":
-            # Single runs allow no ratio.
+            # Single runs do not allow a ratio.
             is_single = min(comparison.baseline.estimate.n, comparison.contender.estimate.n) == 1
             return Text(f"({n})" if is_single else f"{ratio} ({n})", style="dim")
         case "refused":
@@ -351,7 +351,7 @@ def change(comparison: Comparison | None) -> Text:
 
 
 def findings(judgement: Judgement, *, whole: bool = False) -> list[Text]:
-    """Findings by check, the worst first, a few messages of each or the `whole`; the checks that could not run."""
+    """The findings by check, the most severe first, a few messages each or the `whole`; the checks that did not run."""
     lines = []
     for group in warnings(judgement, whole=whole):
         name = (f"{group.check} ", STYLES[group.severity])
@@ -359,10 +359,10 @@ def findings(judgement: Judgement, *, whole: bool = False) -> list[Text]:
             lines.append(Text.assemble(name, (f"({group.label}) ", "dim"), message))
             lines += [Text(f"  hint: {hint}", style="dim")] if hint else []
         if group.more:
-            lines.append(Text(f"  … and {units.count_noun(group.more, 'more message')} of this check", style="dim"))
+            lines.append(Text(f"  … and {units.count_noun(group.more, 'more message')} from this check", style="dim"))
             lines += [Text(f"  hint: {hint}", style="dim") for hint in group.more_hints]
         if address := page_address(group.page):
             lines.append(Text(f"  page: {address}", style="dim"))
     if whole or not lines:
-        lines += [Text(f"could not run: {group}", style="dim") for group in list_unavailable_checks(judgement)]
+        lines += [Text(f"did not run: {group}", style="dim") for group in list_unavailable_checks(judgement)]
     return lines
