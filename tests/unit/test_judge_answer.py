@@ -187,7 +187,7 @@ def test_overloaded_contender_is_at_its_capacity() -> None:
         return replace(set_figures(due=100_000, censored=censored)(trial), loop="open")
 
     result = answer(rank_systems(change_systems(dict.fromkeys("abc", set_rate)), "a", "b", "c"))
-    assert "c 1.207×" in result
+    assert "1.207× (1.203–1.211) as high with c" in result
     assert "; the rate is above the capacity of c (" in result
 
 

@@ -89,7 +89,7 @@ def format_size(number_of_bytes: float) -> str:
 def digit_carried(number: float, side: float | None) -> int | None:
     """The power of ten of the last significant digit: the first digit of `side`, the larger side of the interval.
 
-    A figure keeps at least three digits. None without an interval.
+    A figure has at least three digits. None without an interval.
     """
     if side is None or not number or not math.isfinite(number) or not math.isfinite(side):
         return None
@@ -190,7 +190,7 @@ def format_alike(numbers: Sequence[float], unit: str, last: Sequence[int | None]
     factor, name = next((scale for scale in SCALED[unit] if least >= scale[0]), SCALED[unit][-1])
     digits = 0 if factor == 1 else 3 if least < 10 * factor else 2 if least < 100 * factor else 1
     if unit == "B/op" and least < 10:
-        # As in `format_figure`: fractions of a byte if operations move few bytes.
+        # As in `format_figure`, there are fractions of a byte if operations move few bytes.
         digits = max(count_decimals(number) for number in numbers if 0 < abs(number) < 10)
     name += unit[1:] if unit.startswith("B/") else ""
     return [

@@ -79,7 +79,7 @@ def figure_digit(estimate: IntervalLike, unit: str) -> int | None:
     """The power of ten of an estimate's last digit; None if the unit decides."""
     last = last_digit(estimate)
     if last is None and unit == "op/s":
-        # Without an interval there are no more digits than with a wide one.
+        # Without an interval, a figure has no more digits than with a wide interval.
         return units.digit_carried(estimate.value, estimate.value)
     return last
 

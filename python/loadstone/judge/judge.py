@@ -138,7 +138,7 @@ def note_minority(
     ended = [
         trial.trial for trial in trials if trial.values and worst_verdict(findings[trial.trial]) != Verdict.INVALID
     ]
-    # By the figures concerned: the number of disturbed repeats as text, and whether they are a minority.
+    # By the kind of figures: the number of disturbed repeats as text, and whether they are a minority.
     counted: dict[str, tuple[str, bool]] = {}
     for abouts in (("all",), ("all", "latencies")):
         had = {

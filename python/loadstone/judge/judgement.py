@@ -167,7 +167,7 @@ class Search:
 class Expectation:
     """One condition on one variant, or on one comparison."""
 
-    # As written.
+    # The condition as written.
     text: str
     # The name of the variant, or of both sides of the comparison; empty if there is only one variant.
     of: str
@@ -192,11 +192,11 @@ class Judgement:
     """All findings, comparisons and answers for a result set."""
 
     results: ResultSet
-    # By trial id; trials without findings have an empty tuple.
+    # The findings by trial id; trials without findings have an empty tuple.
     trials: Mapping[str, tuple[Finding, ...]]
     # By variant: findings that no single trial can show (noisy, incomplete, too few repeats).
     variants: Mapping[VariantKey, tuple[Finding, ...]]
-    # By variant and metric.
+    # The cells by variant and metric.
     cells: Mapping[tuple[VariantKey, str], Cell]
     comparisons: Sequence[Comparison]
     curves: Sequence[Curve] = ()

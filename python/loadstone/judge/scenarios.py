@@ -116,7 +116,7 @@ def replace_side(sides: Sides, at: int, samples: Samples) -> Sides:
 
 
 def exclude_repeats(sides: Sides, excluded: tuple[Collection[int], Collection[int]]) -> Sides:
-    """The sides without some repeats."""
+    """Both sides without the excluded repeats."""
     baseline, contender = (
         {repeat: value for repeat, value in side.items() if repeat not in bad}
         for side, bad in zip(sides, excluded, strict=True)

@@ -97,7 +97,7 @@ def find_contradictions(outcome: SearchOutcome, trials: Mapping[float, Sequence[
 
 
 def context_of(config: Mapping[str, Scalar], over: str) -> VariantKey:
-    """A config without the dimension searched over."""
+    """A config without the searched dimension, as a variant key."""
     return tuple(sorted((name, value) for name, value in config.items() if name != over))
 
 

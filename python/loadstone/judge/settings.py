@@ -106,7 +106,7 @@ class Own:
     """
 
     def __init__(self, results: ResultSet) -> None:
-        """Raises LoadstoneError for unknown thresholds."""
+        """Reads the settings of all result sets. Raises LoadstoneError for unknown thresholds."""
         self.common = Settings.from_question(results.question)
         of_sets = {id(question): Settings.from_question(question) for question in results.own.values()}
         self._own = {trial: of_sets[id(question)] for trial, question in results.own.items()}

@@ -82,7 +82,7 @@ def idle(view: View, metric: str) -> bool:
 
 
 def render_observation(view: View, keys: Iterable[VariantKey], metric: str) -> TableCell:
-    """The median of some variants' figures and their range."""
+    """The median of the figures of some variants, with their range."""
     values = [value for key in keys for trial in view.variants[key] if (value := trial.values.get(metric))]
     if not values:
         return TableCell(wording.DASH, tone="muted")

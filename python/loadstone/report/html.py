@@ -89,5 +89,5 @@ def policy(charts: bool) -> str:
 
 @functools.cache
 def read(name: str) -> str:
-    """A file of this package."""
+    """The content of a file in this package."""
     return resources.files("loadstone.report").joinpath(name).read_text(encoding="utf-8")

@@ -278,7 +278,7 @@ def mark_code(text: str) -> list[str]:
 
 
 def environment(recorded: Mapping[str, Any]) -> Markup:
-    """Hosts, versions and limits as recorded."""
+    """The recorded environment: hosts, versions and limits."""
     facts = {name: value for name, value in recorded.items() if name not in ELSEWHERE and value not in (None, "")}
     plain = {name: value for name, value in facts.items() if not isinstance(value, Mapping | list | tuple)}
     nested = {name: value for name, value in facts.items() if name not in plain}

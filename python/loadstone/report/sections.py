@@ -135,7 +135,7 @@ def choose_panels(figure: Figure) -> list[Panel]:
 
 
 def search_section(view: View) -> Section:
-    """The searches, probe by probe."""
+    """The section on the searches, with each probe."""
     if not view.judgement.searches:
         return Section("search", "Search")
     rule = view.judgement.searches[0].rule
@@ -147,7 +147,7 @@ def search_section(view: View) -> Section:
 
 
 def examine_faults(view: View) -> Section:
-    """Faults: outage, recovery and losses."""
+    """The section on faults: outage, recovery and losses."""
     if not view.judgement.outages:
         return Section("faults", "Faults")
     charts = [chart for chart in (fault_charts.timeline(view), fault_charts.repeats(view)) if chart]
@@ -155,7 +155,7 @@ def examine_faults(view: View) -> Section:
 
 
 def comparison_section(view: View) -> Section:
-    """The comparison."""
+    """The section on the comparison, or on the figures if nothing is compared."""
     tables = comparison.tables(view)
     lead = []
     if not tables:
@@ -171,7 +171,7 @@ def comparison_section(view: View) -> Section:
 
 
 def chart_section(name: str, title: str, *figures: Figure) -> Section:
-    """A section of figures alone."""
+    """A section with only figures."""
     return Section(name, title, figures=tuple(figure for figure in figures if figure))
 
 
@@ -186,12 +186,12 @@ def chart_variants(view: View, against_load: Section) -> list[Section]:
 
 
 def table_section(name: str, title: str, lead: str, table: Table) -> Section:
-    """A section of one table."""
+    """A section with one table."""
     return Section(name, title, (lead,) if lead else (), (table,)) if table else Section(name, title)
 
 
 def time_section(view: View) -> Section:
-    """Throughput and latency over time."""
+    """The section on throughput and latency over time."""
     series = time_series.select_series(view)
     if not series.of:
         return Section("time", "Over time", ("No time series was recorded for these trials.",))
@@ -199,7 +199,7 @@ def time_section(view: View) -> Section:
 
 
 def load_section(view: View) -> Section:
-    """The scaling curve."""
+    """The section on throughput and latency against load."""
     figure = scaling.curves(view)
     if not figure:
         return Section("scaling", "Against load")
@@ -209,7 +209,7 @@ def load_section(view: View) -> Section:
 
 
 def devices(view: View) -> Section:
-    """Device bytes."""
+    """The section on device bytes."""
     figure = device.bars(view)
     if figure:
         return Section("device", "Device bytes", figures=(figure,))
@@ -230,7 +230,7 @@ def warnings_section(view: View) -> Section:
 
 
 def environment(view: View) -> Section:
-    """Hosts and versions."""
+    """The section on hosts and versions."""
     return Section("environment", "Environment", environment=bool(view.results.environment))
 
 
@@ -261,7 +261,7 @@ def compare_guarantees(view: View) -> Section:
 
 
 def every(view: View) -> Section:
-    """All trials."""
+    """The section with all trials."""
     number = units.count_noun(len(view.results.trials), "trial")
     folded = f"All {number}" if number != "1 trial" else number
     if pilots := len(view.results.pilots):
@@ -285,7 +285,7 @@ def answer(view: View) -> str:
 
 
 def gist(view: View) -> list[str]:
-    """The result set in a few words."""
+    """A short summary of the result set, as clauses."""
     results = view.results
     if not results.trials:
         return ["no trials"]

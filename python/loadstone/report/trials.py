@@ -1,4 +1,4 @@
-"""The table of trials: all of them, or as many as are readable."""
+"""The table of all trials, or of as many as are readable."""
 
 from __future__ import annotations
 

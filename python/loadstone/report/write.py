@@ -1,4 +1,4 @@
-"""Writes a report: the page, the text for a pull request, its charts."""
+"""Writes a report: the page, the text for a pull request, and the charts."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class SearchOutcome:
 
     @property
     def trials(self) -> int:
-        """The number of trials."""
+        """The number of trials in all probes."""
         return sum(len(probe.samples) for probe in self.probes)
 
     @property

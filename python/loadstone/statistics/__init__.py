@@ -1,1 +1,1 @@
-"""Statistics: pure functions over numbers, without files or prose. The methods are SciPy's; sources are cited."""
+"""Statistics: pure functions on numbers, without files or prose. The methods agree with SciPy; sources are cited."""

@@ -63,7 +63,7 @@ def compare_blocks(
     p, method = float(tested), f"paired t test on {scale} within blocks"
     if math.isnan(p):
         # All blocks have the same step, so the interval is also the full signed-rank interval.
-        # Exact where SciPy supports it (Wilcoxon 1945).
+        # The p is exact where SciPy supports it (Wilcoxon 1945).
         from scipy.stats import wilcoxon
 
         p = float(wilcoxon(steps).pvalue)

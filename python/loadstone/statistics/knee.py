@@ -67,7 +67,7 @@ class Knee:
     # The tried loads between which throughput falls permanently below 95 % of the plateau; None if no fall is certain.
     collapse: tuple[float, float] | None = None
     unclaimed: Unclaimed | None = None
-    # Loads whose medians depart from the fit by more than their noise: the curve rises or falls more than once.
+    # The loads whose medians depart from the fit by more than noise, so that the curve rises or falls more than once.
     departing: tuple[float, ...] = ()
 
     @property

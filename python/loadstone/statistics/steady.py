@@ -49,7 +49,7 @@ Code = Literal["trend", "change"]
 
 @dataclass(frozen=True, slots=True)
 class Steadiness:
-    """The steadiness of a series, with the reasons against it; shares are of its median."""
+    """The steadiness of a series, with the reasons if it is not steady; shares are relative to its median."""
 
     steady: bool
     # The tests that rejected, in the order trend, change.

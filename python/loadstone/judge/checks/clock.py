@@ -1,4 +1,4 @@
-"""clock: the measuring clock did not run evenly."""
+"""clock: the measuring clock jumped."""
 
 from __future__ import annotations
 

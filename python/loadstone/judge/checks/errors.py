@@ -97,7 +97,7 @@ def describe_missing(trial: TrialResult, missing: float, count: float) -> str:
 
 
 def wrote_all(trial: TrialResult) -> bool:
-    """Whether the load wrote every partition that the reads may draw."""
+    """Whether the load wrote every partition that reads may choose."""
     written, population = trial.value("partitions_written"), trial.value("partitions")
     return written is not None and population is not None and written >= population
 

@@ -1,4 +1,4 @@
-"""noisy: the interval is wider than requested even after all allowed repeats."""
+"""noisy: the interval is wider than requested, even after all allowed repeats."""
 
 from __future__ import annotations
 

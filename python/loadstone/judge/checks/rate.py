@@ -29,7 +29,7 @@ from loadstone.statistics.steady import find_rise
 
 RATE_NOT_HELD, CARRIED_OVER = "rate-not-held", "carried-over"
 CLIENT_LIMITED, GENERATOR_LIMITED = "client-limited", "generator-limited"
-# The notes of the engine under these names make a trial invalid.
+# The engine's notes with these names make a trial invalid.
 INVALIDATING = (RATE_NOT_HELD, GENERATOR_LIMITED)
 RATE_HINT = "lower the rate, or search for the highest rate that is held: `find: {over: rate}`; throughput stays valid"
 BOUNDS_HINT = (

@@ -135,7 +135,7 @@ def check_sides(pair: Pair, settings: Settings) -> Looks:
     yield from unit_differences(pair, settings)
     yield from check_durability(pair, sides)
     if not pair.is_one_run and (unknown := missing_facts([*chain(*sides)], all(map(operation_mix, pair.sides)))):
-        # The claim then has a condition.
+        # Unknown facts become a condition of the claim.
         message = f"{UNKNOWN_OF_BOTH}{', '.join(map(name_fact, unknown))}"
         facts = " ".join(f"--fact {name}=…" for name in unknown)
         hint = f"state the facts of each side: `loadstone import {facts} LOG`, or a facts file next to each log"

@@ -1,4 +1,4 @@
-"""unverified: values read differ from the values written, or were not compared as requested."""
+"""unverified: values read differ from values written, or were not compared as requested."""
 
 from __future__ import annotations
 

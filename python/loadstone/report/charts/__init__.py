@@ -1,1 +1,1 @@
-"""Charts: one kind a module, each as Vega-Lite specifications drawn up with Altair."""
+"""Charts: a module for each kind, which builds Vega-Lite specifications with Altair."""

@@ -158,7 +158,7 @@ def marks_of(trial: TrialResult) -> list[Row]:
 
 
 def band_of(trials: Sequence[TrialResult], end: float) -> list[Row]:
-    """The band from the order to the verified lift: the median of several trials."""
+    """The band from the order of the fault to its verified lift, which is the median of several trials."""
     ends = []
     for trial in trials:
         fault = trial.faults[0]
