@@ -140,7 +140,7 @@ def test_failing_command_ends_the_timing(tmp_path: Path) -> None:
 def test_failures_are_timed_on_request(tmp_path: Path) -> None:
     document = compare(tmp_path, "-i", "exit 3", "true", "--runs", "6")
     assert {pair["n"] for pair in document["comparisons"]} == {6}
-    assert any("exit status 3" in finding["message"] for finding in document["findings"])
+    assert any("exited with status 3" in finding["message"] for finding in document["findings"])
 
 
 def test_hanging_command_is_killed(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_daemons_are_killed_and_named(tmp_path: Path) -> None:
         (["true", "--warmups", "-1"], 2, "--warmups must be 0 or more"),
         (["true", " "], 2, "a command is empty"),
         (["true", "true", "true", "-p", "true", "-p", "true"], 2, "--prepare is given 2 times, for 3 commands"),
-        (["true", "--prepare", "exit 4", "--runs", "6"], 1, "exit status 4"),
+        (["true", "--prepare", "exit 4", "--runs", "6"], 1, "exited with status 4"),
     ],
 )
 def test_invalid_arguments_are_refused(

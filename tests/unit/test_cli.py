@@ -129,7 +129,7 @@ def test_invalid_engine_variable_overrides_the_installed_engine(loadstone: Insta
     result = loadstone.run("ycsb", LOADSTONE_ENGINE="/nowhere/engine")
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr == (
-        "error: no program at /nowhere/engine (LOADSTONE_ENGINE)\n"
+        "error: there is no program at /nowhere/engine (LOADSTONE_ENGINE)\n"
         "hint: name an executable file, or unset LOADSTONE_ENGINE to use the installed engine\n"
     )
 

@@ -10,7 +10,7 @@ from loadstone.systems.base import process
 
 
 class Stop(Kill):
-    """An orderly shutdown. If a server has to be killed, the fault counts as not injected."""
+    """An orderly shutdown. It is an error if a server has to be killed."""
 
     def inject(self) -> None:
         """Sends the shutdown signal, and waits for the servers. Raises FaultError if a server had to be killed."""

@@ -407,7 +407,7 @@ class RunningSystem:
                 process.end_processes(alive, max(entry.patience_s for entry in chosen), stop)
 
     def _end_unrecorded(self, known: State | None) -> bool:
-        """Ends servers that are not running according to `known`; returns whether there were any."""
+        """Ends unrecorded servers, and what remains of servers that have exited; returns whether there were any."""
         names = self._alive_names(known)
         unrecorded = [member for member in process.find_marked(self.place.root) if member.name not in names]
         process.end_processes(unrecorded, PATIENCE_S)
