@@ -63,7 +63,8 @@ def test_gaps_are_those_of_one_server(tmp_path: Path) -> None:
 def test_parts_of_one_start_are_no_period(tmp_path: Path) -> None:
     moments = [minute + part / 60_000 for minute in (1, 5, 9) for part in range(0, 60, 12)]
     values = count_starts(tmp_path / "log", checkpoint_lines(*moments))
-    assert (values["checkpoints"], values["checkpoint_period_seconds"]) == (15, pytest.approx(240, abs=1))
+    assert values["checkpoints"] == 15
+    assert values["checkpoint_period_seconds"] == pytest.approx(240, abs=1)
     assert set(count_starts(tmp_path / "log", checkpoint_lines(*moments[:5]))) == {"checkpoints"}
 
 
