@@ -183,14 +183,13 @@ def find_unsteadiness(
         first, last = median(points[:at]), median(points[at:])
         ends.append((first, last))
         when = f"{series.start_seconds[at]:.3g} s into"
-        step = drift_text(first, last, plain, full, fall="drops")
         if parts:
             # Two statements about the same series would read as a contradiction if the directions differ.
             trend = "rising" if levels[1] > levels[0] else "falling"
             parts = [f"has a {trend} trend ({span_text(*levels, plain, full)} over the window)"]
             parts.append(f"a step {when} it ({span_text(first, last, plain, full)})")
         else:
-            parts.append(f"{step} {when} the window")
+            parts.append(f"{drift_text(first, last, plain, full, fall='drops')} {when} the window")
     return parts, max((max(both) / min(both) if min(both) > 0 else inf for both in ends), default=1.0)
 
 
