@@ -163,7 +163,7 @@ def test_failed_job_is_a_failed_trial_with_output(tmp_path: Path) -> None:
     (trial,) = single_folder(tmp_path).load_results().trials
     assert trial.end == "failed"
     assert trial.value("errors") == 1
-    assert any("exit status" in note.message for note in trial.notes)
+    assert any("exited with status" in note.message for note in trial.notes)
 
 
 @pytest.mark.parametrize(
