@@ -49,7 +49,7 @@ TWICE = {"rocksdb": 1000.0, "lmdb": 2000.0}
 TEN = {"rocksdb": 1000.0, "lmdb": 10_000.0}
 DEVICE_READS = ("device.reads", "device.read", "device.read_per_operation")
 # "it would take n = 22", "n >= 22 repeats", "22 repeats": the wording is free, the number is not.
-N_IT_WOULD_TAKE = r"n ?[≥=>]+ ?[1-9]\d+|[1-9]\d+ (repeats|blocks) would|would take"
+N_IT_WOULD_TAKE = r"n ?[≥=>]+ ?[1-9]\d+|[1-9]\d+ (repeats|blocks) (would|\(\d)|would take"
 
 
 def lucky_block() -> ResultSet:
