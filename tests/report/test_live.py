@@ -20,7 +20,7 @@ from loadstone.live.catalogue import ResultCatalogue
 from loadstone.live.metrics import BUCKETS, classic_histogram, labels_of, render_metrics
 from loadstone.live.run import FollowedRun, is_locked
 from loadstone.live.tail import Tail
-from loadstone.live.trial import Attempt
+from loadstone.live.trial import Attempt, measure_use
 from loadstone.results.fault import FaultRecord
 from loadstone.results.folder import Folder
 from loadstone.runner.trial import append_fault
@@ -272,6 +272,20 @@ def test_viewer_receives_each_sample_once(tmp_path: Path) -> None:
     assert (second["first"], len(second["hosts"])) == (3, 1)
     assert [point["k"] for point in second["points"]] == [3]
     assert second["hosts"][0]["host"] == 1.0
+
+
+def test_processor_time_of_servers_is_shown() -> None:
+    def sample(seconds: int, **ticks: int) -> dict[str, Any]:
+        processes = {name: {"pid": 7, "cpu_ticks": count} for name, count in ticks.items()}
+        host = {"cpu": [300 * seconds, 0, 0, 0, 0, 0, 0, 0]}
+        times = {"monotonic_ns": seconds * 10**9, "unix_ns": seconds * 10**9, "ticks_per_second": 100}
+        return {**times, "processors": host, "processes": processes, "memory": {}}
+
+    use = measure_use(
+        sample(0, engine=0, **{"server.redis-1": 0, "server.redis-2": 0}),
+        sample(2, engine=100, **{"server.redis-1": 200, "server.redis-2": 50}),
+    )
+    assert (use["host"], use["engine"], use["servers"]) == (3.0, 0.5, 1.25)
 
 
 def test_half_a_line_waits_for_its_end(tmp_path: Path) -> None:

@@ -128,7 +128,7 @@ def test_setting_that_a_compared_replication_changes_is_allowed() -> None:
     def change_trial(trial: TrialResult) -> TrialResult:
         copies = 1 if trial.config["system"] == "lmdb" else 3
         retained = facts(replication=copies)(trial)
-        settings = {
+        settings: dict[str, str | int | float | bool] = {
             "store.dfs.replication": str(copies),
             "work.job.memory_bytes": 11_700_000_000 + trial.repeat * 10**8,
         }

@@ -12,6 +12,7 @@ from loadstone.engine.document import read_document
 from loadstone.engine.events import COMPOSED, TIMED_STEPS, WELL, Earlier, Interval, Outcome
 from loadstone.engine.histogram import Histogram, decode_histogram
 from loadstone.live.tail import Tail
+from loadstone.observe.summary import SERVER
 from loadstone.results.fault import FaultRecord
 from loadstone.results.folder import FAULTS
 
@@ -21,7 +22,7 @@ LOAD = "load"
 # The latency quantiles that a point contains.
 QUANTILES = {"p50": 0.5, "p99": 0.99, "max": 1.0}
 # The prefix of a server among the observed processes (`loadstone.observe.summary`).
-SERVER, ENGINE = "server ", "engine"
+ENGINE = "engine"
 
 
 @dataclass
