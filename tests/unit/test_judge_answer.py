@@ -137,9 +137,9 @@ def test_a_few_contexts_are_listed_one_by_one() -> None:
 
 
 def test_many_contexts_are_counted() -> None:
-    assert answer(vary_workload(5)) == "throughput of lmdb against rocksdb in 5 contexts: better in 5 (1.33×)"
+    assert answer(vary_workload(5)) == "throughput of lmdb against rocksdb in 5 contexts: better in all 5 (1.33×)"
     reversed_order = replace(vary_workload(5), question=asking(baseline="lmdb"))
-    assert answer(reversed_order) == "throughput of rocksdb against lmdb in 5 contexts: worse in 5 (25 % lower)"
+    assert answer(reversed_order) == "throughput of rocksdb against lmdb in 5 contexts: worse in all 5 (25 % lower)"
 
 
 def test_contexts_with_rates_above_capacity_are_counted() -> None:

@@ -406,13 +406,17 @@ def count_claims(comparisons: Sequence[Comparison]) -> Iterator[str]:
             if ratios:
                 ends = dict.fromkeys(wording.short_change(end) for end in (min(ratios), max(ratios)))
                 between = f" ({' to '.join(ends)})" if claim in ("better", "worse") else ""
-                parts.append(f"{name} in {len(ratios)}{between}")
+                where = f"all {len(every)}" if claim not in ("same", "none") else "any of them"
+                where = where if len(ratios) == len(every) else str(len(ratios))
+                parts.append(f"{name} in {where}{between}")
         contexts = "1 context" if len(every) == 1 else f"{len(every)} contexts"
         for name in dict.fromkeys(name for comparison in every for name in comparison.capacity):
             over = sum(name in comparison.capacity for comparison in every)
             parts.append(f"the rate is above the capacity of {name} in {over}")
         metric = wording.metric_name(comparisons[0].metric)
-        yield f"{metric} of {contender} against {baseline} in {contexts}: {', '.join(parts)}"
+        # A number alone says nothing: `splits 20`.
+        sides = [f"{comparisons[0].by} {side}" if str(side)[:1].isdigit() else side for side in (contender, baseline)]
+        yield f"{metric} of {sides[0]} against {sides[1]} in {contexts}: {', '.join(parts)}"
     yield from count_omitted(len(contenders) - CLAUSES_MAX)
 
 
