@@ -95,10 +95,10 @@ def test_random_number_of_a_run_is_no_setting() -> None:
     assert phase_result.flatten_spec(spec) == {"clients": 4}
 
 
-def test_settings_of_a_phase_are_the_same_in_all_stages() -> None:
+def test_phase_has_the_settings_of_all_stages() -> None:
     job = {"rows": 100, "memory_bytes": 1 << 30}
     specs = [{"work": {"type": "sort", "stage": stage, "job": job}} for stage in ("prepare", "sample", "commit")]
-    assert phase_result.shared_settings(specs) == {
+    assert phase_result.select_common_settings(specs) == {
         "work.type": "sort",
         "work.job.rows": 100,
         "work.job.memory_bytes": 1 << 30,

@@ -157,7 +157,7 @@ def test_a_filter_may_begin_with_a_dash(tmp_path: Path) -> None:
         (("show",), 2, "error: the following arguments are required: DIR|FILE|NAME\nhint: `loadstone show --help`"),
         (("compare", REGULAR), 2, "error: a comparison needs at least two results\n"),
         (("show", REGULAR, "--row", "sistem"), 1, 'error: there is no key "sistem" in regular.log\n'),
-        (("show", REGULAR, "--filter", "x:("), 1, "error: the filter `x:(` cannot be read"),
+        (("show", REGULAR, "--filter", "x:("), 1, "error: the filter `x:(` is invalid"),
         (("show", REGULAR, "--metric", "insert.p96"), 1, 'error: there is no metric "insert.p96" in regular.log\n'),
         (("report", REGULAR), 1, f"error: {REGULAR} is a file, so the report needs an output directory\n"),
         (("import", REGULAR, "--fact", "clients"), 2, "error: "),

@@ -31,7 +31,7 @@ def main(arguments: list[str]) -> int:
         parser.error("a comparison needs at least two results")
     sides = [[open_results(run, options.results) for run in side.split(",")] for side in options.results_at]
     if grouped := group_numbered(options.results_at):
-        print(f"hint: each result is a side of its own; for runs of one side: {grouped}", file=sys.stderr)
+        print(f"hint: each result is a separate side; to name the runs of one side: {grouped}", file=sys.stderr)
     check_conditions(options.expect)
     judgement = show_results(add_expectations(join_results(sides), options.expect), options)
     if any(item.holds is None and item.unit == "×" for item in judgement.expectations) and not options.json:

@@ -414,7 +414,7 @@ def count_claims(comparisons: Sequence[Comparison]) -> Iterator[str]:
             over = sum(name in comparison.capacity for comparison in every)
             parts.append(f"the rate is above the capacity of {name} in {over}")
         metric = wording.metric_name(comparisons[0].metric)
-        # A number alone says nothing: `splits 20`.
+        # A number needs the name of its dimension: `splits 20`.
         sides = [f"{comparisons[0].by} {side}" if str(side)[:1].isdigit() else side for side in (contender, baseline)]
         yield f"{metric} of {sides[0]} against {sides[1]} in {contexts}: {', '.join(parts)}"
     yield from count_omitted(len(contenders) - CLAUSES_MAX)

@@ -143,7 +143,7 @@ def engine_result(
         run.loop if len(runs) == 1 else None,
         figures.statuses(run.result.summary),
         run.series,
-        shared_settings(item.spec for item in runs),
+        select_common_settings(item.spec for item in runs),
         of_system,
     )
 
@@ -154,10 +154,10 @@ NOT_REQUESTED = frozenset(
 )
 
 
-def shared_settings(specs: Iterable[Mapping[str, Any]]) -> dict[str, Scalar]:
+def select_common_settings(specs: Iterable[Mapping[str, Any]]) -> dict[str, Scalar]:
     """The settings that all stages of a phase have in common."""
-    first, *others = map(flatten_spec, specs)
-    return {path: value for path, value in first.items() if all(other.get(path) == value for other in others)}
+    first, *further = map(flatten_spec, specs)
+    return {path: value for path, value in first.items() if all(spec.get(path) == value for spec in further)}
 
 
 def flatten_spec(spec: Mapping[str, Any]) -> dict[str, Scalar]:

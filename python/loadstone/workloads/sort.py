@@ -122,8 +122,8 @@ def facts(launched: Sequence[EndedLaunch]) -> Mapping[str, Scalar]:
     checksum = next((summary.checksum for summary in reversed(summaries) if summary and summary.checksum), None)
     # Sorting is the measured work, even on HDFS, so fully used processors do not mean that the generator is the limit.
     stage = ", ".join(str(item.result.ready.facts["stage"]) for item in launched if "stage" in item.result.ready.facts)
-    own: dict[str, Scalar] = {"networked": "no", "rows": rows, "row_bytes": ROW_BYTES, "stage": stage}
-    return {**own, **({"checksum": checksum} if checksum else {})}
+    own: dict[str, Scalar] = {"networked": "no", "rows": rows, "row_bytes": ROW_BYTES}
+    return {**own, **({"stage": stage} if stage else {}), **({"checksum": checksum} if checksum else {})}
 
 
 def figures(phase: EngineLaunch, launched: Sequence[EndedLaunch]) -> Iterator[Value]:
