@@ -4,6 +4,7 @@
 //! [`KeyValue`](key_value::KeyValue) and gets both from [`KeyValueStore`](key_value::KeyValueStore), so that reading,
 //! merging and scanning are the same code, and the same cost, for all of them.
 
+mod c_api;
 pub mod cache;
 pub mod cassandra;
 pub mod certificates;

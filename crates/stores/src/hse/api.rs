@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use libloading::os::unix::{Library, RTLD_LAZY, RTLD_LOCAL};
 
+use crate::c_api::{c_api, c_text};
 use crate::error::EngineError;
 
 /// An opaque object of HSE.
@@ -24,34 +25,8 @@ pub struct Fault {
     pub message: String,
 }
 
-macro_rules! api {
-    (
-        required { $($name:ident: fn($($arg:ty),*) $(-> $ret:ty)?;)* }
-        optional { $($opt:ident: fn($($oarg:ty),*) $(-> $oret:ty)?;)* }
-    ) => {
-        /// The resolved functions, each by its name without `hse_`.
-        #[derive(Clone, Copy, Debug)]
-        #[allow(missing_docs)]
-        pub struct Api {
-            $(pub $name: unsafe extern "C" fn($($arg),*) $(-> $ret)?,)*
-            $(pub $opt: Option<unsafe extern "C" fn($($oarg),*) $(-> $oret)?>,)*
-        }
-
-        impl Api {
-            fn resolve(library: &Library) -> Result<Self, libloading::Error> {
-                // SAFETY: the signatures equal hse.h in 2.1 and 3.0.
-                unsafe {
-                    Ok(Self {
-                        $($name: *library.get(concat!("hse_", stringify!($name), "\0").as_bytes())?,)*
-                        $($opt: library.get(concat!("hse_", stringify!($opt), "\0").as_bytes()).ok().map(|s| *s),)*
-                    })
-                }
-            }
-        }
-    };
-}
-
-api! {
+c_api! {
+    "hse_"
     required {
         init: fn(*const c_char, usize, Params) -> Error;
         fini: fn();
@@ -157,11 +132,6 @@ impl Arguments {
         let pointers: Vec<*const c_char> = self.0.iter().map(|text| text.as_ptr()).collect();
         call(pointers.len(), pointers.as_ptr())
     }
-}
-
-/// A path or name for C.
-pub fn c_text(text: impl Into<Vec<u8>>) -> Result<CString, EngineError> {
-    CString::new(text).map_err(|_| EngineError::usage("a path, name or parameter holds a NUL byte"))
 }
 
 /// Reads a parameter's value with one of the two getters.
