@@ -4,55 +4,34 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StepId(pub u16);
 
-/// The steps of YCSB's workloads. The names are YCSB's metric names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Kind {
-    /// Reads one record.
-    Read,
-    /// Merges some fields into a record.
-    Update,
-    /// Writes a whole new record.
-    Insert,
-    /// Reads records in key order from a start key.
-    Scan,
-    /// Removes a record.
-    Delete,
-    /// Reads a record, then updates it; timed as one operation, and each half also separately.
-    ReadModifyWrite,
-    /// Compares a read value with the expected value (`dataintegrity`).
-    Verify,
-    /// Closes a session.
-    Cleanup,
+crate::named_variants! {
+    /// The steps of YCSB's workloads. The names are YCSB's metric names.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    #[repr(u8)]
+    pub enum Kind {
+        /// Reads one record.
+        Read = "READ",
+        /// Merges some fields into a record.
+        Update = "UPDATE",
+        /// Writes a whole new record.
+        Insert = "INSERT",
+        /// Reads records in key order from a start key.
+        Scan = "SCAN",
+        /// Removes a record.
+        Delete = "DELETE",
+        /// Reads a record, then updates it; timed as one operation, and each half also separately.
+        ReadModifyWrite = "READ-MODIFY-WRITE",
+        /// Compares a read value with the expected value (`dataintegrity`).
+        Verify = "VERIFY",
+        /// Closes a session.
+        Cleanup = "CLEANUP",
+    }
 }
 
 impl Kind {
-    /// Number of kinds.
-    pub const COUNT: usize = 8;
-    /// Every kind, in the order of their numbers.
-    pub const ALL: [Self; Self::COUNT] = [
-        Self::Read,
-        Self::Update,
-        Self::Insert,
-        Self::Scan,
-        Self::Delete,
-        Self::ReadModifyWrite,
-        Self::Verify,
-        Self::Cleanup,
-    ];
-
-    /// The names of all kinds, by [`Kind::step`].
-    pub const NAMES: [&'static str; Self::COUNT] =
-        ["READ", "UPDATE", "INSERT", "SCAN", "DELETE", "READ-MODIFY-WRITE", "VERIFY", "CLEANUP"];
-
     /// Its step in a workload that names its steps by [`Kind::NAMES`].
     #[inline]
     pub const fn step(self) -> StepId {
         StepId(self as u16)
-    }
-
-    /// YCSB's name of the metric.
-    pub const fn name(self) -> &'static str {
-        Self::NAMES[self as usize]
     }
 }

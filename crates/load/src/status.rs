@@ -1,73 +1,67 @@
 //! How an operation ended.
 
-/// The outcome of an operation. Names and the first nine meanings are YCSB's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Status {
-    /// Done.
-    Ok,
-    /// Failed, with no more specific status.
-    Error,
-    /// The record does not exist.
-    NotFound,
-    /// The store does not support this.
-    NotImplemented,
-    /// Done, but the answer is not the expected one.
-    UnexpectedState,
-    /// The request is not valid for this store (for example, the key is too long).
-    BadRequest,
-    /// Not allowed.
-    Forbidden,
-    /// The system is down or unable to serve.
-    ServiceUnavailable,
-    /// Added to a batch, to be done later.
-    BatchedOk,
-    /// No answer before the timeout.
-    Timeout,
-    /// The record's insert is still in flight, or its delete has begun since: neither a success nor a failure of the
-    /// store.
-    NotYet,
-    /// The device or quota is full.
-    NoSpace,
+/// Defines an enum whose variants have names.
+#[macro_export]
+macro_rules! named_variants {
+    (
+        $(#[$attribute:meta])*
+        pub enum $type:ident { $($(#[$variant_attribute:meta])* $variant:ident = $name:literal,)+ }
+    ) => {
+        $(#[$attribute])*
+        pub enum $type {
+            $($(#[$variant_attribute])* $variant,)+
+        }
+
+        impl $type {
+            /// The number of variants.
+            pub const COUNT: usize = [$($name),+].len();
+            /// Every variant, in the order of their numbers.
+            pub const ALL: [Self; Self::COUNT] = [$(Self::$variant),+];
+            /// Their names.
+            pub const NAMES: [&'static str; Self::COUNT] = [$($name),+];
+
+            /// Its name.
+            pub const fn name(self) -> &'static str {
+                Self::NAMES[self as usize]
+            }
+        }
+    };
+}
+
+crate::named_variants! {
+    /// The outcome of an operation. Names and the first nine meanings are YCSB's.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    #[repr(u8)]
+    pub enum Status {
+        /// Done.
+        Ok = "OK",
+        /// Failed, with no more specific status.
+        Error = "ERROR",
+        /// The record does not exist.
+        NotFound = "NOT_FOUND",
+        /// The store does not support this.
+        NotImplemented = "NOT_IMPLEMENTED",
+        /// Done, but the answer is not the expected one.
+        UnexpectedState = "UNEXPECTED_STATE",
+        /// The request is not valid for this store (for example, the key is too long).
+        BadRequest = "BAD_REQUEST",
+        /// Not allowed.
+        Forbidden = "FORBIDDEN",
+        /// The system is down or unable to serve.
+        ServiceUnavailable = "SERVICE_UNAVAILABLE",
+        /// Added to a batch, to be done later.
+        BatchedOk = "BATCHED_OK",
+        /// No answer before the timeout.
+        Timeout = "TIMEOUT",
+        /// The record's insert is still in flight, or its delete has begun since: neither a success nor a failure of the
+        /// store.
+        NotYet = "NOT_YET",
+        /// The device or quota is full.
+        NoSpace = "NO_SPACE",
+    }
 }
 
 impl Status {
-    /// Number of statuses.
-    pub const COUNT: usize = 12;
-    /// Every status, in the order of their numbers.
-    pub const ALL: [Self; Self::COUNT] = [
-        Self::Ok,
-        Self::Error,
-        Self::NotFound,
-        Self::NotImplemented,
-        Self::UnexpectedState,
-        Self::BadRequest,
-        Self::Forbidden,
-        Self::ServiceUnavailable,
-        Self::BatchedOk,
-        Self::Timeout,
-        Self::NotYet,
-        Self::NoSpace,
-    ];
-
-    /// The name in reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Ok => "OK",
-            Self::Error => "ERROR",
-            Self::NotFound => "NOT_FOUND",
-            Self::NotImplemented => "NOT_IMPLEMENTED",
-            Self::UnexpectedState => "UNEXPECTED_STATE",
-            Self::BadRequest => "BAD_REQUEST",
-            Self::Forbidden => "FORBIDDEN",
-            Self::ServiceUnavailable => "SERVICE_UNAVAILABLE",
-            Self::BatchedOk => "BATCHED_OK",
-            Self::Timeout => "TIMEOUT",
-            Self::NotYet => "NOT_YET",
-            Self::NoSpace => "NO_SPACE",
-        }
-    }
-
     /// Whether the operation succeeded.
     #[inline]
     pub const fn is_ok(self) -> bool {

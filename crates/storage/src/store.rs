@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use loadstone_load::Status;
 use loadstone_session::about::{About, directory, setting};
 use loadstone_session::{Connection, Drive, Durability, EngineError, Guarantee, Options, Store};
 
@@ -177,14 +176,6 @@ impl Store for FileStore {
     fn session(&self) -> Result<Self::Session, EngineError> {
         Ok(FileClient { system: self.system.clone(), base: self.base.clone() })
     }
-
-    fn settle(&self) -> Result<(), EngineError> {
-        Ok(())
-    }
-
-    fn close(self) -> Result<(), EngineError> {
-        Ok(())
-    }
 }
 
 /// The effect of an option for the page cache: none if files exist only there.
@@ -280,21 +271,8 @@ impl Store for HdfsStore {
         Ok(FileClient { system, base: self.location.path.clone() })
     }
 
-    fn settle(&self) -> Result<(), EngineError> {
-        Ok(())
-    }
-
-    fn close(self) -> Result<(), EngineError> {
-        Ok(())
-    }
-
     fn connections(&self, clients: u64) -> u64 {
         // One to the name node; to data nodes the one in use and two idle ones.
         clients.saturating_mul(4)
     }
-}
-
-/// The status of a result.
-pub fn status_of<T>(result: &Result<T, crate::fs::FsError>) -> Status {
-    result.as_ref().map_or_else(crate::fs::FsError::status, |_| Status::Ok)
 }

@@ -4,22 +4,14 @@ use lz4_flex::block::{CompressTable, compress_into_with_table, decompress_into, 
 
 use super::wire::BODY_MAX;
 
-/// An algorithm, by its name in STARTUP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Algorithm {
-    /// LZ4's block format, in frames after the length of the text.
-    Lz4,
-    /// Snappy's raw format. Protocol 5 does not support it.
-    Snappy,
-}
-
-impl Algorithm {
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Lz4 => "lz4",
-            Self::Snappy => "snappy",
-        }
+loadstone_load::named_variants! {
+    /// An algorithm, by its name in STARTUP.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Algorithm {
+        /// LZ4's block format, in frames after the length of the text.
+        Lz4 = "lz4",
+        /// Snappy's raw format. Protocol 5 does not support it.
+        Snappy = "snappy",
     }
 }
 
