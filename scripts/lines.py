@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 
 def count_lines(text: str) -> int:
     """The lines of code of a source file, without blank lines, comments and its module of tests."""
-    lines = text.split("#[cfg(test)]\nmod tests {")[0].splitlines()
+    lines = re.split(r"#\[cfg\(test\)\]\n(?:pub\S* )?mod \w+ \{", text)[0].splitlines()
     return sum(1 for line in lines if line.strip() and not line.lstrip().startswith("//"))
 
 

@@ -15,8 +15,8 @@ from lab_support import ROOT
 CRATES = ROOT / "crates"
 # A crate may use the crates on the lines above it.
 LEVELS = (
-    ("crc", "load", "stress"),
-    ("session",),
+    ("crc", "load"),
+    ("session", "stress"),
     ("storage", "stores"),
     ("wire",),
     ("measure",),

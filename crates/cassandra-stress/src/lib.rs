@@ -119,7 +119,6 @@ fn read_credentials(settings: &mut Settings) -> Result<(), EngineError> {
         };
         place.get_or_insert_with(|| value.trim().to_owned());
     }
-    mode.has_password |= mode.password.is_some();
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use loadstone_load::Segment;
 use loadstone_load::pace::{Arrival, PaceSpec, RatePiece};
 use loadstone_measure::clock::unix_ns;
-use loadstone_session::{Durability, Options};
+use loadstone_session::Options;
 use loadstone_stress::columns::{ColumnsSpec, OperationSpec};
 use loadstone_stress::profile::Profile;
 use loadstone_stress::settings::{Command, Length, RateSettings, Settings};
@@ -13,7 +13,7 @@ use loadstone_stress::spec::{Command as Operation, StressSpec};
 use loadstone_wire::error::EngineError;
 use loadstone_wire::sink::Sink;
 use loadstone_wire::spec::{
-    DurabilitySpec, InsertSpec, Phase, StatementsSpec, StoreSpec, TrialSpec, Until, VERSION, WorkSpec,
+    Durability, InsertSpec, Phase, StatementsSpec, StoreSpec, TrialSpec, Until, VERSION, WorkSpec,
 };
 
 use super::user::columns_spec;
@@ -84,7 +84,7 @@ pub fn translate_warmups(settings: &Settings, profiles: &[Profile]) -> Result<Ve
         for (command, _) in settings.operations() {
             let Some(kind) = operation(command) else { continue };
             let work = stress_spec(settings, [(kind, 1.0)].into())?;
-            works.push((command.label().to_owned(), StatementsSpec::Stress(work)));
+            works.push((command.label(), StatementsSpec::Stress(work)));
         }
         works
     };
@@ -121,7 +121,7 @@ fn trial(
         store: StoreSpec {
             name: "cassandra".to_owned(),
             properties: properties(settings, profiles)?,
-            durability: DurabilitySpec::Os,
+            durability: Durability::Os,
         },
         phase: Phase::Run,
         work: WorkSpec::Statements(work),
@@ -255,8 +255,7 @@ pub fn options(settings: &Settings, profiles: &[Profile]) -> Result<Options, Eng
     Ok(Options {
         properties: properties(settings, profiles)?,
         durability: Durability::Os,
-        table: String::new(),
-        create: false,
         clients: 1,
+        ..Options::default()
     })
 }

@@ -43,40 +43,6 @@ Loadstone's own:
   --print-spec               print the TrialSpec instead of running it
 ";
 
-const KNOWN: &[&str] = &[
-    "-write",
-    "-read",
-    "-append",
-    "-truncate",
-    "-clean",
-    "-random",
-    "-backward",
-    "-skip",
-    "-skipSize",
-    "-nrFiles",
-    "-fileSize",
-    "-size",
-    "-bufferSize",
-    "-resFile",
-    "-compression",
-    "-storagePolicy",
-    "-erasureCodePolicy",
-    "-seq",
-    "-D",
-    "--clients",
-    "--direct",
-    "--io",
-    "--depth",
-    "--executors",
-    "--sync",
-    "--cold",
-    "--compressible",
-    "--no-verify",
-    "--seed",
-    "--print-spec",
-    "--help",
-];
-
 /// The test to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Test {
@@ -300,7 +266,8 @@ fn refuse_option(option: &str, value: &str) -> EngineError {
 
 fn unknown(option: &str) -> EngineError {
     let error = EngineError::usage(format!("unknown option \"{option}\""));
-    match did_you_mean(option, KNOWN.iter().copied()) {
+    let options = USAGE.split(|c: char| !c.is_ascii_alphabetic() && c != '-').filter(|text| text.starts_with('-'));
+    match did_you_mean(option, options) {
         Some(near) => error.hint(format!("did you mean {near}?")),
         None => error.hint("see loadstone-engine dfsio --help"),
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use loadstone_load::java::number::decimal;
 use loadstone_wire::files::{FilesSummary, Reached};
 
 /// Number of bytes in Hadoop's MB.
@@ -27,16 +28,6 @@ pub fn hadoop(test: &str, date: &str, files: &FilesSummary, wall: Duration) -> S
         decimal(deviation),
         decimal(seconds),
     )
-}
-
-/// Formats a number as Java's `DecimalFormat("#.##")` does.
-fn decimal(value: f64) -> String {
-    if value.is_nan() {
-        return "NaN".to_owned();
-    }
-    let text = format!("{value:.2}");
-    let text = text.trim_end_matches('0').trim_end_matches('.');
-    if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }
 
 /// Formats a time as `EEE MMM dd HH:mm:ss zzz yyyy` in local time, like Java's `Date`.

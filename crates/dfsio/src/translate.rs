@@ -10,7 +10,7 @@ use loadstone_storage::work::{Access, Action, Files, FilesSpec, Sync};
 use super::args::{Args, Io, Test, parse_whole, size};
 use loadstone_wire::error::EngineError;
 use loadstone_wire::sink::Sink;
-use loadstone_wire::spec::{DurabilitySpec, InsertSpec, Phase, StoreSpec, TrialSpec, Until, VERSION, WorkSpec};
+use loadstone_wire::spec::{Durability, InsertSpec, Phase, StoreSpec, TrialSpec, Until, VERSION, WorkSpec};
 
 /// Hadoop's default directory (`TestDFSIO.getBaseDir`).
 const BASE: &str = "/benchmarks/TestDFSIO";
@@ -101,7 +101,7 @@ pub fn translate(args: &Args, action: Action, access: Access) -> Result<(TrialSp
         store: StoreSpec {
             name: if local { "file" } else { "hdfs" }.to_owned(),
             properties,
-            durability: if synced { DurabilitySpec::Device } else { DurabilitySpec::Os },
+            durability: if synced { Durability::Device } else { Durability::Os },
         },
         phase: Phase::Run,
         work: WorkSpec::Files(work),

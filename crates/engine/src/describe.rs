@@ -4,12 +4,13 @@
 //! The lab, the schemas and the reference pages read this output, so nothing about a store is listed twice.
 
 use loadstone_stores::{About, Role};
-use schemars::JsonSchema;
+use schemars::{JsonSchema, schema_for};
 use serde::Serialize;
 
 use loadstone_registry::{FILE_STORES, STORES};
 use loadstone_wire::error::EngineError;
 use loadstone_wire::output::out;
+use loadstone_wire::spec::WorkSpec;
 use loadstone_ycsb::known::{KNOWN, Source};
 
 /// The help text.
@@ -100,12 +101,19 @@ impl Description {
                     .to_owned(),
                 })
                 .collect(),
-            work: ["records", "time_series", "files", "statements", "sort"].map(str::to_owned).to_vec(),
+            work: work_names(),
             front_ends: ["ycsb", "cassandra-stress", "dfsio", "teragen", "terasort", "teravalidate"]
                 .map(str::to_owned)
                 .to_vec(),
         }
     }
+}
+
+/// The names of the workload kinds in a spec.
+fn work_names() -> Vec<String> {
+    let schema = schema_for!(WorkSpec);
+    let kinds = schema.get("oneOf").and_then(serde_json::Value::as_array).into_iter().flatten();
+    kinds.filter_map(|kind| kind["properties"]["type"]["const"].as_str().map(str::to_owned)).collect()
 }
 
 fn store(about: &About, holds: &str) -> StoreDescription {
@@ -141,11 +149,10 @@ pub fn main(arguments: &[String]) -> Result<u8, EngineError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use loadstone_wire::spec::WorkSpec;
 
     #[test]
     fn description_lists_every_workload_kind_of_a_spec() {
-        let schema = serde_json::to_value(schemars::schema_for!(WorkSpec)).unwrap();
+        let schema = serde_json::to_value(schema_for!(WorkSpec)).unwrap();
         let kinds = schema["oneOf"].as_array().unwrap().iter().map(|kind| &kind["properties"]["type"]["const"]);
         assert_eq!(kinds.collect::<Vec<_>>(), Description::collect().work.iter().collect::<Vec<_>>());
     }

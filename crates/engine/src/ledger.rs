@@ -4,6 +4,8 @@ mod counters;
 mod findings;
 mod levels;
 mod read_back;
+mod reading;
+mod rows;
 mod timestamps;
 
 use loadstone_load::core::CoreRun;
@@ -20,6 +22,7 @@ use loadstone_wire::error::EngineError;
 use loadstone_wire::event::{Event, Unsettled};
 use loadstone_wire::output::{err, out};
 use loadstone_wire::spec::{Phase, StatementsSpec, TrialSpec, WorkSpec};
+use rows::RowRun;
 use timestamps::TimestampReadBack;
 
 /// Largest difference between the clocks of two segments' hosts, ns.
@@ -182,16 +185,12 @@ fn judge_rows(
     // If an engine was killed, each of its clients had at most one write in flight.
     let writes = evidence.end() + 2 * spec.clients * ledgers.len() as u64 + 64;
     let findings = Findings::from_ledgers(ledgers, evidence, work.writes(writes));
-    let columns = &stress.columns;
+    let run = RowRun { spec, work: &work, columns: &stress.columns, writes, evidence, crash_ns: crash };
     if work.records_counters() {
-        let select = stress.counter_statement();
-        return CounterReadBack { spec, work: &work, columns, select, writes, evidence, crash, findings }
-            .run::<Cassandra>();
+        return CounterReadBack { run, select: stress.counter_statement() }.read_back::<Cassandra>(findings);
     }
-    let select = stress.timestamp_statement();
     let end = work.writes(writes).last().map_or(0, |(index, _)| index + 1);
-    TimestampReadBack { spec, work: &work, columns, select, start_us, writes, end, evidence, crash, findings }
-        .run::<Cassandra>()
+    TimestampReadBack { run, select: stress.timestamp_statement(), start_us, end }.read_back::<Cassandra>(findings)
 }
 
 /// Finds, in a segment's events, the reads that the segment could not judge.

@@ -150,7 +150,7 @@ impl ColumnsWork {
             }
         }
         let ratio = |ratio: &Option<RatioSpec>| match ratio {
-            Some(ratio) if !(ratio.distribution.is_fixed() && is_full(ratio)) => {
+            Some(ratio) if !ratio.is_full() => {
                 ratio.distribution.sampler().map(|sampler| Some((sampler, ratio.clone())))
             }
             _ => Ok(None),
@@ -217,10 +217,6 @@ impl ColumnsWork {
         let rest = place % round;
         (place / round * self.group + rest % self.group, rest / self.group)
     }
-}
-
-fn is_full(ratio: &RatioSpec) -> bool {
-    ratio.distribution.range().is_ok_and(|range| ratio.share(range.0 as f64) >= 1.0)
 }
 
 /// The part of an operation that its attempts modify.
@@ -349,14 +345,6 @@ fn fill_row(generator: &mut PartitionGenerator, row: Option<u64>, places: &[Plac
 }
 
 impl WorkKind for ColumnsWork {
-    fn steps(&self) -> &'static [&'static str] {
-        self.steps
-    }
-
-    fn step_of(&self, index: u64) -> StepId {
-        Workload::step_of(self, index)
-    }
-
     fn prepare_trial(&mut self, spec: &TrialSpec, workers: u64) -> Result<(), EngineError> {
         self.state = StatementState::new(spec, workers)?;
         self.ranges.restart(spec.segment);

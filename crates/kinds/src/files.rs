@@ -43,14 +43,6 @@ impl FileWork {
 forward_workload!(FileWork, FileOperation);
 
 impl Kind for FileWork {
-    fn steps(&self) -> &'static [&'static str] {
-        self.workload.steps()
-    }
-
-    fn step_of(&self, index: u64) -> StepId {
-        self.workload.step_of(index)
-    }
-
     fn prepare_trial(&mut self, _spec: &loadstone_wire::spec::TrialSpec, _workers: u64) -> Result<(), EngineError> {
         self.log = FileLog::default();
         Ok(())

@@ -171,7 +171,7 @@ fn task_of<W: RecordWorkload>(
     setting: &Setting<'_>,
 ) -> Task<Records<W>> {
     let mut work = Records::new(workload);
-    work.inserts = Some(InsertLog::new());
+    work.inserts = Some(InsertLog::default());
     work.insert_policy = setting.insert_policy;
     work.ledger = setting.ledger.map(|file| ledger(file, setting));
     Task {

@@ -66,14 +66,6 @@ impl<W> Records<W> {
 forward_workload!(Records<W: RecordWorkload>, Operation);
 
 impl<W: RecordWorkload + fmt::Debug + 'static> Kind for Records<W> {
-    fn steps(&self) -> &'static [&'static str] {
-        self.workload.steps()
-    }
-
-    fn step_of(&self, index: u64) -> StepId {
-        self.workload.step_of(index)
-    }
-
     fn prepare_probe(&mut self, spec: &TrialSpec, operations: u64, threads: u64) -> Result<(), EngineError> {
         self.ledger = ledger::create_for_probe(spec, operations, threads)?;
         Ok(())
@@ -81,7 +73,7 @@ impl<W: RecordWorkload + fmt::Debug + 'static> Kind for Records<W> {
 
     fn prepare_trial(&mut self, spec: &TrialSpec, workers: u64) -> Result<(), EngineError> {
         self.compared = AtomicU64::new(0);
-        self.inserts = (spec.phase == Phase::Run).then(InsertLog::new);
+        self.inserts = (spec.phase == Phase::Run).then(InsertLog::default);
         self.insert_policy = RetryPolicy::from_spec(spec);
         self.ledger = ledger::create(spec, workers)?;
         Ok(())

@@ -2,20 +2,15 @@
 
 use loadstone_load::time_series::{SeriesOperation, SeriesWorkload, TimeSeriesLoad, TimeSeriesRun, TimeSeriesSpec};
 use loadstone_load::{Check, Kind, Projection, Row, Status, StepId, Workload};
-use loadstone_session::erased::{Driving, StoreType, VirtualSession};
-use loadstone_session::null::NullSession;
-use loadstone_session::{EngineError, Options, Rows, Session};
+use loadstone_session::{EngineError, Rows, Session};
 
 use super::records::actor::{close, verify, worse};
 use super::records::inserts::insert;
 use crate::retry::RetryPolicy;
-use crate::stores::Trial;
+use crate::stores::{Trial, VirtualTarget};
 use loadstone_measure::actor::{Actor, Outcome, Stopwatch};
-use loadstone_measure::borders::Borders;
-use loadstone_measure::client::{ClientContext, drive_thread};
-use loadstone_measure::clock::{ThreadTimer, Timer};
+use loadstone_measure::clock::Timer;
 use loadstone_measure::control::End;
-use loadstone_measure::crew::{Opened, Target};
 use loadstone_measure::task::{Kind as WorkKind, Task, Work};
 use loadstone_measure::trial;
 use loadstone_wire::event::Sections;
@@ -28,30 +23,11 @@ pub struct SeriesWork {
     insert_policy: RetryPolicy,
 }
 
-/// A type of record store as a target of time series.
-#[derive(Debug)]
-pub struct SeriesTarget(pub &'static StoreType);
-
-impl Target<SeriesWork> for SeriesTarget {
-    fn driving(&self) -> Driving {
-        self.0.driving
-    }
-
-    fn probe(&self, task: &Task<SeriesWork>, borders: &Borders, context: ClientContext<'_>) {
-        let mut session = VirtualSession::new(NullSession::default());
-        drive_thread(task, borders, ThreadTimer::default(), &mut session, context);
-    }
-
-    fn open(&self, options: &Options) -> Result<Opened<SeriesWork>, EngineError> {
-        Ok(Opened::with_records(self.0.open(options)?, |client| Box::new(client), |client| Box::new(client)))
-    }
-}
-
 /// Runs a trial of a time series.
 pub fn run_trial(series: &TimeSeriesSpec, to_run: Trial<'_>) -> Result<End, EngineError> {
     let Trial { spec, stores, controls, observer } = to_run;
     let work = SeriesWork::new(series, spec.phase, spec.seed)?;
-    let target = SeriesTarget(&stores.find_records(&spec.store.name)?.store);
+    let target = VirtualTarget(&stores.find_records(&spec.store.name)?.store);
     trial::run(spec, work, &target, controls, observer)
 }
 
@@ -89,14 +65,6 @@ impl SeriesWorkload for SeriesOf {
 forward_workload!(SeriesWork, SeriesOperation);
 
 impl WorkKind for SeriesWork {
-    fn steps(&self) -> &'static [&'static str] {
-        self.workload.steps()
-    }
-
-    fn step_of(&self, index: u64) -> StepId {
-        self.workload.step_of(index)
-    }
-
     fn prepare_trial(&mut self, spec: &TrialSpec, _workers: u64) -> Result<(), EngineError> {
         self.insert_policy = RetryPolicy::from_spec(spec);
         Ok(())

@@ -14,7 +14,7 @@ use loadstone_storage::sort::progress::{Done, Progress};
 use loadstone_storage::sort::scratch::{Owner, Scratch};
 use loadstone_storage::sort::task::{Outcome, Task};
 
-use loadstone_measure::control::{Control, End};
+use loadstone_measure::control::End;
 use loadstone_wire::error::EngineError;
 use loadstone_wire::spec::SortSpec;
 
@@ -116,13 +116,4 @@ pub fn run(
         worker.join().unwrap_or_else(|_| Err(SortError::new("internal error: the thread of a stage panicked")))
     });
     (Ended { outcome, done: progress.done(), took: start.elapsed() }, early)
-}
-
-/// The end that a control requests, if it requests one.
-pub fn end_of(control: Control) -> Option<End> {
-    match control {
-        Control::Stop(who) => Some(End::Stopped(who)),
-        Control::LeaseLost(why) => Some(End::Lease(why)),
-        Control::StartAt(_) | Control::StdinClosed => None,
-    }
 }

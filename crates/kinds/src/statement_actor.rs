@@ -226,7 +226,7 @@ impl<S: Statements, W: StatementWork> Actor for StatementActor<'_, S, W> {
     }
 
     async fn close(&mut self) -> (StepId, Status) {
-        let last = WorkKind::steps(&self.task.work).len() - 1;
+        let last = self.task.work.steps().len() - 1;
         (StepId(last as u16), self.session.cleanup().await)
     }
 }

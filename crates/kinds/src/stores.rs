@@ -2,9 +2,16 @@
 
 use std::sync::mpsc::Receiver;
 
+use loadstone_measure::borders::Borders;
+use loadstone_measure::client::{ClientContext, drive_thread};
+use loadstone_measure::clock::ThreadTimer;
 use loadstone_measure::control::{Control, End};
-use loadstone_measure::crew::Target;
+use loadstone_measure::crew::{Opened, Target};
 use loadstone_measure::observer::Observer;
+use loadstone_measure::task::{Task, Work};
+use loadstone_session::Options;
+use loadstone_session::erased::{Driving, StoreType, VirtualSession};
+use loadstone_session::null::NullSession;
 use loadstone_stress::columns::ColumnsSpec;
 use loadstone_wire::error::EngineError;
 use loadstone_wire::spec::TrialSpec;
@@ -25,6 +32,25 @@ pub struct Trial<'a> {
 pub struct Stores {
     pub records: &'static [RecordTarget],
     pub statements: &'static [StatementTarget],
+}
+
+/// A type of store of records, as a target of any work in its sessions, by virtual calls.
+#[derive(Debug)]
+pub struct VirtualTarget(pub &'static StoreType);
+
+impl<W: Work<VirtualSession>> Target<W> for VirtualTarget {
+    fn driving(&self) -> Driving {
+        self.0.driving
+    }
+
+    fn probe(&self, task: &Task<W>, borders: &Borders, context: ClientContext<'_>) {
+        let mut session = VirtualSession::new(NullSession::default());
+        drive_thread(task, borders, ThreadTimer::default(), &mut session, context);
+    }
+
+    fn open(&self, options: &Options) -> Result<Opened<W>, EngineError> {
+        Ok(Opened::with_records(self.0.open(options)?, |client| Box::new(client), |client| Box::new(client)))
+    }
 }
 
 /// Runs statements with generated values until the end of the trial. The server determines the types of the columns.

@@ -110,7 +110,7 @@ fn looks_back(spec: &StressSpec) -> bool {
 }
 
 /// An operation, in reused buffers.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct StressOperation {
     index: u64,
     command: Command,
@@ -133,20 +133,6 @@ impl StressOperation {
     /// The increments of an operation on counters, one per column.
     pub fn increments(&self) -> &[i64] {
         &self.increments
-    }
-}
-
-impl Default for StressOperation {
-    fn default() -> Self {
-        Self {
-            index: 0,
-            command: Command::Read,
-            number: 0,
-            row: Row::default(),
-            values: Values::default(),
-            increments: Vec::new(),
-            generators: None,
-        }
     }
 }
 
@@ -226,14 +212,6 @@ impl Workload for StressWork {
 }
 
 impl WorkKind for StressWork {
-    fn steps(&self) -> &'static [&'static str] {
-        &STEPS
-    }
-
-    fn step_of(&self, index: u64) -> StepId {
-        Workload::step_of(self, index)
-    }
-
     fn prepare_trial(&mut self, spec: &TrialSpec, workers: u64) -> Result<(), EngineError> {
         self.state = StatementState::new(spec, workers)?;
         self.clients = spec.clients;

@@ -26,7 +26,7 @@ use loadstone_measure::trial;
 use loadstone_session::{Drive, EngineError};
 use loadstone_wire::sink::Sink;
 use loadstone_wire::spec::TrialSpec;
-use loadstone_wire::spec::{DurabilitySpec, InsertSpec, Phase, StoreSpec, Until, WorkSpec};
+use loadstone_wire::spec::{InsertSpec, Phase, StoreSpec, Until, WorkSpec};
 
 const OPERATIONS: u64 = 5_000;
 
@@ -52,12 +52,6 @@ impl<const BY_THREAD: bool> Store for Hashing<BY_THREAD> {
     }
     fn session(&self) -> Result<HashingSession, EngineError> {
         Ok(HashingSession(self.0.clone()))
-    }
-    fn settle(&self) -> Result<(), EngineError> {
-        Ok(())
-    }
-    fn close(self) -> Result<(), EngineError> {
-        Ok(())
     }
 }
 
@@ -129,7 +123,7 @@ fn spec(name: &str, clients: u64, segment: Segment) -> TrialSpec {
     };
     TrialSpec {
         spec: 2,
-        store: StoreSpec { name: String::new(), properties: BTreeMap::new(), durability: DurabilitySpec::default() },
+        store: StoreSpec { name: String::new(), properties: BTreeMap::new(), durability: Durability::default() },
         phase: Phase::Run,
         work: WorkSpec::Records(core),
         clients,
@@ -210,12 +204,6 @@ impl<const BY_THREAD: bool, const HANGS: bool> Store for Broken<BY_THREAD, HANGS
     }
     fn session(&self) -> Result<BrokenSession, EngineError> {
         Ok(BrokenSession { scan: if HANGS { hangs } else { breaks } })
-    }
-    fn settle(&self) -> Result<(), EngineError> {
-        Ok(())
-    }
-    fn close(self) -> Result<(), EngineError> {
-        Ok(())
     }
 }
 
@@ -309,12 +297,6 @@ impl<const IN_SCAN: bool> Store for Ending<IN_SCAN> {
             hangs();
         };
         Ok(BrokenSession { scan: if IN_SCAN { scan } else { hangs } })
-    }
-    fn settle(&self) -> Result<(), EngineError> {
-        Ok(())
-    }
-    fn close(self) -> Result<(), EngineError> {
-        Ok(())
     }
     fn collections(&self) -> Vec<Collections> {
         if !IN_SCAN {

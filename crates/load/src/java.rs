@@ -8,6 +8,8 @@
 //! turns into trees are not modelled: with a ninth key in one bin of a table of at least 64 bins, the order within that
 //! bin may differ. Below 64 bins, Java enlarges the table instead, and this module does too.
 
+pub mod number;
+
 /// Number of bins of `new HashMap<>()` and `new ConcurrentHashMap<>()` after the first `put`.
 const INITIAL_BINS: usize = 16;
 /// With this many keys, a bin is too full when another key is appended (`TREEIFY_THRESHOLD`).
@@ -28,14 +30,6 @@ pub fn string_hash(s: &str) -> i32 {
 #[must_use]
 pub fn hash_ascii(seed_hash: i32, bytes: &[u8]) -> i32 {
     bytes.iter().fold(seed_hash, |hash, &byte| push(hash, i32::from(byte)))
-}
-
-/// `Arrays.hashCode` of elements with the given hashes; IDEs also generate it for the fields of a class.
-///
-/// `site.ycsb.Status` computes it over its description and its name, in this order.
-#[must_use]
-pub fn fields_hash(hashes: &[i32]) -> i32 {
-    hashes.iter().fold(1, |hash, &field| push(hash, field))
 }
 
 const fn push(hash: i32, next: i32) -> i32 {
@@ -81,12 +75,6 @@ pub fn hash_map_order<T: AsRef<str>>(keys: &[T]) -> Vec<usize> {
 pub fn concurrent_hash_map_order<T: AsRef<str>>(keys: &[T]) -> Vec<usize> {
     let hashes: Vec<i32> = keys.iter().map(|key| string_hash(key.as_ref())).collect();
     concurrent_order(&hashes, |a, b| keys[a].as_ref() == keys[b].as_ref())
-}
-
-/// [`concurrent_hash_map_order`] for keys of any class, from each key's `hashCode()`. The keys must be distinct.
-#[must_use]
-pub fn concurrent_hash_map_order_by_hash(hashes: &[i32]) -> Vec<usize> {
-    concurrent_order(hashes, |_, _| false)
 }
 
 fn concurrent_order(hashes: &[i32], same: impl Fn(usize, usize) -> bool) -> Vec<usize> {
@@ -274,13 +262,14 @@ BATCHED_OK -270038898 The operation has been batched by the binding to be execut
         let (mut names, mut hashes) = (Vec::new(), Vec::new());
         for line in STATUSES.lines() {
             let parts: Vec<&str> = line.splitn(3, ' ').collect();
-            let hash = fields_hash(&[string_hash(parts[2]), string_hash(parts[0])]);
+            // `site.ycsb.Status` computes `Arrays.hashCode` over its description, then its name.
+            let hash = [parts[2], parts[0]].iter().fold(1, |hash, field| push(hash, string_hash(field)));
             assert_eq!(hash.to_string(), parts[1], "{line}");
             names.push(parts[0]);
             hashes.push(hash);
         }
         let order = |names: &[&str], hashes: &[i32]| {
-            let order = concurrent_hash_map_order_by_hash(hashes).into_iter();
+            let order = concurrent_order(hashes, |_, _| false).into_iter();
             order.map(|index| names[index]).collect::<Vec<_>>().join(" ")
         };
         assert_eq!(

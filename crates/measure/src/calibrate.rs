@@ -69,7 +69,7 @@ impl<W: Workload + Kind> Probe<W> {
         let operations = work.operations().unwrap_or(u64::MAX).clamp(1, most * threads);
         let borders = Borders { steps: operations, ..Borders::UNLIMITED };
         let shape = Shape {
-            steps: Kind::steps(&work).len(),
+            steps: work.steps().len(),
             sinks: spec.sinks.clone(),
             open: false,
             deadline_ns: NEVER,

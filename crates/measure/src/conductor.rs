@@ -17,7 +17,7 @@ use loadstone_session::erased::OpenStore;
 
 use crate::borders::{Borders, NEVER};
 use crate::clock::{self, Clock, Monotonic, unix_ns};
-use crate::control::{Control, End, TrialFailure};
+use crate::control::{Control, End, TrialFailure, receive_start};
 use crate::observer::{Closed, Interval, Moment, Observer, ThreadUse};
 use crate::pulse::Pulse;
 use crate::recorder::reader::{Additions, Reader, Readings, totals};
@@ -56,10 +56,6 @@ pub struct Conductor<'a> {
     pending: BTreeMap<u64, Additions>,
     /// All latencies read so far.
     latencies: Readings,
-}
-
-fn subtract(later: [u64; 2], earlier: [u64; 2]) -> [u64; 2] {
-    [later[0].saturating_sub(earlier[0]), later[1].saturating_sub(earlier[1])]
 }
 
 /// The resources that were used before the start of the window.
@@ -173,8 +169,8 @@ impl<'a> Conductor<'a> {
         let last_ns = borders.first_ns.saturating_add(window.length_ns);
         self.read(&borders, true);
         self.report_rest(&borders, number, last_ns.min(borders.end_ns), observer);
-        let cpu_ns = subtract(usage::cpu_ns(), used.cpu_ns);
-        let device_bytes = subtract(usage::device_bytes(), used.device_bytes);
+        let cpu_ns = usage::subtract(usage::cpu_ns(), used.cpu_ns);
+        let device_bytes = usage::subtract(usage::device_bytes(), used.device_bytes);
         drop(beating);
         // Only after a complete trial, because after a stop the user is waiting for the results.
         let settle = (self.spec.settle && all_ended && end == End::Done).then(|| {
@@ -234,21 +230,8 @@ impl<'a> Conductor<'a> {
 
     /// The time at which the load must start, on the monotonic clock.
     fn wait_for_start(&self, controls: &Receiver<Control>) -> Result<u64, End> {
-        let soon = || Monotonic.now_ns() + 1_000_000;
-        if !self.spec.wait_for_start {
-            return Ok(soon());
-        }
-        match controls.recv() {
-            Ok(Control::StartAt(unix)) => {
-                let (now, unix_now) = (Monotonic.now_ns(), unix_ns());
-                let ahead = unix.checked_sub(unix_now);
-                let late = || End::Failed(TrialFailure::LateStart { late_ns: unix_now - unix });
-                ahead.map(|ns| now.saturating_add(ns)).ok_or_else(late)
-            }
-            Ok(Control::Stop(who)) => Err(End::Stopped(who)),
-            Ok(Control::LeaseLost(why)) => Err(End::Lease(why)),
-            Ok(Control::StdinClosed) | Err(_) => Err(End::Failed(TrialFailure::NoStart)),
-        }
+        let ahead_ns = if self.spec.wait_for_start { receive_start(controls)? } else { 1_000_000 };
+        Ok(Monotonic.now_ns().saturating_add(ahead_ns))
     }
 
     /// Sleeps until `ns`, until a control arrives, until the store is lost, or until the last client has stopped.
@@ -280,9 +263,11 @@ impl<'a> Conductor<'a> {
             // of times a second.
             pulse.expect(now + wait);
             match controls.try_recv() {
-                Ok(Control::Stop(who)) => return Some(End::Stopped(who)),
-                Ok(Control::LeaseLost(why)) => return Some(End::Lease(why)),
-                Ok(Control::StartAt(_) | Control::StdinClosed) => {}
+                Ok(control) => {
+                    if let Some(end) = control.find_end() {
+                        return Some(end);
+                    }
+                }
                 Err(TryRecvError::Empty | TryRecvError::Disconnected) => {
                     std::thread::sleep(Duration::from_nanos(wait));
                     pulse.tick(borders, now + wait, Monotonic.now_ns());

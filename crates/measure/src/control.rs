@@ -1,7 +1,11 @@
 //! The reasons for which a trial ends: external commands and failures.
 
+use std::sync::mpsc::Receiver;
+
 use loadstone_load::Status;
 use thiserror::Error;
+
+use crate::clock::unix_ns;
 
 /// An external command to the conductor.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +18,29 @@ pub enum Control {
     LeaseLost(String),
     /// No more control lines can arrive. Without a lease, this ends only a trial that is still waiting for its start.
     StdinClosed,
+}
+
+impl Control {
+    /// The end that it requests, if any.
+    pub fn find_end(self) -> Option<End> {
+        match self {
+            Self::Stop(who) => Some(End::Stopped(who)),
+            Self::LeaseLost(why) => Some(End::Lease(why)),
+            Self::StartAt(_) | Self::StdinClosed => None,
+        }
+    }
+}
+
+/// Waits for the request to start. Returns the time until the start, ns.
+pub fn receive_start(controls: &Receiver<Control>) -> Result<u64, End> {
+    match controls.recv() {
+        Ok(Control::StartAt(at_ns)) => {
+            let now_ns = unix_ns();
+            let late = || End::Failed(TrialFailure::LateStart { late_ns: now_ns - at_ns });
+            at_ns.checked_sub(now_ns).ok_or_else(late)
+        }
+        other => Err(other.ok().and_then(Control::find_end).unwrap_or(End::Failed(TrialFailure::NoStart))),
+    }
 }
 
 /// The origin of a stop.

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use loadstone_load::Status;
 use loadstone_load::meter::{Grid, Reading};
-use loadstone_session::session::ServerEvent;
-use loadstone_wire::event::{self, Collection, Event, Ready, Summary, encode, outcomes};
+use loadstone_wire::event::{self, Event, Ready, Summary, encode, outcomes};
 
 use crate::borders::NEVER;
 use crate::diagnostics;
@@ -136,11 +135,6 @@ fn additions(additions: &Additions, steps: &[&str]) -> event::Additions {
 /// The build profile of this engine.
 pub const PROFILE: &str = if cfg!(debug_assertions) { "debug" } else { "release" };
 
-fn server_event(report: &ServerEvent) -> event::ServerEvent {
-    let ServerEvent { unix_ns, server, event } = report.clone();
-    event::ServerEvent { unix_ns, server, event }
-}
-
 /// The summary of a trial.
 fn summary(closed: &Closed<'_>, steps: &[&str]) -> Summary {
     let totals = closed.moment.totals;
@@ -183,10 +177,8 @@ fn summary(closed: &Closed<'_>, steps: &[&str]) -> Summary {
         unreached: totals.unreached,
         overdue: totals.overdue,
         pauses: event::Pauses { count: totals.pauses[0], ns_sum: totals.pauses[1] },
-        connection_attempts: closed
-            .connection_attempts
-            .map(|attempts| event::ConnectionAttempts { attempted: attempts.attempted, failed: attempts.failed }),
-        server_events: closed.server_events.iter().map(server_event).collect(),
+        connection_attempts: closed.connection_attempts,
+        server_events: closed.server_events.clone(),
         rows: totals.rows,
         bytes: totals.bytes,
         warmup_operations: totals.warmup,
@@ -221,15 +213,7 @@ fn summary(closed: &Closed<'_>, steps: &[&str]) -> Summary {
         cpu_ns: closed.cpu_ns,
         memory_bytes_max: usage::memory_max(),
         device_bytes: closed.device_bytes,
-        collections: closed
-            .collections
-            .iter()
-            .map(|collector| Collection {
-                collector: collector.collector.clone(),
-                count: collector.count,
-                time_ms: collector.time_ms,
-            })
-            .collect(),
+        collections: closed.collections.clone(),
         settle_seconds: closed.settle.map(|settle| settle.as_secs_f64()),
         saturated_values: closed.latencies.values().flatten().map(Reading::count_saturated).sum(),
         outcomes: all,

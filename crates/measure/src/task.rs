@@ -29,14 +29,20 @@ pub struct Task<W: ?Sized> {
     pub work: W,
 }
 
-/// A workload kind, as seen by the conductor of a trial.
-pub trait Kind: fmt::Debug + Send + Sync + 'static {
-    /// The names of the kind's steps.
-    fn steps(&self) -> &'static [&'static str];
-
-    /// The step under which an operation is recorded as a whole.
+/// The steps of a workload with operations of any type.
+pub trait Steps {
+    /// See [`Workload::step_of`].
     fn step_of(&self, index: u64) -> StepId;
+}
 
+impl<W: Workload> Steps for W {
+    fn step_of(&self, index: u64) -> StepId {
+        Workload::step_of(self, index)
+    }
+}
+
+/// A workload kind, as seen by the conductor of a trial.
+pub trait Kind: Steps + fmt::Debug + Send + Sync + 'static {
     /// Prepares for a probe of the driver's cost: a few operations in a closed loop, on the given number of threads.
     fn prepare_probe(&mut self, _spec: &TrialSpec, _operations: u64, _threads: u64) -> Result<(), EngineError> {
         Ok(())

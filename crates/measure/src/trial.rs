@@ -52,14 +52,14 @@ pub fn run<W: Workload + Kind>(
     (work, driver_ns) = crate::calibrate::driver_ns(work, target, spec, workers, stripe)?;
     let Opened { store, crew } = target.open(&Options {
         properties: spec.store.properties.clone(),
-        durability: spec.store.durability.into(),
+        durability: spec.store.durability,
         table: spec.work.rules().table().to_owned(),
         create: spec.creates(),
         clients: clients as usize,
     })?;
     let guarantee = store.guarantee();
     let borders = Borders::plan(spec, pace.as_ref(), operations)?;
-    let steps = Kind::steps(&work);
+    let steps = work.steps();
     let shape = Shape {
         steps: steps.len(),
         sinks: spec.sinks.clone(),

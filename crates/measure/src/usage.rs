@@ -9,6 +9,11 @@ pub fn cpu_ns() -> [u64; 2] {
     [ns(usage.ru_utime), ns(usage.ru_stime)]
 }
 
+/// The difference of two pairs of counts.
+pub fn subtract(later: [u64; 2], earlier: [u64; 2]) -> [u64; 2] {
+    [later[0].saturating_sub(earlier[0]), later[1].saturating_sub(earlier[1])]
+}
+
 /// Peak resident memory of this program, bytes.
 ///
 /// This is not `ru_maxrss`, which survives exec(2) and may be the value of the process that started the engine

@@ -100,7 +100,7 @@ pub fn run_columns(
 ) -> Result<End, EngineError> {
     let options = Options {
         properties: spec.store.properties.clone(),
-        durability: spec.store.durability.into(),
+        durability: spec.store.durability,
         clients: 1,
         ..Options::default()
     };

@@ -70,14 +70,6 @@ impl Store for Null {
     fn session(&self) -> Result<Self::Session, EngineError> {
         Ok(NullSession { delay: self.delay })
     }
-
-    fn settle(&self) -> Result<(), EngineError> {
-        Ok(())
-    }
-
-    fn close(self) -> Result<(), EngineError> {
-        Ok(())
-    }
 }
 
 impl Connection for NullSession {

@@ -3,33 +3,30 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::error::EngineError;
 
-/// The event that an acknowledged write survives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum Durability {
-    /// Nothing is guaranteed: a crash of the process may lose the write.
-    None,
-    /// The write survives the end of the process, because the operating system has the data.
-    #[default]
-    Os,
-    /// The write survives a crash of the machine, because the device has the data.
-    Device,
+loadstone_load::named_variants! {
+    /// The event that an acknowledged write survives.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Durability {
+        /// Nothing is guaranteed: a crash of the process may lose the write.
+        None = "none",
+        /// The write survives the end of the process, because the operating system has the data.
+        #[default]
+        Os = "os",
+        /// The write survives a crash of the machine, because the device has the data.
+        Device = "device",
+    }
 }
 
 impl Durability {
     /// Parses `none`, `os` or `device`.
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::None, Self::Os, Self::Device].into_iter().find(|d| d.name() == text)
-    }
-
-    /// `none`, `os` or `device`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Os => "os",
-            Self::Device => "device",
-        }
+        Self::ALL.into_iter().find(|d| d.name() == text)
     }
 }
 

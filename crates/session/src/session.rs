@@ -3,6 +3,8 @@
 use std::future::Future;
 
 use loadstone_load::{Projection, Row, Status};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::about::About;
 use crate::error::EngineError;
@@ -62,10 +64,14 @@ pub trait Store: std::fmt::Debug + Send + Sync + Sized + 'static {
     fn session(&self) -> Result<Self::Session, EngineError>;
 
     /// Waits until the store is idle: buffers written, compactions finished. Called outside the measured window.
-    fn settle(&self) -> Result<(), EngineError>;
+    fn settle(&self) -> Result<(), EngineError> {
+        Ok(())
+    }
 
-    /// Closes the store cleanly. All sessions have ended by then.
-    fn close(self) -> Result<(), EngineError>;
+    /// Closes it cleanly; a store without buffers only has to be dropped. All sessions have ended by then.
+    fn close(self) -> Result<(), EngineError> {
+        Ok(())
+    }
 
     /// Whether operations cross a network; if they do, the engine's processors must not be the bottleneck.
     fn is_networked(&self) -> bool {
@@ -105,19 +111,20 @@ pub trait RecordStore: Store<Session: Session> {}
 
 impl<S: Store<Session: Session>> RecordStore for S {}
 
-/// The activity of a garbage collector in this process since its start.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The activity of a garbage collector in the engine's process, since its start or while measuring.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Collection")]
 pub struct Collections {
     /// The name of the collector in the JVM, such as `G1 Young Generation`.
     pub collector: String,
-    /// Number of collections.
+    /// Number of runs.
     pub count: u64,
     /// Total time of the collections, ms.
     pub time_ms: u64,
 }
 
 /// An event that a server reported.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ServerEvent {
     /// When it arrived, ns since the Unix epoch.
     pub unix_ns: u64,
@@ -247,8 +254,8 @@ impl Rows {
     }
 }
 
-/// Attempts to connect since the store was opened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Attempts to connect to servers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ConnectionAttempts {
     /// All attempts, including the first attempt of each session.
     pub attempted: u64,

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use loadstone_load::Status;
 use loadstone_session::about::{About, directory, setting};
 use loadstone_session::{Connection, Drive, Durability, EngineError, Guarantee, Options, Store};
 
@@ -177,14 +176,6 @@ impl Store for FileStore {
     fn session(&self) -> Result<Self::Session, EngineError> {
         Ok(FileClient { system: self.system.clone(), base: self.base.clone() })
     }
-
-    fn settle(&self) -> Result<(), EngineError> {
-        Ok(())
-    }
-
-    fn close(self) -> Result<(), EngineError> {
-        Ok(())
-    }
 }
 
 /// Describes the effect of a page cache option. It has none if files exist only in the page cache.
@@ -281,21 +272,8 @@ impl Store for HdfsStore {
         Ok(FileClient { system, base: self.location.path.clone() })
     }
 
-    fn settle(&self) -> Result<(), EngineError> {
-        Ok(())
-    }
-
-    fn close(self) -> Result<(), EngineError> {
-        Ok(())
-    }
-
     fn connections(&self, clients: u64) -> u64 {
         // One connection to the name node, and three to data nodes: one in use and two idle.
         clients.saturating_mul(4)
     }
-}
-
-/// The status for a result.
-pub fn status_of<T>(result: &Result<T, crate::fs::FsError>) -> Status {
-    result.as_ref().map_or_else(crate::fs::FsError::status, |_| Status::Ok)
 }

@@ -64,14 +64,6 @@ impl Store for Memcached {
         let (line, value, merged) = (Vec::new(), Vec::new(), Vec::new());
         Ok(Connection { address: self.address, stream: None, line, value, merged, error: None, rests: false })
     }
-
-    fn settle(&self) -> Result<(), EngineError> {
-        Ok(())
-    }
-
-    fn close(self) -> Result<(), EngineError> {
-        Ok(())
-    }
 }
 
 impl Connection {

@@ -91,6 +91,16 @@ impl Engine {
         }
     }
 
+    /// Refuses a key that is empty or longer than `len_max`.
+    #[inline]
+    pub fn check_key(&self, key: &[u8], len_max: usize) -> Result<(), Failure> {
+        if key.is_empty() || key.len() > len_max {
+            let message = format!("{} takes keys of 1 to {len_max} bytes, not {}", self.name, key.len());
+            return Err(Failure::new(Status::BadRequest, message).refusal());
+        }
+        Ok(())
+    }
+
     fn missing(&self, directory: &Path) -> EngineError {
         EngineError::failed(format!("no {} database in {}", self.name, directory.display())).hint(self.load(directory))
     }

@@ -12,7 +12,6 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use ::fjall::{Database, Error, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode};
-use loadstone_load::Status;
 
 use crate::about::{About, directory, setting};
 use crate::embedded::{Cause, Engine, Space};
@@ -29,8 +28,7 @@ pub type Fjall = KeyValueStore<FjallEngine>;
 
 const ENGINE: Engine = Engine { store: "fjall", name: "fjall", marker: "version" };
 
-/// Maximum lengths of keyspace names and keys, in bytes. If they are exceeded, fjall panics during a write.
-const TABLE_LEN_MAX: usize = 255;
+/// Maximum length of a key, bytes: above it fjall panics during a write.
 const KEY_LEN_MAX: usize = 65_535;
 /// Compactions throttle themselves with pauses of 1 ms. After this time without activity, no compaction is running.
 const IDLE_TIME: Duration = Duration::from_millis(100);
@@ -82,21 +80,13 @@ fn cause(error: &Error) -> Cause {
     inner.downcast_ref().map_or(Cause::Other, Cause::from_io)
 }
 
-fn key_fits(key: &[u8]) -> Result<(), Failure> {
-    if key.is_empty() || key.len() > KEY_LEN_MAX {
-        let message = format!("fjall takes keys of 1 to {KEY_LEN_MAX} bytes, not {}", key.len());
-        return Err(Failure::new(Status::BadRequest, message).refusal());
-    }
-    Ok(())
-}
-
 impl FjallEngine {
     fn failure(&self, error: &Error) -> Failure {
         self.space.failure(message(error), cause(error))
     }
 
     fn commit(&self, key: &[u8], fill: impl FnOnce(&mut OwnedWriteBatch)) -> Result<(), Failure> {
-        key_fits(key)?;
+        ENGINE.check_key(key, KEY_LEN_MAX)?;
         let persist = match self.durability {
             Durability::None => None,
             Durability::Os => Some(PersistMode::Buffer),
@@ -128,10 +118,6 @@ impl KeyValue for FjallEngine {
     type Client = ();
 
     fn open(options: &Options) -> Result<Self, EngineError> {
-        if options.table.len() > TABLE_LEN_MAX {
-            return Err(EngineError::usage(format!("fjall takes table names of 1 to {TABLE_LEN_MAX} bytes"))
-                .hint("choose a shorter one with -p table=NAME"));
-        }
         let cache = options.get("fjall.cachesize").map(|_| options.bytes("fjall.cachesize", 0)).transpose()?;
         let directory = ENGINE.directory(options)?;
         let failed = |error: Error| ENGINE.cannot_open(&directory, &message(&error), cause(&error));
@@ -164,7 +150,7 @@ impl KeyValue for FjallEngine {
 
     #[inline]
     fn get(&self, (): &mut (), key: &[u8], mut visit: impl FnMut(&[u8])) -> Result<bool, Failure> {
-        key_fits(key)?;
+        ENGINE.check_key(key, KEY_LEN_MAX)?;
         let value = self.table.get(key).map_err(|error| self.failure(&error))?;
         Ok(value.map(|value| visit(&value)).is_some())
     }

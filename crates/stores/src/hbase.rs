@@ -98,10 +98,6 @@ impl Store for HBase {
         })
     }
 
-    fn settle(&self) -> Result<(), EngineError> {
-        Ok(())
-    }
-
     fn close(self) -> Result<(), EngineError> {
         self.hosted.close()
     }

@@ -5,6 +5,7 @@
 //! provides its store and session. So the code for reading, merging and scanning, and its cost, is the same for all
 //! embedded engines.
 
+mod c_api;
 pub mod cache;
 pub mod cassandra;
 pub mod certificates;

@@ -172,14 +172,6 @@ impl LmdbEngine {
     }
 }
 
-fn key_fits(key: &[u8]) -> Result<(), Failure> {
-    if key.is_empty() || key.len() > KEY_LEN_MAX {
-        let message = format!("LMDB takes keys of 1 to {KEY_LEN_MAX} bytes, not {}", key.len());
-        return Err(Failure::new(Status::BadRequest, message).refusal());
-    }
-    Ok(())
-}
-
 impl KeyValue for LmdbEngine {
     const ABOUT: About = About {
         name: "lmdb",
@@ -245,7 +237,7 @@ impl KeyValue for LmdbEngine {
     #[expect(clippy::inline_always, reason = "as `KeyValueSession::read_now`")]
     #[inline(always)]
     fn get(&self, (): &mut (), key: &[u8], mut visit: impl FnMut(&[u8])) -> Result<bool, Failure> {
-        key_fits(key)?;
+        ENGINE.check_key(key, KEY_LEN_MAX)?;
         let reader = self.env.read_txn().map_err(|error| self.failure(&error))?;
         let value = self.table.get(&reader, key).map_err(|error| self.failure(&error))?;
         Ok(value.map(&mut visit).is_some())
@@ -253,7 +245,7 @@ impl KeyValue for LmdbEngine {
 
     #[inline]
     fn put(&self, (): &mut (), key: &[u8], value: &[u8]) -> Result<(), Failure> {
-        key_fits(key)?;
+        ENGINE.check_key(key, KEY_LEN_MAX)?;
         self.commit(|writer| {
             self.reserve(value.len())?;
             self.table.put(writer, key, value).map_err(|error| self.failure(&error))
@@ -261,7 +253,7 @@ impl KeyValue for LmdbEngine {
     }
 
     fn remove(&self, (): &mut (), key: &[u8]) -> Result<(), Failure> {
-        key_fits(key)?;
+        ENGINE.check_key(key, KEY_LEN_MAX)?;
         self.commit(|writer| {
             self.reserve(0)?;
             self.table.delete(writer, key).map(drop).map_err(|error| self.failure(&error))

@@ -90,6 +90,24 @@ pub fn connect_hint(failure: &Failure, start: &str) -> String {
     }
 }
 
+/// The methods of a session's `Connection` that its [`LastFailure`] answers.
+macro_rules! answer_by_last_failure {
+    ($($field:ident).+) => {
+        async fn pause(&mut self) {
+            self.$($field).+.pause().await;
+        }
+
+        fn unsent(&self) -> bool {
+            self.$($field).+.unsent()
+        }
+
+        fn last_error(&mut self) -> Option<String> {
+            self.$($field).+.message()
+        }
+    };
+}
+pub(crate) use answer_by_last_failure;
+
 /// A session's last failure: its message for `last_error`, whether it was a refusal, and whether the session pauses
 /// before the next operation. The pause is needed after a failed attempt to connect, because the next operation would
 /// fail just as fast.

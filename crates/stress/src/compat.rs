@@ -5,22 +5,24 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The generation whose data, table options and output are reproduced (`-compat`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-pub enum Compat {
-    /// 3.0 to 3.10: no settings block, and results in lower case and without units.
-    #[serde(rename = "3.0")]
-    V3_0,
-    /// 3.11.
-    #[serde(rename = "3.11")]
-    V3_11,
-    /// 4.0 and 4.1.
-    #[default]
-    #[serde(rename = "4")]
-    V4,
-    /// 5.0.
-    #[serde(rename = "5")]
-    V5,
+loadstone_load::named_variants! {
+    /// The generation whose data, table options and output are reproduced (`-compat`).
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+    pub enum Compat {
+        /// 3.0 to 3.10: no settings block, and results in lower case and without units.
+        #[serde(rename = "3.0")]
+        V3_0 = "3.0",
+        /// 3.11.
+        #[serde(rename = "3.11")]
+        V3_11 = "3.11",
+        /// 4.0 and 4.1.
+        #[default]
+        #[serde(rename = "4")]
+        V4 = "4",
+        /// 5.0.
+        #[serde(rename = "5")]
+        V5 = "5",
+    }
 }
 
 impl Compat {
@@ -34,17 +36,6 @@ impl Compat {
     #[must_use]
     pub fn uses_compact_storage(self) -> bool {
         self <= Self::V3_11
-    }
-
-    /// The value of `-compat`.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::V3_0 => "3.0",
-            Self::V3_11 => "3.11",
-            Self::V4 => "4",
-            Self::V5 => "5",
-        }
     }
 }
 

@@ -57,7 +57,7 @@ fn describe_length(settings: &Settings) -> String {
         Length::Count(0) => format!("{name}: creates the schema and performs no operation."),
         Length::Count(count) => format!("{name}: {} operations, each on one partition.", format_count(count)),
         Length::Duration { amount, unit } => {
-            let unit = unit.label().to_lowercase();
+            let unit = unit.name().to_lowercase();
             let unit = if amount == 1 { unit.trim_end_matches('s') } else { unit.as_str() };
             format!("{name}: operations for {} {unit}, each on one partition.", format_count(amount))
         }

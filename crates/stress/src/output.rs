@@ -14,7 +14,7 @@ mod uncertainty;
 
 pub use auto::{average_improvement, is_saturated, next_threads, render_auto_table, render_improvement};
 pub use messages::{
-    Timing, histogram_tag, render_created, render_failed_operation, render_running, render_steps_header, render_warmup,
+    Timing, histogram_tag, render_failed_operation, render_running, render_steps_header, render_warmup,
 };
 pub use profiles::render_profiles;
 pub use results::{Summary, render_results};

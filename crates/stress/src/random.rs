@@ -2,6 +2,8 @@
 //!
 //! Sources: the specification of `java.util.Random`; Cassandra's `FasterRandom.java` and `MurmurHash.java`.
 
+use loadstone_load::random::mix;
+
 const MULTIPLIER: u64 = 0x5_DEEC_E66D;
 const MASK: u64 = (1 << 48) - 1;
 const TWO_POW_MINUS_53: f64 = 1.0 / (1_u64 << 53) as f64;
@@ -217,14 +219,8 @@ const fn finish(mut k: u64) -> u64 {
 #[must_use]
 pub const fn mix_seed(seed: u64, index: u64, purpose: u64) -> i64 {
     const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
-    let start = split_mix(seed ^ purpose.wrapping_mul(GOLDEN));
-    split_mix(start.wrapping_add(index.wrapping_mul(GOLDEN))) as i64
-}
-
-const fn split_mix(mut z: u64) -> u64 {
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+    let start = mix(seed ^ purpose.wrapping_mul(GOLDEN));
+    mix(start.wrapping_add(index.wrapping_mul(GOLDEN))) as i64
 }
 
 #[cfg(test)]

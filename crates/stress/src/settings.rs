@@ -15,10 +15,9 @@ pub use connection::{
 use crate::compat::Compat;
 use crate::distribution::{RatioSpec, Spec};
 use crate::population::{Selection, Share};
-use crate::row::RowShape;
 
 /// A run of cassandra-stress.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "each field is the option group of its name")]
 pub struct Settings {
     pub compat: Compat,
@@ -42,44 +41,25 @@ pub struct Settings {
     pub warnings: Vec<String>,
 }
 
-/// A command that performs operations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[allow(missing_docs, reason = "the names of cassandra-stress")]
-pub enum Command {
-    Read,
-    Write,
-    Mixed,
-    CounterWrite,
-    CounterRead,
-    User,
+loadstone_load::named_variants! {
+    /// A command that performs operations.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    #[allow(missing_docs, reason = "the names of cassandra-stress")]
+    pub enum Command {
+        Read = "read",
+        Write = "write",
+        Mixed = "mixed",
+        CounterWrite = "counter_write",
+        CounterRead = "counter_read",
+        User = "user",
+    }
 }
 
 impl Command {
-    /// The command's name in lower case, as on the command line.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Mixed => "mixed",
-            Self::CounterWrite => "counter_write",
-            Self::CounterRead => "counter_read",
-            Self::User => "user",
-        }
-    }
-
     /// The command's name in upper case, as in the output.
     #[must_use]
-    pub const fn label(self) -> &'static str {
-        match self {
-            Self::Read => "READ",
-            Self::Write => "WRITE",
-            Self::Mixed => "MIXED",
-            Self::CounterWrite => "COUNTER_WRITE",
-            Self::CounterRead => "COUNTER_READ",
-            Self::User => "USER",
-        }
+    pub fn label(self) -> String {
+        self.name().to_ascii_uppercase()
     }
 
     /// Whether the command creates its keyspace and tables.
@@ -96,8 +76,7 @@ impl Command {
 }
 
 /// The condition that ends a run.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[allow(missing_docs, reason = "the options of cassandra-stress")]
 pub enum Length {
     /// After this number of partitions; with 0, only the schema is created.
@@ -120,15 +99,16 @@ impl Length {
     }
 }
 
-/// The unit of `duration=`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[allow(missing_docs, reason = "the names are the units")]
-pub enum TimeUnit {
-    Seconds,
-    Minutes,
-    Hours,
-    Days,
+loadstone_load::named_variants! {
+    /// The unit of `duration=`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[allow(missing_docs, reason = "the names are the units")]
+    pub enum TimeUnit {
+        Seconds = "SECONDS",
+        Minutes = "MINUTES",
+        Hours = "HOURS",
+        Days = "DAYS",
+    }
 }
 
 impl TimeUnit {
@@ -142,22 +122,10 @@ impl TimeUnit {
             Self::Days => 86_400,
         }
     }
-
-    /// The unit's name in the settings block. `Running …` shows it in lower case.
-    #[must_use]
-    pub const fn label(self) -> &'static str {
-        match self {
-            Self::Seconds => "SECONDS",
-            Self::Minutes => "MINUTES",
-            Self::Hours => "HOURS",
-            Self::Days => "DAYS",
-        }
-    }
 }
 
 /// When tables are emptied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Truncate {
     /// Never.
     Never,
@@ -168,7 +136,7 @@ pub enum Truncate {
 }
 
 /// A distribution, with the text that the settings block shows for it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct NamedSpec {
     /// The text as the user wrote it, without the option's name.
     pub text: String,
@@ -177,7 +145,7 @@ pub struct NamedSpec {
 }
 
 /// The command and the options that belong to it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct CommandSettings {
     /// The command.
     pub command: Command,
@@ -201,12 +169,11 @@ pub struct CommandSettings {
     /// Number of consecutive operations of one kind in `mixed`.
     pub clustering: Option<NamedSpec>,
     /// The profiles and operations of `user`.
-    #[serde(default)]
     pub user: Option<UserSettings>,
 }
 
 /// The settings of the command `user`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct UserSettings {
     /// The files of the profiles.
     pub profiles: Vec<String>,
@@ -223,8 +190,7 @@ impl UserSettings {
 }
 
 /// The settings of `-rate`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the options of cassandra-stress")]
 pub enum RateSettings {
     /// A fixed number of clients.
@@ -234,8 +200,7 @@ pub enum RateSettings {
 }
 
 /// A target rate in partitions per second, over all clients.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// No limit: as fast as possible.
     None,
@@ -267,7 +232,7 @@ pub enum Order {
 }
 
 /// The settings of `-pop`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct PopulationSettings {
     /// The selection of partitions.
     pub selection: Selection,
@@ -278,7 +243,7 @@ pub struct PopulationSettings {
 }
 
 /// The settings of `-insert`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct InsertSettings {
     /// The choice of the partly written partition to continue. Since 4.0, the size of its range determines all keys.
     pub revisit: Spec,
@@ -295,7 +260,7 @@ pub struct InsertSettings {
 }
 
 /// The settings of `-col`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ColumnSettings {
     /// Column names, sorted by their bytes.
     pub names: Vec<String>,
@@ -317,8 +282,7 @@ const PAUSE_MS: u32 = 50;
 const DELAY_MS_MAX: u32 = 20_000;
 
 /// How the pause between two tries grows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names of ScyllaDB's fork")]
 pub enum DelayPolicy {
     Constant,
@@ -327,7 +291,7 @@ pub enum DelayPolicy {
 }
 
 /// `-errors`. The delays are from ScyllaDB's fork.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorSettings {
     /// Whether the run continues after a failed operation.
     pub ignore: bool,
@@ -351,30 +315,19 @@ impl ErrorSettings {
     }
 }
 
-/// The level of output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[allow(missing_docs, reason = "the names of cassandra-stress")]
-pub enum LogLevel {
-    Minimal,
-    Normal,
-    Verbose,
-}
-
-impl LogLevel {
-    /// The level's name in the settings block.
-    #[must_use]
-    pub const fn label(self) -> &'static str {
-        match self {
-            Self::Minimal => "MINIMAL",
-            Self::Normal => "NORMAL",
-            Self::Verbose => "VERBOSE",
-        }
+loadstone_load::named_variants! {
+    /// The level of output.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[allow(missing_docs, reason = "the names of cassandra-stress")]
+    pub enum LogLevel {
+        Minimal = "MINIMAL",
+        Normal = "NORMAL",
+        Verbose = "VERBOSE",
     }
 }
 
 /// The settings of `-log`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogSettings {
     /// Whether the results at the end are omitted.
     pub no_summary: bool,
@@ -391,7 +344,7 @@ pub struct LogSettings {
 }
 
 /// The settings of `-tokenrange`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenRangeSettings {
     /// Whether ranges are reused.
     pub wrap: bool,
@@ -400,7 +353,7 @@ pub struct TokenRangeSettings {
 }
 
 /// Options of this front end.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FrontEndSettings {
     /// `--explain`: describe the run without performing it.
     pub explain: bool,
@@ -456,17 +409,6 @@ impl Settings {
         options.into_iter().filter(|(is_set, _)| *is_set).map(|(_, warning)| warning.to_owned()).collect()
     }
 
-    /// The shape of rows in the predefined tables.
-    #[must_use]
-    pub fn row_shape(&self) -> RowShape {
-        RowShape {
-            key_bytes: self.command.key_bytes as usize,
-            columns: self.columns.names.clone(),
-            size: self.columns.size.clone(),
-            population_ratio: self.insert.row_population_ratio.clone(),
-        }
-    }
-
     /// The kinds of operations with their weights.
     #[must_use]
     pub fn operations(&self) -> Vec<(Command, f64)> {
@@ -494,6 +436,6 @@ impl Settings {
 /// Formats a command as its name in the output.
 impl fmt::Display for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.label())
+        f.write_str(&self.label())
     }
 }

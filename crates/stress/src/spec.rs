@@ -55,34 +55,26 @@ pub struct StressSpec {
     pub unprepared: bool,
 }
 
-/// A predefined operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Command {
-    /// Reads a partition of `standard1`.
-    Read,
-    /// Writes a partition of `standard1`.
-    Write,
-    /// Reads a partition of `counter1`.
-    CounterRead,
-    /// Increments the counters of a partition of `counter1`.
-    CounterWrite,
+loadstone_load::named_variants! {
+    /// A predefined operation.
+    #[derive(
+        Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+    )]
+    #[serde(rename_all = "snake_case")]
+    pub enum Command {
+        /// Reads a partition of `standard1`.
+        #[default]
+        Read = "READ",
+        /// Writes a partition of `standard1`.
+        Write = "WRITE",
+        /// Reads a partition of `counter1`.
+        CounterRead = "COUNTER_READ",
+        /// Increments the counters of a partition of `counter1`.
+        CounterWrite = "COUNTER_WRITE",
+    }
 }
 
 impl Command {
-    /// All operations, in numerical order.
-    pub const ALL: [Self; 4] = [Self::Read, Self::Write, Self::CounterRead, Self::CounterWrite];
-
-    /// The operation's name in the tool's output.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Read => "READ",
-            Self::Write => "WRITE",
-            Self::CounterRead => "COUNTER_READ",
-            Self::CounterWrite => "COUNTER_WRITE",
-        }
-    }
-
     /// Whether the operation writes.
     pub const fn writes(self) -> bool {
         matches!(self, Self::Write | Self::CounterWrite)

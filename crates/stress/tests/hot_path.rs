@@ -5,7 +5,7 @@ use std::cell::Cell;
 
 use loadstone_stress::command_line::{Request, parse};
 use loadstone_stress::population::Population;
-use loadstone_stress::row::{Increments, Row, RowGenerator};
+use loadstone_stress::row::{Increments, Row, RowGenerator, RowShape};
 
 struct Counting;
 
@@ -40,7 +40,13 @@ fn operations_allocate_nothing() {
         let Ok(Request::Run(settings)) = parse(&[line]) else { panic!() };
         let selection = &settings.population.selection;
         let mut population = Population::new(selection, &settings.insert.revisit, settings.compat, None, 1).unwrap();
-        let mut rows = RowGenerator::new(&settings.row_shape()).unwrap();
+        let shape = RowShape {
+            key_bytes: settings.command.key_bytes as usize,
+            columns: settings.columns.names,
+            size: settings.columns.size,
+            population_ratio: settings.insert.row_population_ratio,
+        };
+        let mut rows = RowGenerator::new(&shape).unwrap();
         let mut increments = Increments::new(&settings.command.add.spec, 1).unwrap();
         let (mut row, mut values) = (Row::default(), Vec::new());
         let mut perform = |index| {

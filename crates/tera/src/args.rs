@@ -8,27 +8,20 @@ use loadstone_measure::usage;
 use loadstone_wire::error::EngineError;
 use loadstone_wire::suggest::did_you_mean;
 
-/// One of the three commands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Command {
-    /// `teragen ROWS OUT`.
-    Gen,
-    /// `terasort IN OUT`.
-    Sort,
-    /// `teravalidate IN [REPORT]`.
-    Validate,
+loadstone_load::named_variants! {
+    /// One of the three commands.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Command {
+        /// `teragen ROWS OUT`.
+        Gen = "teragen",
+        /// `terasort IN OUT`.
+        Sort = "terasort",
+        /// `teravalidate IN [REPORT]`.
+        Validate = "teravalidate",
+    }
 }
 
 impl Command {
-    /// The name of the command.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Gen => "teragen",
-            Self::Sort => "terasort",
-            Self::Validate => "teravalidate",
-        }
-    }
-
     /// The usage, which `--help` prints.
     pub fn usage(self) -> String {
         let (arguments, about) = match self {

@@ -112,7 +112,7 @@ fn run(
         let mut terminal = Terminal::new(stage, total, disk);
         let (ended, early) = sort::run((places, &args.job), stage, Segment::default(), EVERY, |done| {
             terminal.show(done);
-            controls.try_iter().find_map(sort::end_of)
+            controls.try_iter().find_map(Control::find_end)
         });
         terminal.clear();
         report.add(stage, &ended);

@@ -9,13 +9,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::merge::{Merge, add_known, merge_fields};
+use crate::merge_fields_of;
 
 pub use crate::spec::work::Sections;
 pub use crate::spec::work::records::{Missed, Unsettled};
 pub use crate::spec::work::sort::{SortSummary, Sorted, Validation};
 pub use crate::spec::work::statements::{MissingRows, StatementRows};
 pub use outcome::{Latencies, Outcome, Readings, censor_outcomes, encode, outcomes};
-pub use summary::{Borders, Carried, Clock, Collection, ConnectionAttempts, Executor, Pauses, ServerEvent, Summary};
+pub use summary::{Borders, Carried, Clock, Executor, Pauses, Summary};
 
 /// An event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -115,14 +116,13 @@ pub struct Interval {
 impl Merge for Interval {
     fn merge(&mut self, other: Self) {
         self.due = add_known(self.due, other.due);
-        self.additions.merge(other.additions);
         for more in other.earlier {
             match self.earlier.iter_mut().find(|earlier| earlier.k == more.k) {
                 Some(earlier) => earlier.additions.merge(more.additions),
                 None => self.earlier.push(more),
             }
         }
-        merge_fields!(self, other: in_flight, late_generator, late_client, cpu_ns, memory_bytes, sorted);
+        merge_fields!(self, other: additions, in_flight, late_generator, late_client, cpu_ns, memory_bytes, sorted);
     }
 }
 
@@ -145,13 +145,8 @@ pub struct Additions {
     pub outcomes: Vec<Outcome>,
 }
 
-/// Outcomes are only appended, because each contains histograms: [`crate::merge_events::add_outcomes`] adds them.
-impl Merge for Additions {
-    fn merge(&mut self, other: Self) {
-        merge_fields!(self, other: completed, ended, good, late, failed, not_yet);
-        self.outcomes.extend(other.outcomes);
-    }
-}
+// Outcomes are appended, since each contains histograms: see `crate::merge_events::add_outcomes`.
+merge_fields_of!(Additions: completed, ended, good, late, failed, not_yet, outcomes);
 
 /// Recordings added to an earlier interval.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -18,6 +18,13 @@ impl<T: Merge, const N: usize> Merge for [T; N] {
     }
 }
 
+/// Appends the elements of the other segment.
+impl<T> Merge for Vec<T> {
+    fn merge(&mut self, other: Self) {
+        self.extend(other);
+    }
+}
+
 /// Merges the parts that are known.
 impl<T: Merge> Merge for Option<T> {
     fn merge(&mut self, other: Self) {
@@ -57,3 +64,15 @@ macro_rules! merge_fields {
     };
 }
 pub(crate) use merge_fields;
+
+/// Merges values of a type by merging each of these fields.
+#[macro_export]
+macro_rules! merge_fields_of {
+    ($type:ty: $($field:ident),+) => {
+        impl $crate::merge::Merge for $type {
+            fn merge(&mut self, other: Self) {
+                $($crate::merge::Merge::merge(&mut self.$field, other.$field);)+
+            }
+        }
+    };
+}

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::EngineError;
 use crate::sink::Sink;
 
+pub use loadstone_session::Durability;
 pub use work::WorkSpec;
 pub use work::sort::SortSpec;
 pub use work::statements::StatementsSpec;
@@ -111,30 +112,7 @@ pub struct StoreSpec {
     pub properties: BTreeMap<String, String>,
     /// The event that writes must survive.
     #[serde(default)]
-    pub durability: DurabilitySpec,
-}
-
-/// The event that an acknowledged write survives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum DurabilitySpec {
-    /// Nothing is guaranteed.
-    None,
-    /// A crash of the process.
-    #[default]
-    Os,
-    /// A power failure or a crash of the kernel.
-    Device,
-}
-
-impl From<DurabilitySpec> for loadstone_session::Durability {
-    fn from(spec: DurabilitySpec) -> Self {
-        match spec {
-            DurabilitySpec::None => Self::None,
-            DurabilitySpec::Os => Self::Os,
-            DurabilitySpec::Device => Self::Device,
-        }
-    }
+    pub durability: Durability,
 }
 
 /// The phase of a trial.

@@ -7,7 +7,7 @@ use loadstone_load::{Kind, Status};
 
 use super::config::{Exporter, Interval, Reporting};
 use super::measure::metrics;
-use super::report::{Overall, lines, raw_announcement, raw_text, render};
+use super::report::{Overall, lines, percentile_label, raw_announcement, raw_text, render};
 use super::status::{Progress, StatusLine};
 use loadstone_measure::recorder::{Recorder, Shape, Step};
 use loadstone_measure::sink::Times;
@@ -187,4 +187,24 @@ fn status_line_covers_only_its_interval() {
     );
     let empty = StatusLine::default().next("t", at(0, 0), &[], &reporting);
     assert_eq!(empty, "LBL t 0 sec: 0 operations; ");
+}
+
+#[test]
+fn whole_percentiles_are_labelled_with_english_ordinals() {
+    let label = |percentile| percentile_label(percentile).replace("PercentileLatency(us)", "");
+    let whole = [0., 1., 2., 3., 4., 10., 11., 12., 13., 21., 22., 23., 50., 95., 99., 100., 101., 111., 112., 121.];
+    let labels = whole.map(label).join(" ");
+    assert_eq!(
+        labels,
+        "0th 1st 2nd 3rd 4th 10th 11th 12th 13th 21st 22nd 23rd 50th 95th 99th 100th 101st 111th 112th 121st"
+    );
+    assert_eq!(label(99.9), "99.9");
+    assert_eq!(label(99.99), "99.99");
+    assert_eq!(label(0.5), "0.5");
+    assert_eq!(label(1e-5), "1.0E-5");
+    assert_eq!(label(1e10), "2147483647th");
+    assert_eq!(label(-10.0), "-10th");
+    assert_eq!(label(f64::NAN), "NaN");
+    assert_eq!(label(f64::INFINITY), "Infinity");
+    assert_eq!(percentile_label(95.0), "95thPercentileLatency(us)");
 }

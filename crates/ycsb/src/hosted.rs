@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::args::{Args, Command};
 use super::bindings;
-use loadstone_wire::spec::DurabilitySpec;
+use loadstone_wire::spec::Durability;
 
 /// Whether a store runs in a JVM.
 pub fn is_hosted(store: &str) -> bool {
@@ -42,12 +42,12 @@ pub fn takes(name: &str, store: &str) -> bool {
 }
 
 /// Loadstone's durability level for one of HBase's levels.
-pub fn durability(text: &str, store: &str) -> Option<DurabilitySpec> {
+pub fn durability(text: &str, store: &str) -> Option<Durability> {
     match text {
         _ if store != "hbase" => None,
-        "SKIP_WAL" | "ASYNC_WAL" => Some(DurabilitySpec::None),
-        "SYNC_WAL" | "USE_DEFAULT" => Some(DurabilitySpec::Os),
-        "FSYNC_WAL" => Some(DurabilitySpec::Device),
+        "SKIP_WAL" | "ASYNC_WAL" => Some(Durability::None),
+        "SYNC_WAL" | "USE_DEFAULT" => Some(Durability::Os),
+        "FSYNC_WAL" => Some(Durability::Device),
         _ => None,
     }
 }

@@ -13,7 +13,6 @@ mod hdr_file;
 mod hosted;
 pub mod known;
 mod measure;
-mod number;
 mod printer;
 mod properties;
 mod rate;

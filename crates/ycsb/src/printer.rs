@@ -193,7 +193,7 @@ impl Observer for Printer<'_> {
             let _ = write!(line, ", {name} {value}");
         }
         err(&format!("{line}\n"));
-        let requested = loadstone_session::Durability::from(opened.spec.store.durability);
+        let requested = opened.spec.store.durability;
         let difference = match guarantee.durability.cmp(&requested) {
             std::cmp::Ordering::Equal => String::new(),
             std::cmp::Ordering::Greater => format!(" (requested: {}; the store has no such level)", requested.name()),

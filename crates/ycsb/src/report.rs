@@ -5,7 +5,7 @@ use loadstone_session::Collections;
 
 use super::config::{Exporter, Reporting};
 use super::measure::{Buckets, Measure, Metric, Moments, Raw, Series};
-use super::number;
+use loadstone_load::java::number;
 
 /// A figure.
 #[derive(Clone, Debug, PartialEq)]
@@ -115,7 +115,7 @@ fn measure_lines(name: &str, measure: &Measure, returns: Vec<Line>, reporting: &
             out.push(line("MaxLatency(us)", Value::Whole(figures.max as i64)));
             for &percentile in &reporting.percentiles {
                 let value = value_at_percentile(reading, percentile);
-                out.push(line(&number::percentile_label(percentile), Value::Whole(value as i64)));
+                out.push(line(&percentile_label(percentile), Value::Whole(value as i64)));
             }
             out.extend(returns);
             if reporting.verbose {
@@ -291,6 +291,26 @@ pub fn value_at_percentile(reading: &Reading, percentile: f64) -> u64 {
         }
     }
     0
+}
+
+/// The name of a percentile's line: `50thPercentileLatency(us)`, `1st…`, `11th…`, `99.9PercentileLatency(us)`.
+///
+/// Source: `OneMeasurementHdrHistogram.ordinal` of YCSB 0.17.0. It throws an `ArrayIndexOutOfBoundsException` for a whole
+/// negative percentile unless that ends in 0; Loadstone uses `th`.
+pub fn percentile_label(percentile: f64) -> String {
+    // NaN and infinities leave a remainder that is not zero, as in Java.
+    if percentile % 1.0 != 0.0 {
+        return format!("{}PercentileLatency(us)", number::double(percentile));
+    }
+    let whole = percentile as i32;
+    let suffix = match (whole % 100, whole % 10) {
+        (11..=13, _) => "th",
+        (_, 1) => "st",
+        (_, 2) => "nd",
+        (_, 3) => "rd",
+        _ => "th",
+    };
+    format!("{whole}{suffix}PercentileLatency(us)")
 }
 
 fn value_text(value: &Value) -> String {

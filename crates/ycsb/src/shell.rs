@@ -43,7 +43,7 @@ enum Next {
 fn answer_all(store: &StoreType, spec: &TrialSpec, table: &str) -> Result<Next, EngineError> {
     let store = store.open(&Options {
         properties: spec.store.properties.clone(),
-        durability: spec.store.durability.into(),
+        durability: spec.store.durability,
         table: table.to_owned(),
         create: true,
         clients: 1,

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::config::Reporting;
 use super::measure::{Measure, Metric};
-use super::number;
 use super::report::{HdrFigures, part_prefix, value_at_percentile};
+use loadstone_load::java::number;
 
 /// Writes status lines, and stores the figures of the last line.
 #[derive(Debug, Default)]
@@ -96,7 +96,7 @@ fn summary(name: &str, now: &Measure, earlier: Option<&Measure>) -> String {
             if count == 0 {
                 return String::new();
             }
-            let mean = number::fixed2(sum as f64 / count as f64);
+            let mean = number::format_decimals(sum as f64 / count as f64, 2);
             format!("{name} count: {count}, average latency(us): {mean}")
         }
     }

@@ -11,9 +11,7 @@ use super::core_workload::core;
 use super::properties::Properties;
 use super::{bindings, hosted, known, rate, time_series};
 use loadstone_wire::error::{EngineError, count_noun};
-use loadstone_wire::spec::{
-    DurabilitySpec, InsertSpec, LedgerSpec, Phase, StoreSpec, TrialSpec, Until, VERSION, WorkSpec,
-};
+use loadstone_wire::spec::{Durability, InsertSpec, LedgerSpec, Phase, StoreSpec, TrialSpec, Until, VERSION, WorkSpec};
 use loadstone_wire::suggest;
 
 /// Without `-s`, no intervals are read; the conductor still wakes occasionally.
@@ -250,17 +248,13 @@ fn unknown_properties(
     Ok(())
 }
 
-fn durability(properties: &Properties, store: &str) -> Result<DurabilitySpec, EngineError> {
+fn durability(properties: &Properties, store: &str) -> Result<Durability, EngineError> {
     let text = properties.trim_value("durability");
     if let Some(level) = text.and_then(|text| hosted::durability(text, store)) {
         return Ok(level);
     }
-    match text {
-        None | Some("os") => Ok(DurabilitySpec::Os),
-        Some("none") => Ok(DurabilitySpec::None),
-        Some("device") => Ok(DurabilitySpec::Device),
-        Some(other) => Err(properties.invalid_value("durability", "none, os or device", other)),
-    }
+    let Some(text) = text else { return Ok(Durability::default()) };
+    Durability::parse(text).ok_or_else(|| properties.invalid_value("durability", "none, os or device", text))
 }
 
 #[cfg(test)]

@@ -1,17 +1,15 @@
 //! The output of the `ledger` command.
 
-use loadstone_load::ledger::{Evidence, Fate, FieldValue, Finding, Ledger, Outcome, State, Writes};
-use loadstone_load::version::Phase;
+use loadstone_load::core::CoreRun;
+use loadstone_load::ledger::{Evidence, Fate, Ledger, Outcome, State, Writes};
 use loadstone_load::{RecordWorkload, Status};
 use serde::Serialize;
 
-use loadstone_load::core::CoreRun;
-
+use super::reading::{FieldCounts, LISTED, Place, Reading};
 use loadstone_kinds::mapping::Mapping;
 use loadstone_wire::event::Missed;
+use loadstone_wire::merge::Merge;
 
-/// Maximum number of losses that are listed.
-const LISTED: usize = 10;
 /// Minimum proven share of the acknowledged writes; below it, the read-back proves nothing.
 const PROVEN_MIN: f64 = 0.95;
 
@@ -70,20 +68,6 @@ struct ReadCounts {
     level: Option<String>,
     /// The consistency level of the workload's own reads.
     own_level: Option<String>,
-}
-
-/// Number of fields with each finding.
-#[derive(Debug, Default, Serialize)]
-struct FieldCounts {
-    fine: u64,
-    overlapped: u64,
-    came_true: u64,
-    lost: u64,
-    phantom: u64,
-    corrupt: u64,
-    unsure: u64,
-    other_run: u64,
-    not_loaded: u64,
 }
 
 #[derive(Debug, Default, Serialize)]
@@ -160,27 +144,6 @@ impl Proof {
     }
 }
 
-/// The time of a system crash.
-#[derive(Clone, Copy, Debug)]
-pub struct Crash {
-    /// The time in ns since the Unix epoch.
-    pub at_ns: u64,
-}
-
-/// The findings of one reading of the records.
-#[derive(Debug, Default)]
-pub struct Reading {
-    records: u64,
-    fields: u64,
-    counts: FieldCounts,
-    first: Vec<Place>,
-    first_wrong: Option<Place>,
-    /// Number of loaded records with an empty field.
-    loaded: u64,
-    /// Whether the current record has an empty field although it was loaded.
-    unloaded: bool,
-}
-
 /// Reads that did not find a record inserted by another segment.
 #[derive(Debug, Default, Serialize)]
 struct MissCounts {
@@ -194,111 +157,11 @@ struct MissCounts {
     first: Vec<String>,
 }
 
-#[derive(Clone, Debug, Serialize)]
-struct Place {
-    key: String,
-    field: String,
-    /// The index of the expected write; `null` for the loaded value.
-    expected: Option<u64>,
-    /// The index of the write whose value was read; `null` for a loaded value, or a value that no write of the run
-    /// made.
-    #[serde(rename = "shown")]
-    actual: Option<u64>,
-    /// Type of the value that was read: `write`, `loaded`, `nothing`, `another run`, `unreadable` or `counter`.
-    what: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    counter: Option<Counter>,
-}
-
-/// A counter and the bounds of its value, which are sums of increments.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct Counter {
-    pub value: i64,
-    /// Sum over all acknowledged writes.
-    pub acknowledged: i64,
-    /// Sum over all attempts that may have been applied.
-    pub possible: i64,
-}
-
-impl Counter {
-    /// Judges the counter by its value.
-    pub fn judge(&self) -> Finding {
-        match self.value {
-            value if value < self.acknowledged => Finding::Lost(None),
-            value if value > self.possible => Finding::Phantom(0),
-            value if value == self.acknowledged => Finding::Fine,
-            _ => Finding::CameTrue,
-        }
-    }
-}
-
 #[derive(Debug, Serialize)]
 struct Oldest {
     index: u64,
     at_least_ms: f64,
     at_most_ms: f64,
-}
-
-impl Reading {
-    /// Counts the finding for one field.
-    pub fn add(&mut self, finding: Finding, value: FieldValue, key: &[u8], field: &str) {
-        self.fields += 1;
-        let place = |expected| {
-            let (index, what) = match value {
-                FieldValue::Absent => (None, "nothing"),
-                FieldValue::Unreadable => (None, "unreadable"),
-                FieldValue::OtherRun => (None, "another run"),
-                FieldValue::Of(version) if version.phase == Phase::Load => (None, "loaded"),
-                FieldValue::Of(version) => (Some(version.index), "write"),
-            };
-            let key = String::from_utf8_lossy(key).into_owned();
-            Place { key, field: field.to_owned(), expected, actual: index, what, counter: None }
-        };
-        self.unloaded |= finding == Finding::Lost(None);
-        self.count(finding, place);
-    }
-
-    /// Counts the finding for a counter.
-    pub fn add_counter(&mut self, counter: Counter, key: &[u8], field: &str) {
-        self.fields += 1;
-        self.count(counter.judge(), |_| Place {
-            key: String::from_utf8_lossy(key).into_owned(),
-            field: field.to_owned(),
-            expected: None,
-            actual: None,
-            what: "counter",
-            counter: Some(counter),
-        });
-    }
-
-    fn count(&mut self, finding: Finding, place: impl Fn(Option<u64>) -> Place) {
-        let counts = &mut self.counts;
-        let count = match finding {
-            Finding::Fine => &mut counts.fine,
-            Finding::Overlapped => &mut counts.overlapped,
-            Finding::CameTrue => &mut counts.came_true,
-            Finding::Unsure => &mut counts.unsure,
-            Finding::OtherRun => &mut counts.other_run,
-            Finding::NotLoaded => &mut counts.not_loaded,
-            Finding::Lost(expected) => {
-                if self.first.len() < LISTED {
-                    self.first.push(place(expected));
-                }
-                &mut counts.lost
-            }
-            Finding::Phantom(_) | Finding::Corrupt => {
-                self.first_wrong.get_or_insert_with(|| place(None));
-                if finding == Finding::Corrupt { &mut counts.corrupt } else { &mut counts.phantom }
-            }
-        };
-        *count += 1;
-    }
-
-    /// Finishes a record.
-    pub fn end_record(&mut self) {
-        self.records += 1;
-        self.loaded += u64::from(std::mem::take(&mut self.unloaded));
-    }
 }
 
 impl Findings {
@@ -377,38 +240,23 @@ impl Findings {
     pub fn add(&mut self, reading: Reading) {
         self.read.records += reading.records;
         self.read.fields += reading.fields;
-        let FieldCounts { fine, overlapped, came_true, lost, phantom, corrupt, unsure, other_run, not_loaded } =
-            reading.counts;
-        let fields = &mut self.fields;
-        for (sum, more) in [
-            (&mut fields.fine, fine),
-            (&mut fields.overlapped, overlapped),
-            (&mut fields.came_true, came_true),
-            (&mut fields.lost, lost),
-            (&mut fields.phantom, phantom),
-            (&mut fields.corrupt, corrupt),
-            (&mut fields.unsure, unsure),
-            (&mut fields.other_run, other_run),
-            (&mut fields.not_loaded, not_loaded),
-            (&mut self.lost.loaded, reading.loaded),
-        ] {
-            *sum += more;
-        }
+        self.fields.merge(reading.counts);
+        self.lost.loaded += reading.loaded;
         let room = LISTED - self.lost.first.len();
         self.lost.first.extend(reading.first.into_iter().take(room));
         self.first_wrong = self.first_wrong.take().or(reading.first_wrong);
     }
 
-    /// Counts an acknowledged write according to its fate.
-    pub fn account(&mut self, outcome: &Outcome, crash: Option<Crash>) {
+    /// Counts an acknowledged write by its fate. `crash_ns`: when the system crashed, ns of Unix time.
+    pub fn account(&mut self, outcome: &Outcome, crash_ns: Option<u64>) {
         match outcome.fate {
             Fate::Proven => self.proven.writes += 1,
             Fate::Undecided => {}
             Fate::Lost if self.undecidable => self.lost.undecided += 1,
             Fate::Lost => {
                 self.lost.writes += 1;
-                if let Some(crash) = crash {
-                    self.age(outcome, crash);
+                if let Some(crash_ns) = crash_ns {
+                    self.age(outcome, crash_ns);
                 }
             }
         }
@@ -417,8 +265,8 @@ impl Findings {
 
     /// Determines the age of a lost write at the time of the crash, and whether its loss is allowed. The age is
     /// negative if the write was completed after the crash.
-    fn age(&mut self, outcome: &Outcome, crash: Crash) {
-        let age = |ns: u64| (i128::from(crash.at_ns) - i128::from(ns)).clamp(i64::MIN.into(), i64::MAX.into()) as i64;
+    fn age(&mut self, outcome: &Outcome, crash_ns: u64) {
+        let age = |ns: u64| (i128::from(crash_ns) - i128::from(ns)).clamp(i64::MIN.into(), i64::MAX.into()) as i64;
         let (least_ns, most_ns) = (age(outcome.span.done), age(outcome.span.sent));
         // Only a write that is certainly older than the bound is evidence against the store.
         let allowed =
@@ -455,19 +303,9 @@ impl Findings {
         // Loaded records are older than any bound.
         let emptied = self.lost.window_ns == Some(u64::MAX) && self.lost.oldest.is_some();
         let loaded = if emptied || self.undecidable { 0 } else { loaded };
-        if let Some(Place { key, field, expected, actual, what, counter }) = self.lost.first.first()
+        if let Some(place) = self.lost.first.first()
             && writes - allowed + loaded > 0
         {
-            let actual = actual.map_or_else(|| (*what).to_owned(), |index| format!("write {index}"));
-            let place = match (expected, counter) {
-                (_, Some(Counter { value, acknowledged, .. })) => {
-                    format!("the counter {key} {field} should be at least {acknowledged}, but is {value}")
-                }
-                (Some(expected), _) => {
-                    format!("{key} {field} should show write {expected} or a later one, but shows {actual}")
-                }
-                (None, _) => format!("{key} {field} should show its loaded value, but shows {actual}"),
-            };
             let count = match (writes - allowed, loaded) {
                 (0, records) => format!("{records} loaded records are lost"),
                 (lost, _) if allowed > 0 => format!(
@@ -475,7 +313,7 @@ impl Findings {
                 ),
                 (lost, _) => format!("{lost} acknowledged writes are lost"),
             };
-            return Some(format!("{count}: {place}"));
+            return Some(format!("{count}: {}", place.describe_loss()));
         }
         if let Some(key) = self.misses.first.first() {
             let failed = self.misses.failed;
@@ -483,15 +321,8 @@ impl Findings {
                 "{failed} reads found nothing although another segment's insert had been acknowledged; the first key is {key}"
             ));
         }
-        let Place { key, field, counter, .. } = self.first_wrong.as_ref()?;
         let wrong = self.fields.corrupt + self.fields.phantom;
-        if let Some(Counter { value, possible, .. }) = counter {
-            return Some(format!(
-                "{wrong} counters are above the sum of all increments, or were not 0 at the start of the run: {key} {field} is \
-                 {value}, and the sum is {possible}"
-            ));
-        }
-        Some(format!("{wrong} fields hold values that no write of this run made; the first is {key} {field}"))
+        Some(self.first_wrong.as_ref()?.describe_wrong(wrong))
     }
 
     /// Describes the losses that the guarantee allows in one line; `None` if there are none.

@@ -10,18 +10,19 @@ use loadstone_load::ledger::{Evidence, FieldValue, Finding, Judge, Standings, Wr
 use loadstone_load::version::{LEN, Origin, Phase, Version};
 use loadstone_load::{Projection, RecordWorkload, Row, Status};
 use loadstone_stores::erased::{OpenRecordStore, StoreType, VirtualSession};
-use loadstone_stores::{Connection, Options, ReadLevel, Session};
+use loadstone_stores::{Connection, ReadLevel, Session};
 
-use super::findings::{Crash, Findings, Proof, Reading};
+use super::findings::{Findings, Proof};
+use super::levels::{ATTEMPTS, BETWEEN_ATTEMPTS, find_own_level, list_stronger, options_at, store_error, unread};
+use super::reading::Reading;
 use loadstone_kinds::mapping::Mapping;
 use loadstone_wire::error::{EngineError, ErrorKind};
 use loadstone_wire::spec::TrialSpec;
 
 /// Number of histories, of 24 bytes each, that are judged at a time.
 const HISTORIES: u64 = 1 << 25;
-/// Number of attempts at a read: a server that was just restarted may need some time.
-const ATTEMPTS: u32 = 5;
-const BETWEEN_ATTEMPTS: Duration = Duration::from_secs(1);
+/// A read-back reads all of these.
+const UNIT: &str = "record";
 /// Pause between removing and restoring a record: HBase drops a write in the same millisecond (HBASE-2256).
 const BEFORE_RETURN: Duration = Duration::from_millis(5);
 
@@ -42,15 +43,6 @@ pub struct ReadBack<'a, E> {
     pub loaded: bool,
     /// The findings so far.
     pub findings: Findings,
-}
-
-fn unreadable(message: String) -> EngineError {
-    let error = EngineError { kind: ErrorKind::Unread, ..EngineError::failed(message) };
-    error.hint("repair the store and repeat the command: it must read every record")
-}
-
-fn store_error(error: EngineError) -> EngineError {
-    if error.is_usage() { error } else { EngineError { kind: ErrorKind::Unread, ..error } }
 }
 
 /// The result of one pass over the records of a range.
@@ -78,11 +70,12 @@ impl Opened {
 impl ReadBack<'_, Evidence<'_, Mapping>> {
     /// Reads back the records from a store of this type.
     pub fn run(self, store: &StoreType) -> Result<Findings, EngineError> {
-        // Not on the executor, because a store may need a separate executor to open or close.
-        let stores =
-            self.levels(store).into_iter().map(|level| self.open(store, level)).collect::<Result<Vec<_>, _>>()?;
+        // Outside the executor, as opening or closing a store may need a separate executor.
+        // The strongest level first; the last, the workload's own, is `None`.
+        let levels = list_stronger(self.spec, (store.read_levels)()).map(Some).chain([None]);
+        let stores = levels.map(|level| self.open(store, level)).collect::<Result<Vec<_>, _>>()?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
-        let runtime = runtime.map_err(|error| unreadable(format!("cannot start an executor: {error}")))?;
+        let runtime = runtime.map_err(|error| unread(format!("cannot start an executor: {error}"), UNIT))?;
         let findings = tokio::task::LocalSet::new().block_on(&runtime, self.read(&stores))?;
         for opened in stores {
             opened.store.close().map_err(store_error)?;
@@ -130,9 +123,8 @@ impl ReadBack<'_, Evidence<'_, Mapping>> {
                 self.findings.note_weaker_level();
             };
             self.findings.add(decisive.reading);
-            let crash = self.crash.map(|at_ns| Crash { at_ns });
-            let findings = &mut self.findings;
-            judge.account(&decisive.standings, earlier.as_ref(), |outcome| findings.account(&outcome, crash));
+            let (findings, crash_ns) = (&mut self.findings, self.crash);
+            judge.account(&decisive.standings, earlier.as_ref(), |outcome| findings.account(&outcome, crash_ns));
             if self.findings.needs_proof() {
                 let session = strongest.as_mut().map_or(&mut own, |(session, _)| session);
                 let proof = self.prove(session, &judge, &decisive.samples).await?;
@@ -148,37 +140,11 @@ impl ReadBack<'_, Evidence<'_, Mapping>> {
         Ok(self.findings)
     }
 
-    /// The read levels, the strongest first. The last is `None`, which represents the workload's own level.
-    fn levels(&self, store: &StoreType) -> Vec<Option<ReadLevel>> {
-        let own = self.own_level(store);
-        let stronger = (store.read_levels)().iter().take_while(|level| own.as_deref() != Some(level.name));
-        stronger.copied().map(Some).chain([None]).collect()
-    }
-
-    /// The consistency level of the workload's reads; if not set, the weakest level. `None` if reads have no level.
-    fn own_level(&self, store: &StoreType) -> Option<String> {
-        let property = (store.read_levels)().first()?.property;
-        let set = self.spec.store.properties.get(property);
-        Some(set.map_or_else(|| "ONE".to_owned(), |level| level.to_ascii_uppercase()))
-    }
-
     /// Opens the store as the run did, but with the read `level` if it is given.
     fn open(&self, kind: &StoreType, level: Option<ReadLevel>) -> Result<Opened, EngineError> {
-        let mut properties: BTreeMap<String, String> = self.spec.store.properties.clone();
-        if let Some(level) = level {
-            properties.insert(level.property.to_owned(), level.name.to_owned());
-        }
-        let store = kind
-            .open(&Options {
-                properties,
-                durability: self.spec.store.durability.into(),
-                table: self.core.table.clone(),
-                create: false,
-                clients: 1,
-            })
-            .map_err(store_error)?;
-        let level = level.map_or_else(|| self.own_level(kind), |level| Some(level.name.to_owned()));
-        Ok(Opened { store, level })
+        let store = kind.open(&options_at(self.spec, level, &self.core.table)).map_err(store_error)?;
+        let own = || find_own_level(self.spec, (kind.read_levels)());
+        Ok(Opened { store, level: level.map_or_else(own, |level| Some(level.name.to_owned())) })
     }
 
     /// Reads and judges the given records.
@@ -364,7 +330,7 @@ async fn read(session: &mut VirtualSession, key: &[u8], row: &mut Row) -> Result
         let message = session.last_error().unwrap_or_else(|| "no message".to_owned());
         if attempt == ATTEMPTS {
             let key = String::from_utf8_lossy(key);
-            return Err(unreadable(format!("cannot read {key}: {}: {message}", status.name())));
+            return Err(unread(format!("cannot read {key}: {}: {message}", status.name()), UNIT));
         }
         tokio::time::sleep(BETWEEN_ATTEMPTS).await;
     }

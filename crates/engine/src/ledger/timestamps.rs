@@ -5,43 +5,27 @@
 //! writes is therefore known without their times, and a retry of a write counts as the same write.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use loadstone_kinds::mapping::Mapping;
-use loadstone_kinds::stress::{StressOperation, StressWork};
+use loadstone_kinds::stress::StressOperation;
 use loadstone_load::Workload;
-use loadstone_load::ledger::{Evidence, Fate, FieldValue, Finding, Outcome, State};
+use loadstone_load::ledger::{Evidence, Fate, FieldValue, Finding, State};
 use loadstone_load::version::Version;
-use loadstone_session::Connection;
-use loadstone_session::statements::{Cells, Statement, StatementStore, Values};
+use loadstone_session::statements::{Cells, StatementStore};
 use loadstone_wire::error::EngineError;
-use loadstone_wire::spec::TrialSpec;
 
-use super::findings::{Crash, Findings, Proof, Reading};
-use super::levels::{is_acknowledged, read, read_at_levels, store_error, unread};
+use super::findings::{Findings, Proof};
+use super::rows::{Pass, RowRun, is_acknowledged, read_partitions, unread};
 
 /// A run whose writes are compared with a store's rows.
 pub struct TimestampReadBack<'a, E> {
-    /// The spec of the run.
-    pub spec: &'a TrialSpec,
-    /// The run's operations.
-    pub work: &'a StressWork,
-    /// The names of the columns.
-    pub columns: &'a [String],
+    pub run: RowRun<'a, E>,
     /// The statement that reads the values of a partition, followed by their timestamps.
     pub select: String,
     /// The timestamp of the operation at index 0, µs since 1970.
     pub start_us: i64,
-    /// The number of writes that may have been sent.
-    pub writes: u64,
-    /// The index after the last of these writes.
+    /// The index after the last write that may have been sent.
     pub end: u64,
-    /// The run's ledgers.
-    pub evidence: &'a E,
-    /// Time at which the system crashed, ns since the Unix epoch.
-    pub crash: Option<u64>,
-    /// The findings so far.
-    pub findings: Findings,
 }
 
 /// A partition that the run wrote.
@@ -70,39 +54,38 @@ type Partitions = HashMap<Vec<u8>, Partition>;
 /// The states of partitions, by [`Partition::sample`].
 type RowStates = HashMap<u64, RowState>;
 
-/// The result of one pass over all partitions.
-#[derive(Debug, Default)]
-struct Pass {
-    states: RowStates,
-    reading: Reading,
-    /// Absent if there is no value that can be damaged.
-    proof: Option<Proof>,
-}
-
 /// A value and its timestamp, µs.
 type Cell<'a> = Option<(&'a [u8], i64)>;
 
 impl TimestampReadBack<'_, Evidence<'_, Mapping>> {
     /// Reads back the rows from a store of this type.
-    pub fn run<S: StatementStore>(mut self) -> Result<Findings, EngineError> {
+    pub fn read_back<S: StatementStore>(&self, mut findings: Findings) -> Result<Findings, EngineError> {
         let partitions = self.partitions();
-        let mut findings = std::mem::take(&mut self.findings);
         let pass = async |store: &S| self.pass(store, &partitions).await;
-        let (earlier, stronger) = read_at_levels(self.spec, &mut findings, &pass)?;
-        let earlier_states = earlier.states.clone();
-        let Pass { states, reading, proof } = stronger.unwrap_or(earlier);
-        findings.prove(proof);
-        findings.add(reading);
-        self.findings = findings;
-        self.account(&partitions, &states, &earlier_states);
-        Ok(self.findings)
+        let [earlier, decisive] = self.run.read_at_levels(&mut findings, &pass)?;
+        self.run.account(&mut findings, |key, index| {
+            let partition = partitions.get(key)?;
+            let is_missing = |rows: &RowStates| match rows.get(&partition.sample) {
+                Some(RowState::Write(last)) => Some(*last < index),
+                Some(RowState::Before) => Some(true),
+                Some(RowState::Unknown) | None => None,
+            };
+            let fate = match is_missing(&decisive) {
+                Some(true) => Fate::Lost,
+                Some(false) => Fate::Proven,
+                None => Fate::Undecided,
+            };
+            Some((fate, is_missing(&earlier) == Some(true)))
+        });
+        Ok(findings)
     }
 
     /// The partitions that the run wrote, by key.
     fn partitions(&self) -> Partitions {
         let mut partitions = Partitions::new();
-        self.visit_writes(|index, key, state| {
-            let partition = partitions.entry(key.to_vec()).or_insert_with(|| Partition { sample: index, last: None });
+        self.run.visit_writes(|index, operation, state| {
+            let partition = partitions.entry(operation.row().key.clone());
+            let partition = partition.or_insert_with(|| Partition { sample: index, last: None });
             if is_acknowledged(state) {
                 partition.last = Some(index);
             }
@@ -110,54 +93,18 @@ impl TimestampReadBack<'_, Evidence<'_, Mapping>> {
         partitions
     }
 
-    /// Visits the writes that were sent, in order: index, key and state.
-    fn visit_writes(&self, mut visit: impl FnMut(u64, &[u8], State)) {
-        let mut operation = StressOperation::default();
-        for (index, number) in self.work.writes(self.writes) {
-            if let Some(state) = self.evidence.state(index, number) {
-                self.work.fill(index, &mut operation);
-                visit(index, &operation.row().key, state);
-            }
-        }
-    }
-
-    /// Counts the acknowledged writes according to their fate.
-    fn account(&mut self, partitions: &Partitions, decisive: &RowStates, earlier: &RowStates) {
-        let crash = self.crash.map(|at_ns| Crash { at_ns });
-        let mut findings = std::mem::take(&mut self.findings);
-        self.visit_writes(|index, key, state| {
-            let Some(partition) = partitions.get(key).filter(|_| is_acknowledged(state)) else { return };
-            let is_missing = |rows: &RowStates| match rows.get(&partition.sample) {
-                Some(RowState::Write(last)) => Some(*last < index),
-                Some(RowState::Before) => Some(true),
-                Some(RowState::Unknown) | None => None,
-            };
-            let fate = match is_missing(decisive) {
-                Some(true) => Fate::Lost,
-                Some(false) => Fate::Proven,
-                None => Fate::Undecided,
-            };
-            let missed = is_missing(earlier) == Some(true);
-            findings.account(&Outcome { index, span: self.evidence.span(index), fate, missed }, crash);
-        });
-        self.findings = findings;
-    }
-
     /// Reads and judges all partitions.
-    async fn pass<S: StatementStore>(&self, store: &S, partitions: &Partitions) -> Result<Pass, EngineError> {
-        let statement = Statement { text: self.select.clone(), writes: false, prepared: true };
-        let mut session = store.statements(&Arc::from([statement]));
-        session.connect().await.map_err(store_error)?;
-        let mut pass = Pass::default();
-        let (mut cells, mut values) = (Cells::default(), Values::default());
+    async fn pass<S: StatementStore>(
+        &self,
+        store: &S,
+        partitions: &Partitions,
+    ) -> Result<Pass<RowStates>, EngineError> {
+        let mut pass = Pass::<RowStates>::default();
         let mut scratch = StressOperation::default();
-        for (key, partition) in partitions {
-            values.clear();
-            values.push(key);
-            read(&mut session, &values, &mut cells).await?;
+        read_partitions(store, &self.select, partitions, |key, partition, cells| {
             let mut state = RowState::Write(u64::MAX);
-            for (column, name) in self.columns.iter().enumerate() {
-                let cell = self.cell(&cells, column)?;
+            for (column, name) in self.run.columns.iter().enumerate() {
+                let cell = self.cell(cells, column)?;
                 let (finding, content) = self.judge(partition, key, column, cell, &mut scratch);
                 state = state.min(match (finding, content) {
                     (Finding::Corrupt | Finding::Phantom(_), _) => RowState::Unknown,
@@ -175,15 +122,16 @@ impl TimestampReadBack<'_, Evidence<'_, Mapping>> {
             }
             pass.reading.end_record();
             pass.states.insert(partition.sample, state);
-        }
-        session.cleanup().await;
+            Ok(())
+        })
+        .await?;
         Ok(pass)
     }
 
     /// A column of an answer. The values come first, then their timestamps. An answer with an unexpected number of
     /// columns proves nothing.
     fn cell<'a>(&self, cells: &'a Cells, column: usize) -> Result<Cell<'a>, EngineError> {
-        let columns = self.columns.len();
+        let columns = self.run.columns.len();
         if cells.rows() == 0 {
             return Ok(None);
         }
@@ -196,9 +144,10 @@ impl TimestampReadBack<'_, Evidence<'_, Mapping>> {
         match (cells.get(0, column), cells.get(0, columns + column).map(<[u8; 8]>::try_from)) {
             (None, None) => Ok(None),
             (Some(value), Some(Ok(stamp))) => Ok(Some((value, i64::from_be_bytes(stamp)))),
-            _ => {
-                Err(unread(format!("the column {} has a value or a timestamp without the other", self.columns[column])))
-            }
+            _ => Err(unread(format!(
+                "the column {} has a value or a timestamp without the other",
+                self.run.columns[column]
+            ))),
         }
     }
 
@@ -221,10 +170,10 @@ impl TimestampReadBack<'_, Evidence<'_, Mapping>> {
             return (Finding::OtherRun, FieldValue::OtherRun);
         }
         let content = FieldValue::Of(Version::run(index));
-        let number = self.work.write_number(index).filter(|number| *number < self.writes);
+        let number = self.run.work.write_number(index).filter(|number| *number < self.run.writes);
         let state = number.and_then(|number| {
-            self.work.fill(index, scratch);
-            if scratch.row().key == key { self.evidence.state(index, number) } else { None }
+            self.run.work.fill(index, scratch);
+            if scratch.row().key == key { self.run.evidence.state(index, number) } else { None }
         });
         let finding = match (partition.last, state) {
             (_, None | Some(State::Refused)) => Finding::Phantom(index),

@@ -77,15 +77,16 @@ struct Slot {
 /// Far more inserts than any reasonable number of clients has in progress. YCSB's window is 2^20.
 const SLOTS: usize = 1 << 16;
 
-impl InsertLog {
-    /// A log without inserts.
-    pub fn new() -> Self {
+impl Default for InsertLog {
+    fn default() -> Self {
         let empty = || Slot { number: AtomicU64::new(u64::MAX), done_ns: AtomicU64::new(u64::MAX) };
         let mut slots = Vec::with_capacity(SLOTS);
         slots.resize_with(SLOTS, empty);
         Self { slots, failed: Mutex::default() }
     }
+}
 
+impl InsertLog {
     /// Records that insert `number` begins.
     #[inline]
     pub fn begin(&self, number: u64) {
@@ -127,12 +128,6 @@ impl InsertLog {
 
     fn slot(&self, number: u64) -> &Slot {
         &self.slots[number as usize % SLOTS]
-    }
-}
-
-impl Default for InsertLog {
-    fn default() -> Self {
-        Self::new()
     }
 }
 
@@ -203,7 +198,7 @@ mod tests {
 
     #[test]
     fn only_an_acknowledged_insert_must_be_found() {
-        let log = InsertLog::new();
+        let log = InsertLog::default();
         let later = 5 + SLOTS as u64;
         assert_eq!(log.state_at(5, u64::MAX - 1), Inserted::Unknown, "claimed, not begun");
         log.begin(5);
@@ -221,7 +216,7 @@ mod tests {
 
     #[test]
     fn failed_insert_may_leave_no_record() {
-        let log = InsertLog::new();
+        let log = InsertLog::default();
         log.begin(7);
         log.end(7, Status::Timeout, 100);
         assert_eq!(log.state_at(7, 1_000), Inserted::Unknown);

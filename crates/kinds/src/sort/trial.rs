@@ -12,9 +12,9 @@ use loadstone_storage::sort::progress::Done;
 use loadstone_storage::sort::scratch::Owner;
 use loadstone_storage::sort::validate::Verdict;
 
-use super::{Ended, Places, SortError, end_of, run as run_stage};
+use super::{Ended, Places, SortError, run as run_stage};
 use loadstone_measure::clock::unix_ns;
-use loadstone_measure::control::{Control, End, TrialFailure};
+use loadstone_measure::control::{Control, End, TrialFailure, receive_start};
 use loadstone_measure::event_printer::{EventPrinter, PROFILE};
 use loadstone_measure::usage;
 use loadstone_wire::error::EngineError;
@@ -63,7 +63,7 @@ pub fn run(
     } else {
         let (ended, early) = run_stage((&places, &work.job), work.stage, spec.segment, EVERY, |done| {
             stage.print_intervals(done, printer);
-            controls.try_iter().find_map(end_of)
+            controls.try_iter().find_map(Control::find_end)
         });
         (Some(ended), early)
     };
@@ -94,20 +94,15 @@ fn wait_for_start(spec: &TrialSpec, controls: &Receiver<Control>) -> Option<End>
     if !spec.wait_for_start {
         return None;
     }
-    let at = match controls.recv() {
-        Ok(Control::StartAt(at)) => at,
-        Ok(Control::StdinClosed) | Err(_) => return Some(End::Failed(TrialFailure::NoStart)),
-        Ok(other) => return end_of(other),
-    };
-    let now = unix_ns();
-    let Some(ahead) = at.checked_sub(now) else {
-        return Some(End::Failed(TrialFailure::LateStart { late_ns: now - at }));
+    let ahead = match receive_start(controls) {
+        Ok(ahead) => ahead,
+        Err(end) => return Some(end),
     };
     let start = Instant::now() + Duration::from_nanos(ahead);
     loop {
         match controls.recv_timeout(start.saturating_duration_since(Instant::now())) {
             Ok(control) => {
-                if let Some(end) = end_of(control) {
+                if let Some(end) = control.find_end() {
                     return Some(end);
                 }
             }
@@ -162,7 +157,7 @@ impl Watched {
             start_ns: start.as_nanos() as u64,
             length_ns: length.as_nanos() as u64,
             unix_ns: unix_ns(),
-            cpu_ns: minus(cpu, self.cpu_ns),
+            cpu_ns: usage::subtract(cpu, self.cpu_ns),
             memory_bytes: usage::memory(),
             sorted: Some(sort_result(done)),
             ..event::Interval::default()
@@ -192,9 +187,9 @@ impl Watched {
             measured_ns: took.as_nanos() as u64,
             rows: done.rows,
             bytes: done.read + done.written,
-            cpu_ns: minus(usage::cpu_ns(), self.first_cpu_ns),
+            cpu_ns: usage::subtract(usage::cpu_ns(), self.first_cpu_ns),
             memory_bytes_max: usage::memory_max(),
-            device_bytes: minus(usage::device_bytes(), self.device_bytes),
+            device_bytes: usage::subtract(usage::device_bytes(), self.device_bytes),
             clock: event::Clock { source: "kernel".to_owned(), ..event::Clock::default() },
             sections: Sections {
                 sort: Some(SortSummary {
@@ -209,10 +204,6 @@ impl Watched {
             ..event::Summary::default()
         }
     }
-}
-
-fn minus(now: [u64; 2], before: [u64; 2]) -> [u64; 2] {
-    [now[0].saturating_sub(before[0]), now[1].saturating_sub(before[1])]
 }
 
 fn sort_result(done: Done) -> Sorted {

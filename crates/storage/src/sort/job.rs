@@ -9,45 +9,30 @@ use serde::{Deserialize, Serialize};
 use crate::fs::{Location, Scheme};
 use crate::sort::SortError;
 
-/// One stage of a job. Stages run one after the other; the segments of a stage run at the same time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Stage {
-    /// Check input and output, remove the remains of a killed job, and create the scratch directory. Runs as one
-    /// segment.
-    Prepare,
-    /// Write TeraGen's rows.
-    Generate,
-    /// Sample the keys.
-    Sample,
-    /// Read the input and write sorted runs.
-    Sort,
-    /// Read the input, sort it in memory and write the output. Each segment reads all of the input.
-    SortInMemory,
-    /// Merge the runs into the parts of the output.
-    Merge,
-    /// Check the order of the input and compute its checksum. Only a report is written.
-    Validate,
-    /// Compare the output with the input, and rename the output to its final name. Runs as one segment.
-    Commit,
-    /// Remove the scratch directory. Runs as one segment.
-    Abandon,
-}
-
-impl Stage {
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Prepare => "prepare",
-            Self::Generate => "generate",
-            Self::Sample => "sample",
-            Self::Sort => "sort",
-            Self::SortInMemory => "sort in memory",
-            Self::Merge => "merge",
-            Self::Validate => "validate",
-            Self::Commit => "commit",
-            Self::Abandon => "abandon",
-        }
+loadstone_load::named_variants! {
+    /// One stage of a job. Stages run one after the other; the segments of a stage run at the same time.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Stage {
+        /// Check input and output, remove the remains of a killed job, and create the scratch directory. Runs as one
+        /// segment.
+        Prepare = "prepare",
+        /// Write TeraGen's rows.
+        Generate = "generate",
+        /// Sample the keys.
+        Sample = "sample",
+        /// Read the input and write sorted runs.
+        Sort = "sort",
+        /// Read the input, sort it in memory and write the output. Each segment reads all of the input.
+        SortInMemory = "sort in memory",
+        /// Merge the runs into the parts of the output.
+        Merge = "merge",
+        /// Check the order of the input and compute its checksum. Only a report is written.
+        Validate = "validate",
+        /// Compare the output with the input, and rename the output to its final name. Runs as one segment.
+        Commit = "commit",
+        /// Remove the scratch directory. Runs as one segment.
+        Abandon = "abandon",
     }
 }
 

@@ -16,7 +16,7 @@ use super::pool::Pool;
 use super::slot::Slot;
 use super::wire::{TRACING, Version, opcode, put_bytes, put_flags};
 use crate::error::{EngineError, Failure};
-use crate::remote::LastFailure;
+use crate::remote::{LastFailure, answer_by_last_failure};
 use crate::session::Connection;
 
 const VALUES: u8 = 0x01;
@@ -38,7 +38,7 @@ pub struct Client {
     cluster: Arc<Cluster>,
     pool: Option<Rc<Pool>>,
     slot: Rc<Slot>,
-    last: LastFailure,
+    pub(super) last: LastFailure,
 }
 
 impl Client {
@@ -327,15 +327,5 @@ impl Connection for Client {
         self.open().await
     }
 
-    async fn pause(&mut self) {
-        self.last.pause().await;
-    }
-
-    fn unsent(&self) -> bool {
-        self.last.unsent()
-    }
-
-    fn last_error(&mut self) -> Option<String> {
-        self.last.message()
-    }
+    answer_by_last_failure!(last);
 }

@@ -4,22 +4,14 @@ use lz4_flex::block::{CompressTable, compress_into_with_table, decompress_into, 
 
 use super::wire::BODY_MAX;
 
-/// A compression algorithm.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Algorithm {
-    /// LZ4's block format. In frames, the uncompressed length precedes the block.
-    Lz4,
-    /// Snappy's raw format, which protocol 5 does not support.
-    Snappy,
-}
-
-impl Algorithm {
-    /// Its name in STARTUP.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Lz4 => "lz4",
-            Self::Snappy => "snappy",
-        }
+loadstone_load::named_variants! {
+    /// A compression algorithm.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Algorithm {
+        /// LZ4's block format. In frames, the uncompressed length precedes the block.
+        Lz4 = "lz4",
+        /// Snappy's raw format, which protocol 5 does not support.
+        Snappy = "snappy",
     }
 }
 

@@ -46,6 +46,7 @@ use crate::error::EngineError;
 use crate::guarantee::Guarantee;
 use crate::options::{Durability, Options};
 use crate::reconnect::RECONNECT;
+use crate::remote::asking;
 use crate::session::{ConnectionAttempts, Drive, ReadLevel, ServerEvent, Store};
 use crate::tls;
 
@@ -131,15 +132,8 @@ impl Store for Cassandra {
     fn open(options: &Options) -> Result<Self, EngineError> {
         let settings = Settings::from_options(options)?;
         // This uses a separate thread, because the caller may run within a runtime.
-        let discovered = std::thread::scope(|threads| {
-            threads
-                .spawn(|| {
-                    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
-                    let runtime = runtime.map_err(|e| EngineError::failed(format!("cannot start an executor: {e}")))?;
-                    tokio::task::LocalSet::new().block_on(&runtime, Cluster::discover(settings))
-                })
-                .join()
-        });
+        let discover = || asking(Cluster::discover(settings));
+        let discovered = std::thread::scope(|threads| threads.spawn(discover).join());
         let cluster = discovered
             .map_err(|_| EngineError::failed("internal error: the thread that reads the cluster panicked"))??;
         let cluster = Arc::new(cluster);
@@ -214,15 +208,6 @@ impl Store for Cassandra {
 
     fn server_events(&self) -> Vec<ServerEvent> {
         self.cluster.topology.events()
-    }
-
-    /// Does nothing: memtables and compactions are left to the servers.
-    fn settle(&self) -> Result<(), EngineError> {
-        Ok(())
-    }
-
-    fn close(self) -> Result<(), EngineError> {
-        Ok(())
     }
 }
 

@@ -142,14 +142,10 @@ fn protocol(options: &Options) -> Result<Option<Version>, EngineError> {
 fn compression(options: &Options) -> Result<Option<Algorithm>, EngineError> {
     match options.get("cassandra.compression") {
         None | Some("none") => Ok(None),
-        Some(text) => {
-            [Algorithm::Lz4, Algorithm::Snappy].into_iter().find(|known| known.name() == text).map(Some).ok_or_else(
-                || {
-                    EngineError::usage(format!("cassandra.compression must be none, lz4 or snappy, got \"{text}\""))
-                        .hint("the default is none")
-                },
-            )
-        }
+        Some(text) => Algorithm::ALL.into_iter().find(|known| known.name() == text).map(Some).ok_or_else(|| {
+            EngineError::usage(format!("cassandra.compression must be none, lz4 or snappy, got \"{text}\""))
+                .hint("the default is none")
+        }),
     }
 }
 

@@ -14,6 +14,7 @@ use super::types::put_routing_key;
 use super::wire::{opcode, put_flags};
 use crate::deadline::NAP;
 use crate::error::{EngineError, Failure};
+use crate::remote::answer_by_last_failure;
 use crate::session::Connection;
 
 const TIMESTAMP: u8 = 0x20;
@@ -199,17 +200,7 @@ impl Connection for StatementClient {
         Ok(())
     }
 
-    async fn pause(&mut self) {
-        self.client.pause().await;
-    }
-
-    fn unsent(&self) -> bool {
-        self.client.unsent()
-    }
-
-    fn last_error(&mut self) -> Option<String> {
-        self.client.last_error()
-    }
+    answer_by_last_failure!(client.last);
 }
 
 impl Statements for StatementClient {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use libloading::os::unix::{Library, RTLD_LAZY, RTLD_LOCAL};
 
+use crate::c_api::{c_api, c_text};
 use crate::error::EngineError;
 
 /// A pointer to an opaque HSE object.
@@ -24,34 +25,8 @@ pub struct Fault {
     pub message: String,
 }
 
-macro_rules! api {
-    (
-        required { $($name:ident: fn($($arg:ty),*) $(-> $ret:ty)?;)* }
-        optional { $($opt:ident: fn($($oarg:ty),*) $(-> $oret:ty)?;)* }
-    ) => {
-        /// The resolved functions, under their names without `hse_`.
-        #[derive(Clone, Copy, Debug)]
-        #[allow(missing_docs)]
-        pub struct Api {
-            $(pub $name: unsafe extern "C" fn($($arg),*) $(-> $ret)?,)*
-            $(pub $opt: Option<unsafe extern "C" fn($($oarg),*) $(-> $oret)?>,)*
-        }
-
-        impl Api {
-            fn resolve(library: &Library) -> Result<Self, libloading::Error> {
-                // SAFETY: the signatures are those in hse.h, in both 2.1 and 3.0.
-                unsafe {
-                    Ok(Self {
-                        $($name: *library.get(concat!("hse_", stringify!($name), "\0").as_bytes())?,)*
-                        $($opt: library.get(concat!("hse_", stringify!($opt), "\0").as_bytes()).ok().map(|s| *s),)*
-                    })
-                }
-            }
-        }
-    };
-}
-
-api! {
+c_api! {
+    "hse_"
     required {
         init: fn(*const c_char, usize, Params) -> Error;
         fini: fn();
@@ -158,12 +133,7 @@ impl Arguments {
     }
 }
 
-/// Converts a path or name to a C string.
-pub fn c_text(text: impl Into<Vec<u8>>) -> Result<CString, EngineError> {
-    CString::new(text).map_err(|_| EngineError::usage("a path, name or parameter holds a NUL byte"))
-}
-
-/// Reads the value of a parameter with one of the two getters.
+/// Reads a parameter's value with one of the two getters.
 ///
 /// # Safety
 /// `handle` must be an open KVDB for `hse_kvdb_param_get`, or an open KVS for `hse_kvs_param_get`.

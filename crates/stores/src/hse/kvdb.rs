@@ -5,9 +5,10 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use super::api::{Api, Arguments, Fault, Ptr, c_text, parameter};
+use super::api::{Api, Arguments, Fault, Ptr, parameter};
 use super::settings::Settings;
 use super::subsystem::Subsystem;
+use crate::c_api::c_text;
 use crate::error::EngineError;
 use crate::options::Options;
 

@@ -4,8 +4,9 @@
 use std::os::unix::ffi::OsStrExt;
 use std::sync::{Mutex, PoisonError};
 
-use super::api::{Api, Arguments, c_text};
+use super::api::{Api, Arguments};
 use super::settings::Settings;
+use crate::c_api::c_text;
 use crate::error::EngineError;
 
 /// The libraries that are initialised in this process.

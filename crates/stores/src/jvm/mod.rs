@@ -171,10 +171,6 @@ impl Store for Jvm {
         })
     }
 
-    fn settle(&self) -> Result<(), EngineError> {
-        Ok(())
-    }
-
     fn close(self) -> Result<(), EngineError> {
         self.hosted.close()
     }

@@ -146,12 +146,4 @@ impl<const JSON: bool> Store for Sql<JSON> {
     fn connection_attempts(&self) -> Option<ConnectionAttempts> {
         Some(self.plan.node.attempts())
     }
-
-    fn settle(&self) -> Result<(), EngineError> {
-        Ok(())
-    }
-
-    fn close(self) -> Result<(), EngineError> {
-        Ok(())
-    }
 }

@@ -14,7 +14,7 @@ use super::server::explain_refusal;
 use super::values::{Param, Text, params, write_object};
 use crate::deadline::Deadline;
 use crate::error::{EngineError, Failure};
-use crate::remote::LastFailure;
+use crate::remote::{LastFailure, answer_by_last_failure};
 use crate::session::{Connection, Rows, Session};
 
 /// One client's connection, with reused buffers.
@@ -317,17 +317,7 @@ impl Connection for PostgresSession {
         self.ensure_connection().await.map_err(|failure| explain_refusal(&self.plan.settings, &failure))
     }
 
-    async fn pause(&mut self) {
-        self.last.pause().await;
-    }
-
-    fn unsent(&self) -> bool {
-        self.last.unsent()
-    }
-
-    fn last_error(&mut self) -> Option<String> {
-        self.last.message()
-    }
+    answer_by_last_failure!(last);
 
     async fn cleanup(&mut self) -> Status {
         if let Some(link) = self.link.take() {

@@ -127,12 +127,4 @@ impl Store for Redis {
     fn connection_attempts(&self) -> Option<ConnectionAttempts> {
         Some(self.cluster.attempts())
     }
-
-    fn settle(&self) -> Result<(), EngineError> {
-        Ok(())
-    }
-
-    fn close(self) -> Result<(), EngineError> {
-        Ok(())
-    }
 }

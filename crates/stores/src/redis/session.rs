@@ -13,7 +13,7 @@ use super::server::explain_refusal;
 use super::settings::Settings;
 use crate::deadline::Deadline;
 use crate::error::{EngineError, Failure};
-use crate::remote::LastFailure;
+use crate::remote::{LastFailure, answer_by_last_failure};
 use crate::session::{self, Rows, Session};
 
 /// Maximum number of redirections per request. A slot that is being moved from one node to another needs two.
@@ -388,17 +388,7 @@ impl session::Connection for RedisSession {
         Ok(())
     }
 
-    async fn pause(&mut self) {
-        self.last.pause().await;
-    }
-
-    fn unsent(&self) -> bool {
-        self.last.unsent()
-    }
-
-    fn last_error(&mut self) -> Option<String> {
-        self.last.message()
-    }
+    answer_by_last_failure!(last);
 }
 
 impl Session for RedisSession {

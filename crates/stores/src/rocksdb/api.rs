@@ -1,10 +1,11 @@
 //! RocksDB's C API (`include/rocksdb/c.h`), resolved at run time. It contains only the functions that a store needs.
 
-use std::ffi::{CStr, CString, c_char, c_int, c_uchar, c_void};
+use std::ffi::{CStr, c_char, c_int, c_uchar, c_void};
 use std::path::Path;
 
 use libloading::os::unix::{Library, RTLD_LAZY, RTLD_LOCAL};
 
+use crate::c_api::c_api;
 use crate::error::EngineError;
 
 /// A pointer to an opaque RocksDB object.
@@ -12,36 +13,8 @@ pub type Ptr = *mut c_void;
 /// The location to which a call writes its error text.
 pub type Errptr = *mut *mut c_char;
 
-macro_rules! api {
-    (
-        required { $($name:ident: fn($($arg:ty),*) $(-> $ret:ty)?;)* }
-        optional { $($opt:ident: fn($($oarg:ty),*) $(-> $oret:ty)?;)* }
-    ) => {
-        /// The resolved functions, under their names without `rocksdb_`, together with their library.
-        #[derive(Debug)]
-        #[allow(missing_docs, non_snake_case)]
-        pub struct Api {
-            $(pub $name: unsafe extern "C" fn($($arg),*) $(-> $ret)?,)*
-            $(pub $opt: Option<unsafe extern "C" fn($($oarg),*) $(-> $oret)?>,)*
-            _library: Library,
-        }
-
-        impl Api {
-            fn resolve(library: Library) -> Result<Self, libloading::Error> {
-                // SAFETY: the signatures are those in c.h, which have not changed since 5.11.
-                unsafe {
-                    Ok(Self {
-                        $($name: *library.get(concat!("rocksdb_", stringify!($name), "\0").as_bytes())?,)*
-                        $($opt: library.get(concat!("rocksdb_", stringify!($opt), "\0").as_bytes()).ok().map(|s| *s),)*
-                        _library: library,
-                    })
-                }
-            }
-        }
-    };
-}
-
-api! {
+c_api! {
+    "rocksdb_"
     required {
         open_column_families: fn(Ptr, *const c_char, c_int, *const *const c_char, *const Ptr, *mut Ptr, Errptr) -> Ptr;
         list_column_families: fn(Ptr, *const c_char, *mut usize, Errptr) -> *mut *mut c_char;
@@ -93,11 +66,13 @@ api! {
 }
 
 impl Api {
-    /// Loads a shared object. Symbols are bound lazily, because 5.11.3 has an undefined symbol that is never called.
-    pub fn load(path: &Path) -> Result<Self, EngineError> {
+    /// Loads a shared object. Lazily bound: 5.11.3 has an undefined symbol that is never called. The signatures are unchanged since
+    /// 5.11.
+    pub fn load(path: &Path) -> Result<(Library, Self), EngineError> {
         // SAFETY: loading runs the object's initialisers. The file was named by the user or is in the cache.
         let library = unsafe { Library::open(Some(path), RTLD_LAZY | RTLD_LOCAL) };
-        library.and_then(Self::resolve).map_err(|error| {
+        let resolved = library.and_then(|library| Self::resolve(&library).map(|api| (library, api)));
+        resolved.map_err(|error| {
             // The source of libloading's error is the loader's message.
             let message = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
             EngineError::failed(format!("cannot load RocksDB from {}: {message}", path.display()))
@@ -136,9 +111,4 @@ impl Api {
             Some(value)
         }
     }
-}
-
-/// Converts a path or name to a C string.
-pub fn c_text(text: impl Into<Vec<u8>>) -> Result<CString, EngineError> {
-    CString::new(text).map_err(|_| EngineError::usage("a path or name holds a NUL byte"))
 }

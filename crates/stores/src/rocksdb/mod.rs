@@ -15,13 +15,16 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use libloading::os::unix::Library;
+
 use crate::about::{About, directory, setting};
+use crate::c_api::c_text;
 use crate::embedded::{Cause, Engine};
 use crate::error::{EngineError, FULL_DEVICE, Failure};
 use crate::guarantee::Guarantee;
 use crate::key_value::{KeyValue, KeyValueStore};
 use crate::options::{Durability, Options};
-use api::{Api, Ptr, c_text};
+use api::{Api, Ptr};
 pub use library::{NEWEST, YCSB};
 use settings::Settings;
 
@@ -35,6 +38,8 @@ const SETTLE_MAX: Duration = Duration::from_secs(600);
 #[derive(Debug)]
 pub struct RocksDbEngine {
     api: Api,
+    /// Stays loaded for as long as `api` is used.
+    _library: Library,
     db: Ptr,
     families: Vec<(String, Ptr)>,
     /// The handle of the table in use, which is one of `families`.
@@ -153,7 +158,7 @@ impl KeyValue for RocksDbEngine {
     fn open(options: &Options) -> Result<Self, EngineError> {
         // Errors in the properties are detected before anything is created.
         let visit = library::find(options)?;
-        let api = Api::load(&visit.path)?;
+        let (library, api) = Api::load(&visit.path)?;
         let settings = Settings::new(&api, options)?;
         let directory = ENGINE.directory(options).inspect_err(|_| settings.destroy(&api))?;
         let mut names = Self::families_on_disk(&api, &settings, &directory)?;
@@ -201,8 +206,19 @@ impl KeyValue for RocksDbEngine {
         };
         let version = visit.version.unwrap_or_else(|| visit.path.display().to_string());
         let durability = options.durability;
-        let engine =
-            Self { api, db, families, table, read_options, write_options, settings, durability, directory, version };
+        let engine = Self {
+            api,
+            _library: library,
+            db,
+            families,
+            table,
+            read_options,
+            write_options,
+            settings,
+            durability,
+            directory,
+            version,
+        };
         engine.write_family_names()?;
         Ok(engine)
     }

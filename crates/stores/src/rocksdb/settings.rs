@@ -5,7 +5,8 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use super::api::{Api, Ptr, c_text};
+use super::api::{Api, Ptr};
+use crate::c_api::c_text;
 use crate::error::EngineError;
 use crate::options::Options;
 

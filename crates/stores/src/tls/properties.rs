@@ -46,25 +46,16 @@ impl Properties {
     }
 }
 
-/// How much of a server's certificate is verified.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verify {
-    /// Its signature and its names.
-    Full,
-    /// Its signature.
-    Ca,
-    /// Nothing. The connection is encrypted, but the server may be anyone.
-    None,
-}
-
-impl Verify {
-    /// The value of the property for this level.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Full => "full",
-            Self::Ca => "ca",
-            Self::None => "none",
-        }
+loadstone_load::named_variants! {
+    /// The extent to which a server's certificate is verified, as in the property.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Verify {
+        /// Its signature and its names.
+        Full = "full",
+        /// Its signature.
+        Ca = "ca",
+        /// Nothing. The connection is encrypted, but the server may be anyone.
+        None = "none",
     }
 }
 
@@ -87,17 +78,14 @@ impl Request {
     /// Reads a store's properties.
     pub fn read(options: &Options, names: Properties) -> Result<Self, EngineError> {
         let get = |name| options.get(&names.property(name)).map(str::to_owned);
-        let verify = match get("verify").as_deref() {
-            None => None,
-            Some("full") => Some(Verify::Full),
-            Some("ca") => Some(Verify::Ca),
-            Some("none") => Some(Verify::None),
-            Some(other) => {
-                let message = format!("{} must be full, ca or none, got \"{other}\"", names.property("verify"));
-                return Err(EngineError::usage(message).hint("the default is full: the CA and the name"));
-            }
-        };
-        Ok(Self { ca: get("ca"), certificate: get("certificate"), key: get("key"), name: get("name"), verify })
+        let verify = get("verify").map(|text| {
+            Verify::ALL.into_iter().find(|extent| extent.name() == text).ok_or_else(|| {
+                let message = format!("{} must be full, ca or none, got \"{text}\"", names.property("verify"));
+                EngineError::usage(message).hint("the default is full: the CA and the name")
+            })
+        });
+        let (ca, certificate) = (get("ca"), get("certificate"));
+        Ok(Self { ca, certificate, key: get("key"), name: get("name"), verify: verify.transpose()? })
     }
 
     /// The TLS configuration, if TLS is requested. If it is not, it is an error to set a property that then has no

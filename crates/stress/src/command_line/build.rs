@@ -146,7 +146,7 @@ impl Builder {
             Command::Mixed => mixture_forms(self.compat),
             _ => basic_forms(self.compat, false),
         };
-        let form = match self.select(command.name(), command.label(), &forms, &group.parameters) {
+        let form = match self.select(command.name(), &command.label(), &forms, &group.parameters) {
             // The tool's help for these commands omits two options.
             Err(error) if command != Command::Mixed && error.text.starts_with("\nUsage") => {
                 let help = render_forms(command.name(), &basic_forms(self.compat, true));
@@ -160,15 +160,20 @@ impl Builder {
             }
             other => other?,
         };
-        let length = self.length(&form)?;
+        let settings = self.command_settings(command, &form)?;
         let is_mixed = command == Command::Mixed;
         let add = self.parse_named(&form, "add=")?;
         let key_bytes = self.number::<i32>(form.text("keysize="))? as u32;
         let clustering = if is_mixed { Some(self.parse_named(&form, "clustering=")?) } else { None };
         let ratios = if is_mixed { self.ratios(&form)? } else { Vec::new() };
+        Ok(CommandSettings { key_bytes, add, ratios, clustering, ..settings })
+    }
+
+    /// The settings that all commands have, and the defaults of the remaining ones.
+    fn command_settings(&self, command: Command, form: &Form) -> Built<CommandSettings> {
         Ok(CommandSettings {
             command,
-            length,
+            length: self.length(form)?,
             no_warmup: form.is_set("no-warmup"),
             truncate: match form.text("truncate=").to_ascii_lowercase().as_str() {
                 "once" => Truncate::Once,
@@ -177,10 +182,10 @@ impl Builder {
             },
             consistency: form.text("cl=").to_ascii_uppercase(),
             serial_consistency: form.value("serial-cl=").map(str::to_ascii_uppercase),
-            key_bytes,
-            add,
-            ratios,
-            clustering,
+            key_bytes: 10,
+            add: NamedSpec { text: "fixed(1)".to_owned(), spec: Spec::Fixed { value: 1 } },
+            ratios: Vec::new(),
+            clustering: None,
             user: None,
         })
     }
@@ -215,23 +220,9 @@ impl Builder {
                 .refuse("Must specify at least one command with a non-zero ratio")
                 .with_hint("write user profile=FILE.yaml ops(insert=1)"));
         }
-        Ok(CommandSettings {
-            command: Command::User,
-            length: self.length(&form)?,
-            no_warmup: form.is_set("no-warmup"),
-            truncate: match form.text("truncate=").to_ascii_lowercase().as_str() {
-                "once" => Truncate::Once,
-                "always" => Truncate::Always,
-                _ => Truncate::Never,
-            },
-            consistency: form.text("cl=").to_ascii_uppercase(),
-            serial_consistency: form.value("serial-cl=").map(str::to_ascii_uppercase),
-            key_bytes: 10,
-            add: NamedSpec { text: "fixed(1)".to_owned(), spec: Spec::Fixed { value: 1 } },
-            ratios: Vec::new(),
-            clustering: Some(self.parse_named(&form, "clustering=")?),
-            user: Some(UserSettings { profiles, operations }),
-        })
+        let settings = self.command_settings(Command::User, &form)?;
+        let clustering = Some(self.parse_named(&form, "clustering=")?);
+        Ok(CommandSettings { clustering, user: Some(UserSettings { profiles, operations }), ..settings })
     }
 
     fn length(&self, form: &Form) -> Built<Length> {

@@ -12,49 +12,36 @@ use super::{Group, UsageError, refuse, take_group};
 use crate::compat::Compat;
 use crate::settings::Command;
 
-const COMMANDS: [(&str, &str); 10] = [
-    ("read", "Multiple concurrent reads - the cluster must first be populated by a write test"),
-    ("write", "Multiple concurrent writes against the cluster"),
+/// The commands: the name, all names in the order of `help help`, and the description.
+const COMMANDS: [(&str, &str, &str); 10] = [
+    ("read", "read, read", "Multiple concurrent reads - the cluster must first be populated by a write test"),
+    ("write", "write, write, insert, insert", "Multiple concurrent writes against the cluster"),
     (
         "mixed",
+        "mixed, mixed",
         "Interleaving of any basic commands, with configurable ratio and distribution - the cluster must first be populated by a write test",
     ),
-    ("counter_write", "Multiple concurrent updates of counters."),
+    (
+        "counter_write",
+        "counter_write, counterwrite, counter_add, counteradd",
+        "Multiple concurrent updates of counters.",
+    ),
     (
         "counter_read",
+        "counter_read, counterread, counter_get, counterget",
         "Multiple concurrent reads of counters. The cluster must first be populated by a counterwrite test.",
     ),
-    ("user", "Interleaving of user provided queries, with configurable ratio and distribution"),
-    ("help", "Print help for a command or option"),
-    ("print", "Inspect the output of a distribution definition"),
-    ("legacy", "Legacy support mode"),
-    ("version", "Print the version of cassandra stress"),
+    ("user", "user, user", "Interleaving of user provided queries, with configurable ratio and distribution"),
+    ("help", "help, help, -?, -?", "Print help for a command or option"),
+    ("print", "print, print", "Inspect the output of a distribution definition"),
+    ("legacy", "legacy, legacy", "Legacy support mode"),
+    ("version", "version, version", "Print the version of cassandra stress"),
 ];
 
-/// All names of each command, in the order in which `help help` lists them.
-const NAMES: [&str; 10] = [
-    "read, read",
-    "write, write, insert, insert",
-    "mixed, mixed",
-    "counter_write, counterwrite, counter_add, counteradd",
-    "counter_read, counterread, counter_get, counterget",
-    "user, user",
-    "help, help, -?, -?",
-    "print, print",
-    "legacy, legacy",
-    "version, version",
-];
-
-/// The command with this name or alias.
+/// The command with this name or alias; `user` is not one of them.
 pub(super) fn find_command(name: &str) -> Option<Command> {
-    Some(match name {
-        "read" => Command::Read,
-        "write" | "insert" => Command::Write,
-        "mixed" => Command::Mixed,
-        "counter_write" | "counterwrite" | "counter_add" | "counteradd" => Command::CounterWrite,
-        "counter_read" | "counterread" | "counter_get" | "counterget" => Command::CounterRead,
-        _ => return None,
-    })
+    let (first, ..) = COMMANDS.iter().find(|(_, names, _)| names.split(", ").any(|known| known == name))?;
+    Command::ALL.into_iter().find(|command| *command != Command::User && command.name() == *first)
 }
 
 fn options_of(compat: Compat) -> Vec<(&'static str, &'static str)> {
@@ -105,7 +92,7 @@ pub(super) fn render_general(compat: Compat) -> String {
     let mut text = String::from(
         "Usage:      cassandra-stress <command> [options]\nHelp usage: cassandra-stress help <command>\n\n---Commands---\n",
     );
-    for (name, description) in COMMANDS.iter().filter(|(name, _)| has_command(name, compat)) {
+    for (name, _, description) in COMMANDS.iter().filter(|(name, ..)| has_command(name, compat)) {
         text.push_str(&format!("{name:<20} : {description}\n"));
     }
     text.push_str("\n---Options---\n");
@@ -169,10 +156,8 @@ fn render_topic(topic: &str, compat: Compat) -> Option<String> {
 
 fn render_names(compat: Compat) -> String {
     let mut text = String::from("Usage: ./bin/cassandra-stress help <command|option>\nCommands:\n");
-    for ((name, _), names) in COMMANDS.iter().zip(NAMES) {
-        if has_command(name, compat) {
-            text.push_str(&format!("    {names}\n"));
-        }
+    for (_, names, _) in COMMANDS.iter().filter(|(name, ..)| has_command(name, compat)) {
+        text.push_str(&format!("    {names}\n"));
     }
     text.push_str("Options:\n");
     for (name, _) in options_of(compat) {

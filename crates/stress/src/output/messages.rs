@@ -8,7 +8,7 @@ use crate::settings::{Command, Length, Settings};
 fn describe_operations(settings: &Settings) -> String {
     match settings.command.command {
         Command::Mixed => {
-            let labels: Vec<&str> = settings.command.ratios.iter().map(|(command, _)| command.label()).collect();
+            let labels: Vec<String> = settings.command.ratios.iter().map(|(command, _)| command.label()).collect();
             format!("[{}]", labels.join(", "))
         }
         Command::User => {
@@ -16,7 +16,7 @@ fn describe_operations(settings: &Settings) -> String {
             let names: Vec<&str> = user.filter(|(_, weight)| *weight > 0.0).map(|(name, _)| name.as_str()).collect();
             format!("[{}]", names.join(", "))
         }
-        command => command.label().to_owned(),
+        command => command.label(),
     }
 }
 
@@ -24,7 +24,7 @@ fn describe_operations(settings: &Settings) -> String {
 #[must_use]
 pub fn render_running(settings: &Settings, threads: u32) -> String {
     let length = match settings.command.length {
-        Length::Duration { amount, unit } => format!("{amount} {}", unit.label().to_lowercase()),
+        Length::Duration { amount, unit } => format!("{amount} {}", unit.name().to_lowercase()),
         Length::Count(count) => format!("for {count} iteration"),
         Length::Uncertainty { target, .. } => format!("until stderr of mean < {}", format_double(target)),
     };
@@ -38,12 +38,6 @@ pub fn render_warmup(settings: &Settings, label: &str) -> String {
         0 => String::new(),
         count => format!("Warming up {label} with {count} iterations...\n"),
     }
-}
-
-/// The line `Created keyspaces. Sleeping 1s for propagation.`
-#[must_use]
-pub fn render_created(settings: &Settings) -> String {
-    format!("Created keyspaces. Sleeping {}s for propagation.\n", settings.node.nodes.len())
 }
 
 /// The lines that the tool prints before a step of auto mode.
@@ -112,16 +106,12 @@ mod tests {
 
     #[test]
     fn warmup_counts_contact_points() {
-        let warmup = |line: &str| render_warmup(&settings(line), Command::Write.label());
+        let warmup = |line: &str| render_warmup(&settings(line), &Command::Write.label());
         assert_eq!(warmup("write n=200000"), "Warming up WRITE with 50000 iterations...\n");
         assert_eq!(warmup("write n=99 -node a,b,c"), "Warming up WRITE with 72 iterations...\n");
         assert_eq!(warmup("write duration=1m -node a,b,c"), "Warming up WRITE with 150000 iterations...\n");
         assert_eq!(warmup("write n=3"), "");
         assert_eq!(warmup("write n=100 no-warmup"), "");
-        assert_eq!(
-            render_created(&settings("write n=1 -node a,b,c")),
-            "Created keyspaces. Sleeping 3s for propagation.\n"
-        );
     }
 
     #[test]

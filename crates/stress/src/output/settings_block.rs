@@ -79,7 +79,7 @@ fn nullable(text: Option<&str>) -> &str {
 }
 
 /// Formats a map as Java does: `{a=1, b=2}`.
-fn render_map<'a>(entries: impl Iterator<Item = (&'a str, String)>) -> String {
+fn render_map(entries: impl Iterator<Item = (impl std::fmt::Display, String)>) -> String {
     let entries: Vec<String> = entries.map(|(key, value)| format!("{key}={value}")).collect();
     format!("{{{}}}", entries.join(", "))
 }
@@ -89,7 +89,7 @@ fn render_command(block: &mut Block, command: &CommandSettings) {
     block.line("Type", command.command.name());
     block.line("Count", format_count(command.length.count()));
     if let Length::Duration { amount, unit } = command.length {
-        block.line("Duration", format!("{} {}", format_count(amount), unit.label()));
+        block.line("Duration", format!("{} {}", format_count(amount), unit.name()));
     }
     block.line("No Warmup", command.no_warmup);
     block.line("Consistency Level", &command.consistency);
@@ -199,7 +199,7 @@ fn render_log(block: &mut Block, log: &LogSettings) {
     block.line("No Settings", log.no_settings);
     block.line("File", nullable(log.file.as_deref()));
     block.line("Interval Millis", log.interval_ms);
-    block.line("Level", log.level.label());
+    block.line("Level", log.level.name());
 }
 
 fn render_mode(block: &mut Block, mode: &ModeSettings, compat: Compat) {
@@ -212,7 +212,7 @@ fn render_mode(block: &mut Block, mode: &ModeSettings, compat: Compat) {
     let newest = if compat == Compat::V5 { 5 } else { 4 };
     block.line("Protocol Version", format!("V{}", mode.protocol_version.unwrap_or(newest)));
     block.line("Username", nullable(mode.user.as_deref()));
-    block.line("Password", if mode.has_password { "*suppressed*" } else { "null" });
+    block.line("Password", if mode.password.is_some() { "*suppressed*" } else { "null" });
     // The tool spells it this way.
     block.line("Auth Provide Class", nullable(mode.auth_provider.as_deref()));
     if mode.simple_native {

@@ -1,13 +1,10 @@
 //! The settings of servers and connections.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 /// The cipher suites that the tool uses before 5.0.
 pub(crate) const DEFAULT_CIPHERS: &str = "TLS_RSA_WITH_AES_128_CBC_SHA,TLS_RSA_WITH_AES_256_CBC_SHA";
 
 /// The settings of `-mode`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModeSettings {
     /// `simplenative`: the tool's second client, which has no pool. Here, both are the same client.
     pub simple_native: bool,
@@ -19,11 +16,8 @@ pub struct ModeSettings {
     pub compression: String,
     /// User name.
     pub user: Option<String>,
-    /// Password. It is never serialised.
-    #[serde(skip)]
+    /// Password.
     pub password: Option<String>,
-    /// Whether a password was set.
-    pub has_password: bool,
     /// `auth-provider=`: a class of the driver. Only user name and password are supported.
     pub auth_provider: Option<String>,
     /// Maximum number of requests in flight per connection.
@@ -37,7 +31,7 @@ pub struct ModeSettings {
 }
 
 /// The settings of `-node`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeSettings {
     /// Contact points in the form `host` or `host:port`.
     pub nodes: Vec<String>,
@@ -58,7 +52,7 @@ impl NodeSettings {
 }
 
 /// The settings of `-schema`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemaSettings {
     /// Name of the keyspace.
     pub keyspace: String,
@@ -75,17 +69,15 @@ pub struct SchemaSettings {
 }
 
 /// `-transport`. TLS is enabled only if a trust store is set.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TransportSettings {
     /// Path of the trusted certificates, in PEM, JKS or PKCS#12 format.
     pub truststore: Option<String>,
-    /// Password of the trust store. It is never serialised.
-    #[serde(skip)]
+    /// Its password.
     pub truststore_password: Option<String>,
     /// Path of the client's certificate and key.
     pub keystore: Option<String>,
-    /// Password of the key store. It is never serialised.
-    #[serde(skip)]
+    /// Its password.
     pub keystore_password: Option<String>,
     /// `TLS`.
     pub protocol: String,
@@ -109,7 +101,7 @@ impl TransportSettings {
 }
 
 /// The settings of `-port`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortSettings {
     /// Port for the native protocol.
     pub native: u32,
@@ -120,7 +112,7 @@ pub struct PortSettings {
 }
 
 /// The settings of `-graph`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GraphSettings {
     /// The page to create or to extend.
     pub file: Option<String>,
@@ -133,7 +125,7 @@ pub struct GraphSettings {
 }
 
 /// Option groups that exist only in 5.0.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Generation5Settings {
     /// A file with credentials.
     pub credentials_file: Option<String>,

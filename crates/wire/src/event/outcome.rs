@@ -43,6 +43,22 @@ pub struct Outcome {
     pub response_ns_sum: Option<u64>,
 }
 
+impl Outcome {
+    /// Without sums; `open`: with responses.
+    fn new(operation: &str, status: &str, count: u64, [service, response, lower]: &Latencies, open: bool) -> Self {
+        Self {
+            operation: operation.to_owned(),
+            status: status.to_owned(),
+            count,
+            service: encode(service),
+            response: open.then(|| encode(response)),
+            response_lower: open.then(|| encode(lower)),
+            service_ns_sum: None,
+            response_ns_sum: None,
+        }
+    }
+}
+
 /// A sum in ns, as an event contains it: at most 584 years.
 fn sum_ns(reading: &Reading) -> u64 {
     u64::try_from(reading.sum()).unwrap_or(u64::MAX)
@@ -50,37 +66,22 @@ fn sum_ns(reading: &Reading) -> u64 {
 
 /// Converts readings to outcomes, with the names of their steps. `summed`: include exact sums.
 pub fn outcomes(latencies: &Readings, steps: &[&str], summed: bool) -> Vec<Outcome> {
-    latencies
-        .iter()
-        .map(|((step, status), [service, response, lower])| {
-            let open = response.count() > 0;
-            Outcome {
-                operation: steps[usize::from(step.0)].to_owned(),
-                status: status.name().to_owned(),
-                count: service.count(),
-                service: encode(service),
-                response: open.then(|| encode(response)),
-                response_lower: open.then(|| encode(lower)),
-                service_ns_sum: summed.then(|| sum_ns(service)),
-                response_ns_sum: (summed && open).then(|| sum_ns(response)),
-            }
-        })
-        .collect()
+    let outcome = |((step, status), latencies): (&(StepId, Status), &Latencies)| {
+        let [service, response, _] = latencies;
+        let open = response.count() > 0;
+        Outcome {
+            service_ns_sum: summed.then(|| sum_ns(service)),
+            response_ns_sum: (summed && open).then(|| sum_ns(response)),
+            ..Outcome::new(steps[usize::from(step.0)], status.name(), service.count(), latencies, open)
+        }
+    };
+    latencies.iter().map(outcome).collect()
 }
 
 /// The outcomes of operations whose completion was not observed.
 pub fn censor_outcomes(bounds: &BTreeMap<StepId, Latencies>, steps: &[&str], open: bool) -> Vec<Outcome> {
-    bounds
-        .iter()
-        .map(|(step, [service, response, lower])| Outcome {
-            operation: steps[usize::from(step.0)].to_owned(),
-            status: "CENSORED".to_owned(),
-            count: response.count(),
-            service: encode(service),
-            response: open.then(|| encode(response)),
-            response_lower: open.then(|| encode(lower)),
-            service_ns_sum: None,
-            response_ns_sum: None,
-        })
-        .collect()
+    let outcome = |(step, latencies): (&StepId, &Latencies)| {
+        Outcome::new(steps[usize::from(step.0)], "CENSORED", latencies[1].count(), latencies, open)
+    };
+    bounds.iter().map(outcome).collect()
 }

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use loadstone_session::session::{Collections, ConnectionAttempts, ServerEvent};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Outcome, Sections};
 use crate::merge::{Merge, add_known, max_known, merge_fields};
+use crate::merge_fields_of;
 
 /// The result of a trial.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -98,7 +100,7 @@ pub struct Summary {
     pub device_bytes: [u64; 2],
     /// Garbage collections in the engine's process while measuring; absent if there is no garbage collector.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub collections: Vec<Collection>,
+    pub collections: Vec<Collections>,
     /// Time that the store then took to become idle, seconds; only if `settle` was set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settle_seconds: Option<f64>,
@@ -122,9 +124,8 @@ impl Merge for Summary {
     fn merge(&mut self, other: Self) {
         self.start_unix_ns = self.start_unix_ns.min(other.start_unix_ns);
         self.measured_ns = self.measured_ns.max(other.measured_ns);
-        self.completed.merge(other.completed);
         self.due = add_known(self.due, other.due);
-        merge_fields!(self, other: operations, succeeded, not_yet, retried);
+        merge_fields!(self, other: completed, operations, succeeded, not_yet, retried);
         for (status, count) in other.retried_by_status {
             self.retried_by_status.entry(status).or_default().merge(count);
         }
@@ -133,33 +134,17 @@ impl Merge for Summary {
         if other.server_events.len() > self.server_events.len() {
             self.server_events = other.server_events;
         }
-        merge_fields!(self, other: rows, bytes, warmup_operations, carried, in_flight, unsent, unclosed, late_generator, late_client);
-        self.executors.extend(other.executors);
+        merge_fields!(self, other: rows, bytes, warmup_operations, carried, in_flight, unsent, unclosed, late_generator, late_client, executors);
         let severity = |clock: &Clock| (clock.jumps, clock.drift_ppm.abs());
         if severity(&other.clock) > severity(&self.clock) {
             self.clock = other.clock;
         }
-        merge_fields!(self, other: cpu_ns, memory_bytes_max, device_bytes);
-        self.collections.extend(other.collections);
         self.settle_seconds = max_known(self.settle_seconds, other.settle_seconds);
-        self.saturated_values.merge(other.saturated_values);
-        self.outcomes.extend(other.outcomes);
+        merge_fields!(self, other: cpu_ns, memory_bytes_max, device_bytes, collections, saturated_values, outcomes, sections);
         for (failure, message) in other.messages {
             self.messages.entry(failure).or_insert(message);
         }
-        self.sections.merge(other.sections);
     }
-}
-
-/// An event that a server reported.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ServerEvent {
-    /// Time at which it arrived, ns since the Unix epoch.
-    pub unix_ns: u64,
-    /// The server concerned; empty if the event concerns the whole cluster.
-    pub server: String,
-    /// `up`, `down`, `joined`, or a sentence.
-    pub event: String,
 }
 
 /// Pauses of clients after failures.
@@ -171,26 +156,9 @@ pub struct Pauses {
     pub ns_sum: u64,
 }
 
-impl Merge for Pauses {
-    fn merge(&mut self, other: Self) {
-        merge_fields!(self, other: count, ns_sum);
-    }
-}
+merge_fields_of!(Pauses: count, ns_sum);
 
-/// Attempts to connect to servers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ConnectionAttempts {
-    /// All attempts.
-    pub attempted: u64,
-    /// Attempts that failed.
-    pub failed: u64,
-}
-
-impl Merge for ConnectionAttempts {
-    fn merge(&mut self, other: Self) {
-        merge_fields!(self, other: attempted, failed);
-    }
-}
+merge_fields_of!(ConnectionAttempts: attempted, failed);
 
 /// The borders of a trial, which are fixed before it starts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -263,15 +231,4 @@ pub struct Executor {
     /// Upper bound of the time during which the thread was ready to run but had no processor, ns.
     #[serde(default)]
     pub held_ns: u64,
-}
-
-/// The activity of a garbage collector in the engine's process while measuring.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Collection {
-    /// The collector's name in the JVM.
-    pub collector: String,
-    /// Number of collections.
-    pub count: u64,
-    /// Total time of these collections, ms.
-    pub time_ms: u64,
 }

@@ -7,61 +7,52 @@ pub mod sort;
 pub mod statements;
 pub mod time_series;
 
-use std::collections::BTreeMap;
-
-use loadstone_load::core::CoreSpec;
-use loadstone_load::time_series::TimeSeriesSpec;
-use loadstone_storage::work::FilesSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use self::files::FilesSummary;
-use self::records::Unsettled;
 use self::rules::WorkRules;
-use self::sort::{SortSpec, SortSummary};
-use self::statements::{MissingRows, StatementRows, StatementsSpec};
 use crate::merge::Merge;
 
-/// Passes all workload kinds to a macro. Add a new kind here: the variant and the type of its spec, its module in the
-/// crate `loadstone_kinds`, and its section of the summary.
+/// Passes all workload kinds to a macro. Add a new kind here: the variant and type of its spec, its module in the crate
+/// `loadstone_kinds`, and its section of the summary. Paths begin here or at a crate, so that a kind needs no imports.
 #[macro_export]
 macro_rules! workload_kinds {
     ($use_kinds:ident) => {
         $use_kinds! {
             /// Records with fields, as in YCSB's `CoreWorkload`.
-            Records(CoreSpec) in record_trials {
+            Records(loadstone_load::core::CoreSpec) in record_trials {
                 /// Reads that did not find records inserted by other segments. The ledgers of those segments show
                 /// whether the inserts had been acknowledged.
                 #[serde(default)]
-                unsettled: Unsettled,
+                unsettled: records::Unsettled,
                 /// Reads whose whole values were compared with the values written. For the remaining verified reads,
                 /// only the versions of the values were compared.
                 #[serde(default)]
                 compared: u64,
             }
             /// YCSB's `TimeSeriesWorkload`.
-            TimeSeries(TimeSeriesSpec) in series {}
+            TimeSeries(loadstone_load::time_series::TimeSeriesSpec) in series {}
             /// Files, as in Hadoop's TestDFSIO.
-            Files(FilesSpec) in files {
+            Files(loadstone_storage::work::FilesSpec) in files {
                 /// The outcomes of the files; absent for other workload kinds.
                 #[serde(default, skip_serializing_if = "Option::is_none")]
-                files: Option<FilesSummary>,
+                files: Option<files::FilesSummary>,
             }
             /// Statements of a query language.
-            Statements(StatementsSpec) in statements {
+            Statements(statements::StatementsSpec) in statements {
                 /// Reads of cassandra-stress that found no row; absent if there were none.
                 #[serde(default, skip_serializing_if = "Option::is_none")]
-                missing_rows: Option<MissingRows>,
+                missing_rows: Option<statements::MissingRows>,
                 /// Rows and partitions of successful statements, by name.
-                #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-                statements: BTreeMap<String, StatementRows>,
+                #[serde(default, skip_serializing_if = "std::collections::BTreeMap::is_empty")]
+                statements: std::collections::BTreeMap<String, statements::StatementRows>,
             }
             /// One stage of `TeraGen`, `TeraSort` or `TeraValidate`. A stage has no clients, no due times and no store,
             /// so these parts of the spec have no effect.
-            Sort(SortSpec) in sort {
+            Sort(sort::SortSpec) in sort {
                 /// The result of a sort's stage; for sorts only.
                 #[serde(default, skip_serializing_if = "Option::is_none")]
-                sort: Option<SortSummary>,
+                sort: Option<sort::SortSummary>,
             }
         }
     };

@@ -78,15 +78,13 @@ impl Builder {
         if form.is_set("connectionsPerHost=") && form.is_set("connectionsPerShard=") {
             return Err(self.refuse("can't have both connectionsPerHost and connectionsPerShard set, choose one."));
         }
-        let password = form.value("password=").map(str::to_owned);
         Ok(ModeSettings {
             simple_native,
             prepared,
             protocol_version,
             compression: form.value("compression=").unwrap_or("none").to_ascii_lowercase(),
             user: form.value("user=").map(str::to_owned),
-            has_password: password.is_some(),
-            password,
+            password: form.value("password=").map(str::to_owned),
             auth_provider,
             max_pending_per_connection: number("maxPending=", "128")? as u32,
             connections_per_host: number("connectionsPerHost=", "8")? as u32,
@@ -191,7 +189,7 @@ impl Builder {
 
     pub(super) fn graph(&mut self, command: Command) -> Built<GraphSettings> {
         let parameters = take_group(&mut self.groups, "-graph");
-        let operation = |text: Option<&str>| text.unwrap_or(command.label()).to_owned();
+        let operation = |text: Option<&str>| text.map_or_else(|| command.label(), str::to_owned);
         let Some(parameters) = parameters else {
             let revision = "unknown".to_owned();
             return Ok(GraphSettings { file: None, revision, title: None, operation: operation(None) });

@@ -120,8 +120,7 @@ impl Merge for FilesSummary {
         self.first_start_unix_ns = min_known(self.first_start_unix_ns, other.first_start_unix_ns);
         self.first_done_unix_ns = min_known(self.first_done_unix_ns, other.first_done_unix_ns);
         self.last_done_unix_ns = max_known(self.last_done_unix_ns, other.last_done_unix_ns);
-        merge_fields!(self, other: returned, flushed, durable, closed);
-        self.wrong.extend(other.wrong);
+        merge_fields!(self, other: returned, flushed, durable, closed, wrong);
     }
 }
 

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::rules::WorkRules;
-use crate::merge::Merge;
+use crate::merge_fields_of;
 use crate::spec::{Phase, TrialSpec};
 
 impl WorkRules for CoreSpec {
@@ -48,12 +48,7 @@ pub struct Unsettled {
     pub first: Vec<Missed>,
 }
 
-impl Merge for Unsettled {
-    fn merge(&mut self, other: Self) {
-        self.count.merge(other.count);
-        self.first.extend(other.first);
-    }
-}
+merge_fields_of!(Unsettled: count, first);
 
 /// A read that did not find a record inserted by another segment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::rules::WorkRules;
 use crate::error::EngineError;
-use crate::merge::{Merge, merge_fields};
+use crate::merge::Merge;
+use crate::merge_fields_of;
 use crate::spec::TrialSpec;
 
 /// One stage of a sort. The stages run one after another; the caller is the barrier between them.
@@ -45,11 +46,7 @@ pub struct Sorted {
     pub bytes_written: u64,
 }
 
-impl Merge for Sorted {
-    fn merge(&mut self, other: Self) {
-        merge_fields!(self, other: rows, bytes_read, bytes_written);
-    }
-}
+merge_fields_of!(Sorted: rows, bytes_read, bytes_written);
 
 /// The result of a sort's stage.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

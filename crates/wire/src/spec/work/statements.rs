@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::rules::WorkRules;
 use crate::merge::Merge;
+use crate::merge_fields_of;
 use crate::spec::{Phase, TrialSpec};
 
 /// Statements, and the generator of their values.
@@ -101,12 +102,7 @@ pub struct StatementRows {
     pub partitions: u64,
 }
 
-impl Merge for StatementRows {
-    fn merge(&mut self, other: Self) {
-        self.rows.merge(other.rows);
-        self.partitions.merge(other.partitions);
-    }
-}
+merge_fields_of!(StatementRows: rows, partitions);
 
 impl Merge for BTreeMap<String, StatementRows> {
     fn merge(&mut self, other: Self) {

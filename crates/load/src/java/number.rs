@@ -86,46 +86,25 @@ pub fn decimal(value: f64) -> String {
     }
 }
 
-/// Formats like `String.format("%.2f", …)`: `1449.75`, `1.00`, `-0.00`, `NaN`, `Infinity`; always two digits after the
-/// decimal point.
+/// `String.format("%.2f", …)` for two decimals: `1449.75`, `1.00`, `-0.00`, `NaN`, `Infinity`.
 ///
 /// Unlike C, this rounds the decimal digits of [`double`], half up: `1.005` is `1.01` (`Formatter`'s default
 /// `RoundingMode.HALF_UP`, applied in `jdk.internal.math.FormattedFloatingDecimal`).
 #[must_use]
-pub fn fixed2(value: f64) -> String {
+pub fn format_decimals(value: f64, decimals: usize) -> String {
     if !value.is_finite() {
         return double(value);
     }
     let sign = if value.is_sign_negative() { "-" } else { "" };
-    let (whole, fraction) = plain(value.abs());
-    if fraction.len() <= 2 {
-        return format!("{sign}{whole}.{fraction:0<2}");
+    let (mut whole, mut fraction) = plain(value.abs());
+    if fraction.len() > decimals {
+        // 17 digits at most, and more than `decimals` of them after the point, so the rounded number fits.
+        let number: u64 = format!("{whole}{}", &fraction[..decimals]).parse().unwrap_or(0);
+        let number = number + u64::from(fraction.as_bytes()[decimals] >= b'5');
+        whole = format!("{number:0width$}", width = decimals + 1);
+        fraction = whole.split_off(whole.len() - decimals);
     }
-    // With at most 17 digits, of which three follow the decimal point, 14 precede it, so the hundredths fit.
-    let hundredths: u64 = format!("{whole}{}", &fraction[..2]).parse().unwrap_or(0);
-    let hundredths = hundredths + u64::from(fraction.as_bytes()[2] >= b'5');
-    format!("{sign}{}.{:02}", hundredths / 100, hundredths % 100)
-}
-
-/// The name of a percentile's line: `50thPercentileLatency(us)`, `1st…`, `11th…`, `99.9PercentileLatency(us)`.
-///
-/// Source: `OneMeasurementHdrHistogram.ordinal` of YCSB 0.17.0. For a whole negative percentile, it throws an
-/// `ArrayIndexOutOfBoundsException` unless the last digit is 0; Loadstone uses `th`.
-#[must_use]
-pub fn percentile_label(percentile: f64) -> String {
-    // For NaN and infinities, the remainder is not zero, as in Java.
-    if percentile % 1.0 != 0.0 {
-        return format!("{}PercentileLatency(us)", double(percentile));
-    }
-    let whole = percentile as i32;
-    let suffix = match (whole % 100, whole % 10) {
-        (11..=13, _) => "th",
-        (_, 1) => "st",
-        (_, 2) => "nd",
-        (_, 3) => "rd",
-        _ => "th",
-    };
-    format!("{whole}{suffix}PercentileLatency(us)")
+    if decimals == 0 { sign.to_owned() + &whole } else { format!("{sign}{whole}.{fraction:0<decimals$}") }
 }
 
 #[cfg(test)]
@@ -192,7 +171,7 @@ mod tests {
         for &(value, text, pattern, fixed) in JDK_17 {
             assert_eq!(double(value), text);
             assert_eq!(decimal(value), pattern, "decimal({text})");
-            assert_eq!(fixed2(value), fixed, "fixed2({text})");
+            assert_eq!(format_decimals(value, 2), fixed, "format_decimals({text}, 2)");
         }
     }
 
@@ -225,26 +204,5 @@ mod tests {
                 assert_eq!(double(value).parse(), Ok(value));
             }
         }
-    }
-
-    #[test]
-    fn whole_percentiles_are_labelled_with_english_ordinals() {
-        let label = |percentile| percentile_label(percentile).replace("PercentileLatency(us)", "");
-        let whole =
-            [0., 1., 2., 3., 4., 10., 11., 12., 13., 21., 22., 23., 50., 95., 99., 100., 101., 111., 112., 121.];
-        let labels = whole.map(label).join(" ");
-        assert_eq!(
-            labels,
-            "0th 1st 2nd 3rd 4th 10th 11th 12th 13th 21st 22nd 23rd 50th 95th 99th 100th 101st 111th 112th 121st"
-        );
-        assert_eq!(label(99.9), "99.9");
-        assert_eq!(label(99.99), "99.99");
-        assert_eq!(label(0.5), "0.5");
-        assert_eq!(label(1e-5), "1.0E-5");
-        assert_eq!(label(1e10), "2147483647th");
-        assert_eq!(label(-10.0), "-10th");
-        assert_eq!(label(f64::NAN), "NaN");
-        assert_eq!(label(f64::INFINITY), "Infinity");
-        assert_eq!(percentile_label(95.0), "95thPercentileLatency(us)");
     }
 }

@@ -1,0 +1,155 @@
+//! Reads back the rows of a run of cassandra-stress.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use loadstone_kinds::mapping::Mapping;
+use loadstone_kinds::stress::{StressOperation, StressWork};
+use loadstone_load::Workload;
+use loadstone_load::ledger::{Evidence, Fate, Outcome, State};
+use loadstone_session::statements::{Cells, Statement, StatementStore, Statements, Values};
+use loadstone_session::{Connection, ReadLevel};
+use loadstone_wire::error::{EngineError, ErrorKind};
+use loadstone_wire::spec::TrialSpec;
+
+use super::findings::{Findings, Proof};
+use super::levels::{ATTEMPTS, BETWEEN_ATTEMPTS, find_own_level, list_stronger, options_at, store_error};
+use super::reading::Reading;
+
+/// A run whose writes are compared with the rows of a store.
+pub struct RowRun<'a, E> {
+    /// The spec of the run.
+    pub spec: &'a TrialSpec,
+    /// Its operations.
+    pub work: &'a StressWork,
+    /// The names of its columns.
+    pub columns: &'a [String],
+    /// The number of writes that may have been sent.
+    pub writes: u64,
+    /// Its ledgers.
+    pub evidence: &'a E,
+    /// When the system crashed, ns of Unix time.
+    pub crash_ns: Option<u64>,
+}
+
+/// The result of one pass over all partitions.
+#[derive(Debug, Default)]
+pub struct Pass<T> {
+    /// The states of the partitions.
+    pub states: T,
+    pub reading: Reading,
+    /// Absent if no value can be damaged.
+    pub proof: Option<Proof>,
+}
+
+impl RowRun<'_, Evidence<'_, Mapping>> {
+    /// Visits the writes that were sent, in their order: index, operation and state.
+    pub fn visit_writes(&self, mut visit: impl FnMut(u64, &StressOperation, State)) {
+        let mut operation = StressOperation::default();
+        for (index, number) in self.work.writes(self.writes) {
+            if let Some(state) = self.evidence.state(index, number) {
+                self.work.fill(index, &mut operation);
+                visit(index, &operation, state);
+            }
+        }
+    }
+
+    /// Counts the acknowledged writes by their fate. `find_fate` returns it for a key and an index, and whether the write is
+    /// missing at the workload's own level.
+    pub fn account(&self, findings: &mut Findings, find_fate: impl Fn(&[u8], u64) -> Option<(Fate, bool)>) {
+        self.visit_writes(|index, operation, state| {
+            if is_acknowledged(state)
+                && let Some((fate, missed)) = find_fate(&operation.row().key, index)
+            {
+                findings.account(&Outcome { index, span: self.evidence.span(index), fate, missed }, self.crash_ns);
+            }
+        });
+    }
+
+    /// Makes a pass over the rows at the workload's own level, and another at the strongest level that the servers can
+    /// answer; returns the states of both, which are equal if that is the workload's own level. The weaker level is first, as a
+    /// read at a stronger level repairs the replicas that it contacts.
+    pub fn read_at_levels<S: StatementStore, T: Clone>(
+        &self,
+        findings: &mut Findings,
+        pass: &impl AsyncFn(&S) -> Result<Pass<T>, EngineError>,
+    ) -> Result<[T; 2], EngineError> {
+        let open = |level: Option<ReadLevel>| S::open(&options_at(self.spec, level, "")).map_err(store_error);
+        let own = open(None)?;
+        findings.guarantee(own.guarantee().loss_ns_max());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
+        let runtime = runtime.map_err(|error| unread(format!("cannot start an executor: {error}")))?;
+        let local = tokio::task::LocalSet::new();
+        let mut decisive = local.block_on(&runtime, pass(&own))?;
+        let earlier = decisive.states.clone();
+        let own_level = find_own_level(self.spec, S::read_levels());
+        let mut decisive_level = own_level.clone();
+        for level in list_stronger(self.spec, S::read_levels()) {
+            let result = open(Some(level)).and_then(|store| {
+                let result = local.block_on(&runtime, pass(&store));
+                store.close().map_err(store_error).and(result)
+            });
+            match result {
+                Ok(result) => {
+                    (decisive, decisive_level) = (result, Some(level.name.to_owned()));
+                    break;
+                }
+                // Servers that this level needs are unavailable.
+                Err(error) if error.kind == ErrorKind::Unread => findings.note_weaker_level(),
+                Err(error) => return Err(error),
+            }
+        }
+        findings.levels(decisive_level, own_level);
+        own.close().map_err(store_error)?;
+        findings.prove(decisive.proof);
+        findings.add(decisive.reading);
+        Ok([earlier, decisive.states])
+    }
+}
+
+/// Whether the server acknowledged the write.
+pub const fn is_acknowledged(state: State) -> bool {
+    matches!(state, State::Acknowledged | State::Retried)
+}
+
+/// A read-back that failed and proves nothing.
+pub fn unread(message: String) -> EngineError {
+    super::levels::unread(message, "row")
+}
+
+/// Reads partitions by a statement with their key, and passes the answers to `judge`.
+pub async fn read_partitions<S: StatementStore, P>(
+    store: &S,
+    select: &str,
+    partitions: &HashMap<Vec<u8>, P>,
+    mut judge: impl FnMut(&[u8], &P, &Cells) -> Result<(), EngineError>,
+) -> Result<(), EngineError> {
+    let statement = Statement { text: select.to_owned(), writes: false, prepared: true };
+    let mut session = store.statements(&Arc::from([statement]));
+    session.connect().await.map_err(store_error)?;
+    let (mut cells, mut values) = (Cells::default(), Values::default());
+    for (key, partition) in partitions {
+        values.clear();
+        values.push(key);
+        read(&mut session, &values, &mut cells).await?;
+        judge(key, partition, &cells)?;
+    }
+    session.cleanup().await;
+    Ok(())
+}
+
+/// Executes the statement until the server answers.
+async fn read<S: Statements>(session: &mut S, values: &Values, cells: &mut Cells) -> Result<(), EngineError> {
+    for attempt in 1.. {
+        let status = session.execute(0, values, cells).await;
+        if status.is_ok() {
+            break;
+        }
+        let message = session.last_error().unwrap_or_else(|| "no message".to_owned());
+        if attempt == ATTEMPTS {
+            return Err(unread(format!("cannot read a row: {}: {message}", status.name())));
+        }
+        tokio::time::sleep(BETWEEN_ATTEMPTS).await;
+    }
+    Ok(())
+}
