@@ -137,7 +137,7 @@ def parse_output(home: Path, text: str, figures: Any, warmup: float = 0.0) -> Im
     with ended.stdout.open("wb") as out, ended.stderr.open("wb") as errors:
         subprocess.run(shell(text, context), stdout=out, stderr=errors, check=True)
     work = Command.model_validate({"run": text, "figures": figures})
-    phase = ObservedCommand("command", lambda _: [], partial(read_figures, work, "command", None, warmup))
+    phase = ObservedCommand("command", lambda _: [], partial(read_figures, work, "command", (None, None), warmup))
     return phase_result.parse_output(phase, ended)
 
 

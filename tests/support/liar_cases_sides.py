@@ -82,6 +82,23 @@ def crash_repeats() -> ResultSet:
     return table(rows, "variant,repeat,clients,metric,unit,value", by="variant", metrics=("throughput",))
 
 
+def own_folders() -> ResultSet:
+    """Each run of either side has a separate data folder and writes to a separate file."""
+    slow, fast = (
+        [text.replace("-threads", f"-p rocksdb.dir=/data/{at} -p exportfile=/tmp/{at} -threads", 1)
+         for at, text in enumerate(texts)]
+        for texts in (ycsb(1000, "a"), ycsb(1300, "b"))
+    )  # fmt: skip
+    return logs(slow, fast, known=KNOWN)
+
+
+def overlapping_runs() -> ResultSet:
+    """Each run of one side began five seconds after a run of the other."""
+    slow, fast = (side(name, ycsb(rate, name), begins=alternating(0), known=KNOWN) for name, rate in MEANS.items())
+    later = [replace(trial_of, start_unix_ns=(trial_of.start_unix_ns or 0) + 5 * 10**9) for trial_of in fast.trials]
+    return compare_files(slow, replace(fast, trials=later))
+
+
 def device_against_cache() -> ResultSet:
     """One side reads from the device, the other from the page cache, twice as fast."""
     cached = set_figures(device__reads=20, device__read=80_000, device__read_per_operation=1.3)
@@ -125,6 +142,37 @@ SIDES = [
         ),
         (favours("second"), verdict("suspect"), DIFFER, says("ext4"), says("xfs"), says(r"0\.9\.0")),
     ),
+    Case(
+        "fio with fsync on one side",
+        lambda: logs(fio(1000, "a", fsync=1), fio(1300, "b"), suffix="json"),
+        (NOT_VALID, DIFFER, says("fsync")),
+    ),
+    Case(
+        "fio with an option on one side whose default is unknown",
+        lambda: logs(fio(1000, "a", random_distribution="zipf:1.2"), fio(1300, "b"), suffix="json"),
+        (verdict("unchecked"), says("random.distribution")),
+    ),
+    Case(
+        "fio with sizes and truths in several spellings",
+        lambda: logs(fio(1000, "a", size="1G"), fio(1300, "b", bs="4096", direct="true", size=2**30), suffix="json"),
+        (wins("tuned", 1.3), verdict("valid"), silent("sides-differ")),
+    ),
+    Case(
+        "YCSB with reads of one field on one side",
+        lambda: logs(ycsb(1000, "a"), ycsb(1300, "b", "-p readallfields=false"), known=KNOWN),
+        (verdict("unchecked"), says("readallfields")),
+    ),
+    Case(
+        "YCSB with consistency levels of Cassandra on both command lines",
+        lambda: logs(
+            ycsb(1000, "a", "-p cassandra.writeconsistencylevel=QUORUM"),
+            ycsb(1300, "b", "-p cassandra.writeconsistencylevel=ONE"),
+            known=KNOWN,
+        ),
+        (unsure(), verdict("invalid"), says("QUORUM"), says("ONE")),
+    ),
+    Case("YCSB with a folder for each run", own_folders, (wins("tuned", 1.3), verdict("valid"))),
+    Case("runs of both sides at the same time", overlapping_runs, (verdict("suspect"), says("overlapped"))),
     Case(
         "the same facts on both sides",
         lambda: plant_difference(1.3),

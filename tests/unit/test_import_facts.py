@@ -288,3 +288,15 @@ def test_unknown_format_is_refused_with_the_known_ones() -> None:
     with pytest.raises(LoadstoneError) as caught:
         read_file(FIXTURES / "accelerated.log", {}, format="jmeter")
     assert str(caught.value) == f'error: there is no format "jmeter"\nhint: known formats: {", ".join(FORMATS)}'
+
+
+def test_stated_start_orders_the_runs() -> None:
+    (imported,) = read_file(FIXTURES / "pgbench-rate.txt", {"start": "2026-11-27T09:30:00+01:00"})
+    assert imported.result.start_unix_ns == 1_795_768_200 * 10**9
+    assert "start" not in imported.result.facts
+
+
+@pytest.mark.parametrize("start", ["yesterday", "2026-11-27T09:30:00", "1795768200"])
+def test_start_without_a_zone_is_refused(start: str) -> None:
+    with pytest.raises(LoadstoneError, match="start must be a time with a zone"):
+        read_file(FIXTURES / "pgbench-rate.txt", {"start": start})

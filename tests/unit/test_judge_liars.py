@@ -183,6 +183,14 @@ def test_workload_property_under_a_system_is_an_error(tmp_path: Path) -> None:
         load_experiment(file)
 
 
+def test_command_of_a_system_determines_no_work(tmp_path: Path) -> None:
+    file = tmp_path / "command.yaml"
+    file.write_text("systems: {old: {}, new: {}}\nworkload: {command: {run: 'echo {system}'}}\nrepeats: 6\n")
+    assert load_experiment(file).question_for_judge().guarantees["system"] == ("work.run", "work.prepare")
+    file.write_text("systems: {old: {}}\nvary: {mode: [a, b]}\nworkload: {command: {run: 'echo {mode}'}}\nrepeats: 6\n")
+    assert load_experiment(file).question_for_judge().guarantees["mode"] == ("work",)
+
+
 def test_nine_interrupted_attempts_of_one_side_are_suspect() -> None:
     results = simulate_results({"first": 1000.0, "second": 1190.0})
     hung = [

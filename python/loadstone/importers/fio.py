@@ -207,7 +207,7 @@ def read_run(name: str | None, jobs: Sequence[Job], shared: dict[str, Any]) -> I
     if "job options" in jobs[0]:
         # The defaults of fio(1), which a report omits from its list of options.
         direct = {} if {"buffered", "atomic"} & {*options} else {"direct": "0"}
-        run.facts = {"iodepth": 1, **direct, **run.facts}
+        run.facts = {"iodepth": 1, "numjobs": 1, "fsync": 0, "fdatasync": 0, "work.sync": 0, **direct, **run.facts}
     named = {*FACTS.values(), *NUMBERS, *NOT_OF_WORK}
     run.facts |= {f"work.{name}": number_or_text(str(options[name])) for name in sorted({*options} - named)
                   if not name.startswith("rate")}  # fmt: skip

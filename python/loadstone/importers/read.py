@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
@@ -97,8 +98,10 @@ SUMMARIES = {
 }
 # The number of unknown names that a note lists.
 UNKNOWN_MAX = 6
+# When the run began, as a time with a zone; many tools print none.
+START = "start"
 # Facts that become other parts of a result, and are not repeated among its facts.
-NAMING = frozenset({"variant", "repeat", "clients", "loop", "hlog_unit", "partial", "json"})
+NAMING = frozenset({"variant", "repeat", "clients", "loop", "hlog_unit", "partial", "json", START})
 
 
 @dataclass(frozen=True)
@@ -243,7 +246,7 @@ def name_runs(path: Path, runs: Sequence[ImportedRun], written: Facts, stated: M
                 statuses=run.statuses,
                 end=run.end,
                 notes=tuple(list_notes(run, fact)),
-                start_unix_ns=run.start_unix_ns,
+                start_unix_ns=parse_start(fact) or run.start_unix_ns,
             ),
             run.series,
         )
@@ -251,6 +254,20 @@ def name_runs(path: Path, runs: Sequence[ImportedRun], written: Facts, stated: M
             zip(runs, configs, repeats, clients, facts, strict=True), 1
         )
     ]
+
+
+def parse_start(facts: Mapping[str, Scalar]) -> int | None:
+    """The stated start of a run, ns since the epoch; None without one. Raises LoadstoneError if it is not a time."""
+    if START not in facts:
+        return None
+    try:
+        moment = datetime.fromisoformat(str(facts[START]))
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        message = f'{START} must be a time with a zone, got "{facts[START]}"'
+        raise LoadstoneError(message, f"write it like {START}=2026-11-27T09:30:00Z")
+    return round(moment.timestamp() * 1e9)
 
 
 def coarse_figures(run: ImportedRun) -> list[str]:

@@ -406,7 +406,8 @@ def count_claims(comparisons: Sequence[Comparison]) -> Iterator[str]:
             if ratios:
                 ends = dict.fromkeys(wording.short_change(end) for end in (min(ratios), max(ratios)))
                 between = f" ({' to '.join(ends)})" if claim in ("better", "worse") else ""
-                where = f"all {len(every)}" if claim not in ("same", "none") else "any of them"
+                where = f"all {len(every)}" if claim in ("better", "worse") else str(len(every))
+                where = "any of them" if claim in ("same", "none") else where
                 where = where if len(ratios) == len(every) else str(len(ratios))
                 parts.append(f"{name} in {where}{between}")
         contexts = "1 context" if len(every) == 1 else f"{len(every)} contexts"

@@ -92,6 +92,7 @@ NOTE_CHECKS = {
     "unsent": "client-limited",
     "hung": "stalled",
     "failed": "incomplete",
+    "survivors": "incomplete",
 }
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from loadstone.format import units
 from loadstone.judge.figures import is_latency, lower_name
-from loadstone.judge.finding import UNKNOWN_OF_BOTH, Finding, NotLooked, Severity, Verdict, worst_verdict
+from loadstone.judge.finding import ORDER_OF_RUNS, UNKNOWN_OF_BOTH, Finding, NotLooked, Severity, Verdict, worst_verdict
 from loadstone.judge.settings import DEFAULTS, FAULTS, LOSS
 from loadstone.results.result_set import ResultSet
 from loadstone.results.stage import prefix_of
@@ -129,7 +129,11 @@ class Comparison:
         """The condition of a claim: `if the number of records were equal, `; empty if the claim has none."""
         messages = (finding.message for finding in self.findings if finding.severity == Severity.UNCHECKED)
         names = [text.removeprefix(UNKNOWN_OF_BOTH) for text in messages if text.startswith(UNKNOWN_OF_BOTH)]
-        return f"if {units.join_names(', '.join(names).split(', '))} were equal, " if names else ""
+        unknown = [name for name in ", ".join(names).split(", ") if name]
+        facts = [name for name in unknown if name != ORDER_OF_RUNS]
+        conditions = [f"{units.join_names(facts)} were equal"] if facts else []
+        conditions += ["the runs had alternated"] if ORDER_OF_RUNS in unknown else []
+        return f"if {' and '.join(conditions)}, " if conditions else ""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Literal
 
 from loadstone.format import units
 from loadstone.judge.checks import not_steady, sides_differ
-from loadstone.judge.finding import UNKNOWN_OF_BOTH, Finding, Pair, Severity
+from loadstone.judge.finding import ORDER_OF_RUNS, UNKNOWN_OF_BOTH, Finding, Pair, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.result_set import ResultSet, first_metric
 from loadstone.results.trial_result import TrialResult
@@ -20,11 +20,14 @@ from loadstone.statistics.estimate import REPEATS_MIN
 Order = Literal["alternating", "apart", "unknown"]
 # One side may be ahead at any time by this number or share of its runs, because trials may have been repeated.
 AHEAD, AHEAD_SHARE = 2, 0.25
+# Clocks of logs are whole seconds, so short overlaps mean nothing.
+OVERLAP_MIN = 0.25
 # The minimum number of blocks in which each side ran first.
 POSITION_MIN = 2
 POSITION_HINT = "a trial changes the conditions of the next trial: restore them by a command before each trial"
 DAYS = "a difference between days would look the same"
 SEARCHED = "compare the loads that the searches found, or vary the systems at one fixed load"
+STATE_START = "if they alternated, state when each began: `start: 2026-11-27T09:30:00Z` in a facts file next to its log"
 DECIDES = (
     "run both in one experiment, which interleaves them; or run each six times, alternately, and compare"
     " `A1,A2,A3,A4,A5,A6 B1,B2,B3,B4,B5,B6`"
@@ -79,6 +82,8 @@ def order_findings(pair: Pair, order: Order, results: ResultSet) -> Iterator[Fin
             f"{units.count_noun(runs[1], 'run')} of {pair.contender}"
         )
         message = f"{counts}: {DAYS}; 6 alternating runs of each could decide"
+    elif have_overlapped(pair):
+        message = f"runs of {pair.baseline} and {pair.contender} overlapped in time: each disturbed the other"
     elif order == "apart" and min(len(pair.baselines), len(pair.contenders)) > 1:
         message = f"the runs of {pair.baseline} and {pair.contender} did not alternate: {DAYS}"
     if message:
@@ -86,8 +91,25 @@ def order_findings(pair: Pair, order: Order, results: ResultSet) -> Iterator[Fin
         hint = SEARCHED if pair.is_one_run and results.question.find else DECIDES
         yield Finding(sides_differ.NAME, Severity.SUSPECT, message, hint, pair.trials)
     elif not pair.is_one_run and order == "unknown":
-        message = f"{UNKNOWN_OF_BOTH}order of the runs"
-        yield Finding(sides_differ.NAME, Severity.UNCHECKED, message, DECIDES, pair.trials)
+        message = f"{UNKNOWN_OF_BOTH}{ORDER_OF_RUNS}"
+        yield Finding(sides_differ.NAME, Severity.UNCHECKED, message, f"{STATE_START}; or {DECIDES}", pair.trials)
+
+
+def have_overlapped(pair: Pair) -> bool:
+    """Whether a run of one side lasted for OVERLAP_MIN of its time while a run of the other was in progress."""
+    windows = [
+        [
+            (trial.start_unix_ns, trial.start_unix_ns + length)
+            for trial in trials
+            if trial.start_unix_ns is not None and (length := trial.value("runtime"))
+        ]
+        for trials in pair.sides
+    ]
+    return any(
+        min(end, other_end) - max(start, other_start) > OVERLAP_MIN * min(end - start, other_end - other_start)
+        for start, end in windows[0]
+        for other_start, other_end in windows[1]
+    )
 
 
 def position_findings(pair: Pair, results: ResultSet) -> Iterator[Finding]:

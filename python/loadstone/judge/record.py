@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 
@@ -13,6 +14,9 @@ from loadstone.results.trial_result import Scalar, TrialResult
 UNKNOWN = "unknown"
 # Facts that are measured or assigned in each trial, so that they differ between repeats with the same settings.
 VOLATILE = frozenset({"address", "checksum", "job_name", "jvm_compiling", "percentiles_of", "target"})
+# Where a tool finds its data and writes its output, and its whole command line, of which the options are facts.
+PLACES = re.compile(r"(^|\.)(exportfile|label|hdrhistogram\.output\.path|[\w-]*(dir|directory|path|outputfile))$")
+COMMAND_LINE = "store.command"
 # The type of operation of each tool: figures of different types of operations cannot be compared.
 WORK_OF_TOOL = {"ycsb": "ycsb", "go-ycsb": "ycsb", "loadstone": "ycsb"}
 # Facts that a store records only if they apply, with the value that they have otherwise.
@@ -30,7 +34,7 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "sysbench": ("clients", "loop", "test", "window"),
     "redis-benchmark": ("clients", "record_bytes", "pipeline", "keyspace"),
     "memtier": ("clients", "loop", "record_bytes", "records", "pipeline", "mix", "distribution", "window"),
-    "hyperfine": ("store.command",),
+    "hyperfine": (COMMAND_LINE,),
     "latte": ("clients", "loop", "workload", "window"),
     "scylla-bench": ("clients", "loop", "records", "record_bytes", "rows_per_request", "distribution", "window"),
     "cql-stress": ("clients", "loop", "records", "record_bytes", "distribution", "window"),
@@ -46,6 +50,13 @@ NEEDED_OTHERWISE = ("work", "clients", "loop", "records", "record_bytes", "mix",
 def record_facts(trial: TrialResult) -> dict[str, Scalar]:
     """Requested settings, observed facts (which override settings), and facts that follow from the figures."""
     facts = {name: fact for name, fact in trial.facts.items() if fact != UNKNOWN and name not in VOLATILE}
+    if (tool := trial.facts.get("tool")) is not None:
+        has_options = COMMAND_LINE not in NEEDED.get(str(tool), ())
+        facts = {
+            name: fact
+            for name, fact in facts.items()
+            if not (PLACES.search(name) or (has_options and name == COMMAND_LINE))
+        }
     known: dict[str, Scalar | None] = {**trial.requested, **ABSENT.get(str(facts.get("store")), {}), **facts}
     known["clients"], known["loop"] = client_count(trial), trial.loop
     if (work := work_of(trial)) is not None:
@@ -56,7 +67,8 @@ def record_facts(trial: TrialResult) -> dict[str, Scalar]:
     if trial.loop == "open":
         target = trial.numeric_fact("target")
         known["rate"] = target if target or not every or not length else every / length * 1e9
-    known["window"], known["operations"] = length, count_operations(trial)
+    # A log without its length may have the length as a fact.
+    known["window"], known["operations"] = length or facts.get("window"), count_operations(trial)
     if "engine" in trial.facts:
         known["ledger"] = "ledger.acknowledged" in trial.values
     returned, reads = trial.value("returned"), trial.value("read.count")

@@ -236,7 +236,7 @@ def phases(variant: Variant, experiment: Experiment) -> Sequence[ObservedCommand
     for number in range(work.warmups):
         plan.append(ObservedCommand(f"warmup-{number + 1}", partial(shell, work.run), read_warmup, role="warmup"))
     clients = variant.clients if "clients" in template.template_names(written.run) else None
-    read = partial(read_figures, work, variant.store, clients, experiment.warmup_seconds)
+    read = partial(read_figures, work, variant.store, (clients, variant.rate), experiment.warmup_seconds)
     seconds = experiment.measure.duration
     return [*plan, ObservedCommand(NAME, partial(shell, work.run), read, seconds, requested=requested)]
 
@@ -276,7 +276,9 @@ def read_times(prefix: str, ended: Ended) -> ImportedRun:
     return run
 
 
-def read_figures(work: Command, store: str, clients: int | None, warmup: float, ended: Ended) -> ImportedRun:
+def read_figures(
+    work: Command, store: str, load: tuple[int | None, float | None], warmup: float, ended: Ended
+) -> ImportedRun:
     """The figures in the output, without `warmup` seconds, and the times. Raises LoadstoneError if they are missing."""
     run = ImportedRun() if work.figures is None or ended.status else read_output(work.figures, ended, warmup)
     known = {value.metric for value in run.values}
@@ -286,7 +288,12 @@ def read_figures(work: Command, store: str, clients: int | None, warmup: float, 
     run.facts.setdefault("work", run.facts.get("tool", NAME))
     if store != STORE:
         run.facts["store"] = store
+    clients, rate = load
     run.clients = clients if run.clients is None else run.clients
+    if rate is not None:
+        # The rate is in the command, whether or not the output repeats it.
+        run.loop = "open"
+        run.facts.setdefault("target", rate)
     if (version := find_version(work, ended.context)) and "version" not in run.facts:
         run.facts["version"] = version
     add_histograms(run, ended, warmup)

@@ -85,6 +85,10 @@ GROUPS = {
 }
 
 
+# The texts of a command, as the judge's record has them.
+COMMAND_TEXTS = ("work.run", "work.prepare")
+
+
 def guarantees_by_dimension(context: Context) -> dict[str, tuple[str, ...]]:
     """The guarantees and groups of facts that each dimension sets; other dimensions are omitted."""
     guarantees: dict[str, dict[str, None]] = {}
@@ -93,7 +97,9 @@ def guarantees_by_dimension(context: Context) -> dict[str, tuple[str, ...]]:
         if (key := str(entry.path[-1])) in GUARANTEES:
             sets = (*sets, GUARANTEES[key])
         for name in template.template_names(entry.text) if sets else ():
-            guarantees.setdefault(name, {}).update(dict.fromkeys(sets))
+            # A command that names the system chooses its store; the work that it reports must still be equal.
+            of_command = COMMAND_TEXTS if name == "system" and "command" in entry.path else sets
+            guarantees.setdefault(name, {}).update(dict.fromkeys(of_command))
     for dimension, settings in context.experiment.vary.named.items():
         for name in next(iter(settings.values()), {}):
             guarantees.setdefault(dimension, {}).update(guarantees.get(name, {}))

@@ -20,6 +20,7 @@ from loadstone.judge.finding import Finding, Pair, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
 from loadstone.results.value import SIGNED, Value, metric_statistic
+from loadstone.statistics.estimate import REPEATS_MIN
 
 NAME = "impossible"
 BANDWIDTH = "bandwidth"
@@ -30,6 +31,8 @@ VERBS = {"read": "read", "write": "wrote", "append": "appended"}
 FIGURES_MIN, DIGITS_MIN = 3, 9
 # In this many repeats, a figure with this many digits is not constant by chance.
 CONSTANT_MIN, CONSTANT_DIGITS_MIN = 3, 5
+# A measured rate with this number of steps of its resolution varies between repeats.
+ROUND_STEPS_MIN = 1000
 MEMORY = "the data came from the page cache: read several times more than memory holds, or drop the caches first"
 WRONG = "the figure or the stated speed is wrong: measure the device again, and check whose bytes these are"
 MIXED = "the figures are from several runs, or not in the stated unit: copy them again from a single log"
@@ -103,18 +106,23 @@ def find_constant_figures(trials: Sequence[TrialResult]) -> Iterator[Finding]:
     for metric in trials[0].values:
         figures = {trial.value(metric) for trial in trials}
         (figure, *other_figures) = figures
+        if other_figures or figure is None:
+            continue
+        resolution = trials[0].values[metric].resolution
+        # A figure with few digits can be equal by chance.
         copied = (
-            not other_figures
-            and figure is not None
-            and len(significant_digits(figure).rstrip("0")) >= CONSTANT_DIGITS_MIN
-            # A figure with few digits can be equal by chance.
-            and trials[0].values[metric].resolution * 10 ** (CONSTANT_DIGITS_MIN - 1) <= figure
+            len(significant_digits(figure).rstrip("0")) >= CONSTANT_DIGITS_MIN
+            and resolution * 10 ** (CONSTANT_DIGITS_MIN - 1) <= figure
         )
-        if copied and split_metric(metric)[1] in ("throughput", BANDWIDTH, "mean"):
+        # A round rate that never varies is a setting, or a text that the command prints.
+        is_round = len(trials) >= REPEATS_MIN and 0 < resolution * ROUND_STEPS_MIN <= figure
+        kind = split_metric(metric)[1]
+        if (copied and kind in ("throughput", BANDWIDTH, "mean")) or (is_round and kind in ("throughput", BANDWIDTH)):
             unit = trials[0].values[metric].unit
             message = f"{metric} is {figure:,.10g} {unit} in all {len(trials)} repeats"
             hint = "a mean is not a repeat: import the figure of each repeat"
-            yield Finding(NAME, Severity.INVALID, message, hint, tuple(trial.trial for trial in trials), metric)
+            severity = Severity.INVALID if copied else Severity.SUSPECT
+            yield Finding(NAME, severity, message, hint, tuple(trial.trial for trial in trials), metric)
 
 
 def find_shared_runs(pair: Pair, _: Settings) -> Iterator[Finding]:

@@ -39,6 +39,10 @@ def check_page_cache(trial: TrialResult, settings: Settings) -> Looks:
         message = "the results are claimed to be the device's, but writes only reach the page cache"
         yield Finding(NAME, severity, message, "sync the writes, or omit `claims`", here)
         return
+    if claimed and returned is None and trial.value("stored") is None:
+        message = "the results are claimed to be the device's, but nothing shows how many bytes were read or written"
+        yield Finding(NAME, Severity.UNCHECKED, message, "import a log with these bytes, or omit `claims`", here)
+        return
     if returned is None or (read is None and not claimed):
         lacks = "the bytes that reads returned" if returned is None else "the device's bytes"
         yield NotLooked(NAME, f"{lacks} were not measured")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
@@ -61,7 +62,7 @@ SYSTEM, WORK, STORAGE = (
     frozenset(text.split())
     for text in (
         "store system version system_version server_version jvm server_jvm cache_bytes map_bytes compression how"
-        " directory client connections pooler executors spin data_in binding networked heap nodes driver",
+        " directory client connections pooler executors spin data_in binding db networked heap nodes driver",
         "work records record_bytes mix distribution files file_bytes bytes buffer_bytes action access sync test phase"
         " rows row_bytes value_bytes block_size mode iodepth jobs numjobs direct window operations bytes_per_read"
         " device size io_engine fsync fdatasync pipeline keyspace script scale query_mode threads tries"
@@ -70,6 +71,8 @@ SYSTEM, WORK, STORAGE = (
     )
 )
 SYSTEM_PREFIXES = ("store.", "server.", "table.")
+# Settings of a store that determine what a write survives, by their names in the command lines of other tools.
+DURABLE = re.compile(r"^store\..*(consistency|durab|sync|journal|autocommit|acks|concern|quorum|mongodb\.url)", re.I)
 # The documented consequences of a compared dimension: names of facts, or of groups of facts.
 CONSEQUENCES: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("system", "store", "variant", "run"), ("system",)),
@@ -90,6 +93,17 @@ RESUMED = "a run that is resumed after a change measures two different things: s
 DIFFERS = "make both sides equal, or compare by this fact; if it is the question, name it in `compare.guarantees`"
 COST = "the comparison is by this guarantee: the difference is its cost"
 MANY = 10**10
+# Options of YCSB's workloads that have no name in Loadstone's facts.
+YCSB_OPTIONS = frozenset(
+    {
+        *("readallfields", "writeallfields", "fieldlengthdistribution", "minfieldlength", "fieldnameprefix"),
+        *("insertorder", "insertstart", "insertcount", "zeropadding", "dataintegrity", "clientbuffering"),
+        *("maxscanlength", "scanlengthdistribution"),
+    }
+)
+# Sizes of fio, whose k is 1,024.
+SIZE = re.compile(r"(\d+(?:\.\d+)?)([kmgt])(?:i?b)?")
+TRUTHS = {"true": "1", "yes": "1", "on": "1", "false": "0", "no": "0", "off": "0"}
 # A sort takes half of the free memory unless the file sets its memory.
 JOB_MEMORY = "work.job.memory_bytes"
 # If the ratio of the longest to the shortest window of repeats is larger, the repeats measure different things.
@@ -121,9 +135,9 @@ def check_sides(pair: Pair, settings: Settings) -> Looks:
         text = f"{name_fact(name)} ({render_values(name, baseline)} against {render_values(name, contender)})"
         if not is_allowed(pair, name):
             is_older = name == DURABILITY and {*baseline, *contender} == RENAMED and len(distinct_how(sides)) == 1
-            is_bad = name in GUARANTEES or name in ARITHMETIC
+            is_bad = name in GUARANTEES or name in ARITHMETIC or DURABLE.match(name) is not None
             unlike[Severity.NOTE if is_older else Severity.INVALID if is_bad else Severity.SUSPECT].append(text)
-        elif name in GUARANTEES:
+        elif name in GUARANTEES or (name in pair.groups and not pair.is_one_run):
             unlike[Severity.NOTE].append(text)
     unlike[Severity.SUSPECT] += [*mix_differences(pair, settings), *cache_differences(pair, settings)]
     for severity, texts in unlike.items():
@@ -134,12 +148,25 @@ def check_sides(pair: Pair, settings: Settings) -> Looks:
     yield from pool_differences(pair, settings)
     yield from unit_differences(pair, settings)
     yield from check_durability(pair, sides)
-    if not pair.is_one_run and (unknown := missing_facts([*chain(*sides)], all(map(operation_mix, pair.sides)))):
+    unknown = [] if pair.is_one_run else missing_facts([*chain(*sides)], all(map(operation_mix, pair.sides)))
+    if unknown := [*unknown, *(name for name in list_partly_known(pair, sides) if name not in unknown)]:
         # Unknown facts become a condition of the claim.
         message = f"{UNKNOWN_OF_BOTH}{', '.join(map(name_fact, unknown))}"
         facts = " ".join(f"--fact {name}=…" for name in unknown)
         hint = f"state the facts of each side: `loadstone import {facts} LOG`, or a facts file next to each log"
         yield Finding(NAME, Severity.UNCHECKED, message, hint, pair.trials)
+
+
+def list_partly_known(pair: Pair, sides: Sequence[Records]) -> Iterator[str]:
+    """The options that only some logs of one tool state: without its default, an option is unknown elsewhere."""
+    records = [*chain(*sides)]
+    if pair.is_one_run or any("tool" not in trial.facts for trial in chain(*pair.sides)):
+        return
+    for name in dict.fromkeys(chain.from_iterable(records)):
+        is_option = name.startswith("work.") or name in YCSB_OPTIONS or DURABLE.match(name)
+        is_partly_known = sum(name in facts for facts in records) < len(records)
+        if is_option and is_partly_known and not is_allowed(pair, name):
+            yield name
 
 
 def find_shared_machines(pair: Pair) -> Iterator[Finding]:
@@ -163,7 +190,7 @@ def is_allowed(pair: Pair, name: str) -> bool:
 
 def fact_groups(name: str, pair: Pair) -> Iterator[str]:
     """The groups of facts that a fact belongs to."""
-    if name in GUARANTEES:
+    if name in GUARANTEES or (not pair.is_one_run and DURABLE.match(name)):
         return
     of_system = any(name in trial.of_system for trial in chain(*pair.sides))
     if name in SYSTEM or name.startswith(SYSTEM_PREFIXES) or of_system:
@@ -249,7 +276,7 @@ def distinct_how(sides: Sequence[Records]) -> set[Scalar]:
 
 def values_differ(name: str, first: Sequence[Scalar], second: Sequence[Scalar], settings: Settings) -> bool:
     """Whether values differ by more than their tolerance; numbers are also compared with text from servers."""
-    if set(map(str, first)) == set(map(str, second)):
+    if set(map(normalize_spelling, first)) == set(map(normalize_spelling, second)):
         return False
     try:
         numbers = [float(value) for value in (*first, *second)]
@@ -260,6 +287,14 @@ def values_differ(name: str, first: Sequence[Scalar], second: Sequence[Scalar], 
     share = settings.check_threshold(NAME, "measured") if is_measured else 0.0
     share = settings.check_threshold(NAME, "memory") if name == "memory_bytes" else share
     return max(numbers) - min(numbers) > share * max(map(abs, numbers))
+
+
+def normalize_spelling(value: Scalar) -> str:
+    """A value as tools may spell it: in either case, `1` as `true`, 4096 as `4k`."""
+    text = str(value).casefold().strip()
+    if (size := SIZE.fullmatch(text)) is not None:
+        return str(int(float(size[1]) * 1024 ** " kmgt".index(size[2])))
+    return TRUTHS.get(text, text)
 
 
 def differ_in_length(pair: Pair, sides: Sequence[Records], settings: Settings) -> bool:
