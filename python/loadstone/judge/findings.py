@@ -81,6 +81,8 @@ NOTE_SEVERITIES = {
     ),
     **dict.fromkeys((littles_law.NAME, rate.CARRIED_OVER, not_steady.NAME, noisy.NAME, stalled.NAME), Severity.SUSPECT),
     **dict.fromkeys((sides_differ.NAME, interference.NAME, attempts.INCOMPLETE, SERVICE_TIME), Severity.SUSPECT),
+    # Its processes were killed before they had done their work.
+    "survivors": Severity.SUSPECT,
 }
 # The engine's notes on unanswered operations, which a requested fault is expected to cause.
 OF_OUTAGES = frozenset({"hung", "unsent"})
@@ -92,7 +94,6 @@ NOTE_CHECKS = {
     "unsent": "client-limited",
     "hung": "stalled",
     "failed": "incomplete",
-    "survivors": "incomplete",
 }
 
 
