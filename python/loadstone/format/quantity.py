@@ -1,4 +1,4 @@
-"""Durations, shares and sizes in human notation: `500ms`, `1m30s`, `5%`, `128MB`."""
+"""Durations, shares, sizes and truth values in human notation: `500ms`, `1m30s`, `5%`, `128MB`, `yes`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ PART = re.compile(r"([0-9]+(?:\.[0-9]*)?(?:e[-+]?[0-9]+)?|\.[0-9]+)\s*(us|µs|ms
 # The powers of 1024, as in Hadoop, fio and the options of storage engines.
 SIZES = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 SIZE = re.compile(r"([0-9]+)\s*([kKmMgGtT]?)(?:i?[bB])?")
+TRUTHS = {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}
 SHARE = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*%")
 
 

@@ -206,6 +206,8 @@ def throughput_text(outage: Outage) -> str:
     if not shares or outage.outage is not None:
         return ""
     longest = f", longest gap {units.format_duration(median(gaps))}" if gaps else ""
+    if gaps and max(gaps) > median(gaps):
+        longest += f" in the median and {units.format_duration(max(gaps))} at worst"
     whole = ""
     if outage.throughput is not None and outage.twin_throughput is not None:
         rates = [

@@ -6,9 +6,9 @@ from loadstone.experiment.kind import default_metrics
 from loadstone.experiment.model import template
 from loadstone.experiment.model.values import quote_value
 from loadstone.experiment.validation.context import Context
+from loadstone.format.quantity import TRUTHS
 from loadstone.format.suggestion import suggest_names
 from loadstone.judge.settings import DEFAULTS, RENAMED
-from loadstone.systems.base.plan import TRUTHS
 
 # The guarantee that a property, setting or table option sets, keyed by its name.
 GUARANTEES = {

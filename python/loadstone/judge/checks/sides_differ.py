@@ -9,6 +9,7 @@ from itertools import chain
 from statistics import median
 
 from loadstone.format import units, wording
+from loadstone.format.quantity import TRUTHS, parse_size
 from loadstone.judge.checks import page_cache
 from loadstone.judge.finding import UNKNOWN_OF_BOTH, Finding, Looks, NotLooked, Pair, Severity
 from loadstone.judge.record import UNKNOWN, missing_facts, operation_mix, record_facts
@@ -101,9 +102,6 @@ YCSB_OPTIONS = frozenset(
         *("maxscanlength", "scanlengthdistribution"),
     }
 )
-# Sizes of fio, whose k is 1,024.
-SIZE = re.compile(r"(\d+(?:\.\d+)?)([kmgt])(?:i?b)?")
-TRUTHS = {"true": "1", "yes": "1", "on": "1", "false": "0", "no": "0", "off": "0"}
 # A sort takes half of the free memory unless the file sets its memory.
 JOB_MEMORY = "work.job.memory_bytes"
 # If the ratio of the longest to the shortest window of repeats is larger, the repeats measure different things.
@@ -290,11 +288,14 @@ def values_differ(name: str, first: Sequence[Scalar], second: Sequence[Scalar], 
 
 
 def normalize_spelling(value: Scalar) -> str:
-    """A value as tools may spell it: in either case, `1` as `true`, 4096 as `4k`."""
+    """A value as tools may spell it: in either case, `1` as `true`, 4096 as fio's `4k`."""
     text = str(value).casefold().strip()
-    if (size := SIZE.fullmatch(text)) is not None:
-        return str(int(float(size[1]) * 1024 ** " kmgt".index(size[2])))
-    return TRUTHS.get(text, text)
+    if text in TRUTHS:
+        return str(int(TRUTHS[text]))
+    try:
+        return str(parse_size(text))
+    except ValueError:
+        return text
 
 
 def differ_in_length(pair: Pair, sides: Sequence[Records], settings: Settings) -> bool:
