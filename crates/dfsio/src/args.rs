@@ -6,7 +6,7 @@ use loadstone_storage::codec::Codec;
 use loadstone_storage::work::{Access, Action, Sync};
 
 use loadstone_wire::error::EngineError;
-use loadstone_wire::suggest::did_you_mean;
+use loadstone_wire::suggest::hint_near;
 
 pub const USAGE: &str = "\
 usage: loadstone-engine dfsio TEST [OPTION …] URI
@@ -265,12 +265,9 @@ fn refuse_option(option: &str, value: &str) -> EngineError {
 }
 
 fn unknown(option: &str) -> EngineError {
-    let error = EngineError::usage(format!("unknown option \"{option}\""));
+    let error = EngineError::usage(format!("unknown option \"{option}\"")).hint("see loadstone-engine dfsio --help");
     let options = USAGE.split(|c: char| !c.is_ascii_alphabetic() && c != '-').filter(|text| text.starts_with('-'));
-    match did_you_mean(option, options) {
-        Some(near) => error.hint(format!("did you mean {near}?")),
-        None => error.hint("see loadstone-engine dfsio --help"),
-    }
+    hint_near(error, option, options)
 }
 
 fn setting(text: &str, settings: &mut BTreeMap<String, String>) -> Result<(), EngineError> {

@@ -6,7 +6,7 @@ use loadstone_storage::sort::job::{Job, MEMORY_MIN};
 
 use loadstone_measure::usage;
 use loadstone_wire::error::EngineError;
-use loadstone_wire::suggest::did_you_mean;
+use loadstone_wire::suggest::hint_near;
 
 loadstone_load::named_variants! {
     /// One of the three commands.
@@ -136,10 +136,7 @@ impl Args {
                 }
                 option if option.starts_with('-') && option.len() > 1 => {
                     let error = usage(format!("unknown option {option}"));
-                    return Err(match did_you_mean(option, OPTIONS.iter().copied()) {
-                        Some(near) => error.hint(format!("did you mean {near}?")),
-                        None => error,
-                    });
+                    return Err(hint_near(error, option, OPTIONS.iter().copied()));
                 }
                 place => places.push(place.to_owned()),
             }

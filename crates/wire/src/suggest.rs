@@ -1,5 +1,7 @@
 //! "Did you mean …?" for unknown names of properties, bindings and options.
 
+use crate::error::EngineError;
+
 /// Common names of settings, each with the name of the YCSB property. In lower case, without blanks, `_`, `-` or `.`.
 const ALIASES: &[(&str, &str)] = &[
     ("threads", "threadcount"),
@@ -52,6 +54,15 @@ pub fn did_you_mean<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Opt
         }
     }
     best.map(|(_, candidate)| candidate)
+}
+
+/// The error with the nearest word as its hint; unchanged if no word is near.
+#[must_use]
+pub fn hint_near<'a>(error: EngineError, word: &str, known: impl Iterator<Item = &'a str>) -> EngineError {
+    match did_you_mean(word, known) {
+        Some(near) => error.hint(format!("did you mean {near}?")),
+        None => error,
+    }
 }
 
 fn fold(word: &str) -> Vec<char> {

@@ -1,7 +1,7 @@
 //! The command line of YCSB: `{load|run|shell} STORE [options]`, as accepted by `bin/ycsb` and `site.ycsb.Client`.
 
 use loadstone_wire::error::EngineError;
-use loadstone_wire::suggest::did_you_mean;
+use loadstone_wire::suggest::hint_near;
 
 /// The options, for suggestions.
 const OPTIONS: &[&str] =
@@ -110,10 +110,7 @@ impl Args {
                 }
                 option if option.starts_with('-') => {
                     let error = usage(format!("unknown option {option}"));
-                    return Err(match did_you_mean(option, OPTIONS.iter().copied()) {
-                        Some(near) => error.hint(format!("did you mean {near}?")),
-                        None => error,
-                    });
+                    return Err(hint_near(error, option, OPTIONS.iter().copied()));
                 }
                 store if parsed.store.is_empty() => store.clone_into(&mut parsed.store),
                 stray => return Err(usage(format!("unexpected argument \"{stray}\""))),
