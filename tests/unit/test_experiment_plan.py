@@ -344,3 +344,9 @@ def test_ten_thousand_trials_are_planned_one_by_one(tmp_path: Path) -> None:
     trials = [entry.trial for block in plan.plan_blocks() for entry in block]
     assert len(set(trials)) == 10_000
     assert all(os.sep not in trial and len(trial) < 100 for trial in trials)
+
+
+def test_plan_names_metrics_of_the_mix_only(tmp_path: Path) -> None:
+    text = "systems: [redb, lmdb]\nworkload: WORKLOADS/workloada\nrate: 3000\nvary: {system: [redb, lmdb]}\n"
+    compared = "compared   system, with redb: read.p99, update.p99, read.p50, update.p50, throughput"
+    assert compared in describe_plan(make_plan(tmp_path, text)).splitlines()

@@ -221,7 +221,7 @@ def test_unclosed_sessions_are_no_errors_of_an_objective() -> None:
 def test_loads_far_from_the_answer_contradict_it() -> None:
     ended = rates(set_figures(due=100_000, censored=100)).outcome
     assert ended is not None
-    decisions = [Decision(1_000, go=True, sure=True), Decision(2_000, go=False, sure=False), *ended.decisions[2:]]
+    decisions = [Decision(1_000, 6, 6), Decision(2_000, 3, 6), *ended.decisions[2:]]
     low = replace(ended, kind="found", load=1_000, decisions=decisions)
     assert [*low.contradictions] == [[4_000], []]
     assert "but in most repeats it held again at 4,000" in outcome_sentence(low)

@@ -217,7 +217,7 @@ def test_common_shape_with_equal_halves_is_suspect(shape: str) -> None:
         for finding in findings_of(judge_results(replace(results, series=series_by_trial.__getitem__)))
         if len(finding.trials) > 1
     ]
-    assert "quarter, throughput " in rows.message
+    assert "quarter of the window, throughput is " in rows.message
     assert set(rows.trials) == {f"lmdb-{repeat}" for repeat in range(1, REPEATS + 1)}
 
 

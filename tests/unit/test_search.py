@@ -152,7 +152,7 @@ def test_knee_requires_three_trials_per_load() -> None:
     assert {len(probe.samples) for probe in outcome.probes} == {3}
 
 
-def test_disagreeing_repeats_are_extended_and_the_median_decides() -> None:
+def test_disagreeing_repeats_are_extended_until_majority_decides() -> None:
     objective = parse_objective("p99 < 10ms")
 
     def wavering(load: float, repeat: int) -> ProbeSample:
@@ -169,7 +169,7 @@ def test_disagreeing_repeats_are_extended_and_the_median_decides() -> None:
     assert [decision.load for decision in outcome.unsure] == [8, 9, 10]
     # An uncertain result does not narrow the bracket.
     assert (outcome.load, outcome.low, outcome.high) == (10, 4, 11)
-    message = "Repeats disagree at 8, 9, 10: the median decided there, and the bracket does not rely on these loads"
+    message = "Repeats disagree at 8, 9, 10: the majority decided there, and the bracket does not rely on these loads"
     assert message in list(explain_search(outcome))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import groupby
+from itertools import chain, groupby
 
 from loadstone.format import units, wording
 from loadstone.judge.checks.too_few_samples import too_few
@@ -15,16 +15,17 @@ from loadstone.judge.figures import is_latency, target_rate
 from loadstone.judge.finding import Finding, Severity, Verdict
 from loadstone.judge.judgement import Cell, Claim, Comparison, Curve, Judgement, Search, VariantKey
 from loadstone.judge.sweep import describe_sweep, is_sweep
-from loadstone.results.result_set import DEFAULT_METRICS, variant_key, variant_name
+from loadstone.results.result_set import DEFAULT_METRICS, name_value, variant_key, variant_name
 from loadstone.results.stage import prefix_of
 from loadstone.results.value import THROUGHPUT, metric_statistic
-from loadstone.search.sentence import knee_text, outcome_sentence
+from loadstone.search.sentence import knee_text, outcome_parts, outcome_sentence
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
 # If there are more comparisons or curves than this, they are summarised.
 CLAUSES_MAX = 3
 NO_CLAIM = "no claim possible"
 EXPLORATORY = "exploratory, since only the first metric decides"
+UNFINISHED = "the search is not finished: continue with --resume"
 # If there are more parts or contexts than this, they are only counted.
 PARTS_MAX, CONTEXTS_MAX = 12, 4
 
@@ -155,15 +156,16 @@ def describe_knee(judgement: Judgement) -> Iterator[str]:
             yield f"{wording.metric_name(metric)} is {', '.join(texts)} clients"
 
 
-def summarize_searches(searches: Sequence[Search]) -> str:
-    """A clause for each search; empty without searches."""
-    clauses = []
+def summarize_searches(searches: Sequence[Search]) -> list[str]:
+    """The answer of the searches; with several searches, their claims and then the details of each."""
+    if len(searches) == 1:
+        return [outcome_sentence(searches[0].outcome) if searches[0].outcome else UNFINISHED]
+    claims, further = [], []
     for search, name in zip(searches[:PARTS_MAX], name_contexts([search.context for search in searches]), strict=False):
-        text = (
-            outcome_sentence(search.outcome) if search.outcome else "the search is not finished: continue with --resume"
-        )
-        clauses.append(f"{name}: {text}" if len(searches) > 1 else text)
-    return "; ".join([*clauses, *count_omitted(len(searches) - PARTS_MAX)])
+        claim, details = outcome_parts(search.outcome) if search.outcome else (UNFINISHED, "")
+        claims.append(f"{name}: {claim}")
+        further += [f"{name}: {details}"] if details else []
+    return ["; ".join([*claims, *count_omitted(len(searches) - PARTS_MAX)]), *further]
 
 
 def name_contexts(contexts: Sequence[VariantKey]) -> list[str]:
@@ -188,7 +190,7 @@ def comparison_clause(judgement: Judgement, comparison: Comparison, matters: flo
     first, second, ratio = comparison.contender, comparison.baseline, comparison.ratio
     if comparison.claim == "worse":
         first, second, ratio = second, first, inverse_ratio(ratio)
-    left, right = (str(dict(cell.variant)[comparison.by]) for cell in (first, second))
+    left, right = (name_side(comparison, cell) for cell in (first, second))
     metric = wording.metric_name(comparison.metric)
     trust = trust_of(comparison, ratio, judgement.coverage)
     if comparison.claim in ("refused", "unranked"):
@@ -211,6 +213,8 @@ def comparison_clause(judgement: Judgement, comparison: Comparison, matters: flo
     if comparison.claim in UNDECIDED:
         ratio_clause = f"ratio {wording.ratio_text(ratio).removesuffix('×')}, " if math.isfinite(ratio.value) else ""
         trust = ratio_clause + trust_of(comparison, ratio, judgement.coverage, wording.ratio_interval(ratio))
+        # For a latency, the values matter, not only the factor.
+        trust = f"{figures}, {trust}" if is_latency(comparison.metric) else trust
         what = text_without_winner(comparison.claim, matters)
         why = f"; {comparison.why}" if comparison.why else ""
         return f"{what} in {metric} between {left} and {right} ({trust}){capacity_clause([comparison])}{why}"
@@ -222,7 +226,6 @@ def comparison_clause(judgement: Judgement, comparison: Comparison, matters: flo
         elif comparison.metric == THROUGHPUT:
             relation = f"{left} holds {change} the {metric} of {right}"
         relation = comparison.condition + relation
-        # For a latency, the values matter, not only the factor.
         figures = f"{figures}, " if is_latency(comparison.metric) else ""
     else:
         relation, figures = f"{metric} of {left} and {right} is {figures}", ""
@@ -288,7 +291,10 @@ def merge_comparisons(
         text = side_by_side(judgement, worst, matters)
         text += f" (the worst of {len(contexts)} contexts)" if len(contexts) > 1 else ""
         same[text] = [context_prefix(every[0], varying).removesuffix(": ") for every in contexts]
-    parts = [f"{units.join_names(names)}: {text}" if any(names) else text for text, names in same.items()]
+    every_name = list(chain.from_iterable(same.values()))
+    everywhere = f"in all {len(every_name)} contexts"
+    places = (everywhere if len(names) == len(every_name) > 2 else units.join_names(names) for names in same.values())
+    parts = [f"{place}: {text}" if place else text for place, text in zip(places, same, strict=True)]
     least, most = (
         min(comparison.ratio.n for comparison in comparisons),
         max(comparison.ratio.n for comparison in comparisons),
@@ -309,18 +315,18 @@ def merge_comparisons(
 def side_by_side(judgement: Judgement, comparisons: Sequence[Comparison], matters: float) -> str:
     """The clause for all contenders of one context."""
     first = comparisons[0]
-    baseline, metric = str(dict(first.baseline.variant)[first.by]), wording.metric_name(first.metric)
+    baseline, metric = name_side(first, first.baseline), wording.metric_name(first.metric)
     if all(comparison.claim == "impossible" for comparison in comparisons):
         cells = [*(comparison.contender for comparison in comparisons), first.baseline]
         texts = (wording.estimate_text(cell.estimate, cell.unit, judgement.output_bound(cell)) for cell in cells)
-        named = [f"{text} with {dict(cell.variant)[first.by]}" for text, cell in zip(texts, cells, strict=True)]
+        named = [f"{text} with {name_side(first, cell)}" for text, cell in zip(texts, cells, strict=True)]
         return f"{metric} is {units.join_names(named)}"
     more_than: list[tuple[str, str]] = []
     less_than: list[tuple[str, str]] = []
     # Contenders without a ranking, by claim and by the reason of a refusal.
     unclaimed: dict[tuple[Claim, str], list[str]] = {}
     for comparison in comparisons:
-        name = str(dict(comparison.contender.variant)[comparison.by])
+        name = name_side(comparison, comparison.contender)
         if comparison.claim in (*UNDECIDED, "refused", "unranked") or not math.isfinite(comparison.ratio.value):
             why = refusal_reason(comparison, brief=True) if comparison.claim in ("refused", "unranked") else ""
             unclaimed.setdefault((comparison.claim, why), []).append(name)
@@ -358,7 +364,12 @@ def context_prefix(comparison: Comparison, varying: set[str]) -> str:
 
 def name_sides(comparisons: Sequence[Comparison]) -> Iterator[str]:
     """The compared values of the contenders in one context."""
-    return (str(dict(comparison.contender.variant)[comparison.by]) for comparison in comparisons)
+    return (name_side(comparison, comparison.contender) for comparison in comparisons)
+
+
+def name_side(comparison: Comparison, cell: Cell) -> str:
+    """The compared value of one side."""
+    return name_value(comparison.by, dict(cell.variant)[comparison.by])
 
 
 def worst_finding(comparison: Comparison) -> Finding:
@@ -395,10 +406,10 @@ def inverse_ratio(ratio: Estimate) -> Estimate:
 
 def count_claims(comparisons: Sequence[Comparison]) -> Iterator[str]:
     """A summary of many comparisons: for each contender, the number of each claim and the range of claimed ratios."""
-    contenders: dict[object, list[Comparison]] = {}
+    contenders: dict[str, list[Comparison]] = {}
     for comparison in comparisons:
-        contenders.setdefault(dict(comparison.contender.variant)[comparison.by], []).append(comparison)
-    baseline = dict(comparisons[0].baseline.variant)[comparisons[0].by]
+        contenders.setdefault(name_side(comparison, comparison.contender), []).append(comparison)
+    baseline = name_side(comparisons[0], comparisons[0].baseline)
     for contender, every in list(contenders.items())[:CLAUSES_MAX]:
         parts = []
         for claim, name in CLAIMS.items():
@@ -415,9 +426,7 @@ def count_claims(comparisons: Sequence[Comparison]) -> Iterator[str]:
             over = sum(name in comparison.capacity for comparison in every)
             parts.append(f"the rate is above the capacity of {name} in {over}")
         metric = wording.metric_name(comparisons[0].metric)
-        # A number needs the name of its dimension: `splits 20`.
-        sides = [f"{comparisons[0].by} {side}" if str(side)[:1].isdigit() else side for side in (contender, baseline)]
-        yield f"{metric} of {sides[0]} against {sides[1]} in {contexts}: {', '.join(parts)}"
+        yield f"{metric} of {contender} against {baseline} in {contexts}: {', '.join(parts)}"
     yield from count_omitted(len(contenders) - CLAUSES_MAX)
 
 

@@ -72,8 +72,9 @@ def ratio_drift(
                 if p >= alpha:
                     continue
                 first, second = geometric_mean(outside), geometric_mean(inside)
-                change = not_steady.drift_text(first, second, units.format_ratio, units.format_ratio)
-                message = f"{part}, the ratio of {name} {change} (mean of {len(steps)} blocks), {TURNS}"
+                formats = units.format_ratio, units.format_ratio
+                change = not_steady.part_text(part, f"the ratio of {name}", first, second, *formats)
+                message = f"{change} (mean of {len(steps)} blocks), {TURNS}"
                 finding = Finding(not_steady.NAME, Severity.SUSPECT, message, not_steady.HINT, pair.trials, metric)
                 drifts.append((math.exp(reach * abs(float(mean))), finding))
     return max(drifts, key=itemgetter(0), default=None)

@@ -118,7 +118,7 @@ def judge_results(results: ResultSet, *, rank_invalid: bool = False) -> Judgemen
     )
     judgement = replace(judgement, expectations=tuple(examine_expectations(judgement, matches, comparer)))
     sentences = (
-        [summarize_searches(found_loads)]
+        summarize_searches(found_loads)
         if found_loads
         else answer_question(judgement, metrics or (main,), settings.matters)
     )

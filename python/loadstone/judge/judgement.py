@@ -236,15 +236,34 @@ class Judgement:
     @property
     def verdict(self) -> Verdict:
         """The verdict on all claims: on comparisons, on variants without a counterpart, and on the whole result set."""
+        return worst_verdict(self.claim_findings)
+
+    @property
+    def answer_verdict(self) -> Verdict:
+        """The verdict on the answer alone, without exploratory metrics."""
+        return worst_verdict(self.answer_findings)
+
+    @property
+    def claim_findings(self) -> list[Finding]:
+        """The findings on all claims."""
         compared = {cell.variant for pair in self.comparisons for cell in (pair.baseline, pair.contender)}
         groups = [self.findings, *(comparison.findings for comparison in self.comparisons)]
         if any(search.outcome for search in self.searches):
             # A search also tries loads that the system cannot hold; it claims only its answer.
-            return worst_verdict(chain.from_iterable([*groups, *(search.findings for search in self.searches)]))
+            return list(chain.from_iterable([*groups, *(search.findings for search in self.searches)]))
         for key, trials in self.results.variants.items():
             if key not in compared:
                 groups += [self.variants.get(key, ()), *(self.trials.get(trial.trial, ()) for trial in trials)]
-        return worst_verdict(chain.from_iterable(groups))
+        return list(chain.from_iterable(groups))
+
+    @property
+    def answer_findings(self) -> list[Finding]:
+        """The findings on the searches, or on the comparisons of the deciding metric; else on all claims."""
+        ended = [search for search in self.searches if search.outcome]
+        if self.outages or not (ended or self.comparisons) or (self.curves and not ended):
+            return self.claim_findings
+        deciding = [comparison for comparison in self.comparisons if comparison.metric == self.comparisons[0].metric]
+        return [*self.findings, *chain.from_iterable(part.findings for part in ended or deciding)]
 
     @property
     def trust(self) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from loadstone.format import units, wording
 from loadstone.judge.curves import CLIENTS
 from loadstone.judge.judgement import Cell, Comparison, VariantKey
-from loadstone.results.result_set import variant_name
+from loadstone.results.result_set import name_value, variant_name
 from loadstone.statistics.estimate import REPEATS_MIN
 
 # With fewer loads than this, each load has its own clause.
@@ -28,7 +28,7 @@ def describe_sweep(comparisons: Sequence[Comparison], varying: set[str]) -> Iter
     groups: dict[tuple[str, VariantKey], list[Comparison]] = {}
     for comparison in comparisons:
         context = tuple(pair for pair in comparison.context if pair[0] != CLIENTS and pair[0] in varying)
-        contender = str(dict(comparison.contender.variant)[comparison.by])
+        contender = name_value(comparison.by, dict(comparison.contender.variant)[comparison.by])
         groups.setdefault((contender, context), []).append(comparison)
     for (contender, context), group in list(groups.items())[:CLAUSES_MAX]:
         name = f"{variant_name(context)}: " if context else ""
@@ -43,7 +43,8 @@ def describe_group(contender: str, group: Sequence[Comparison]) -> str:
     If no claim is possible, the text has ranges of medians instead of ratios.
     """
     ranked = [item for item in group if item.claim not in ("refused", "unranked") and math.isfinite(item.ratio.value)]
-    baseline, metric = str(dict(group[0].baseline.variant)[group[0].by]), wording.metric_name(group[0].metric)
+    baseline = name_value(group[0].by, dict(group[0].baseline.variant)[group[0].by])
+    metric = wording.metric_name(group[0].metric)
     refused = [item for item in group if item not in ranked]
     unranked = f"not ranked at {list_loads(refused)}" if refused else ""
     if not ranked:

@@ -48,13 +48,12 @@ def describe_decision(search: Search, probe: Probe, decision: Decision | None) -
     clauses = []
     if decision is not None:
         why = "" if decision.go else short_of_rate(search.rule, probe)
-        clauses.append("holds" if decision.go else f"does not hold: {why}" if why else "does not hold")
+        reasons = "; ".join(reason for reason in (decision.votes, why) if reason)
+        clauses.append(f"{'holds' if decision.go else 'does not hold'}{': ' if reasons else ''}{reasons}")
     elif search.outcome is not None and search.outcome.knee is not None and probe.throughput is not None:
         clauses.append(
             f"{units.short_percent(probe.throughput / search.outcome.knee.plateau, 1 - TOLERANCE)} of the plateau"
         )
-    if decision is not None and not decision.sure:
-        clauses.append("decided by the median: repeats disagree")
     # The trials of a valid probe that do not count.
     if reasons := [sample.invalid for sample in probe.samples if sample.invalid]:
         clauses.append(f"without an invalid trial ({reasons[0]})")

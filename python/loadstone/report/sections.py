@@ -338,23 +338,31 @@ def meaning(view: View) -> str:
     # With a valid claim, the answer already states it.
     coverage = "" if coverage in view.judgement.answer else coverage
     text = MEANING[view.verdict]
+    further = ""
+    if view.judgement.verdict > view.verdict:
+        further = f"A further claim is {view.judgement.verdict}: see the warnings"
     if view.verdict is Verdict.VALID and warnings(view.judgement):
-        text = "No warning concerns a claim"
-    return " ".join(f"{part}." for part in (reason(view), text, coverage) if part)
+        text = "No warning concerns the first claim" if further else "No warning concerns a claim"
+    return " ".join(f"{part}." for part in (reason(view), text, further, coverage) if part)
 
 
 def reason(view: View) -> str:
     """The message behind the verdict that concerns the most trials; empty if no check is behind it."""
-    groups = [group for group in warnings(view.judgement) if group.label == str(view.verdict)]
+    findings = [finding for finding in view.judgement.answer_findings if finding.message]
+    checks = {finding.check for finding in findings}
+    groups = [group for group in warnings(view.judgement) if group.label == str(view.verdict) and group.check in checks]
     if not groups:
         return ""
     more = f", and {units.count_noun(len(groups) - 1, 'other check')}" if len(groups) > 1 else ""
     # A finding on the whole result set has no trials, and comes first.
     most = max(groups, key=lambda group: group.trials or math.inf)
-    of_check = (finding for finding in view.judgement.all_findings if finding.check == most.check)
+    messages = [finding.message for finding in findings if finding.check == most.check]
     # If a comparison is refused, the answer already states the cause.
-    is_stated = any(finding.message in view.judgement.answer for finding in of_check if finding.message)
-    return "" if is_stated else f"{most.messages[0]} ({most.check}{more})"
+    if any(message in view.judgement.answer for message in messages):
+        return ""
+    # Messages of the check may also concern further metrics.
+    texts = [text for text in most.messages if any(message in text for message in messages)]
+    return f"{(texts or most.messages)[0]} ({most.check}{more})"
 
 
 MEANING = {

@@ -13,7 +13,7 @@ from typing import TypeVar
 from loadstone.format import wording
 from loadstone.judge.finding import Finding, Verdict, concerns_metric
 from loadstone.judge.judgement import Cell, Comparison, Judgement, VariantKey
-from loadstone.results.result_set import natural_key, variant_name
+from loadstone.results.result_set import name_value, natural_key, variant_name
 from loadstone.results.trial_result import Scalar, TrialResult
 
 Item = TypeVar("Item")
@@ -32,8 +32,8 @@ class View:
 
     @cached_property
     def verdict(self) -> Verdict:
-        """The verdict on the whole result set."""
-        return self.judgement.verdict
+        """The verdict on the answer."""
+        return self.judgement.answer_verdict
 
     @cached_property
     def variants(self) -> dict[VariantKey, list[TrialResult]]:
@@ -84,7 +84,7 @@ class View:
         """Each of `values` with a short and unique name for narrow places."""
         names: dict[str, str] = {}
         for number, value in enumerate(self.values, start=1):
-            name = shorten(value)
+            name = shorten(name_value(self.dimension, value) if self.dimension not in (None, *LOADS) else value)
             is_used = name in names.values()
             names[value] = f"{shorten(value, NAME_LENGTH - 6)} ({number})" if is_used else name
         return names

@@ -17,6 +17,8 @@ from loadstone.results.value import FINITE, HIGHER_IS_BETTER, THROUGHPUT, better
 
 # The metrics of a comparison, unless the experiment sets other metrics.
 DEFAULT_METRICS = ("throughput", "read.p99", "update.p99", "insert.p99", "read.p50", "update.p50", "insert.p50")
+# The latencies of a mix without any of the default metrics.
+ALL_OPERATIONS = ("all.p99", "all.p50")
 # The maximum width of an interval, as a share of the figure: for the first compared metric, or for each named metric.
 Until = float | Mapping[str, float] | None
 # The default of the compared dimension: the first of these dimensions that varies.
@@ -175,7 +177,7 @@ def order_metrics(trials: Iterable[TrialResult], requested: Sequence[str]) -> tu
     if is_at_rate and metrics == [THROUGHPUT] and THROUGHPUT not in requested:
         # The requested metrics were not measured, or the operations (such as scans) are not among the default metrics.
         usual = [metric for metric in DEFAULT_METRICS[1:] if metric in known]
-        metrics += usual or [metric for metric in ("all.p99", "all.p50") if metric in known]
+        metrics += usual or [metric for metric in ALL_OPERATIONS if metric in known]
     return sort_metrics(metrics, is_at_rate=is_at_rate)
 
 
@@ -224,6 +226,11 @@ def variant_key(config: Mapping[str, Scalar]) -> tuple[tuple[str, Scalar], ...]:
 def variant_name(config: Mapping[str, Scalar] | tuple[tuple[str, Scalar], ...]) -> str:
     """A config as text: `system=lmdb clients=2`."""
     return " ".join(f"{name}={value}" for name, value in dict(config).items()) or "all"
+
+
+def name_value(dimension: str, value: object) -> str:
+    """A value of a dimension as text; a number needs the name of its dimension: `splits 20`."""
+    return f"{dimension} {value}" if str(value)[:1].isdigit() else str(value)
 
 
 def natural_key(value: object) -> list[tuple[int, float, str]]:

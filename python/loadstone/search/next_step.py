@@ -243,8 +243,7 @@ class Way(Path):
             return None
         votes = [self.holds_objective(load, sample) for sample in probe.valid]
         # The objective is not met at a load at which the system failed even once.
-        failed = any(sample.failed for sample in probe.valid)
-        decision = Decision(load, sum(votes) * 2 > len(votes) and not failed, failed or len(set(votes)) == 1)
+        decision = Decision(load, sum(votes), len(votes), failed=any(sample.failed for sample in probe.valid))
         if not decision.sure:
             self.request_repeats([load])
         self.decisions[load] = decision

@@ -22,9 +22,26 @@ class Decision:
     """Whether the objective is met at a load, so that the search continues above it."""
 
     load: float
-    go: bool
-    # Whether the repeats agree; if not, their median decided.
-    sure: bool
+    # The number of valid trials that met the objective, and of all valid trials.
+    met: int
+    trials: int
+    # Whether the system failed in a trial, so that it cannot sustain the load.
+    failed: bool = False
+
+    @property
+    def go(self) -> bool:
+        """Whether most trials met the objective, and the system never failed."""
+        return self.met * 2 > self.trials and not self.failed
+
+    @property
+    def sure(self) -> bool:
+        """Whether the trials agree; if not, the majority decided."""
+        return self.failed or self.met in (0, self.trials)
+
+    @property
+    def votes(self) -> str:
+        """The number of trials that met the objective, if they disagree: `met in 4 of 6 trials`; else empty."""
+        return "" if self.sure else f"met in {self.met} of {self.trials} trials"
 
 
 @dataclass(frozen=True)
@@ -60,7 +77,7 @@ class SearchOutcome:
 
     @property
     def unsure(self) -> list[Decision]:
-        """The decisions that the median made because repeats disagreed."""
+        """The decisions that the majority made because trials disagreed."""
         return [decision for decision in self.decisions if not decision.sure]
 
     @property

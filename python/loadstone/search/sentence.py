@@ -15,10 +15,17 @@ from loadstone.statistics.knee import LOADS_MIN, REPEATS_MIN, TOLERANCE, Knee
 
 def outcome_sentence(outcome: SearchOutcome) -> str:
     """The answer: `p99 < 10ms holds up to 38 clients [38, 41]: …; 14 probes, 42 trials`."""
-    text = saturation_text(outcome) if outcome.rule.objective is None else limit_text(outcome)
+    claim, details = outcome_parts(outcome)
+    return f"{claim}{': ' if outcome.kind == 'found' and outcome.rule.objective is not None else '; '}{details}"
+
+
+def outcome_parts(outcome: SearchOutcome) -> tuple[str, str]:
+    """The claim of the answer, and its details: figures at the ends of the bracket, numbers of probes and trials."""
+    parts = [saturation_text(outcome)] if outcome.rule.objective is None else limit_parts(outcome)
     if outcome.wall and outcome.kind in ("wall", "nothing"):
-        text += f"{': ' if outcome.kind == 'nothing' else '; '}{refusal_reason(outcome.rule, outcome.wall)}"
-    return f"{text}; {units.count_noun(len(outcome.probes), 'probe')}, {units.count_noun(outcome.trials, 'trial')}"
+        parts[0] += f"{': ' if outcome.kind == 'nothing' else '; '}{refusal_reason(outcome.rule, outcome.wall)}"
+    effort = f"{units.count_noun(len(outcome.probes), 'probe')}, {units.count_noun(outcome.trials, 'trial')}"
+    return parts[0], "; ".join([*parts[1:], effort])
 
 
 def saturation_text(outcome: SearchOutcome) -> str:
@@ -93,29 +100,30 @@ def bracket_text(knee: Knee, reached: float, over: Over) -> str:
     return f"first reached between {units.format_load(knee.loads[at - 1])} and {where}"
 
 
-def limit_text(outcome: SearchOutcome) -> str:
-    """A sentence on the highest load that meets the objective."""
+def limit_parts(outcome: SearchOutcome) -> list[str]:
+    """The highest load that meets the objective, and if it was found, the figures at the ends of its bracket."""
     rule, load = outcome.rule, outcome.load
     assert rule.objective is not None, "there is an objective"
     text = rule.objective.text
     if outcome.kind == "below":
-        return f"{text} does not hold even at {rule.format_load(rule.least)}: {figures_text(outcome, rule.least)}"
+        return [f"{text} does not hold even at {rule.format_load(rule.least)}: {figures_text(outcome, rule.least)}"]
     if load is None:
-        return f"the highest load at which {text} holds was not found"
+        return [f"the highest load at which {text} holds was not found"]
     there, done = figures_text(outcome, load), outcome.probe_at(load).throughput
     at = "" if done is None else f", {format_throughput(done)}"
     if outcome.kind == "beyond":
-        return f"{text} holds up to {rule.format_load(rule.most)}, where the search stopped: {there}{at} there"
+        return [f"{text} holds up to {rule.format_load(rule.most)}, where the search stopped: {there}{at} there"]
     if outcome.kind == "wall":
-        return f"{text} holds at {rule.format_load(load)}: {there}{at}"
+        return [f"{text} holds at {rule.format_load(load)}: {there}{at}"]
     # The bracket of the answer.
     low, high = ("?" if bound is None else units.format_load(bound) for bound in (outcome.low, outcome.high))
-    first = next((decision.load for decision in outcome.decisions if decision.load > load), None)
-    beyond = "" if first is None else f", {figures_text(outcome, first)} at {units.format_load(first)}"
+    first = next((decision for decision in outcome.decisions if decision.load > load), None)
+    beyond = "" if first is None else f", {figures_text(outcome, first.load)} at {units.format_load(first.load)}"
+    beyond += f" ({first.votes})" if first is not None and first.votes else ""
     bracket = f"[{low}, {high}]{f' at {units.format_percent(CONFIDENCE)}' if rule.confirmations else ''}"
     contradiction = contradiction_text(outcome)
     but = f"; but in most repeats it {contradiction}" if contradiction else ""
-    return f"{text} holds up to {rule.format_load(load)} {bracket}: {there}{at} there{beyond}{but}"
+    return [f"{text} holds up to {rule.format_load(load)} {bracket}", f"{there}{at} there{beyond}{but}"]
 
 
 def contradiction_text(outcome: SearchOutcome) -> str:
@@ -177,7 +185,7 @@ def explain_search(outcome: SearchOutcome) -> Iterator[str]:
         yield explain_bracket(outcome)
     if outcome.unsure:
         listed = ", ".join(units.format_load(decision.load) for decision in outcome.unsure)
-        yield f"Repeats disagree at {listed}: the median decided there, and the bracket does not rely on these loads"
+        yield f"Repeats disagree at {listed}: the majority decided there, and the bracket does not rely on these loads"
     for note in outcome.notes:
         yield f"{note[:1].upper()}{note[1:]}"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from loadstone.engine.describe import describe_engine
@@ -19,7 +19,8 @@ from loadstone.experiment.plan.forecast import (
 )
 from loadstone.experiment.plan.required_servers import Attached, StartRequest
 from loadstone.format import quantity, units
-from loadstone.results.result_set import DEFAULT_METRICS, sort_metrics
+from loadstone.results.result_set import ALL_OPERATIONS, DEFAULT_METRICS, sort_metrics
+from loadstone.results.value import THROUGHPUT
 from loadstone.search.sentence import describe_rule
 
 if TYPE_CHECKING:
@@ -72,10 +73,26 @@ def describe_trials(plan: Plan) -> str:
 
 def deciding_metric(plan: Plan) -> str:
     """The figure that decides when there are enough repeats (`first_metric`), as far as it is known before the run."""
+    return select_metrics(plan)[0]
+
+
+def select_metrics(plan: Plan) -> tuple[str, ...]:
+    """The metrics of the comparison, in their order; without a request, the default metrics of the mix's operations."""
     is_at_rate = all(variant.rate is not None or variant.stages for variant in plan.variants)
-    if plan.experiment.compare.metrics:
-        return sort_metrics(plan.experiment.compare.metrics, is_at_rate=is_at_rate)[0]
-    return "the first latency" if is_at_rate else "throughput"
+    metrics = plan.experiment.compare.metrics
+    if not metrics:
+        mixes = [kind_of(variant).operations(variant.work) for variant in plan.variants]
+        performed = None if None in mixes else {operation for mix in mixes for operation in mix or ()}
+        usual = (
+            DEFAULT_METRICS if performed is None else [name for name in DEFAULT_METRICS[1:] if is_of(name, performed)]
+        )
+        metrics = tuple(dict.fromkeys((THROUGHPUT, *(usual or (ALL_OPERATIONS if is_at_rate else ())))))
+    return sort_metrics(metrics, is_at_rate=is_at_rate)
+
+
+def is_of(metric: str, operations: Collection[str]) -> bool:
+    """Whether a metric is a figure of one of the operations: `read.p99` of `read`."""
+    return metric.partition(".")[0] in operations
 
 
 def describe_trial(plan: Plan) -> str:
@@ -158,7 +175,7 @@ def server_text(start: StartRequest) -> str:
 def describe_comparison(plan: Plan) -> str:
     """The compared values."""
     compare = plan.experiment.compare
-    figures = ", ".join(compare.metrics or DEFAULT_METRICS)
+    figures = ", ".join(select_metrics(plan))
     if compare.by is None:
         return f"nothing; {figures}"
     return f"{compare.by}, with {as_text(compare.baseline if compare.baseline is not None else '')}: {figures}"

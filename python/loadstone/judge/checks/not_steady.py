@@ -28,7 +28,7 @@ HINT = "warm up longer, measure longer, or let the store settle first"
 Levels = dict[tuple[str, str], tuple[float, float]]
 # The parts that are compared: the halves reveal a trend, and the quarters reveal other changes.
 HALVES = "from the first half of the window to the second"
-QUARTERS = tuple(f"from the remaining window to its {name} quarter" for name in ("first", "second", "third", "last"))
+QUARTERS = tuple(f"in the {name} quarter of the window" for name in ("first", "second", "third", "last"))
 # The prefixes of figures of started servers, and the suffix of the period of a recurring activity.
 SERVER, BEFORE, PERIOD = "server.", "server.before.", "_period_seconds"
 # Series with fewer points are not tested.
@@ -135,10 +135,19 @@ def find_common_drift(
             first, second = (exp(fmean(log(both[at]) for both in known)) for at in (0, 1))
             about: About = "all" if name == THROUGHPUT else "latencies"
             subject = name if about == "all" else f"the {name} of all operations"
-            change = drift_text(first, second, *level_formats(name))
-            message = f"{part}, {subject} {change} (mean of {len(known)} repeats)"
+            change = part_text(part, subject, first, second, *level_formats(name))
+            message = f"{change} (mean of {len(known)} repeats)"
             yield Finding(NAME, Severity.SUSPECT, message, HINT, tuple(trial.trial for trial in some), about=about)
             break
+
+
+def part_text(
+    part: str, subject: str, outside: float, inside: float, plain: Callable[[float], str], full: Callable[[float], str]
+) -> str:
+    """The levels of a figure in a part of the window and outside it, as text."""
+    if part == HALVES:
+        return f"{part}, {subject} {drift_text(outside, inside, plain, full)}"
+    return f"{part}, {subject} is {full(inside)}, against {full(outside)} in the remainder"
 
 
 def series_of(metric: str) -> tuple[str, ...]:
