@@ -92,20 +92,20 @@ def test_table_report_and_document_say_the_same(home: Path) -> None:
     output = loadstone(home, "show", "small").stdout
     assert answer in output
     assert "\nprobes" in output
-    assert "It stopped because " in output
+    assert "The search stopped because " in output
     (search,) = json.loads(loadstone(home, "show", "small", "--json").stdout)["searches"]
     assert [probe["load"] for probe in search["probes"]] == [1, 2, 4]
     assert sum(probe["trials"] for probe in search["probes"]) == len(trials(folder))
     report = (folder.path / "report.md").read_text()
     assert "## Search\n\nSearched for the knee over clients from 1 to 4" in report
-    assert "It stopped because " in report
+    assert "The search stopped because " in report
     assert "<h2>Search</h2>" in (folder.path / "report.html").read_text()
 
 
 def test_resuming_a_finished_search_runs_nothing(home: Path) -> None:
     before = (single_folder(home).path / "values.jsonl").read_bytes()
     stderr = loadstone(home, "run", home / "small.yaml", "--resume", "--no-report").stderr
-    assert "every search is finished" in stderr
+    assert "all searches are finished" in stderr
     assert (single_folder(home).path / "values.jsonl").read_bytes() == before
 
 

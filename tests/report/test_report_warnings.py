@@ -79,7 +79,7 @@ def test_worst_trial_is_named() -> None:
     low, high = "other processes used 9 % of 2 processors", "other processes used 80 % of 2 processors"
     shares = [(low, 0.09, 1.0), (high, 0.8, 1.0)]
     assert worst_message("interference", *shares, shares[0]) == (
-        "redb-2: other processes used 80 % of 2 processors (the worst of 3 affected trials; 7 in all)"
+        "redb-2: other processes used 80 % of 2 processors (the worst in 3 of 7 trials)"
     )
     # The lowest rate is the worst.
     missed = [("900 op/s was done of 1,000 op/s", 0.1, 1.0), ("1,300 op/s was done of 3,000 op/s", 0.57, 1.0)]

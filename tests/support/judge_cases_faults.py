@@ -289,5 +289,5 @@ CASES = [
     ),
     Case("rate-not-held", "unanswered in the fault", experiment(both(with_fault(), set_figures(censored=6000)))),
     Case("interference", "the lab's own restart", experiment(both(with_fault(), set_figures(cpu__others=0.4))), NOTE,
-         "other processes used 40 % of CPU time"),
+         "other processes used 40 % of the CPU time"),
 ]  # fmt: skip

@@ -13,7 +13,7 @@ CASES = [
         "less",
         experiment(set_figures(device__read=1e8)),
         NOTE,
-        "reads returned 10.0 GB, and the device read 100 MB: at least 99 % came from memory",
+        "reads returned 10.0 GB, and the device read 100 MB: at least 99 % of the bytes came from memory",
     ),
     Case(
         "page-cache",
@@ -25,7 +25,7 @@ CASES = [
         "less, with a claim about the device",
         experiment(set_figures(device__read=4e9), question=asking(claims="device")),
         INVALID,
-        "reads returned 10.0 GB, and the device read 4.00 GB: at least 60 % came from memory",
+        "reads returned 10.0 GB, and the device read 4.00 GB: at least 60 % of the bytes came from memory",
     ),
     Case(
         "page-cache",
@@ -61,6 +61,6 @@ CASES = [
         "bytes from the device, most of them of a warm-up",
         experiment(set_figures(device__read=1e9, device__read_per_operation=1e3)),
         NOTE,
-        "reads returned 10.0 GB, and the device read 100 MB: at least 99 % came from memory",
+        "reads returned 10.0 GB, and the device read 100 MB: at least 99 % of the bytes came from memory",
     ),
 ]

@@ -24,7 +24,7 @@ def run_at_rate(*changes: Change) -> ResultSet:
 
 
 def count_by_statuses(trial: TrialResult) -> TrialResult:
-    """Counts by status only. The parts of a composed operation are counted, unless it never ended."""
+    """Counts by status only. The parts of a composed operation are counted, unless it never completed."""
     statuses = {
         "READ": {"OK": 95_000, "ERROR": 4_000, "CENSORED": 100},
         "READ-MODIFY-WRITE": {"OK": 5_000, "CENSORED": 10},
@@ -57,23 +57,24 @@ CASES = [
         "for longer, at a rate",
         run_at_rate(set_figures(carried=2_557, carried__max=2.14e9, runtime=10e9)),
         INVALID,
-        "2,557 operations of the warm-up had not ended when the window began, and took up to 2.14 s of its 10.0 s",
+        "2,557 warm-up operations were still in flight when the window began; the longest took 2.14 s of the 10.0 s"
+        " window",
     ),
     Case(
         "carried-over",
         "for longer, in a closed loop",
         experiment(set_figures(carried=4, carried__max=2.14e9, runtime=10e9)),
         Severity.SUSPECT,
-        "4 operations of the warm-up had not ended when the window began, and took up to 2.14 s of its 10.0 s",
+        "4 warm-up operations were still in flight when the window began; the longest took 2.14 s of the 10.0 s window",
     ),
     Case("carried-over", "unknown", run_at_rate(set_figures(runtime=10e9))),
-    Case("rate-not-held", "one in a thousand never ended", run_at_rate(set_figures(due=100_000, censored=100))),
+    Case("rate-not-held", "one in a thousand never completed", run_at_rate(set_figures(due=100_000, censored=100))),
     Case(
         "rate-not-held",
         "more",
         run_at_rate(set_figures(due=100_000, censored=1_000)),
         INVALID,
-        "1 % of the 100,000 operations that were due never ended",
+        "1 % of the 100,000 operations that were due never completed",
     ),
     Case("rate-not-held", "more, in a closed loop", experiment(set_figures(due=100_000, censored=1_000))),
     Case(
@@ -81,7 +82,7 @@ CASES = [
         "by statuses alone",
         run_at_rate(count_by_statuses),
         INVALID,
-        "0.111 % of the 99,110 operations that were due never ended",
+        "0.111 % of the 99,110 operations that were due never completed",
     ),
     Case(
         "rate-not-held",
@@ -97,7 +98,7 @@ CASES = [
         "a queue that grows by 50 ms each second",
         responding(10 * MS, 1510 * MS),
         INVALID,
-        "the p50 of the response times rises by 1.55 s over the window of 30 s, from 243 ms",
+        "the p50 of the response times rises by 1.55 s over the 30 s window, from 243 ms",
     ),
     Case("rate-not-held", "a queue that grows, in a closed loop", responding(10 * MS, 1510 * MS, loop=False)),
     Case("rate-not-held", "a queue that shrinks", responding(1510 * MS, 10 * MS)),
@@ -107,7 +108,7 @@ CASES = [
         "ten times the latency in a window of a tenth",
         responding(2 * MS, 20 * MS, seconds=0.1),
         INVALID,
-        "the p50 of the response times rises by 18.6 ms over the window of 3 s, from 4.79 ms",
+        "the p50 of the response times rises by 18.6 ms over the 3 s window, from 4.79 ms",
     ),
     Case("rate-not-held", "a slow system, slower by less than a half", responding(1000 * MS, 1450 * MS)),
     Case("rate-not-held", "a level that oscillates by a half", responding(200 * MS, 200 * MS, sway=0.5)),
@@ -116,7 +117,7 @@ CASES = [
         "a tail that grows alone",
         experiment(open_loop, series=tail_only),
         INVALID,
-        "the p99 of the response times rises by 3.00 s over the window of 30 s, from 460 ms",
+        "the p99 of the response times rises by 3.00 s over the 30 s window, from 460 ms",
     ),
     Case(
         "rate-not-held",

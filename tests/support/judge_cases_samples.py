@@ -49,14 +49,14 @@ CASES = [
         "fewer",
         experiment(set_figures(n=9_999, read__p99__9=5e7)),
         WITHHELD,
-        "read: p99.9 withheld, as fewer than 10 of 9,999 operations lie beyond",
+        "read: p99.9 is withheld, because fewer than 10 of 9,999 operations exceed it",
     ),
     Case(
         "too-few-samples",
         "fewer, as requested",
         experiment(set_figures(n=9_999, read__p99__9=5e7), question=asking(metrics=("throughput", "read.p99.9"))),
         WITHHELD,
-        "read: p99.9 withheld, as fewer than 10 of 9,999 operations lie beyond",
+        "read: p99.9 is withheld, because fewer than 10 of 9,999 operations exceed it",
     ),
     Case(
         "too-few-samples",

@@ -15,7 +15,7 @@ CASES = [
         "a step of a fifth",
         experiment(rates=STEADY[:15] + tuple(1.2 * rate for rate in STEADY[:15])),
         SUSPECT,
-        "throughput rises from 100 to 120 op/s 15 s into the window",
+        "throughput rises from 100 to 120 op/s, 15 s into the window",
     ),
     Case(
         "not-steady", "a step of a fiftieth", experiment(rates=STEADY[:15] + tuple(1.02 * rate for rate in STEADY[:15]))
@@ -93,14 +93,14 @@ CASES = [
         "steal",
         experiment(set_figures(cpu__steal=0.06)),
         SUSPECT,
-        "the hypervisor gave 6 % of CPU time to other machines",
+        "the hypervisor gave 6 % of the CPU time to other machines",
     ),
     Case(
         "interference",
         "others",
         experiment(set_figures(cpu__others=0.06)),
         SUSPECT,
-        "other processes used 6 % of CPU time",
+        "other processes used 6 % of the CPU time",
     ),
     Case(
         "interference",

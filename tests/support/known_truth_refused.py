@@ -205,7 +205,7 @@ REFUSED = [
         metric=P99,
     ),
     Case(
-        "the p99 is a lower bound, as operations never ended",
+        "the p99 is a lower bound, as operations never completed",
         lambda: simulate_results(change=change_system("lmdb", set_bound(P99, "at_least"), 2), question=BOTH),
         (expect_bound(), verdict("valid")),
         metric=P99,

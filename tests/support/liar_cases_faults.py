@@ -203,13 +203,13 @@ FAULTS = [
     fault_case(
         "a ledger with a gap",
         lambda: change_trials(alter_figures(ledger__unsettled=12)),
-        says("losses unknown: no conclusive ledger"),
+        says("losses unknown: the ledger is inconclusive"),
     ),
     fault_case(
         "a ledger whose checker is blind",
         lambda: change_trials(alter_figures(ledger__proved=0)),
         fires("unverified", "invalid"),
-        says("losses unknown: no conclusive ledger"),
+        says("losses unknown: the ledger is inconclusive"),
     ),
     fault_case(
         "too few clients to keep the load open",

@@ -299,19 +299,19 @@ def rate_results(damage: Change | None = None, **question: object) -> ResultSet:
 def test_latency_is_answered_at_a_rate() -> None:
     judgement = judge_results(rate_results(metrics=("throughput", "update.p50", "update.p99")))
     lead, _, trust = judgement.answer.partition(" (")
-    assert lead.startswith("at 1,000 op/s, held by both: update p50 is 75 % lower with lmdb than ")
+    assert lead.startswith("at 1,000 op/s, which both sustained: update p50 is 75 % lower with lmdb than ")
     assert trust == ("100.1 µs against 402 µs, 95 % interval 74.9–75.2 %, n=6, valid; 19 of 22 checks ran)")
     assert judgement.further == (
-        "exploratory, since only the first metric decides: update p99 is undecided: 11.0 ms with lmdb, 11.0 ms with"
-        " rocksdb (ratio 0.61–1.63)",
+        "exploratory, as only the first metric decides: update p99 is undecided: 11.0 ms with lmdb, 11.0 ms with"
+        " rocksdb (interval of the ratio 0.61–1.63)",
     )
 
 
 def test_median_latency_is_compared_by_default() -> None:
     judgement = judge_results(rate_results())
-    assert judgement.answer.startswith("at 1,000 op/s, held by both: no evidence of a difference in update p99")
+    assert judgement.answer.startswith("at 1,000 op/s, which both sustained: no evidence of a difference in update p99")
     assert judgement.further[0].startswith(
-        "exploratory, since only the first metric decides: update p50 is 75 % lower with lmdb than "
+        "exploratory, as only the first metric decides: update p50 is 75 % lower with lmdb than "
     )
     assert len(judgement.further) == 1
 
@@ -323,7 +323,7 @@ def test_missed_rate_is_answered_by_capacity() -> None:
     judgement = judge_results(rate_results(overload, metrics=("throughput", "update.p50")))
     assert judgement.answer.startswith("at 1,000 op/s: refused to rank lmdb and rocksdb: 701 op/s was done of")
     assert judgement.further[0].startswith(
-        "exploratory, since only the first metric decides: lmdb holds 1.421× the throughput of rocksdb"
+        "exploratory, as only the first metric decides: lmdb holds 1.421× the throughput of rocksdb"
     )
     assert judgement.further[0].endswith("; the rate is above the capacity of rocksdb")
 
@@ -332,7 +332,7 @@ def test_every_listed_metric_is_answered() -> None:
     judgement = judge_results(experiment(question=asking(metrics=("throughput", "read.p99", "read.p99.99"))))
     assert judgement.answer.startswith("lmdb holds 1.333× the throughput of rocksdb")
     assert [text.partition(" (")[0] for text in judgement.further] == [
-        "exploratory, since only the first metric decides: no difference of 1 % or more in read p99 between lmdb and"
+        "exploratory, as only the first metric decides: no difference of 1 % or more in read p99 between lmdb and"
         " rocksdb",
         "no difference of 1 % or more in read p99.99 between lmdb and rocksdb",
     ]
@@ -340,7 +340,7 @@ def test_every_listed_metric_is_answered() -> None:
 
 def test_withheld_metric_is_named() -> None:
     few = experiment(set_figures(n=500, read__p99=3e7), question=asking(metrics=("throughput", "read.p99")))
-    assert judge_results(few).further == ("read p99 is withheld: fewer than 10 of 500 operations lie beyond p99",)
+    assert judge_results(few).further == ("read p99 is withheld: fewer than 10 of 500 operations exceed p99",)
 
 
 def test_sweep_answers_latency_at_its_knee() -> None:
@@ -392,7 +392,7 @@ def test_withheld_first_metric_leaves_reason_in_answer() -> None:
 
     judgement = judge_results(experiment(serve_few, repeats=3, question=Question(metrics=("read.p99", "read.p50"))))
     assert "(n=3: no interval, no claim possible" in judgement.answer
-    assert judgement.further == ("read p99 is withheld: fewer than 10 of 500 operations lie beyond p99",)
+    assert judgement.further == ("read p99 is withheld: fewer than 10 of 500 operations exceed p99",)
 
 
 def test_cause_leads_where_every_trial_failed() -> None:

@@ -106,7 +106,7 @@ def test_many_that_are_not_ranked_are_counted() -> None:
         for load in range(5)
     ]
     result = experiment(trials=trials, question=asking(metrics=(P99,), by="system"))
-    assert "not ranked, as operations failed or never ended in 5" in judge_results(result).answer
+    assert "not ranked, as operations failed or never completed in 5" in judge_results(result).answer
 
 
 BOUND_TEXTS: list[tuple[Bound, str]] = [("at_least", "at least 30.0 ms"), ("failed", "failed")]
@@ -157,7 +157,7 @@ def test_one_figure_alone_is_shown_as_a_bound() -> None:
 def test_charts_draw_no_curve_through_bounds() -> None:
     view = View(judge_change(set_bound("at_least", metric="read.p99.9"), "throughput", "read.p99.9"))
     figure = percentiles.curves(view)
-    assert "Not drawn, as operations failed or never ended: rocksdb read p99.9." in figure.caption
+    assert "Not drawn, as operations failed or never completed: rocksdb read p99.9." in figure.caption
     (panel,) = intervals.chart_further_metrics(view).panels
     assert "at least 50.0 ms" in json.dumps(panel.spec, ensure_ascii=False)
 

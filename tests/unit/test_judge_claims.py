@@ -165,7 +165,7 @@ def test_lateness_of_the_generator_bounds_latencies(lower: float, claim: Claim) 
     result = compare_by(change_trial, metric="read.p99")
     assert result.claim == claim
     if claim == "refused":
-        assert "`properties: {spin.sleep: true}` of the system" in result.findings[-1].hint
+        assert "`properties: {spin.sleep: true}` for the system" in result.findings[-1].hint
         assert "read p99 of lmdb is 33 % lower than the read p99 of rocksdb as measured" in result.findings[-1].message
 
 
@@ -251,7 +251,7 @@ def test_one_verified_value_verifies_nothing() -> None:
     few = set_figures(verified=1, read__count=1_000_000)
     result, _ = check_trial(few(sound()), make_series(STEADY), Settings(verify=True))
     assert [finding.message for finding in result if finding.severity == Severity.INVALID] == [
-        "`verify` was requested, but only 1 of 1,000,000 reads was"
+        "`verify` was requested, but only 1 of 1,000,000 reads was verified"
     ]
 
 
@@ -262,7 +262,7 @@ def test_device_blocks_do_not_hide_cached_values() -> None:
     )
     result, _ = check_trial(cached(sound()), make_series(STEADY), Settings(claims="device"))
     assert [finding.check for finding in result if finding.severity == Severity.INVALID] == ["page-cache"]
-    assert "at least 95 % came from memory" in result[0].message
+    assert "at least 95 % of the reads came from memory" in result[0].message
 
 
 def test_recurring_drops_are_not_steady() -> None:

@@ -144,7 +144,7 @@ def test_a_withheld_figure_is_not_compared() -> None:
     judgement = judge_results(results)
     assert [comparison.metric for comparison in judgement.comparisons] == ["throughput"]
     cell = judgement.cells[judgement.comparisons[0].contender.variant, "read.p99.9"]
-    assert cell.withheld == "fewer than 10 of 9,999 operations lie beyond p99.9"
+    assert cell.withheld == "fewer than 10 of 9,999 operations exceed p99.9"
 
 
 def test_holm_corrects_over_all_comparisons_that_were_tested() -> None:

@@ -187,14 +187,14 @@ def test_missed_rate_makes_a_valid_failed_probe() -> None:
     assert [row[-1] for row in rows(result)][1:] == [""] * 2
     samples = result.samples[2_000]
     assert [sample.invalid for sample in samples] == [""] * REPEATS
-    assert {sample.missed for sample in samples} == {"2 % of the 100,000 operations that were due never ended"}
+    assert {sample.missed for sample in samples} == {"2 % of the 100,000 operations that were due never completed"}
 
 
 def test_sentence_and_table_report_a_missed_rate() -> None:
     result = rates(set_figures(due=100_000, censored=2_000))
     assert result.outcome is not None
     assert result.outcome.kind == "below"
-    why = "the rate was not held: 2 % of the 100,000 operations that were due never ended"
+    why = "the rate was not held: 2 % of the 100,000 operations that were due never completed"
     assert outcome_sentence(result.outcome).startswith(
         f"p99 < 1s does not hold even at 1,000 op/s: p99 30.0 ms, {why}; "
     )

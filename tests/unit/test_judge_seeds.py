@@ -58,7 +58,7 @@ def test_page_cache_as_disk_is_always_impossible() -> None:
     for result in results:
         assert result.severity == Severity.INVALID
         assert result.hint.startswith("the data came from the page cache")
-        assert result.hint.endswith("the link of 125 MB/s did not carry it either")
+        assert result.hint.endswith("the link of 125 MB/s cannot have carried the data either")
 
 
 SIDES_DIFFER = ("sides-differ", Severity.SUSPECT)

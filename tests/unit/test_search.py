@@ -58,10 +58,10 @@ def test_search_doubles_past_the_plateau_then_halves() -> None:
         "throughput levels off at 22,000 op/s; 95 % of that is reached between 20 and 21 clients; 12 probes, 36 trials"
     )
     assert list(explain_search(outcome)) == [
-        "From 1 client on clients doubled until the load was 4 times the load that reaches 95 % of the plateau;"
-        " then the bracket was halved on a logarithmic scale",
-        "It stopped because 20 and 21 are neighbours",
-        "The bracket: at 20 throughput is below 95 % of the plateau, at 21 it reaches that",
+        "Starting at 1 client, the number of clients was doubled until the load was 4 times the load that"
+        " reaches 95 % of the plateau; then the bracket was halved on a logarithmic scale",
+        "The search stopped because 20 and 21 are neighbours",
+        "The bracket: at 20, throughput is below 95 % of the plateau; at 21, it reaches that",
     ]
 
 
@@ -84,10 +84,13 @@ def test_failure_before_an_undecidable_load_counts_once() -> None:
         lambda load, _: ProbeSample(invalid="errors: 1 %") if load > 1 else ProbeSample(1000.0, False),
     )
     assert (outcome.kind, outcome.twice) == ("below", False)
-    assert next(explain_search(outcome)) == "From 1 client on clients doubled until p99 < 10ms did not hold"
+    assert (
+        next(explain_search(outcome))
+        == "Starting at 1 client, the number of clients was doubled until p99 < 10ms no longer held"
+    )
     twice, _ = latencies("p99 < 10ms", lambda load: load * 20)
     assert (twice.kind, twice.twice) == ("below", True)
-    assert next(explain_search(twice)).endswith("until p99 < 10ms did not hold at two consecutive loads")
+    assert next(explain_search(twice)).endswith("until p99 < 10ms no longer held at two consecutive loads")
 
 
 def test_rising_curve_has_no_knee() -> None:
@@ -169,7 +172,7 @@ def test_disagreeing_repeats_are_extended_until_majority_decides() -> None:
     assert [decision.load for decision in outcome.unsure] == [8, 9, 10]
     # An uncertain result does not narrow the bracket.
     assert (outcome.load, outcome.low, outcome.high) == (10, 4, 11)
-    message = "Repeats disagree at 8, 9, 10: the majority decided there, and the bracket does not rely on these loads"
+    message = "The repeats disagree at 8, 9 and 10: the majority decided, and the bracket does not rely on these loads"
     assert message in list(explain_search(outcome))
 
 
@@ -187,8 +190,8 @@ def test_the_highest_load_that_meets_an_objective() -> None:
     assert loads == [1, 2, 4, 8, 16, 32, 64, 45, 38, 41]
     assert (outcome.load, outcome.low, outcome.high) == (38, 38, 41)
     assert outcome_sentence(outcome) == (
-        "p99 < 10ms holds up to 38 clients [38, 41] at 90 %: p99 9.50 ms, 1,000 op/s there, p99 10.2 ms at 41;"
-        " 10 probes, 42 trials"
+        "p99 < 10ms holds up to 38 clients (bracket 38 to 41, 90 % confidence): p99 9.50 ms, 1,000 op/s there, p99"
+        " 10.2 ms at 41; 10 probes, 42 trials"
     )
 
 

@@ -166,7 +166,7 @@ impl PartitionGenerator {
         Ok(())
     }
 
-    /// The seed that includes the partition key. The values of a table without clustering columns are seeded with it.
+    /// The seed derived from the partition key. The values of a table without clustering columns are seeded with it.
     pub fn identity(&self) -> i64 {
         self.levels.first().map_or(self.leaf_seed, |level| level.seed)
     }

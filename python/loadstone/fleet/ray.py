@@ -136,7 +136,8 @@ class RayTransport:
             hint = first.get("hint") if first else None
             raise LoadstoneError(
                 f"cannot connect to the Ray cluster at {self._address}: {reason}",
-                hint or "start its head with `ray start --head`, and name its address: `fleet: {address: HOST:6379}`",
+                hint
+                or "start the head node (`ray start --head`), and specify its address: `fleet: {address: HOST:6379}`",
             )
         self.hosts = [Host(**host) for host in first["hosts"]]
 

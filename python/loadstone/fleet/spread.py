@@ -77,7 +77,7 @@ class SpreadSystem:
         if len(numbers) < nodes:
             raise SystemsError(
                 f"{self.name} needs {units.count_noun(nodes, 'host')}, but the cluster has {len(numbers)} for servers",
-                "give more hosts the label of `fleet.hosts.servers`, or use fewer nodes",
+                "give more hosts the label in `fleet.hosts.servers`, or use fewer nodes",
             )
         addresses = tuple(self.hosts.links[number].host.address for number in numbers)
         if any(":" in address for address in addresses):

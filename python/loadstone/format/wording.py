@@ -42,7 +42,7 @@ HOST = {
     "cpu.engine": "processors used by the engine in the window",
     "cpu.engine_share": "CPU time used by the engine",
     "engine.cpu": "processors used by the engine",
-    "device.written_after": "device written after the window",
+    "device.written_after": "bytes written to the device after the window",
     "io.others": "disks busy for other processes",
     "io.others_bytes": "bytes read and written by other processes",
 }

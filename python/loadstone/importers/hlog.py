@@ -412,7 +412,7 @@ def list_failures(totals: Mapping[Tag, Histogram], log: HistogramLog) -> dict[st
         if operation in TIMED_STEPS or (status in NO_ERROR and status != CENSORED):
             continue
         names = [f"{operation}{RESPONSE}" if response else operation]
-        # The parts of a composed operation report its failures, but not that it is unanswered. Each operation counts
+        # The parts of a composite operation report its failures, but not a missing answer. Each operation counts
         # once: by its headline latency.
         if (operation not in COMPOSED or status == CENSORED) and response == log.has_responses(operation):
             names.append(ALL)

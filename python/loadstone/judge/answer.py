@@ -24,7 +24,7 @@ from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 # If there are more comparisons or curves than this, they are summarised.
 CLAUSES_MAX = 3
 NO_CLAIM = "no claim possible"
-EXPLORATORY = "exploratory, since only the first metric decides"
+EXPLORATORY = "exploratory, as only the first metric decides"
 UNFINISHED = "the search is not finished: continue with --resume"
 # If there are more parts or contexts than this, they are only counted.
 PARTS_MAX, CONTEXTS_MAX = 12, 4
@@ -79,7 +79,9 @@ def compare_variants(judgement: Judgement, metrics: Sequence[str], matters: floa
         if is_held:
             # If all sides hold the rate, throughput is the rate, not a property of the systems.
             by_metric.pop(THROUGHPUT, None)
-        lead = "" if rate is None else f"at {units.format_rate(rate)}{f', held by {sides}' if is_held else ''}: "
+        lead = (
+            "" if rate is None else f"at {units.format_rate(rate)}{f', which {sides} sustained' if is_held else ''}: "
+        )
     omitted = [metric for metric in by_metric if prefix_of(metric)][CLAUSES_MAX:]
     stated = [every for metric, every in by_metric.items() if metric not in omitted]
     # If the confirmatory metric is withheld, the first exploratory metric states why there is no claim.
@@ -209,7 +211,7 @@ def comparison_clause(judgement: Judgement, comparison: Comparison, matters: flo
         medians = figures_of(judgement, first, second, (left, right))
         # The interval is not corrected for the other comparisons.
         corrected = ", not significant after Holm's correction" if excludes_one(ratio) else ""
-        return f"{metric} is undecided: {medians} (ratio {ends}{corrected})"
+        return f"{metric} is undecided: {medians} (interval of the ratio {ends}{corrected})"
     if comparison.claim in UNDECIDED:
         ratio_clause = f"ratio {wording.ratio_text(ratio).removesuffix('×')}, " if math.isfinite(ratio.value) else ""
         trust = ratio_clause + trust_of(comparison, ratio, judgement.coverage, wording.ratio_interval(ratio))
@@ -438,7 +440,7 @@ CLAIMS = {
     "none": "no evidence of a difference",
     "impossible": "too few repeats for a claim",
     "refused": "refused as invalid",
-    "unranked": "not ranked, as operations failed or never ended",
+    "unranked": "not ranked, as operations failed or never completed",
     "descriptive": "reported without a rank",
 }
 

@@ -91,5 +91,5 @@ def percentile_derivation(metric: str, trials: Sequence[TrialResult]) -> str:
 def withholding_reason(metric: str, fewest: int, settings: Settings) -> str:
     """The reason to withhold a figure with too few operations; empty if it has enough."""
     beyond = settings.check_threshold(NAME, "beyond")
-    why = f"fewer than {beyond:g} of {units.count_noun(fewest, 'operation')} lie beyond {split_metric(metric)[1]}"
+    why = f"fewer than {beyond:g} of {units.count_noun(fewest, 'operation')} exceed {split_metric(metric)[1]}"
     return why if has_few_samples(fewest, metric, beyond) else ""

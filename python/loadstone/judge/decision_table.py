@@ -86,7 +86,7 @@ def decide_claim(tested: Tested, matters: float, tests: int) -> Comparison:
         scenario = weighed[at].scenario
         claim = TABLE[scenario.kind].equality if equal else TABLE[scenario.kind].difference
         if claim is not None and not (equal and claim == "none"):
-            return refuse_claim(mark_deciding(comparison, at), tested, scenario, claim, weighed[0])
+            return refuse_claim(mark_deciding(comparison, at), tested, weighed[at], claim)
     return explain_undecided(mark_deciding(comparison, lost[0]), tested, matters, tests)
 
 
@@ -143,18 +143,20 @@ def mark_deciding(comparison: Comparison, at: int) -> Comparison:
     return replace(comparison, scenarios=tuple(rows))
 
 
-def refuse_claim(
-    comparison: Comparison, tested: Tested, scenario: Scenario, claim: Claim, measured: Weighed
-) -> Comparison:
+def refuse_claim(comparison: Comparison, tested: Tested, weighed: Weighed, claim: Claim) -> Comparison:
     """A comparison whose claim as measured does not hold in a scenario, with a finding that states the failure."""
-    pair, metric, ratio = tested.pair, comparison.metric, comparison.ratio
+    pair, metric, scenario = tested.pair, comparison.metric, weighed.scenario
+    of_scenario = widen_by_resolution(weighed.evidence.ratio, comparison)
+    ratio = of_scenario if comparison.ratio.low is None else comparison.ratio
     low, high = (wording.short_change(end) if end else "0×" for end in (ratio.low or 0.0, ratio.high or 0.0))
     name = TABLE[scenario.kind].name
     alternative = name if name.startswith("without") else f"with {name}"
     possible = f"{alternative}, anything from {low} {'upward' if ratio.high == math.inf else f'to {high}'} is possible"
-    if ratio.low is None:
-        possible = "the remaining repeats show no such difference"
-    value = widen_by_resolution(measured.evidence.ratio, comparison).value
+    if of_scenario.low is None:
+        noun = comparison.n_unit.removesuffix("s") or "repeat"
+        left = units.count_noun(weighed.evidence.n, f"{noun} remains", f"{noun}s remain")
+        possible = f"{alternative}, only {left}, too few for a claim"
+    value = widen_by_resolution(tested.weighed[0].evidence.ratio, comparison).value
     change = f"{wording.short_change(value)}{' than' if value < 1 else ''}"
     name = wording.metric_name(metric)
     message = f"{name} of {pair.contender} is {change} the {name} of {pair.baseline} as measured, but {possible}"

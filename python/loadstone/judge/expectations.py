@@ -111,7 +111,7 @@ def count_errors(text: str, term: Term, trials: Sequence[TrialResult]) -> Expect
             text, "", "the number of failed operations is not known", MEASURE, estimate, "operations"
         )
     if unanswered := sum(figures.count_censored(trial) for trial in trials):
-        why = f"{units.count_noun(round(unanswered), 'operation')} never ended"
+        why = f"{units.count_noun(round(unanswered), 'operation')} never completed"
         return leave_undecided(text, "", why, "measure longer, or find out what delays them", estimate, "operations")
     return Expectation(text, "", True, estimate, "operations")
 

@@ -24,7 +24,7 @@ CLIENTS_MAX = 1e12
 PERCENTILE = re.compile(r"p(\d+(?:\.\d+)?)")
 # YCSB before 0.3 prints 0 for success.
 SUCCESSES = frozenset({*WELL, NOT_YET, "0"})
-# Operations that never ended are neither successes nor failures: they are only known to be slow.
+# Operations that never completed are neither successes nor failures: they are only known to be slow.
 NO_FAILURES = SUCCESSES | {CENSORED}
 
 
@@ -133,13 +133,13 @@ def count_failed(trial: TrialResult, name: str) -> float:
 def count_due_operations(trial: TrialResult) -> float | None:
     """The operations that were due (closed loop: sent); without that figure, from the statuses; None without either."""
     every = trial.value("due")
-    # The parts of a composed operation that never ended are not counted, so it counts itself.
+    # The parts of a composed operation that never completed are not counted, so it counts itself.
     counts = (count for kind, status, count in list_outcomes(trial) if kind not in COMPOSED or status == CENSORED)
     return sum(counts) or None if every is None else every
 
 
 def count_censored(trial: TrialResult) -> float:
-    """The number of operations that never ended: sent but not answered, or due but never sent."""
+    """The number of operations that never completed: sent but not answered, or due but never sent."""
     censored = trial.value("censored")
     return sum(counts.get(CENSORED, 0) for counts in trial.statuses.values()) if censored is None else censored
 

@@ -28,8 +28,8 @@ from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
 # At most this share of a variant's repeats may be disturbed by chance.
 MINORITY = 1 / 3
-MINORITY_HINT = "no action needed: {} disturbed (at most a third may be), and the claim is also tested without them"
-MAJORITY_HINT = "{}; {} disturbed, and at most a third may be"
+MINORITY_HINT = "no action needed: {} disturbed (a claim tolerates a third), and the claim is also tested without them"
+MAJORITY_HINT = "{}; {} disturbed, and a claim tolerates at most a third"
 
 
 def judge_results(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:

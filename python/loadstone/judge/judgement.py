@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 VariantKey = tuple[tuple[str, Scalar], ...]
 # The claims are `better`, `worse`, `same` (no difference that matters) and `slight` (a difference too small to matter).
 # `none`: no evidence (benchstat's ~); `impossible`: too few repeats for any claim; `refused`: a side is invalid;
-# `unranked`: a side's figure is a bound or infinite, because operations failed or never ended; `descriptive`: the
+# `unranked`: a side's figure is a bound or infinite, because operations failed or never completed; `descriptive`: the
 # figure describes a trial, and neither direction is better.
 Claim = Literal["better", "worse", "same", "slight", "none", "impossible", "refused", "unranked", "descriptive"]
 
@@ -56,7 +56,7 @@ class Cell:
 
 
 def is_unanswered(cells: Mapping[tuple[VariantKey, str], Cell], cell: Cell) -> bool:
-    """Whether a stage's infinite latency is due to operations that never ended: none of its operations failed."""
+    """Whether a stage's infinite latency is due to operations that never completed: none of its operations failed."""
     stage = prefix_of(cell.metric)
     failures = cells.get((cell.variant, f"{stage}errors")) if stage else None
     return failures is not None and not any(figure for _, figure in failures.samples)

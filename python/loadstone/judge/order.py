@@ -75,7 +75,11 @@ def order_findings(pair: Pair, order: Order, results: ResultSet) -> Iterator[Fin
     repeated = max(len(pair.baselines) - runs[0], len(pair.contenders) - runs[1]) > 0
     message = ""
     if pair.is_one_run:
-        message = "" if order != "apart" else "declared interleaved, but by the timestamps one side ran after the other"
+        message = (
+            ""
+            if order != "apart"
+            else "the trials are declared interleaved, but according to their timestamps, one side ran after the other"
+        )
     elif repeated and min(runs) < REPEATS_MIN:
         counts = (
             f"{units.count_noun(runs[0], 'run')} of {pair.baseline} and "

@@ -233,7 +233,7 @@ def outage_clause(outage: Outage, names: Mapping[VariantKey, str]) -> str:
         )
         figures += " the fault"
     has_ledger = any("ledger.acknowledged" in trial.values for trial in outage.trials)
-    unknown = "unknown: no conclusive ledger" if has_ledger or not outage.trials else "not measured: no ledger"
+    unknown = "unknown: the ledger is inconclusive" if has_ledger or not outage.trials else "not measured: no ledger"
     losses = outage.losses.sentence if outage.losses is not None else f"losses {unknown}"
     parts = [part for part in (figures, recovery_text(outage), losses) if part]
     counted = f" ({units.count_noun(outage.excluded, 'repeat')} excluded)" if outage.excluded else ""

@@ -24,7 +24,7 @@ TOOL_NAMES = {
 TOOL_UNITS = {"testdfsio": "mb/sec (2^20)", "fio": "MiB/s (2^20)"}
 NAME_MAX = 90
 INTERVALS = "Intervals: "
-EXPLORATORY = "; this metric is exploratory, since only the first metric decides"
+EXPLORATORY = "; this metric is exploratory, as only the first metric decides"
 
 
 def tables(view: View) -> list[Table]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from loadstone.format import wording
+from loadstone.format import units, wording
 from loadstone.judge.judgement import Claim, Comparison, ScenarioRow
 from loadstone.report.table import Column, Rows, Table, TableCell
 from loadstone.report.view import View
@@ -45,7 +45,8 @@ def table(view: View) -> Table:
         for comparison in open_ones[:COMPARISONS_MAX]
     )
     more = len(open_ones) - COMPARISONS_MAX
-    notes = (f"{more} more comparisons have scenarios: `loadstone show --json` lists them",) if more > 0 else ()
+    have = units.count_noun(max(more, 1), "more comparison has", "more comparisons have")
+    notes = (f"{have} scenarios: `loadstone show --json` lists them",) if more > 0 else ()
     return Table("", COLUMNS, groups, notes)
 
 

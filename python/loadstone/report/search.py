@@ -48,8 +48,8 @@ def describe_decision(search: Search, probe: Probe, decision: Decision | None) -
     clauses = []
     if decision is not None:
         why = "" if decision.go else short_of_rate(search.rule, probe)
-        reasons = "; ".join(reason for reason in (decision.votes, why) if reason)
-        clauses.append(f"{'holds' if decision.go else 'does not hold'}{': ' if reasons else ''}{reasons}")
+        because = "; ".join(reason for reason in (decision.votes, why) if reason)
+        clauses.append(f"{'holds' if decision.go else 'does not hold'}{': ' if because else ''}{because}")
     elif search.outcome is not None and search.outcome.knee is not None and probe.throughput is not None:
         clauses.append(
             f"{units.short_percent(probe.throughput / search.outcome.knee.plateau, 1 - TOLERANCE)} of the plateau"

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from loadstone.format import units
 from loadstone.judge.finding import Finding, Severity
-from loadstone.judge.judgement import Judgement
+from loadstone.judge.judgement import Judgement, VariantKey
 from loadstone.judge.settings import DEFAULTS, PAGES
-from loadstone.results.result_set import variant_name
+from loadstone.results.result_set import variant_key, variant_name
 
 # The maximum number of messages printed for a check, which may have one for each trial; fewer for notes.
 MESSAGES_MAX = {severity: 2 if severity == Severity.NOTE else 4 for severity in Severity}
@@ -72,6 +72,16 @@ def warnings(judgement: Judgement, *, whole: bool = False) -> list[Warnings]:
     """
     variants = judgement.variants if len(judgement.variants) > 1 else {}
     owners = {finding: variant_name(key) for key, every in variants.items() for finding in every}
+    places: dict[Finding, set[VariantKey]] = {}
+    for comparison in judgement.comparisons:
+        for finding in comparison.findings:
+            places.setdefault(finding, set()).add(comparison.context)
+    if len({comparison.context for comparison in judgement.comparisons}) > 1:
+        variant_of = {trial.trial: variant_key(trial.config) for trial in judgement.results.trials}
+        for finding, contexts in places.items():
+            # A finding on one side names the side.
+            if len(contexts) == 1 and len({variant_of.get(trial) for trial in finding.trials}) > 1:
+                owners.setdefault(finding, variant_name(*contexts))
     by_check: dict[tuple[str, Severity], list[Finding]] = {}
     for finding in judgement.all_findings:
         by_check.setdefault((finding.check, finding.severity), []).append(finding)
@@ -114,11 +124,9 @@ def worst_messages(
         worst = max(group, key=magnitude)
         message = name_source(worst, owners.get(worst, ""))
         if len(group) > 1:
-            rank = "the worst" if magnitude(worst) > min(map(magnitude, group)) else "one"
-            count = count_trials(group)
-            all_trials = f"all {units.count_noun(every, 'trial')}"
-            affected = f"{units.count_noun(count, 'affected trial')}; {every:,} in all"
-            message += f" ({rank} of {all_trials if count == every else affected})"
+            count, is_worst = count_trials(group), magnitude(worst) > min(map(magnitude, group))
+            share = f"all {every:,}" if count == every else f"{count:,} of {every:,}"
+            message += f" ({'the worst in ' if is_worst else 'in '}{share} trials)"
         yield message, worst.hint
 
 

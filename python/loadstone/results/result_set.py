@@ -229,8 +229,10 @@ def variant_name(config: Mapping[str, Scalar] | tuple[tuple[str, Scalar], ...]) 
 
 
 def name_value(dimension: str, value: object) -> str:
-    """A value of a dimension as text; a number needs the name of its dimension: `splits 20`."""
-    return f"{dimension} {value}" if str(value)[:1].isdigit() else str(value)
+    """A value of a dimension as text; a number needs the name of its dimension: `splits 20`, `4 clients`."""
+    if not str(value)[:1].isdigit():
+        return str(value)
+    return f"{value} clients" if dimension == "clients" else f"{dimension} {value}"
 
 
 def natural_key(value: object) -> list[tuple[int, float, str]]:

@@ -109,7 +109,7 @@ class TrialResult:
     trial: str
     # The variant: each dimension's value. Repeats of a variant have equal configs.
     config: Mapping[str, Scalar]
-    # The number of the repeat, from 1; within an experiment also the number of its block.
+    # The repeat number, from 1; in an experiment, also the block number.
     repeat: int
     # Keyed by metric (loadstone.results.value).
     values: Annotated[Mapping[str, Value], ByMetric]

@@ -25,7 +25,8 @@ class DataSpace:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise LoadstoneError(
-                f"cannot use {directory}: {error.strerror}", "set the file's `directory` to an existing directory"
+                f"cannot use {directory}: {error.strerror}",
+                "set `directory` in the experiment file to an existing directory",
             ) from error
         if not os.access(self.path, os.W_OK | os.X_OK):
             raise LoadstoneError(f"{directory} is not writable", "set the file's `directory` to a writable directory")

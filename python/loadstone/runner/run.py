@@ -230,7 +230,7 @@ def line(result: TrialResult) -> str:
     speed = units.format_rate if throughput.unit == "op/s" else units.format_bandwidth
     parts = [
         speed(throughput.value),
-        f"all.p99 {units.format_bound(units.format_duration(p99.value), p99.bound)}" if p99 else "",
+        f"p99 {units.format_bound(units.format_duration(p99.value), p99.bound)}" if p99 else "",
     ]
     errors = result.value("errors") or 0
     parts.append(units.count_noun(round(errors), "error") if errors else "")

@@ -20,14 +20,14 @@ from loadstone.judge.findings import judge_trial
 from loadstone.judge.judgement import Search, VariantKey
 from loadstone.judge.search import context_of, judge_searches
 from loadstone.judge.settings import Settings
-from loadstone.results.result_set import ResultSet
+from loadstone.results.result_set import ResultSet, variant_name
 from loadstone.results.trial_result import Scalar
 from loadstone.runner.progress import RunProgress
 from loadstone.runner.run import ExperimentRun
 from loadstone.search.outcome import SearchOutcome
 from loadstone.search.sentence import outcome_sentence
 
-FINISHED = "every search is finished"
+FINISHED = "all searches are finished"
 
 
 @dataclass
@@ -39,7 +39,7 @@ class SearchRun(ExperimentRun):
     reported: set[VariantKey] = field(default_factory=set)
 
     def go(self) -> str:
-        """Runs trials until every search is finished. Raises LoadstoneError if it cannot continue."""
+        """Runs trials until all searches are finished. Raises LoadstoneError if it cannot continue."""
         results = self.folder.load_results()
         progress = RunProgress(self.folder.name, self._expected(results), len(results.trials), self.seconds_each)
         self.display.plan(progress)
@@ -110,7 +110,9 @@ class SearchRun(ExperimentRun):
         """Prints the outcome of a search, once."""
         if search.context not in self.reported:
             self.reported.add(search.context)
-            self.display.say(outcome_sentence(end), bad=end.load is None)
+            several = len({context_of(variant.config, self._load_key) for variant in self.plan.variants}) > 1
+            name = f"{variant_name(search.context)}: " if several else ""
+            self.display.say(f"{name}{outcome_sentence(end)}", bad=end.load is None)
 
     def _expected(self, results: ResultSet) -> int:
         """Estimates the number of trials: the trials of finished searches, and for each unfinished search the maximum

@@ -209,7 +209,7 @@ class Way(Path):
             go = self.decide_load(load)
             if go is None:
                 if self.high is not None:
-                    self.notes.append(f"nothing is known about higher loads: {refusal_reason(self.rule, self.wall)}")
+                    self.notes.append(f"higher loads are unknown: {refusal_reason(self.rule, self.wall)}")
                 return
             if go:
                 self.low, self.high = load, None

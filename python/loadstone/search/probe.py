@@ -24,7 +24,7 @@ class ProbeSample:
     invalid: str = ""
     # The objective's figures, by the keys of its terms.
     figures: Mapping[str, float] = field(default_factory=dict)
-    # The bounds of the figures that are not exact, because operations failed or never ended.
+    # The bounds of the figures that are not exact, because operations failed or never completed.
     bounds: Mapping[str, Bound] = field(default_factory=dict)
     # The message of the check rate-not-held if the rate was not held; otherwise empty.
     missed: str = ""

@@ -79,7 +79,9 @@ class Rule:
         """The reason why no load is tried between two loads."""
         ends = f"{units.format_load(low)} and {units.format_load(high)}"
         near = high - low <= 1 and self.over == "clients"
-        return f"{ends} are neighbours" if near else f"{ends} are within a ratio of {units.format_number(RATIO)}"
+        return (
+            f"{ends} are neighbours" if near else f"{ends} differ by a factor of at most {units.format_number(RATIO)}"
+        )
 
     @property
     def halvings_most(self) -> int:

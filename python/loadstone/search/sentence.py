@@ -14,7 +14,7 @@ from loadstone.statistics.knee import LOADS_MIN, REPEATS_MIN, TOLERANCE, Knee
 
 
 def outcome_sentence(outcome: SearchOutcome) -> str:
-    """The answer: `p99 < 10ms holds up to 38 clients [38, 41]: …; 14 probes, 42 trials`."""
+    """The answer: `p99 < 10ms holds up to 38 clients (bracket 38 to 41): …; 14 probes, 42 trials`."""
     claim, details = outcome_parts(outcome)
     return f"{claim}{': ' if outcome.kind == 'found' and outcome.rule.objective is not None else '; '}{details}"
 
@@ -120,7 +120,8 @@ def limit_parts(outcome: SearchOutcome) -> list[str]:
     first = next((decision for decision in outcome.decisions if decision.load > load), None)
     beyond = "" if first is None else f", {figures_text(outcome, first.load)} at {units.format_load(first.load)}"
     beyond += f" ({first.votes})" if first is not None and first.votes else ""
-    bracket = f"[{low}, {high}]{f' at {units.format_percent(CONFIDENCE)}' if rule.confirmations else ''}"
+    confidence = f", {units.format_percent(CONFIDENCE)} confidence" if rule.confirmations else ""
+    bracket = f"(bracket {low} to {high}{confidence})"
     contradiction = contradiction_text(outcome)
     but = f"; but in most repeats it {contradiction}" if contradiction else ""
     return [f"{text} holds up to {rule.format_load(load)} {bracket}", f"{there}{at} there{beyond}{but}"]
@@ -173,31 +174,31 @@ def term_text(term: Term, figure: float | None) -> str:
 def explain_search(outcome: SearchOutcome) -> Iterator[str]:
     """An explanation of the search and of its end; sentences without their periods."""
     rule = outcome.rule
-    noun = "clients" if rule.over == "clients" else "the rate"
+    noun = "the number of clients" if rule.over == "clients" else "the rate"
     halved = "; then the bracket was halved on a logarithmic scale" if outcome.kind == "found" else ""
     until = f"the load was {BEYOND} times the load that reaches {units.format_percent(1 - TOLERANCE)} of the plateau"
     if rule.objective is not None:
-        until = f"{rule.objective.text} did not hold{' at two consecutive loads' if outcome.twice else ''}"
+        until = f"{rule.objective.text} no longer held{' at two consecutive loads' if outcome.twice else ''}"
     climbed = "" if outcome.kind in ("nothing", "wall", "beyond") else f" until {until}"
-    yield f"From {rule.format_load(rule.least)} on {noun} doubled{climbed}{halved}"
-    yield f"It stopped because {outcome.stopped}"
+    yield f"Starting at {rule.format_load(rule.least)}, {noun} was doubled{climbed}{halved}"
+    yield f"The search stopped because {outcome.stopped}"
     if outcome.low is not None or outcome.high is not None:
         yield explain_bracket(outcome)
     if outcome.unsure:
-        listed = ", ".join(units.format_load(decision.load) for decision in outcome.unsure)
-        yield f"Repeats disagree at {listed}: the majority decided there, and the bracket does not rely on these loads"
+        listed = units.join_names([units.format_load(decision.load) for decision in outcome.unsure])
+        yield f"The repeats disagree at {listed}: the majority decided, and the bracket does not rely on these loads"
     for note in outcome.notes:
         yield f"{note[:1].upper()}{note[1:]}"
 
 
 def explain_bracket(outcome: SearchOutcome) -> str:
     """A sentence on the ends of the bracket."""
-    low, high = "the objective was met in all trials", "it was met in none, or the system failed"
+    low, high = "the objective was met in all trials", "it was met in no trial or the system failed"
     if outcome.rule.objective is None:
         low, high = f"throughput is below {units.format_percent(1 - TOLERANCE)} of the plateau", "it reaches that"
     ends = ((outcome.low, low), (outcome.high, high))
     return (
-        f"The bracket: {', '.join(f'at {units.format_load(load)} {what}' for load, what in ends if load is not None)}"
+        f"The bracket: {'; '.join(f'at {units.format_load(load)}, {what}' for load, what in ends if load is not None)}"
     )
 
 

@@ -48,7 +48,7 @@ COMPLETE = 0.9
 class OfferedLoad:
     """Operations by the interval in which they were due (in a closed loop: by the interval in which they completed).
 
-    `due` excludes operations that cannot be judged (NOT_YET). Operations that never ended are only in `due`.
+    `due` excludes operations that cannot be judged (NOT_YET). Operations that never completed are only in `due`.
     """
 
     start_ns: NDArray[np.int64]

@@ -51,7 +51,7 @@ def median_rank(n: int, level: float = LEVEL) -> tuple[int, float]:
 
 
 def order_interval(samples: ArrayLike, level: float = LEVEL) -> CentreIntervals:
-    """Medians along the last axis, with intervals of order statistics."""
+    """Medians along the last axis, with intervals based on order statistics."""
     ordered = np.sort(np.asarray(samples, dtype=float), axis=-1)
     n = ordered.shape[-1]
     rank, _ = median_rank(n, level)

@@ -223,7 +223,7 @@ class Compare(FilePart):
     """The value with which the other values are compared. Default: the first value."""
 
     guarantees: tuple[Text, ...] = Field(default=(), examples=[["durability"]])
-    """Facts that differ on purpose, because their cost is compared: guarantees, or any other fact of results."""
+    """Facts that differ on purpose, because the comparison measures their cost: guarantees, or other recorded facts."""
 
     promises: tuple[Text, ...] = Field(default=(), examples=[["durability"]])
     """Former name of `guarantees`."""

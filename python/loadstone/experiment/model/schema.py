@@ -96,7 +96,7 @@ def as_overlay(node: Schema) -> Schema:
         result["properties"] = {key: allow_null(as_overlay(value)) for key, value in node["properties"].items()}
     if isinstance(node.get("additionalProperties"), dict):
         result["additionalProperties"] = allow_null(as_overlay(node["additionalProperties"]))
-    # `required` lists keys, which a scale may omit.
+    # Each alternative of `oneOf` only requires a key, and a scale may omit any key.
     result.pop("oneOf", None)
     if "anyOf" in node:
         result["anyOf"] = [as_overlay(alternative) for alternative in node["anyOf"]]

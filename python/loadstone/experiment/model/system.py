@@ -71,8 +71,8 @@ class Start(FilePart):
     """Commands to run before the servers start, for example to mount their storage. If one fails, the trial fails."""
 
     after: tuple[Text, ...] = Field(default=(), examples=[["umount /mnt/bench"]])
-    """Commands to run after the servers have stopped and their data has been deleted; not at the end if `keep` is
-    set."""
+    """Commands to run after the servers have stopped and their data has been deleted; with `keep`, not at the
+    end of the run."""
 
 
 class Attach(FilePart):

@@ -42,7 +42,7 @@ def check_combinations(context: Context) -> None:
         hint = 'vary a name such as `peak`, and use it in a stage: `at: "{peak}"`'
         context.add_mistake(PATH, "`rate.stages` and vary.rate cannot be combined", hint)
     if experiment.find is not None:
-        hint = "search with a constant load, and use its result in a second experiment with stages"
+        hint = "search at a constant load, and use the result in a second experiment with stages"
         context.add_mistake(("find",), "`find` and `rate.stages` cannot be combined", hint)
     if experiment.faults:
         hint = "use a constant rate with `faults`, and stages in a second experiment"

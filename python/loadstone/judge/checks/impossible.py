@@ -200,7 +200,7 @@ def limit_bandwidth(trial: TrialResult, metric: str, value: Value) -> Iterator[S
     limit, link = max(limits) * share, trial.numeric_fact("network_bps")
     hint = MEMORY if operation in READS else WRONG
     if link is not None and value.value > link * share:
-        hint += f"; the link of {units.format_bandwidth(link * share)} did not carry it either"
+        hint += f"; the link of {units.format_bandwidth(link * share)} cannot have carried the data either"
     yield Speed(metric, VERBS.get(operation, "moved data"), value.value, limit, "device's limit is", hint)
 
 

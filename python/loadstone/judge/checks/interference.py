@@ -10,8 +10,8 @@ from loadstone.results.trial_result import TrialResult
 
 NAME = "interference"
 SHARES = {
-    "cpu.steal": ("the hypervisor gave {share} of CPU time to other machines", "use a dedicated host"),
-    "cpu.others": ("other processes used {share} of CPU time", "stop them, or measure while they are idle"),
+    "cpu.steal": ("the hypervisor gave {share} of the CPU time to other machines", "use a dedicated host"),
+    "cpu.others": ("other processes used {share} of the CPU time", "stop them, or measure while they are idle"),
     "cpu.throttled": ("a CPU limit paused the engine for {share} of the time", "raise the limit"),
     "io.others": ("other processes kept the disks busy for {share} of the time", "use a dedicated device"),
 }

@@ -198,7 +198,7 @@ def find_unsteadiness(
             parts = [f"has a {trend} trend ({span_text(*levels, plain, full)} over the window)"]
             parts.append(f"a step {when} it ({span_text(first, last, plain, full)})")
         else:
-            parts.append(f"{drift_text(first, last, plain, full, fall='drops')} {when} the window")
+            parts.append(f"{drift_text(first, last, plain, full, fall='drops')}, {when} the window")
     return parts, max((max(both) / min(both) if min(both) > 0 else inf for both in ends), default=1.0)
 
 

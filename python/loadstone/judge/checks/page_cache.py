@@ -57,7 +57,8 @@ def check_page_cache(trial: TrialResult, settings: Settings) -> Looks:
     share = read / returned if counted is None else counted
     if share < settings.check_threshold(NAME, "claimed_share" if claimed else "share"):
         message = f"reads returned {units.format_size(returned)}, and the device read {units.format_size(read)}"
-        message += f": at least {units.format_percent(1 - max(share, LEAST))} came from memory"
+        what = "the bytes" if counted is None else "the reads"
+        message += f": at least {units.format_percent(1 - max(share, LEAST))} of {what} came from memory"
         yield Finding(NAME, severity, message, HINT, here, size=1 - share)
     elif claimed and counted is None and has_small_reads(trial, returned):
         # Every observed device counts its reads, but scans and several jobs of fio have no `read.count`.
@@ -81,7 +82,7 @@ def has_small_reads(trial: TrialResult, returned: float) -> bool:
 
 
 def miss_share(trial: TrialResult, read: float) -> float | None:
-    """The maximum share of reads that the device can have served; None if they were not counted.
+    """An upper bound on the share of reads that the device served; None if reads were large or not counted.
 
     A device reads whole blocks: 4,096 bytes for a value of 100 bytes, or fewer if the data is compressed. The number of
     bytes alone could therefore hide that most values were cached, or that none were. A read of a file is large, and

@@ -31,10 +31,12 @@ RATE_NOT_HELD, CARRIED_OVER = "rate-not-held", "carried-over"
 CLIENT_LIMITED, GENERATOR_LIMITED = "client-limited", "generator-limited"
 # The engine's notes with these names make a trial invalid.
 INVALIDATING = (RATE_NOT_HELD, GENERATOR_LIMITED)
-RATE_HINT = "lower the rate, or search for the highest rate that is held: `find: {over: rate}`; throughput stays valid"
+RATE_HINT = (
+    "lower the rate, or search for the highest sustainable rate: `find: {over: rate}`; the throughput remains valid"
+)
 BOUNDS_HINT = (
-    "lower the rate, use another host, or have idle clients spin: `properties: {spin.sleep: true}` of the system"
-    " (-p spin.sleep=true of YCSB)"
+    "lower the rate, use another host, or let idle clients spin: set `properties: {spin.sleep: true}` for the system"
+    " (with `loadstone ycsb`: -p spin.sleep=true)"
 )
 # With fewer clients than this, neither a second engine nor a second executor helps.
 FEW_CLIENTS = 33
@@ -51,7 +53,7 @@ def check_load(trial: TrialResult, settings: Settings) -> Looks:
 
 
 def check_rate(trial: TrialResult, settings: Settings) -> Looks:
-    """A finding on a rate that was not done, or on operations that were due and never ended."""
+    """A finding on a rate that was not done, or on operations that were due and never completed."""
     if trial.loop is None:
         yield NotLooked(RATE_NOT_HELD, "it is not known whether a rate was set")
     if trial.loop != "open":
@@ -66,7 +68,7 @@ def check_rate(trial: TrialResult, settings: Settings) -> Looks:
     missed = 1 - done / target if target and done is not None else 0.0
     uncounted = trial.value("censored") is None and not any(CENSORED in counts for counts in trial.statuses.values())
     if uncounted:
-        yield NotLooked(RATE_NOT_HELD, "operations that never ended were not counted", always_known=True)
+        yield NotLooked(RATE_NOT_HELD, "operations that never completed were not counted", always_known=True)
     grew = uncounted and missed > settings.check_threshold(RATE_NOT_HELD, "queue") and has_queue(trial, missed)
     if target and done is not None and (grew or missed > settings.check_threshold(RATE_NOT_HELD, "missed")):
         yield rate_finding(
@@ -76,13 +78,13 @@ def check_rate(trial: TrialResult, settings: Settings) -> Looks:
     overdue, total = trial.value("overdue") or 0, count_due_operations(trial)
     share = (count_censored(trial) + overdue) / total if total else 0.0
     if share > settings.check_threshold(RATE_NOT_HELD, "censored"):
-        outcome = "were sent after the cut-off" if overdue else "never ended"
+        outcome = "were sent after the cut-off" if overdue else "never completed"
         due = units.count_noun(total or 0, "operation that was due", "operations that were due")
         yield rate_finding(trial, f"{units.format_percent(share)} of the {due} {outcome}", share)
 
 
 def check_rate_outside_fault(trial: TrialResult, settings: Settings) -> Looks:
-    """A finding on operations that never ended, outside a requested fault: within it, they are its result."""
+    """A finding on operations due outside a requested fault that never completed; in a fault, this is expected."""
     outside = faults.outside_counts(trial, "unanswered")
     if outside is None:
         yield NotLooked(RATE_NOT_HELD, "operations outside the fault were not counted", always_known=True)
@@ -91,7 +93,7 @@ def check_rate_outside_fault(trial: TrialResult, settings: Settings) -> Looks:
     if total and count / total > settings.check_threshold(RATE_NOT_HELD, "censored"):
         message = (
             f"{units.format_percent(count / total)} of the {units.count_noun(total, 'operation')} due outside the"
-            " fault never ended"
+            " fault never completed"
         )
         yield rate_finding(trial, message, count / total)
 
@@ -134,8 +136,8 @@ def rise_text(latencies: Sequence[float], seconds: float, settings: Settings) ->
     ):
         return ""
     return (
-        f"rises by {units.format_duration(line.rise)} over the window of {seconds:.3g} "
-        f"s, from {units.format_duration(line.first)}"
+        f"rises by {units.format_duration(line.rise)} over the {seconds:.3g} s "
+        f"window, from {units.format_duration(line.first)}"
     )
 
 
@@ -154,9 +156,9 @@ def check_carried(trial: TrialResult, settings: Settings) -> Looks:
         return
     backlog = trial.loop == "open"
     severity = Severity.INVALID if backlog else Severity.SUSPECT
-    spent = f"{units.format_duration(longest)} of its {units.format_duration(window)}"
-    carried = units.count_noun(count, "operation of the warm-up")
-    message = f"{carried} had not ended when the window began, and took up to {spent}"
+    spent = f"{units.format_duration(longest)} of the {units.format_duration(window)} window"
+    carried = units.count_noun(count, "warm-up operation was", "warm-up operations were")
+    message = f"{carried} still in flight when the window began; the longest took {spent}"
     hint = f"use a longer warm-up{' or a lower rate' if backlog else ''}, or find out what the system did at that time"
     here, effect = (trial.trial,), Effect(excludes=True)
     yield Finding(CARRIED_OVER, severity, message, hint, here, about="latencies", effect=effect, size=longest)

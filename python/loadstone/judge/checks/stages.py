@@ -85,7 +85,7 @@ def cut_to_stage(series: Series, stage: Stage) -> Series:
 
 
 def check_rate(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
-    """Findings on stages with operations that never ended, or with a lower rate than requested."""
+    """Findings on stages with operations that never completed, or with a lower rate than requested."""
     stages = [stage for stage in stages_of(trial) if trial.value(f"{stage.prefix}due")]
     for stage in stages:
         due = trial.value(f"{stage.prefix}due") or 0.0
@@ -94,7 +94,7 @@ def check_rate(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
         unanswered = (trial.value(f"{stage.prefix}unanswered") or 0.0) + overdue
         if unanswered / due > settings.check_threshold(RATE_NOT_HELD, "censored"):
             share = units.format_percent(unanswered / due)
-            message = f"{stage.title}: {share} of the {units.count_noun(due, 'operation')} due never ended in time"
+            message = f"{stage.title}: {share} of the {units.count_noun(due, 'operation')} due never completed in time"
             yield find_missed_rate(trial, stage, message, Severity.INVALID, unanswered / due)
             continue
         done, requested = trial.value(f"{stage.prefix}throughput") or 0.0, due * 1e9 / stage.length_ns

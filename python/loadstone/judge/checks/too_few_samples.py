@@ -12,7 +12,9 @@ from loadstone.results.trial_result import TrialResult
 from loadstone.statistics.estimate import REPEATS_MIN
 
 NAME = "too-few-samples"
-REPEAT = f"run at least {REPEATS_MIN} repeats: with fewer, no test on blocks can distinguish a difference from chance"
+REPEAT = (
+    f"run at least {REPEATS_MIN} repeats: with fewer, no test within blocks can distinguish a difference from chance"
+)
 
 
 def check_samples(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Finding]:
@@ -25,8 +27,10 @@ def check_samples(trials: Sequence[TrialResult], settings: Settings) -> Iterator
         if has_few_samples(n, metric, beyond) and is_requested(metric, settings):
             groups.setdefault(split_metric(metric)[0], []).append(metric)
     for name, metrics in groups.items():
-        named, n = ", ".join(split_metric(metric)[1] for metric in metrics), fewest[metrics[0]]
-        message = f"{name}: {named} withheld, as fewer than {beyond:g} of {units.count_noun(n, 'operation')} lie beyond"
+        named, n = units.join_names([split_metric(metric)[1] for metric in metrics]), fewest[metrics[0]]
+        are, them = ("is", "it") if len(metrics) == 1 else ("are", "each of them")
+        few = f"fewer than {beyond:g} of {units.count_noun(n, 'operation')} exceed {them}"
+        message = f"{name}: {named} {are} withheld, because {few}"
         yield Finding(NAME, Severity.WITHHELD, message, "measure longer", ids, metrics[0])
     # With too few repeats, the figures are valid: only the interval and the claim are missing.
     if len(trials) < REPEATS_MIN:

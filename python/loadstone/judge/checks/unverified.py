@@ -29,7 +29,7 @@ def check_verification(trial: TrialResult, settings: Settings) -> Looks:
         if checked:
             reads = units.count_noun(trial.value("read.count") or 0, "read")
             verb = "was" if checked == 1 else "were"
-            message = f"`verify` was requested, but only {checked:,.0f} of {reads} {verb}"
+            message = f"`verify` was requested, but only {checked:,.0f} of {reads} {verb} verified"
         hint = "read with dataintegrity=true, or omit `verify`"
         yield Finding(NAME, Severity.INVALID, message, hint, (trial.trial,))
     elif not checked and trial.value("ledger.acknowledged") is None:

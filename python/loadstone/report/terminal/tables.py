@@ -62,8 +62,8 @@ def show_parts(console: Console, judgement: Judgement, projected: Projected) -> 
     if results.question.text:
         console.print(Text(results.question.text, style="bold"), soft_wrap=is_wide)
     if judgement.answer:
-        for line in (judgement.answer, *(f"• {text}" for text in judgement.further)):
-            console.print(Text(line), soft_wrap=is_wide)
+        for clause in (judgement.answer, *(f"• {text}" for text in judgement.further)):
+            console.print(Text(clause), soft_wrap=is_wide)
     for line in expectations(judgement):
         console.print(line, soft_wrap=is_wide)
     for result in judgement.searches:

@@ -104,7 +104,7 @@ def run_ip(*arguments: str) -> str:
 
 
 def probe_network() -> str | None:
-    """Creates a network with one node, cuts the node off, and removes the network; returns None, or why this failed."""
+    """Creates a network with one node, cuts it off, and removes the network; returns the reason for a failure."""
     root = Path(f"/loadstone-probe-{id(run_ip)}")
     try:
         create_networks(root, 1)
