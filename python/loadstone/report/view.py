@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TypeVar
 
-from loadstone.format import wording
+from loadstone.format import units, wording
 from loadstone.judge.finding import Finding, Verdict, concerns_metric
 from loadstone.judge.judgement import Cell, Comparison, Judgement, VariantKey
 from loadstone.results.result_set import name_value, natural_key, variant_name
@@ -130,8 +130,8 @@ class View:
         return variant_name(tuple(pair for pair in key if pair not in self._common_pairs) or key)
 
     def title(self, context: VariantKey) -> str:
-        """The title of a context, without constant dimensions: `workload a · clients 2`."""
-        return " · ".join(f"{name} {value}" for name, value in context if name not in self.constants)
+        """The title of a context, without constant dimensions: `workload a · clients 2`; a rate has its unit."""
+        return " · ".join(f"{name} {load_text(name, value)}" for name, value in context if name not in self.constants)
 
     @cached_property
     def _common_pairs(self) -> set[tuple[str, Scalar]]:
@@ -160,6 +160,12 @@ class View:
             findings.update(dict.fromkeys(key_comparison.findings))
         concerned = (item for item in findings if not metric or concerns_metric(item, metric))
         return sorted(concerned, key=lambda finding: -finding.severity)
+
+
+def load_text(dimension: str, value: Scalar) -> str:
+    """A value of a dimension as text; a rate has its unit."""
+    is_rate = dimension == "rate" and isinstance(value, int | float) and not isinstance(value, bool)
+    return units.format_rate(float(value)) if is_rate else str(value)
 
 
 def shorten(name: str, length: int = NAME_LENGTH) -> str:

@@ -109,9 +109,11 @@ def p99(outcomes: Iterable[Outcome]) -> str:
 class RunProgress:
     """The progress of a run, with the same attributes as PhaseProgress."""
 
-    def __init__(self, name: str, trials: int, done: int, seconds_each: float) -> None:
-        """`seconds_each` is an estimate, which is used until the first trial has ended."""
+    def __init__(self, name: str, trials: int, done: int, seconds_each: float, *, rough: bool = False) -> None:
+        """`seconds_each` is an estimate, which is used until the first trial has ended; with `rough`, so is
+        the number of trials."""
         self.name = name
+        self.about = "about " if rough else ""
         self.latency = self.spark = ""
         self.trials = trials
         self.done = done
@@ -132,7 +134,7 @@ class RunProgress:
     @property
     def speed(self) -> str:
         """The number of completed trials."""
-        return f"{self.done:,}/{units.count_noun(self.trials, 'trial')}"
+        return f"{self.done:,}/{self.about}{units.count_noun(self.trials, 'trial')}"
 
     @property
     def state(self) -> str:
@@ -142,7 +144,7 @@ class RunProgress:
         trial_seconds = elapsed / self._finished if self._finished else max(self._seconds_each, elapsed)
         # The estimate from finished trials includes the time of the running one; the initial estimate does not.
         left = trial_seconds * (self.trials - self.done) - (0 if self._finished else elapsed)
-        return f"{units.format_clock(max(left, 0))} left" if self.done < self.trials else "done"
+        return f"{self.about}{units.format_clock(max(left, 0))} left" if self.done < self.trials else "done"
 
 
 class TrialProgress:
@@ -187,7 +189,8 @@ class PlainLines(AbstractContextManager["PlainLines"]):
         """Prints the number of trials to run."""
         self._run = progress
         left = progress.trials - progress.done
-        self.say(f"{progress.name}: {left:,} of {units.count_noun(progress.trials, 'trial')} to run, {progress.state}")
+        every = units.count_noun(progress.trials, "trial")
+        self.say(f"{progress.name}: {left:,} of {progress.about}{every} to run, {progress.state}")
 
     def trial(self, name: str) -> None:
         """Remembers the trial's name for later lines."""

@@ -41,7 +41,9 @@ class SearchRun(ExperimentRun):
     def go(self) -> str:
         """Runs trials until all searches are finished. Raises LoadstoneError if it cannot continue."""
         results = self.folder.load_results()
-        progress = RunProgress(self.folder.name, self._expected(results), len(results.trials), self.seconds_each)
+        progress = RunProgress(
+            self.folder.name, self._expected(results), len(results.trials), self.seconds_each, rough=True
+        )
         self.display.plan(progress)
         with self.conducting() as conductor:
             while block := list(self._block(results)):

@@ -61,6 +61,17 @@ def translate_error(tree: MappingNode, error: ErrorDetails, path: Path) -> Mista
     return Mistake(location, f"{format_path(path)}: {error['msg'].lower()}", example_hint(path))
 
 
+# Keys that users of other tools expect, with Loadstone's.
+INSTEAD = {
+    "search": "find: {over: rate, such_that: p99 < 10ms}",
+    "ycsb": "workload: workloads/workloada",
+    "threads": "clients: 8",
+    "users": "clients: 8",
+    "iterations": "repeats: 6",
+    "runs": "repeats: 6",
+}
+
+
 def unknown_key(location: Location, path: Path) -> Mistake:
     """The mistake for an unknown key."""
     key, above = str(path[-1]), path[:-1]
@@ -76,6 +87,8 @@ def unknown_key(location: Location, path: Path) -> Mistake:
         hint = f"did you mean `{elsewhere[0]}`{' at the top of the file' if elsewhere[0] == key else ''}?"
         return Mistake(location, message, hint)
     if nearest_name(key, keys) is None:
+        if key in INSTEAD:
+            return Mistake(location, message, f"write `{INSTEAD[key]}`")
         if key in KEYS:
             return Mistake(location, message, f"write `{KEYS[key]}` instead of YCSB's {key}")
         if key in describe_engine().properties:
