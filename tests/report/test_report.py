@@ -273,7 +273,7 @@ def test_deciding_latency_precedes_the_throughput_curve() -> None:
 def test_first_caption_explains_itself_and_its_selection() -> None:
     assert read_panels(judge_metrics("read.p99", "throughput"))[0].caption.startswith("The vertical line")
     caption = read_panels(judge_metrics("throughput", sizes=13))[0].caption
-    assert "These are 2 of 12 panels; all are below." in caption
+    assert "Further panels are below." in caption
 
 
 def test_page_without_throughput_or_validity_has_its_chart() -> None:

@@ -76,7 +76,7 @@ def test_impossible_claims_leave_the_correction_unchanged() -> None:
 def test_blocks_use_paired_tests_and_runs_rank_tests() -> None:
     within, between = single_comparison(experiment()), single_comparison(experiment(interleaved=False))
     assert within.test.startswith("paired t test on logarithms within blocks")
-    assert between.test.startswith("Mann–Whitney test between runs")
+    assert between.test.startswith("Mann–Whitney test")
     assert [finding.check for finding in between.findings] == ["sides-differ"] * 2
     assert within.ratio.value == pytest.approx(4 / 3, rel=0.01)
     assert within.effect == between.effect == 1

@@ -181,6 +181,16 @@ def test_a_rate_that_was_held_meets_its_objective() -> None:
     assert (result.outcome.kind, result.outcome.load) == ("beyond", 4_000)
 
 
+def test_generator_does_not_set_the_limit() -> None:
+    late = above(1_000, set_figures(all__p99=2e9, all__lower__p99=5e8))
+    samples = rates(late).samples[2_000]
+    assert {sample.invalid for sample in samples} == {
+        "generator-limited: without the generator's lateness, the objective is met"
+    }
+    slow = above(1_000, set_figures(all__p99=2e9, all__lower__p99=1.5e9))
+    assert {sample.invalid for sample in rates(slow).samples[2_000]} == {""}
+
+
 def test_missed_rate_makes_a_valid_failed_probe() -> None:
     result = rates(above(1_000, set_figures(due=100_000, censored=2_000)))
     assert result.end == 1_410

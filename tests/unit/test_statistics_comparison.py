@@ -17,9 +17,12 @@ from loadstone.statistics.comparison import (
     compare_blocks,
     compare_runs,
     critical_u,
+    detectable_difference,
     estimate_shift,
     rank_sum_p,
+    repeats_for,
 )
+from loadstone.statistics.estimate import Estimate
 from statistics_support import Floats
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -75,6 +78,22 @@ def test_the_drift_of_a_block_cancels() -> None:
     assert drifted.ratio.high == pytest.approx(still.ratio.high)
 
 
+def test_bias_does_not_shrink_with_repeats() -> None:
+    half = math.log(1.2)
+    assert detectable_difference(half, 6, 24) == pytest.approx(math.sqrt(1.2) - 1)
+    assert detectable_difference(half, 6, 24, bias=math.log(2)) == pytest.approx(2 * math.sqrt(1.2) - 1)
+    # A bias beyond the distance from 1 is never overcome.
+    assert repeats_for(Estimate(1.5, 6), half, math.log(2), 0.01) == math.inf
+    assert repeats_for(Estimate(1.5, 6), half, 0.0, 0.01) == 2
+
+
+def test_part_of_the_runs_needs_four_repeats() -> None:
+    part = compare_runs([1, 1.1, 1.2, 1.05, 1.15], [60, 61, 62, 63, 64, 65], least=4)
+    assert part.p is not None
+    assert part.p < 0.01
+    assert compare_runs([1, 1.1, 1.2, 1.05, 1.15], [60, 61, 62, 63, 64, 65]).p is None
+
+
 def test_runs_are_compared_by_mann_whitney() -> None:
     comparison = compare_runs(BASELINE, CONTENDER)
     assert comparison.p == stats.mannwhitneyu(BASELINE, CONTENDER).pvalue
@@ -84,7 +103,7 @@ def test_runs_are_compared_by_mann_whitney() -> None:
     assert (comparison.ratio.low, comparison.ratio.high) == pytest.approx((ratios[5], ratios[-6]))
     assert comparison.ratio.value == pytest.approx(np.median(ratios), rel=1e-3)
     assert comparison.ratio.level == pytest.approx(1 - 0.0411, abs=1e-4)
-    assert (comparison.n, comparison.effect, comparison.method) == (6, 1.0, "Mann–Whitney test between runs")
+    assert (comparison.n, comparison.effect, comparison.method) == (6, 1.0, "Mann–Whitney test")
 
 
 @pytest.mark.parametrize(("m", "n"), [(6, 6), (6, 15), (20, 7), (12, 12), (40, 25)])

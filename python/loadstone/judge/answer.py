@@ -15,7 +15,7 @@ from loadstone.judge.figures import is_latency, target_rate
 from loadstone.judge.finding import Finding, Severity, Verdict
 from loadstone.judge.judgement import Cell, Claim, Comparison, Curve, Judgement, Search, VariantKey
 from loadstone.judge.sweep import describe_sweep, is_sweep
-from loadstone.results.result_set import DEFAULT_METRICS, name_value, variant_key, variant_name
+from loadstone.results.result_set import ALL_OPERATIONS, DEFAULT_METRICS, name_value, variant_key, variant_name
 from loadstone.results.stage import prefix_of
 from loadstone.results.value import THROUGHPUT, metric_statistic
 from loadstone.search.sentence import knee_text, outcome_parts, outcome_sentence
@@ -207,14 +207,14 @@ def comparison_clause(judgement: Judgement, comparison: Comparison, matters: flo
         return f"{metric} is {figures}{'' if comparison.exploratory else why}"
     is_open = comparison.claim == "none" and comparison.exploratory
     is_open |= comparison.claim == "descriptive" and not excludes_one(ratio)
-    if is_open and (ends := wording.ratio_interval(ratio)):
+    if is_open and (ends := ratio_ends(comparison, ratio)):
         medians = figures_of(judgement, first, second, (left, right))
         # The interval is not corrected for the other comparisons.
         corrected = ", not significant after Holm's correction" if excludes_one(ratio) else ""
         return f"{metric} is undecided: {medians} (interval of the ratio {ends}{corrected})"
     if comparison.claim in UNDECIDED:
         ratio_clause = f"ratio {wording.ratio_text(ratio).removesuffix('×')}, " if math.isfinite(ratio.value) else ""
-        trust = ratio_clause + trust_of(comparison, ratio, judgement.coverage, wording.ratio_interval(ratio))
+        trust = ratio_clause + trust_of(comparison, ratio, judgement.coverage, ratio_ends(comparison, ratio))
         # For a latency, the values matter, not only the factor.
         trust = f"{figures}, {trust}" if is_latency(comparison.metric) else trust
         what = text_without_winner(comparison.claim, matters)
@@ -232,6 +232,15 @@ def comparison_clause(judgement: Judgement, comparison: Comparison, matters: flo
     else:
         relation, figures = f"{metric} of {left} and {right} is {figures}", ""
     return f"{relation} ({figures}{trust}){capacity_clause([comparison])}"
+
+
+def ratio_ends(comparison: Comparison, ratio: Estimate) -> str:
+    """The interval of a ratio without a claim: as measured, and over all scenarios if these differ."""
+    every = wording.ratio_interval(ratio)
+    measured = wording.ratio_interval(comparison.scenarios[0].ratio) if comparison.scenarios else every
+    if measured == every or not measured:
+        return every
+    return f"{measured} as measured{f', {every} over all scenarios' if every else ''}"
 
 
 def trust_of(comparison: Comparison, ratio: Estimate, coverage: str, ends: str = "") -> str:
@@ -451,7 +460,10 @@ def describe_single_variant(judgement: Judgement, metrics: Sequence[str]) -> lis
     if len(variants) != 1:
         return describe_unpaired_variants(judgement, metrics) if variants else ["nothing was measured"]
     (key,) = variants
-    requested = metrics if judgement.results.question.metrics else metrics[:1]
+    requested = [*(metrics if judgement.results.question.metrics else metrics[:1])]
+    if requested == [THROUGHPUT]:
+        # A throughput alone says little about a system.
+        requested += [*filter(is_latency, metrics)] or ALL_OPERATIONS
     cells = [cell for metric in requested if (cell := judgement.cells.get((key, metric)))]
     # With a single variant, a valid verdict is not mentioned.
     trust = "" if judgement.verdict == Verdict.VALID else f", {judgement.verdict}"

@@ -12,7 +12,7 @@ from loadstone.judge.finding import Finding, Pair, Severity
 from loadstone.judge.judgement import Claim, Comparison, ScenarioRow
 from loadstone.judge.scenarios import Kind, Scenario, Weighed
 from loadstone.results.value import Direction
-from loadstone.statistics.comparison import ALPHA, detectable_difference, rank_sum_p, repeats_for
+from loadstone.statistics.comparison import ALPHA, detectable_difference, half_width, rank_sum_p, repeats_for
 from loadstone.statistics.estimate import Estimate
 
 CLAIMS = ("better", "worse", "same", "slight")
@@ -63,7 +63,19 @@ class Tested:
 
 
 def decide_claim(tested: Tested, matters: float, tests: int) -> Comparison:
-    """The comparison with the claim that its evidence allows; `tests` is the number of tests in p's correction."""
+    """The comparison with the claim that its evidence allows; `tests` is the number of tests in p's correction.
+
+    Only a claim is stated by the ratio nearest to 1; without a claim, the ratio is the ratio as measured.
+    """
+    decided = apply_table(tested, matters, tests)
+    if not tested.weighed or decided.claim in (*CLAIMS, "descriptive", "unranked"):
+        return decided
+    measured = widen_by_resolution(tested.weighed[0].evidence.ratio, decided).value
+    return replace(decided, ratio=replace(decided.ratio, value=measured), bound=False)
+
+
+def apply_table(tested: Tested, matters: float, tests: int) -> Comparison:
+    """The comparison with the claim of the decision table, and with its scenarios."""
     comparison, weighed = tested.comparison, tested.weighed
     if not weighed:
         return comparison
@@ -147,7 +159,8 @@ def refuse_claim(comparison: Comparison, tested: Tested, weighed: Weighed, claim
     """A comparison whose claim as measured does not hold in a scenario, with a finding that states the failure."""
     pair, metric, scenario = tested.pair, comparison.metric, weighed.scenario
     of_scenario = widen_by_resolution(weighed.evidence.ratio, comparison)
-    ratio = of_scenario if comparison.ratio.low is None else comparison.ratio
+    every = [widen_by_resolution(row.evidence.ratio, comparison) for row in tested.weighed]
+    ratio = combine_intervals([row for row in every if row.low is not None] or [of_scenario])
     low, high = (wording.short_change(end) if end else "0×" for end in (ratio.low or 0.0, ratio.high or 0.0))
     name = TABLE[scenario.kind].name
     alternative = name if name.startswith("without") else f"with {name}"
@@ -189,15 +202,23 @@ def explain_undecided(comparison: Comparison, tested: Tested, matters: float, te
         least = next(size for size in range(n, 1000) if rank_sum_p(0, size, size) * tests < ALPHA)
         why = f"n = {n} cannot decide {units.count_noun(tests, 'test')}, n ≥ {least} can"
         return replace(comparison, claim="impossible", why=why)
-    needed = repeats_for(comparison.ratio, matters)
-    if needed is None:
+    half = half_width(comparison.ratio)
+    if half is None or comparison.ratio.value <= 0:
         return comparison
-    more = min(max(needed, n + 1), TIMES_MAX * n)
-    now, later = (detectable_difference(comparison.ratio, count) for count in (n, more))
+    ratios = [widen_by_resolution(weighed.evidence.ratio, comparison) for weighed in tested.weighed]
+    # The scenarios' own intervals narrow with more repeats; the distances between the scenarios do not.
+    sampling = max(own for ratio in ratios if (own := half_width(ratio)) is not None)
+    bias = max(half - sampling, 0.0)
+    more = int(min(max(repeats_for(comparison.ratio, sampling, bias, matters), n + 1), TIMES_MAX * n))
+    now, later = (detectable_difference(sampling, n, count, bias) for count in (n, more))
     at_more = f"of {units.short_percent(later)}" if now < 1 else describe_difference(later)
     noun = comparison.n_unit.removesuffix("s") or "repeat"
     why = f"{units.count_noun(n, noun)} can detect {describe_difference(now)} or more"
     why += f"; {units.count_noun(more, noun)} ({more / n:.2g} times the run time), {at_more}"
+    if bias > sampling:
+        names = dict.fromkeys(TABLE[weighed.scenario.kind].name for weighed in tested.weighed[1:])
+        cause = units.list_items([name.removeprefix("without ") for name in names])
+        why += f"; most of that is due to {cause}, which more repeats do not change"
     return replace(comparison, why=why)
 
 

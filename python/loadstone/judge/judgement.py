@@ -262,8 +262,13 @@ class Judgement:
         ended = [search for search in self.searches if search.outcome]
         if self.outages or not (ended or self.comparisons) or (self.curves and not ended):
             return self.claim_findings
+        if ended:
+            # Findings on pairs concern only the comparisons at single loads.
+            of_pairs = set(chain.from_iterable(comparison.findings for comparison in self.comparisons))
+            overall = [finding for finding in self.findings if finding not in of_pairs]
+            return [*overall, *chain.from_iterable(search.findings for search in ended)]
         deciding = [comparison for comparison in self.comparisons if comparison.metric == self.comparisons[0].metric]
-        return [*self.findings, *chain.from_iterable(part.findings for part in ended or deciding)]
+        return [*self.findings, *chain.from_iterable(comparison.findings for comparison in deciding)]
 
     @property
     def trust(self) -> str:

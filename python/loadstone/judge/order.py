@@ -78,6 +78,8 @@ def order_findings(pair: Pair, order: Order, results: ResultSet) -> Iterator[Fin
         message = (
             ""
             if order != "apart"
+            else "the search measured the sides one after the other"
+            if results.question.find
             else "the trials are declared interleaved, but according to their timestamps, one side ran after the other"
         )
     elif repeated and min(runs) < REPEATS_MIN:

@@ -97,7 +97,8 @@ def evidence_of(scenario: Scenario, blocks: bool, level: float) -> Evidence:
     """The evidence at one level; if exclusions leave too few common blocks, the sides are compared unpaired."""
     baseline, contender = scenario.sides
     if not blocks:
-        return compare_runs([*baseline.values()], [*contender.values()], level)
+        least = FREE_MIN if scenario.is_part else REPEATS_MIN
+        return compare_runs([*baseline.values()], [*contender.values()], level, least)
     if scenario.is_part and len(baseline.keys() & contender.keys()) < FREE_MIN:
         return compare_unpaired([*baseline.values()], [*contender.values()], level)
     return compare_blocks(baseline, contender, level, FREE_MIN if scenario.is_part else REPEATS_MIN)

@@ -12,7 +12,7 @@ from itertools import chain
 
 from loadstone.format import units
 from loadstone.judge.checks import attempts, errors, noisy, rate, too_few_samples
-from loadstone.judge.figures import count_operations
+from loadstone.judge.figures import count_operations, is_latency, lower_name
 from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.judgement import Search, VariantKey
 from loadstone.judge.settings import Settings
@@ -132,6 +132,11 @@ def sample_load(trial: TrialResult, findings: Sequence[Finding], rule: Rule, set
         if finding.severity == Severity.INVALID
     ]
     reason = f"{bad[0].check}: {bad[0].message}" if bad else ""
+    if meets is False and not bounds and rule.objective is not None:
+        lower = {term.key: lower_figure(trial, term, figures[term.key]) for term in rule.objective.terms}
+        # The limit would be the load generator's.
+        if rule.objective.is_met_by(lower):
+            reason = reason or f"{rate.GENERATOR_LIMITED}: without the generator's lateness, the objective is met"
     if rule.over == "clients" and trial.loop == "open":
         reason = reason or "the loop is open: the workload file sets a rate"
     if not reason and not throughput:
@@ -154,6 +159,12 @@ def term_figure(trial: TrialResult, term: Term) -> float | None:
         return value
     every = count_operations(trial)
     return value / every if every else None
+
+
+def lower_figure(trial: TrialResult, term: Term, figure: float) -> float:
+    """The lower bound of a latency that the generator's lateness increased; the figure itself without such a bound."""
+    lower = trial.values.get(lower_name(term.metric)) if is_latency(term.metric) else None
+    return figure if lower is None or lower.bound else min(lower.value, figure)
 
 
 def relevant_findings(

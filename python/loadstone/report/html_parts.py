@@ -14,7 +14,7 @@ from loadstone.report.charts.figure import Figure
 from loadstone.report.expectations import describe_figure
 from loadstone.report.markup import Markup, join_markup, tag
 from loadstone.report.reproduce import Recipe
-from loadstone.report.sections import Section, answer, gist, headline, meaning
+from loadstone.report.sections import Section, answer, describe_setting, gist, headline, meaning
 from loadstone.report.table import Table, TableCell
 from loadstone.report.view import View
 from loadstone.report.warnings import Warnings, page_address, warnings
@@ -55,6 +55,7 @@ def header(view: View, first: Figure | None) -> Markup:
         "header",
         tag("p", *wrap_items(over), class_="over"),
         tag("h1", headline(view)),
+        *([tag("p", *wrap_items(described), class_="setting")] if (described := describe_setting(view)) else []),
         tag(
             "div",
             tag("p", *link_causes(view, answer(view)), class_="answer"),

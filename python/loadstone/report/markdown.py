@@ -9,7 +9,7 @@ from loadstone.format import units
 from loadstone.judge.judgement import Expectation
 from loadstone.report.charts.figure import Figure
 from loadstone.report.expectations import describe_figure
-from loadstone.report.sections import Section, answer, gist, headline, meaning
+from loadstone.report.sections import Section, answer, describe_setting, gist, headline, meaning
 from loadstone.report.table import Table, TableCell
 from loadstone.report.view import View
 from loadstone.report.warnings import Warnings, page_address
@@ -28,6 +28,7 @@ def document(view: View, content: Sequence[Section]) -> str:
         f"Verdict: **{view.verdict}**. {meaning(view)}",
         *(["\n".join(f"- {plain(text)}" for text in view.judgement.further)] if view.judgement.further else []),
         *([tabulate_expectations(view.judgement.expectations)] if view.judgement.expectations else []),
+        *(["; ".join(described)] if (described := describe_setting(view)) else []),
         ", ".join(gist(view)),
     ]
     for section in content:

@@ -115,7 +115,7 @@ def opening(view: View, content: list[Section]) -> tuple[Figure | None, list[Sec
     if len(first.panels) > OPENING_PANELS:
         # The complete figure stays where it is.
         panels = choose_panels(first)
-        caption = f"{first.caption} These are {len(panels)} of {len(first.panels)} panels; all are below."
+        caption = f"{first.caption} Further panels are below."
         return replace(first, name="opening", panels=tuple(panels), caption=caption), content
     rest = [replace(item, figures=item.figures[1:]) if item.name == names[0] else item for item in content]
     return first, [section for section in rest if section]
@@ -284,6 +284,31 @@ def answer(view: View) -> str:
     return "No answer: there are no trials." if not view.results.trials else "No answer was given."
 
 
+def describe_setting(view: View) -> list[str]:
+    """The conditions that all trials share, as clauses: origin, load, guarantee, clients, window and host."""
+    trials = view.results.trials
+    if not trials:
+        return []
+    facts = trials[0].facts
+    shared = {name: fact for name, fact in facts.items() if all(trial.facts.get(name) == fact for trial in trials)}
+    clauses = [f"imported from {shared['tool']}"] if "tool" in shared else []
+    clauses += [str(shared["mix"])] if "mix" in shared else []
+    records, size = (trials[0].numeric_fact(name) if name in shared else None for name in ("records", "record_bytes"))
+    if records:
+        clauses.append(units.count_noun(records, "record") + (f" of {units.format_size(size)}" if size else ""))
+    clauses += [f"durability {shared['durability']}"] if "durability" in shared else []
+    clients = {trial.clients for trial in trials}
+    if len(clients) == 1 and (number := clients.pop()):
+        clauses.append(units.count_noun(number, "client"))
+    windows = [window for trial in trials if (window := trial.value("runtime"))]
+    if windows and max(windows) <= 1.02 * min(windows):
+        clauses.append(f"{units.format_duration(windows[0])} window")
+    cpus, memory = (trials[0].numeric_fact(name) if name in shared else None for name in ("cpus", "memory_bytes"))
+    if cpus and memory:
+        clauses.append(f"{units.count_noun(cpus, 'processor')}, {units.format_size(memory)} of memory")
+    return clauses
+
+
 def gist(view: View) -> list[str]:
     """A short summary of the result set, as clauses."""
     results = view.results
@@ -348,15 +373,15 @@ def meaning(view: View) -> str:
 
 def reason(view: View) -> str:
     """The message behind the verdict that concerns the most trials; empty if no check is behind it."""
-    findings = [finding for finding in view.judgement.answer_findings if finding.message]
-    checks = {finding.check for finding in findings}
+    behind = [item for item in view.judgement.answer_findings if item.severity.name.lower() == str(view.verdict)]
+    checks = {finding.check for finding in behind}
     groups = [group for group in warnings(view.judgement) if group.label == str(view.verdict) and group.check in checks]
     if not groups:
         return ""
     more = f", and {units.count_noun(len(groups) - 1, 'other check')}" if len(groups) > 1 else ""
     # A finding on the whole result set has no trials, and comes first.
     most = max(groups, key=lambda group: group.trials or math.inf)
-    messages = [finding.message for finding in findings if finding.check == most.check]
+    messages = [finding.message for finding in behind if finding.check == most.check and finding.message]
     # If a comparison is refused, the answer already states the cause.
     if any(message in view.judgement.answer for message in messages):
         return ""

@@ -230,7 +230,9 @@ class Way(Path):
                 return low, f"the limit of {units.count_noun(most, 'load')} between the doublings is reached"
             go = self.decide_load(middle)
             if go is None:
-                return low, refusal_reason(self.rule, self.wall)
+                # Earlier trials may have tried other loads below it.
+                below = [load for load, probe in self.probes.items() if low < load < middle and probe.valid]
+                return max(filter(self.decide_load, below), default=low), refusal_reason(self.rule, self.wall)
             low, high = (middle, high) if go else (low, middle)
         return low, self.rule.explain_closeness(low, high)
 

@@ -24,6 +24,8 @@ def outcome_parts(outcome: SearchOutcome) -> tuple[str, str]:
     parts = [saturation_text(outcome)] if outcome.rule.objective is None else limit_parts(outcome)
     if outcome.wall and outcome.kind in ("wall", "nothing"):
         parts[0] += f"{': ' if outcome.kind == 'nothing' else '; '}{refusal_reason(outcome.rule, outcome.wall)}"
+    elif outcome.wall and outcome.wall[0] < (outcome.high or 0.0):
+        parts.append(refusal_reason(outcome.rule, outcome.wall))
     effort = f"{units.count_noun(len(outcome.probes), 'probe')}, {units.count_noun(outcome.trials, 'trial')}"
     return parts[0], "; ".join([*parts[1:], effort])
 
@@ -197,9 +199,9 @@ def explain_bracket(outcome: SearchOutcome) -> str:
     if outcome.rule.objective is None:
         low, high = f"throughput is below {units.format_percent(1 - TOLERANCE)} of the plateau", "it reaches that"
     ends = ((outcome.low, low), (outcome.high, high))
-    return (
-        f"The bracket: {'; '.join(f'at {units.format_load(load)}, {what}' for load, what in ends if load is not None)}"
-    )
+    known = [f"at {units.format_load(load)}, {what}" for load, what in ends if load is not None]
+    share = f" (contains the answer in {units.format_percent(CONFIDENCE)} of simulated searches or more)"
+    return f"The bracket{share if outcome.rule.confirmations else ''}: {'; '.join(known)}"
 
 
 def describe_rule(rule: Rule) -> str:

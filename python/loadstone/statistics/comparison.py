@@ -71,20 +71,22 @@ def compare_blocks(
     return build_evidence(b, c, logs, interval, p, level, method)
 
 
-def compare_runs(baseline: Sequence[float], contender: Sequence[float], level: float = LEVEL) -> Evidence:
+def compare_runs(
+    baseline: Sequence[float], contender: Sequence[float], level: float = LEVEL, least: int = REPEATS_MIN
+) -> Evidence:
     """Compares variants that ran at different times: Mann–Whitney, and Hodges and Lehmann's shift of logarithms.
 
     Ties count against a difference, which keeps p valid and consistent with the interval. The printed level is the
-    actual level of the ranks.
+    actual level of the ranks. There is no p below `least` repeats of a side.
     """
     b, c, logs = take_logarithms(baseline, contender)
     n = min(len(b), len(c))
-    if n < REPEATS_MIN:
+    if n < least:
         return evidence_without_test(b, c, logs, np.median(c[:, None] - b) if n else math.nan, "too few repeats")
     interval, u = estimate_shift(b, c, level)
     p = rank_sum_p(int(u), len(b), len(c))
     level = 1 - rank_sum_p(critical_u(len(b), len(c), level), len(b), len(c))
-    return build_evidence(b, c, logs, interval, p, level, "Mann–Whitney test between runs")
+    return build_evidence(b, c, logs, interval, p, level, "Mann–Whitney test")
 
 
 def compare_unpaired(baseline: Sequence[float], contender: Sequence[float], level: float = LEVEL) -> Evidence:
@@ -204,25 +206,28 @@ def adjust_holm(ps: Sequence[float | None]) -> list[float | None]:
     return adjusted
 
 
-def detectable_difference(ratio: Estimate, repeats: int) -> float:
+def half_width(ratio: Estimate) -> float | None:
+    """Half the width of a ratio's interval on the logarithmic scale; None without a finite interval above 0."""
+    if not (ratio.low and ratio.high and math.isfinite(ratio.high)):
+        return None
+    return math.log(ratio.high / ratio.low) / 2
+
+
+def detectable_difference(half: float, n: int, repeats: int, bias: float = 0.0) -> float:
     """The smallest difference, as a share, whose interval would exclude 1 with this number of repeats and this spread.
 
-    It is half the width of the interval on the logarithmic scale, which narrows with the root of the number of repeats.
-    The ratio must have a finite interval above 0.
+    `half`: half the width of the interval of `n` repeats on the logarithmic scale, which narrows with the root of the
+    number of repeats. `bias`: the half-width that no number of repeats narrows.
     """
-    return math.expm1(
-        math.log((ratio.high or ratio.value) / (ratio.low or ratio.value)) / 2 * math.sqrt(ratio.n / repeats)
-    )
+    return math.expm1(bias + half * math.sqrt(n / repeats))
 
 
-def repeats_for(ratio: Estimate, matters: float) -> int | None:
-    """The number of repeats that would decide if the ratio and its spread stayed the same; None without an interval.
+def repeats_for(ratio: Estimate, half: float, bias: float, matters: float) -> float:
+    """The number of repeats that would decide if the ratio and its spread stayed the same; infinite if no number would.
 
     If the ratio is further from 1 than `matters`, the interval must exclude 1; else, it must lie within `matters`. An
-    interval narrows with the root of the number of repeats.
+    interval narrows with the root of the number of repeats, except for its `bias`.
     """
-    if not (ratio.low and ratio.high and math.isfinite(ratio.high) and ratio.value > 0):
-        return None
-    half, distance, margin = math.log(ratio.high / ratio.low) / 2, abs(math.log(ratio.value)), math.log1p(matters)
-    room = distance if distance > margin else margin - distance
-    return math.ceil(ratio.n * (half / room) ** 2) if room > 0 else None
+    distance, margin = abs(math.log(ratio.value)), math.log1p(matters)
+    room = (distance if distance > margin else margin - distance) - bias
+    return math.ceil(ratio.n * (half / room) ** 2) if room > 0 else math.inf

@@ -63,17 +63,21 @@ class Line:
         return None if self.curve is None else self.curve.knee
 
     def holds(self, load: float) -> bool:
-        """Whether a search decided that the objective is met at a load; true for loads without a decision."""
+        """Whether a search decided that the objective is met at a load; true without an objective."""
         outcome = None if self.search is None else self.search.outcome
-        decision = None if outcome is None else outcome.decision_at(load)
-        return decision is None or decision.go
+        if outcome is None or outcome.rule.objective is None:
+            return True
+        decision = outcome.decision_at(load)
+        return decision is not None and decision.go
 
 
 def curves(view: View) -> Figure:
     """For each context, a panel of throughput and of each latency, with a line for each compared value."""
     grouped = group_lines(view)
     metrics = panel_metrics(view)
-    contexts = spread(sorted(grouped, key=natural_key), max(PANELS_MAX // max(len(metrics), 1), 1))
+    # With many contexts, each has fewer metrics.
+    contexts = spread(sorted(grouped, key=natural_key), PANELS_MAX // 2)
+    every, metrics = len(grouped) * len(metrics), metrics[: max(PANELS_MAX // max(len(contexts), 1), 1)]
     panels = [
         panel for context in contexts for metric in metrics if (panel := draw(view, context, grouped[context], metric))
     ]
@@ -93,7 +97,7 @@ def curves(view: View) -> Figure:
         caption += " An infinite latency is drawn at the upper edge."
     if any(line.curve and line.curve.law for lines in grouped.values() for line in lines):
         caption += " The thin line is the Universal Scalability Law, where it fits as closely as the repeats agree."
-    caption += figure.limits(view, len(contexts), len(grouped), apart=is_compared)
+    caption += figure.limits(view, len(contexts) * len(metrics), every, apart=is_compared)
     legend = figure.legend(view, used) if is_compared else ()
     return Figure("scaling", tuple(panels), caption, f"throughput and latency against {view.load}", legend=legend)
 
