@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from loadstone.format import units
 from loadstone.judge.answer import name_contexts
-from loadstone.judge.finding import Verdict
+from loadstone.judge.finding import Finding, Verdict
 from loadstone.report import (
     comparison,
     conditions,
@@ -28,7 +28,7 @@ from loadstone.report.charts.figure import Figure, Panel
 from loadstone.report.reproduce import Recipe
 from loadstone.report.table import Table
 from loadstone.report.view import View
-from loadstone.report.warnings import Warnings, list_unavailable_checks, warnings
+from loadstone.report.warnings import Warnings, list_unavailable_checks, name_owners, warnings, worst_messages
 from loadstone.results.result_set import variant_key
 from loadstone.results.value import THROUGHPUT
 from loadstone.search.sentence import describe_rule
@@ -373,21 +373,24 @@ def meaning(view: View) -> str:
 
 def reason(view: View) -> str:
     """The message behind the verdict that concerns the most trials; empty if no check is behind it."""
-    behind = [item for item in view.judgement.answer_findings if item.severity.name.lower() == str(view.verdict)]
-    checks = {finding.check for finding in behind}
-    groups = [group for group in warnings(view.judgement) if group.label == str(view.verdict) and group.check in checks]
-    if not groups:
+    by_check: dict[str, list[Finding]] = {}
+    for finding in dict.fromkeys(view.judgement.answer_findings):
+        if finding.severity.name.lower() == str(view.verdict) and finding.message:
+            by_check.setdefault(finding.check, []).append(finding)
+    if not by_check:
         return ""
-    more = f", and {units.count_noun(len(groups) - 1, 'other check')}" if len(groups) > 1 else ""
-    # A finding on the whole result set has no trials, and comes first.
-    most = max(groups, key=lambda group: group.trials or math.inf)
-    messages = [finding.message for finding in behind if finding.check == most.check and finding.message]
+    more = f", and {units.count_noun(len(by_check) - 1, 'other check')}" if len(by_check) > 1 else ""
+
+    def rank(check: str) -> float:
+        # A finding on the whole result set has no trials, and comes first.
+        return len({trial for finding in by_check[check] for trial in finding.trials}) or math.inf
+
+    most = max(by_check, key=rank)
     # If a comparison is refused, the answer already states the cause.
-    if any(message in view.judgement.answer for message in messages):
+    if any(finding.message in view.judgement.answer for finding in by_check[most]):
         return ""
-    # Messages of the check may also concern further metrics.
-    texts = [text for text in most.messages if any(message in text for message in messages)]
-    return f"{(texts or most.messages)[0]} ({most.check}{more})"
+    message, _ = next(worst_messages(by_check[most], name_owners(view.judgement), view.judgement))
+    return f"{message} ({most}{more})"
 
 
 MEANING = {

@@ -70,18 +70,7 @@ def warnings(judgement: Judgement, *, whole: bool = False) -> list[Warnings]:
 
     Of messages that differ only in their numbers, only the worst is kept, unless the `whole` is requested.
     """
-    variants = judgement.variants if len(judgement.variants) > 1 else {}
-    owners = {finding: variant_name(key) for key, every in variants.items() for finding in every}
-    places: dict[Finding, set[VariantKey]] = {}
-    for comparison in judgement.comparisons:
-        for finding in comparison.findings:
-            places.setdefault(finding, set()).add(comparison.context)
-    if len({comparison.context for comparison in judgement.comparisons}) > 1:
-        variant_of = {trial.trial: variant_key(trial.config) for trial in judgement.results.trials}
-        for finding, contexts in places.items():
-            # A finding on one side names the side.
-            if len(contexts) == 1 and len({variant_of.get(trial) for trial in finding.trials}) > 1:
-                owners.setdefault(finding, variant_name(*contexts))
+    owners = name_owners(judgement)
     by_check: dict[tuple[str, Severity], list[Finding]] = {}
     for finding in judgement.all_findings:
         by_check.setdefault((finding.check, finding.severity), []).append(finding)
@@ -106,6 +95,23 @@ def warnings(judgement: Judgement, *, whole: bool = False) -> list[Warnings]:
         more = len(lines) - len(content)
         groups.append(Warnings(check, severity, messages, tuple(hints), more, omitted, len(trials)))
     return groups
+
+
+def name_owners(judgement: Judgement) -> dict[Finding, str]:
+    """The name of the variant or context that a finding concerns, for findings on one of several."""
+    variants = judgement.variants if len(judgement.variants) > 1 else {}
+    owners = {finding: variant_name(key) for key, every in variants.items() for finding in every}
+    places: dict[Finding, set[VariantKey]] = {}
+    for comparison in judgement.comparisons:
+        for finding in comparison.findings:
+            places.setdefault(finding, set()).add(comparison.context)
+    if len({comparison.context for comparison in judgement.comparisons}) > 1:
+        variant_of = {trial.trial: variant_key(trial.config) for trial in judgement.results.trials}
+        for finding, contexts in places.items():
+            # A finding on one side names the side.
+            if len(contexts) == 1 and len({variant_of.get(trial) for trial in finding.trials}) > 1:
+                owners.setdefault(finding, variant_name(*contexts))
+    return owners
 
 
 def worst_messages(
