@@ -20,6 +20,7 @@ from loadstone.results.stage import prefix_of
 from loadstone.results.value import THROUGHPUT, metric_statistic
 from loadstone.search.sentence import knee_text, outcome_parts, outcome_sentence
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
+from loadstone.statistics.usl import COUNTS_MIN
 
 # If there are more comparisons or curves than this, they are summarised.
 CLAUSES_MAX = 3
@@ -39,6 +40,8 @@ def answer_question(judgement: Judgement, metrics: Sequence[str], matters: float
     # A sweep over clients asks where throughput levels off, not how each point compares with the first.
     if comparisons and not (curves and comparisons[0].by == "clients"):
         answers = compare_variants(judgement, metrics, matters)
+        if not curves and 1 < len(judgement.results.dimensions.get(CLIENTS, ())) < COUNTS_MIN:
+            answers.append(f"no knee is named: it requires {COUNTS_MIN} numbers of clients")
         if not (curves and is_sweep(comparisons)):
             return answers
         knees = "; ".join(name_knees(curves))
