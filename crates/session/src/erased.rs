@@ -259,7 +259,7 @@ impl<S: Session + 'static> AnySession for S {
     }
 
     fn is_refusal(&self, status: Status) -> bool {
-        Session::is_refusal(self, status)
+        Connection::is_refusal(self, status)
     }
 }
 
@@ -278,6 +278,10 @@ impl Connection for VirtualSession {
 
     fn last_error(&mut self) -> Option<String> {
         self.session.last_error()
+    }
+
+    fn is_refusal(&self, status: Status) -> bool {
+        self.session.is_refusal(status)
     }
 
     fn cleanup(&mut self) -> impl Future<Output = Status> {
@@ -304,10 +308,6 @@ impl Session for VirtualSession {
 
     async fn delete(&mut self, key: &[u8]) -> Status {
         self.session.delete(&mut self.slot, key).await
-    }
-
-    fn is_refusal(&self, status: Status) -> bool {
-        self.session.is_refusal(status)
     }
 }
 

@@ -418,10 +418,6 @@ impl Session for RedisSession {
         let removed = self.remove(key).await;
         self.last.status(removed)
     }
-
-    fn is_refusal(&self, status: Status) -> bool {
-        self.last.is_refusal(status)
-    }
 }
 
 #[cfg(test)]
