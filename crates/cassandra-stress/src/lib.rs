@@ -18,7 +18,7 @@ use loadstone_stress::profile::Profile;
 use loadstone_stress::settings::{NodeSettings, Settings};
 use loadstone_stress::statements::{drop_compact_storage, schema_statements};
 use loadstone_wire::error::{EngineError, ErrorKind, shorten};
-use loadstone_wire::output::{err, out};
+use loadstone_wire::output::{err, out, out_json};
 use loadstone_wire::spec::{StatementsSpec, WorkSpec};
 
 /// Runs the front end. Returns the exit code. Errors in the command line are printed to standard output, as in the
@@ -73,9 +73,7 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
             }
             _ => {}
         }
-        let text = serde_json::to_string(&spec)
-            .map_err(|error| EngineError::failed(format!("cannot print the spec: {error}")))?;
-        out(&format!("{text}\n"));
+        out_json("the spec", &spec)?;
         return Ok(0);
     }
     for warning in &settings.warnings {

@@ -44,11 +44,12 @@ Loadstone's own:
 ";
 
 /// The test to run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Test {
     /// Operate on files.
     Work(Action, Access),
     /// Delete all files.
+    #[default]
     Clean,
 }
 
@@ -69,9 +70,10 @@ impl Test {
 }
 
 /// How local files are accessed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Io {
     /// With blocking calls, from one thread per client.
+    #[default]
     Threads,
     /// With io_uring.
     Uring,
@@ -79,7 +81,7 @@ pub enum Io {
 
 /// The parsed command line.
 #[expect(clippy::struct_excessive_bools, reason = "each is an option")]
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Args {
     pub test: Test,
     pub files: u64,
@@ -110,26 +112,12 @@ impl Args {
     pub fn parse(arguments: &[String]) -> Result<Self, EngineError> {
         let (mut action, mut access) = (None::<Option<Action>>, Access::Sequential);
         let mut args = Self {
-            test: Test::Clean,
             files: 1,
             file_bytes: 1 << 20,
             buffer_bytes: 1_000_000,
-            skip_bytes: None,
-            compression: None,
             res_file: "TestDFSIO_results.log".to_owned(),
-            settings: BTreeMap::new(),
-            uri: None,
-            clients: None,
-            direct: false,
-            io: Io::Threads,
-            depth: None,
-            executors: None,
-            sync: Sync::None,
-            cold: false,
-            compressible: false,
             verify: true,
-            seed: None,
-            print_spec: false,
+            ..Self::default()
         };
         let mut arguments = arguments.iter();
         while let Some(arg) = arguments.next() {

@@ -21,7 +21,7 @@ use loadstone_storage::work::{Access, Action};
 use printer::Printer;
 
 use loadstone_measure::control::Control;
-use loadstone_wire::output::{err, out};
+use loadstone_wire::output::{err, out, out_json};
 
 /// Runs the front end. Returns the exit code.
 pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, EngineError> {
@@ -42,9 +42,7 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
         err(&format!("warning: {warning}\n"));
     }
     if args.print_spec {
-        let spec = serde_json::to_string(&spec)
-            .map_err(|error| EngineError::failed(format!("cannot print the spec: {error}")))?;
-        out(&format!("{spec}\n"));
+        out_json("the spec", &spec)?;
         return Ok(0);
     }
     // Checks that the results can be written, before running load for hours.

@@ -20,7 +20,7 @@ use loadstone_kinds::stress::StressWork;
 use loadstone_stores::cassandra::Cassandra;
 use loadstone_wire::error::EngineError;
 use loadstone_wire::event::{Event, Unsettled};
-use loadstone_wire::output::{err, out};
+use loadstone_wire::output::{err, out, out_json};
 use loadstone_wire::spec::{Phase, StatementsSpec, TrialSpec, WorkSpec};
 use rows::RowRun;
 use timestamps::TimestampReadBack;
@@ -103,9 +103,7 @@ pub fn main(arguments: &[String]) -> Result<u8, EngineError> {
     }
     let mut findings = judge(&spec, &args)?;
     findings.conclude();
-    let json = serde_json::to_string(&findings)
-        .map_err(|error| EngineError::failed(format!("cannot print the findings: {error}")))?;
-    out(&format!("{json}\n"));
+    out_json("the findings", &findings)?;
     let (line, exit) = match (findings.faults(), findings.unproven()) {
         (Some(bad), _) => (bad, 1),
         (None, Some(unproven)) => (unproven, 3),

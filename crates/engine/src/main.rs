@@ -11,7 +11,11 @@ mod trial_mode;
 use std::process::ExitCode;
 use std::sync::mpsc::channel;
 
+use loadstone_tera::Command;
 use loadstone_wire::error::{EngineError, shorten};
+
+/// The commands that a signal stops gently: their results so far are printed.
+const STOPPABLE: [&str; 7] = ["ycsb", "cassandra-stress", "dfsio", "teragen", "terasort", "teravalidate", "trial"];
 
 const USAGE: &str = "\
 usage: loadstone-engine COMMAND
@@ -45,35 +49,22 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let (signals, controls) = channel();
+    if arguments.first().is_some_and(|command| STOPPABLE.contains(&command.as_str())) {
+        signals::listen(signals.clone());
+    }
     let result = match arguments.first().map(String::as_str) {
-        Some("ycsb") => {
-            signals::listen(signals);
-            loadstone_ycsb::main(&arguments[1..], &controls)
-        }
+        Some("ycsb") => loadstone_ycsb::main(&arguments[1..], &controls),
         Some("cassandra-stress") => {
-            signals::listen(signals);
             // cassandra-stress itself accepts only the word `help`.
             let asks = matches!(&arguments[1..], [only] if is_help(only));
             let remaining = if asks { &["help".to_owned()] } else { &arguments[1..] };
             loadstone_cassandra_stress::main(remaining, &controls)
         }
-        Some("dfsio") => {
-            signals::listen(signals);
-            loadstone_dfsio::main(&arguments[1..], &controls)
-        }
-        Some(name @ ("teragen" | "terasort" | "teravalidate")) => {
-            let command = match name {
-                "teragen" => loadstone_tera::Command::Gen,
-                "terasort" => loadstone_tera::Command::Sort,
-                _ => loadstone_tera::Command::Validate,
-            };
-            signals::listen(signals);
-            loadstone_tera::main(command, &arguments[1..], &controls)
-        }
-        Some("trial") => {
-            signals::listen(signals.clone());
-            trial_mode::main(&signals, &controls)
-        }
+        Some("dfsio") => loadstone_dfsio::main(&arguments[1..], &controls),
+        Some("teragen") => loadstone_tera::main(Command::Gen, &arguments[1..], &controls),
+        Some("terasort") => loadstone_tera::main(Command::Sort, &arguments[1..], &controls),
+        Some("teravalidate") => loadstone_tera::main(Command::Validate, &arguments[1..], &controls),
+        Some("trial") => trial_mode::main(&signals, &controls),
         Some("ledger") => ledger::main(&arguments[1..]),
         Some("merge") => merge::main(&arguments[1..]),
         Some("certificates") => certificates::main(&arguments[1..]),

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use loadstone_load::{StepId, Workload};
 use loadstone_session::erased::Driving;
 use loadstone_session::{EngineError, Options, Store};
-use loadstone_storage::fs::hdfs;
-use loadstone_storage::store::{FileSession, FileStore, HdfsStore, NullFiles};
+use loadstone_storage::fs::null::NullFs;
+use loadstone_storage::fs::{FileSystem, hdfs};
+use loadstone_storage::store::{FileClient, FileStore, HdfsStore};
 use loadstone_storage::work::{FileOperation, Files, FilesSpec};
 
 use crate::stores::Trial;
@@ -68,13 +69,13 @@ impl Kind for FileWork {
     }
 }
 
-impl<S: FileSession> Work<S> for FileWork {
+impl<F: FileSystem> Work<FileClient<F>> for FileWork {
     type Actor<'a>
-        = FileActor<'a, S>
+        = FileActor<'a, F>
     where
-        S: 'a;
+        F: 'a;
 
-    fn actor<'a>(task: &'a Task<Self>, session: &'a mut S, _worker: usize) -> Self::Actor<'a> {
+    fn actor<'a>(task: &'a Task<Self>, session: &'a mut FileClient<F>, _worker: usize) -> Self::Actor<'a> {
         FileActor::new(task, session)
     }
 }
@@ -94,52 +95,42 @@ pub fn run_trial(files: &FilesSpec, to_run: Trial<'_>) -> Result<End, EngineErro
     trial::run(spec, work, target, controls, observer)
 }
 
-/// Files on local disks. Their calls block.
-#[derive(Debug)]
-pub struct LocalFiles;
+/// Declares the target of a store of files, with the kind of crew that its clients need.
+macro_rules! files_on {
+    ($(#[$about:meta])* $target:ident: $store:ident, $crew:ident) => {
+        $(#[$about])*
+        #[derive(Debug)]
+        pub struct $target;
 
-/// Files on HDFS. Their clients wait for the network.
-#[derive(Debug)]
-pub struct HdfsFiles;
+        impl Target<FileWork> for $target {
+            fn driving(&self) -> Driving {
+                Driving::for_store::<$store>()
+            }
 
-fn probe(task: &Task<FileWork>, borders: &Borders, context: ClientContext<'_>) {
-    drive_thread(task, borders, ThreadTimer::default(), &mut NullFiles::default(), context);
+            fn probe(&self, task: &Task<FileWork>, borders: &Borders, context: ClientContext<'_>) {
+                drive_thread(task, borders, ThreadTimer::default(), &mut FileClient::<NullFs>::default(), context);
+            }
+
+            fn open(&self, options: &Options) -> Result<Opened<FileWork>, EngineError> {
+                let store = Arc::new($store::open(options)?);
+                let open = Arc::clone(&store) as _;
+                let crew = |task, _by_thread| {
+                    Crew::$crew(Box::new(move || {
+                        Ok(Box::new(Client { session: store.session()?, task: Arc::clone(&task) }))
+                    }))
+                };
+                Ok(Opened { store: open, crew: Box::new(crew) })
+            }
+        }
+    };
 }
 
-impl Target<FileWork> for LocalFiles {
-    fn driving(&self) -> Driving {
-        Driving::for_store::<FileStore>()
-    }
-
-    fn probe(&self, task: &Task<FileWork>, borders: &Borders, context: ClientContext<'_>) {
-        probe(task, borders, context);
-    }
-
-    fn open(&self, options: &Options) -> Result<Opened<FileWork>, EngineError> {
-        let store = Arc::new(FileStore::open(options)?);
-        let open = Arc::clone(&store) as _;
-        let crew = |task, _by_thread| {
-            Crew::Threads(Box::new(move || Ok(Box::new(Client { session: store.session()?, task: Arc::clone(&task) }))))
-        };
-        Ok(Opened { store: open, crew: Box::new(crew) })
-    }
+files_on! {
+    /// Files on local disks. Their calls block.
+    LocalFiles: FileStore, Threads
 }
 
-impl Target<FileWork> for HdfsFiles {
-    fn driving(&self) -> Driving {
-        Driving::for_store::<HdfsStore>()
-    }
-
-    fn probe(&self, task: &Task<FileWork>, borders: &Borders, context: ClientContext<'_>) {
-        probe(task, borders, context);
-    }
-
-    fn open(&self, options: &Options) -> Result<Opened<FileWork>, EngineError> {
-        let store = Arc::new(HdfsStore::open(options)?);
-        let open = Arc::clone(&store) as _;
-        let crew = |task, _by_thread| {
-            Crew::Tasks(Box::new(move || Ok(Box::new(Client { session: store.session()?, task: Arc::clone(&task) }))))
-        };
-        Ok(Opened { store: open, crew: Box::new(crew) })
-    }
+files_on! {
+    /// Files on HDFS. Their clients wait for the network.
+    HdfsFiles: HdfsStore, Tasks
 }

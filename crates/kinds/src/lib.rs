@@ -3,6 +3,16 @@
 
 #![allow(missing_docs, reason = "fields whose names say everything")]
 
+/// Calls a method of a load or a run, whichever it is.
+macro_rules! either {
+    ($self:ident.$method:ident($($argument:expr),*)) => {
+        match $self {
+            Self::Load(load) => load.$method($($argument),*),
+            Self::Run(run) => run.$method($($argument),*),
+        }
+    };
+}
+
 /// A workload that is either a load or a run with the same type of operations.
 macro_rules! load_or_run {
     ($workload:ident, $operation:ty) => {
@@ -10,39 +20,24 @@ macro_rules! load_or_run {
             type Operation = $operation;
 
             fn steps(&self) -> &'static [&'static str] {
-                match self {
-                    Self::Load(load) => load.steps(),
-                    Self::Run(run) => run.steps(),
-                }
+                either!(self.steps())
             }
 
             #[inline]
             fn fill(&self, index: u64, operation: &mut $operation) {
-                match self {
-                    Self::Load(load) => load.fill(index, operation),
-                    Self::Run(run) => run.fill(index, operation),
-                }
+                either!(self.fill(index, operation))
             }
 
             fn step_of(&self, index: u64) -> StepId {
-                match self {
-                    Self::Load(load) => load.step_of(index),
-                    Self::Run(run) => run.step_of(index),
-                }
+                either!(self.step_of(index))
             }
 
             fn operations(&self) -> Option<u64> {
-                match self {
-                    Self::Load(load) => load.operations(),
-                    Self::Run(run) => run.operations(),
-                }
+                either!(self.operations())
             }
 
             fn any_order(&self) -> bool {
-                match self {
-                    Self::Load(load) => load.any_order(),
-                    Self::Run(run) => run.any_order(),
-                }
+                either!(self.any_order())
             }
         }
     };

@@ -154,10 +154,7 @@ load_or_run!(RecordsOf, Operation);
 impl RecordWorkload for RecordsOf {
     #[inline]
     fn field_names(&self) -> &[String] {
-        match self {
-            Self::Load(load) => load.field_names(),
-            Self::Run(run) => run.field_names(),
-        }
+        either!(self.field_names())
     }
 
     // A load does not read or delete, and no operation depends on its inserts.

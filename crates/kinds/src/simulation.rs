@@ -168,6 +168,10 @@ impl Connection for Scripted {
     fn last_error(&mut self) -> Option<String> {
         self.error.take()
     }
+
+    fn is_refusal(&self, status: Status) -> bool {
+        status == Self::REFUSAL
+    }
 }
 
 impl Session for Scripted {
@@ -188,8 +192,5 @@ impl Session for Scripted {
     }
     async fn delete(&mut self, key: &[u8]) -> Status {
         self.act(key).await
-    }
-    fn is_refusal(&self, status: Status) -> bool {
-        status == Self::REFUSAL
     }
 }

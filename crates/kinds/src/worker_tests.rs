@@ -66,11 +66,7 @@ impl HashingSession {
     }
 }
 
-impl Connection for HashingSession {
-    fn last_error(&mut self) -> Option<String> {
-        None
-    }
-}
+impl Connection for HashingSession {}
 
 impl Session for HashingSession {
     async fn read(&mut self, key: &[u8], _: Projection<'_>, _: &mut Row) -> Status {
@@ -207,11 +203,7 @@ impl<const BY_THREAD: bool, const HANGS: bool> Store for Broken<BY_THREAD, HANGS
     }
 }
 
-impl Connection for BrokenSession {
-    fn last_error(&mut self) -> Option<String> {
-        None
-    }
-}
+impl Connection for BrokenSession {}
 
 impl Session for BrokenSession {
     async fn read(&mut self, _: &[u8], _: Projection<'_>, _: &mut Row) -> Status {

@@ -87,7 +87,7 @@ fn main() {
     let pool = Pool::new(1);
     let mut field = [0u8; 100];
     part("value, one field of 100 bytes", |i| {
-        pool.fill(&mut field, &mut pool.place(&mut Draws::new(1, i, Purpose::Value)));
+        pool.fill(&mut field, &mut pool.place(&mut Draws::new(1, i, Purpose::Value), 0));
         black_box(&field);
     });
     let grid = Grid::default();

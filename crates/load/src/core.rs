@@ -100,7 +100,7 @@ impl Shape {
     /// The place in the pool from which the values of a write are taken.
     #[inline]
     fn place(&self, phase: Phase, draws: &mut Draws) -> Place {
-        self.pool.place_turned(draws, if phase == Phase::Run { self.run.turn } else { 0 })
+        self.pool.place(draws, if phase == Phase::Run { self.run.turn } else { 0 })
     }
 
     /// Generates again, from the draws of a write, the value that this write put into `field`.

@@ -196,20 +196,7 @@ impl KindSequence {
 
     /// The index of the `nth` (from 0) operation of a counted `kind`; `None` if that kind never occurs.
     pub fn index_of(&self, kind: Kind, nth: u64) -> Option<u64> {
-        let quota = self.quota[kind as usize];
-        let block = nth.checked_div(quota)?;
-        let start = block * self.deck.get();
-        // Binary search: `before` increases by at most one from one position to the next.
-        let (mut low, mut high) = (start, start + self.deck.get() - 1);
-        while low < high {
-            let middle = low + (high - low).div_ceil(2);
-            if self.before(kind, middle) <= nth {
-                low = middle;
-            } else {
-                high = middle - 1;
-            }
-        }
-        Some(low)
+        self.index_of_any(&[kind], nth)
     }
 }
 

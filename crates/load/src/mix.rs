@@ -29,8 +29,8 @@ pub struct Mix {
 const PROPORTION_MAX: f64 = 1e9;
 
 impl Mix {
-    /// Refuses negative proportions and numbers that are not finite.
-    pub fn check(&self) -> Result<(), Refusal> {
+    /// Refuses negative proportions, numbers that are not finite, and a `run` without operations.
+    pub fn check(&self, run: bool) -> Result<(), Refusal> {
         let names = ["read", "update", "insert", "scan", "read_modify_write", "delete"];
         for (name, (_, weight)) in names.into_iter().zip(self.weights()) {
             if !(0.0..=PROPORTION_MAX).contains(&weight) {
@@ -38,7 +38,8 @@ impl Mix {
                 return Err(Refusal::for_value(&format!("work.mix.{name}"), &required, weight));
             }
         }
-        Ok(())
+        let is_empty = self.weights().iter().all(|&(_, weight)| weight <= 0.0);
+        if run && is_empty { Err(Self::refuse_empty()) } else { Ok(()) }
     }
 
     /// Refuses a run in which no kind of operation has a proportion above 0.

@@ -36,15 +36,10 @@ impl Pool {
     }
 
     /// A random place at which to start. The fields of a record follow one another from there, which costs one draw and
-    /// one cache miss per record instead of one per field.
+    /// one cache miss per record instead of one per field. The same draws give a different text for each value of
+    /// `turn`.
     #[inline]
-    pub fn place(&self, draws: &mut Draws) -> Place {
-        self.place_turned(draws, 0)
-    }
-
-    /// [`Self::place`] with a further transformation: the same draws give a different text for each value of `turn`.
-    #[inline]
-    pub fn place_turned(&self, draws: &mut Draws, turn: u32) -> Place {
+    pub fn place(&self, draws: &mut Draws, turn: u32) -> Place {
         let at = draws.below((POOL_BYTES / PERIOD) as u64) as usize * PERIOD;
         Place::new(at, draws.next_u64() as u32 ^ turn)
     }
@@ -200,7 +195,7 @@ mod tests {
 
     fn text(pool: &Pool, index: u64, len: usize) -> Vec<u8> {
         let mut out = vec![0; len];
-        pool.fill(&mut out, &mut pool.place(&mut Draws::new(1, index, Purpose::Value)));
+        pool.fill(&mut out, &mut pool.place(&mut Draws::new(1, index, Purpose::Value), 0));
         out
     }
 
@@ -271,7 +266,7 @@ mod tests {
     fn consecutive_fields_begin_periods() {
         let pool = Pool::new(1);
         let whole = text(&pool, 7, 36);
-        let mut place = pool.place(&mut Draws::new(1, 7, Purpose::Value));
+        let mut place = pool.place(&mut Draws::new(1, 7, Purpose::Value), 0);
         let (mut first, mut second) = ([0; 10], [0; 24]);
         pool.fill(&mut first, &mut place);
         pool.fill(&mut second, &mut place);

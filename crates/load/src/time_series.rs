@@ -186,16 +186,8 @@ impl TimeSeriesRun {
         spec.check_run()?;
         let shape = Shape::new(spec, seed)?;
         let (spec, layout) = (&shape.spec, &shape.layout);
-        let mix = spec.mix;
-        let weights = [
-            (Kind::Read, mix.read),
-            (Kind::Update, mix.update),
-            (Kind::Insert, mix.insert),
-            (Kind::Scan, mix.scan),
-            (Kind::Delete, mix.delete),
-        ];
         let counted = [Kind::Read, Kind::Update, Kind::Insert, Kind::Delete];
-        let kinds = KindSequence::new(seed, &weights, &counted, spec.operations)
+        let kinds = KindSequence::new(seed, &spec.mix.weights(), &counted, spec.operations)
             .ok_or("one of the read, update, insert, scan and delete proportions must be above 0")?;
         let points = spec.count_loaded_points();
         let end = layout.position(points - 1) + 1;

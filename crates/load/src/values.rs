@@ -184,9 +184,7 @@ pub fn fill_integrity(out: &mut [u8], key: &[u8], field: &[u8]) {
     }
     while text.at < text.out.len() {
         text.push(b":");
-        let mut digits = [0u8; 11];
-        let len = write_i32(text.hash, &mut digits);
-        text.push(&digits[..len]);
+        text.push(itoa::Buffer::new().format(text.hash).as_bytes());
     }
 }
 
@@ -212,26 +210,6 @@ impl Template<'_> {
         self.hash = text.encode_utf16().fold(self.hash, |h, unit| h.wrapping_mul(31).wrapping_add(i32::from(unit)));
         self.copy(text.as_bytes());
     }
-}
-
-fn write_i32(value: i32, out: &mut [u8; 11]) -> usize {
-    let mut rest = value.unsigned_abs();
-    let mut reversed = [0u8; 10];
-    let mut len = 0;
-    loop {
-        reversed[len] = b'0' + (rest % 10) as u8;
-        len += 1;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
-    }
-    let sign = usize::from(value < 0);
-    out[0] = b'-';
-    for i in 0..len {
-        out[sign + i] = reversed[len - 1 - i];
-    }
-    sign + len
 }
 
 #[cfg(test)]

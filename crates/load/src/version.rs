@@ -7,6 +7,9 @@
 //! run are recognized. The check does not cover the filler after it, which
 //! [`CoreRun::expect`](crate::core::CoreRun::expect) regenerates.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::random::mix;
 
 const INDEX_DIGITS: usize = 12;
@@ -14,12 +17,13 @@ const CHECK_DIGITS: usize = 8;
 /// Length of this text, bytes.
 pub const LEN: usize = 1 + INDEX_DIGITS + CHECK_DIGITS;
 
-/// The phase of a write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// The phase of a trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Phase {
-    /// The load that wrote the record.
+    /// Records are inserted.
     Load,
-    /// A run.
+    /// The workload runs on the loaded records.
     Run,
 }
 

@@ -78,7 +78,7 @@ impl<'a> Conductor<'a> {
         driver_ns: f64,
     ) -> Self {
         Self {
-            reader: Reader::new(workers.recorders().to_vec()),
+            reader: Reader::new(workers.recorders.clone()),
             spec,
             operations,
             task,
@@ -99,7 +99,7 @@ impl<'a> Conductor<'a> {
         observer: &mut dyn Observer,
         store: &Arc<dyn OpenStore>,
     ) -> (End, bool) {
-        let pulse = Arc::clone(self.workers.conductor());
+        let pulse = Arc::clone(&self.workers.conductor);
         let beating = pulse.begin();
         let (borders, mut end) = match self.wait_for_start(controls) {
             Ok(start_ns) => (plan.starting_at(start_ns), None),
@@ -137,7 +137,7 @@ impl<'a> Conductor<'a> {
             }
             end = early.or_else(|| (over || satisfied).then_some(End::Done));
         }
-        let at_stop = totals(self.workers.recorders());
+        let at_stop = totals(&self.workers.recorders);
         let stop_ns = if refused { borders.start_ns } else { Monotonic.now_ns() };
         let threads = self.threads(&pulse, &used);
         if satisfied || end != Some(End::Done) {
@@ -149,7 +149,7 @@ impl<'a> Conductor<'a> {
             self.task.work.end(self.task.scheduler.count_claimed(), Monotonic.now_ns());
         }
         let now = Monotonic.now_ns();
-        let end = match (self.task.scheduler.failure(), self.workers.panic(), end) {
+        let end = match (self.task.scheduler.failure(), &self.workers.panic, end) {
             (Some(failure), ..) => End::Failed(failure.clone()),
             (None, Some(message), _) => End::Failed(TrialFailure::ClientPanicked(message.to_owned())),
             (None, None, end) => {
@@ -165,7 +165,7 @@ impl<'a> Conductor<'a> {
         let held_ns = self.pause_ns(&pulse, &used);
         let (censored, due) = self.collect_censored(&borders, ending, now, held_ns);
         let carried = self.collect_carried(&borders, now);
-        let window = window(&borders, ending, &totals(self.workers.recorders()), due);
+        let window = window(&borders, ending, &totals(&self.workers.recorders), due);
         let last_ns = borders.first_ns.saturating_add(window.length_ns);
         self.read(&borders, true);
         self.report_rest(&borders, number, last_ns.min(borders.end_ns), observer);
@@ -220,10 +220,10 @@ impl<'a> Conductor<'a> {
 
     fn moment(&self, borders: Borders) -> Moment<'_> {
         Moment {
-            recorders: self.workers.recorders(),
+            recorders: &self.workers.recorders,
             failures: &self.task.failures,
             borders,
-            totals: totals(self.workers.recorders()),
+            totals: totals(&self.workers.recorders),
             operations: self.operations,
         }
     }
@@ -279,7 +279,7 @@ impl<'a> Conductor<'a> {
     /// Passes the number of claimed operations to the work.
     fn tick(&mut self) {
         let claimed = self.task.scheduler.count_claimed();
-        self.tick_at_ns = self.task.work.tick(claimed, Monotonic.now_ns(), self.workers.conductor().tick_ns);
+        self.tick_at_ns = self.task.work.tick(claimed, Monotonic.now_ns(), self.workers.conductor.tick_ns);
     }
 
     /// Waits for the clients after the end. Returns `false` if a client has not stopped within the grace period.
@@ -358,7 +358,7 @@ impl<'a> Conductor<'a> {
 
     /// The pulses of the executors, followed by the conductor's pulse.
     fn pulses<'p>(&'p self, conductor: &'p Pulse) -> impl Iterator<Item = &'p Pulse> {
-        self.workers.pulses().iter().map(|pulse| &**pulse).chain([conductor])
+        self.workers.pulses.iter().map(|pulse| &**pulse).chain([conductor])
     }
 
     /// The longest time for which any of the engine's threads was unable to run, ns: an upper bound.

@@ -103,16 +103,17 @@ impl Gate {
 /// The workers of a trial.
 #[derive(Debug)]
 pub struct WorkerThreads {
-    recorders: Vec<Arc<Recorder>>,
+    /// The workers' recorders.
+    pub recorders: Vec<Arc<Recorder>>,
     /// The pulses of the executors; empty if each client has a thread.
-    pulses: Vec<Arc<Pulse>>,
-    /// The conductor's pulse.
-    conductor: Arc<Pulse>,
+    pub pulses: Vec<Arc<Pulse>>,
+    /// The conductor's pulse, which also represents the threads of single clients.
+    pub conductor: Arc<Pulse>,
     threads: Vec<JoinHandle<()>>,
     gate: Arc<Gate>,
     working: Arc<AtomicUsize>,
-    /// The message of the first worker that panicked.
-    panic: Option<String>,
+    /// The message of the first worker that panicked, once all workers have stopped.
+    pub panic: Option<String>,
 }
 
 impl WorkerThreads {
@@ -175,26 +176,6 @@ impl WorkerThreads {
             }
         }
         Ok(all)
-    }
-
-    /// The workers' recorders.
-    pub fn recorders(&self) -> &[Arc<Recorder>] {
-        &self.recorders
-    }
-
-    /// The pulses of the executors; empty if each client has a thread.
-    pub fn pulses(&self) -> &[Arc<Pulse>] {
-        &self.pulses
-    }
-
-    /// The conductor's pulse, which also represents the threads of single clients.
-    pub fn conductor(&self) -> &Arc<Pulse> {
-        &self.conductor
-    }
-
-    /// The reason why a worker panicked, once all workers have stopped.
-    pub fn panic(&self) -> Option<&str> {
-        self.panic.as_deref()
     }
 
     /// Starts the clients with the borders of the trial on the monotonic clock; `None` cancels the trial.

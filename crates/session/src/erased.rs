@@ -69,14 +69,33 @@ impl Driving {
     }
 }
 
-/// An open store of any type: see [`Store`] for the methods.
-pub trait OpenStore: fmt::Debug + Send + Sync {
+/// Declares [`OpenStore`] with methods that call the methods of [`Store`] with the same names.
+macro_rules! open_store {
+    ($($(#[$about:meta])* fn $method:ident(&self $(, $argument:ident: $type:ty)?) -> $output:ty;)*) => {
+        /// An open store of any type: see [`Store`] for the methods.
+        pub trait OpenStore: fmt::Debug + Send + Sync {
+            /// Closes it, unless there are other references to it.
+            fn close(self: Arc<Self>) -> Result<(), EngineError>;
+            $($(#[$about])* fn $method(&self $(, $argument: $type)?) -> $output;)*
+        }
+
+        impl<S: Store> OpenStore for S {
+            fn close(self: Arc<Self>) -> Result<(), EngineError> {
+                Arc::try_unwrap(self).map_or(Ok(()), Store::close)
+            }
+
+            $(fn $method(&self $(, $argument: $type)?) -> $output {
+                Store::$method(self $(, $argument)?)
+            })*
+        }
+    };
+}
+
+open_store! {
     /// The store's guarantee.
     fn guarantee(&self) -> Guarantee;
     /// Waits until the store is idle.
     fn settle(&self) -> Result<(), EngineError>;
-    /// Closes it, unless there are other references to it.
-    fn close(self: Arc<Self>) -> Result<(), EngineError>;
     /// Whether operations cross a network.
     fn is_networked(&self) -> bool;
     /// Number of connections for this number of clients.
@@ -89,44 +108,6 @@ pub trait OpenStore: fmt::Debug + Send + Sync {
     fn server_events(&self) -> Vec<ServerEvent>;
     /// The reason why it can no longer be used; `None` if it can.
     fn describe_loss(&self) -> Option<String>;
-}
-
-impl<S: Store> OpenStore for S {
-    fn guarantee(&self) -> Guarantee {
-        Store::guarantee(self)
-    }
-
-    fn settle(&self) -> Result<(), EngineError> {
-        Store::settle(self)
-    }
-
-    fn close(self: Arc<Self>) -> Result<(), EngineError> {
-        Arc::try_unwrap(self).map_or(Ok(()), Store::close)
-    }
-
-    fn is_networked(&self) -> bool {
-        Store::is_networked(self)
-    }
-
-    fn connections(&self, clients: u64) -> u64 {
-        Store::connections(self, clients)
-    }
-
-    fn collections(&self) -> Vec<Collections> {
-        Store::collections(self)
-    }
-
-    fn connection_attempts(&self) -> Option<ConnectionAttempts> {
-        Store::connection_attempts(self)
-    }
-
-    fn server_events(&self) -> Vec<ServerEvent> {
-        Store::server_events(self)
-    }
-
-    fn describe_loss(&self) -> Option<String> {
-        Store::describe_loss(self)
-    }
 }
 
 /// An open store of records.
@@ -173,94 +154,51 @@ impl fmt::Debug for VirtualSession {
     }
 }
 
-/// [`Session`], with its futures in a slot.
-trait AnySession {
-    fn any(&mut self) -> &mut dyn Any;
-    fn connect<'a>(&'a mut self, slot: &'a mut Slot) -> InPlace<'a, Result<(), EngineError>>;
-    fn pause<'a>(&'a mut self, slot: &'a mut Slot) -> InPlace<'a, ()>;
-    fn unsent(&self) -> bool;
-    fn last_error(&mut self) -> Option<String>;
-    fn cleanup<'a>(&'a mut self, slot: &'a mut Slot) -> InPlace<'a, Status>;
-    fn read<'a>(
-        &'a mut self,
-        slot: &'a mut Slot,
-        key: &'a [u8],
-        fields: Projection<'a>,
-        row: &'a mut Row,
-    ) -> InPlace<'a, Status>;
-    fn scan<'a>(
-        &'a mut self,
-        slot: &'a mut Slot,
-        from: (&'a [u8], usize),
-        fields: Projection<'a>,
-        rows: &'a mut Rows,
-    ) -> InPlace<'a, Status>;
-    fn insert<'a>(&'a mut self, slot: &'a mut Slot, key: &'a [u8], row: &'a Row) -> InPlace<'a, Status>;
-    fn update<'a>(&'a mut self, slot: &'a mut Slot, key: &'a [u8], row: &'a Row) -> InPlace<'a, Status>;
-    fn delete<'a>(&'a mut self, slot: &'a mut Slot, key: &'a [u8]) -> InPlace<'a, Status>;
-    fn is_refusal(&self, status: Status) -> bool;
+/// Declares [`AnySession`] with methods that put the futures of another trait's methods in a slot.
+macro_rules! any_session {
+    ($(fn $trait:ident::$method:ident($($argument:ident: $type:ty),*) -> $output:ty;)*) => {
+        /// [`Session`], with its futures in a slot.
+        trait AnySession {
+            fn any(&mut self) -> &mut dyn Any;
+            fn unsent(&self) -> bool;
+            fn last_error(&mut self) -> Option<String>;
+            fn is_refusal(&self, status: Status) -> bool;
+            $(fn $method<'a>(&'a mut self, slot: &'a mut Slot $(, $argument: $type)*) -> InPlace<'a, $output>;)*
+        }
+
+        impl<S: Session + 'static> AnySession for S {
+            fn any(&mut self) -> &mut dyn Any {
+                self
+            }
+
+            fn unsent(&self) -> bool {
+                Connection::unsent(self)
+            }
+
+            fn last_error(&mut self) -> Option<String> {
+                Connection::last_error(self)
+            }
+
+            fn is_refusal(&self, status: Status) -> bool {
+                Connection::is_refusal(self, status)
+            }
+
+            $(fn $method<'a>(&'a mut self, slot: &'a mut Slot $(, $argument: $type)*) -> InPlace<'a, $output> {
+                slot.put($trait::$method(self $(, $argument)*))
+            })*
+        }
+    };
 }
 
-impl<S: Session + 'static> AnySession for S {
-    fn any(&mut self) -> &mut dyn Any {
-        self
-    }
-
-    fn connect<'a>(&'a mut self, slot: &'a mut Slot) -> InPlace<'a, Result<(), EngineError>> {
-        slot.put(Connection::connect(self))
-    }
-
-    fn pause<'a>(&'a mut self, slot: &'a mut Slot) -> InPlace<'a, ()> {
-        slot.put(Connection::pause(self))
-    }
-
-    fn unsent(&self) -> bool {
-        Connection::unsent(self)
-    }
-
-    fn last_error(&mut self) -> Option<String> {
-        Connection::last_error(self)
-    }
-
-    fn cleanup<'a>(&'a mut self, slot: &'a mut Slot) -> InPlace<'a, Status> {
-        slot.put(Connection::cleanup(self))
-    }
-
-    fn read<'a>(
-        &'a mut self,
-        slot: &'a mut Slot,
-        key: &'a [u8],
-        fields: Projection<'a>,
-        row: &'a mut Row,
-    ) -> InPlace<'a, Status> {
-        slot.put(Session::read(self, key, fields, row))
-    }
-
-    fn scan<'a>(
-        &'a mut self,
-        slot: &'a mut Slot,
-        (key, count): (&'a [u8], usize),
-        fields: Projection<'a>,
-        rows: &'a mut Rows,
-    ) -> InPlace<'a, Status> {
-        slot.put(Session::scan(self, key, count, fields, rows))
-    }
-
-    fn insert<'a>(&'a mut self, slot: &'a mut Slot, key: &'a [u8], row: &'a Row) -> InPlace<'a, Status> {
-        slot.put(Session::insert(self, key, row))
-    }
-
-    fn update<'a>(&'a mut self, slot: &'a mut Slot, key: &'a [u8], row: &'a Row) -> InPlace<'a, Status> {
-        slot.put(Session::update(self, key, row))
-    }
-
-    fn delete<'a>(&'a mut self, slot: &'a mut Slot, key: &'a [u8]) -> InPlace<'a, Status> {
-        slot.put(Session::delete(self, key))
-    }
-
-    fn is_refusal(&self, status: Status) -> bool {
-        Session::is_refusal(self, status)
-    }
+any_session! {
+    fn Connection::connect() -> Result<(), EngineError>;
+    fn Connection::pause() -> ();
+    fn Connection::cleanup() -> Status;
+    fn Session::read(key: &'a [u8], fields: Projection<'a>, row: &'a mut Row) -> Status;
+    fn Session::scan(key: &'a [u8], count: usize, fields: Projection<'a>, rows: &'a mut Rows) -> Status;
+    fn Session::insert(key: &'a [u8], row: &'a Row) -> Status;
+    fn Session::update(key: &'a [u8], row: &'a Row) -> Status;
+    fn Session::delete(key: &'a [u8]) -> Status;
 }
 
 impl Connection for VirtualSession {
@@ -280,6 +218,10 @@ impl Connection for VirtualSession {
         self.session.last_error()
     }
 
+    fn is_refusal(&self, status: Status) -> bool {
+        self.session.is_refusal(status)
+    }
+
     fn cleanup(&mut self) -> impl Future<Output = Status> {
         self.session.cleanup(&mut self.slot)
     }
@@ -291,7 +233,7 @@ impl Session for VirtualSession {
     }
 
     async fn scan(&mut self, key: &[u8], count: usize, fields: Projection<'_>, rows: &mut Rows) -> Status {
-        self.session.scan(&mut self.slot, (key, count), fields, rows).await
+        self.session.scan(&mut self.slot, key, count, fields, rows).await
     }
 
     async fn insert(&mut self, key: &[u8], row: &Row) -> Status {
@@ -304,10 +246,6 @@ impl Session for VirtualSession {
 
     async fn delete(&mut self, key: &[u8]) -> Status {
         self.session.delete(&mut self.slot, key).await
-    }
-
-    fn is_refusal(&self, status: Status) -> bool {
-        self.session.is_refusal(status)
     }
 }
 

@@ -72,11 +72,7 @@ impl Store for Null {
     }
 }
 
-impl Connection for NullSession {
-    fn last_error(&mut self) -> Option<String> {
-        None
-    }
-}
+impl Connection for NullSession {}
 
 // Not `async`: the futures would store their arguments, which takes memory for each client.
 impl Session for NullSession {

@@ -157,7 +157,16 @@ pub trait Connection {
     }
 
     /// The message of the last failure, unless it has already been returned.
-    fn last_error(&mut self) -> Option<String>;
+    fn last_error(&mut self) -> Option<String> {
+        None
+    }
+
+    /// Whether the write that has just finished with this status was certainly refused: nothing was or will be written.
+    /// Called only after a write that is not `Ok`. A store that does not know returns `false`, because a write that is
+    /// reported as refused but found later counts as a fault of the system.
+    fn is_refusal(&self, _status: Status) -> bool {
+        false
+    }
 
     /// Closes the session and writes any buffered data.
     fn cleanup(&mut self) -> impl Future<Output = Status> {
@@ -187,13 +196,6 @@ pub trait Session: Connection {
 
     /// Removes a record; returns `Ok` even if it did not exist.
     fn delete(&mut self, key: &[u8]) -> impl Future<Output = Status>;
-
-    /// Whether the write that has just finished with this status was certainly refused: nothing was or will be written.
-    /// Called only after a write that is not `Ok`. A store that does not know returns `false`, because a write that is
-    /// reported as refused but found later counts as a fault of the system.
-    fn is_refusal(&self, _status: Status) -> bool {
-        false
-    }
 }
 
 /// The records of a scan, in reused buffers.

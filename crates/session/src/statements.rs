@@ -195,11 +195,6 @@ pub trait Statements: Connection {
 
     /// Executes several statements, each with its values, as one request.
     fn execute_batch(&mut self, kind: BatchKind, parts: &[(usize, Values)]) -> impl Future<Output = Status>;
-
-    /// See [`Session::is_refusal`](crate::Session::is_refusal).
-    fn is_refusal(&self, _status: Status) -> bool {
-        false
-    }
 }
 
 /// A store of statements.
@@ -218,11 +213,7 @@ pub trait StatementStore: Store {
 #[derive(Debug, Default)]
 pub struct NullStatements;
 
-impl Connection for NullStatements {
-    fn last_error(&mut self) -> Option<String> {
-        None
-    }
-}
+impl Connection for NullStatements {}
 
 impl Statements for NullStatements {
     #[inline]

@@ -5,6 +5,8 @@
 //! generators (Marsaglia, J. Stat. Softw. 8, 2003), which the compiler vectorises. The state of the generators is
 //! derived from the seed, the file and the sector.
 
+use loadstone_load::random::mix;
+
 /// Bytes per sector. A sector can be generated without the preceding sectors.
 pub const SECTOR: usize = 4_096;
 /// The mark at the beginning of each sector; the seed follows, little endian.
@@ -31,14 +33,6 @@ pub struct Difference {
     pub actual: u8,
     /// The byte that was written.
     pub expected: u8,
-}
-
-/// The finaliser of splitmix64 (Steele, Lea, Flood, OOPSLA 2014).
-#[inline]
-pub(crate) fn mix(mut x: u64) -> u64 {
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
 }
 
 impl Content {

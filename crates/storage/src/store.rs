@@ -7,7 +7,6 @@ use loadstone_session::{Connection, Drive, Durability, EngineError, Guarantee, O
 
 use crate::fs::hdfs::{self, Hdfs};
 use crate::fs::local::{Direct, Local, LocalOptions};
-use crate::fs::null::NullFs;
 use crate::fs::{FileSystem, Location, Scheme};
 
 /// The maximum number of buffers: more than any device can process at a time.
@@ -16,69 +15,17 @@ const DEPTH_MAX: u64 = 1_024;
 /// The fact that a store reports if it should use io_uring but cannot. Its value is the reason.
 pub const WITHOUT_URING: &str = "io_uring_unavailable";
 
-/// A session on files.
-pub trait FileSession: Connection {
-    /// The file system.
-    type System: FileSystem;
-    /// Whether the file system stores the bytes written. A file system that does not is used only to measure the
-    /// engine, without verification.
-    const KEEPS: bool = true;
-
-    /// The file system.
-    fn system(&self) -> &Self::System;
-
-    /// The base directory of all files.
-    fn base(&self) -> &str;
-}
-
-/// A client of a file system.
+/// A client of a file system. Its last error is always `None`: file errors are returned as values, with path and
+/// offset.
 #[derive(Debug, Default)]
 pub struct FileClient<F> {
-    system: F,
-    base: String,
+    /// The file system.
+    pub system: F,
+    /// The base directory of all files.
+    pub base: String,
 }
 
-impl<F: FileSystem> Connection for FileClient<F> {
-    // File errors are returned as values, with path and offset.
-    fn last_error(&mut self) -> Option<String> {
-        None
-    }
-}
-
-impl<F: FileSystem> FileSession for FileClient<F> {
-    type System = F;
-
-    fn system(&self) -> &F {
-        &self.system
-    }
-
-    fn base(&self) -> &str {
-        &self.base
-    }
-}
-
-/// A client of a file system that stores nothing, for measuring the engine's own cost.
-#[derive(Debug, Default)]
-pub struct NullFiles(FileClient<NullFs>);
-
-impl Connection for NullFiles {
-    fn last_error(&mut self) -> Option<String> {
-        None
-    }
-}
-
-impl FileSession for NullFiles {
-    type System = NullFs;
-    const KEEPS: bool = false;
-
-    fn system(&self) -> &NullFs {
-        &self.0.system
-    }
-
-    fn base(&self) -> &'static str {
-        ""
-    }
-}
+impl<F: FileSystem> Connection for FileClient<F> {}
 
 /// A store of files on this machine.
 #[derive(Debug)]

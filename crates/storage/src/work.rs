@@ -3,12 +3,12 @@
 //! An operation processes one buffer of one file. The operations on a file are consecutive and belong to one client, so
 //! files are the unit in which clients claim work and segments divide it.
 
+use loadstone_load::random::mix;
 use loadstone_load::{StepId, Workload};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::codec::Codec;
-use crate::content::mix;
 
 /// Maximum number of buffers in a trial, so that sums of indices do not overflow.
 const OPERATIONS_MAX: u64 = 1 << 48;

@@ -1,6 +1,8 @@
 //! Where downloaded and unpacked files are stored, and all environment variables that stores read.
 
-use std::path::PathBuf;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
 
 /// A shared object of RocksDB to load; `rocksdb.library` on the command line takes precedence.
 pub const LOADSTONE_ROCKSDB: &str = "LOADSTONE_ROCKSDB";
@@ -36,4 +38,16 @@ pub fn directory() -> PathBuf {
 /// The local Maven repository.
 pub fn maven_repository() -> PathBuf {
     variable(LOADSTONE_MAVEN).unwrap_or_else(|| home().join(".m2").join("repository"))
+}
+
+/// Creates a file in its directory, with the content that `write` puts at another path. The file appears either
+/// completely or not at all, even if other processes and threads create it at the same time.
+pub fn create_whole<T>(target: &Path, write: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<()> {
+    let directory = target.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(directory)?;
+    // The name contains the process and the thread, so that other processes and threads write to different files.
+    let partial = directory.join(format!(".{}.{:?}.partial", std::process::id(), std::thread::current().id()));
+    write(&partial).and_then(|_| fs::rename(&partial, target)).inspect_err(|_| {
+        let _ = fs::remove_file(&partial);
+    })
 }

@@ -93,9 +93,8 @@ impl Store for HBase {
     }
 
     fn session(&self) -> Result<Self::Session, EngineError> {
-        JvmSession::new(self.hosted.machine, self.hosted.store, "a client of HBase", |message| {
-            (message, "see that HBase runs and serves the table".to_owned())
-        })
+        let hint = "see that HBase runs and serves the table";
+        JvmSession::new(self.hosted.machine, self.hosted.store, "a client of HBase", hint)
     }
 
     fn close(self) -> Result<(), EngineError> {

@@ -182,6 +182,10 @@ impl<K: KeyValue> Connection for KeyValueSession<K> {
     fn last_error(&mut self) -> Option<String> {
         self.error.take()
     }
+
+    fn is_refusal(&self, _status: Status) -> bool {
+        self.refused
+    }
 }
 
 // The methods do their work when they are called, so their futures are ready. The future of an `async fn` would keep
@@ -222,9 +226,5 @@ impl<K: KeyValue> Session for KeyValueSession<K> {
     fn delete(&mut self, key: &[u8]) -> impl Future<Output = Status> {
         let result = self.engine.remove(&mut self.client, key);
         ready(self.done(result))
-    }
-
-    fn is_refusal(&self, _status: Status) -> bool {
-        self.refused
     }
 }

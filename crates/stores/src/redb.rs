@@ -35,54 +35,33 @@ const CACHE_BYTES_DEFAULT: u64 = 1 << 30;
 #[derive(Debug)]
 struct Unsynced(FileBackend);
 
+/// Methods that call the method of the file with the same name.
+macro_rules! forward_to_file {
+    ($(fn $method:ident(&self $(, $argument:ident: $type:ty)*) -> $output:ty;)*) => {
+        $(fn $method(&self $(, $argument: $type)*) -> $output {
+            self.0.$method($($argument),*)
+        })*
+    };
+}
+
 impl StorageBackend for Unsynced {
     fn sync_data(&self) -> io::Result<()> {
         Ok(())
     }
 
-    fn len(&self) -> io::Result<u64> {
-        self.0.len()
-    }
-
-    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        self.0.read(offset, out)
-    }
-
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.0.set_len(len)
-    }
-
-    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.0.write(offset, data)
-    }
-
-    fn close(&self) -> io::Result<()> {
-        self.0.close()
-    }
-
-    // Without the following six functions, two processes could open the same file.
-    fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
-        self.0.try_lock_range(start, end)
-    }
-
-    fn try_lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
-        self.0.try_lock_shared_range(start, end)
-    }
-
-    fn lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
-        self.0.lock_range(start, end)
-    }
-
-    fn lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
-        self.0.lock_shared_range(start, end)
-    }
-
-    fn unlock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
-        self.0.unlock_range(start, end)
-    }
-
-    fn query_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
-        self.0.query_lock_range(start, end)
+    forward_to_file! {
+        fn len(&self) -> io::Result<u64>;
+        fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()>;
+        fn set_len(&self, len: u64) -> io::Result<()>;
+        fn write(&self, offset: u64, data: &[u8]) -> io::Result<()>;
+        fn close(&self) -> io::Result<()>;
+        // Without the following six functions, two processes could open the same file.
+        fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError>;
+        fn try_lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError>;
+        fn lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError>;
+        fn lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError>;
+        fn unlock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError>;
+        fn query_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError>;
     }
 }
 

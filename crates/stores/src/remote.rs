@@ -104,6 +104,10 @@ macro_rules! answer_by_last_failure {
         fn last_error(&mut self) -> Option<String> {
             self.$($field).+.message()
         }
+
+        fn is_refusal(&self, status: loadstone_load::Status) -> bool {
+            self.$($field).+.is_refusal(status)
+        }
     };
 }
 pub(crate) use answer_by_last_failure;

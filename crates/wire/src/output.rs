@@ -6,6 +6,10 @@
 use std::io::{ErrorKind, Write};
 use std::sync::OnceLock;
 
+use serde::Serialize;
+
+use crate::error::EngineError;
+
 static LOST: OnceLock<String> = OnceLock::new();
 
 /// Writes a text to stdout, and flushes.
@@ -16,6 +20,14 @@ pub fn out(text: &str) {
     {
         LOST.get_or_init(|| error.to_string());
     }
+}
+
+/// Writes a value as one line of JSON to stdout. `what` names it in errors.
+pub fn out_json(what: &str, value: &impl Serialize) -> Result<(), EngineError> {
+    let text =
+        serde_json::to_string(value).map_err(|error| EngineError::failed(format!("cannot print {what}: {error}")))?;
+    out(&format!("{text}\n"));
+    Ok(())
 }
 
 /// The reason why output could not be written; `None` if all of it was.

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use loadstone_load::ledger::Run;
 use loadstone_load::pace::{Pace, PaceSpec};
 use loadstone_load::refusal::check_range;
+pub use loadstone_load::version::Phase;
 use loadstone_load::{Refusal, Segment};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -113,16 +114,6 @@ pub struct StoreSpec {
     /// The event that writes must survive.
     #[serde(default)]
     pub durability: Durability,
-}
-
-/// The phase of a trial.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Phase {
-    /// Records are inserted.
-    Load,
-    /// The workload runs on the loaded records.
-    Run,
 }
 
 /// The trial ends at the limit that is reached first. At least one limit must be set.

@@ -31,7 +31,7 @@ use properties::Properties;
 
 use loadstone_measure::control::Control;
 use loadstone_wire::error::{EngineError, shorten};
-use loadstone_wire::output::{err, out};
+use loadstone_wire::output::{err, out, out_json};
 
 /// Runs the front end. Returns the exit code.
 pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, EngineError> {
@@ -51,9 +51,7 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
         err(&format!("warning: {}\n", shorten(warning)));
     }
     if args.print_spec {
-        let spec = serde_json::to_string(&translated.spec)
-            .map_err(|error| EngineError::failed(format!("cannot print the spec: {error}")))?;
-        out(&format!("{spec}\n"));
+        out_json("the spec", &translated.spec)?;
         return Ok(0);
     }
     if args.command == Command::Shell {

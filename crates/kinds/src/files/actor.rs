@@ -3,12 +3,13 @@
 mod ending;
 
 use loadstone_load::{Status, StepId};
+use loadstone_session::Connection;
 use loadstone_storage::codec::{Decoder, Encoder};
 use loadstone_storage::content::{Content, Difference};
 use loadstone_storage::fs::{
     Access as Reading, CreateOptions, ErrorKind, FileSystem, FsError, OpenOptions, Reader, Writer,
 };
-use loadstone_storage::store::FileSession;
+use loadstone_storage::store::FileClient;
 use loadstone_storage::work::{Access, Action, FileOperation, FileStep, Sync};
 
 use super::FileWork;
@@ -25,8 +26,7 @@ enum Handle<R, W> {
     Writer(W),
 }
 
-type HandleOf<S> =
-    Handle<<<S as FileSession>::System as FileSystem>::Reader, <<S as FileSession>::System as FileSystem>::Writer>;
+type HandleOf<F> = Handle<<F as FileSystem>::Reader, <F as FileSystem>::Writer>;
 
 /// The file on which the client is working.
 #[derive(Debug, Default)]
@@ -55,10 +55,10 @@ struct Current {
 
 /// Performs one client's operations on files.
 #[derive(Debug)]
-pub struct FileActor<'a, S: FileSession> {
+pub struct FileActor<'a, F: FileSystem> {
     task: &'a Task<FileWork>,
-    session: &'a mut S,
-    handle: Option<HandleOf<S>>,
+    session: &'a mut FileClient<F>,
+    handle: Option<HandleOf<F>>,
     file: Current,
     /// Whether the last operation was attempted but failed.
     attempted: bool,
@@ -66,9 +66,9 @@ pub struct FileActor<'a, S: FileSession> {
     plain: Vec<u8>,
 }
 
-impl<'a, S: FileSession> FileActor<'a, S> {
+impl<'a, F: FileSystem> FileActor<'a, F> {
     /// Creates an actor for a client with this session.
-    pub fn new(task: &'a Task<FileWork>, session: &'a mut S) -> Self {
+    pub fn new(task: &'a Task<FileWork>, session: &'a mut FileClient<F>) -> Self {
         Self { task, session, handle: None, file: Current::default(), attempted: false, plain: Vec::new() }
     }
 
@@ -106,11 +106,11 @@ impl<'a, S: FileSession> FileActor<'a, S> {
         let task = self.task;
         let spec = &task.work.workload.spec;
         let mut path = std::mem::take(&mut self.file.path);
-        task.work.workload.path_of(self.session.base(), operation.file, &mut path);
+        task.work.workload.path_of(&self.session.base, operation.file, &mut path);
         let start = watch.sent_ns;
         task.work.log.begin(start, task.to_unix_ns);
         self.file = Current { path, is_open: true, ..Current::default() };
-        let codec = spec.compression.filter(|_| S::KEEPS);
+        let codec = spec.compression.filter(|_| F::KEEPS);
         if spec.action == Action::Write {
             self.file.content = Some(self.own());
             self.file.encoder = codec.map(Encoder::new);
@@ -129,7 +129,7 @@ impl<'a, S: FileSession> FileActor<'a, S> {
         };
         let reading = if spec.access == Access::Sequential { Reading::Sequential } else { Reading::Random };
         let open = OpenOptions { access: reading, buffer_bytes: spec.buffer_bytes as usize };
-        let system = self.session.system();
+        let system = &self.session.system;
         let opened = match (spec.action, spec.access) {
             (Action::Write, Access::Random) => match system.append(&self.file.path, &create).await {
                 Err(error) if error.kind == ErrorKind::NotFound => {
@@ -138,7 +138,7 @@ impl<'a, S: FileSession> FileActor<'a, S> {
                 other => other.map(Handle::Writer),
             },
             (Action::Write, _) => system.create(&self.file.path, &create).await.map(Handle::Writer),
-            (Action::Append, _) => match append::<S>(system, &self.file.path, &create, open, self.own()).await {
+            (Action::Append, _) => match append(system, &self.file.path, &create, open, self.own()).await {
                 Ok((writer, content)) => {
                     self.file.base = writer.position();
                     self.file.content = Some(content);
@@ -189,7 +189,7 @@ impl<'a, S: FileSession> FileActor<'a, S> {
 
     async fn read<T: Timer>(
         &mut self,
-        reader: &mut <S::System as FileSystem>::Reader,
+        reader: &mut F::Reader,
         operation: &FileOperation,
         watch: &Stopwatch<'_, T>,
     ) -> u64 {
@@ -209,7 +209,7 @@ impl<'a, S: FileSession> FileActor<'a, S> {
         let Some(read) = self.step(FileStep::Read, fetched, watch, (sent, done)) else { return 0 };
         self.file.times.returned = done;
         if self.task.work.workload.spec.verify {
-            if S::KEEPS && self.file.content.is_none() {
+            if F::KEEPS && self.file.content.is_none() {
                 self.file.content = Content::from_part(operation.offset, read);
                 if self.file.content.is_none() {
                     self.file.unmarked = self.file.unmarked.or_else(|| Content::first_unmarked(operation.offset, read));
@@ -255,7 +255,7 @@ impl<'a, S: FileSession> FileActor<'a, S> {
 
     async fn write<T: Timer>(
         &mut self,
-        writer: &mut <S::System as FileSystem>::Writer,
+        writer: &mut F::Writer,
         operation: &FileOperation,
         watch: &Stopwatch<'_, T>,
     ) -> u64 {
@@ -301,7 +301,7 @@ impl<'a, S: FileSession> FileActor<'a, S> {
     }
 
     /// Encodes the content in `plain`, or the end of the file, and writes the result.
-    async fn encode(&mut self, writer: &mut <S::System as FileSystem>::Writer, end: bool) -> Result<(), FsError> {
+    async fn encode(&mut self, writer: &mut F::Writer, end: bool) -> Result<(), FsError> {
         let stored = match self.file.encoder.take() {
             None => return Ok(()),
             Some(encoder) if end => encoder.finish(),
@@ -321,7 +321,7 @@ impl<'a, S: FileSession> FileActor<'a, S> {
     async fn truncate<T: Timer>(&mut self, watch: &Stopwatch<'_, T>) -> u64 {
         let sent = watch.now_ns();
         let left = self.task.work.workload.spec.file_bytes;
-        let system = self.session.system();
+        let system = &self.session.system;
         let cut = match system.stat(&self.file.path).await {
             Ok(status) if status.bytes < left => Err(FsError::new(
                 ErrorKind::Invalid,
@@ -364,13 +364,13 @@ async fn decode<'d, R: Reader>(
 
 /// Opens a file for appending. Returns its writer and the content to append, which continues the content of the file if
 /// Loadstone wrote it.
-async fn append<S: FileSession>(
-    system: &S::System,
+async fn append<F: FileSystem>(
+    system: &F,
     path: &str,
     create: &CreateOptions,
     open: OpenOptions,
     own: Content,
-) -> Result<(<S::System as FileSystem>::Writer, Content), FsError> {
+) -> Result<(F::Writer, Content), FsError> {
     let content = {
         let mut reader = system.open(path, open).await?;
         let bytes = open.buffer_bytes.min(16_384);
@@ -392,7 +392,7 @@ fn early_end(path: &str, operation: &FileOperation, read: usize) -> FsError {
     .with_offset(end)
 }
 
-impl<S: FileSession> Actor for FileActor<'_, S> {
+impl<F: FileSystem> Actor for FileActor<'_, F> {
     type Operation = FileOperation;
 
     async fn perform<T: Timer>(&mut self, operation: &FileOperation, watch: &Stopwatch<'_, T>) -> Outcome {

@@ -63,10 +63,7 @@ impl CoreSpec {
     pub fn check(&self, run: bool) -> Result<(), Refusal> {
         self.check_range()?;
         self.keys.check()?;
-        self.mix.check()?;
-        if run && self.mix.weights().iter().all(|&(_, weight)| weight <= 0.0) {
-            return Err(Mix::refuse_empty());
-        }
+        self.mix.check(run)?;
         self.scan_length.check("work.scan_length")?;
         self.check_values()
     }

@@ -2,7 +2,6 @@
 
 use super::spec::{TimeSeriesSpec, ValueType};
 use super::words::Words;
-use crate::core::Mix;
 use crate::keys::KeyDistribution;
 use crate::refusal::Refusal;
 use crate::values::{Length, Lengths};
@@ -19,11 +18,7 @@ impl TimeSeriesSpec {
         }
         self.check_data().map_err(refuse)?;
         self.keys.check()?;
-        self.mix.check()?;
-        let Mix { read, update, insert, scan, delete, .. } = self.mix;
-        if run && [read, update, insert, scan, delete].iter().all(|&weight| weight <= 0.0) {
-            return Err(Mix::refuse_empty());
-        }
+        self.mix.check(run)?;
         if run { self.scan_length.check("work.scan_length") } else { Ok(()) }
     }
 

@@ -47,7 +47,7 @@ impl Conductor<'_> {
                 censored.unsent += 1;
             }
         };
-        for operation in self.workers.recorders().iter().flat_map(|recorder| recorder.list_unfinished()) {
+        for operation in self.workers.recorders.iter().flat_map(|recorder| recorder.list_unfinished()) {
             let Unfinished { index, due_ns, sent, counted } = operation;
             if counted && (sent || due_ns < horizon_ns) {
                 add(index, due_ns, sent);
@@ -67,7 +67,7 @@ impl Conductor<'_> {
                 step += 1;
             }
         }
-        let answered = totals(self.workers.recorders()).operations;
+        let answered = totals(&self.workers.recorders).operations;
         let due = match ending {
             Ending::Time => borders.due(pace, segment, borders.first_ns, borders.end_ns),
             _ => answered + censored.unanswered + censored.unsent,
@@ -78,8 +78,8 @@ impl Conductor<'_> {
     /// The operations of the warm-up that were still in flight in the window. The wait for them lasted at most until
     /// `last_ns`.
     pub(super) fn collect_carried(&self, borders: &Borders, last_ns: u64) -> Carried {
-        let all = totals(self.workers.recorders());
-        let left = self.workers.recorders().iter().flat_map(|recorder| recorder.list_unfinished());
+        let all = totals(&self.workers.recorders);
+        let left = self.workers.recorders.iter().flat_map(|recorder| recorder.list_unfinished());
         let (sent, unsent): (Vec<_>, Vec<_>) =
             left.filter(|operation| !operation.counted).partition(|operation| operation.sent);
         let claimed = self.task.scheduler.count_claimed();

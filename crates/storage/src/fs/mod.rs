@@ -112,6 +112,9 @@ pub trait FileSystem: Send + Sync {
     type Reader: Reader;
     /// The writer of a file.
     type Writer: Writer;
+    /// Whether it stores the bytes written. A file system that does not is used only to measure the engine, without
+    /// verification.
+    const KEEPS: bool = true;
 
     /// Creates a file.
     fn create(&self, path: &str, options: &CreateOptions)

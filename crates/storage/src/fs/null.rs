@@ -14,6 +14,7 @@ pub struct NullFile(Vec<u8>);
 impl FileSystem for NullFs {
     type Reader = NullFile;
     type Writer = NullFile;
+    const KEEPS: bool = false;
 
     async fn create(&self, _path: &str, options: &CreateOptions) -> Result<NullFile, FsError> {
         Ok(NullFile(vec![0; options.buffer_bytes]))

@@ -1,6 +1,7 @@
 //! TeraValidate's checksum: the sum of the CRC32s of all rows, which does not depend on the order of the rows.
 
 use std::fmt;
+use std::iter::Sum;
 use std::ops::AddAssign;
 use std::str::FromStr;
 
@@ -16,6 +17,15 @@ impl Checksum {
         for row in rows.as_chunks::<ROW_BYTES>().0 {
             self.0 += u128::from(crc32fast::hash(row));
         }
+    }
+}
+
+impl Sum for Checksum {
+    fn sum<I: Iterator<Item = Self>>(sums: I) -> Self {
+        sums.fold(Self::default(), |mut all, sum| {
+            all += sum;
+            all
+        })
     }
 }
 

@@ -13,6 +13,7 @@ use crate::sort::SortError;
 use crate::sort::checksum::Checksum;
 use crate::sort::files::Files;
 use crate::sort::input::{Input, Piece, PieceReader};
+use crate::sort::parallel::run_threads;
 use crate::sort::progress::Progress;
 use crate::sort::rows::{KEY_BYTES, ROW_BYTES};
 use crate::sort::splitters::Splitters;
@@ -140,19 +141,8 @@ impl Chunk {
                 sort_group(group, own, (&mut reader, &mut sum), progress)?;
             }
         };
-        std::thread::scope(|scope| {
-            let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
-            let mut all = Checksum::default();
-            let mut ended = Ok(());
-            for worker in workers {
-                match worker.join() {
-                    Ok(Ok(sum)) => all += sum,
-                    Ok(Err(error)) => ended = ended.and(Err(error)),
-                    Err(_) => ended = Err(SortError::new("internal error: a sorting thread panicked")),
-                }
-            }
-            ended.map(|()| all)
-        })
+        let sums = run_threads(0..workers, "internal error: a sorting thread panicked", |_| work())?;
+        Ok(sums.into_iter().sum())
     }
 
     /// For each part, the ranges of each list's entries that belong to it.

@@ -22,17 +22,21 @@ pub fn process_in_parallel<M: Send>(
             memory = back;
         }
     };
+    let sums = run_threads(memories, "internal error: a thread panicked", work)?;
+    Ok(sums.into_iter().sum())
+}
+
+/// Runs `work` in one thread per input, and waits for all of them. Returns their results in order, or the first error;
+/// the error of a thread that panicked has the message `panicked`.
+pub fn run_threads<I: Send, T: Send>(
+    inputs: impl IntoIterator<Item = I>,
+    panicked: &str,
+    work: impl Fn(I) -> Result<T, SortError> + Sync,
+) -> Result<Vec<T>, SortError> {
     let work = &work;
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = memories.into_iter().map(|memory| scope.spawn(move || work(memory))).collect();
-        let mut all = Ok(Checksum::default());
-        for thread in threads {
-            let own = thread.join().unwrap_or_else(|_| Err(SortError::new("internal error: a thread panicked")));
-            all = all.and_then(|mut all| {
-                all += own?;
-                Ok(all)
-            });
-        }
-        all
-    })
+    let results: Vec<_> = std::thread::scope(|scope| {
+        let threads: Vec<_> = inputs.into_iter().map(|input| scope.spawn(move || work(input))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(SortError::new(panicked)))).collect()
+    });
+    results.into_iter().collect()
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::sort::SortError;
 use crate::sort::chunk::Chunk;
 use crate::sort::files::{Files, join, read_all, rewritten, write_all};
+use crate::sort::parallel::run_threads;
 use crate::sort::progress::Progress;
 use crate::sort::rows::ROW_BYTES;
 use crate::sort::splitters::Splitters;
@@ -50,48 +51,35 @@ pub fn spill(
     let shares = shares(&parts, buffers.len());
     let sorted = chunk.sort_parts();
     let parts = &parts;
-    let spilled = std::thread::scope(|scope| {
-        let threads: Vec<_> = shares
-            .into_iter()
-            .zip(buffers.drain(..))
-            .enumerate()
-            .map(|(i, (share, buffers))| {
-                let path = join(scratch, &format!("{PREFIX}{name}-{i}"));
-                scope.spawn(move || {
-                    if share.is_empty() {
-                        return Ok(buffers);
-                    }
-                    let (mut slices, bytes) = (Vec::new(), buffers.bytes());
-                    let renew = || Buffers::new(bytes);
-                    let buffers = rewritten((files, &path), buffers, renew, |buffers| {
-                        slices.clear();
-                        std::thread::scope(|scope| {
-                            let mut spool = Spool::create(scope, files, &path, keep, buffers, progress)?;
-                            let gathered = share.clone().try_for_each(|part| {
-                                let offset = spool.align()?;
-                                sorted.gather(&parts[part], &mut spool, None)?;
-                                slices.push(Slice { part, offset, rows: rows(&parts[part]) });
-                                Ok(())
-                            });
-                            let filled = gathered.and_then(|()| spool.align().map(|_| ()));
-                            spool.finish(filled)
-                        })
-                    })?;
-                    slices.retain(|slice| slice.rows > 0);
-                    let index = serde_json::to_vec(&slices)
-                        .map_err(|error| SortError::new(format!("internal error: an index has no text: {error}")))?;
-                    write_all(files, &format!("{path}{SUFFIX}"), &index)?;
-                    Ok(buffers)
-                })
+    let inputs = shares.into_iter().zip(buffers.drain(..)).enumerate();
+    let spilled = run_threads(inputs, "internal error: a gathering thread panicked", |(i, (share, buffers))| {
+        if share.is_empty() {
+            return Ok(buffers);
+        }
+        let path = join(scratch, &format!("{PREFIX}{name}-{i}"));
+        let (mut slices, bytes) = (Vec::new(), buffers.bytes());
+        let renew = || Buffers::new(bytes);
+        let buffers = rewritten((files, &path), buffers, renew, |buffers| {
+            slices.clear();
+            std::thread::scope(|scope| {
+                let mut spool = Spool::create(scope, files, &path, keep, buffers, progress)?;
+                let gathered = share.clone().try_for_each(|part| {
+                    let offset = spool.align()?;
+                    sorted.gather(&parts[part], &mut spool, None)?;
+                    slices.push(Slice { part, offset, rows: rows(&parts[part]) });
+                    Ok(())
+                });
+                let filled = gathered.and_then(|()| spool.align().map(|_| ()));
+                spool.finish(filled)
             })
-            .collect();
-        let joined = threads.into_iter().map(|thread| {
-            thread.join().unwrap_or_else(|_| Err(SortError::new("internal error: a gathering thread panicked")))
-        });
-        // This waits for all threads; the first error is returned.
-        joined.collect::<Vec<Result<Buffers, SortError>>>()
-    });
-    *buffers = spilled.into_iter().collect::<Result<_, _>>()?;
+        })?;
+        slices.retain(|slice| slice.rows > 0);
+        let index = serde_json::to_vec(&slices)
+            .map_err(|error| SortError::new(format!("internal error: an index has no text: {error}")))?;
+        write_all(files, &format!("{path}{SUFFIX}"), &index)?;
+        Ok(buffers)
+    })?;
+    *buffers = spilled;
     Ok(())
 }
 

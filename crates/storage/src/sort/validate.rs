@@ -12,6 +12,7 @@ use crate::sort::SortError;
 use crate::sort::checksum::Checksum;
 use crate::sort::files::Files;
 use crate::sort::input::{DIFFERS, Input, Piece, PieceReader};
+use crate::sort::parallel::run_threads;
 use crate::sort::progress::Progress;
 use crate::sort::rows::{KEY_BYTES, ROW_BYTES, RowCheck};
 use crate::sort::splitters::Key;
@@ -114,19 +115,8 @@ pub fn check_pieces(
             progress.rows(piece.rows);
         }
     };
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
-        let mut all = Ok(Vec::new());
-        for worker in workers {
-            let result =
-                worker.join().unwrap_or_else(|_| Err(SortError::new("internal error: a validating thread panicked")));
-            all = all.and_then(|mut all: Vec<Span>| {
-                all.extend(result?);
-                Ok(all)
-            });
-        }
-        all
-    })
+    let spans = run_threads(0..workers, "internal error: a validating thread panicked", |_| work())?;
+    Ok(spans.into_iter().flatten().collect())
 }
 
 /// Whether TeraGen generated any of the first rows. One such row is enough, because the remaining rows may be damaged.

@@ -109,11 +109,6 @@ impl Client {
         self.last.status(result)
     }
 
-    /// Whether the write that has just finished with this status was certainly refused.
-    pub fn is_refusal(&self, status: Status) -> bool {
-        self.last.is_refusal(status)
-    }
-
     /// Executes a prepared statement. The answer is a result, which is stored in the slot. `values` appends the values
     /// of the markers and returns their number.
     #[inline]

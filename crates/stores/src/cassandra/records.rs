@@ -208,10 +208,6 @@ impl Session for Client {
     async fn delete(&mut self, key: &[u8]) -> Status {
         self.write(Verb::Delete, key, None).await
     }
-
-    fn is_refusal(&self, status: Status) -> bool {
-        self.is_refusal(status)
-    }
 }
 
 #[cfg(test)]

@@ -216,8 +216,4 @@ impl Statements for StatementClient {
         self.failed = result.is_err();
         self.client.keep(result)
     }
-
-    fn is_refusal(&self, status: Status) -> bool {
-        self.client.is_refusal(status)
-    }
 }

@@ -34,17 +34,12 @@ pub fn path(options: &Options) -> Result<PathBuf, EngineError> {
     Ok(target)
 }
 
-/// Unpacks the jar. It appears either completely or not at all, even if other processes unpack it at the same time.
+/// Unpacks the jar, unless it has been unpacked.
 fn unpack(target: &Path) -> io::Result<()> {
     if fs::read(target).is_ok_and(|bytes| bytes == EMBEDDED) {
         return Ok(());
     }
-    let directory = target.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(directory)?;
-    let partial = directory.join(format!(".{}.{:?}.partial", std::process::id(), std::thread::current().id()));
-    fs::write(&partial, EMBEDDED).and_then(|()| fs::rename(&partial, target)).inspect_err(|_| {
-        let _ = fs::remove_file(&partial);
-    })
+    cache::create_whole(target, |partial| fs::write(partial, EMBEDDED))
 }
 
 /// The FNV-1a hash, which is used only to distinguish builds.

@@ -37,7 +37,8 @@ pub struct Hosted {
     pub machine: &'static Machine,
     /// The store object of the host.
     pub store: jobject,
-    networked: bool,
+    /// Whether operations cross a network.
+    pub networked: bool,
 }
 
 // SAFETY: any attached thread may use a global reference, and the host's stores are thread safe.
@@ -77,11 +78,6 @@ impl Hosted {
     pub fn facts(&self) -> Result<Vec<(String, String)>, EngineError> {
         let facts = self.machine.host.facts(self.machine.env()?, self.store);
         facts.map_err(|text| host_error(&text))
-    }
-
-    /// Whether operations cross a network.
-    pub fn is_networked(&self) -> bool {
-        self.networked
     }
 
     /// The activity of the JVM's collectors so far.
@@ -162,13 +158,8 @@ impl Store for Jvm {
     }
 
     fn session(&self) -> Result<Self::Session, EngineError> {
-        JvmSession::new(self.hosted.machine, self.hosted.store, &self.class, |text| {
-            (
-                text,
-                "the message comes from the binding, which gets every property: see its README for those it needs"
-                    .to_owned(),
-            )
-        })
+        let hint = "the message comes from the binding, which gets every property: see its README for those it needs";
+        JvmSession::new(self.hosted.machine, self.hosted.store, &self.class, hint)
     }
 
     fn close(self) -> Result<(), EngineError> {
@@ -176,7 +167,7 @@ impl Store for Jvm {
     }
 
     fn is_networked(&self) -> bool {
-        self.hosted.is_networked()
+        self.hosted.networked
     }
 
     fn collections(&self) -> Vec<Collections> {

@@ -32,23 +32,18 @@ pub struct JvmSession {
     error: Option<String>,
     /// The client's name, for connection errors.
     name: String,
-    explain: fn(&str) -> (&str, String),
+    hint: &'static str,
 }
 
 impl JvmSession {
-    /// Creates a client of a store; it is attached but not connected yet. If the client cannot connect, `explain`
-    /// converts its message to an error for the user, with a hint.
-    pub fn new(
-        machine: &'static Machine,
-        store: jobject,
-        name: &str,
-        explain: fn(&str) -> (&str, String),
-    ) -> Result<Self, EngineError> {
+    /// Creates a client of a store; it is attached but not connected yet. If the client cannot connect, the error
+    /// has this hint.
+    pub fn new(machine: &'static Machine, store: jobject, name: &str, hint: &'static str) -> Result<Self, EngineError> {
         let env = machine.env()?;
         let failed = |message: String| EngineError::failed(format!("{name} cannot create a client: {message}"));
         let client = machine.host.client(env, store).map_err(failed)?;
         let memory = Memory::new(MEMORY_BYTES);
-        let session = Self { machine, env, client, memory, error: None, name: name.to_owned(), explain };
+        let session = Self { machine, env, client, memory, error: None, name: name.to_owned(), hint };
         session.share().map_err(failed)?;
         Ok(session)
     }
@@ -129,8 +124,7 @@ impl JvmSession {
 impl Connection for JvmSession {
     async fn connect(&mut self) -> Result<(), EngineError> {
         self.machine.host.connect(self.env, self.client).map_err(|message| {
-            let (message, hint) = (self.explain)(&message);
-            EngineError::failed(format!("{} does not connect: {message}", self.name)).hint(hint)
+            EngineError::failed(format!("{} does not connect: {message}", self.name)).hint(self.hint)
         })
     }
 

@@ -354,8 +354,4 @@ impl Session for PostgresSession {
         let removed = self.remove(key).await;
         self.last.status(removed)
     }
-
-    fn is_refusal(&self, status: Status) -> bool {
-        self.last.is_refusal(status)
-    }
 }

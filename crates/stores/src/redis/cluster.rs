@@ -9,7 +9,7 @@ use std::time::Duration;
 use loadstone_load::Status;
 
 use super::connection::Connection;
-use super::failure;
+use super::failure::{self, expect_array, expect_integer};
 use super::reply::{Replies, Reply};
 use super::request::Request;
 use super::settings::Settings;
@@ -207,26 +207,18 @@ pub async fn ask_slots(settings: &Settings) -> Result<Vec<Range>, Failure> {
 
 /// Reads the reply of `host` to `CLUSTER SLOTS`. Each range has its two ends, its master, and its replicas.
 fn read_slots(mut replies: Replies<'_>, host: &str) -> Result<Vec<Range>, Failure> {
-    let integer = |replies: &mut Replies<'_>| match replies.next()? {
-        Some(Reply::Integer(number)) => Ok(number as usize),
-        other => Err(failure::reply_failure(other)),
-    };
-    let array = |replies: &mut Replies<'_>| match replies.next()? {
-        Some(Reply::Array(count)) => Ok(count),
-        other => Err(failure::reply_failure(other)),
-    };
     let mut ranges = Vec::new();
-    for _ in 0..array(&mut replies)? {
-        let parts = array(&mut replies)?;
-        let (first, last) = (integer(&mut replies)?, integer(&mut replies)?);
-        let fields = array(&mut replies)?;
+    for _ in 0..expect_array(&mut replies)? {
+        let parts = expect_array(&mut replies)?;
+        let (first, last) = (expect_integer(&mut replies)? as usize, expect_integer(&mut replies)? as usize);
+        let fields = expect_array(&mut replies)?;
         let host = match replies.next()? {
             // A node that does not know its own address sends a null or empty host; "?" means a missing host name.
             Some(Reply::Nil | Reply::Bulk(b"" | b"?")) => host.to_owned(),
             Some(Reply::Bulk(host)) => String::from_utf8_lossy(host).into_owned(),
             other => return Err(failure::reply_failure(other)),
         };
-        let port = integer(&mut replies)? as u16;
+        let port = expect_integer(&mut replies)? as u16;
         for _ in 0..(fields.saturating_sub(2) + parts.saturating_sub(3)) {
             replies.skip()?;
         }

@@ -2,7 +2,7 @@
 
 use loadstone_load::Status;
 
-use super::reply::{Malformed, Reply};
+use super::reply::{Malformed, Replies, Reply};
 use crate::error::{ConnectError, Failure};
 
 /// The failure for an error reply, derived from the first word of its message.
@@ -74,6 +74,24 @@ impl From<Malformed> for Failure {
             Status::UnexpectedState,
             format!("this is not Redis's protocol (byte {} of the answer)", malformed.at),
         )
+    }
+}
+
+/// The next reply, which must be an integer.
+#[inline]
+pub fn expect_integer(replies: &mut Replies<'_>) -> Result<i64, Failure> {
+    match replies.next()? {
+        Some(Reply::Integer(number)) => Ok(number),
+        other => Err(reply_failure(other)),
+    }
+}
+
+/// The length of the array that must come next.
+#[inline]
+pub fn expect_array(replies: &mut Replies<'_>) -> Result<usize, Failure> {
+    match replies.next()? {
+        Some(Reply::Array(count)) => Ok(count),
+        other => Err(reply_failure(other)),
     }
 }
 

@@ -98,18 +98,13 @@ impl Request {
         self.word(b"+inf");
         self.word(b"LIMIT");
         self.word(b"0");
-        self.word(Digits::new(count as u64).text());
+        self.word(itoa::Buffer::new().format(count).as_bytes());
     }
 
     /// Writes the score of a key in the index: its `String.hashCode`, by which YCSB's binding scatters keys.
     fn score(&mut self, key: &[u8]) {
         let hash = if key.is_ascii() { hash_ascii(0, key) } else { string_hash(&String::from_utf8_lossy(key)) };
-        let digits = Digits::new(u64::from(hash.unsigned_abs()));
-        let sign: &[u8] = if hash < 0 { b"-" } else { b"" };
-        self.number(b'$', (sign.len() + digits.text().len()) as u64);
-        self.bytes.extend_from_slice(sign);
-        self.bytes.extend_from_slice(digits.text());
-        self.bytes.extend_from_slice(b"\r\n");
+        self.word(itoa::Buffer::new().format(hash).as_bytes());
     }
 
     #[inline]
@@ -128,35 +123,8 @@ impl Request {
     #[inline]
     fn number(&mut self, kind: u8, number: u64) {
         self.bytes.push(kind);
-        self.bytes.extend_from_slice(Digits::new(number).text());
+        self.bytes.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
         self.bytes.extend_from_slice(b"\r\n");
-    }
-}
-
-/// A decimal number, stored on the stack.
-struct Digits {
-    bytes: [u8; 20],
-    start: usize,
-}
-
-impl Digits {
-    #[inline]
-    fn new(mut number: u64) -> Self {
-        let mut bytes = [0; 20];
-        let mut start = bytes.len();
-        loop {
-            start -= 1;
-            bytes[start] = b'0' + (number % 10) as u8;
-            number /= 10;
-            if number == 0 {
-                return Self { bytes, start };
-            }
-        }
-    }
-
-    #[inline]
-    fn text(&self) -> &[u8] {
-        &self.bytes[self.start..]
     }
 }
 
@@ -209,6 +177,7 @@ mod tests {
             encode_request(|request| request.zrangebyscore(b"", 100)),
             "*7\r\n$13\r\nZRANGEBYSCORE\r\n$8\r\n_indices\r\n$1\r\n0\r\n$4\r\n+inf\r\n$5\r\nLIMIT\r\n$1\r\n0\r\n$3\r\n100\r\n"
         );
-        assert_eq!(Digits::new(u64::MAX).text(), b"18446744073709551615");
+        let longest = encode_request(|request| request.zrangebyscore(b"", usize::MAX));
+        assert!(longest.ends_with("$20\r\n18446744073709551615\r\n"), "{longest}");
     }
 }

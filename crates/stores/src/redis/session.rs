@@ -6,7 +6,7 @@ use loadstone_load::{Projection, Row, Status};
 
 use super::cluster::{Cluster, Member, read_redirection};
 use super::connection::Connection;
-use super::failure;
+use super::failure::{self, expect_array, expect_integer};
 use super::reply::{Replies, Reply};
 use super::request::{INDEX, Request};
 use super::server::explain_refusal;
@@ -164,17 +164,14 @@ impl RedisSession {
             self.request.hmset(key, row);
             self.request.zadd(key);
             let mut replies = self.ask(key).await?;
-            let (hash, index) = (expect_ok(&mut replies), expect_integer(&mut replies));
+            let (hash, index) = (expect_ok(&mut replies), expect_integer(&mut replies).map(drop));
             all_or_in_doubt([hash, index])?;
         } else {
             self.hmset(key, row).await?;
             self.request.clear();
             self.request.zadd(key);
             // The record has already been written by now.
-            let indexed = match self.ask(INDEX).await {
-                Ok(mut replies) => expect_integer(&mut replies),
-                Err(failure) => Err(failure),
-            };
+            let indexed = self.ask(INDEX).await.and_then(|mut replies| expect_integer(&mut replies));
             indexed.map_err(Failure::mark_unresolved)?;
         }
         Ok(Status::Ok)
@@ -186,17 +183,14 @@ impl RedisSession {
         if self.settings.pipeline {
             self.request.command(&[b"ZREM", INDEX, key]);
             let mut replies = self.ask(key).await?;
-            let (hash, index) = (expect_integer(&mut replies), expect_integer(&mut replies));
+            let (hash, index) = (expect_integer(&mut replies).map(drop), expect_integer(&mut replies).map(drop));
             all_or_in_doubt([hash, index])?;
         } else {
             expect_integer(&mut self.ask(key).await?)?;
             self.request.clear();
             self.request.command(&[b"ZREM", INDEX, key]);
             // The record has already been deleted by now.
-            let removed = match self.ask(INDEX).await {
-                Ok(mut replies) => expect_integer(&mut replies),
-                Err(failure) => Err(failure),
-            };
+            let removed = self.ask(INDEX).await.and_then(|mut replies| expect_integer(&mut replies));
             removed.map_err(Failure::mark_unresolved)?;
         }
         Ok(Status::Ok)
@@ -227,11 +221,7 @@ impl RedisSession {
         self.request.zrangebyscore(key, count);
         let (mut keys, mut ends) = (std::mem::take(&mut self.keys), std::mem::take(&mut self.key_ends));
         let mut replies = self.ask(INDEX).await?;
-        let matches = match replies.next()? {
-            Some(Reply::Array(matches)) => matches,
-            other => return Err(failure::reply_failure(other)),
-        };
-        for _ in 0..matches {
+        for _ in 0..expect_array(&mut replies)? {
             match replies.next()? {
                 Some(Reply::Bulk(key)) => keys.extend_from_slice(key),
                 other => return Err(failure::reply_failure(other)),
@@ -299,10 +289,7 @@ fn push_read(request: &mut Request, key: &[u8], projection: Projection<'_>) {
 #[inline]
 fn read_row(replies: &mut Replies<'_>, projection: Projection<'_>, row: &mut Row) -> Result<bool, Failure> {
     row.clear();
-    let count = match replies.next()? {
-        Some(Reply::Array(count)) => count,
-        other => return Err(failure::reply_failure(other)),
-    };
+    let count = expect_array(replies)?;
     match projection {
         Projection::All => {
             for _ in 0..count / 2 {
@@ -354,14 +341,6 @@ fn expect_ok(replies: &mut Replies<'_>) -> Result<(), Failure> {
     }
 }
 
-#[inline]
-fn expect_integer(replies: &mut Replies<'_>) -> Result<(), Failure> {
-    match replies.next()? {
-        Some(Reply::Integer(_)) => Ok(()),
-        other => Err(failure::reply_failure(other)),
-    }
-}
-
 /// The combined outcome of commands that were sent together: the first failure. It is a refusal only if every command
 /// was refused.
 fn all_or_in_doubt<const N: usize>(ended: [Result<(), Failure>; N]) -> Result<(), Failure> {
@@ -375,14 +354,10 @@ impl session::Connection for RedisSession {
         self.request.command(&[b"PING"]);
         // A server with too many clients accepts the connection, and sends this error in place of the first reply.
         for (at, member) in self.cluster.members().iter().enumerate() {
-            let answered = match self.exchange(at, false).await.and_then(|()| self.replies(at)) {
-                Ok(mut replies) => match replies.next() {
-                    Ok(Some(Reply::Simple(b"PONG"))) => Ok(()),
-                    Ok(other) => Err(failure::reply_failure(other)),
-                    Err(malformed) => Err(malformed.into()),
-                },
-                Err(failure) => Err(failure),
-            };
+            let answered = self.exchange(at, false).await.and_then(|()| match self.replies(at)?.next()? {
+                Some(Reply::Simple(b"PONG")) => Ok(()),
+                other => Err(failure::reply_failure(other)),
+            });
             answered.map_err(|failure| explain_refusal(&member.settings, &failure))?;
         }
         Ok(())
@@ -417,10 +392,6 @@ impl Session for RedisSession {
     async fn delete(&mut self, key: &[u8]) -> Status {
         let removed = self.remove(key).await;
         self.last.status(removed)
-    }
-
-    fn is_refusal(&self, status: Status) -> bool {
-        self.last.is_refusal(status)
     }
 }
 

@@ -3,7 +3,7 @@
 //! Every `org.rocksdb:rocksdbjni:<version>:jar:<platform>` on Maven Central contains a shared object that exports the
 //! whole C API and needs no JVM. So Loadstone measures the same build that a Java service ships.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -81,20 +81,9 @@ fn missing(version: &str, cached: &Path, jar: &Path) -> EngineError {
     )
 }
 
-/// Unpacks one member of a jar. The target appears either completely or not at all, even if other processes unpack it
-/// at the same time.
+/// Unpacks one member of a jar.
 fn unpack(jar: &Path, member: &str, target: &Path) -> io::Result<()> {
     let mut archive = zip::ZipArchive::new(File::open(jar)?).map_err(io::Error::other)?;
     let mut packed = archive.by_name(member).map_err(io::Error::other)?;
-    let directory = target.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(directory)?;
-    // The name contains the process and the thread, so that other processes and threads write to different files.
-    let own = format!("{member}.{}.{:?}.partial", std::process::id(), std::thread::current().id());
-    let partial = directory.join(own);
-    let written = File::create(&partial).and_then(|mut file| io::copy(&mut packed, &mut file));
-    if let Err(error) = written.and_then(|_| fs::rename(&partial, target)) {
-        let _ = fs::remove_file(&partial);
-        return Err(error);
-    }
-    Ok(())
+    cache::create_whole(target, |partial| File::create(partial).and_then(|mut file| io::copy(&mut packed, &mut file)))
 }

@@ -65,46 +65,41 @@ pub fn encryption(session: &rustls::ClientConnection) -> String {
     format!("{}, {suite}", version.replace("TLSv1_", "TLS 1."))
 }
 
+/// Evaluates an expression with the stream, whichever it is.
+macro_rules! either {
+    ($connection:expr, $stream:ident => $use:expr) => {
+        match $connection {
+            Self::Plain($stream) => $use,
+            Self::Tls($stream) => $use,
+        }
+    };
+}
+
 impl AsRawFd for Stream {
     fn as_raw_fd(&self) -> RawFd {
-        match self {
-            Self::Plain(stream) => stream.as_raw_fd(),
-            Self::Tls(stream) => stream.as_raw_fd(),
-        }
+        either!(self, stream => stream.as_raw_fd())
     }
 }
 
 impl AsyncRead for Stream {
     #[inline]
     fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
-            Self::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
-        }
+        either!(self.get_mut(), stream => Pin::new(stream).poll_read(context, buffer))
     }
 }
 
 impl AsyncWrite for Stream {
     #[inline]
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
-            Self::Tls(stream) => Pin::new(stream).poll_write(context, bytes),
-        }
+        either!(self.get_mut(), stream => Pin::new(stream).poll_write(context, bytes))
     }
 
     #[inline]
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_flush(context),
-            Self::Tls(stream) => Pin::new(stream).poll_flush(context),
-        }
+        either!(self.get_mut(), stream => Pin::new(stream).poll_flush(context))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_shutdown(context),
-            Self::Tls(stream) => Pin::new(stream).poll_shutdown(context),
-        }
+        either!(self.get_mut(), stream => Pin::new(stream).poll_shutdown(context))
     }
 }

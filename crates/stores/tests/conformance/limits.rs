@@ -5,7 +5,7 @@ use loadstone_stores::fjall::FjallEngine;
 use loadstone_stores::key_value::KeyValue;
 use loadstone_stores::lmdb::LmdbEngine;
 use loadstone_stores::redb::RedbEngine;
-use loadstone_stores::{Connection, Durability, Session, Store};
+use loadstone_stores::{Connection, Durability, Store};
 
 use crate::subject::{Calls, Place, Subject, open, row, try_open};
 

@@ -3,7 +3,6 @@
 use loadstone_load::Status;
 use loadstone_storage::content::Content;
 use loadstone_storage::fs::{ErrorKind, FileSystem, FsError, Reader, Writer};
-use loadstone_storage::store::FileSession;
 use loadstone_storage::work::{FileStep, Sync};
 
 use super::{FileActor, Handle};
@@ -16,11 +15,11 @@ const REWINDS_MAX: u32 = 8;
 /// Maximum time for closing a file with such rewrites, ns.
 const COMPLETE_NS: u64 = 120_000_000_000;
 
-impl<S: FileSession> FileActor<'_, S> {
+impl<F: FileSystem> FileActor<'_, F> {
     /// Rewrites the part of a file that a file system lost, up to the limit. The content is calculated from the offset.
     pub(super) async fn rewrite_lost(
         &self,
-        writer: &mut <S::System as FileSystem>::Writer,
+        writer: &mut F::Writer,
         mut written: Result<(), FsError>,
         (file, content, end): (u64, Content, u64),
     ) -> Result<(), FsError> {
@@ -48,7 +47,7 @@ impl<S: FileSession> FileActor<'_, S> {
     /// Flushes or syncs a file unless it has failed. Bytes that the file system loses during this are rewritten.
     pub(super) async fn sync<T: Timer>(
         &mut self,
-        writer: &mut <S::System as FileSystem>::Writer,
+        writer: &mut F::Writer,
         (file, sync): (u64, Sync),
         watch: &Stopwatch<'_, T>,
     ) {

@@ -10,209 +10,173 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 /// The longest message lists the blocks of a file, with about 300 bytes per replica.
 const MESSAGE_BYTES_MAX: u64 = 128 << 20;
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct RpcRequestHeader {
-    #[prost(int32, required, tag = "1")]
-    pub rpc_kind: i32,
-    #[prost(int32, required, tag = "2")]
-    pub rpc_op: i32,
-    #[prost(sint32, required, tag = "3")]
-    pub call_id: i32,
-    #[prost(bytes = "vec", required, tag = "4")]
-    pub client_id: Vec<u8>,
-    #[prost(sint32, required, tag = "5")]
-    pub retry_count: i32,
+/// Declares messages in the syntax of a .proto file, except that a field whose type is a message names it in parentheses.
+macro_rules! messages {
+    ($(
+        $(#[$about:meta])*
+        $message:ident {
+            $(
+                $(#[$about_field:meta])*
+                $label:ident $kind:ident $(($of:ident))? $field:ident = $number:tt $([$option:ident = $value:tt])?;
+            )*
+        }
+    )*) => {$(
+        $(#[$about])*
+        #[derive(Clone, PartialEq, Message)]
+        pub(super) struct $message {
+            $(
+                $(#[$about_field])*
+                #[prost($kind, $label, tag = $number $(, $option = $value)?)]
+                pub $field: $crate::fs::hdfs::messages::rust_type!($label $kind $(($of))?),
+            )*
+        }
+    )*};
 }
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct ConnectionContext {
-    #[prost(message, required, tag = "2")]
-    pub user: UserInformation,
-    #[prost(string, required, tag = "3")]
-    pub protocol: String,
+/// The type of a field of a message.
+macro_rules! rust_type {
+    (optional $($kind:tt)*) => { Option<$crate::fs::hdfs::messages::rust_type!(required $($kind)*)> };
+    (repeated $($kind:tt)*) => { Vec<$crate::fs::hdfs::messages::rust_type!(required $($kind)*)> };
+    (required message($of:ident)) => { $of };
+    (required bool) => { bool };
+    (required bytes) => { Vec<u8> };
+    (required string) => { String };
+    (required uint32) => { u32 };
+    (required uint64) => { u64 };
+    (required int32) => { i32 };
+    (required sint32) => { i32 };
+    (required sfixed32) => { i32 };
+    (required sint64) => { i64 };
+    (required sfixed64) => { i64 };
 }
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct UserInformation {
-    #[prost(string, required, tag = "1")]
-    pub effective_user: String,
-}
+pub(super) use {messages, rust_type};
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct RequestHeader {
-    #[prost(string, required, tag = "1")]
-    pub method: String,
-    #[prost(string, required, tag = "2")]
-    pub protocol: String,
-    #[prost(uint64, required, tag = "3")]
-    pub version: u64,
-}
+messages! {
+    RpcRequestHeader {
+        required int32 rpc_kind = 1;
+        required int32 rpc_op = 2;
+        required sint32 call_id = 3;
+        required bytes client_id = 4;
+        required sint32 retry_count = 5;
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct RpcResponseHeader {
-    #[prost(uint32, required, tag = "1")]
-    pub call_id: u32,
-    /// 0: success; 1: the call failed; 2: the connection is closed.
-    #[prost(int32, required, tag = "2")]
-    pub status: i32,
-    #[prost(string, optional, tag = "4")]
-    pub class: Option<String>,
-    #[prost(string, optional, tag = "5")]
-    pub message: Option<String>,
-}
+    ConnectionContext {
+        required message(UserInformation) user = 2;
+        required string protocol = 3;
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct GetBlockLocations {
-    #[prost(string, required, tag = "1")]
-    pub path: String,
-    #[prost(uint64, required, tag = "2")]
-    pub offset: u64,
-    #[prost(uint64, required, tag = "3")]
-    pub length: u64,
-}
+    UserInformation {
+        required string effective_user = 1;
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct BlockLocations {
-    /// Absent if the file does not exist.
-    #[prost(message, optional, tag = "1")]
-    pub file: Option<LocatedFile>,
-}
+    RequestHeader {
+        required string method = 1;
+        required string protocol = 2;
+        required uint64 version = 3;
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct LocatedFile {
-    #[prost(uint64, required, tag = "1")]
-    pub bytes: u64,
-    #[prost(message, repeated, tag = "2")]
-    pub blocks: Vec<LocatedBlock>,
-    #[prost(bool, required, tag = "3")]
-    pub under_construction: bool,
-    #[prost(bytes = "vec", optional, tag = "6")]
-    pub encryption: Option<Vec<u8>>,
-    #[prost(bytes = "vec", optional, tag = "7")]
-    pub erasure_coding: Option<Vec<u8>>,
-}
+    RpcResponseHeader {
+        required uint32 call_id = 1;
+        /// 0: success; 1: the call failed; 2: the connection is closed.
+        required int32 status = 2;
+        optional string class = 4;
+        optional string message = 5;
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct LocatedBlock {
-    #[prost(message, required, tag = "1")]
-    pub block: ExtendedBlock,
-    #[prost(uint64, required, tag = "2")]
-    pub offset: u64,
-    /// The nearest data node comes first.
-    #[prost(message, repeated, tag = "3")]
-    pub nodes: Vec<DataNodeInfo>,
-    #[prost(bytes = "vec", required, tag = "5")]
-    pub token: Vec<u8>,
-    #[prost(int32, repeated, packed = "false", tag = "7")]
-    pub storage_types: Vec<i32>,
-    #[prost(string, repeated, tag = "8")]
-    pub storages: Vec<String>,
-}
+    GetBlockLocations {
+        required string path = 1;
+        required uint64 offset = 2;
+        required uint64 length = 3;
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct ExtendedBlock {
-    #[prost(string, required, tag = "1")]
-    pub pool: String,
-    #[prost(uint64, required, tag = "2")]
-    pub id: u64,
-    #[prost(uint64, required, tag = "3")]
-    pub generation: u64,
-    #[prost(uint64, required, tag = "4")]
-    pub bytes: u64,
-}
+    BlockLocations {
+        /// Absent if the file does not exist.
+        optional message(LocatedFile) file = 1;
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct DataNodeInfo {
-    #[prost(message, required, tag = "1")]
-    pub id: DataNodeId,
-    /// Its rack. A name node refuses a request whose data node has none.
-    #[prost(string, optional, tag = "8")]
-    pub location: Option<String>,
-    #[prost(string, optional, tag = "14")]
-    pub upgrade_domain: Option<String>,
-}
+    LocatedFile {
+        required uint64 bytes = 1;
+        repeated message(LocatedBlock) blocks = 2;
+        required bool under_construction = 3;
+        optional bytes encryption = 6;
+        optional bytes erasure_coding = 7;
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct DataNodeId {
-    #[prost(string, required, tag = "1")]
-    pub ip: String,
-    #[prost(string, required, tag = "2")]
-    pub host: String,
-    #[prost(string, required, tag = "3")]
-    pub id: String,
-    #[prost(uint32, required, tag = "4")]
-    pub port: u32,
-    #[prost(uint32, required, tag = "5")]
-    pub info_port: u32,
-    #[prost(uint32, required, tag = "6")]
-    pub ipc_port: u32,
-}
+    LocatedBlock {
+        required message(ExtendedBlock) block = 1;
+        required uint64 offset = 2;
+        /// The nearest data node comes first.
+        repeated message(DataNodeInfo) nodes = 3;
+        required bytes token = 5;
+        repeated int32 storage_types = 7 [packed = "false"];
+        repeated string storages = 8;
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct ReadBlock {
-    #[prost(message, required, tag = "1")]
-    pub header: ClientHeader,
-    #[prost(uint64, required, tag = "2")]
-    pub offset: u64,
-    #[prost(uint64, required, tag = "3")]
-    pub bytes: u64,
-    #[prost(bool, required, tag = "4")]
-    pub send_checksums: bool,
-}
+    ExtendedBlock {
+        required string pool = 1;
+        required uint64 id = 2;
+        required uint64 generation = 3;
+        required uint64 bytes = 4;
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct ClientHeader {
-    #[prost(message, required, tag = "1")]
-    pub base: BaseHeader,
-    #[prost(string, required, tag = "2")]
-    pub client: String,
-}
+    DataNodeInfo {
+        required message(DataNodeId) id = 1;
+        /// Its rack. A name node refuses a request whose data node has none.
+        optional string location = 8;
+        optional string upgrade_domain = 14;
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct BaseHeader {
-    #[prost(message, required, tag = "1")]
-    pub block: ExtendedBlock,
-    #[prost(bytes = "vec", required, tag = "2")]
-    pub token: Vec<u8>,
-}
+    DataNodeId {
+        required string ip = 1;
+        required string host = 2;
+        required string id = 3;
+        required uint32 port = 4;
+        required uint32 info_port = 5;
+        required uint32 ipc_port = 6;
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct BlockResponse {
-    /// 0: success.
-    #[prost(int32, required, tag = "1")]
-    pub status: i32,
-    #[prost(message, optional, tag = "4")]
-    pub read: Option<ReadChecksums>,
-    #[prost(string, optional, tag = "5")]
-    pub message: Option<String>,
-}
+    ReadBlock {
+        required message(ClientHeader) header = 1;
+        required uint64 offset = 2;
+        required uint64 bytes = 3;
+        required bool send_checksums = 4;
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct ReadChecksums {
-    #[prost(message, required, tag = "1")]
-    pub checksum: Checksum,
-    /// The offset of the first packet in the block: the requested offset, or the start of its chunk.
-    #[prost(uint64, required, tag = "2")]
-    pub offset: u64,
-}
+    ClientHeader {
+        required message(BaseHeader) base = 1;
+        required string client = 2;
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct Checksum {
-    /// 0: none, 1: CRC-32, 2: CRC-32C.
-    #[prost(int32, required, tag = "1")]
-    pub kind: i32,
-    #[prost(uint32, required, tag = "2")]
-    pub chunk_bytes: u32,
-}
+    BaseHeader {
+        required message(ExtendedBlock) block = 1;
+        required bytes token = 2;
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct PacketHeader {
-    #[prost(sfixed64, required, tag = "1")]
-    pub offset: i64,
-    #[prost(bool, required, tag = "3")]
-    pub last: bool,
-    #[prost(sfixed32, required, tag = "4")]
-    pub data_bytes: i32,
+    BlockResponse {
+        /// 0: success.
+        required int32 status = 1;
+        optional message(ReadChecksums) read = 4;
+        optional string message = 5;
+    }
+
+    ReadChecksums {
+        required message(Checksum) checksum = 1;
+        /// The offset of the first packet in the block: the requested offset, or the start of its chunk.
+        required uint64 offset = 2;
+    }
+
+    Checksum {
+        /// 0: none, 1: CRC-32, 2: CRC-32C.
+        required int32 kind = 1;
+        required uint32 chunk_bytes = 2;
+    }
+
+    PacketHeader {
+        required sfixed64 offset = 1;
+        required bool last = 3;
+        required sfixed32 data_bytes = 4;
+    }
 }
 
 /// Reads a message that is preceded by its length.

@@ -222,7 +222,7 @@ impl Cluster {
         client.write_all(&PipelineAnswer::default().encode_length_delimited_to_vec()).await?;
         let mut number = None;
         for packet in 0.. {
-            if request.stage() == Stage::CloseRecovery {
+            if request.stage == Stage::CloseRecovery as i32 {
                 break;
             }
             let (header, sums, data) = receive(&mut client).await?;
@@ -331,7 +331,7 @@ impl State {
         for node in nodes {
             let replica = self.replicas.entry((*node, block.id)).or_default();
             let bytes = replica.bytes.len() as u64;
-            match request.stage() {
+            match Stage::try_from(request.stage).unwrap() {
                 Stage::Create => {
                     assert_eq!((bytes, request.bytes_min, request.bytes_max), (0, 0, 0));
                     replica.generation = block.generation;

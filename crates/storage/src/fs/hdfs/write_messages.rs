@@ -3,178 +3,115 @@
 
 use prost::Message;
 
-use super::messages::{Checksum, ClientHeader, DataNodeId, DataNodeInfo, ExtendedBlock, LocatedBlock};
+use super::messages::{Checksum, ClientHeader, DataNodeId, DataNodeInfo, ExtendedBlock, LocatedBlock, messages};
 
-/// A request without fields, or a response whose fields do not matter.
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct Empty {}
+messages! {
+    /// A request without fields, or a response whose fields do not matter.
+    Empty {}
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct ServerDefaultsAnswer {
-    #[prost(message, required, tag = "1")]
-    pub defaults: ServerDefaults,
-}
+    ServerDefaultsAnswer {
+        required message(ServerDefaults) defaults = 1;
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct ServerDefaults {
-    #[prost(uint64, required, tag = "1")]
-    pub block_bytes: u64,
-    #[prost(uint32, required, tag = "4")]
-    pub replication: u32,
-    #[prost(bool, optional, tag = "6")]
-    pub encrypted: Option<bool>,
-}
+    ServerDefaults {
+        required uint64 block_bytes = 1;
+        required uint32 replication = 4;
+        optional bool encrypted = 6;
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct Create {
-    #[prost(string, required, tag = "1")]
-    pub path: String,
-    #[prost(message, required, tag = "2")]
-    pub permission: Permission,
-    #[prost(string, required, tag = "3")]
-    pub client: String,
-    /// 1: create, 2: overwrite.
-    #[prost(uint32, required, tag = "4")]
-    pub flags: u32,
-    #[prost(bool, required, tag = "5")]
-    pub parents: bool,
-    #[prost(uint32, required, tag = "6")]
-    pub replication: u32,
-    #[prost(uint64, required, tag = "7")]
-    pub block_bytes: u64,
-}
+    Create {
+        required string path = 1;
+        required message(Permission) permission = 2;
+        required string client = 3;
+        /// 1: create, 2: overwrite.
+        required uint32 flags = 4;
+        required bool parents = 5;
+        required uint32 replication = 6;
+        required uint64 block_bytes = 7;
+    }
 
-#[derive(Clone, Copy, PartialEq, Message)]
-pub(super) struct Permission {
-    #[prost(uint32, required, tag = "1")]
-    pub mode: u32,
-}
+    Permission {
+        required uint32 mode = 1;
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct GetFileInfo {
-    #[prost(string, required, tag = "1")]
-    pub path: String,
-}
+    GetFileInfo {
+        required string path = 1;
+    }
 
-/// The response to `create` and to `getFileInfo`.
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct Created {
-    #[prost(message, optional, tag = "1")]
-    pub status: Option<FileStatus>,
-}
+    /// The response to `create` and to `getFileInfo`.
+    Created {
+        optional message(FileStatus) status = 1;
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct FileStatus {
-    #[prost(uint64, optional, tag = "11")]
-    pub block_bytes: Option<u64>,
-    #[prost(uint64, optional, tag = "13")]
-    pub id: Option<u64>,
-    #[prost(bytes = "vec", optional, tag = "15")]
-    pub encryption: Option<Vec<u8>>,
-    #[prost(bytes = "vec", optional, tag = "17")]
-    pub erasure_coding: Option<Vec<u8>>,
-}
+    FileStatus {
+        optional uint64 block_bytes = 11;
+        optional uint64 id = 13;
+        optional bytes encryption = 15;
+        optional bytes erasure_coding = 17;
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct Delete {
-    #[prost(string, required, tag = "1")]
-    pub path: String,
-    #[prost(bool, required, tag = "2")]
-    pub recursive: bool,
-}
+    Delete {
+        required string path = 1;
+        required bool recursive = 2;
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct AddBlock {
-    #[prost(string, required, tag = "1")]
-    pub path: String,
-    #[prost(string, required, tag = "2")]
-    pub client: String,
-    #[prost(message, optional, tag = "3")]
-    pub previous: Option<ExtendedBlock>,
-    #[prost(message, repeated, tag = "4")]
-    pub excluded: Vec<DataNodeInfo>,
-    #[prost(uint64, required, tag = "5")]
-    pub file: u64,
-}
+    AddBlock {
+        required string path = 1;
+        required string client = 2;
+        optional message(ExtendedBlock) previous = 3;
+        repeated message(DataNodeInfo) excluded = 4;
+        required uint64 file = 5;
+    }
 
-/// The response to `addBlock` and to `updateBlockForPipeline`.
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct BlockAnswer {
-    #[prost(message, required, tag = "1")]
-    pub block: LocatedBlock,
-}
+    /// The response to `addBlock` and to `updateBlockForPipeline`.
+    BlockAnswer {
+        required message(LocatedBlock) block = 1;
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct AbandonBlock {
-    #[prost(message, required, tag = "1")]
-    pub block: ExtendedBlock,
-    #[prost(string, required, tag = "2")]
-    pub path: String,
-    #[prost(string, required, tag = "3")]
-    pub client: String,
-    #[prost(uint64, required, tag = "4")]
-    pub file: u64,
-}
+    AbandonBlock {
+        required message(ExtendedBlock) block = 1;
+        required string path = 2;
+        required string client = 3;
+        required uint64 file = 4;
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct Complete {
-    #[prost(string, required, tag = "1")]
-    pub path: String,
-    #[prost(string, required, tag = "2")]
-    pub client: String,
-    /// Absent if the file has no blocks.
-    #[prost(message, optional, tag = "3")]
-    pub last: Option<ExtendedBlock>,
-    #[prost(uint64, required, tag = "4")]
-    pub file: u64,
-}
+    Complete {
+        required string path = 1;
+        required string client = 2;
+        /// Absent if the file has no blocks.
+        optional message(ExtendedBlock) last = 3;
+        required uint64 file = 4;
+    }
 
-#[derive(Clone, Copy, PartialEq, Message)]
-pub(super) struct Completed {
-    /// `false` if too few data nodes have reported the last block.
-    #[prost(bool, required, tag = "1")]
-    pub done: bool,
-}
+    Completed {
+        /// `false` if too few data nodes have reported the last block.
+        required bool done = 1;
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct Fsync {
-    #[prost(string, required, tag = "1")]
-    pub path: String,
-    #[prost(string, required, tag = "2")]
-    pub client: String,
-    /// -1 keeps the length of the last block.
-    #[prost(sint64, required, tag = "3")]
-    pub last_block_bytes: i64,
-    #[prost(uint64, required, tag = "4")]
-    pub file: u64,
-}
+    Fsync {
+        required string path = 1;
+        required string client = 2;
+        /// -1 keeps the length of the last block.
+        required sint64 last_block_bytes = 3;
+        required uint64 file = 4;
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct RenewLease {
-    #[prost(string, required, tag = "1")]
-    pub client: String,
-}
+    RenewLease {
+        required string client = 1;
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct UpdateBlock {
-    #[prost(message, required, tag = "1")]
-    pub block: ExtendedBlock,
-    #[prost(string, required, tag = "2")]
-    pub client: String,
-}
+    UpdateBlock {
+        required message(ExtendedBlock) block = 1;
+        required string client = 2;
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct UpdatePipeline {
-    #[prost(string, required, tag = "1")]
-    pub client: String,
-    #[prost(message, required, tag = "2")]
-    pub before: ExtendedBlock,
-    #[prost(message, required, tag = "3")]
-    pub after: ExtendedBlock,
-    #[prost(message, repeated, tag = "4")]
-    pub nodes: Vec<DataNodeId>,
-    #[prost(string, repeated, tag = "5")]
-    pub storages: Vec<String>,
+    UpdatePipeline {
+        required string client = 1;
+        required message(ExtendedBlock) before = 2;
+        required message(ExtendedBlock) after = 3;
+        repeated message(DataNodeId) nodes = 4;
+        repeated string storages = 5;
+    }
 }
 
 /// The reason for setting up a pipeline.
@@ -189,76 +126,51 @@ pub(super) enum Stage {
     Create = 6,
 }
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct WriteBlock {
-    #[prost(message, required, tag = "1")]
-    pub header: ClientHeader,
-    /// The nodes that follow the receiver of this message.
-    #[prost(message, repeated, tag = "2")]
-    pub targets: Vec<DataNodeInfo>,
-    #[prost(enumeration = "Stage", required, tag = "4")]
-    pub stage: i32,
-    #[prost(uint32, required, tag = "5")]
-    pub nodes: u32,
-    /// Number of bytes of the block that were acknowledged.
-    #[prost(uint64, required, tag = "6")]
-    pub bytes_min: u64,
-    /// Number of bytes of the block that were sent.
-    #[prost(uint64, required, tag = "7")]
-    pub bytes_max: u64,
-    #[prost(uint64, required, tag = "8")]
-    pub generation: u64,
-    #[prost(message, required, tag = "9")]
-    pub checksum: Checksum,
-    #[prost(int32, optional, tag = "11")]
-    pub storage_type: Option<i32>,
-    #[prost(int32, repeated, packed = "false", tag = "12")]
-    pub target_storage_types: Vec<i32>,
-    #[prost(string, optional, tag = "16")]
-    pub storage: Option<String>,
-    #[prost(string, repeated, tag = "17")]
-    pub target_storages: Vec<String>,
-}
+messages! {
+    WriteBlock {
+        required message(ClientHeader) header = 1;
+        /// The nodes that follow the receiver of this message.
+        repeated message(DataNodeInfo) targets = 2;
+        required int32 stage = 4;
+        required uint32 nodes = 5;
+        /// Number of bytes of the block that were acknowledged.
+        required uint64 bytes_min = 6;
+        /// Number of bytes of the block that were sent.
+        required uint64 bytes_max = 7;
+        required uint64 generation = 8;
+        required message(Checksum) checksum = 9;
+        optional int32 storage_type = 11;
+        repeated int32 target_storage_types = 12 [packed = "false"];
+        optional string storage = 16;
+        repeated string target_storages = 17;
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct PipelineAnswer {
-    /// 0 means success.
-    #[prost(int32, required, tag = "1")]
-    pub status: i32,
-    /// The address of the node to which no connection could be made; empty if it was the first node.
-    #[prost(string, optional, tag = "2")]
-    pub first_bad: Option<String>,
-    #[prost(string, optional, tag = "5")]
-    pub message: Option<String>,
-}
+    PipelineAnswer {
+        /// 0 means success.
+        required int32 status = 1;
+        /// The address of the node to which no connection could be made; empty if it was the first node.
+        optional string first_bad = 2;
+        optional string message = 5;
+    }
 
-/// The header of a packet to be sent. All fields are written, whatever their values, because all have a fixed size.
-#[derive(Clone, Copy, PartialEq, Message)]
-pub(super) struct SentHeader {
-    #[prost(sfixed64, required, tag = "1")]
-    pub offset: i64,
-    /// -1 marks a heartbeat.
-    #[prost(sfixed64, required, tag = "2")]
-    pub number: i64,
-    #[prost(bool, required, tag = "3")]
-    pub last: bool,
-    #[prost(sfixed32, required, tag = "4")]
-    pub data_bytes: i32,
-    #[prost(bool, optional, tag = "5")]
-    pub sync: Option<bool>,
-}
+    /// The header of a packet to be sent. All fields are written, whatever their values, because all have a fixed size.
+    SentHeader {
+        required sfixed64 offset = 1;
+        /// -1 marks a heartbeat.
+        required sfixed64 number = 2;
+        required bool last = 3;
+        required sfixed32 data_bytes = 4;
+        optional bool sync = 5;
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct Acknowledgement {
-    /// -1 acknowledges a heartbeat; -2 means that a node reports about itself.
-    #[prost(sint64, required, tag = "1")]
-    pub number: i64,
-    /// The status of each node, first node first; 0 means success.
-    #[prost(int32, repeated, packed = "false", tag = "2")]
-    pub replies: Vec<i32>,
-    /// The status in the low 4 bits, and a report of the node's load (`PipelineAck`).
-    #[prost(uint32, repeated, packed = "true", tag = "4")]
-    pub flags: Vec<u32>,
+    Acknowledgement {
+        /// -1 acknowledges a heartbeat; -2 means that a node reports about itself.
+        required sint64 number = 1;
+        /// The status of each node, first node first; 0 means success.
+        repeated int32 replies = 2 [packed = "false"];
+        /// The status in the low 4 bits, and a report of the node's load (`PipelineAck`).
+        repeated uint32 flags = 4 [packed = "true"];
+    }
 }
 
 impl Acknowledgement {

@@ -52,7 +52,7 @@ impl Drop for Pooled {
     fn drop(&mut self) {
         let mut engine = std::mem::replace(&mut self.engine, Engine::Calls(None));
         if let Engine::Uring(ring) = &mut engine {
-            ring.reset();
+            ring.abandon();
         }
         self.pool.lock().unwrap_or_else(PoisonError::into_inner).push(engine);
     }

@@ -262,7 +262,7 @@ impl Ring {
     }
 
     /// Waits for all operations in flight. Partial operations are not continued, because no file is given.
-    fn abandon(&mut self) {
+    pub fn abandon(&mut self) {
         while self.busy > 0 {
             if self.enter(1).is_err() {
                 return;
@@ -273,11 +273,6 @@ impl Ring {
         }
         self.slots.fill(Slot::Free);
         self.failed = None;
-    }
-
-    /// Prepares the ring for a new file.
-    pub fn reset(&mut self) {
-        self.abandon();
     }
 }
 

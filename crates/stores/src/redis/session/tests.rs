@@ -6,6 +6,7 @@ use std::thread;
 
 use super::*;
 use crate::options::Options;
+use crate::session::Connection as _;
 
 const OOM: &str = "-OOM command not allowed when used memory > 'maxmemory'.\r\n";
 const DONE: &str = ":1\r\n";
