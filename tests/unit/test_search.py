@@ -156,6 +156,17 @@ def test_knee_requires_three_trials_per_load() -> None:
     assert {len(probe.samples) for probe in outcome.probes} == {3}
 
 
+def test_unjudged_load_above_the_answer_leaves_it_open() -> None:
+    def draw(load: float, _: int) -> ProbeSample:
+        return ProbeSample(1000.0, load < 10, "generator-limited" if load == 10 else "")
+
+    outcome, _ = run_search(Rule(most=64, objective=parse_objective("p99 < 10ms")), draw)
+    assert (outcome.load, outcome.high) == (9, 11)
+    sentence = outcome_sentence(outcome)
+    assert sentence.startswith("p99 < 10ms holds up to at least 9 clients (bracket ")
+    assert "at 10 clients the probe is invalid: generator-limited" in sentence
+
+
 def test_disagreeing_repeats_are_extended_until_majority_decides() -> None:
     objective = parse_objective("p99 < 10ms")
 

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from loadstone.format import units
+from loadstone.format import units, wording
 from loadstone.judge.answer import name_contexts
 from loadstone.judge.finding import Finding, Verdict
 from loadstone.report import (
@@ -28,7 +28,14 @@ from loadstone.report.charts.figure import Figure, Panel
 from loadstone.report.reproduce import Recipe
 from loadstone.report.table import Table
 from loadstone.report.view import View
-from loadstone.report.warnings import Warnings, list_unavailable_checks, name_owners, warnings, worst_messages
+from loadstone.report.warnings import (
+    Warnings,
+    list_unavailable_checks,
+    magnitude,
+    name_owners,
+    name_source,
+    warnings,
+)
 from loadstone.results.result_set import variant_key
 from loadstone.results.value import THROUGHPUT
 from loadstone.search.sentence import describe_rule
@@ -365,7 +372,10 @@ def meaning(view: View) -> str:
     text = MEANING[view.verdict]
     further = ""
     if view.judgement.verdict > view.verdict:
-        further = f"A further claim is {view.judgement.verdict}: see the warnings"
+        worse = [pair.metric for pair in view.judgement.comparisons if pair.verdict == view.judgement.verdict]
+        names = units.list_items([wording.metric_name(metric) for metric in dict.fromkeys(worse)])
+        claim = f"The comparison of {names}" if names else "A further claim"
+        further = f"{claim} is {view.judgement.verdict}: see the warnings"
     if view.verdict is Verdict.VALID and warnings(view.judgement):
         text = "No warning concerns the first claim" if further else "No warning concerns a claim"
     return " ".join(f"{part}." for part in (reason(view), text, further, coverage) if part)
@@ -389,8 +399,11 @@ def reason(view: View) -> str:
     # If a comparison is refused, the answer already states the cause.
     if any(finding.message in view.judgement.answer for finding in by_check[most]):
         return ""
-    message, _ = next(worst_messages(by_check[most], name_owners(view.judgement), view.judgement))
-    return f"{message} ({most}{more})"
+    worst = max(by_check[most], key=magnitude)
+    message = name_source(worst, name_owners(view.judgement).get(worst, ""))
+    affected = {trial for finding in by_check[most] for trial in finding.trials}
+    share = f", {len(affected):,} of {units.count_noun(len(view.results.trials), 'trial')}" if len(affected) > 1 else ""
+    return f"{message} ({most}{share}{more})"
 
 
 MEANING = {

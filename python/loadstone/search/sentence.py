@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from loadstone.format import units
@@ -126,7 +127,10 @@ def limit_parts(outcome: SearchOutcome) -> list[str]:
     bracket = f"(bracket {low} to {high}{confidence})"
     contradiction = contradiction_text(outcome)
     but = f"; but in most repeats it {contradiction}" if contradiction else ""
-    return [f"{text} holds up to {rule.format_load(load)} {bracket}", f"{there}{at} there{beyond}{but}"]
+    # Above the answer, a load could not be judged: the system may sustain more.
+    is_open = outcome.wall is not None and load < outcome.wall[0] < (outcome.high or math.inf)
+    least = "at least " if is_open else ""
+    return [f"{text} holds up to {least}{rule.format_load(load)} {bracket}", f"{there}{at} there{beyond}{but}"]
 
 
 def contradiction_text(outcome: SearchOutcome) -> str:

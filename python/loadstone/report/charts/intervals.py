@@ -22,6 +22,7 @@ TO_READ = (
     "The vertical line is the median of the repeats, the band is its interval, and each dot is one repeat."
     " Axes start at zero."
 )
+LATE = ' "At most": latencies include the load generator\'s lateness; the band begins at the value without it.'
 RATIOS = " A ratio compares the sides block by block, so it can differ from the ratio of the medians."
 SINGLE = "The vertical line is the figure of a single run. Axes start at zero."
 AS_THROUGHPUT = "Read this chart like the throughput chart."
@@ -58,6 +59,10 @@ def draw_metrics(view: View, name: str, metrics: Sequence[str]) -> Figure:
         if name != "throughput" and THROUGHPUT in view.results.metrics
         else TO_READ
     )
+    bounds = {
+        view.judgement.output_bound(cell) for (_, metric), cell in view.judgement.cells.items() if metric in known
+    }
+    caption += LATE if "at_most" in bounds else ""
     caption += figure.limits(view, len(contexts), len(view.contexts))
     named = ", ".join(wording.metric_name(metric) for metric in known)
     return Figure(name, tuple(drawings), caption, f"{named} of each variant: median, interval and every repeat")

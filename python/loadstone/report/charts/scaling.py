@@ -91,7 +91,7 @@ def curves(view: View) -> Figure:
         caption += " The dashed line is the objective, unless it is far above the points"
         if any(answer_loads(line) for lines in grouped.values() for line in lines):
             caption += "; the vertical line is the highest load that meets it"
-        caption += "; hollow points do not meet it."
+        caption += "; hollow points do not meet it, or could not be judged."
     if any(share_failed(view, key) for lines in grouped.values() for line in lines for key in line.variants.values()):
         caption += " ✕ marks a load at which operations failed, with the share that failed."
         caption += " An infinite latency is drawn at the upper edge."
