@@ -211,13 +211,14 @@ def explain_undecided(comparison: Comparison, tested: Tested, matters: float, te
     bias = max(half - sampling, 0.0)
     more = int(min(max(repeats_for(comparison.ratio, sampling, bias, matters), n + 1), TIMES_MAX * n))
     now, later = (detectable_difference(sampling, n, count, bias) for count in (n, more))
-    at_more = f"of {units.short_percent(later)}" if now < 1 else describe_difference(later)
+    # Both are in percent, or both are factors.
+    at_more = f"of {units.short_percent(later)}" if now < 1 else f"a factor of {1 + later:,.3g}"
     noun = comparison.n_unit.removesuffix("s") or "repeat"
     why = f"{units.count_noun(n, noun)} can detect {describe_difference(now)} or more"
     why += f"; {units.count_noun(more, noun)} ({more / n:.2g} times the run time), {at_more}"
-    if bias > sampling:
-        names = dict.fromkeys(TABLE[weighed.scenario.kind].name for weighed in tested.weighed[1:])
-        cause = units.list_items([name.removeprefix("without ") for name in names])
+    biased = [weighed.scenario.kind for weighed in tested.weighed[1:] if not weighed.scenario.is_part]
+    if bias > sampling and biased:
+        cause = units.join_names([*dict.fromkeys(TABLE[kind].name.removeprefix("without ") for kind in biased)])
         why += f"; most of that is due to {cause}, which more repeats do not change"
     return replace(comparison, why=why)
 
