@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from judge_support import Change, asking, both, experiment, rocksdb, set_figures, sound, with_end
+from known_truth_support import simulate_results
 from loadstone.judge.finding import Verdict
 from loadstone.judge.judge import judge_results
-from loadstone.results.result_set import Question, ResultSet
+from loadstone.results.result_set import Question, ResultSet, name_value
 from loadstone.results.trial_result import TrialResult
 
 # The crafted trials lack the figures of two checks.
@@ -402,3 +403,28 @@ def test_cause_leads_where_every_trial_failed() -> None:
     judgement = judge_results(experiment(refuse))
     assert judgement.verdict == Verdict.INVALID
     assert "cannot connect to 127.0.0.1:1" in judgement.all_findings[0].message
+
+
+@pytest.mark.parametrize(
+    ("dimension", "value", "name"),
+    [
+        ("splits", 20, "splits 20"),
+        ("clients", 1, "1 client"),
+        ("clients", 400, "400 clients"),
+        ("heap", "4g", "heap 4g"),
+        ("version", "10.10.1", "version 10.10.1"),
+        ("system", "4store", "4store"),
+    ],
+)
+def test_numbers_carry_their_dimension(dimension: str, value: object, name: str) -> None:
+    assert name_value(dimension, value) == name
+
+
+def test_failed_third_side_is_part_of_the_answer() -> None:
+    results = simulate_results({"lmdb": 1000.0, "rocksdb": 1300.0, "fjall": 1500.0})
+    trials = [
+        replace(trial, end="failed", values={}) if trial.config["system"] == "fjall" else trial
+        for trial in results.trials
+    ]
+    judgement = judge_results(replace(results, trials=trials))
+    assert judgement.answer_verdict == judgement.verdict

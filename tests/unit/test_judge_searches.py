@@ -181,6 +181,31 @@ def test_a_rate_that_was_held_meets_its_objective() -> None:
     assert (result.outcome.kind, result.outcome.load) == ("beyond", 4_000)
 
 
+def search_systems(*systems: str) -> ResultSet:
+    """A search over clients for each system; all loads meet the objective."""
+    find: dict[str, Scalar | None] = {"such_that": "p99 < 1s", "over": "clients", "from": 1, "to": 4}
+    trials = [
+        set_figures(all__p99=3e7)(
+            replace(
+                sound(repeat=repeat),
+                trial=f"{system}-{load}-{repeat}",
+                config={"clients": load, "system": system},
+                clients=load,
+            )
+        )
+        for load in LOADS
+        for repeat in range(1, REPEATS + 1)
+        for system in systems
+    ]
+    question = Question(by="system", at_least=REPEATS, at_most=6, find=find)
+    return ResultSet("searched", trials, question)
+
+
+def test_departure_concerns_the_answer_of_a_search() -> None:
+    departed = replace(search_systems("a", "b"), departures=("--filter leaves out repeat 3",))
+    assert "view" in {finding.check for finding in judge_results(departed).answer_findings}
+
+
 def test_generator_does_not_set_the_limit() -> None:
     late = above(1_000, set_figures(all__p99=2e9, all__lower__p99=5e8))
     samples = rates(late).samples[2_000]
@@ -189,6 +214,9 @@ def test_generator_does_not_set_the_limit() -> None:
     }
     slow = above(1_000, set_figures(all__p99=2e9, all__lower__p99=1.5e9))
     assert {sample.invalid for sample in rates(slow).samples[2_000]} == {""}
+    # A missed rate fails the load, whatever its latency.
+    missed = above(1_000, set_figures(all__p99=2e9, all__lower__p99=5e8, throughput=500))
+    assert {sample.invalid for sample in rates(missed).samples[2_000]} == {""}
 
 
 def test_missed_rate_makes_a_valid_failed_probe() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pytest
@@ -19,9 +19,14 @@ from loadstone.search.sentence import explain_search, outcome_sentence
 QUIET = (1.0, 1.001, 0.999)
 
 
-def run_search(rule: Rule, draw: Callable[[float, int], ProbeSample]) -> tuple[SearchOutcome, list[float]]:
-    """Runs a search to its end; returns it with the loads in the order of their first request."""
-    samples: dict[float, list[ProbeSample]] = {}
+def run_search(
+    rule: Rule, draw: Callable[[float, int], ProbeSample], tried: Sequence[float] = ()
+) -> tuple[SearchOutcome, list[float]]:
+    """Runs a search to its end; returns it with the loads in the order of their first request.
+
+    `tried`: loads with three earlier trials.
+    """
+    samples = {load: [draw(load, repeat) for repeat in range(3)] for load in tried}
     while not isinstance(step := next_step(rule, samples), SearchOutcome):
         samples.setdefault(step, []).append(draw(step, len(samples.get(step, ()))))
         assert sum(map(len, samples.values())) < 1000
@@ -165,6 +170,16 @@ def test_unjudged_load_above_the_answer_leaves_it_open() -> None:
     sentence = outcome_sentence(outcome)
     assert sentence.startswith("p99 < 10ms holds up to at least 9 clients (bracket ")
     assert "at 10 clients the probe is invalid: generator-limited" in sentence
+
+
+def test_wall_is_the_load_that_stopped_the_search() -> None:
+    def draw(load: float, repeat: int) -> ProbeSample:
+        return ProbeSample(1000.0, load < 45, "late" if load == 45 or (load == 36 and repeat > 0) else "")
+
+    outcome, _ = run_search(Rule(most=128, objective=parse_objective("p99 < 10ms")), draw, (36.0, 40.0))
+    assert outcome.load == 40
+    assert "holds up to at least 40 clients" in outcome_sentence(outcome)
+    assert "at 45 clients the probe is invalid: late" in outcome_sentence(outcome)
 
 
 def test_disagreeing_repeats_are_extended_until_majority_decides() -> None:

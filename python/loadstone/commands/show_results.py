@@ -84,6 +84,7 @@ def judgement_document(judgement: Judgement) -> dict[str, Any]:
             for item in judgement.expectations
         ],
         "verdict": str(judgement.verdict),
+        "answer_verdict": str(judgement.answer_verdict),
         "not_looked": {skipped.check: skipped.reason for skipped in judgement.not_looked},
         "cells": [
             {

@@ -40,7 +40,8 @@ def answer_question(judgement: Judgement, metrics: Sequence[str], matters: float
     # A sweep over clients asks where throughput levels off, not how each point compares with the first.
     if comparisons and not (curves and comparisons[0].by == "clients"):
         answers = compare_variants(judgement, metrics, matters)
-        if not curves and 1 < len(judgement.results.dimensions.get(CLIENTS, ())) < COUNTS_MIN:
+        is_closed = not judgement.results.is_at_rate
+        if not curves and is_closed and 1 < len(judgement.results.dimensions.get(CLIENTS, ())) < COUNTS_MIN:
             answers.append(f"no knee is named: it requires {COUNTS_MIN} numbers of clients")
         if not (curves and is_sweep(comparisons)):
             return answers
@@ -240,8 +241,9 @@ def comparison_clause(judgement: Judgement, comparison: Comparison, matters: flo
 def ratio_ends(comparison: Comparison, ratio: Estimate) -> str:
     """The interval of a ratio without a claim: as measured, and over all scenarios if these differ."""
     every = wording.ratio_interval(ratio)
-    measured = wording.ratio_interval(comparison.scenarios[0].ratio) if comparison.scenarios else every
-    if measured == every or not measured:
+    alone = comparison.scenarios[0].ratio if comparison.scenarios else ratio
+    measured = wording.ratio_interval(alone)
+    if not measured or (alone.low, alone.high) == (ratio.low, ratio.high) or measured == every:
         return every
     return f"{measured} as measured{f', {every} over all scenarios' if every else ''}"
 

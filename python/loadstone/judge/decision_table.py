@@ -67,11 +67,14 @@ def decide_claim(tested: Tested, matters: float, tests: int) -> Comparison:
 
     Only a claim is stated by the ratio nearest to 1; without a claim, the ratio is the ratio as measured.
     """
-    decided = apply_table(tested, matters, tests)
-    if not tested.weighed or decided.claim in (*CLAIMS, "descriptive", "unranked"):
-        return decided
-    measured = widen_by_resolution(tested.weighed[0].evidence.ratio, decided).value
-    return replace(decided, ratio=replace(decided.ratio, value=measured), bound=False)
+    return restore_ratio(apply_table(tested, matters, tests))
+
+
+def restore_ratio(comparison: Comparison) -> Comparison:
+    """The comparison with the ratio as measured if it has scenarios but no claim."""
+    if not comparison.scenarios or comparison.claim not in ("none", "refused", "impossible"):
+        return comparison
+    return replace(comparison, ratio=replace(comparison.ratio, value=comparison.scenarios[0].ratio.value), bound=False)
 
 
 def apply_table(tested: Tested, matters: float, tests: int) -> Comparison:
@@ -165,7 +168,9 @@ def refuse_claim(comparison: Comparison, tested: Tested, weighed: Weighed, claim
     name = TABLE[scenario.kind].name
     alternative = name if name.startswith("without") else f"with {name}"
     possible = f"{alternative}, anything from {low} {'upward' if ratio.high == math.inf else f'to {high}'} is possible"
-    if of_scenario.low is None:
+    if of_scenario.low is None and weighed.evidence.p is not None:
+        possible = f"{alternative}, the remaining repeats show no such difference"
+    elif of_scenario.low is None:
         noun = comparison.n_unit.removesuffix("s") or "repeat"
         left = units.count_noun(weighed.evidence.n, f"{noun} remains", f"{noun}s remain")
         possible = f"{alternative}, only {left}, too few for a claim"
@@ -279,7 +284,7 @@ def count_failures(
         return comparison
     message = f"attempts failed: {first} of {pair.baseline}, {second} of {pair.contender}"
     if comparison.claim in ("same", "slight"):
-        return replace(comparison, claim="none", why=message)
+        return restore_ratio(replace(comparison, claim="none", why=message))
     (figures, lost), (remaining, won) = sides if comparison.claim == "better" else reversed(sides)
     worst = 0.0 if comparison.direction == "higher" else math.inf
     stands = not attempts.failures_reverse_claim(figures, remaining, (lost, won), worst)
@@ -292,7 +297,7 @@ def count_failures(
     message += "; with these counted as the worst figure, there is no such difference"
     finding = Finding(attempts.RETRIED, Severity.INVALID, message, attempts.RETRIED_HINT, pair.trials)
     claim: Claim = comparison.claim if rank_invalid else "refused"
-    return replace(comparison, claim=claim, findings=(*comparison.findings, finding))
+    return restore_ratio(replace(comparison, claim=claim, findings=(*comparison.findings, finding)))
 
 
 def shift_ratio(

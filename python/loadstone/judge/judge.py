@@ -16,6 +16,7 @@ from loadstone.judge.expectations import examine_expectations
 from loadstone.judge.finding import Finding, NotLooked, Severity, Verdict, worst_verdict
 from loadstone.judge.findings import check_trial, judge_variant, missing_trials
 from loadstone.judge.judgement import Judgement, VariantKey
+from loadstone.judge.order import OF_SEARCH
 from loadstone.judge.outages import outage_clauses, summarize_outages
 from loadstone.judge.pairing import Match, Variants, choose_baseline, list_paired, list_unpaired, match_variants
 from loadstone.judge.search import judge_searches, read_rule
@@ -182,7 +183,8 @@ def overall_findings(
     yield from attempts.find_empty(results.trials)
     planned = len({variant_key(config) for config in results.planned.values()})
     yield from attempts.find_missing_points({key: ids for key, ids in missing.items() if key not in variants}, planned)
-    yield from dict.fromkeys(finding for match in matches for finding in match.findings)
+    of_pairs = dict.fromkeys(finding for match in matches for finding in match.findings)
+    yield from (finding for finding in of_pairs if finding.message != OF_SEARCH)
     yield from attempts.find_missing_counterparts(
         [variant_name(key) for key in list_unpaired(variants, matches)], len(variants)
     )

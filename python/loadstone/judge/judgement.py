@@ -246,8 +246,21 @@ class Judgement:
     @property
     def claim_findings(self) -> list[Finding]:
         """The findings on all claims."""
-        compared = {cell.variant for pair in self.comparisons for cell in (pair.baseline, pair.contender)}
-        groups = [self.findings, *(comparison.findings for comparison in self.comparisons)]
+        return self._list_findings(self.comparisons)
+
+    @property
+    def answer_findings(self) -> list[Finding]:
+        """The findings on the searches, or on the comparisons of the deciding metric; else on all claims."""
+        ended = [search for search in self.searches if search.outcome]
+        if self.outages or (self.curves and not ended):
+            return self.claim_findings
+        deciding = [comparison for comparison in self.comparisons if comparison.metric == self.comparisons[0].metric]
+        return self._list_findings([] if ended else deciding)
+
+    def _list_findings(self, comparisons: Sequence[Comparison]) -> list[Finding]:
+        """The findings on comparisons, on variants without a counterpart, and on the whole result set."""
+        compared = {cell.variant for pair in comparisons for cell in (pair.baseline, pair.contender)}
+        groups = [self.findings, *(comparison.findings for comparison in comparisons)]
         if any(search.outcome for search in self.searches):
             # A search also tries loads that the system cannot hold; it claims only its answer.
             return list(chain.from_iterable([*groups, *(search.findings for search in self.searches)]))
@@ -255,20 +268,6 @@ class Judgement:
             if key not in compared:
                 groups += [self.variants.get(key, ()), *(self.trials.get(trial.trial, ()) for trial in trials)]
         return list(chain.from_iterable(groups))
-
-    @property
-    def answer_findings(self) -> list[Finding]:
-        """The findings on the searches, or on the comparisons of the deciding metric; else on all claims."""
-        ended = [search for search in self.searches if search.outcome]
-        if self.outages or not (ended or self.comparisons) or (self.curves and not ended):
-            return self.claim_findings
-        if ended:
-            # Findings on pairs concern only the comparisons at single loads.
-            of_pairs = set(chain.from_iterable(comparison.findings for comparison in self.comparisons))
-            overall = [finding for finding in self.findings if finding not in of_pairs]
-            return [*overall, *chain.from_iterable(search.findings for search in ended)]
-        deciding = [comparison for comparison in self.comparisons if comparison.metric == self.comparisons[0].metric]
-        return [*self.findings, *chain.from_iterable(comparison.findings for comparison in deciding)]
 
     @property
     def trust(self) -> str:

@@ -26,6 +26,8 @@ OVERLAP_MIN = 0.25
 POSITION_MIN = 2
 POSITION_HINT = "a trial changes the conditions of the next trial: restore them by a command before each trial"
 DAYS = "a difference between days would look the same"
+# Concerns only comparisons at a single load, not the answer of the search.
+OF_SEARCH = "the search measured the sides one after the other"
 SEARCHED = "compare the loads that the searches found, or vary the systems at one fixed load"
 STATE_START = "if they alternated, state when each began: `start: 2026-11-27T09:30:00Z` in a facts file next to its log"
 DECIDES = (
@@ -78,7 +80,7 @@ def order_findings(pair: Pair, order: Order, results: ResultSet) -> Iterator[Fin
         message = (
             ""
             if order != "apart"
-            else "the search measured the sides one after the other"
+            else OF_SEARCH
             if results.question.find
             else "the trials are declared interleaved, but according to their timestamps, one side ran after the other"
         )

@@ -23,7 +23,7 @@ from loadstone.search.next_step import next_step
 from loadstone.search.objective import Objective, Term
 from loadstone.search.outcome import SearchOutcome
 from loadstone.search.probe import INVALID_MIN, ProbeSample
-from loadstone.search.rule import Rule
+from loadstone.search.rule import DELIVERED, Rule
 from loadstone.search.sentence import contradiction_text
 from loadstone.statistics.percentile import Bound
 
@@ -132,7 +132,9 @@ def sample_load(trial: TrialResult, findings: Sequence[Finding], rule: Rule, set
         if finding.severity == Severity.INVALID
     ]
     reason = f"{bad[0].check}: {bad[0].message}" if bad else ""
-    if meets is False and not bounds and rule.objective is not None:
+    load = trial.config.get(rule.over)
+    is_slow = rule.over == "rate" and isinstance(load, int | float) and throughput < DELIVERED * load
+    if meets is False and not (bounds or missed or is_slow) and rule.objective is not None:
         lower = {term.key: lower_figure(trial, term, figures[term.key]) for term in rule.objective.terms}
         # The limit would be the load generator's.
         if rule.objective.is_met_by(lower):

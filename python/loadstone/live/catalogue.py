@@ -154,7 +154,7 @@ def summarise_folder(folder: Folder) -> dict[str, Any]:
     systems = results.dimensions.get("system") or [trial.facts.get("store", "") for trial in results.trials[:1]]
     answers = [expectation.answer for expectation in judgement.expectations]
     return {
-        "verdict": str(judgement.verdict) if results.trials else "empty",
+        "verdict": str(judgement.answer_verdict) if results.trials else "empty",
         "answer": judgement.answer,
         "trials": len(results.trials),
         "systems": ", ".join(map(str, systems)),

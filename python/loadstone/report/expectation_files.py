@@ -59,7 +59,7 @@ def summary(judgement: Judgement) -> str:
         ),
         f"**{plain(answer(view))}**",
         *(["\n".join(f"- {plain(text)}" for text in judgement.further)] if judgement.further else []),
-        f"Verdict: **{view.verdict}**. {plain(meaning(view))}",
+        f"Verdict: **{view.judgement.verdict}**. {plain(meaning(view))}",
     ]
     return "\n\n".join(parts) + "\n"
 

@@ -298,7 +298,8 @@ def describe_setting(view: View) -> list[str]:
         return []
     facts = trials[0].facts
     shared = {name: fact for name, fact in facts.items() if all(trial.facts.get(name) == fact for trial in trials)}
-    clauses = [f"imported from {shared['tool']}"] if "tool" in shared else []
+    verb = "measured by" if view.results.experiment else "imported from"
+    clauses = [f"{verb} {shared['tool']}"] if "tool" in shared else []
     clauses += [str(shared["mix"])] if "mix" in shared else []
     records, size = (trials[0].numeric_fact(name) if name in shared else None for name in ("records", "record_bytes"))
     if records:
@@ -308,7 +309,7 @@ def describe_setting(view: View) -> list[str]:
     if len(clients) == 1 and (number := clients.pop()):
         clauses.append(units.count_noun(number, "client"))
     windows = [window for trial in trials if (window := trial.value("runtime"))]
-    if windows and max(windows) <= 1.02 * min(windows):
+    if len(windows) == len(trials) and max(windows) <= 1.02 * min(windows):
         clauses.append(f"{units.format_duration(windows[0])} window")
     cpus, memory = (trials[0].numeric_fact(name) if name in shared else None for name in ("cpus", "memory_bytes"))
     if cpus and memory:

@@ -132,7 +132,7 @@ def worst_messages(
         if len(group) > 1:
             count, is_worst = count_trials(group), magnitude(worst) > min(map(magnitude, group))
             share = f"all {every:,}" if count == every else f"{count:,} of {every:,}"
-            message += f" ({'the worst in ' if is_worst else 'in '}{share} trials)"
+            message += f" ({'the worst in ' if is_worst else 'in '}{share} trials)" if count > 1 else ""
         yield message, worst.hint
 
 

@@ -230,9 +230,10 @@ def variant_name(config: Mapping[str, Scalar] | tuple[tuple[str, Scalar], ...]) 
 
 def name_value(dimension: str, value: object) -> str:
     """A value of a dimension as text; a number needs the name of its dimension: `splits 20`, `4 clients`."""
-    if not str(value)[:1].isdigit():
-        return str(value)
-    return f"{value} clients" if dimension == "clients" else f"{dimension} {value}"
+    text = str(value)
+    if not re.fullmatch(r"[\d.,]+ ?[A-Za-z%]{0,2}", text):
+        return text
+    return f"{text} client{'' if text == '1' else 's'}" if dimension == "clients" else f"{dimension} {text}"
 
 
 def natural_key(value: object) -> list[tuple[int, float, str]]:

@@ -179,7 +179,9 @@ class Way(Path):
         if self.low is None:
             return self.answer_search("below", None, "there is no lower load to try")
         load, stopped = self.halve_bracket(self.low, self.high)
+        wall = self.wall
         self.confirm_bracket()
+        self.wall = wall
         confirmed = [decision.load for decision in self.decisions.values() if decision.go and decision.load <= load]
         if not confirmed:
             return self.answer_search("below", None, "no load met the objective when it was tried again")
@@ -231,8 +233,10 @@ class Way(Path):
             go = self.decide_load(middle)
             if go is None:
                 # Earlier trials may have tried other loads below it.
-                below = [load for load, probe in self.probes.items() if low < load < middle and probe.valid]
-                return max(filter(self.decide_load, below), default=low), refusal_reason(self.rule, self.wall)
+                wall, below = self.wall, [load for load in self.probes if low < load < middle]
+                answer = max(filter(self.decide_load, below), default=low)
+                self.wall = wall
+                return answer, refusal_reason(self.rule, wall)
             low, high = (middle, high) if go else (low, middle)
         return low, self.rule.explain_closeness(low, high)
 

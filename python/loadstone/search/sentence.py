@@ -25,7 +25,7 @@ def outcome_parts(outcome: SearchOutcome) -> tuple[str, str]:
     parts = [saturation_text(outcome)] if outcome.rule.objective is None else limit_parts(outcome)
     if outcome.wall and outcome.kind in ("wall", "nothing"):
         parts[0] += f"{': ' if outcome.kind == 'nothing' else '; '}{refusal_reason(outcome.rule, outcome.wall)}"
-    elif outcome.wall and outcome.wall[0] < (outcome.high or 0.0):
+    elif outcome.wall and has_open_end(outcome):
         parts.append(refusal_reason(outcome.rule, outcome.wall))
     effort = f"{units.count_noun(len(outcome.probes), 'probe')}, {units.count_noun(outcome.trials, 'trial')}"
     return parts[0], "; ".join([*parts[1:], effort])
@@ -127,10 +127,15 @@ def limit_parts(outcome: SearchOutcome) -> list[str]:
     bracket = f"(bracket {low} to {high}{confidence})"
     contradiction = contradiction_text(outcome)
     but = f"; but in most repeats it {contradiction}" if contradiction else ""
-    # Above the answer, a load could not be judged: the system may sustain more.
-    is_open = outcome.wall is not None and load < outcome.wall[0] < (outcome.high or math.inf)
-    least = "at least " if is_open else ""
+    least = "at least " if has_open_end(outcome) else ""
     return [f"{text} holds up to {least}{rule.format_load(load)} {bracket}", f"{there}{at} there{beyond}{but}"]
+
+
+def has_open_end(outcome: SearchOutcome) -> bool:
+    """Whether a load within the bracket could not be judged, so that the system may sustain more than the answer."""
+    if outcome.wall is None or outcome.load is None:
+        return False
+    return outcome.load < outcome.wall[0] < (outcome.high or math.inf)
 
 
 def contradiction_text(outcome: SearchOutcome) -> str:

@@ -73,7 +73,16 @@ def describe_trials(plan: Plan) -> str:
 
 def deciding_metric(plan: Plan) -> str:
     """The figure that decides when there are enough repeats (`first_metric`), as far as it is known before the run."""
-    return select_metrics(plan)[0]
+    first = select_metrics(plan)[0]
+    # A mix that is not known before the run may lack the operation.
+    is_known = plan.experiment.compare.metrics or first == THROUGHPUT or list_operations(plan) is not None
+    return first if is_known else "the first latency"
+
+
+def list_operations(plan: Plan) -> set[str] | None:
+    """The operations that the variants perform; None if a variant may perform any operation."""
+    mixes = [kind_of(variant).operations(variant.work) for variant in plan.variants]
+    return None if None in mixes else {operation for mix in mixes for operation in mix or ()}
 
 
 def select_metrics(plan: Plan) -> tuple[str, ...]:
@@ -81,8 +90,7 @@ def select_metrics(plan: Plan) -> tuple[str, ...]:
     is_at_rate = all(variant.rate is not None or variant.stages for variant in plan.variants)
     metrics = plan.experiment.compare.metrics
     if not metrics:
-        mixes = [kind_of(variant).operations(variant.work) for variant in plan.variants]
-        performed = None if None in mixes else {operation for mix in mixes for operation in mix or ()}
+        performed = list_operations(plan)
         usual = (
             DEFAULT_METRICS if performed is None else [name for name in DEFAULT_METRICS[1:] if is_of(name, performed)]
         )

@@ -65,10 +65,13 @@ class Line:
     def holds(self, load: float) -> bool:
         """Whether a search decided that the objective is met at a load; true without an objective."""
         outcome = None if self.search is None else self.search.outcome
-        if outcome is None or outcome.rule.objective is None:
+        if self.search is None or outcome is None or outcome.rule.objective is None:
             return True
-        decision = outcome.decision_at(load)
-        return decision is not None and decision.go
+        if (decision := outcome.decision_at(load)) is not None:
+            return decision.go
+        # Earlier searches may have tried loads that this one did not decide.
+        votes = [sample.meets for sample in self.search.samples.get(load, ()) if not sample.invalid]
+        return sum(map(bool, votes)) * 2 > len(votes)
 
 
 def curves(view: View) -> Figure:
