@@ -182,6 +182,15 @@ def test_wall_is_the_load_that_stopped_the_search() -> None:
     assert "at 45 clients the probe is invalid: late" in outcome_sentence(outcome)
 
 
+def test_omitted_failures_do_not_narrow_the_bracket() -> None:
+    def draw(load: float, repeat: int) -> ProbeSample:
+        late = load == 8 and repeat == 1
+        return ProbeSample(1000.0, load < 9 and not late, "generator-limited" if late else "", late=late)
+
+    outcome, _ = run_search(Rule(most=64, objective=parse_objective("p99 < 10ms")), draw)
+    assert (outcome.load, outcome.low, outcome.high) == (8, 4, 9)
+
+
 def test_disagreeing_repeats_are_extended_until_majority_decides() -> None:
     objective = parse_objective("p99 < 10ms")
 

@@ -132,20 +132,22 @@ def sample_load(trial: TrialResult, findings: Sequence[Finding], rule: Rule, set
         if finding.severity == Severity.INVALID
     ]
     reason = f"{bad[0].check}: {bad[0].message}" if bad else ""
-    load = trial.config.get(rule.over)
+    late, load = False, trial.config.get(rule.over)
     is_slow = rule.over == "rate" and isinstance(load, int | float) and throughput < DELIVERED * load
     if meets is False and not (bounds or missed or is_slow) and rule.objective is not None:
         lower = {term.key: lower_figure(trial, term, figures[term.key]) for term in rule.objective.terms}
         # The limit would be the load generator's.
-        if rule.objective.is_met_by(lower):
-            reason = reason or f"{rate.GENERATOR_LIMITED}: without the generator's lateness, the objective is met"
+        if late := not reason and rule.objective.is_met_by(lower):
+            reason = f"{rate.GENERATOR_LIMITED}: without the generator's lateness, the objective is met"
     if rule.over == "clients" and trial.loop == "open":
         reason = reason or "the loop is open: the workload file sets a rate"
     if not reason and not throughput:
         reason = "no operation succeeded"
     failed = trial.end == "failed" and rule.objective is not None
     return (
-        failure_sample(reason) if failed else ProbeSample(throughput, meets, reason or lacking, figures, bounds, missed)
+        failure_sample(reason)
+        if failed
+        else ProbeSample(throughput, meets, reason or lacking, figures, bounds, missed, late)
     )
 
 

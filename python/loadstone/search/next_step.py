@@ -249,7 +249,8 @@ class Way(Path):
             return None
         votes = [self.holds_objective(load, sample) for sample in probe.valid]
         # The objective is not met at a load at which the system failed even once.
-        decision = Decision(load, sum(votes), len(votes), failed=any(sample.failed for sample in probe.valid))
+        failed = any(sample.failed for sample in probe.valid)
+        decision = Decision(load, sum(votes), len(votes), failed, any(sample.late for sample in probe.samples))
         if not decision.sure:
             self.request_repeats([load])
         self.decisions[load] = decision

@@ -27,6 +27,8 @@ class Decision:
     trials: int
     # Whether the system failed in a trial, so that it cannot sustain the load.
     failed: bool = False
+    # Whether trials that would have failed the objective do not count, because only the load generator was late.
+    late: bool = False
 
     @property
     def go(self) -> bool:
@@ -35,8 +37,8 @@ class Decision:
 
     @property
     def sure(self) -> bool:
-        """Whether the trials agree; if not, the majority decided."""
-        return self.failed or self.met in (0, self.trials)
+        """Whether the trials agree; if not, the majority decided. Omitted failures are no agreement."""
+        return self.failed or self.met == 0 or (self.met == self.trials and not self.late)
 
     @property
     def votes(self) -> str:

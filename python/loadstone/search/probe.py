@@ -28,6 +28,8 @@ class ProbeSample:
     bounds: Mapping[str, Bound] = field(default_factory=dict)
     # The message of the check rate-not-held if the rate was not held; otherwise empty.
     missed: str = ""
+    # Whether only the load generator's lateness kept the trial from meeting the objective, so that it does not count.
+    late: bool = False
     # Whether the system failed, so that the trial has no figures and counts against the load.
     failed: bool = False
 

@@ -223,7 +223,7 @@ def detectable_difference(half: float, n: int, repeats: int, bias: float = 0.0) 
 
 
 def repeats_for(ratio: Estimate, half: float, bias: float, matters: float) -> float:
-    """The number of repeats that would decide if the ratio and its spread stayed the same; infinite if no number would.
+    """The number of repeats that would decide if the ratio and its spread stayed the same; infinite if none suffices.
 
     If the ratio is further from 1 than `matters`, the interval must exclude 1; else, it must lie within `matters`. An
     interval narrows with the root of the number of repeats, except for its `bias`.
