@@ -177,7 +177,7 @@ impl Row {
         })
     }
 
-    /// The bytes from the start of the row to the end of the buffer: at least those of the row and of a further head.
+    /// The bytes from the start of the row to the end of the buffer: the row and at least one further head.
     #[inline]
     fn reserve(&mut self) -> &mut [u8] {
         if self.start + self.len + HEAD > self.buffer.len() {
