@@ -257,14 +257,14 @@ def test_invalid_trials_and_open_loops_add_no_points() -> None:
 @pytest.mark.parametrize(
     ("systems", "expected"),
     [
-        (["lmdb"], "throughput still rises at 64 clients (63,800 op/s there)"),
+        (["lmdb"], "throughput still rises at 64 clients (63,800 op/s)"),
         (
             ["a", "b"],
-            "throughput of a still rises at 64 clients (63,800 op/s there); throughput of b still rises at 64",
+            "throughput of a still rises at 64 clients (63,800 op/s); throughput of b still rises at 64",
         ),
         (
             ["a", "b", "c", "d", "e"],
-            "throughput of c still rises at 64 clients (63,800 op/s there); and 2 more",
+            "throughput of c still rises at 64 clients (63,800 op/s); and 2 more",
         ),
     ],
 )

@@ -103,9 +103,7 @@ def test_rising_curve_has_no_knee() -> None:
     outcome, loads = run_search(Rule(least=4, most=24), saturating(1000))
     assert loads == [4, 8, 16, 24]
     assert (outcome.kind, outcome.load, outcome.low, outcome.high) == ("beyond", 24, 16, None)
-    assert outcome_sentence(outcome) == (
-        "throughput still rises at 24 clients (24,000 op/s there); 4 probes, 12 trials"
-    )
+    assert outcome_sentence(outcome) == ("throughput still rises at 24 clients (24,000 op/s); 4 probes, 12 trials")
 
 
 def test_flat_curve_has_its_knee_at_the_start() -> None:
@@ -226,8 +224,8 @@ def test_the_highest_load_that_meets_an_objective() -> None:
     assert loads == [1, 2, 4, 8, 16, 32, 64, 45, 38, 41]
     assert (outcome.load, outcome.low, outcome.high) == (38, 38, 41)
     assert outcome_sentence(outcome) == (
-        "p99 < 10ms holds up to 38 clients (bracket 38 to 41, 90 % confidence): p99 9.50 ms, 1,000 op/s there, p99"
-        " 10.2 ms at 41; 10 probes, 42 trials"
+        "p99 < 10ms holds up to 38 clients (bracket 38 to 41, 90 % confidence): p99 9.50 ms, 1,000 op/s at 38"
+        " clients; p99 10.2 ms at 41 clients; 10 probes, 42 trials"
     )
 
 
@@ -238,7 +236,7 @@ def test_the_highest_load_that_meets_an_objective() -> None:
         (
             "p99 <= 1s",
             "beyond",
-            "p99 <= 1s holds up to 16 clients, where the search stopped: p99 80.0 ms, 1,000 op/s there",
+            "p99 <= 1s holds up to 16 clients, where the search stopped: p99 80.0 ms, 1,000 op/s",
         ),
     ],
 )
@@ -274,7 +272,7 @@ def test_invalid_probe_ends_the_way_up_with_reason() -> None:
     assert loads == [1, 2, 4, 8, 16]
     assert len(outcome.probe_at(16).samples) == 2
     assert outcome_sentence(outcome) == (
-        "throughput still rises at 8 clients (8,000 op/s there); at 16 clients the probe is"
+        "throughput still rises at 8 clients (8,000 op/s); at 16 clients the probe is"
         " invalid: generator-limited: our own limit; 5 probes, 14 trials"
     )
 

@@ -19,7 +19,7 @@ from loadstone.judge.joint_clause import (
     merge_comparisons,
 )
 from loadstone.judge.judgement import Cell, Comparison, Curve, Judgement, Search, VariantKey
-from loadstone.judge.sweep import describe_sweep, is_sweep
+from loadstone.judge.sweep import describe_span, describe_sweep, is_sweep, is_undecided
 from loadstone.results.result_set import ALL_OPERATIONS, DEFAULT_METRICS, variant_key, variant_name
 from loadstone.results.stage import prefix_of
 from loadstone.results.value import THROUGHPUT, metric_statistic
@@ -56,10 +56,23 @@ def answer_question(judgement: Judgement, metrics: Sequence[str], matters: float
 
 
 def name_knees(curves: Sequence[Curve]) -> list[str]:
-    """A clause for the knee of each of the first curves."""
+    """A clause for the knee of each of the first curves; curves whose repeats scatter share a clause."""
     names = name_contexts([curve.context for curve in curves]) if len(curves) > 1 else [""]
-    named = zip(curves[:CLAUSES_MAX], names, strict=False)
-    return [*(knee_text(curve.knee, whose=name) for curve, name in named), *count_omitted(len(curves) - CLAUSES_MAX)]
+    scattered = [curve for curve in curves if curve.knee.upper is None and curve.knee.unclaimed == "scatter"]
+    shared = []
+    if len(scattered) > 1:
+        which = f"any of the {len(curves)} curves"
+        if len(scattered) < len(curves):
+            which = f"{len(scattered)} of {len(curves)} curves"
+        last = units.load_over(scattered[0].knee.loads[-1], CLIENTS)
+        shared = [f"no knee is named for {which}: the repeats differ too much to decide whether throughput still rises"]
+        shared[0] += f" at {last}"
+    own = [
+        knee_text(curve.knee, whose=name)
+        for curve, name in zip(curves, names, strict=True)
+        if not shared or curve not in scattered
+    ]
+    return [*own[:CLAUSES_MAX], *count_omitted(len(own) - CLAUSES_MAX), *shared]
 
 
 def compare_variants(judgement: Judgement, metrics: Sequence[str], matters: float) -> list[str]:
@@ -94,7 +107,13 @@ def compare_variants(judgement: Judgement, metrics: Sequence[str], matters: floa
         replace(comparison, exploratory=comparison.exploratory and comparison.claim != "impossible")
         for comparison in stated[0]
     ]
+    # In a sweep, further metrics without a claim share a clause.
+    unclaimed = [every for every in stated[1:] if is_sweep(every) and is_undecided(every)]
+    stated = [every for every in stated if len(unclaimed) < 2 or every not in unclaimed]
     main, *further = (state_metric(judgement, every, matters) for every in stated)
+    if len(unclaimed) > 1:
+        spans = (f"{wording.metric_name(every[0].metric)} ({describe_span(every)})" for every in unclaimed)
+        further.append(f"undecided at all loads: {', '.join(spans)}")
     detectable = list(explain_undecided(stated[0], varying_names(stated[0]))) if len(stated[0]) <= CLAUSES_MAX else []
     # A reason that all metrics share is written once.
     further = [text for text in dict.fromkeys(further) if text != main]

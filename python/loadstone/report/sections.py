@@ -109,13 +109,15 @@ def opening(view: View, content: list[Section]) -> tuple[Figure | None, list[Sec
     judged = view.judgement
     curved = metric == THROUGHPUT or judged.searches or not judged.comparisons or view.dimension == view.load
     order = ("scaling", decides) if curved else (decides, "scaling")
-    names = [name for name in ("faults", *order, "throughput", "headline") if name in figures]
+    # A single run is one mark among intervals; over time, it says more.
+    alone = ("time",) if len(view.results.trials) == 1 else ()
+    names = [name for name in ("faults", *alone, *order, "throughput", "headline") if name in figures]
     if not names:
         return None, content
     # Panels of other figures name their own metrics. Their captions may refer to a figure that is now further down.
     first = figures[names[0]]
-    title = "Throughput" if names[0] == "throughput" else ""
-    caption = first.caption.replace(intervals.AS_THROUGHPUT, intervals.TO_READ)
+    title = {"throughput": "Throughput", "time": "Throughput over time"}.get(names[0], "")
+    caption = "" if names[0] == "time" else first.caption.replace(intervals.AS_THROUGHPUT, intervals.TO_READ)
     if view.judgement.comparisons:
         caption = caption.replace(intervals.TO_READ, intervals.TO_READ + intervals.RATIOS)
     first = replace(first, title=title, caption=caption)
@@ -285,9 +287,11 @@ def headline(view: View) -> str:
 
 
 def answer(view: View) -> str:
-    """The answer by the deciding metric."""
-    if view.judgement.answer:
-        return view.judgement.answer
+    """The answer by the deciding metric, as a sentence; a name at its start keeps its case."""
+    if text := view.judgement.answer:
+        first = text.partition(" ")[0].rstrip(":,")
+        is_name = "=" in first or first in {str(value) for key in view.results.variants for _, value in key}
+        return text if is_name else text[:1].upper() + text[1:]
     return "No answer: there are no trials." if not view.results.trials else "No answer was given."
 
 

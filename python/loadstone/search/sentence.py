@@ -48,7 +48,7 @@ def knee_text(knee: Knee, over: Over = "clients", whose: str = "") -> str:
     plateau = format_throughput(knee.plateau)
     if knee.upper is None:
         if knee.unclaimed == "rising":
-            return f"throughput{of} still rises at {last} ({format_throughput(knee.medians[-1])} there)"
+            return f"throughput{of} still rises at {last} ({format_throughput(knee.medians[-1])})"
         why = f"it requires {REPEATS_MIN} repeats of each load"
         if knee.unclaimed == "scatter":
             why = f"the repeats differ too much to decide whether throughput still rises at {last}"
@@ -113,22 +113,26 @@ def limit_parts(outcome: SearchOutcome) -> list[str]:
     if load is None:
         return [f"the highest load at which {text} holds was not found"]
     there, done = figures_text(outcome, load), outcome.probe_at(load).throughput
-    at = "" if done is None else f", {format_throughput(done)}"
+    # At a rate, the throughput of a load that holds is the rate.
+    there += "" if done is None or rule.over == "rate" else f", {format_throughput(done)}"
     if outcome.kind == "beyond":
-        return [f"{text} holds up to {rule.format_load(rule.most)}, where the search stopped: {there}{at} there"]
+        return [f"{text} holds up to {rule.format_load(rule.most)}, where the search stopped: {there}"]
     if outcome.kind == "wall":
-        return [f"{text} holds at {rule.format_load(load)}: {there}{at}"]
+        return [f"{text} holds at {rule.format_load(load)}: {there}"]
     # The bracket of the answer.
     low, high = ("?" if bound is None else units.format_load(bound) for bound in (outcome.low, outcome.high))
     first = next((decision for decision in outcome.decisions if decision.load > load), None)
-    beyond = "" if first is None else f", {figures_text(outcome, first.load)} at {units.format_load(first.load)}"
+    beyond = "" if first is None else f"; {figures_text(outcome, first.load)} at {rule.format_load(first.load)}"
     beyond += f" ({first.votes})" if first is not None and first.votes else ""
     confidence = f", {units.format_percent(CONFIDENCE)} confidence" if rule.confirmations else ""
     bracket = f"(bracket {low} to {high}{confidence})"
     contradiction = contradiction_text(outcome)
     but = f"; but in most repeats it {contradiction}" if contradiction else ""
     least = "at least " if has_open_end(outcome) else ""
-    return [f"{text} holds up to {least}{rule.format_load(load)} {bracket}", f"{there}{at} there{beyond}{but}"]
+    return [
+        f"{text} holds up to {least}{rule.format_load(load)} {bracket}",
+        f"{there} at {rule.format_load(load)}{beyond}{but}",
+    ]
 
 
 def has_open_end(outcome: SearchOutcome) -> bool:

@@ -96,7 +96,7 @@ def panel(view: View, metric: str, context: VariantKey, with_metric: bool) -> Pa
     hover = figure.tooltip(name="name", median="median", interval="interval", n="n")
     chart = figure.layer_charts(
         plot(dots)
-        .mark_point(filled=True, size=20, opacity=0.5, yOffset=frame.MARKS + 13)
+        .mark_point(filled=True, size=22, opacity=0.85, yOffset=frame.MARKS + 13)
         .encode(
             y=frame.row(names),
             x=x,
