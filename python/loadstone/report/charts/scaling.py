@@ -254,7 +254,7 @@ def measure(view: View, line: Line, metric: str) -> list[Row]:
             continue
         holds = line.holds(load)
         state = {True: "met", False: "not met", None: "could not be judged"}[holds]
-        # The figures of a search are those of its probes, without intervals.
+        # The figures of a search are from its probes, which have no intervals.
         low, high = (cell.estimate.low, cell.estimate.high) if value == cell.estimate.value else (None, None)
         is_positive = low is not None and (low > 0 or metric == THROUGHPUT)
         rows.append(
