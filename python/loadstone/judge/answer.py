@@ -67,6 +67,10 @@ def name_knees(curves: Sequence[Curve]) -> list[str]:
         last = units.load_over(scattered[0].knee.loads[-1], CLIENTS)
         shared = [f"no knee is named for {which}: the repeats differ too much to decide whether throughput still rises"]
         shared[0] += f" at {last}"
+        lowers = sorted({curve.knee.lower for curve in scattered if curve.knee.lower is not None})
+        if len(lowers) and all(curve.knee.lower is not None for curve in scattered):
+            above = " to ".join(units.format_load(load) for load in dict.fromkeys((lowers[0], lowers[-1])))
+            shared[0] += f"; 95 % of each plateau requires more than {above} {CLIENTS}"
     own = [
         knee_text(curve.knee, whose=name)
         for curve, name in zip(curves, names, strict=True)
@@ -113,7 +117,7 @@ def compare_variants(judgement: Judgement, metrics: Sequence[str], matters: floa
     main, *further = (state_metric(judgement, every, matters) for every in stated)
     if len(unclaimed) > 1:
         spans = (f"{wording.metric_name(every[0].metric)} ({describe_span(every)})" for every in unclaimed)
-        further.append(f"undecided at all loads: {', '.join(spans)}")
+        further.append(f"undecided at every compared load: {', '.join(spans)}")
     detectable = list(explain_undecided(stated[0], varying_names(stated[0]))) if len(stated[0]) <= CLAUSES_MAX else []
     # A reason that all metrics share is written once.
     further = [text for text in dict.fromkeys(further) if text != main]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -16,6 +17,8 @@ from loadstone.results.value import THROUGHPUT
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
 NO_CLAIM = "no claim possible"
+# The side and the repeats at the end of a scenario's name.
+CAUSE = re.compile(r"( of [^()]+)?( \(.*\))?$")
 
 
 def comparison_clause(judgement: Judgement, comparison: Comparison, matters: float) -> str:
@@ -65,13 +68,24 @@ def comparison_clause(judgement: Judgement, comparison: Comparison, matters: flo
 
 
 def ratio_ends(comparison: Comparison, ratio: Estimate) -> str:
-    """The interval of a ratio without a claim: as measured, and over all scenarios if these differ."""
+    """The interval of a ratio without a claim: as measured, and over all scenarios if these differ, with the causes."""
     every = wording.ratio_interval(ratio)
     alone = comparison.scenarios[0].ratio if comparison.scenarios else ratio
     measured = wording.ratio_interval(alone)
     if not measured or (alone.low, alone.high) == (ratio.low, ratio.high) or measured == every:
         return every
-    return f"{measured} as measured{f', {every} over all scenarios' if every else ''}"
+    # `without disturbed trials of lmdb (r4)` allows for disturbed trials.
+    wider = [row for row in comparison.scenarios[1:] if widens(alone, row.ratio)]
+    causes = dict.fromkeys(CAUSE.sub("", row.name).removeprefix("without ") for row in wider)
+    allowing = f", {every} allowing for {units.join_names([*causes]) or 'all scenarios'}" if every else ""
+    return f"{measured} as measured{allowing}"
+
+
+def widens(interval: Estimate, other: Estimate) -> bool:
+    """Whether another interval extends beyond an interval."""
+    if interval.low is None or interval.high is None or other.low is None or other.high is None:
+        return False
+    return other.low < interval.low or other.high > interval.high
 
 
 def trust_of(comparison: Comparison, ratio: Estimate, coverage: str, ends: str = "") -> str:

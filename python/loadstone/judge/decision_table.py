@@ -50,6 +50,13 @@ TABLE: dict[Kind, Lost] = {
 }
 
 
+# The alternatives that concern one side only, in words for a refusal.
+ONE_SIDED: dict[Kind, str] = {
+    "own-time": "if the generator slowed only one side",
+    "lateness": "if the generator was late on only one side",
+}
+
+
 @dataclass(frozen=True)
 class Tested:
     """A comparison whose claim is still open, with everything that decides it."""
@@ -166,7 +173,7 @@ def refuse_claim(comparison: Comparison, tested: Tested, weighed: Weighed, claim
     ratio = combine_intervals([row for row in every if row.low is not None] or [of_scenario])
     low, high = (wording.short_change(end) if end else "0×" for end in (ratio.low or 0.0, ratio.high or 0.0))
     name = TABLE[scenario.kind].name
-    alternative = name if name.startswith("without") else f"with {name}"
+    alternative = ONE_SIDED.get(scenario.kind) or (name if name.startswith("without") else f"with {name}")
     possible = f"{alternative}, anything from {low} {'upward' if ratio.high == math.inf else f'to {high}'} is possible"
     if of_scenario.low is None and weighed.evidence.p is not None:
         possible = f"{alternative}, the remaining repeats show no such difference"

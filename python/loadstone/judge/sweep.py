@@ -64,7 +64,7 @@ def describe_undecided(contender: str, groups: Sequence[tuple[str, Sequence[Comp
     trust = f"n={least}, {max(item.verdict for item in every)}"
     return (
         f"{where}undecided whether {metric} differs between {contender} and {baseline} at any load from"
-        f" {list_loads(every)} (ratio {', '.join(spans)}; {trust})"
+        f" {list_loads(every)} (ratios at single loads: {', '.join(spans)}; {trust})"
     )
 
 

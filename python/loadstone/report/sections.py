@@ -151,7 +151,7 @@ def search_section(view: View) -> Section:
     least, most = rule.at_least, rule.at_most
     count = units.count_noun(max(least, most or 0), "trial")
     count = f"{least} to {count}" if most and most > least else count
-    lead = f"Searched for {describe_rule(rule)}; each probe has {count}."
+    lead = f"Searched for {describe_rule(rule)}; a probe has {count}, more at the ends of the bracket."
     return Section("search", "Search", (lead,), tuple(search.tables(view)))
 
 
@@ -379,8 +379,12 @@ def meaning(view: View) -> str:
     if view.judgement.verdict > view.verdict:
         worse = [pair.metric for pair in view.judgement.comparisons if pair.verdict == view.judgement.verdict]
         names = units.list_items([wording.metric_name(metric) for metric in dict.fromkeys(worse)])
-        claim = f"The comparison of {names}" if names else "A further claim"
-        further = f"{claim} is {view.judgement.verdict}: see the warnings"
+        every = sum(pair.metric in worse for pair in view.judgement.comparisons)
+        claim = f"The comparison of {names} is" if names else "A further claim is"
+        if len(worse) < every:
+            verb = "is" if len(worse) == 1 else "are"
+            claim = f"{len(worse)} of {units.count_noun(every, 'comparison')} of {names} {verb}"
+        further = f"{claim} {view.judgement.verdict}: see the warnings"
     if view.verdict is Verdict.VALID and warnings(view.judgement):
         text = "No warning concerns the first claim" if further else "No warning concerns a claim"
     return " ".join(f"{part}." for part in (reason(view), text, further, coverage) if part)
@@ -407,7 +411,11 @@ def reason(view: View) -> str:
     worst = max(by_check[most], key=magnitude)
     message = name_source(worst, name_owners(view.judgement).get(worst, ""))
     affected = {trial for finding in by_check[most] for trial in finding.trials}
-    share = f", {len(affected):,} of {units.count_noun(len(view.results.trials), 'trial')}" if len(affected) > 1 else ""
+    every = units.count_noun(len(view.results.trials), "trial")
+    share = f", {len(affected):,} of {every}" if len(affected) > 1 else ""
+    if share and any(search.outcome for search in view.judgement.searches):
+        # A search is judged by the trials at its answer.
+        share = f", {units.count_noun(len(affected), 'trial')} at the answer"
     return f"{message} ({most}{share}{more})"
 
 

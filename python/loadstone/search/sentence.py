@@ -122,17 +122,28 @@ def limit_parts(outcome: SearchOutcome) -> list[str]:
     # The bracket of the answer.
     low, high = ("?" if bound is None else units.format_load(bound) for bound in (outcome.low, outcome.high))
     first = next((decision for decision in outcome.decisions if decision.load > load), None)
+    there += f" at {rule.format_load(load)}{count_judged(outcome, load)}"
     beyond = "" if first is None else f"; {figures_text(outcome, first.load)} at {rule.format_load(first.load)}"
     beyond += f" ({first.votes})" if first is not None and first.votes else ""
     confidence = f", {units.format_percent(CONFIDENCE)} confidence" if rule.confirmations else ""
     bracket = f"(bracket {low} to {high}{confidence})"
     contradiction = contradiction_text(outcome)
     but = f"; but in most repeats it {contradiction}" if contradiction else ""
-    least = "at least " if has_open_end(outcome) else ""
+    wall = outcome.wall if has_open_end(outcome) else None
+    unjudged = "" if wall is None else f"; {units.format_load(wall[0])} could not be judged"
     return [
-        f"{text} holds up to {least}{rule.format_load(load)} {bracket}",
-        f"{there} at {rule.format_load(load)}{beyond}{but}",
+        f"{text} holds up to {rule.format_load(load)} {bracket}{unjudged}",
+        f"{there}{beyond}{but}",
     ]
+
+
+def count_judged(outcome: SearchOutcome, load: float) -> str:
+    """The number of trials that met the objective, if some trials disagree or were not judged; else empty."""
+    decision, every = outcome.decision_at(load), len(outcome.probe_at(load).samples)
+    if decision is None or (decision.met == decision.trials == every):
+        return ""
+    unjudged = every - decision.trials
+    return f" (met in {decision.met} of {every} trials{f', {unjudged} not judged' if unjudged else ''})"
 
 
 def has_open_end(outcome: SearchOutcome) -> bool:

@@ -185,9 +185,13 @@ def find_unsteadiness(
         # The ends of the fitted line are cut at 0, as no figure is below it.
         first, last = [max(assessment.level * (1 + side * assessment.trend_share / 2), 0.0) for side in (-1, 1)]
         ends.append((first, last))
-        # If a steep line begins or ends below 0, the smallest figure is printed instead.
-        levels = first or min(points), last or min(points)
-        parts.append(f"{drift_text(*levels, plain, full)} over the window")
+        # Readers can verify means, but not the ends of a line; a line that contradicts them is printed itself.
+        quarter = max(len(points) // 4, 1)
+        levels = fmean(points[:quarter]), fmean(points[-quarter:])
+        spans = "from the first quarter of the window to the last"
+        if (levels[1] > levels[0]) != (last > first):
+            levels, spans = (first or min(points), last or min(points)), "over the window, as a fitted line"
+        parts.append(f"{drift_text(*levels, plain, full)} {spans}")
     if "change" in assessment.reasons and (at := assessment.change_at) is not None:
         first, last = median(points[:at]), median(points[at:])
         ends.append((first, last))
@@ -195,7 +199,7 @@ def find_unsteadiness(
         if parts:
             # Two statements about the same series would read as a contradiction if the directions differ.
             trend = "rising" if levels[1] > levels[0] else "falling"
-            parts = [f"has a {trend} trend ({span_text(*levels, plain, full)} over the window)"]
+            parts = [f"has a {trend} trend ({span_text(*levels, plain, full)} {spans})"]
             parts.append(f"a step {when} it ({span_text(first, last, plain, full)})")
         else:
             parts.append(f"{drift_text(first, last, plain, full, fall='drops')}, {when} the window")

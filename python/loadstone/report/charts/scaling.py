@@ -181,6 +181,8 @@ def draw(view: View, context: VariantKey, lines: Sequence[Line], metric: str) ->
     known = [line for line in lines if line.knee is not None and line.knee.upper is not None]
     label_count = len(known) if metric == THROUGHPUT else 0
     numbers = [row["value"] for row in (*points, *limits)]
+    # Intervals may lengthen the axis, unless they would flatten the points.
+    numbers += [row["high"] for row in points if row["high"] is not None and row["high"] <= 2 * highest]
     (y, top), (low, _) = (vertical(metric, numbers, label_count, field) for field in ("value", "low"))
     layers: list[alt.Chart] = []
     knees = [row for number, line in enumerate(known) for row in knee_rows(view, line, ends, top, number)]
@@ -191,8 +193,10 @@ def draw(view: View, context: VariantKey, lines: Sequence[Line], metric: str) ->
     if brackets := [row for line in lines for row in bracket_rows(line, ends)]:
         spans = plot(brackets).encode(x=alt.X("low:Q", scale=scale), x2="high:Q", color=colour(view))
         layers.append(spans.mark_rect(opacity=0.12).encode(tooltip=figure.tooltip(bracket="bracket")))
-    if answers:
-        layers.append(plot(answers).mark_rule(strokeWidth=1.5, opacity=0.8).encode(x=x, color=colour(view)))
+    # Equal answers of two sides are next to each other.
+    for at, row in enumerate(answers):
+        rule = plot([row]).mark_rule(strokeWidth=1.5, opacity=0.8, xOffset=shift_side(at, len(answers)))
+        layers.append(rule.encode(x=x, color=colour(view)))
     if limits:
         objective = plot(limits).encode(y=y)
         layers.append(objective.mark_rule(strokeDash=[5, 4], strokeWidth=1.5, style="word"))
@@ -207,9 +211,7 @@ def draw(view: View, context: VariantKey, lines: Sequence[Line], metric: str) ->
     hollow = base.transform_filter("datum.holds === false")
     layers += [
         base.mark_line(strokeWidth=2, strokeJoin="round"),
-        base.transform_filter("isValid(datum.low)")
-        .mark_rule(strokeWidth=1.5, opacity=0.7, clip=True)
-        .encode(y=low, y2="high:Q"),
+        *draw_intervals(points, x, low, view),
         full.mark_point(filled=True, size=56, opacity=1).encode(shape=figure.shape(view), tooltip=hover),
         hollow.mark_point(filled=False, size=56, opacity=1, strokeWidth=2).encode(
             shape=figure.shape(view), tooltip=hover
@@ -217,7 +219,7 @@ def draw(view: View, context: VariantKey, lines: Sequence[Line], metric: str) ->
     ]
     if any(row["holds"] is None for row in points):
         unknown = base.transform_filter("datum.holds === null").encode(tooltip=hover)
-        layers.append(unknown.mark_text(text="?", fontSize=17, fontWeight="bold"))
+        layers.append(unknown.mark_text(text="?", fontSize=17, fontWeight="bold", dy=-2, dx=-9))
     if failing:
         crosses = plot([{**row, "value": row["value"] or top} for row in failing])
         crosses = crosses.encode(x=x, y=y, tooltip=figure.tooltip(**names, at=str(view.load), failed="failed"))
@@ -236,6 +238,20 @@ def draw(view: View, context: VariantKey, lines: Sequence[Line], metric: str) ->
         layers += figure.draw_text(labels, dx=dx, align=align, baseline="top")
     name = "throughput, op/s" if metric == THROUGHPUT else wording.metric_name(metric)
     return Panel(figure.join_title(name, view.title(context)), figure.layer_charts(*layers), HEIGHT)
+
+
+def draw_intervals(points: Sequence[Row], x: alt.X, low: alt.Y, view: View) -> Iterator[alt.Chart]:
+    """The intervals of the points; each line has its own offset, so that no interval covers another."""
+    names = list(dict.fromkeys(row["name"] for row in points))
+    for at, name in enumerate(names):
+        if rows := [row for row in points if row["name"] == name and row["low"] is not None]:
+            rule = plot(rows).mark_rule(strokeWidth=1.5, opacity=0.7, clip=True, xOffset=shift_side(at, len(names)))
+            yield rule.encode(x=x, y=low, y2="high:Q", color=colour(view))
+
+
+def shift_side(at: int, count: int) -> float:
+    """The offset of a line's marks, px, so that marks of several lines at one load do not cover each other."""
+    return 3.0 * (at - (count - 1) / 2)
 
 
 def measure(view: View, line: Line, metric: str) -> list[Row]:
