@@ -143,13 +143,13 @@ def test_loads_adding_to_earlier_data_are_a_warning(tmp_path: Path) -> None:
         ('system: redis, nodes: "{nodes}", settings: {cluster: "yes"}', "redis with 1 node cannot have cluster=yes"),
         ('system: redis, nodes: 3, settings: {cluster: "yes", tls: "yes"}', "tls cannot be combined with cluster"),
         ("system: redis, settings: {appendfsync: sometimes}", 'appendfsync cannot be "sometimes"'),
-        ("system: redis, settings: {port: high}", 'port must be a whole number from 1, got "high"'),
+        ("system: redis, settings: {port: high}", 'port must be a whole number of at least 1, got "high"'),
         ("system: postgres, settings: {fsync: never}", 'fsync must be yes or no, got "never"'),
         ("system: postgres, settings: {user: postgres}", "user cannot be postgres, which the server reserves"),
         ("system: cassandra, settings: {heap: much}", 'heap must be a size, got "much"'),
         ("system: cassandra, settings: {commitlog_sync: daily}", 'commitlog_sync cannot be "daily"'),
         ("system: hbase, nodes: 3, settings: {mode: standalone}", "a standalone HBase has one node, not 3"),
-        ('system: hdfs, settings: {replication: "0"}', 'replication must be a whole number from 1, got "0"'),
+        ('system: hdfs, settings: {replication: "0"}', 'replication must be a whole number of at least 1, got "0"'),
     ],
 )
 def test_settings_that_no_start_accepts_are_mistakes(tmp_path: Path, start: str, message: str) -> None:
@@ -164,7 +164,7 @@ def test_invalid_settings_are_reported_together(tmp_path: Path) -> None:
     text += "vary: {port: [1, x]}\n"
     assert mistakes(tmp_path, text + TAIL) == [
         'redis has no setting "prot"',
-        'port must be a whole number from 1, got "x"',
+        'port must be a whole number of at least 1, got "x"',
         'appendfsync cannot be "sometimes"',
     ]
 

@@ -243,8 +243,8 @@ def usage_text() -> str:
     return f"""\
 usage: loadstone ycsb run STORE -P FILE [YCSB's options] --search clients|rate [options]
 
-Searches for the load at which a store saturates: the knee, or with --such-that the highest load that meets an
-objective. The search loads the records; its trials are kept in a result folder.
+Searches for the load at which a store saturates: the knee, or, with --such-that, the highest load that meets
+an objective. The search loads the records; its trials are kept in a result folder.
 
 options:
 {listed}

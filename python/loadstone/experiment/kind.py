@@ -173,7 +173,7 @@ class Data:
 class Kind:
     """A workload kind. Its functions receive `work`: its keys at one point, with every template rendered."""
 
-    # Its keys: below its name in `workload`, or for YCSB directly in `workload`.
+    # Its keys: below its name in `workload`; YCSB's keys are directly in `workload`.
     keys: type[FilePart]
     # Whether it can run for any length of time, so that `measure` determines its end.
     steady: bool

@@ -82,7 +82,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
             continue
         source.used.add(index)
     if not jobs:
-        raise source.error_at("the log has no job", CUT)
+        raise source.error_at("the log contains no jobs", CUT)
     return [read_job(job, source) for job in jobs]
 
 

@@ -86,7 +86,8 @@ def check_end(source: Source, reports: list[tuple[list[ReportEntry], ReportConte
         context.statuses, context.command = around.statuses, context.command or around.command
     elif around.statuses:
         raise source.error_at(
-            "the last run of the YCSB log has status lines but no report", f"{CUT}; or remove the run's lines"
+            "the last run of the YCSB log has status lines but no report",
+            f"{CUT}. Alternatively, remove the run's lines",
         )
 
 

@@ -286,7 +286,7 @@ def check_blocks(
     if source.facts.get("partial") is True:
         run.add_note("partial", message, "the latencies exclude the remaining operations")
         return
-    hint = f"{CUT}; or import this part with `loadstone import --fact partial=true`"
+    hint = f"{CUT}. Alternatively, import this part with `loadstone import --fact partial=true`"
     raise source.error_at(f"the YCSB log is truncated: {message}", hint, line)
 
 

@@ -133,7 +133,7 @@ class Comparer:
             pair.by,
             baseline,
             contender,
-            # A bound allows no ratio.
+            # A ratio cannot be computed from a bound.
             ratio=Estimate(math.nan, min(len(baseline.samples), len(contender.samples))),
             claim="refused" if refused else "unranked",
             findings=findings,

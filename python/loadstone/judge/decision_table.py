@@ -259,7 +259,8 @@ def combine_scenarios(weighed: Sequence[Weighed]) -> tuple[Estimate, float | Non
 
 
 def combine_intervals(ratios: Sequence[Estimate]) -> Estimate:
-    """The first ratio, with an interval that covers the intervals of all ratios; without one if any has none."""
+    """The first ratio, with an interval that covers the intervals of all ratios; no interval if any ratio has no
+    interval."""
     lows = [ratio.low for ratio in ratios if ratio.low is not None]
     highs = [ratio.high for ratio in ratios if ratio.high is not None]
     known = len(lows) == len(highs) == len(ratios)
@@ -274,7 +275,7 @@ def nearest_ratio(ratios: Sequence[float]) -> float:
 
 
 def contender_is_higher(weighed: Weighed) -> bool:
-    """Whether the contender's figure is the higher one."""
+    """Whether the contender's figure is higher."""
     evidence = weighed.evidence
     return evidence.difference.value > 0 if evidence.difference is not None else evidence.ratio.value > 1
 
@@ -359,7 +360,7 @@ def rank_sides(higher: bool, way: Direction | None) -> Claim:
 
 
 def is_contender_higher(comparison: Comparison) -> bool:
-    """Whether the contender's figure is the higher one; without a ratio, by the medians."""
+    """Whether the contender's figure is higher; without a ratio, the medians are compared."""
     if comparison.ratio.value == comparison.ratio.value:
         return comparison.ratio.value > 1
     return comparison.contender.estimate.value > comparison.baseline.estimate.value

@@ -1,4 +1,4 @@
-"""The judge: runs every check on a result set, compares its variants, and writes the answer."""
+"""Runs every check on a result set, compares its variants, and writes the answer."""
 
 from __future__ import annotations
 

@@ -225,7 +225,7 @@ class LiveSite:
         server = request.scope.get("server") or ("", 0)
         is_metrics = request.url.path == "/metrics"
         if self.options.metrics_port is not None and server[1] == self.options.metrics_port:
-            return None if is_metrics else PlainTextResponse("only /metrics is here", 404)
+            return None if is_metrics else PlainTextResponse("this port serves only /metrics", 404)
         if is_metrics or not self.options.has_page:
             return PlainTextResponse("not found", 404)
         requested = request.query_params.get(TOKEN)

@@ -140,7 +140,7 @@ class View:
 
     @cached_property
     def headline(self) -> tuple[str, ...]:
-        """The compared metrics, or without comparisons the headline metrics of the results."""
+        """The compared metrics or, without comparisons, the headline metrics of the results."""
         return tuple(dict.fromkeys(pair.metric for pair in self.judgement.comparisons)) or self.results.headline_metrics
 
     def cell(self, key: VariantKey, metric: str) -> Cell | None:

@@ -47,7 +47,7 @@ class Warnings:
 
     @property
     def page(self) -> str:
-        """The path of the check's page in the docs; empty for a note that belongs to no check."""
+        """The path of the check's page in the docs; empty for a note that does not belong to a check."""
         return f"docs/checks/{PAGES.get(self.check, self.check)}.md" if self.check in DEFAULTS else ""
 
 

@@ -98,7 +98,7 @@ def executor_figures(executors: Sequence[Executor], prefix: str) -> Iterator[Val
 
 
 def latencies(summary: Summary, prefix: str) -> Iterator[Value]:
-    """The latency of each operation: service time, and in an open loop also response time and its lower bound."""
+    """The latency of each operation: service time and, in an open loop, also response time and its lower bound."""
     open_loop = any(outcome.response is not None for outcome in summary.outcomes)
     kinds = ["response", "lower", "service"] if open_loop else ["service"]
     if not any(outcome.response_lower is not None for outcome in summary.outcomes):

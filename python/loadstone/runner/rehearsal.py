@@ -190,7 +190,7 @@ def check_space(plan: Plan) -> None:
             raise LoadstoneError(
                 f"up to {units.format_size(needed)} will be written below {directory}, "
                 f"which has {units.format_size(free)} free",
-                "set `directory` to a larger file system, or use fewer records",
+                "set `directory` to a directory on a larger file system, or use fewer records",
             )
 
 

@@ -1,4 +1,4 @@
-"""A run of an experiment: runs its trials in random order, block by block, until there are enough repeats."""
+"""Runs an experiment: its trials in random order, block by block, until there are enough repeats."""
 
 from __future__ import annotations
 

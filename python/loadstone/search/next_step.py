@@ -163,7 +163,7 @@ class Way(Path):
         # The bracket: the highest load that meets the objective, and the lowest load that does not.
         self.low: float | None = None
         self.high: float | None = None
-        # Whether two consecutive loads failed the objective during the ascent.
+        # Whether two consecutive loads missed the objective during the ascent.
         self.twice = False
 
     def find_limit(self) -> SearchOutcome:
@@ -206,7 +206,7 @@ class Way(Path):
             raise WantedError(load)
 
     def climb_loads(self) -> None:
-        """Doubles the load until two consecutive loads fail the objective (one may be a dent), or the system fails."""
+        """Doubles the load until two consecutive loads miss the objective (one may be a dent), or the system fails."""
         for load in self.rule.load_ladder():
             go = self.decide_load(load)
             if go is None:

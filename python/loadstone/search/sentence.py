@@ -219,7 +219,7 @@ def explain_search(outcome: SearchOutcome) -> Iterator[str]:
 
 def explain_bracket(outcome: SearchOutcome) -> str:
     """A sentence on the ends of the bracket."""
-    low, high = "the objective was met in all trials", "it was met in no trial or the system failed"
+    low, high = "the objective was met in all trials", "it was not met in any trial, or the system failed"
     if outcome.rule.objective is None:
         low, high = f"throughput is below {units.format_percent(1 - TOLERANCE)} of the plateau", "it reaches that"
     ends = ((outcome.low, low), (outcome.high, high))

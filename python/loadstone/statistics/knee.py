@@ -29,8 +29,9 @@ TOLERANCE = 0.05
 # The minimum ratio of the highest load to the knee that distinguishes a plateau from a rising curve: a curve that rises
 # by 5 % over a smaller ratio may grow by 15 % with each doubling.
 FLAT_RATIO = math.sqrt(2)
-# Loads within this many standard errors of the top belong to the plateau. In simulations from 1 to 3.5, with fewer, the
-# top of a curve is the luckiest load; with more, a slow rise is considered flat.
+# Loads within this many standard errors of the top belong to the plateau. In simulations with 1 to 3.5 standard errors,
+# a smaller value reduces the plateau to the luckiest load, and a larger value counts a slow rise as part of the
+# plateau.
 ERRORS = 2.5
 # A median that is this many times as far from the fit shows that the curve is not unimodal.
 DEPARTURE = 2

@@ -1,4 +1,4 @@
-"""YCSB's core workloads: loads records, then measures operations drawn from a mix.
+"""YCSB's core workloads: a trial loads records, then measures operations drawn from a mix.
 
 The engine's YCSB front end translates properties to a spec, to which the lab adds its own settings.
 """

@@ -70,7 +70,7 @@ KIND_OF_KEY: dict[str, str] = {}
 
 
 class Vary(FilePart):
-    """The parameters that differ between variants: these keys, or directly the content of `matrix`."""
+    """The parameters that differ between variants: these keys, or the content of `matrix` without the key `matrix`."""
 
     matrix: dict[str, tuple[Value, ...]] = Field(
         default={}, examples=[{"system": ["rocksdb", "lmdb"], "letter": ["a", "c"]}]
@@ -206,7 +206,7 @@ class Repeats(FilePart):
     interval."""
 
     at_most: Count | None = Field(default=None, examples=[10])
-    """Maximum number of repeats with `until`. Default: `at_least`, or with `until` three times `at_least`."""
+    """Maximum number of repeats with `until`. Default: `at_least`; with `until`, three times `at_least`."""
 
     until: Shares | None = Field(default=None, examples=[{"throughput": "5%", "read.p99": "10%"}, "5%"])
     """Stop when the intervals of these metrics are this narrow, as fractions of the figures. A single fraction applies

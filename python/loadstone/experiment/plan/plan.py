@@ -56,7 +56,7 @@ class Variant:
     # For the load: the number of clients, and properties that override the store's properties.
     load_clients: int
     load_properties: Mapping[str, str]
-    # The servers; None if the store has no servers, or the file names none.
+    # The servers; None if the store has no servers, or the file does not name servers.
     servers: VariantServers | None = None
     # The hosts of its engines: `apart`, `beside`, or a label.
     placement: str = "apart"

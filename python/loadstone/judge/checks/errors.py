@@ -107,7 +107,7 @@ def list_failing_operations(trial: TrialResult) -> Iterator[str]:
     for operation, counts in trial.statuses.items():
         every, bad = sum(counts.values()), count_failed(trial, operation.lower())
         if operation.lower() not in OUTSIDE_LOAD and every and bad / every > KIND_SHARE:
-            yield f"{units.format_percent(bad / every)} of {operation}"
+            yield f"{units.format_percent(bad / every)} of {operation} operations"
 
 
 def find_unclosed_sessions(trial: TrialResult) -> Iterator[Finding]:

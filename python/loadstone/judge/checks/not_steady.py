@@ -40,9 +40,9 @@ LOAD = "load."
 # From this number on, drops indicate a periodic activity of the system.
 DIPS_MIN = 3
 # Drops are a separate state if their mean is this many standard deviations (the root mean square of both groups) below
-# the mean of the other intervals (Ashman, Bird & Zepf, Astronomical Journal 108, 1994). In simulations from 2.5 to 4.5,
-# values below 3.5 count the tail of lognormal, exponential and Poisson noise as drops, and values above it miss drops
-# in noise of 15 %.
+# the mean of the other intervals (Ashman, Bird & Zepf, Astronomical Journal 108, 1994). In simulations with thresholds
+# from 2.5 to 4.5, thresholds below 3.5 count the tail of lognormal, exponential and Poisson noise as drops, and
+# thresholds above 3.5 miss drops in noise of 15 %.
 SEPARATION = 3.5
 
 

@@ -167,7 +167,8 @@ def chart(
     end: float,
     behind_lines: tuple[Sequence[Row], Sequence[Row]],
 ) -> dict[str, Any]:
-    """The chart of a panel: thin lines behind strong lines, and behind both the stages and the requested rate."""
+    """The chart of a panel: thin lines behind thick lines; the stages and the requested rate are drawn behind all
+    lines."""
     scale = alt.Scale(domain=[0, end or 1], nice=False)
     axis = alt.Axis(title="seconds", grid=False, tickCount=5, labelFlush=True)
     x = alt.X("seconds:Q", scale=scale, axis=axis)

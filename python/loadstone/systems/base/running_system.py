@@ -1,4 +1,4 @@
-"""A system on this machine: starts its servers, finds them again in any later command, and ends them."""
+"""Runs a system on this machine: starts its servers, finds them again in any later command, and ends them."""
 
 from __future__ import annotations
 

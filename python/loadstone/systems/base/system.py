@@ -78,7 +78,7 @@ NOWHERE = Place(Path("/nowhere"), Path("/nowhere"))
 class Server:
     """The definition of one process of a system. All paths are absolute.
 
-    The server listens on a loopback address, or in a fleet on the address of its host.
+    The server listens on a loopback address or, in a fleet, on its host's address.
     """
 
     # Unique within the system: `cassandra-1`, `master`, `region-server-2`.

@@ -48,7 +48,11 @@ class Redis(System):
         Setting("binary", "debian", "`debian` (the package), or the path of a redis-server"),
         Setting("port", "6379", "the port of the server, or of a cluster's first node", read_positive),
         Setting("cluster", "no", "a Redis Cluster of all nodes: `yes` or `no`", read_truth),
-        Setting("password", "", "the password for AUTH; by default random on hosts of a fleet, otherwise none"),
+        Setting(
+            "password",
+            "",
+            "the password for AUTH; default: a random password on the hosts of a fleet, otherwise no password",
+        ),
         Setting("appendonly", "no", "write a log of all writes: `yes` or `no`", read_truth),
         Setting("appendfsync", "everysec", "when the log is synced: `always`, `everysec` or `no`", read_appendfsync),
         Setting(
