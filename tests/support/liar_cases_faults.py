@@ -166,7 +166,7 @@ FAULTS = [
         "retries hidden in the client",
         lambda: change_trials(facts(store="hbase")),
         fires("hidden-retries", "note"),
-        says("failures show as latency"),
+        says("failures appear as latency"),
     ),
     fault_case(
         "a closed loop whose outage looks like 3 %",

@@ -67,7 +67,7 @@ def test_search_doubles_past_the_plateau_then_halves() -> None:
         " reaches 95 % of the plateau; then the bracket was halved on a logarithmic scale",
         "The search stopped because 20 and 21 are neighbours",
         "The bracket (contains the answer in 90 % of simulated searches or more): at 20, throughput"
-        " is below 95 % of the plateau; at 21, it reaches that",
+        " is below 95 % of the plateau; at 21, throughput reaches this share",
     ]
 
 

@@ -140,7 +140,7 @@ def mix_fact(weights: Mapping[str, float]) -> str:
 def check_total(source: Source, parts: float, total: float, line: int | None, slack: float = 0.0) -> None:
     """Raises LoadstoneError if the lines of a report cover more or fewer operations than its total.
 
-    Then lines are missing, or belong to another run. Both cause wrong figures.
+    In that case, lines are missing, or belong to another run. Both cause wrong figures.
     """
     if abs(parts - total) > slack + 0.001 * max(parts, total):
         message = (

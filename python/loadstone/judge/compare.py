@@ -243,15 +243,15 @@ def has_missed_rate(findings: Sequence[Finding]) -> bool:
 
 
 def missing_repeats_text(findings: Sequence[Finding], pair: Pair) -> str:
-    """If only single trials make a comparison invalid: the number of additional repeats that could decide it if those
-    trials were excluded."""
+    """If only individual trials make a comparison invalid: the number of additional repeats that could decide it if
+    those trials were excluded."""
     alone = [finding for finding in findings if is_single(finding)]
     if worst_verdict([finding for finding in findings if finding not in alone]) == Verdict.INVALID:
         return ""
     bad = list(dict.fromkeys(trial for finding in alone for trial in finding.trials))
     sides = pair.ids
     if any(side <= set(bad) for side in sides):
-        # More repeats of a side that always fails decide nothing.
+        # More repeats do not help if a side always fails.
         return ""
     return (
         f"{units.count_noun(missing_repeats(alone, pair), 'more repeat')} could "

@@ -311,7 +311,8 @@ def count_failures(
 def shift_ratio(
     comparison: Comparison, kind: Kind, factor: float, alike: Estimate, matters: float
 ) -> tuple[Comparison, bool]:
-    """The comparison with a scenario in which the ratio is wrong by a factor either way; whether its claim holds."""
+    """The comparison with a scenario in which the ratio is wrong by a factor either way, and whether the claim holds in
+    it."""
     ratio = comparison.ratio
     wider = replace(
         ratio,

@@ -161,7 +161,8 @@ def operation_share(trial: TrialResult, metric: str) -> float | None:
 
 
 def note_text(trial: TrialResult, *names: str) -> tuple[str, str]:
-    """The first note with one of these names: its message, as a text to append, and its hint; empty without one."""
+    """The first note with one of these names: its message, as a text to append, and its hint; both are empty if there
+    is no such note."""
     note = next((note for note in trial.notes if note.name in names), None)
     return (f": {note.message}", note.hint) if note else ("", "")
 

@@ -16,7 +16,7 @@ from loadstone.results.value import THROUGHPUT
 class Severity(IntEnum):
     """The severity of a finding, in ascending order.
 
-    A note changes no verdict. WITHHELD only suppresses one figure; all other figures are printed.
+    A note does not change the verdict. WITHHELD only suppresses one figure; all other figures are printed.
     """
 
     NOTE = 0

@@ -160,7 +160,8 @@ def check_start(variant: Variant, start: StartRequest) -> None:
     if start.system not in NATIVE:
         jvm.find_java()
     if known is not None or start.isolated:
-        # Either an earlier run left it up, and this run takes it over or stops it, or its addresses do not exist yet.
+        # Either an earlier run left it running, and this run takes it over or stops it, or its addresses do not exist
+        # yet.
         return
     address = describe_engine().address_properties(variant.store)
     if address is None or variant.servers is None or start != getattr(variant.servers.how, "system", None):
@@ -215,13 +216,13 @@ def busy_clients(plan: Plan) -> Iterator[str]:
                 yield (
                     f"warning: up to {needed} clients wait for silent servers during the fault {fault.kind}, "
                     f"but there are only {variant.clients}\n"
-                    f"hint: use {needed} clients, or set a shorter time-out for the store"
+                    f"hint: use {needed} clients, or set a shorter timeout for the store"
                 )
                 return
 
 
 def time_outs(variant: Variant) -> Iterator[float]:
-    """The time-outs that the file sets for a store, in seconds."""
+    """The timeouts that the file sets for a store, in seconds."""
     for name, text in variant.store_properties.items():
         if name.lower().endswith("timeoutmillis") and text.isdecimal():
             yield int(text) / 1e3

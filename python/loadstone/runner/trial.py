@@ -118,7 +118,7 @@ class Conductor:
         return self._hidden(ended)
 
     def _injector(self, planned: PlannedTrial, at: TrialServers | None, files: Path) -> Injector | None:
-        """The prepared faults of a trial; None if it has none. Raises FaultError."""
+        """The prepared faults of a trial; None if the trial has no faults. Raises FaultError."""
         if not planned.variant.faults:
             return None
         assert at is not None, "validation requires servers for faults"

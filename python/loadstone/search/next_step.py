@@ -14,7 +14,7 @@ from loadstone.search.probe import Probe, ProbeSample
 from loadstone.search.rule import DELIVERED, Rule
 from loadstone.statistics.knee import REPEATS_MIN, RESAMPLES, Knee, find_knee
 
-# Loads up to this multiple of the load that reaches the plateau are tried. That is two doublings, since a single
+# Loads up to this multiple of the load that reaches the plateau are tried. This means two doublings, since a single
 # doubling without a rise may be a dent in a rising curve.
 BEYOND = 4
 # A throughput counts as lower if it is below the best by more than this share.
@@ -188,7 +188,7 @@ class Way(Path):
         return self.answer_search("found", max(confirmed), stopped)
 
     def confirm_bracket(self) -> None:
-        """Repeats the ends of the bracket alternately, so that a temporary disturbance cannot decide.
+        """Repeats the ends of the bracket alternately, so that a temporary disturbance cannot decide the answer.
 
         Raises WantedError.
         """

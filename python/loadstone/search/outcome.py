@@ -13,7 +13,7 @@ from loadstone.statistics.knee import Knee
 # `found`: between two loads; `below`: below the lower bound; `beyond`: above the upper bound; `wall`: a load that
 # cannot be judged stopped the ascent; `nothing`: the first load cannot be judged.
 Kind = Literal["found", "below", "beyond", "wall", "nothing"]
-# From this ratio of loads on, a contradiction is not due to chance.
+# At this ratio of loads or above, a contradiction is not due to chance.
 FAR = 2.0
 
 
@@ -99,5 +99,5 @@ class SearchOutcome:
         return next(probe for probe in self.probes if probe.load == load)
 
     def decision_at(self, load: float | None) -> Decision | None:
-        """The decision on a load; None without one."""
+        """The decision on a load; None if there is no decision."""
         return next((decision for decision in self.decisions if decision.load == load), None)

@@ -119,7 +119,7 @@ def limit_parts(outcome: SearchOutcome) -> list[str]:
         return [f"{text} holds up to {rule.format_load(rule.most)}, where the search stopped: {there}"]
     if outcome.kind == "wall":
         return [f"{text} holds at {rule.format_load(load)}: {there}"]
-    # The bracket of the answer.
+    # The ends of the answer's bracket.
     low, high = ("?" if bound is None else units.format_load(bound) for bound in (outcome.low, outcome.high))
     first = next((decision for decision in outcome.decisions if decision.load > load), None)
     there += f" at {rule.format_load(load)}{count_judged(outcome, load)}"
@@ -154,7 +154,8 @@ def has_open_end(outcome: SearchOutcome) -> bool:
 
 
 def contradiction_text(outcome: SearchOutcome) -> str:
-    """The loads far from the answer that contradict it, as a text that follows `it`; empty without any."""
+    """The loads far from the answer that contradict it, as a text that follows `it`; empty if there are no such
+    loads."""
     verbs = ("held again at", "did not hold at")
     return " and ".join(
         f"{verb} {units.list_items([units.format_load(load) for load in loads])}"
@@ -221,7 +222,10 @@ def explain_bracket(outcome: SearchOutcome) -> str:
     """A sentence on the ends of the bracket."""
     low, high = "the objective was met in all trials", "it was not met in any trial, or the system failed"
     if outcome.rule.objective is None:
-        low, high = f"throughput is below {units.format_percent(1 - TOLERANCE)} of the plateau", "it reaches that"
+        low, high = (
+            f"throughput is below {units.format_percent(1 - TOLERANCE)} of the plateau",
+            "throughput reaches this share",
+        )
     ends = ((outcome.low, low), (outcome.high, high))
     known = [f"at {units.format_load(load)}, {what}" for load, what in ends if load is not None]
     share = f" (contains the answer in {units.format_percent(CONFIDENCE)} of simulated searches or more)"

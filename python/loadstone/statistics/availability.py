@@ -106,7 +106,7 @@ class Recovery:
 class Dip:
     """The drop of the yield after an instant, until the end of the measurement."""
 
-    # The sum of (1 - yield) × length, ns: the equivalent time of a full outage.
+    # The sum of (1 - yield) × length, ns: the length of a full outage with the same loss.
     outage_ns: float
     # 1 - the lowest yield of any second.
     depth: float

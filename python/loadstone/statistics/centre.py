@@ -34,7 +34,7 @@ class CentreIntervals(NamedTuple):
 
 @cache
 def median_rank(n: int, level: float = LEVEL) -> tuple[int, float]:
-    """The rank k, from 1 on, whose order statistics x(k) and x(n+1-k) enclose the median, and their level.
+    """The rank k, starting at 1, whose order statistics x(k) and x(n+1-k) enclose the median, and their level.
 
     k is the largest rank whose level is at least `level`, or 1 if no rank reaches it, so the level can be lower below
     n = 6. The ranks are symmetric and depend only on n: ranks chosen by the data would reduce the coverage. The level

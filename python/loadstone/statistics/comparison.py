@@ -178,7 +178,7 @@ def rank_sum_p(u: int, m: int, n: int) -> float:
 def critical_u(m: int, n: int, level: float = LEVEL) -> int:
     """The largest U whose p is below 1 - level: the number of pairs to cut from either end of the interval.
 
-    0 if no U reaches that level; at 95 %, one does from REPEATS_MIN repeats on.
+    0 if no U reaches that level; 95 % requires REPEATS_MIN repeats.
     """
     # 1 - 0.95 is not quite 0.05 in floats, and p can be exactly that.
     alpha = round(1 - level, 12)

@@ -1,7 +1,8 @@
 """The model of an experiment file: its keys, their types, defaults and meanings.
 
 This is the source of the reference page and of the JSON Schema. Here, each value is validated alone;
-`loadstone.experiment.validation` checks the consistency of all values. Short forms (`repeats: 6`) are expanded before.
+`loadstone.experiment.validation` checks the consistency of all values. Short forms (`repeats: 6`) are expanded
+beforehand.
 """
 
 from __future__ import annotations

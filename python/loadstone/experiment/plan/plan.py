@@ -86,9 +86,9 @@ class PlannedTrial:
     # The name of the trial, which is unique in the run and safe as a file name.
     trial: str
     variant: Variant
-    # The number of the repeat, from 1, which is also the number of the block.
+    # The number of the repeat, starting at 1, which is also the number of the block.
     repeat: int
-    # The position of the trial in the whole run, from 0.
+    # The position of the trial in the whole run, starting at 0.
     order: int
 
 

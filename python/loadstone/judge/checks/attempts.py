@@ -27,7 +27,7 @@ LOST_ENDS = {
     "lost": "the engine vanished before it reported its result",
     "lease": "the engine stopped because it lost contact with the lab",
 }
-# From this number on, interrupted attempts are no coincidence.
+# This many interrupted attempts or more are not a coincidence.
 INTERRUPTED_MIN = 4
 
 
@@ -65,7 +65,8 @@ def find_cause(trial: TrialResult) -> Note | None:
 
 
 def is_requested(trial: TrialResult, note: Note) -> bool:
-    """Whether a requested fault ended the server and was not to be lifted; a restarted server must keep running."""
+    """Whether a requested fault ended the server and was not meant to be lifted; a restarted server must keep
+    running."""
     return any(
         fault.is_verified
         and fault.kind in faults.ENDING

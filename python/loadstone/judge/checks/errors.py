@@ -82,8 +82,8 @@ def through_fault(trial: TrialResult) -> Iterator[Finding]:
     if not (count := count_through_fault(trial)):
         return
     which = units.list_items([f"{fault.kind} of {units.list_items([*fault.servers])}" for fault in trial.faults])
-    message = f"{units.count_noun(count, 'operation')} failed through the {which}{first_failure(trial)}"
-    hint = "failures through a requested fault are its result; the table of its windows counts them by status"
+    message = f"{units.count_noun(count, 'operation')} failed during the {which}{first_failure(trial)}"
+    hint = "failures during a requested fault are its result; the table of its windows counts them by status"
     yield Finding(faults.FAILURES, Severity.NOTE, message, hint, (trial.trial,), size=count)
 
 

@@ -84,7 +84,7 @@ def check_before(trial: TrialResult, settings: Settings) -> Looks:
         message = f"only {line.n} windows before the fault, fewer than {least:g}: the noise is unknown"
         yield unsteady_finding(trial, message, "let the fault begin later, with `at`")
     elif median < settings.check_threshold(UNSTEADY, "yield"):
-        message = f"before the fault only {units.format_percent(median)} of the operations were answered in time"
+        message = f"before the fault, only {units.format_percent(median)} of the operations were answered in time"
         yield unsteady_finding(trial, message, "lower the rate, or set a longer `measure.deadline`")
     elif line.value < RELAPSE * median:
         message = (
@@ -125,7 +125,7 @@ def check_surroundings(trial: TrialResult) -> Iterator[Finding]:
     here = (trial.trial,)
     retried = sum(value.value for metric, value in trial.values.items() if metric.startswith("attempts.retried."))
     if trial.facts.get("store") in RETRYING or retried:
-        message = "the client retries within an operation: failures show as latency, and not as failed operations"
+        message = "the client retries within an operation: failures appear as latency, not as failed operations"
         hint = "read `first_late` and the latencies; `first_error` is the time at which the retries ended"
         yield Finding(RETRIES, Severity.NOTE, message, hint, here)
     restarted = any(fault.kind in ENDING and fault.lifted_ns is not None for fault in trial.faults)
@@ -149,7 +149,7 @@ def check_pair(pair: Pair, _: Settings) -> Looks:
             victims = [units.list_items([name for names, _ in draw for name in names]) for draw in draws]
             instants = [units.format_duration(draw[0][1]) for draw in draws]
             message = (
-                f"in block {trial.repeat} the faults differ: {victims[0]} at {instants[0]} against {victims[1]} at"
+                f"in block {trial.repeat}, the faults differ: {victims[0]} at {instants[0]} against {victims[1]} at"
                 f" {instants[1]}"
             )
             hint = "compare trials of one experiment, whose faults are drawn for each block"
@@ -180,7 +180,8 @@ def outside_fault(check_series: SeriesCheck) -> SeriesCheck:
 
 
 def outside_counts(trial: TrialResult, name: str) -> tuple[float, float] | None:
-    """A count of operations before a requested fault and after the recovery, and the number of all operations then.
+    """A count of operations before a requested fault and after the recovery, and the number of all operations in those
+    windows.
 
     None without a fault, or without figures of these windows.
     """

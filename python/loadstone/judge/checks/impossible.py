@@ -132,7 +132,7 @@ def find_shared_runs(pair: Pair, _: Settings) -> Iterator[Finding]:
     shared = [
         (first, again) for first, again in copied_trials if first.trial in baselines and again.trial not in baselines
     ]
-    # In one experiment, every trial ran, so single equal trials are chance.
+    # In one experiment, every trial ran, so individual equal trials are chance.
     in_blocks = sum(first.repeat == again.repeat for first, again in shared)
     if shared and (not pair.is_one_run or in_blocks == len(pair.contenders)):
         of = "" if len(shared) == len(pair.contenders) else f" in {units.count_noun(len(shared), 'repeat')}"

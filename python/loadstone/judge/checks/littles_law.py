@@ -69,7 +69,7 @@ def check_littles_law(trial: TrialResult, settings: Settings) -> Looks:
         hint = "throughput and latency cannot come from one run with this many clients: take all three from one log"
     else:
         return
-    # A figure that would be printed like a limit has more digits: not "0.85, not 0.85 to 1.05".
+    # A figure that would be printed like a limit gets more digits, to avoid "0.85, not 0.85 to 1.05".
     digits = 3 if f"{busy:.3g}" not in (f"{low:g}", f"{high:g}") else 6
     message = (
         f"throughput × mean latency ÷ clients is {busy:.{digits}g}, not {low:g} to {high:g} "

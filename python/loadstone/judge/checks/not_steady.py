@@ -33,11 +33,11 @@ QUARTERS = tuple(f"in the {name} quarter of the window" for name in ("first", "s
 SERVER, BEFORE, PERIOD = "server.", "server.before.", "_period_seconds"
 # Series with fewer points are not tested.
 POINTS_MIN = 5
-# From this rank on, the p99 shows the drift of a percentile; below it, the p50 does.
+# At this rank or above, the p99 shows the drift of a percentile; below it, the p50 does.
 TAIL = 0.9
 # The prefix of figures of the load phase, which has no time series.
 LOAD = "load."
-# From this number on, drops indicate a periodic activity of the system.
+# This many drops or more indicate a periodic activity of the system.
 DIPS_MIN = 3
 # Drops are a separate state if their mean is this many standard deviations (the root mean square of both groups) below
 # the mean of the other intervals (Ashman, Bird & Zepf, Astronomical Journal 108, 1994). In simulations with thresholds
@@ -151,7 +151,7 @@ def part_text(
 
 
 def series_of(metric: str) -> tuple[str, ...]:
-    """The time series that show a figure's drift: its own; for other percentiles p50 or p99; for a mean, both."""
+    """The time series that show a figure's drift: its own; p50 or p99 for other percentiles; both for a mean."""
     if metric.startswith(LOAD) or not is_latency(metric):
         return (THROUGHPUT,) if metric == THROUGHPUT else ()
     at = percentile_rank(metric_statistic(metric))
@@ -182,7 +182,7 @@ def find_unsteadiness(
     parts, ends = [], []
     plain, full = level_formats(name)
     if "trend" in assessment.reasons:
-        # The ends of the fitted line are cut at 0, as no figure is below it.
+        # The ends of the fitted line are clipped at 0, because a figure cannot be negative.
         first, last = [max(assessment.level * (1 + side * assessment.trend_share / 2), 0.0) for side in (-1, 1)]
         ends.append((first, last))
         # Readers can verify means, but not the ends of a line; a line that contradicts them is printed itself.

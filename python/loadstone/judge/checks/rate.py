@@ -101,7 +101,7 @@ def check_rate_outside_fault(trial: TrialResult, settings: Settings) -> Looks:
 def has_queue(trial: TrialResult, missed: float) -> bool:
     """Whether the response times show a queue that grew by the operations that were not done.
 
-    At the end, the system would need the missed share of the run to answer such a queue, and the p99 is nearly as
+    At the end, the system would need the missed share of the run to work off such a queue, and the p99 is nearly as
     long. Operations that were missed because the tool started late or stopped early do not delay other operations.
     """
     backlog_ns = missed * (trial.value("runtime") or 0.0)

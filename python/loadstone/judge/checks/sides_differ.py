@@ -102,7 +102,7 @@ YCSB_OPTIONS = frozenset(
         *("maxscanlength", "scanlengthdistribution"),
     }
 )
-# A sort takes half of the free memory unless the file sets its memory.
+# A sort uses half of the free memory unless the file sets its memory.
 JOB_MEMORY = "work.job.memory_bytes"
 # If the ratio of the longest to the shortest window of repeats is larger, the repeats measure different things.
 LENGTHS_MAX = 1.25
@@ -235,7 +235,8 @@ def is_pooled(pair: Pair, name: str) -> bool:
 
 
 def variant_changes(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Finding]:
-    """Findings on facts that change between the repeats of an unpaired variant, which no blocks can compensate for."""
+    """Findings on facts that change between the repeats of an unpaired variant, which has no blocks to compensate for
+    the change."""
     records = [record_facts(trial) for trial in trials]
     for name in dict.fromkeys(chain.from_iterable(records)):
         values = distinct_values(name, records, settings)

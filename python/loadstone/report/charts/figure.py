@@ -69,7 +69,7 @@ class Figure:
 
 
 def select_values(view: View) -> list[str]:
-    """The compared values that charts have room for; of many loads, an even selection."""
+    """The compared values that charts have room for; if there are many loads, an even selection."""
     if view.dimension is None or view.dimension != view.load:
         return view.values[:SERIES_MAX]
     return spread(sorted(view.values, key=natural_key), SERIES_MAX)

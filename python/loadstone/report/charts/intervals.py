@@ -135,7 +135,7 @@ def mark(view: View, cell: Cell) -> Row:
 
 
 def repeats(view: View, cell: Cell) -> list[Row]:
-    """The dots of the repeats; of too many, an even selection from the smallest to the largest."""
+    """The dots of the repeats; if there are too many, an even selection from the smallest to the largest."""
     samples = sorted(((value, repeat) for repeat, value in cell.samples if math.isfinite(value)))
     name = view.name(cell.variant)
     return [

@@ -29,7 +29,8 @@ from loadstone.statistics.knee import Knee
 
 # The number of points of the fitted curve.
 POINTS = 64
-# The latencies with a panel each, after throughput: of all operations, or else of the first operation with them.
+# The latencies that have a panel each, below throughput; they cover all operations, or else the first operation that
+# has them.
 STATISTICS = ("p99", "p50", "max")
 LOADS_MIN = 2
 # The minimum distance between two labels, as a share of the axis, which has 300 px on a phone.
@@ -39,7 +40,7 @@ LABEL_HEIGHT = 0.09
 # Latencies whose ratio exceeds this need a logarithmic axis.
 LOGARITHMIC = 10
 HEIGHT = 200
-# The space left of each panel, px, so that the loads of all panels are aligned.
+# The space to the left of each panel, px, so that the loads of all panels are aligned.
 Y_EXTENT = 48
 
 

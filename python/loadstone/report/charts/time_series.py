@@ -124,7 +124,7 @@ def vertical(unit: str, numbers: Sequence[float]) -> alt.Y:
 
 
 def values(lines: tuple[Sequence[Row], Sequence[Row]], field: str) -> Iterator[float]:
-    """Every value of a field in thin and strong lines."""
+    """Every value of a field in thin and thick lines."""
     thin, strong = lines
     yield from (value for row in thin for value in row[field])
     yield from (row[field] for row in strong)
@@ -133,7 +133,7 @@ def values(lines: tuple[Sequence[Row], Sequence[Row]], field: str) -> Iterator[f
 def panel_rows(
     name: str, repeats: Sequence[tuple[str, int, Series]], kinds: Sequence[Kind], step_seconds: float, unit: str
 ) -> tuple[list[Row], list[Row]]:
-    """The rows of the thin lines, and the rows of the strong lines."""
+    """The rows of the thin lines, and the rows of the thick lines."""
     thin: list[Row] = []
     strong: list[Row] = []
     for kind in kinds:

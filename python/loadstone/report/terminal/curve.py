@@ -17,7 +17,7 @@ from loadstone.results.value import PERCENTILES
 # The mark of each variant; further variants are not drawn.
 MARKS = "●○▲△■□◆◇"
 ROWS, COLUMNS_MIN, COLUMNS_MAX = 10, 24, 72
-# The width of the latency labels left of the plot.
+# The width of the latency labels to the left of the plot.
 LABEL = 10
 # The maximum number of plots, one for each operation and context.
 PLOTS_MAX = 4

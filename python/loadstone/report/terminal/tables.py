@@ -352,7 +352,8 @@ def change(comparison: Comparison | None) -> Text:
 
 
 def findings(judgement: Judgement, *, whole: bool = False) -> list[Text]:
-    """The findings by check, the most severe first, a few messages each or the `whole`; the checks that did not run."""
+    """The findings by check, the most severe first, a few messages for each check, or all if `whole`; then the checks
+    that did not run."""
     lines = []
     for group in warnings(judgement, whole=whole):
         name = (f"{group.check} ", STYLES[group.severity])
