@@ -45,9 +45,10 @@ def main(arguments: list[str]) -> int:
 
 
 def group_numbered(sides: Sequence[str]) -> str:
-    """The arguments that make names which differ only in their numbers runs of one side, as after `a-*.log b-*.log`.
+    """The arguments that make names with equal text but different numbers runs of one side, such as after `a-*.log
+    b-*.log`.
 
-    Empty unless at least two sides would have several runs, or if a side already has.
+    Empty unless at least two sides would have several runs; also empty if a side already has several runs.
     """
     if any("," in side for side in sides):
         return ""

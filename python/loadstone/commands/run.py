@@ -64,7 +64,7 @@ def main(arguments: list[str]) -> int:
         "--live-port", metavar="PORT", type=int, default=0, help="the port of the live page (default: any)"
     )
     parser.add_argument("--metrics-port", metavar="PORT", type=int, help="serve OpenMetrics on this port of this host")
-    parser.add_argument("--no-report", action="store_true", help="write no report at the end")
+    parser.add_argument("--no-report", action="store_true", help="do not write a report at the end")
     parser.results_option()
     options = parser.parse_args(arguments)
     if options.retry_failed and not options.resume:

@@ -42,7 +42,7 @@ VALUES = {
 FLAGS = {
     "--resume": "continue the latest search with the same arguments",
     "--dry-run": "show the plan and its duration; run nothing",
-    "--no-report": "write no report at the end",
+    "--no-report": "do not write a report at the end",
     "--share-host": "allow another run on this host at the same time",
 }
 HINT = "see `loadstone ycsb run STORE --search clients --help` for the options"

@@ -232,7 +232,7 @@ class FaultRun:
                 self._fail("held", "the trial ended before the fault")
                 action.withdraw()
                 return
-            # From here on the fault may be in effect, even if the next call fails.
+            # From here on, the fault may be in effect, even if the next call fails.
             ordered = True
             self._stamp("ordered_ns")
             action.inject()

@@ -24,7 +24,7 @@ from loadstone.systems.base.system import Server, ServerProcess, SystemsError
 # started but not recorded, because the starting process was killed in between.
 SYSTEM, SERVER = "LOADSTONE_SYSTEM", "LOADSTONE_SERVER"
 PAUSED, ENDED = frozenset("Tt"), frozenset("ZXx")
-# After SIGKILL a process exits soon, unless it is in an uninterruptible wait for its disk, which may take a while.
+# After SIGKILL, a process exits soon, unless it is in an uninterruptible wait for its disk, which may take a while.
 KILL_PATIENCE_S = 30.0
 POLL_S = 0.02
 

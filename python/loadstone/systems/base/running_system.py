@@ -27,7 +27,7 @@ AT = "@"
 INSTANCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,30}")
 # Systems whose data is on another system, which has only one instance.
 SINGLE = ("hbase",)
-# The time to exit for an unrecorded server, whose own limit is unknown.
+# The time that an unrecorded server has to exit; its own limit is unknown.
 PATIENCE_S = 30.0
 
 

@@ -37,7 +37,7 @@ class SystemPlan:
 
     nodes: int
     settings: Mapping[str, str]
-    # The size of the file system that each node has for its directory; 0 if it has none.
+    # The size of the file system that each node has for its directory; 0 if nodes share the host's file system.
     file_system_bytes: int = 0
     # The first three numbers of the nodes' addresses (`10.77.3`) if each node has a network namespace; otherwise empty.
     network: str = ""
@@ -152,8 +152,8 @@ class System(ABC):
         """None if these servers of a stage are ready for clients (an open port is not enough); otherwise the missing
         condition.
 
-        Called about twice a second. It may take a few seconds, but must not block for longer. It raises no error if the
-        servers are merely not ready yet.
+        Called about twice a second. It may take a few seconds, but must not block for longer. It does not raise an
+        error if the servers are merely not ready yet.
         """
 
     # Whether each of its nodes can have a network namespace; all addresses then begin with `SystemPlan.network`.

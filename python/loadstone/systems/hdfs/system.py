@@ -190,7 +190,7 @@ def class_path(version: str) -> list[Path]:
             f"{group}:hadoop-common:{version}",
             f"{group}:hadoop-hdfs:{version}",
             f"{group}:hadoop-hdfs-client:{version}",
-            # The servers do not start without their web applications, which are in no other jar on Maven Central.
+            # The servers do not start without their web applications, which only this jar on Maven Central contains.
             f"{group}:hadoop-hdfs:{version}:jar:tests",
         ],
     )
