@@ -235,7 +235,7 @@ def read_segments(report: SysbenchReport, source: Source) -> ImportedRun:
 
 
 def figure_of(run: ImportedRun, metric: str) -> float:
-    """The value of a figure. Raises ValueError if the run has none."""
+    """The value of a figure. Raises ValueError if the run has no such figure."""
     for value in run.values:
         if value.metric == metric:
             return value.value

@@ -218,7 +218,7 @@ class Comparer:
 
 
 def demote_finding(finding: Finding) -> Finding:
-    """The finding as a note, since its drift changes no claim."""
+    """The finding as a note, since its drift does not change a claim."""
     return replace(finding, severity=Severity.NOTE, hint=MOVED_HINT)
 
 

@@ -300,7 +300,7 @@ def failures_by_status(outcomes: Iterable[Outcome]) -> Mapping[str, int]:
 def latency_figures(window: str, outcomes: Sequence[Outcome], unanswered: int, kinds: Sequence[str]) -> Iterator[Value]:
     """Percentiles of a window by operation, over everything that was due; `kinds` are the operations of the trial.
 
-    An unanswered operation has no latency in any interval; in `all` its latency counts as infinite. Its kind is known
+    An unanswered operation has no latency in any interval; in `all`, its latency counts as infinite. Its kind is known
     only if there is a single kind; otherwise the percentiles by kind are lower bounds.
     """
     of_all = {figures.ALL, *(kinds if len(kinds) == 1 else ())}

@@ -66,7 +66,7 @@ def knee_text(knee: Knee, over: Over = "clients", whose: str = "") -> str:
     else:
         where = f"at {upper} or less"
     text = f"throughput{of} levels off at {plateau}; {share} of that is reached {where}"
-    # The plateau is not the maximum: it is the mean of several loads, and single loads lie above it.
+    # The plateau is not the maximum: it is the mean of several loads, and individual loads lie above it.
     load, most = knee.peak
     peak = format_throughput(most)
     end = knee.medians[-1]

@@ -142,7 +142,7 @@ def group_intervals(load: OfferedLoad, first: int) -> list[tuple[float, float, i
 
 
 def measure_dip(load: OfferedLoad, from_ns: int) -> Dip:
-    """Outage, depth, width and longest gap from an instant on; all are 0 if no operation was due."""
+    """Outage, depth, width and longest gap from an instant until the end; all are 0 if no operation was due."""
     first = load.index_at(from_ns)
     groups = group_intervals(load, first)
     outage = sum((1 - good / due) * length for due, good, length in groups)

@@ -57,7 +57,8 @@ class Knee:
     loads: tuple[float, ...] = ()
     medians: tuple[float, ...] = ()
     fit: tuple[float, ...] = ()
-    # The mean of the loads that cannot be distinguished from the top, op/s; nan without loads. Single loads exceed it.
+    # The mean of the loads that cannot be distinguished from the top, op/s; nan without loads. Individual loads exceed
+    # it.
     plateau: float = math.nan
     # The smallest tried load whose fit reaches 95 % of the plateau: an estimate, not a claim.
     reached: float | None = None

@@ -187,7 +187,7 @@ def list_speeds(trial: TrialResult) -> Iterator[Speed]:
 
 
 def limit_bandwidth(trial: TrialResult, metric: str, value: Value) -> Iterator[Speed]:
-    """A bandwidth with the device's limit in its direction; if it has none, with the limit of the faster direction."""
+    """A bandwidth with the device's limit in its direction; without a direction, with the limit of the faster one."""
     operation, last = split_metric(metric)
     if last != BANDWIDTH or operation.startswith("load."):
         return

@@ -162,7 +162,7 @@ def node_settings(place: Place, plan: SystemPlan, node: int) -> dict[str, Any]:
         "authorizer": authorizer,
         "read_request_timeout": plan.settings["read_request_timeout"],
         "write_request_timeout": plan.settings["write_request_timeout"],
-        # Otherwise a dropped table would remain on disk, and every trial with a fresh table drops one.
+        # Otherwise, a dropped table would remain on disk, and every trial with a fresh table drops one.
         "auto_snapshot": False,
     }
     for directory in ("commitlog", "saved_caches", "hints", "cdc_raw"):
@@ -260,7 +260,7 @@ def prepare_node(place: Place, plan: SystemPlan, node: int) -> Server:
             "cassandra.storagedir": str(home),
             "cassandra.logdir": str(place.logs),
             "logback.configurationFile": logback.as_uri(),
-            # Otherwise Cassandra closes its standard output, and with it the log, as soon as it has started.
+            # Otherwise, Cassandra closes its standard output, and with it the log, as soon as it has started.
             "cassandra-foreground": "yes",
             # Native libraries are unpacked here, and remain here if the server is killed.
             "java.io.tmpdir": str(home / "tmp"),

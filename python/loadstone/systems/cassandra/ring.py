@@ -72,7 +72,7 @@ def count_alive(cql: Cql, nodes: int) -> int | None:
     except UnreachableError:
         return None
     except RefusedError as error:
-        # For other errors the number is unknown: a replica did not answer in time, or the table does not exist yet.
+        # For other errors, the number is unknown: a replica did not answer in time, or the table does not exist yet.
         return error.alive if error.name == "Unavailable" else None
     return nodes
 
