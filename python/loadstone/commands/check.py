@@ -1,4 +1,4 @@
-"""`loadstone check DIR`: prints the judge's findings; the exit status shows whether the results are valid."""
+"""`loadstone check DIR` prints the judge's findings; the exit status shows whether the results are valid."""
 
 from __future__ import annotations
 

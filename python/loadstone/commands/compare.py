@@ -1,4 +1,4 @@
-"""`loadstone compare A B…`: compares runs from different times, or files of other tools, with the first of them."""
+"""`loadstone compare A B…` compares runs from different times, or files of other tools, with the first of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`loadstone fio JOBFILE [fio's options]`: runs fio once, then judges and keeps the results."""
+"""`loadstone fio JOBFILE [fio's options]` runs fio once, then judges and keeps the results."""
 
 from __future__ import annotations
 

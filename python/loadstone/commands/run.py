@@ -1,4 +1,4 @@
-"""`loadstone run FILE.yaml`: runs an experiment, judges it, and writes the report."""
+"""`loadstone run FILE.yaml` runs an experiment, judges it, and writes the report."""
 
 from __future__ import annotations
 

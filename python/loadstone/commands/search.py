@@ -1,4 +1,4 @@
-"""`loadstone ycsb run STORE … --search clients`: searches for a store's maximum load, with YCSB's command line.
+"""`loadstone ycsb run STORE … --search clients` searches for a store's maximum load, with YCSB's command line.
 
 The arguments are translated into an experiment with `find`, which is run, judged and reported as by `loadstone run`.
 """

@@ -1,4 +1,4 @@
-"""`loadstone serve [DIR]`: shows results, and a run while it is being measured, in the browser."""
+"""`loadstone serve [DIR]` shows results, and a run while it is being measured, in the browser."""
 
 from __future__ import annotations
 

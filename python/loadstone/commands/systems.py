@@ -1,4 +1,4 @@
-"""`loadstone systems`: starts, inspects, kills, pauses and stops servers on this machine."""
+"""`loadstone systems` starts, inspects, kills, pauses and stops servers on this machine."""
 
 from __future__ import annotations
 

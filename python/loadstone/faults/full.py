@@ -1,4 +1,4 @@
-"""`full`: a ballast file occupies all free space of the node's file system."""
+"""The fault `full`: a ballast file occupies all free space of the node's file system."""
 
 from __future__ import annotations
 

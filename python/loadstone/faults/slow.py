@@ -1,5 +1,5 @@
-"""`slow`: limits the CPU time of a server with a control group quota or, if that is impossible, by stopping the server
-for part of each period with SIGSTOP."""
+"""The fault `slow` limits the CPU time of a server with a control group quota or, if that is impossible, by stopping
+the server for part of each period with SIGSTOP."""
 
 from __future__ import annotations
 

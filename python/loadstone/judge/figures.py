@@ -131,7 +131,8 @@ def count_failed(trial: TrialResult, name: str) -> float:
 
 
 def count_due_operations(trial: TrialResult) -> float | None:
-    """The operations that were due (closed loop: sent); without that figure, from the statuses; None without either."""
+    """The operations that were due (closed loop: sent); without that figure, from the statuses; None if both are
+    missing."""
     every = trial.value("due")
     # The parts of a composed operation that never completed are not counted, so it counts itself.
     counts = (count for kind, status, count in list_outcomes(trial) if kind not in COMPOSED or status == CENSORED)

@@ -137,7 +137,7 @@ def summarize_outage(
 
 
 def median_throughput(trials: Sequence[TrialResult]) -> float | None:
-    """The median throughput of some trials, op/s; None without any."""
+    """The median throughput of some trials, op/s; None if none of them has a throughput."""
     rates = [rate for trial in trials if (rate := trial.value(THROUGHPUT)) is not None]
     return median(rates) if rates else None
 

@@ -156,8 +156,8 @@ def environment_facts(environment: Mapping[str, Any]) -> dict[str, Scalar]:
 
 
 def usable_processors(host: Mapping[str, Any]) -> Scalar | None:
-    """The number of processors that may be used at the same time: the minimum of those online, in the affinity mask and
-    in the quota."""
+    """The number of processors that may be used at the same time: the minimum of the online processors, the affinity
+    mask and the quota."""
     cpu, limits = host.get("cpu", {}), host.get("limits", {})
     numbers = (cpu.get("processors"), cpu.get("usable"), limits.get("processors"))
     least = min((number for number in numbers if number is not None), default=None)

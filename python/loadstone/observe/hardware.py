@@ -166,7 +166,7 @@ def mount_options(mount: Mount) -> list[str]:
 
 
 def describe_limits(proc: Path) -> dict[str, Any]:
-    """The limits of this process: those set by its control group, if any, and its soft resource limits."""
+    """The limits of this process: the limits of its control group, if any, and its soft resource limits."""
     group = control_group(proc)
     limits: dict[str, Any] = {"processors": group.processors, "memory_bytes": group.memory_bytes}
     for name, which in LIMITS.items():

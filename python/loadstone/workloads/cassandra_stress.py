@@ -325,7 +325,7 @@ def run_spec(variant: Variant, measure: Measure, directory: Path, seed: int) -> 
 
 
 def figures(phase: EngineLaunch, launched: Sequence[EndedLaunch]) -> Iterator[Value]:
-    """The partitions written before the reads, from the first partition on, and the reads that found no row."""
+    """The partitions written before the reads, starting at the first partition, and the reads that found no row."""
     last = launched[-1]
     if last.name == "load":
         population = last.spec["work"]["population"]["sequence"]["last"]

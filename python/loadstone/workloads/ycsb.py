@@ -225,7 +225,7 @@ def load_spec(variant: Variant, settle: bool, directory: Path, seed: int) -> Spe
         "pace": {"mode": "closed"},
         "until": {"operations": spec["work"]["insert_count"]},
         "warmup_seconds": 0,
-        # Otherwise compactions of the loaded data would slow down the run.
+        # Otherwise, compactions of the loaded data would slow down the run.
         "settle": settle,
     }
 

@@ -381,7 +381,7 @@ def unit_differences(pair: Pair, settings: Settings) -> Iterator[Finding]:
         if len(names := sorted(sides[0][metric] | sides[1][metric])) > 1:
             message = f"{metric} is in {' and in '.join(name or 'no unit' for name in names)}"
             hint = "two different metrics have the same name: rename one of them"
-            # A metric that was not requested decides nothing.
+            # A metric that was not requested does not affect the claim.
             severity = Severity.INVALID if metric in (settings.metrics or [metric]) else Severity.NOTE
             yield Finding(NAME, severity, message, hint, pair.trials, metric)
 

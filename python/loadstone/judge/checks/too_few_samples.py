@@ -38,7 +38,8 @@ def check_samples(trials: Sequence[TrialResult], settings: Settings) -> Iterator
 
 
 def is_requested(metric: str, settings: Settings) -> bool:
-    """Whether a withheld figure is reported: a metric of the question; without any, a percentile of an operation."""
+    """Whether a withheld figure is reported: a metric of the question or, if the question names no metrics, a
+    percentile of an operation."""
     if settings.metrics:
         return metric in settings.metrics
     operation = split_metric(metric)[0]

@@ -330,7 +330,7 @@ def limit_rows(line: Line, metric: str, highest: float) -> list[Row]:
 
 
 def answer_loads(line: Line) -> list[float]:
-    """The highest load at which the objective is met, in a list; empty without one."""
+    """The highest load at which the objective is met, in a list; empty if there is no such load."""
     search = line.search
     outcome = None if search is None or search.rule.objective is None else search.outcome
     return [] if outcome is None or outcome.load is None or not line.holds(outcome.load) else [outcome.load]

@@ -308,7 +308,8 @@ def figures(judgement: Judgement, cells: Sequence[Cell]) -> dict[VariantKey, str
 
 
 def interval_of(judgement: Judgement, cell: Cell) -> tuple[float, float, str]:
-    """The ends of a cell's interval (equal without one), and a label; for a single run, the interval within it."""
+    """The ends of a cell's interval (equal if it has no interval), and a label; for a single run, the interval within
+    it."""
     estimate = judgement.output_estimate(cell)
     value, low, high = estimate.value, estimate.low, estimate.high
     if low is not None and high is not None:

@@ -1,4 +1,4 @@
-"""Java: builds the command line of a server in a JVM, and reads the number and duration of its garbage collections."""
+"""Builds the command line of a server in a JVM, and reads the number and duration of its garbage collections."""
 
 from __future__ import annotations
 
