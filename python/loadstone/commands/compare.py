@@ -45,8 +45,7 @@ def main(arguments: list[str]) -> int:
 
 
 def group_numbered(sides: Sequence[str]) -> str:
-    """The arguments that make names with equal text but different numbers runs of one side, such as after `a-*.log
-    b-*.log`.
+    """Arguments that group names which differ only in their numbers into runs of one side, as for `a-*.log b-*.log`.
 
     Empty unless at least two sides would have several runs; also empty if a side already has several runs.
     """

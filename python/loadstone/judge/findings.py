@@ -81,7 +81,7 @@ NOTE_SEVERITIES = {
     ),
     **dict.fromkeys((littles_law.NAME, rate.CARRIED_OVER, not_steady.NAME, noisy.NAME, stalled.NAME), Severity.SUSPECT),
     **dict.fromkeys((sides_differ.NAME, interference.NAME, attempts.INCOMPLETE, SERVICE_TIME), Severity.SUSPECT),
-    # Processes of the trial's command were killed before they finished.
+    # Processes that outlived the trial's command were killed, perhaps before they finished.
     "survivors": Severity.SUSPECT,
 }
 # The engine's notes on unanswered operations, which a requested fault is expected to cause.

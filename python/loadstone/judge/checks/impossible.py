@@ -31,7 +31,7 @@ VERBS = {"read": "read", "write": "wrote", "append": "appended"}
 FIGURES_MIN, DIGITS_MIN = 3, 9
 # In this many repeats, a figure with this many digits is not constant by chance.
 CONSTANT_MIN, CONSTANT_DIGITS_MIN = 3, 5
-# A measured rate with this number of steps of its resolution varies between repeats.
+# A measured rate of at least this multiple of its resolution varies between repeats.
 ROUND_STEPS_MIN = 1000
 MEMORY = "the data came from the page cache: read several times more than memory holds, or drop the caches first"
 WRONG = "the figure or the stated speed is wrong: measure the device again, and check whose bytes these are"
