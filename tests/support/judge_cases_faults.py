@@ -184,7 +184,7 @@ CASES = [
         "watched too briefly",
         experiment(both(with_fault(), set_figures(recovered__held=5e9, recovered__hold=30e9))),
         SUSPECT,
-        "recovered after 12.0 s, but watched for 5.00 s instead of 30.0 s",
+        "recovered after 12.0 s, but observed for only 5.00 s instead of 30.0 s",
     ),
     Case(
         "not-recovered",

@@ -1,4 +1,4 @@
-"""Runs the faults of a trial, each in a thread of the lab, which is unaffected, at an instant of the engine's clock.
+"""Runs the faults of a trial, each in a thread of the lab, at an instant of the engine's clock.
 
     injector = Injector(site, planned, seed, repeat)
     injector.prepare()

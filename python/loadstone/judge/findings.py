@@ -64,7 +64,7 @@ PAIR: tuple[PairCheck, ...] = (sides_differ.check_sides, impossible.find_shared_
 # The checks that need a time series; the first check applies only at a rate.
 SERIES_CHECKS = (rate.RATE_NOT_HELD, not_steady.NAME, stalled.NAME)
 NO_SERIES = "series.json is missing or damaged"
-# Checks that replace the engine's note of the same name, each with a test whether the trial has their figures.
+# Checks that replace the engine's note of the same name, each with a test of whether the trial has their figures.
 DECIDED: dict[str, Callable[[TrialResult], bool]] = {
     rate.GENERATOR_LIMITED: rate.generator_decided,
     rate.CLIENT_LIMITED: rate.clients_decided,

@@ -106,7 +106,7 @@ def has_copies(facts: Facts, at_least: int, at_most: int = 1 << 30) -> bool:
 
 
 def is_setting(name: str, *expected: str) -> Callable[[Facts], bool]:
-    """Whether a fact has one of some values."""
+    """A condition that a fact has one of the expected values."""
     return lambda facts: str(facts.get(name)) in expected
 
 

@@ -123,7 +123,7 @@ def sample_load(trial: TrialResult, findings: Sequence[Finding], rule: Rule, set
         ):
             few = f"{units.count_noun(figure.n, 'operation')} {'is' if figure.n == 1 else 'are'} too few"
             lacking = lacking or f"{few} for {term.metric}: measure longer"
-    # The true figure can be above the limit even if its lower bound is below: the objective is not met.
+    # The true figure can be above the limit even if its lower bound is below the limit, so the objective is not met.
     meets = None if rule.objective is None or lacking else rule.objective.is_met_by(figures) and not bounds
     missed = next((finding.message for finding in findings if finding.check == rate.RATE_NOT_HELD), "")
     bad = [

@@ -50,7 +50,8 @@ def describe_environment(
 ) -> dict[str, Any]:
     """The hardware and software of this experiment, as JSON; unknown values are omitted.
 
-    `directory` is the data directory, and `arguments` is the command line (by default, of this process).
+    `directory` is the data directory, and `arguments` is the command line (by default, the command line of this
+    process).
     """
     return {
         "environment": VERSION,

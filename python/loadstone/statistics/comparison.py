@@ -149,7 +149,7 @@ def estimate_shift(baseline: ArrayLike, contender: ArrayLike, level: float = LEV
     """The shift from baseline to contender along the last axis, with Mann and Whitney's U for rank_sum_p.
 
     The shift is the median of the differences of all pairs, with the interval of their order statistics (Hodges &
-    Lehmann 1963; Hollander, Wolfe & Chicken, Nonparametric Statistical Methods, 3rd ed., section 4.2 and 4.3).
+    Lehmann 1963; Hollander, Wolfe & Chicken, Nonparametric Statistical Methods, 3rd ed., sections 4.2 and 4.3).
     """
     b, c = np.asarray(baseline, dtype=float), np.asarray(contender, dtype=float)
     m, n = b.shape[-1], c.shape[-1]

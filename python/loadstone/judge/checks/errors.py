@@ -20,7 +20,7 @@ KIND_SHARE = 0.1
 UNCLOSED_HINT = "see the store's log; a session that does not close has not confirmed its last writes"
 # The figure of reads that found no row because it was never written.
 MISSING = "rows_missing"
-MISSING_HINT = "load the whole population before the reads; several writers need a range each (`segment=k/n`)"
+MISSING_HINT = "load the whole population before the reads; each of several writers needs its own range (`segment=k/n`)"
 # A new replica receives the rows only by a repair, since `ALTER KEYSPACE` copies nothing.
 MISSING_COPY_HINT = "repair the keyspace (`nodetool repair`) after a change of its replication, or load it again"
 # The text that precedes the system's message in the engine's note.

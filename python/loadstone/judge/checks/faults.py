@@ -116,7 +116,9 @@ def check_recovery(trial: TrialResult) -> Iterator[Finding]:
         yield Finding(NOT_RECOVERED, Severity.NOTE, message, hint, here, size=recovered.value)
     elif (watched := trial.value("recovered.held")) is not None and watched < (trial.value("recovered.hold") or 0.0):
         required = units.format_duration(trial.value("recovered.hold") or 0.0)
-        message = f"recovered after {limit}, but watched for {units.format_duration(watched)} instead of {required}"
+        message = (
+            f"recovered after {limit}, but observed for only {units.format_duration(watched)} instead of {required}"
+        )
         yield Finding(NOT_RECOVERED, Severity.SUSPECT, message, "use a longer `measure.duration`", here, size=-watched)
 
 
@@ -133,7 +135,7 @@ def check_surroundings(trial: TrialResult) -> Iterator[Finding]:
         processors = trial.numeric_fact("cpus")
         shared = "processors" if processors is None else units.count_noun(int(processors), "processor")
         message = f"servers, load generator and lab share {shared}: the restart's CPU time is part of the recovery"
-        hint = "compare only with trials on an equal host, or limit the CPUs of each server in all variants"
+        hint = "compare only with trials on an identical host, or limit the CPUs of each server in all variants"
         yield Finding(SHARED, Severity.NOTE, message, hint, here)
 
 

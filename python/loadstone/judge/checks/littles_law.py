@@ -56,7 +56,7 @@ def check_littles_law(trial: TrialResult, settings: Settings) -> Looks:
         busy, mean, hint = most, means[1], "clients pause while a server is unavailable: see the failed operations"
         if not count_failed_operations(trial):
             hint = (
-                "clients did not only wait for answers: check for a target rate, pauses, or a client host at its limit"
+                "clients did more than wait for answers: check for a target rate, pauses, or a client host at its limit"
             )
     elif high < least <= high + window_edge(trial):
         yield NotLooked(NAME, "operations that completed after the window may exceed what the law allows")
@@ -87,7 +87,7 @@ def window_edge(trial: TrialResult) -> float:
 
 
 def mean_ns(trial: TrialResult) -> tuple[float, float] | None:
-    """Bounds of the mean latency of all operations, ns: its last digit may be rounded, or the shares unknown."""
+    """Bounds of the mean latency of all operations, ns: its last digit may be rounded, or the shares may be unknown."""
     if (mean_of_all := trial.values.get(f"{ALL}.mean")) is not None:
         half = mean_of_all.resolution / 2
         return max(mean_of_all.value - half, 0.0), mean_of_all.value + half
