@@ -325,7 +325,7 @@ def test_missed_rate_is_answered_by_capacity() -> None:
         return set_figures(throughput=700.0 + trial.repeat)(trial) if trial.config["system"] == "rocksdb" else trial
 
     judgement = judge_results(rate_results(overload, metrics=("throughput", "update.p50")))
-    assert judgement.answer.startswith("at 1,000 op/s: refused to rank lmdb and rocksdb: 701 op/s was done of")
+    assert judgement.answer.startswith("at 1,000 op/s: refused to rank lmdb and rocksdb: 701 op/s of the requested")
     assert judgement.further[0].startswith(
         "exploratory, as only the first metric decides: lmdb holds 1.421× the throughput of rocksdb"
     )

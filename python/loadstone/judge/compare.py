@@ -164,9 +164,9 @@ class Comparer:
         return Tested(comparison, pair, weighed, disturbed)
 
     def side_samples(self, pair: Pair, metric: str, baseline: Cell, contender: Cell) -> tuple[Sides, str]:
-        """The samples of both sides, and between runs their unit: `runs` or `repeats`.
+        """The samples of both sides and, between runs, their unit: `runs` or `repeats`.
 
-        The samples are the repeats, or if both sides have several runs, the median of each run.
+        The samples are the repeats or, if both sides have several runs, the median of each run.
         """
         repeats = dict(baseline.samples), dict(contender.samples)
         if pair.is_one_run:

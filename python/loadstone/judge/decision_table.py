@@ -1,4 +1,4 @@
-"""The claim: one function that derives it from the evidence of all scenarios, by one table."""
+"""The claim, which one function derives from the evidence of all scenarios by one table."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Tested:
 def decide_claim(tested: Tested, matters: float, tests: int) -> Comparison:
     """The comparison with the claim that its evidence allows; `tests` is the number of tests in p's correction.
 
-    Only a claim is stated by the ratio nearest to 1; without a claim, the ratio is the ratio as measured.
+    A claim states the ratio nearest to 1; without a claim, the ratio is the ratio as measured.
     """
     return restore_ratio(apply_table(tested, matters, tests))
 

@@ -117,7 +117,8 @@ def count_failed_operations(trial: TrialResult, prefix: str = "") -> float:
 
 
 def count_failed(trial: TrialResult, name: str) -> float:
-    """The failed operations of one kind, by the first part of a metric's name; of all kinds if not counted by kind."""
+    """The failed operations of one kind, by the first part of a metric's name; all failed operations if they are not
+    counted by kind."""
     if (of_stage := prefix_of(name)) and (count := trial.value(f"{of_stage}errors")) is not None:
         # Failures of a stage are counted by status, not by operation.
         return count
@@ -134,7 +135,7 @@ def count_due_operations(trial: TrialResult) -> float | None:
     """The operations that were due (closed loop: sent); without that figure, from the statuses; None if both are
     missing."""
     every = trial.value("due")
-    # The parts of a composed operation that never completed are not counted, so it counts itself.
+    # The parts of a composed operation that never completed are not counted, so the operation itself counts.
     counts = (count for kind, status, count in list_outcomes(trial) if kind not in COMPOSED or status == CENSORED)
     return sum(counts) or None if every is None else every
 

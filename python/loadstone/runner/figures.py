@@ -31,7 +31,7 @@ def figures(result: Result, memory_max: int, prefix: str = "") -> Iterator[Value
     yield Value(f"{prefix}runtime", float(summary.measured_ns), "ns", 1)
     yield Value(f"{prefix}operations", summary.operations, "operations", summary.operations)
     # In an open loop, operations that never completed mean that the rate is too high, which a separate check reports.
-    # In a closed loop the store sets the pace, so an unanswered operation is a failure.
+    # In a closed loop, the store sets the pace, so an unanswered operation is a failure.
     unanswered = summary.in_flight + summary.carried.unanswered if summary.due is None else 0
     yield Value(f"{prefix}errors", summary.failures + unanswered, "operations", summary.operations)
     yield Value(f"{prefix}not_yet", summary.not_yet, "operations", summary.operations)

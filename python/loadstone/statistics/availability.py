@@ -122,7 +122,7 @@ def window_of(start_ns: int, length_ns: int, borders_ns: Sequence[int]) -> int:
 
 
 def group_intervals(load: OfferedLoad, first: int) -> list[tuple[float, float, int]]:
-    """The due operations, good operations and length of each interval from `first` on.
+    """The due operations, good operations and length of each interval, starting with interval `first`.
 
     An interval without due operations has no yield, so it is joined with the next interval or, if there is none, with
     the previous interval.

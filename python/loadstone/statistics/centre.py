@@ -18,7 +18,8 @@ from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 LEVEL = 0.95
 # Rounding differences between equal figures: a smaller variance counts as 0, and is not used as a divisor.
 ROUNDING = 1e-12
-# Ten standard deviations of a normal distribution, as in hyperfine (Iglewicz & Hoaglin 1993 suggest a third of it).
+# Ten standard deviations of a normal distribution, as in hyperfine (Iglewicz & Hoaglin 1993 suggest a third of this
+# value).
 OUTLIER = 14.826
 
 Floats = NDArray[np.float64]

@@ -46,7 +46,7 @@ def compare_blocks(
     """Compares interleaved variants: only blocks with both variants count, and drift between blocks cancels.
 
     The paired t test on logarithms decides; the ratio is the geometric mean of the blocks' ratios. A signed-rank or
-    sign-flip permutation test cannot: at n = 6 it falls below 0.05 only if all six differences have one sign.
+    sign-flip permutation test cannot: at n = 6, it falls below 0.05 only if all six differences have one sign.
     If the ratio is the same in every block, t is undefined, and the exact signed-rank test is used instead.
     Fewer than `least` blocks are not tested.
     """

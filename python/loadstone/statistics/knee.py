@@ -104,7 +104,7 @@ def find_knee(points: Mapping[float, Mapping[int, float]], *, blocks: bool = Tru
     apart = np.abs(medians - curve[0]) > max(DEPARTURE * error, TOLERANCE)
     knee = Knee(
         loads,
-        # These are the medians of the tables; the geometric mean of the middle two would be another value.
+        # These are the medians of the tables; the geometric mean of the middle two would be a different value.
         tuple(order_interval([*cells.values()]).value.item() for cells in used.values()),
         tuple(np.exp(curve[0]).tolist()),
         math.exp(top[0]),

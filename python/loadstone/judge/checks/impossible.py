@@ -92,7 +92,7 @@ def check_mean(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Fi
 
 
 def find_duplicate_repeats(trials: Sequence[TrialResult]) -> Iterator[Finding]:
-    """Repeats of a variant that are equal to the last digit, since one run was counted twice."""
+    """Repeats of a variant that are equal to the last digit, which indicates that one run was counted twice."""
     for first, again in find_copies(trials):
         message = f"repeats {first.repeat} and {again.repeat} have the same figures to the last digit"
         hint = "one run is counted twice: import each run once"
@@ -100,7 +100,8 @@ def find_duplicate_repeats(trials: Sequence[TrialResult]) -> Iterator[Finding]:
 
 
 def find_constant_figures(trials: Sequence[TrialResult]) -> Iterator[Finding]:
-    """A figure that is equal in all repeats and has too many digits for chance, since a mean was copied."""
+    """A figure that is equal in all repeats and has too many digits for chance, which indicates that a mean was
+    copied."""
     if len(trials) < CONSTANT_MIN or any(trial.loop == "open" for trial in trials):
         return
     for metric in trials[0].values:
@@ -126,13 +127,13 @@ def find_constant_figures(trials: Sequence[TrialResult]) -> Iterator[Finding]:
 
 
 def find_shared_runs(pair: Pair, _: Settings) -> Iterator[Finding]:
-    """Equal figures on both sides of a comparison, since a run is compared with itself."""
+    """Equal figures on both sides of a comparison, which indicate that a run is compared with itself."""
     baselines = {trial.trial for trial in pair.baselines}
     copied_trials = find_copies([*pair.baselines, *pair.contenders])
     shared = [
         (first, again) for first, again in copied_trials if first.trial in baselines and again.trial not in baselines
     ]
-    # In one experiment, every trial ran, so individual equal trials are chance.
+    # In one experiment, every trial ran, so individual equal trials can be due to chance.
     in_blocks = sum(first.repeat == again.repeat for first, again in shared)
     if shared and (not pair.is_one_run or in_blocks == len(pair.contenders)):
         of = "" if len(shared) == len(pair.contenders) else f" in {units.count_noun(len(shared), 'repeat')}"

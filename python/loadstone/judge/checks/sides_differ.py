@@ -156,7 +156,7 @@ def check_sides(pair: Pair, settings: Settings) -> Looks:
 
 
 def list_partly_known(pair: Pair, sides: Sequence[Records]) -> Iterator[str]:
-    """The options that only some logs of one tool state: without its default, an option is unknown elsewhere."""
+    """The options that only some logs of one tool state: their defaults are not known, so other logs lack them."""
     records = [*chain(*sides)]
     if pair.is_one_run or any("tool" not in trial.facts for trial in chain(*pair.sides)):
         return

@@ -54,7 +54,7 @@ def read_points(view: View, key: VariantKey, operation: str) -> Points:
 
 
 def draw_plot(curves: Mapping[str, Points], width: int) -> list[str]:
-    """The lines of a plot: the latencies at the left, the percentiles below, and the names in the last line."""
+    """The lines of a plot: the latencies at the left, the percentiles below, and the names on the last line."""
     columns = max(COLUMNS_MIN, min(width - LABEL - 2, COLUMNS_MAX))
     values = [math.log(latency) for points in curves.values() for _, latency in points]
     end = max(place for points in curves.values() for place, _ in points)

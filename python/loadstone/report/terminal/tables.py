@@ -37,7 +37,7 @@ STYLES = {
     Severity.WITHHELD: "cyan",
     Severity.NOTE: "dim",
 }
-# The width of server names on a terminal that is too narrow for long names in one line.
+# The width of server names on a terminal that is too narrow for long names on one line.
 NAMES_WIDTH = 36
 
 
