@@ -289,7 +289,7 @@ class Conductor:
         """Runs the measured phase, while observing the host and injecting faults; flushes the file system before and
         after.
 
-        All faults have been lifted when this returns.
+        All faults have been lifted when this function returns.
         """
         variant = planned.variant
         self.display.step("flush")

@@ -78,7 +78,8 @@ class Path:
 
 
 class Climb(Path):
-    """A search for the knee: it raises the load until the plateau is visible, and then halves the gap with the knee."""
+    """A search for the knee: it raises the load until the plateau is visible, and then halves the gap that contains the
+    knee."""
 
     def __init__(self, rule: Rule, samples: Mapping[float, Sequence[ProbeSample]]) -> None:
         super().__init__(rule, samples)
@@ -196,7 +197,7 @@ class Way(Path):
             self.decide_load(load)
         answer = max((decision.load for decision in self.decisions.values() if decision.go), default=None)
         low, high = certain_bounds([*self.decisions.values()], answer)
-        # At the lower end, the objective may occasionally fail; at the upper end, it failed in all trials.
+        # At the lower end, the objective may occasionally be missed; at the upper end, it was missed in all trials.
         required = {low: self.rule.confirmations, high: self.rule.confirmations / 2}
         missing = {
             end: 1 - len(self.probes[end].samples) / most for end, most in required.items() if end is not None and most

@@ -104,7 +104,7 @@ def bracket_text(knee: Knee, reached: float, over: Over) -> str:
 
 
 def limit_parts(outcome: SearchOutcome) -> list[str]:
-    """The highest load that meets the objective, and if it was found, the figures at the ends of its bracket."""
+    """The highest load that meets the objective, and, if it was found, the figures at the ends of its bracket."""
     rule, load = outcome.rule, outcome.load
     assert rule.objective is not None, "there is an objective"
     text = rule.objective.text

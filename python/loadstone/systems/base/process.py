@@ -1,4 +1,5 @@
-"""Starts a server's process in a separate session, tells it from any later process with the same pid, and ends it.
+"""Starts a server's process in a separate session, distinguishes it from any later process with the same pid, and ends
+it.
 
 A pid alone is never trusted here: its process may have exited, and the kernel reuses pids.
 Processes are distinguished by their start time (field 22 of /proc/PID/stat, proc_pid_stat(5)).
