@@ -135,7 +135,7 @@ class Census:
         """The bytes of the family and of other programs since an earlier census; None if unknown.
 
         An exited process leaves its counters to the parent that waits for it. The sums therefore stay correct if both
-        are in the family, or neither. Otherwise the sum for other programs is too small, but never too large.
+        are in the family, or neither. Otherwise, the sum for other programs is too small, but never too large.
         """
         numbers = (before.family_bytes, self.family_bytes, before.others_bytes, self.others_bytes)
         if None in numbers or any(head not in self.family for head in before.heads):

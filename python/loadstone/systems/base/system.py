@@ -214,8 +214,8 @@ class System(ABC):
     ) -> bool:
         """Creates the table that a store would use, with the system's options (`family`, `splits`).
 
-        With `replace`, an existing table is dropped first; otherwise it is kept. Returns whether the table was created.
-        Raises LoadstoneError, also if the system has no tables.
+        With `replace`, an existing table is dropped first; otherwise, it is kept. Returns whether the table was
+        created. Raises LoadstoneError, also if the system has no tables.
         """
         raise SystemsError(f"{self.name} has no tables to create", "request a fresh system instead")
 

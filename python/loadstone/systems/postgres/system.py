@@ -263,7 +263,7 @@ def server_parameters(plan: SystemPlan) -> list[str]:
         "synchronous_commit": read_commit(plan),
         "shared_buffers": plan.settings["shared_buffers"],
         "max_connections": str(read_whole_number(plan, "max_connections", 1)),
-        # Shared memory is in the data directory, because in /dev/shm it would outlive a killed server.
+        # Shared memory is in the data directory, because in /dev/shm, it would outlive a killed server.
         "dynamic_shared_memory_type": "mmap",
     }
     extra = {name.removeprefix("conf."): value for name, value in plan.settings.items() if name.startswith("conf.")}

@@ -252,7 +252,7 @@ def server_address(plan: SystemPlan, node: int) -> str:
 
 
 def read_setting(client: RedisClient, name: str) -> str:
-    """A setting of the running server. Raises RedisError, or KeyError where this version does not have it."""
+    """A setting of the running server. Raises RedisError, or KeyError if this version does not have it."""
     reply = client.send_command("CONFIG", "GET", name)
     if not isinstance(reply, list) or len(reply) != 2:
         raise KeyError(name)
@@ -292,7 +292,7 @@ def find_server(place: Place, plan: SystemPlan) -> tuple[str, Mapping[str, str]]
     root = debian.unpack_packages([PROGRAM, "redis-tools"], plan.settings["version"], place.cache)
     binary = str(root / "usr/bin" / PROGRAM)
     variables = {"LD_LIBRARY_PATH": debian.library_path(root)}
-    # Reports a missing library by its name here; otherwise the server would merely not start.
+    # Reports a missing library by its name here; otherwise, the server would merely not start.
     program.run_program([binary, "--version"], f"{binary} does not run", HINT, variables=variables)
     return binary, variables
 
