@@ -25,7 +25,7 @@ OPTIONS = (
     | {"nconnect", "nr_inodes", "proto", "rsize", "size", "stripe", "sunit", "swidth", "timeo", "vers"}
     | {"wsize"}
 )
-# Kernel settings, which determine for example when dirty pages are written and whether memory is swapped.
+# Kernel settings, which determine, for example, when dirty pages are written and whether memory is swapped.
 SETTINGS = (
     "vm/dirty_background_ratio",
     "vm/dirty_expire_centisecs",

@@ -28,12 +28,13 @@ KERNEL_PARENT = (2, "kthreadd")
 
 @dataclass(frozen=True, slots=True)
 class ProcessCounters:
-    """Counters since the process started. `start_ticks`, counted from boot, distinguishes processes with one pid."""
+    """Counters since the process started. `start_ticks`, counted from boot, distinguishes processes with the same
+    pid."""
 
     pid: int
     parent: int
     start_ticks: int
-    # The user and system time of all threads, including exited ones; and of children that it has waited for.
+    # The user and system time of all threads (including exited ones) and of children that it has waited for.
     cpu_ticks: int
     children_ticks: int
     threads: int

@@ -144,7 +144,8 @@ def data(work: CassandraStress) -> Data:
 
 
 def profile_row_bytes(table: Mapping[str, Any]) -> float:
-    """The size of a row of a profile, in bytes. Includes only listed columns, as only the server knows all columns."""
+    """The size of a row of a profile, in bytes. Includes only listed columns, because only the server knows all
+    columns."""
     sizes = [mean_of(column["size"]) if "size" in column else PROFILE_VALUE_BYTES for column in table["columns"]]
     return max(sum(sizes), PROFILE_VALUE_BYTES)
 
