@@ -143,7 +143,7 @@ class LoadKeys(FilePart):
     """The loading of a trial's data."""
 
     reuse: Reuse = Field(default=False, examples=["copy"])
-    """false: each trial loads a fresh store. copy: data are loaded once, and each trial uses a copy; on servers, each
+    """false: each trial loads a fresh store. copy: data is loaded once, and each trial uses a copy; on servers, each
     trial uses the table itself, which the workload must not change. shared: trials use the data on the servers as
     earlier trials left them."""
 
