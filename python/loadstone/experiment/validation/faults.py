@@ -14,12 +14,13 @@ from loadstone.experiment.reading.path import Path
 from loadstone.experiment.validation.context import Context, Template, list_template_values
 from loadstone.format.quantity import format_seconds
 from loadstone.format.suggestion import suggest_names
+from loadstone.judge.settings import DEFAULTS
 from loadstone.systems import registry
 from loadstone.systems.base.system import System, SystemPlan, SystemsError
 
 INTERVAL_SECONDS = 0.1
-# The number of windows before the fault that an estimate of the noise needs.
-WINDOWS_MIN = 12
+# The check of the level before the fault.
+UNSTEADY = "before-unsteady"
 # Faults after which servers are started again, and the time that a start takes; other systems run in Java.
 ENDING = frozenset({"kill", "stop", "restart", "power"})
 START_SECONDS, START_SECONDS_JAVA = {"redis": 2.0, "postgres": 5.0}, 45.0
@@ -209,10 +210,12 @@ def check_window(context: Context, path: Path, fault: FaultKeys, kinds: set[str]
         )
         hint = f"set `measure.duration` to {format_seconds(needed_s)} or more, or an earlier `at.to`"
         context.add_mistake((*path, "at"), f"{message}, but the window is {format_seconds(duration_s)}", hint)
-    windows_s = round(WINDOWS_MIN * recovered.window, 6)
+    # The number of windows before the fault that an estimate of the noise needs.
+    windows = {**DEFAULTS[UNSTEADY], **context.experiment.checks.get(UNSTEADY, {})}["windows"]
+    windows_s = round(windows * recovered.window, 6)
     if from_s < windows_s:
         message = (
-            f"only {format_seconds(from_s)} before the fault: {WINDOWS_MIN} windows "
+            f"only {format_seconds(from_s)} before the fault: {windows:g} windows "
             f"of {format_seconds(recovered.window)} take"
         )
         hint = f"set `at.from` to {format_seconds(windows_s)} or later, or a shorter `recovered.window`"
