@@ -21,9 +21,8 @@ from loadstone.systems.base.system import System, SystemPlan, SystemsError
 INTERVAL_SECONDS = 0.1
 # The check of the level before the fault.
 UNSTEADY = "before-unsteady"
-# Faults after which servers are started again, and the time that a start takes; other systems run in Java.
+# Faults after which servers are started again.
 ENDING = frozenset({"kill", "stop", "restart", "power"})
-START_SECONDS, START_SECONDS_JAVA = {"redis": 2.0, "postgres": 5.0}, 45.0
 # Faults of a file system. They require a separate file system for each server.
 OF_FILE_SYSTEM = frozenset({"power", "full"})
 
@@ -200,7 +199,8 @@ def check_window(context: Context, path: Path, fault: FaultKeys, kinds: set[str]
     lift_s = 0.0
     if kinds - {"restart", "none"}:
         lift_s = longest_lift(fault)
-    starting_s = max(map(start_seconds, systems_started(context, kinds)), default=0.0)
+    started = systems_started(context, kinds)
+    starting_s = max((registry.estimate_start(name).usual_s for name in started), default=0.0)
     recovered = fault.recovered
     needed_s = round(to_s + lift_s + starting_s + recovered.hold, 6)
     if needed_s > duration_s:
@@ -236,8 +236,3 @@ def systems_started(context: Context, kinds: set[str]) -> Iterator[str]:
     for system in context.experiment.systems.values():
         if kinds & ENDING and (system.start or system.attach):
             yield system.start.system if system.start else system.store
-
-
-def start_seconds(system: str) -> float:
-    """The approximate time that a server takes to restart, in s."""
-    return START_SECONDS.get(system, START_SECONDS_JAVA)

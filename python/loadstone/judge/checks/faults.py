@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from loadstone.format import units
 from loadstone.judge.finding import Effect, Finding, Looks, NotLooked, Pair, Severity
+from loadstone.judge.guarantees import RETRYING
 from loadstone.judge.settings import Settings
 from loadstone.results.fault import FaultRecord
 from loadstone.results.trial_result import Series, TrialResult
@@ -23,8 +24,6 @@ NONE = "none"
 SIDES = "sides-differ"
 # Faults that end processes; restarting them takes CPU time of the host.
 ENDING = frozenset({"kill", "stop", "restart", "power"})
-# Stores whose clients retry within an operation.
-RETRYING = frozenset({"hbase", "jvm"})
 CLOSED = "a closed loop has no due times: an outage counts once for each client, so there is no outage in seconds"
 
 
