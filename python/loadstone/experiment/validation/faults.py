@@ -15,14 +15,13 @@ from loadstone.experiment.validation.context import Context, Template, list_temp
 from loadstone.format.quantity import format_seconds
 from loadstone.format.suggestion import suggest_names
 from loadstone.judge.settings import DEFAULTS
+from loadstone.results.fault import ENDING_SERVERS
 from loadstone.systems import registry
 from loadstone.systems.base.system import System, SystemPlan, SystemsError
 
 INTERVAL_SECONDS = 0.1
 # The check of the level before the fault.
 UNSTEADY = "before-unsteady"
-# Faults after which servers are started again.
-ENDING = frozenset({"kill", "stop", "restart", "power"})
 # Faults of a file system. They require a separate file system for each server.
 OF_FILE_SYSTEM = frozenset({"power", "full"})
 
@@ -234,5 +233,5 @@ def longest_lift(fault: FaultKeys) -> float:
 def systems_started(context: Context, kinds: set[str]) -> Iterator[str]:
     """Yields the systems that are started again after a fault."""
     for system in context.experiment.systems.values():
-        if kinds & ENDING and (system.start or system.attach):
+        if kinds & ENDING_SERVERS and (system.start or system.attach):
             yield system.start.system if system.start else system.store
