@@ -11,7 +11,7 @@ import yaml
 from experiment_support import ROOT, WORKLOADS, experiment, load_text, mistakes, warnings
 from loadstone.experiment.file import load_experiment
 from loadstone.experiment.plan.description import describe_plan
-from loadstone.experiment.plan.forecast import estimate_seconds, estimate_space, list_starts
+from loadstone.experiment.plan.forecast import estimate_seconds, estimate_space, list_starts, start_seconds
 from loadstone.experiment.plan.plan import Plan, plan_experiment
 from loadstone.experiment.plan.required_servers import Attached, StartedSystems, StartRequest, VariantServers
 from loadstone.systems import registry
@@ -304,3 +304,12 @@ systems:
     assert warnings(tmp_path, text.replace('"no"', '"yes"') + TAIL) == []
     for same in ("true", '"on"'):
         assert warnings(tmp_path, text.replace('"no"', same) + TAIL) == [], "one word, written otherwise"
+
+
+def test_start_estimate_is_read_from_system() -> None:
+    for name in registry.SYSTEMS:
+        estimate = registry.estimate_start(name)
+        assert estimate == registry.load_system(name).start_estimate
+        assert start_seconds(name, 0) <= estimate.usual_s <= start_seconds(name, 1)
+    assert registry.estimate_start("postgrenosql") == registry.estimate_start("postgres")
+    assert registry.estimate_start("mongodb").usual_s == 45.0

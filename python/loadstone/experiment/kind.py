@@ -1,7 +1,8 @@
 """The interface of a workload kind. The kinds are in `loadstone.workloads`; commands register them.
 
 A kind defines its keys in the experiment file, the phases of a trial, the figures from these phases, and an estimate of
-their duration. No other part of the lab depends on a particular kind.
+their duration. Apart from the judge, which also knows the work of other tools (`loadstone.judge.record`), no
+part of the lab depends on a particular kind.
 """
 
 from __future__ import annotations

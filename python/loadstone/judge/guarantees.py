@@ -61,6 +61,8 @@ class GuaranteeRow:
     source: str
 
 
+# Stores whose clients retry within an operation, so that failures show as latency.
+RETRYING = frozenset({"hbase", "jvm"})
 CASSANDRA, REDIS = ("cassandra",), ("redis",)
 POSTGRES, HBASE = ("postgres", "postgrenosql"), ("hbase",)
 MARKER, COMMIT_LOG, AOF_LAG = 100 * MILLISECOND, 10 * SECOND, 2 * SECOND

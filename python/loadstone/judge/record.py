@@ -23,6 +23,8 @@ WORK_OF_TOOL = {"ycsb": "ycsb", "go-ycsb": "ycsb", "loadstone": "ycsb"}
 ABSENT = {name: {"pooler": "none"} for name in POSTGRES}
 # The workload kind of one of Loadstone's trials, by a fact that only this kind has.
 WORK_OF_FACT = {"mix": "ycsb", "file_bytes": "dfsio", "row_bytes": "sort"}
+# The workload kinds and tools whose work ends with the last file or row, so that its duration is the result.
+FIXED_WORK = frozenset({"testdfsio", "dfsio", "sort", "hbase-pe"})
 # The facts that a comparison needs from both sides, by workload kind.
 NEEDED: dict[str, tuple[str, ...]] = {
     "ycsb": ("clients", "loop", "records", "record_bytes", "distribution", "window"),

@@ -8,11 +8,11 @@ from typing import Literal
 
 from loadstone.engine.events import Note
 from loadstone.format import units
-from loadstone.judge.checks import faults
 from loadstone.judge.figures import note_text
 from loadstone.judge.finding import Effect, Finding, Looks, NotLooked, Severity
 from loadstone.judge.judgement import VariantKey
 from loadstone.judge.settings import Settings
+from loadstone.results.fault import ENDING_SERVERS
 from loadstone.results.result_set import variant_name
 from loadstone.results.trial_result import Scalar, TrialResult
 from loadstone.statistics.comparison import ALPHA
@@ -69,7 +69,7 @@ def is_requested(trial: TrialResult, note: Note) -> bool:
     running."""
     return any(
         fault.is_verified
-        and fault.kind in faults.ENDING
+        and fault.kind in ENDING_SERVERS
         and fault.planned_lift_ns is None
         and server in note.message.split()
         for fault in trial.faults

@@ -11,8 +11,9 @@ from dataclasses import replace
 
 from loadstone.format import units
 from loadstone.judge.finding import Effect, Finding, Looks, NotLooked, Pair, Severity
+from loadstone.judge.guarantees import RETRYING
 from loadstone.judge.settings import Settings
-from loadstone.results.fault import FaultRecord
+from loadstone.results.fault import ENDING_SERVERS, FaultRecord
 from loadstone.results.trial_result import Series, TrialResult
 from loadstone.statistics.availability import RELAPSE
 
@@ -21,10 +22,6 @@ UNSTEADY, NOT_RECOVERED = "before-unsteady", "not-recovered"
 RETRIES, SHARED, FAILURES = "hidden-retries", "shared-host", "fault-errors"
 NONE = "none"
 SIDES = "sides-differ"
-# Faults that end processes; restarting them takes CPU time of the host.
-ENDING = frozenset({"kill", "stop", "restart", "power"})
-# Stores whose clients retry within an operation.
-RETRYING = frozenset({"hbase", "jvm"})
 CLOSED = "a closed loop has no due times: an outage counts once for each client, so there is no outage in seconds"
 
 
@@ -130,7 +127,7 @@ def check_surroundings(trial: TrialResult) -> Iterator[Finding]:
         message = "the client retries within an operation: failures appear as latency, not as failed operations"
         hint = "read `first_late` and the latencies; `first_error` is the time at which the retries ended"
         yield Finding(RETRIES, Severity.NOTE, message, hint, here)
-    restarted = any(fault.kind in ENDING and fault.lifted_ns is not None for fault in trial.faults)
+    restarted = any(fault.kind in ENDING_SERVERS and fault.lifted_ns is not None for fault in trial.faults)
     if restarted and any(metric.startswith("server.") for metric in trial.values):
         processors = trial.numeric_fact("cpus")
         shared = "processors" if processors is None else units.count_noun(int(processors), "processor")

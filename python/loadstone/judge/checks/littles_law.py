@@ -22,8 +22,8 @@ from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
 
 NAME = "littles-law"
-# The figure of work with a fixed end: a client without a remaining file is idle, which is not a fault.
-ENDING = "dfsio.last_done"
+# The time of the last file, a figure of work of fixed size: a client without a remaining file is idle, not at fault.
+LAST_DONE = "dfsio.last_done"
 # The fact with the number of operations that a client sends together; tools that may not print this number.
 PIPELINE = "pipeline"
 PIPELINING = ("redis-benchmark", "memtier")
@@ -52,7 +52,7 @@ def check_littles_law(trial: TrialResult, settings: Settings) -> Looks:
     # is too long, so it counts only up to the limit of `generator-limited`.
     engine_share = 0.0 if load.is_networked(trial) else rate * (trial.value("driver") or 0) / 1e9 / users
     engine_share = min(engine_share, settings.check_threshold(load.GENERATOR_LIMITED, "driver"))
-    if most + engine_share < low and trial.value(ENDING) is None:
+    if most + engine_share < low and trial.value(LAST_DONE) is None:
         busy, mean, hint = most, means[1], "clients pause while a server is unavailable: see the failed operations"
         if not count_failed_operations(trial):
             hint = (

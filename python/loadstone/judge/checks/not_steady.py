@@ -19,7 +19,7 @@ from loadstone.results.trial_result import Series, TrialResult
 from loadstone.results.value import THROUGHPUT, metric_statistic
 from loadstone.statistics.centre import t_interval
 from loadstone.statistics.estimate import REPEATS_MIN
-from loadstone.statistics.steady import assess_steadiness, warm_up_end
+from loadstone.statistics.steady import Steadiness, assess_steadiness, warm_up_end
 
 NAME = "not-steady"
 Point = TypeVar("Point")
@@ -56,7 +56,7 @@ def check_steadiness(trial: TrialResult, series: Series, settings: Settings) -> 
     if drops := count_dips(rates, share, settings.matters):
         parts.append(f"is below {units.format_percent(share)} of its upper quartile {drops} times")
     if parts:
-        hint = warm_up_hint(series) or HINT
+        hint = warm_up_hint(series, settings) or HINT
         message = f"throughput {' and '.join(parts)}"
         factor = 1.0 if drops else factor
         effect = Effect(disturbs=not drops, drifts=factor)
@@ -172,13 +172,16 @@ def level_formats(name: str) -> tuple[Callable[[float], str], Callable[[float], 
     )
 
 
+def assess_points(points: Sequence[float], settings: Settings) -> Steadiness:
+    """The tests of a series for a trend and for a change of level, with the thresholds of the settings."""
+    return assess_steadiness(points, settings.check_threshold(NAME, "effect"), settings.check_threshold(NAME, "alpha"))
+
+
 def find_unsteadiness(
     name: str, points: Sequence[float], series: Series, settings: Settings
 ) -> tuple[list[str], float]:
     """Descriptions of the drift of a series over the window, and its largest factor; empty if the series is steady."""
-    assessment = assess_steadiness(
-        points, settings.check_threshold(NAME, "effect"), settings.check_threshold(NAME, "alpha")
-    )
+    assessment = assess_points(points, settings)
     parts, ends = [], []
     plain, full = level_formats(name)
     if "trend" in assessment.reasons:
@@ -244,11 +247,11 @@ def find_rare_activity(trial: TrialResult, settings: Settings) -> Iterator[Findi
         yield Finding(NAME, Severity.NOTE, message, hint, (trial.trial,))
 
 
-def warm_up_hint(series: Series) -> str:
+def warm_up_hint(series: Series, settings: Settings) -> str:
     """A hint with the additional warm-up that would have left a steady window (MSER-5); empty if none would."""
     rates = series.complete_rates
     end = warm_up_end(rates)
-    if not end or not assess_steadiness(rates[end:]).steady:
+    if not end or not assess_points(rates[end:], settings).steady:
         return ""
     return f"extend the warm-up by {series.start_seconds[end]:.2g} s: the remaining window was steady (MSER-5)"
 

@@ -12,7 +12,7 @@ from loadstone.format import units, wording
 from loadstone.format.quantity import TRUTHS, parse_size
 from loadstone.judge.checks import page_cache
 from loadstone.judge.finding import UNKNOWN_OF_BOTH, Finding, Looks, NotLooked, Pair, Severity
-from loadstone.judge.record import UNKNOWN, missing_facts, operation_mix, record_facts
+from loadstone.judge.record import FIXED_WORK, UNKNOWN, missing_facts, operation_mix, record_facts
 from loadstone.judge.settings import Settings
 from loadstone.results.projection import POOLED
 from loadstone.results.result_set import natural_key
@@ -24,8 +24,6 @@ DURABILITY = "durability"
 GUARANTEES = (DURABILITY, "replication", "replication_acknowledged", "consistency")
 # If these facts differ, the figures measure different quantities.
 ARITHMETIC = ("work", "loop", "rate", "latency")
-# Tools whose work ends with the last file or row, so that its duration is the result.
-ENDING = ("testdfsio", "dfsio", "sort", "hbase-pe")
 # Results from before the value `interval` existed have `none` instead, with the same `how`.
 RENAMED = {"none", "interval"}
 # The names of facts whose identifier is not clear enough.
@@ -301,7 +299,7 @@ def normalize_spelling(value: Scalar) -> str:
 
 def differ_in_length(pair: Pair, sides: Sequence[Records], settings: Settings) -> bool:
     """Whether windows differ for a reason other than the speed of the sides at the same work."""
-    if any(facts.get("work") in ENDING for facts in chain(*sides)):
+    if any(facts.get("work") in FIXED_WORK for facts in chain(*sides)):
         return False
     counts = [[float(facts["operations"]) for facts in side if "operations" in facts] for side in sides]
     if not all(counts):

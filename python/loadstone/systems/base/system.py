@@ -113,6 +113,15 @@ class ServerProcess:
     started_ticks: int
 
 
+@dataclass(frozen=True)
+class StartEstimate:
+    """The estimated time that the servers of a system take to start, in s."""
+
+    fast_s: float
+    usual_s: float
+    slow_s: float
+
+
 class System(ABC):
     """The base class of all systems."""
 
@@ -123,6 +132,12 @@ class System(ABC):
     settings: ClassVar[Sequence[Setting]]
     # The possible numbers of nodes; the first is the default.
     nodes: ClassVar[Sequence[int]] = (1,)
+    # Whether its servers run in Java, from files that Maven downloads; otherwise they come from Debian packages.
+    runs_in_java: ClassVar[bool] = True
+    # An estimate, for forecasts and for faults that end with a start.
+    start_estimate: ClassVar[StartEstimate] = StartEstimate(15.0, 45.0, 120.0)
+    # Whether a host can run several instances.
+    has_instances: ClassVar[bool] = True
     # Periodic activities of its servers, with a regular expression for the log line that begins each.
     activities: ClassVar[Mapping[str, str]] = {}
     # How long each of its stages may take to become ready, in seconds.

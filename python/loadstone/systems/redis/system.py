@@ -14,7 +14,7 @@ from loadstone.results import lines
 from loadstone.systems.base import tls
 from loadstone.systems.base.files import debian, program
 from loadstone.systems.base.plan import read_choice, read_positive, read_truth, read_whole_number
-from loadstone.systems.base.system import Place, Server, Setting, System, SystemPlan, SystemsError
+from loadstone.systems.base.system import Place, Server, Setting, StartEstimate, System, SystemPlan, SystemsError
 from loadstone.systems.redis.client import RedisClient, RedisError
 
 HOST = "127.0.0.1"
@@ -37,6 +37,8 @@ class Redis(System):
 
     name = "redis"
     title = "Redis 7, one server or a cluster"
+    runs_in_java = False
+    start_estimate = StartEstimate(0.5, 2.0, 5.0)
     # The smallest cluster has three masters.
     nodes = (1, *range(3, 10))
     activities: ClassVar = {
