@@ -150,7 +150,8 @@ def test_raw_report_of_ycsb_ends_with_its_statuses(tmp_path: Path) -> None:
         assert try_read(write_file(tmp_path, text + "".join(lines[:end]))) is None
 
 
-@pytest.mark.parametrize("comment", ["   # our first run", "  // slow", " <-- best"])
+@pytest.mark.parametrize("comment", ["   # our first run", "  // slow", " <-- best", " ##慢", " <=== 2 ms!", " -- slow",
+                                     " => best", " ⬅️ best"])  # fmt: skip
 @pytest.mark.parametrize("path", [path for path in OUTPUTS if path.stat().st_size < 4000], ids=lambda path: path.name)
 def test_comments_after_figures_change_nothing(path: Path, comment: str, tmp_path: Path) -> None:
     if is_json(path) or format_of(path) in ("csv", "hlog", "fio-terse"):
@@ -162,6 +163,45 @@ def test_comments_after_figures_change_nothing(path: Path, comment: str, tmp_pat
     assert all(
         comment.strip() in next(note.message for note in run.result.notes if note.name == "unknown") for run in runs
     )
+
+
+# Unmarked comments after single lines.
+UNMARKED = [
+    ("ycsb-0.3.txt", "[READ], 99thPercentileLatency(us), 4000"),
+    ("cassandra-stress-docker.txt", "[WRITE: 47.6 ms]"),
+    ("cassandra-stress-3.0-auto.txt", ": 00:00:54"),
+    ("sysbench-oltp.txt", "total number of events:"),
+    ("sysbench-oltp.txt", "total time:"),
+    ("pgbench-rate.txt", "number of clients: 4"),
+    ("redis-benchmark-5.txt", "73529.41 requests per second"),
+    ("redis-benchmark.csv", '"SET",'),
+    ("memtier.txt", "3         Connections per thread"),
+    ("scylla-bench.txt", "Total ops:"),
+    ("go-ycsb-runs.md", "INSERT - Takes(s): 15.3"),
+    ("go-ycsb-table.txt", "| READ "),
+    ("ycsb-cpp.txt", "Load runtime(sec):"),
+    ("TestDFSIO_results.log", "Number of files:"),
+    ("hbase-pe-1.1.txt", "99th "),
+    ("teragen.txt", "Map input records="),
+]
+
+
+@pytest.mark.parametrize("comment", [" (slow run)", "    our best", "\uff08\u6162\uff09"])
+@pytest.mark.parametrize(("name", "figure"), UNMARKED)
+def test_unmarked_comment_is_named(name: str, figure: str, comment: str, tmp_path: Path) -> None:
+    lines = (FIXTURES / name).read_text().split("\n")
+    index = next(index for index, line in enumerate(lines) if figure in line)
+    lines[index] += comment
+    runs = read_file(write_file(tmp_path, "\n".join(lines), name), {})
+    assert [run.result.values for run in runs] == [run.result.values for run in read_whole(FIXTURES / name)]
+    assert comment.strip() in next(note.message for note in runs[0].result.notes if note.name == "unknown")
+
+
+@pytest.mark.parametrize("end", [" \\", "<br>", "  <br/>"])
+def test_line_breaks_of_markdown_are_removed(end: str, tmp_path: Path) -> None:
+    text = (FIXTURES / "ycsb-0.3.txt").read_text()
+    runs = read_file(write_file(tmp_path, "\n".join(f"{line}{end}" for line in text.split("\n")), "ycsb-0.3.txt"), {})
+    assert [run.result for run in runs] == [run.result for run in read_whole(FIXTURES / "ycsb-0.3.txt")]
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,10 @@ COMMAND = re.compile(r"cassandra-stress\s+((?:user|mixed|read|write|counter_\w+)
 # A column of versions up to 2.0, whose summaries average only the middle 80 % of the rows.
 OLDER = "interval_op_rate"
 CQL_STRESS = re.compile(r"(?i)cql-stress")
-SUMMARY = re.compile(r"([A-Za-z][\w. ()]+?)\s*:\s*([^\[]*?)\s*(?:\[(.*)\])?\s*$")
+SUMMARY = re.compile(
+    r"([A-Za-z][\w. ()]+?)\s*:\s*([^\[\d]*|[^\[]*?\d[^\s\[]*(?:\s+(?:\w+/s|m?s|seconds|[KMG]?i?B))?)\s*"
+    r"(?:\[(.*)\])?\s*$"
+)
 OPERATION_FIGURE = re.compile(r"([A-Za-z_][\w.-]*):\s*(NaN|[\d.,'\u2019\u00a0\u202f]*\d)")
 STATISTICS = {
     "mean": "mean",
@@ -135,9 +138,10 @@ def parse_line(log: StressLog, line: str, index: int) -> bool:
         log.failed = True
     elif is_row(log, text):
         cells_ = parse_fields(text, log.columns)
-        log.unread += cells_ is None
-        if cells_ is not None:
-            log.rows.append(cells_)
+        if cells_ is None:
+            log.unread += 1
+            return False
+        log.rows.append(cells_)
     elif not log.results and (match := SETTING.match(line)) and match[1].strip() in SETTINGS:
         log.settings.setdefault(match[1].strip(), match[2].strip())
     elif len(line) < SUMMARY_MAX and (match := SUMMARY.match(text)) and (log.results or match[1].lower() == "op rate"):

@@ -74,6 +74,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
     """Every run in the file. Raises LoadstoneError if one is truncated."""
     reports = [GoYcsbReport()]
     header: list[str] = []
+    damaged: int | None = None
     for index, line in enumerate(source.bare_lines):
         report = reports[-1]
         text = line.strip()
@@ -102,8 +103,12 @@ def read_runs(source: Source) -> list[ImportedRun]:
             report.facts |= {"command": command.phase} if command.phase else {}
             report.facts |= command.properties
         else:
-            with source.report_damage("a row of the go-ycsb report is truncated or damaged", CUT, index):
+            try:
                 entries = parse_rows(line if index != source.last or not source.torn else drop_last(line), header)
+            except (LookupError, ValueError):
+                # Without its comment, the row may be read.
+                damaged = index if damaged is None else damaged
+                continue
             if entries and report.final and (report.closed or any(name in report.final for name, _ in entries)):
                 report = GoYcsbReport(line=index)
                 reports.append(report)
@@ -120,6 +125,8 @@ def read_runs(source: Source) -> list[ImportedRun]:
             elif not entries and not text.startswith("***"):
                 continue
         source.used.add(index)
+    if damaged is not None:
+        raise source.error_at("a row of the go-ycsb report is truncated or damaged", CUT, damaged)
     if len(reports) > 1 and not reports[-1].intervals and not reports[-1].final and reports[-1].finished is None:
         # Properties or a command line of a run whose output is elsewhere.
         reports.pop()

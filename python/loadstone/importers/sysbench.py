@@ -27,7 +27,9 @@ TITLE = "sysbench"
 VERSION = re.compile(r"sysbench (\d\S*)(?: \(|:)")
 COMMAND = re.compile(r"(?:^|[\s/$])(sysbench\s+(?:-\S|\w+ |\S+\.lua).*)$")
 INTERVAL = re.compile(r"\[ *(\d+)s *\].*?(?:thds|threads): *\d+,? (?:eps|tps|reads): *([\d.]+)")
-FIELD = re.compile(r"^\s*([A-Za-z0-9][\w ,./()%-]*?):\s+(\S.*?)\s*$")
+FIELD = re.compile(
+    r"^\s*([A-Za-z0-9][\w ,./()%-]*?):\s+(\d[\d.]*\w*(?:/[\w.]+)?(?:\s+\([\d.]+ per sec(?:ond|\.)\))?|[^\s\d].*?)\s*$"
+)
 SECTION = re.compile(r"^ ?[A-Z][\w /()]*(?: \(ms\))?:\s*$|^\s+(?:queries performed|per-request statistics):\s*$")
 PERCENTILE = re.compile(r"(?:approx\. +)?(\d+)(?:th|st|nd|rd)? percentile")
 FIGURES = {"min": "min", "avg": "mean", "max": "max"}
