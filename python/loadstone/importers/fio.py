@@ -7,6 +7,7 @@ which fio prints percentiles: completion latency (clat), or total latency with `
 
 from __future__ import annotations
 
+import re
 from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, count, pairwise
@@ -56,6 +57,9 @@ NOT_OF_WORK = (
     "percentile_list",
 )
 NS_PER_MS = 1e6
+# The length of a job, in s unless it has a unit.
+LENGTH = re.compile(r"(\d+)(|us|ms|s|m|h)")
+SECONDS = {"": 1.0, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 # A time-based job that finished ran for at least this share of its configured time.
 TIMED = 0.99
 
@@ -247,11 +251,12 @@ def check_job(job: Job, options: Mapping[str, Any]) -> None:
     if any(not isinstance(value, str) for value in job.get("job options", {}).values()):
         # The lines between the options and a direction are missing.
         raise ValueError("the options of a job contain figures")
-    length = str(options.get("runtime", "")).removesuffix("s")
-    if options.get("time_based", "0") == "1" and length.isdigit():
+    length = LENGTH.fullmatch(str(options.get("runtime", "")))
+    if "time_based" in options and options["time_based"] != "0" and length:
+        stated = int(length[1]) * SECONDS[length[2]]
         longest = max((float(job[way]["runtime"]) for way in DIRECTIONS if way in job), default=0.0)
-        if 0 < longest < int(length) * 1000 * TIMED and not int(job.get("error", 0)):
-            raise ValueError(f"it was written after {longest / 1000:g} of {length} s: the final report is missing")
+        if 0 < longest < stated * 1000 * TIMED and not int(job.get("error", 0)):
+            raise ValueError(f"it was written after {longest / 1000:g} of {stated:g} s: the final report is missing")
 
 
 def check_direction(way: Job) -> None:

@@ -74,7 +74,10 @@ def read_runs(source: Source) -> list[ImportedRun]:
                 job = report["jobs"][-1]
                 if match := WAY.match(line):
                     way = match[1]
-                    job[way] = read_way(match[2])
+                    if way == fio.UNIFIED and any(other in job for other in fio.DIRECTIONS):
+                        # `unified_rw_reporting=both`: the sum of the other directions, without its rate in fio 3.33.
+                        way = ""
+                    job[way] = read_way(match[2]) if way else {}
                 elif match := LATENCY.match(line):
                     lat = read_latency(match[2], match[3])
                     place = job.setdefault("sync", {}) if match[1] == "sync" else job[way]

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from loadstone.importers import fio
+from loadstone.importers import fio, fio_normal
 from loadstone.importers.run import ImportedRun
 from loadstone.importers.source import Source
 
@@ -26,7 +26,8 @@ CUT = "import fio's whole output, or run it with --output-format=json"
 
 def recognise_text(text: str) -> bool:
     """Whether a line contains the result of a job."""
-    return re.search(r"(?m)^\W*\d+;fio-[^;]+;", text) is not None and fio.SIGN not in text
+    other = fio.recognise_text(text) or fio_normal.recognise_text(text)
+    return re.search(r"(?m)^\W*\d+;fio-[^;]+;", text) is not None and not other
 
 
 def read_runs(source: Source) -> list[ImportedRun]:

@@ -60,8 +60,11 @@ COMMON_MIN = 0.95
 # The fact that states how much warm-up to exclude, in s.
 WARMUP = "warmup_s"
 UNITS = {"ns": 1, "us": 1000, "ms": 1_000_000}
-# The format of Java's HdrHistogram 2.1.4, and therefore of YCSB 0.17.0: 8-byte words, deflated or not.
-V1, V1_DEFLATED = 0x1C849381, 0x1C849382
+# The formats of Java's HdrHistogram before 2.1.5, and therefore of YCSB 0.17.0. The bits of COUNT_BITS state the size of a
+# count in bytes (AbstractHistogram.java: encodeIntoByteBuffer).
+V0, V0_DEFLATED, V1, V1_DEFLATED, COUNT_BITS = 0x1C849308, 0x1C849309, 0x1C849301, 0x1C849302, 0xF0
+V0_HEADER = struct.Struct(">iiqqq")
+COUNT = {2: "h", 4: "i", 8: "q"}
 HINT = "import the whole file; its last line may be truncated"
 
 
@@ -292,13 +295,20 @@ def decode_any_version(text: str) -> Histogram:
     try:
         data = base64.b64decode(text, validate=True)
         (cookie,) = struct.unpack_from(">i", data)
-        if cookie not in (V1, V1_DEFLATED):
+        if cookie & ~COUNT_BITS not in (V0, V0_DEFLATED, V1, V1_DEFLATED):
             return decode_histogram(text)
-        if cookie == V1_DEFLATED:
+        if cookie & ~COUNT_BITS in (V0_DEFLATED, V1_DEFLATED):
             data = zlib.decompress(data[8:])
-        _, length, offset, digits, lowest, _, _ = HEADER.unpack_from(data)
-        counts = struct.unpack_from(f">{length // 8}q", data, HEADER.size)
-    except (binascii.Error, struct.error, zlib.error) as error:
+            (cookie,) = struct.unpack_from(">i", data)
+        if cookie & ~COUNT_BITS == V0:
+            _, digits, lowest, _, _ = V0_HEADER.unpack_from(data)
+            offset, begin, length = 0, V0_HEADER.size, len(data) - V0_HEADER.size
+        else:
+            _, length, offset, digits, lowest, _, _ = HEADER.unpack_from(data)
+            begin = HEADER.size
+        size = (cookie & COUNT_BITS) >> 4 & 0xE
+        counts = struct.unpack_from(f">{length // size}{COUNT[size]}", data, begin)
+    except (binascii.Error, struct.error, zlib.error, KeyError, ZeroDivisionError) as error:
         raise ValueError(f"not an HDR histogram: {error}") from error
     if offset or not 0 <= digits <= 5 or lowest < 1:
         raise ValueError(f"an unsupported HDR histogram: offset {offset}, {digits} digits")
