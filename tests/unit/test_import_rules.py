@@ -241,6 +241,8 @@ def test_line_breaks_of_markdown_are_removed(end: str, tmp_path: Path) -> None:
         ("pgbench-15-scripts.txt", 0, "write_sql.mean", 16.9e6),
         ("sysbench-1.1.txt", 0, "runtime", 10.0053e9),
         ("sysbench-fileio.txt", 0, "read.bandwidth", 12.35 * (1 << 20)),
+        ("cql-stress-settings.txt", 0, "throughput", 4750),
+        ("cql-stress-settings.txt", 0, "errors", 1000),
         ("sysbench-1.1-fileio.txt", 0, "throughput", 1080),
         ("sysbench-1.1-fileio.txt", 0, "write.bandwidth", 6.25 * (1 << 20)),
         ("sysbench-0.4-fileio.txt", 0, "read.throughput", 6000 / 10.0002),
@@ -374,6 +376,19 @@ def test_unknown_columns_of_redis_are_named(tmp_path: Path) -> None:
         ("pgbench-progress.txt", {"scale": 1, "records": 100_000, "query_mode": "simple", "version": "15.18"}),
         ("pgbench-rate.txt", {"latency": "response"}),
         ("sysbench-rate.txt", {"target": 50, "latency": "response"}),
+        (
+            "cql-stress-settings.txt",
+            {
+                "consistency": "LOCAL_QUORUM",
+                "replication": 3,
+                "records": 20_000,
+                "record_bytes": 1024,
+                "target": 5000,
+                "latency": "response",
+                "distribution": "sequential",
+                "mix": "100 % read",
+            },
+        ),
         (
             "sysbench-1.1-fileio.txt",
             {"block_size": "16KiB", "work.files": "4", "work.io_mode": "synchronous", "work.fsync_every": "50"},

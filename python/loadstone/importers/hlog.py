@@ -60,7 +60,7 @@ COMMON_MIN = 0.95
 # The fact that states how much warm-up to exclude, in s.
 WARMUP = "warmup_s"
 UNITS = {"ns": 1, "us": 1000, "ms": 1_000_000}
-# The formats of Java's HdrHistogram before 2.1.5, and therefore of YCSB 0.17.0. The bits of COUNT_BITS state the size of a
+# The formats of Java's HdrHistogram before 2.1.5, and therefore of YCSB 0.17.0. COUNT_BITS state the size of a
 # count in bytes (AbstractHistogram.java: encodeIntoByteBuffer).
 V0, V0_DEFLATED, V1, V1_DEFLATED, COUNT_BITS = 0x1C849308, 0x1C849309, 0x1C849301, 0x1C849302, 0xF0
 V0_HEADER = struct.Struct(">iiqqq")
