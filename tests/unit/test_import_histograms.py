@@ -171,6 +171,25 @@ def test_terse_lines_follow_normal_output(tmp_path: Path) -> None:
     ]
 
 
+def test_jobs_of_different_lengths_share_the_longest(tmp_path: Path) -> None:
+    document = report("fio-two-jobs.json")
+    _, first, second = document["jobs"]
+    second["read"] |= {name: second["read"][name] / 4 for name in ("iops", "bw", "bw_bytes")}
+    second["read"]["runtime"] *= 4
+    result = read_file(write_file(tmp_path, json.dumps(document)), {})[1].result
+    done = first["read"]["total_ios"] + second["read"]["total_ios"]
+    assert result.values["throughput"].value * result.values["runtime"].value / 1e9 == pytest.approx(done, rel=0.01)
+    assert "processes-apart" in [note.name for note in result.notes]
+
+
+def test_reads_that_verify_are_not_in_the_totals(tmp_path: Path) -> None:
+    document = report("fio-mixed.json")
+    document["jobs"][0]["job options"]["rw"] = "randwrite"
+    result = read_single(write_file(tmp_path, json.dumps(document))).result
+    assert result.value("throughput") == document["jobs"][0]["write"]["iops"]
+    assert "verification" in [note.name for note in result.notes]
+
+
 # HDR histogram logs.
 
 

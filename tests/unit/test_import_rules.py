@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from imports_support import ENDLESS, FIXTURES, OUTPUTS, WITHOUT_END, format_of, read_whole, try_read, write_file
+from loadstone.errors import LoadstoneError
 from loadstone.importers import read as reading
 from loadstone.importers.explain import explain_file
 from loadstone.importers.read import FORMATS, Imported, read_file
@@ -283,12 +284,38 @@ INTERRUPTED = "[RUN #1] Interrupted by user (Ctrl+C) after 5.0 secs, stopping th
         ("scylla-bench.txt", "\nResults", "\ninterrupted\n\nResults", "stopped"),
         ("teravalidate.txt", "output records=1\n", "output records=3\n", "failed"),
         ("fio-normal.txt", "jobs=1): err= 0", "jobs=1): err= 5", "failed"),
+        ("fio-normal.txt", "\nwriter: (groupid", "\nfio: terminating on signal 2\n\nwriter: (groupid", "stopped"),
+        ("fio-mixed.json", "{", "fio: terminating on signal 15\n{", "stopped"),
+        ("go-ycsb-table.txt", "Run finished", "Got signal [interrupt] to exit.\nRun finished", "stopped"),
     ],
 )
 def test_interrupts_and_failures_end_a_run(name: str, before: str, after: str, end: str, tmp_path: Path) -> None:
     text = (FIXTURES / name).read_text()
     assert before in text
     assert read_file(write_file(tmp_path, text.replace(before, after, 1), name), {})[0].result.end == end
+
+
+def test_wrapped_status_line_of_ycsb_cpp_is_read(tmp_path: Path) -> None:
+    text = (FIXTURES / "ycsb-cpp.txt").read_text()
+    (*_, run) = read_file(write_file(tmp_path, text.replace(" operations; [", " operations; \n[")), {})
+    assert run.result.values == read_whole(FIXTURES / "ycsb-cpp.txt")[-1].result.values
+
+
+def test_parts_of_operations_are_no_operations(tmp_path: Path) -> None:
+    text = (FIXTURES / "go-ycsb-runs.md").read_text()
+    row = next(line for line in text.split("\n") if line.startswith("INSERT"))
+    text = text.replace(row, f"{row}\n{row.replace('INSERT', 'Commit')}", 1)
+    run = read_file(write_file(tmp_path, text), {})[0].result
+    assert run.values == read_whole(FIXTURES / "go-ycsb-runs.md")[0].result.values
+    assert '"Commit"' in next(note.message for note in run.notes if note.name == "unknown")
+
+
+def test_mapreduce_mode_of_performance_evaluation_is_named(tmp_path: Path) -> None:
+    text = (FIXTURES / "hbase-pe-randomRead.txt").read_text()
+    options = next(line for line in text.split("\n") if "test run options=" in line)
+    counters = "\tHBase Performance Evaluation\n\t\tElapsed time in milliseconds=1234\n\t\tRow count=1000\n"
+    with pytest.raises(LoadstoneError, match="ran as a MapReduce job"):
+        read_file(write_file(tmp_path, f"{options}\n{counters}"), {})
 
 
 def test_interrupted_timed_job_of_fio_is_refused(tmp_path: Path) -> None:

@@ -101,7 +101,10 @@ def read_runs(source: Source) -> list[ImportedRun]:
     with source.report_damage("the fio output is damaged: {error}", CUT):
         for report in reports:
             check_end(report, source)
-        return [run for report, earlier in merge_reports(reports) for run in fio.read_report(report, earlier)]
+        merged = merge_reports(reports)
+        result = [run for report, earlier in merged for run in fio.read_report(report, earlier)]
+    fio.mark_interrupted(source, result if len(merged) == 1 else ())
+    return result
 
 
 def block_size(text: str) -> str:

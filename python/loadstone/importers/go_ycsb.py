@@ -28,7 +28,10 @@ from loadstone.results.trial_result import Series
 
 NAME = "go-ycsb"
 TITLE = "go-ycsb"
-LINE = re.compile(r"([A-Z][A-Z_]*)\s+- (Takes\(s\): .*)$")
+LINE = re.compile(r"([A-Za-z][A-Za-z_]*)\s+- (Takes\(s\): .*)$")
+INTERRUPTED = re.compile(r"Got signal \[\w+\] to exit")
+# The operations of go-ycsb. Forks also measure parts of operations, such as COMMIT, which are no further operations.
+KNOWN = re.compile(r"TOTAL|(?:BATCH_)?(?:READ|UPDATE|INSERT|SCAN|DELETE|READ_MODIFY_WRITE)(?:_ERROR)?|TXN(?:_ERROR)?")
 PROPERTY = re.compile(r'"([\w.]+)"="([^"]*)"$')
 FACTS = {"recordcount": "records", "requestdistribution": "distribution", "command": "phase"}
 PROPORTION = "proportion"
@@ -62,6 +65,7 @@ class GoYcsbReport:
     bordered: bool = True
     command: str = ""
     line: int = 0
+    interrupted: bool = False
     unknown: dict[str, None] = field(default_factory=dict)
 
 
@@ -94,6 +98,8 @@ def read_runs(source: Source) -> list[ImportedRun]:
         elif match := FINISHED.search(line):
             with source.report_damage("the time of a run is truncated or damaged: {error}", CUT, index):
                 report.finished = go_duration(match[1])[0]
+        elif INTERRUPTED.search(line):
+            report.interrupted = True
         elif line.lstrip().startswith("| OPERATION |"):
             header = split_cells(line)
         elif command:
@@ -195,6 +201,10 @@ def add_row(report: GoYcsbReport, operation: str, row: Row) -> None:
 def read_report(report: GoYcsbReport, source: Source) -> ImportedRun:
     """A report's figures."""
     run = ImportedRun(facts={"tool": NAME}, step_ns=1e3)
+    run.unknown |= {name: None for name in report.final if not KNOWN.fullmatch(name)}
+    report.final = {name: row for name, row in report.final.items() if name not in run.unknown}
+    if report.interrupted:
+        run.mark_stopped("go-ycsb was interrupted by a signal")
     run.clients = parse_whole_number(report.facts.get("threadcount", "")) or None
     for name, text in report.facts.items():
         if name in SETTINGS and name not in ("threadcount", "target"):

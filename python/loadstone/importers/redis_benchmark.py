@@ -23,7 +23,7 @@ BEGIN = re.compile(r"====== (.+?) ======\s*$")
 COMPLETED = re.compile(r"^\s+(\d+) requests completed in ([\d.]+) seconds")
 SETTING = re.compile(
     r"^\s+(?:(\d+) (parallel clients|bytes payload)|(keep alive|multi-thread|threads): (\S+)"
-    r"|host configuration \"(\w+)\": (.*?))\s*$"
+    r"|host configuration \"(\w+)\":\s*(.*?))\s*$"
 )
 SHARE = re.compile(r"^([\d.]+)% <= ([\d.]+) (?:milliseconds|msec)")
 OLD_END = re.compile(r"^([\d.]+|-?nan|inf) requests per second\s*$")

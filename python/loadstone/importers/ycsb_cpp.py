@@ -53,6 +53,10 @@ def read_runs(source: Source) -> list[ImportedRun]:
                 message = "a phase is truncated: its status lines begin again, but it has no summary"
                 raise source.error_at(message, CUT, index)
             phases[-1].statuses.append((int(match[1]), int(match[2]), match[3]))
+        elif BLOCK.match(line) and phases[-1].statuses:
+            # The status line was wrapped.
+            until, total, text = phases[-1].statuses[-1]
+            phases[-1].statuses[-1] = until, total, f"{text} {line}"
         elif match := LINE.search(line):
             if index == source.last and source.torn:
                 raise source.error_at("the YCSB-cpp output is truncated within its last line", CUT, index)
