@@ -381,6 +381,16 @@ def test_percentiles_of_processes_are_not_merged(tmp_path: Path) -> None:
     assert "hdrfile" in str(caught.value.hint)
 
 
+def test_later_log_in_a_file_is_another_run(tmp_path: Path) -> None:
+    text = (FIXTURES / "cassandra-stress.hlog").read_text()
+    later = text.replace("1730903661.000", "1730904000.000")
+    runs = read_file(write_file(tmp_path, text + later, "cassandra-stress.hlog"), {})
+    (whole,) = read_file(FIXTURES / "cassandra-stress.hlog", {})
+    assert [run.result.values for run in runs] == [whole.result.values] * 2
+    overlapping = text.replace("1730903661.000", "1730903662.000")
+    assert "occurs twice" in refusal(write_file(tmp_path, text + overlapping, "cassandra-stress.hlog"))
+
+
 def test_copied_log_of_a_process_is_refused(tmp_path: Path) -> None:
     original = write_process(tmp_path, 1)
     copy = write_file(tmp_path, original.read_text(), "copy.hlog")

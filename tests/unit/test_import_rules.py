@@ -324,6 +324,20 @@ def test_interrupted_timed_job_of_fio_is_refused(tmp_path: Path) -> None:
     assert try_read(write_file(tmp_path, first, "fio.json")) is None
 
 
+def test_unprinted_options_of_fio_are_no_facts() -> None:
+    facts = read_whole(FIXTURES / "fio-normal.txt")[0].result.facts
+    assert facts["iodepth"] == 1
+    assert not {"direct", "fsync", "fdatasync", "work.sync", "numjobs"} & facts.keys()
+
+
+def test_capital_k_of_fio_is_a_thousand(tmp_path: Path) -> None:
+    text = (FIXTURES / "fio-2.2-normal.txt").read_text()
+    latency = next(line for line in text.split("\n") if " clat (" in line)
+    text = text.replace(latency, re.sub(r"max= *[\d.]+k?", "max=9411.7K", latency))
+    result = read_file(write_file(tmp_path, text, "fio.txt"), {})[0].result
+    assert (result.value("read.max"), result.values["read.max"].resolution) == (9411.7e6, 0.1e6)
+
+
 # An unknown figure is neither damage nor a failure.
 
 

@@ -224,7 +224,7 @@ def read_run(name: str | None, jobs: Sequence[Job], shared: dict[str, Any]) -> I
         check_job(job, options)
     run.facts |= {fact: str(options[option]) for fact, option in FACTS.items() if option in options}
     run.facts |= {option: int(options[option]) for option in NUMBERS if str(options.get(option, "")).isdigit()}
-    if "job options" in jobs[0]:
+    if "job options" in jobs[0] and not jobs[0].get("abridged"):
         # The defaults of fio(1), which a report omits from its list of options.
         direct = {} if {"buffered", "atomic"} & {*options} else {"direct": "0"}
         run.facts = {"iodepth": 1, "numjobs": 1, "fsync": 0, "fdatasync": 0, "work.sync": 0, **direct, **run.facts}

@@ -26,10 +26,13 @@ DECIMAL_SPEED = re.compile(r"(?i)BW=\S+ \(([\d.]+)([KMGT]?)B/s\)")
 IO = re.compile(r"(?i)(?:io=|\()([\d.]+)([KMGT]?)(i?)B(?:, *bw|/\d+msec)")
 RUNTIME = re.compile(r"(?:runt(?:ime)?=\s*|/)(\d+)msec")
 LATENCY = re.compile(r"^\s+(slat|clat|lat|sync) \(([num]?)sec\)\s*: (min=.*)$")
-FIELD = re.compile(r"(min|max|avg)=\s*([\d.]+)(?![\d.]|,\d)([kMG]?)")
+FIELD = re.compile(r"(min|max|avg)=\s*([\d.]+)(?![\d.]|,\d)([kKMG]?)")
 PERCENTILES = re.compile(r"^\s+(clat|lat|sync) percentiles \(([num]?)sec\):")
-PERCENTILE = re.compile(r"(?<![\d.,])([\d.]+)th=\[\s*([\d.]+)([kM]?)\]")
-ISSUED = re.compile(r"issued rwts?: total=(\d+),(\d+),(\d+)(?:,(\d+))?|issued\s*: total=r=(\d+)/w=(\d+)/d=(\d+)")
+PERCENTILE = re.compile(r"(?<![\d.,])([\d.]+)th=\[\s*([\d.]+)([kKM]?)\]")
+ISSUED = re.compile(
+    r"issued rwts?: total=(\d+),(\d+),(\d+)(?:,(\d+))?"
+    r"|issued(?: r/w/d)?\s*: total=(?:r=)?(\d+)/(?:w=)?(\d+)/(?:d=)?(\d+)"
+)
 STATUS = re.compile(r"^Run status group (\d+) \(all jobs\):")
 SUM = re.compile(r"^\s+(READ|WRITE|TRIM|MIXED): .*(?:run=\d+-|maxt=)\d+msec")
 NS = {"n": 1.0, "u": 1e3, "m": 1e6, "": 1e9}
@@ -56,8 +59,10 @@ def read_runs(source: Source) -> list[ImportedRun]:
                 reports.append({**report, "jobs": [], "groups": set(), "ways": set()})
                 report = reports[-1]
             name = match[1]
+            # The line of a job states only some of its options.
+            stated = options.get(name, {}) | ({"numjobs": match[3]} if match[3] != "1" else {})
             report["jobs"].append({"jobname": name, "groupid": int(match[2]), "error": int(match[4]), "pid": match[5],
-                                   "job options": options.get(name, {}), "line": index})  # fmt: skip
+                                   "job options": stated, "abridged": True, "line": index})  # fmt: skip
         elif match := VERSION.match(line):
             report["fio version"] = match[1]
         elif match := JOB.match(line):

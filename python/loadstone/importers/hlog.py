@@ -120,8 +120,36 @@ def recognise_text(text: str) -> bool:
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
-    """The only run in the file. Raises LoadstoneError if a line is damaged or the unit is unknown."""
-    return [read_log(parse_log(source), source)]
+    """Every run in the file. Raises LoadstoneError if a line is damaged or the unit is unknown."""
+    return [read_log(parse_log(part), part) for part in split_logs(source)]
+
+
+def split_logs(source: Source) -> list[Source]:
+    """The logs in a file, if each begins after the end of the previous log; otherwise they may be of processes.
+
+    A log begins with comments that include the version. Lines keep their numbers.
+    """
+    begins, until = [0], 0
+    ends: list[float] = []
+    for index, line in enumerate(source.lines):
+        if line.startswith(SIGN) and until > begins[-1]:
+            begins.append(until)
+        elif "," in line and not line.startswith(("#", '"')):
+            until = index + 1
+    parts = [
+        replace(source, text="\n" * begin + "\n".join(source.lines[begin:end]))
+        for begin, end in zip(begins, [*begins[1:], len(source.lines)], strict=True)
+    ]
+    for part in parts:
+        start = START.search(part.text)
+        if start is None or (ends and float(start[1]) < ends[-1]):
+            return [source]
+        timed = (re.match(r"(?:Tag=[^,]*,)?([\d.]+),([\d.]+),", line) for line in part.lines)
+        offsets = [float(match[1]) + float(match[2]) for match in timed if match]
+        latest = max(offsets, default=0.0)
+        # Without a base time, the times of intervals may be absolute.
+        ends.append(latest if latest > float(start[1]) else float(start[1]) + latest)
+    return parts
 
 
 def merge_runs(sources: Sequence[Source]) -> ImportedRun:
@@ -186,7 +214,9 @@ def parse_log(source: Source) -> HistogramLog:
     earlier: set[tuple[str, float, float, str]] = set()
     is_engines = UNIT in source.text
     for index, line in enumerate(source.lines):
-        if not line.strip() or line.startswith(("#", '"')):
+        if not line.strip():
+            continue
+        if line.startswith(("#", '"')):
             source.used.add(index)
             continue
         if "," not in line:
