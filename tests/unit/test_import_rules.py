@@ -273,6 +273,22 @@ def test_cumulative_reports_are_the_series() -> None:
     )
 
 
+def test_cumulative_terse_lines_are_one_run(tmp_path: Path) -> None:
+    fields = (FIXTURES / "fio-terse.txt").read_text().split("\n")[0].split(";")
+    lines = []
+    for interval in (1, 2, 3, 3.5):
+        for begin in (5, 46):
+            if int(fields[begin]):
+                fields[begin], fields[begin + 3] = str(int(1000 * interval)), str(int(1000 * interval))
+                fields[begin + 1], fields[begin + 2] = "1000", "250"
+        lines.append(";".join(fields))
+    (run,) = read_file(write_file(tmp_path, "\n".join(lines) + "\n", "fio-terse.txt"), {})
+    assert run.result.value("runtime") == 3.5e9
+    assert run.series is not None
+    assert run.series.length_seconds == (1, 1, 1, 0.5)
+    assert try_read(write_file(tmp_path, f"{lines[0]}\n{lines[1]}\n", "fio-terse.txt")) is None
+
+
 INTERRUPTED = "[RUN #1] Interrupted by user (Ctrl+C) after 5.0 secs, stopping threads...\n2         Threads"
 
 

@@ -241,7 +241,7 @@ def read_report(report: GoYcsbReport, source: Source) -> ImportedRun:
         # Failed operations are not included in the total.
         well = sum(entry["COUNT"] or 0 for name, entry in simple.items() if not name.endswith(FAILED))
         check_total(source, well, totals["COUNT"] or 0.0, report.line, slack=0.01 * done)
-        run.add_figure("throughput", totals["OPS"], "op/s", int(totals["COUNT"] or 0))
+        run.add_figure("throughput", totals["OPS"], "op/s", int(totals["COUNT"] or 0), 0.1)
     elif takes:
         rates = [entry["OPS"] or 0.0 for name, entry in simple.items() if not name.endswith(FAILED)]
         run.add_figure("throughput", sum(rates), "op/s", done, 0.1 * len(rates))

@@ -75,6 +75,8 @@ TRAILING = (
 )
 # The line breaks of Markdown and HTML.
 BREAK = re.compile(r"\s*<br\s*/?>\s*$|(?<=\S)\s+\\$")
+# A line in a list of strings, as in the output of Ansible. The quotes of a table are not the only ones of its line.
+QUOTED = re.compile(r'\s*("(?:[^"\\]|\\.)*"),?\s*$')
 # The indentation of code blocks in Markdown.
 INDENTS = ("    ", "\t")
 COLLECTED_SHARE = 0.8
@@ -241,6 +243,19 @@ def strip_breaks(lines: list[str]) -> list[str]:
     return [BREAK.sub("", line) for line in lines]
 
 
+def strip_quotes(text: str) -> str:
+    """The strings in a list of strings; other texts are returned unchanged."""
+    lines = text.split("\n")
+    filled = [line for line in lines if line.strip()]
+    matches = [QUOTED.match(line) for line in lines]
+    if len(filled) < PREFIXED_MIN or sum(map(bool, matches)) < COLLECTED_SHARE * len(filled):
+        return text
+    try:
+        return "\n".join(json.loads(match[1]) if match else line for match, line in zip(matches, lines, strict=True))
+    except ValueError:
+        return text
+
+
 def strip_numbers(text: str) -> str:
     """A text without line numbers."""
     lines = text.rstrip("\n").split("\n")
@@ -258,7 +273,7 @@ def strip_collector(text: str) -> str:
 
     Otherwise, the interleaved output of two containers would be read as the output of one.
     """
-    text = strip_numbers(read_json_log(text))
+    text = strip_quotes(strip_numbers(read_json_log(text)))
     lines = strip_breaks(text.split("\n"))
     text = "\n".join(lines)
     if len(lines) > 3 and not any(line.strip() for line in lines[1::2]):
