@@ -72,7 +72,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
 
 
 def is_one_run(reports: Sequence[Sequence[dict[str, Any]]]) -> bool:
-    """Whether reports are cumulative (`--status-interval`): the time of the k-th is k intervals, except for the last."""
+    """Whether reports are cumulative (`--status-interval`): the time of each is a multiple of the interval."""
     if len(reports) < 2:
         return True
     ways = [[job[way] for job in jobs for way in ("read", "write", "trim") if way in job] for jobs in reports]
