@@ -317,6 +317,15 @@ def test_wrapped_status_line_of_ycsb_cpp_is_read(tmp_path: Path) -> None:
     assert run.result.values == read_whole(FIXTURES / "ycsb-cpp.txt")[-1].result.values
 
 
+def test_properties_of_ycsb_cpp_are_facts(tmp_path: Path) -> None:
+    text = (FIXTURES / "ycsb-cpp.txt").read_text()
+    properties = "-p recordcount=1000 -p readproportion=1 -p fieldcount=2 -p fieldlength=50 -p limit.ops=500 -s"
+    load, run = read_file(write_file(tmp_path, text.replace(" -s\n", f" {properties}\n", 1), "ycsb-cpp.txt"), {})
+    facts = {"records": 1000, "record_bytes": 100, "mix": "100 % read", "target": 500}
+    assert facts.items() <= run.result.facts.items()
+    assert (run.result.clients, run.result.loop, load.result.loop) == (4, "open", "closed")
+
+
 def test_parts_of_operations_are_no_operations(tmp_path: Path) -> None:
     text = (FIXTURES / "go-ycsb-runs.md").read_text()
     row = next(line for line in text.split("\n") if line.startswith("INSERT"))
