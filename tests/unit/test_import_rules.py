@@ -103,6 +103,19 @@ def test_runs_are_counted_as_printed(name: str, runs: int) -> None:
     assert len(read_whole(FIXTURES / name)) == runs
 
 
+@pytest.mark.parametrize(
+    ("name", "first"), [("cassandra-stress-2.1.7.txt", "Results:"), ("sysbench-oltp.txt", "SQL statistics:")]
+)
+def test_copied_results_are_runs(name: str, first: str, tmp_path: Path) -> None:
+    text = (FIXTURES / name).read_text()
+    results = text[text.index(first) :].rstrip("\n")
+    runs = read_file(write_file(tmp_path, f"4 threads\n{results}\n\n8 threads\n{results}\n"), {})
+    assert len(runs) == 2
+    for run in runs:
+        assert run.result.clients is None
+        assert differences(run, read_whole(FIXTURES / name)[0]) == []
+
+
 def test_seconds_of_memtier_are_the_series(tmp_path: Path) -> None:
     document = json.loads((FIXTURES / "memtier.json").read_text())
     totals = document["ALL STATS"]["Totals"]

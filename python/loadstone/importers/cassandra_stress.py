@@ -44,6 +44,7 @@ LATENCY = "latency "
 PERCENTILE = re.compile(r"([\d.]+)th percentile")
 # The last line of a complete summary, which ends a run.
 LAST = "total operation time"
+FIRST = re.compile(r"(?i)\W*op rate +:")
 REQUIRED = ("op rate", "latency mean", "latency max", LAST)
 # Lines of a summary that have no corresponding figure in a result.
 NOT_READ = re.compile(r"partition rate|row rate|total gc .*|avg gc .*|st\w*dev gc .*|improvement over .*")
@@ -101,7 +102,9 @@ def read_runs(source: Source) -> list[ImportedRun]:
     for index, line in enumerate(source.bare_lines):
         log = logs[-1]
         starts = "Stress Settings" in line or RUNNING.search(line) or COMMAND.search(line)
-        if starts and (log.results or log.failed or (log.rows and not COMMAND.search(line))):
+        # Users may have copied only the results of each run.
+        copied = LAST in log.summary and (line.strip() == "Results:" or FIRST.match(line))
+        if (starts or copied) and (log.results or log.failed or (log.rows and not COMMAND.search(line))):
             if not log.complete and not log.summary:
                 raise cut_error(log, source)
             # With -rate auto, the settings are printed only once for several runs.

@@ -26,6 +26,8 @@ from loadstone.importers.source import Source
 NAME = "sysbench"
 TITLE = "sysbench"
 VERSION = re.compile(r"sysbench (\d\S*)(?: \(|:)")
+# The beginning of the output, or of the last section if only the results were copied.
+BEGIN = re.compile(r"(?m)sysbench \d\S*(?: \(|:)|Running the test with following options|^Threads fairness:\s*$")
 COMMAND = re.compile(r"(?:^|[\s/$])(sysbench\s+(?:-\S|\w+ |\S+\.lua).*)$")
 INTERVAL = re.compile(r"\[ *(\d+)s *\].*?(?:thds|threads): *\d+,? (?:eps|tps|reads): *([\d.]+)")
 FIELD = re.compile(
@@ -109,7 +111,7 @@ class SysbenchReport:
 
 def recognise_text(text: str) -> bool:
     """Whether the text contains a report, or the beginning of one."""
-    return re.search(r"sysbench \d\S*(?: \(|:)|Running the test with following options", text) is not None
+    return BEGIN.search(text) is not None
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
@@ -122,7 +124,8 @@ def read_runs(source: Source) -> list[ImportedRun]:
         # A run that was interrupted has no report, and the next run begins with its version or its options.
         restarts = bool(interval and report.intervals and float(interval[1]) < report.intervals[-1][0])
         restarts = restarts or (bool(report.fields) and bool(begins))
-        if restarts if not report.ended else (begins or COMMAND.search(line)):
+        follows = begins or COMMAND.search(line) or (not report.checkpoints and SECTION.match(line))
+        if restarts if not report.ended else follows:
             report = SysbenchReport(line=index)
             reports.append(report)
         with source.report_damage("a line of the sysbench report is damaged: {error}", CUT, index):
@@ -199,7 +202,7 @@ def read_report(report: SysbenchReport, source: Source) -> ImportedRun:
             run.facts[f"work.{re.sub(r'[^a-z0-9]+', '_', name.lower()).strip('_')}"] = text
         elif section not in ("", OPTIONS, *LATENCIES) and name not in (*READ, *FILES):
             (run.omitted if name in (*PER_SECOND, *NOT_READ) else run.unknown)[name] = None
-    run.clients = int(fields["Number of threads"])
+    run.clients = int(fields["Number of threads"]) if "Number of threads" in fields else None
     if rate := re.match(r"(\d+)/sec", fields.get("Target transaction rate", "")):
         run.loop = "open"
         run.facts |= {"target": int(rate[1]), "latency": "response"}
