@@ -15,11 +15,13 @@ from loadstone.importers.run import (
     COMPOSED,
     OPERATIONS,
     ImportedRun,
+    build_histogram,
     build_series,
     check_rate,
     check_total,
     command_fact,
     count_errors,
+    histogram_figures,
     mix_fact,
 )
 from loadstone.importers.source import Source
@@ -45,6 +47,9 @@ FIELDS = {"AVG(US)": "mean", "MIN(US)": "min", "MAX(US)": "max"}
 PERCENTILE = re.compile(r"([\d.]+)TH\(US\)")
 # If the time after `Run finished` exceeds the time in the rows by more than this, in s, it includes a warm-up.
 APART_S = 1.0
+# The first line of `measurementtype=csv`, and a line: operation, start and latency in µs.
+MEASUREMENTS = "operation,timestamp_us,latency_us"
+MEASUREMENT = re.compile(r"([A-Z][A-Z_]*),(\d{16}),(\d+)$")
 CUT = "import the whole output of the run, including the report after `Run finished`"
 
 Row = dict[str, float | None]
@@ -71,11 +76,13 @@ class GoYcsbReport:
 
 def recognise_text(text: str) -> bool:
     """Whether the text contains a report in one of the styles."""
-    return any(sign in text for sign in (" - Takes(s): ", '"Takes(s)":', "| TAKES(S) |"))
+    return any(sign in text for sign in (" - Takes(s): ", '"Takes(s)":', "| TAKES(S) |", MEASUREMENTS))
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
     """Every run in the file. Raises LoadstoneError if one is truncated."""
+    if MEASUREMENTS in source.text:
+        return read_measurements(source)
     reports = [GoYcsbReport()]
     header: list[str] = []
     damaged: int | None = None
@@ -141,6 +148,45 @@ def read_runs(source: Source) -> list[ImportedRun]:
         if not report.final or not report.bordered or operations - report.final.keys():
             raise source.error_at("the go-ycsb log is truncated: no report follows `Run finished`", CUT, report.line)
     return [read_report(report, source) for report in reports]
+
+
+def read_measurements(source: Source) -> list[ImportedRun]:
+    """The runs in lists of operations (`measurementtype=csv`). Raises LoadstoneError if a line is damaged."""
+    tables: list[tuple[int, dict[str, list[tuple[int, int]]]]] = []
+    for index, line in enumerate(source.bare_lines):
+        if line.strip() == MEASUREMENTS:
+            tables.append((index, {}))
+        elif match := MEASUREMENT.match(line) if tables else None:
+            if index == source.last and source.torn:
+                raise source.error_at("the go-ycsb log is truncated within its last line", CUT, index)
+            tables[-1][1].setdefault(match[1], []).append((int(match[2]), int(match[3])))
+        elif tables and line.strip() and re.match(r"[A-Z_]*,", line):
+            raise source.error_at("a line of go-ycsb's measurements is damaged", CUT, index)
+        else:
+            continue
+        source.used.add(index)
+    result = []
+    for begin, table in tables:
+        run = ImportedRun(facts={"tool": NAME}, step_ns=1e3)
+        excluded = (TOTAL, *COMPOSED, *(f"{name}{FAILED}" for name in COMPOSED))
+        simple = {name: rows for name, rows in table.items() if name not in excluded}
+        well = sum(len(rows) for name, rows in simple.items() if not name.endswith(FAILED))
+        if TOTAL not in table:
+            raise source.error_at("the go-ycsb log is truncated: it has no TOTAL", CUT, begin)
+        check_total(source, well, len(table[TOTAL]), begin)
+        for name, rows in simple.items():
+            operation, failed = name.removesuffix(FAILED), name.endswith(FAILED)
+            run.statuses.setdefault(operation, {})["ERROR" if failed else "OK"] = len(rows)
+        times = [time for rows in simple.values() for time in rows]
+        seconds = (max(start + latency for start, latency in times) - min(start for start, _ in times)) / 1e6
+        run.add_totals(well / seconds if seconds else None, seconds * 1e9, len(times), 0.0, 1e3)
+        histograms = {name: build_histogram((latency * 1000, 1) for _, latency in rows) for name, rows in table.items()}
+        every = build_histogram((latency * 1000, 1) for name in simple if not name.endswith(FAILED)
+                                for _, latency in simple[name])  # fmt: skip
+        for name, histogram in ((ALL, every), *((name, part) for name, part in histograms.items() if name != TOTAL)):
+            run.values.extend(histogram_figures(name.lower().replace("_", "-"), histogram))
+        result.append(run)
+    return result
 
 
 def restarts(before: dict[str, Row], entries: list[tuple[str, Row]]) -> bool:
