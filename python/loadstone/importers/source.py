@@ -61,7 +61,8 @@ JSON_LOG = '{"log":'
 COMMENT = re.compile(
     r"(?<=\S)\s+((?:#+(?=[^\W\d]|\s)|//|/\*|\*\*(?=\w)|<-+(?!\S)|<(?:=|<)+[=<](?!\S)|(?<!-)--(?=\s+[^\W\d])|[-=]+>(?!\S)"
     r"|[\u2190-\u21ff\u2600-\u27bf\u2b00-\u2bff\U0001f300-\U0001faff]).*|!+|\*{1,3}|\.{3})$"
-    r"|(?<=[A-Za-z\d)\]%\"])\s*([\u3000-\u30ff\u4e00-\u9fff\uac00-\ud7af\uff08-\uff60].*)$"
+    r"|(?<=[\d)\]%\"])\s*([\u3000-\u30ff\u4e00-\u9fff\uac00-\ud7af\uff08-\uff60].*)$"
+    r"|(?<=[A-Za-z])(\uff08.*)$"
 )
 # What may follow the last figure of a line, and is a comment if the line is read only without it: a parenthesis, words
 # after two spaces, and words after the figure and its unit.
@@ -119,7 +120,7 @@ class Source:
         line = self.lines[index]
         if len(line) < COMMENTED_MAX:
             if match := COMMENT.search(line):
-                return line[: match.start()].rstrip(), match[1] or match[2]
+                return line[: match.start()].rstrip(), match[match.lastindex or 0]
             if index in self.annotated and (match := find_trailing(line)):
                 return match[1], match[2]
             return line.rstrip(), ""
