@@ -272,6 +272,13 @@ def test_figures_are_the_printed_ones(name: str, run: int, metric: str, value: f
     assert read_whole(FIXTURES / name)[run].result.value(metric) == pytest.approx(value)
 
 
+def test_repeated_command_of_hyperfine_has_more_repeats(tmp_path: Path) -> None:
+    document = json.loads((FIXTURES / "hyperfine.json").read_text())
+    document["results"] = [document["results"][0]] * 2
+    runs = read_file(write_file(tmp_path, json.dumps(document), "hyperfine.json"), {})
+    assert [run.result.repeat for run in runs] == list(range(1, len(runs) + 1))
+
+
 def test_clients_of_an_automatic_sweep_are_a_dimension() -> None:
     configs = [run.result.config for run in read_whole(FIXTURES / "cassandra-stress-3.0-auto.txt")]
     assert [config["clients"] for config in configs] == [4, 8]
