@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+import struct
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 from imports_support import FIXTURES, YCSB, figures, read_single, refusal, write_file
 from loadstone.engine.histogram import Histogram, encode_histogram
 from loadstone.errors import LoadstoneError
+from loadstone.importers.hlog import decode_any_version
 from loadstone.importers.processes import merge_logs
 from loadstone.importers.read import read_file
 from loadstone.importers.run import bucket_index, build_histogram
@@ -130,7 +133,85 @@ def test_the_units_of_fio_2_are_known(tmp_path: Path) -> None:
     assert old_.value("read.bandwidth") == pytest.approx(new.value("read.bandwidth"), abs=1024)
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('"rw" : "randrw"', '"rw" : "read", "rw" : "randrw"'),
+        ('"bw_dev" : 0.000000', '"bw_dev" : -nan'),
+        ('"iops_stddev" : 0.000000', '"iops_stddev" : inf'),
+    ],
+)
+def test_peculiarities_of_fios_json_change_nothing(before: str, after: str, tmp_path: Path) -> None:
+    text = (FIXTURES / "fio-mixed.json").read_text()
+    assert before in text
+    run = read_single(write_file(tmp_path, text.replace(before, after), "fio-mixed.json"))
+    assert run.result == read_single(FIXTURES / "fio-mixed.json").result
+
+
+@pytest.mark.parametrize(("length", "message"), [("1m", "after 59 of 60 s"), ("60", "after 59 of 60 s"), ("59s", "")])
+def test_length_of_a_timed_job_has_units(length: str, message: str, tmp_path: Path) -> None:
+    document = report("fio-mixed.json")
+    job = document["jobs"][0]
+    job["job options"] |= {"time_based": "", "runtime": length}
+    for way in ("read", "write"):
+        factor = job[way]["runtime"] / 59_000
+        job[way] |= {"runtime": 59_000, **{name: job[way][name] * factor for name in ("iops", "bw", "bw_bytes")}}
+    path = write_file(tmp_path, json.dumps(document))
+    if message:
+        assert message in refusal(path)
+    else:
+        assert read_single(path).result.value("runtime") == 59e9
+
+
+def test_terse_lines_follow_normal_output(tmp_path: Path) -> None:
+    text = "".join((FIXTURES / name).read_text() for name in ("fio-normal.txt", "fio-terse.txt"))
+    runs = read_file(write_file(tmp_path, text, "fio-normal.txt"), {})
+    assert [run.result.values for run in runs] == [
+        run.result.values for run in read_file(FIXTURES / "fio-normal.txt", {})
+    ]
+
+
+def test_jobs_of_different_lengths_share_the_longest(tmp_path: Path) -> None:
+    document = report("fio-two-jobs.json")
+    _, first, second = document["jobs"]
+    second["read"] |= {name: second["read"][name] / 4 for name in ("iops", "bw", "bw_bytes")}
+    second["read"]["runtime"] *= 4
+    result = read_file(write_file(tmp_path, json.dumps(document)), {})[1].result
+    done = first["read"]["total_ios"] + second["read"]["total_ios"]
+    assert result.values["throughput"].value * result.values["runtime"].value / 1e9 == pytest.approx(done, rel=0.01)
+    assert "processes-apart" in [note.name for note in result.notes]
+
+
+def test_reads_that_verify_are_not_in_the_totals(tmp_path: Path) -> None:
+    document = report("fio-mixed.json")
+    document["jobs"][0]["job options"]["rw"] = "randwrite"
+    result = read_single(write_file(tmp_path, json.dumps(document))).result
+    assert result.value("throughput") == document["jobs"][0]["write"]["iops"]
+    assert "verification" in [note.name for note in result.notes]
+
+
 # HDR histogram logs.
+
+
+@pytest.mark.parametrize("deflated", [False, True])
+@pytest.mark.parametrize(("word", "size"), [("h", 2), ("i", 4), ("q", 8)])
+@pytest.mark.parametrize("version", [0, 1])
+def test_older_encodings_of_histograms_are_read(version: int, word: str, size: int, deflated: bool) -> None:
+    # The values 1,000, 1,000 and 2,047, with 3 digits (AbstractHistogram.java: encodeIntoByteBuffer).
+    counts = [0] * 2048
+    counts[1000], counts[2047] = 2, 1
+    data = struct.pack(f">2048{word}", *counts)
+    bits = size << 4
+    header = (
+        struct.pack(">iiqqq", 0x1C849308 | bits, 3, 1, 1 << 40, 3)
+        if version == 0
+        else struct.pack(">iiiiqqd", 0x1C849301 | bits, len(data), 0, 3, 1, 1 << 40, 1.0)
+    )
+    data = header + data
+    if deflated:
+        packed = zlib.compress(data)
+        data = struct.pack(">ii", (0x1C849309 if version == 0 else 0x1C849302) | bits, len(packed)) + packed
+    assert decode_any_version(base64.b64encode(data).decode()).counts == {1000: 2, 2047: 1}
 
 
 def test_ycsbs_histogram_log_agrees_with_its_report() -> None:
@@ -298,6 +379,16 @@ def test_percentiles_of_processes_are_not_merged(tmp_path: Path) -> None:
     with pytest.raises(LoadstoneError, match=r"only percentiles.*\(cassandra-stress-write.txt\)") as caught:
         merge_logs(paths, {})
     assert "hdrfile" in str(caught.value.hint)
+
+
+def test_later_log_in_a_file_is_another_run(tmp_path: Path) -> None:
+    text = (FIXTURES / "cassandra-stress.hlog").read_text()
+    later = text.replace("1730903661.000", "1730904000.000")
+    runs = read_file(write_file(tmp_path, text + later, "cassandra-stress.hlog"), {})
+    (whole,) = read_file(FIXTURES / "cassandra-stress.hlog", {})
+    assert [run.result.values for run in runs] == [whole.result.values] * 2
+    overlapping = text.replace("1730903661.000", "1730903662.000")
+    assert "occurs twice" in refusal(write_file(tmp_path, text + overlapping, "cassandra-stress.hlog"))
 
 
 def test_copied_log_of_a_process_is_refused(tmp_path: Path) -> None:

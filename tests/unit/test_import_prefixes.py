@@ -135,6 +135,15 @@ def test_indented_blocks_of_markdown_are_read(name: str, tmp_path: Path) -> None
     assert [run.result.values for run in runs] == [run.result.values for run in read_whole(FIXTURES / name)]
 
 
+@pytest.mark.parametrize("name", ["ycsb-0.3.txt", "sysbench-oltp.txt", "redis-benchmark.txt"])
+def test_lists_of_quoted_lines_are_read(name: str, tmp_path: Path) -> None:
+    lines = (FIXTURES / name).read_text().rstrip("\n").split("\n")
+    quoted = ",\n".join(f"        {json.dumps(line)}" for line in lines)
+    text = f'ok: [client1] => {{\n    "out.stdout_lines": [\n{quoted}\n    ]\n}}\n'
+    runs = read_file(write_file(tmp_path, text, name), {})
+    assert [run.result.values for run in runs] == [run.result.values for run in read_file(FIXTURES / name, {})]
+
+
 def test_containers_of_one_log_stay_apart(tmp_path: Path) -> None:
     slow, fast = ((FIXTURES / name).read_text().split("\n") for name in ("pgbench-progress.txt", "pgbench-rate.txt"))
     lines = [f"slow_1 | {line}" for line in slow] + [f"fast_1 | {line}" for line in fast]

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from imports_support import ENDLESS, FIXTURES, OUTPUTS, WITHOUT_END, format_of, read_whole, try_read, write_file
+from loadstone.errors import LoadstoneError
 from loadstone.importers import read as reading
 from loadstone.importers.explain import explain_file
 from loadstone.importers.read import FORMATS, Imported, read_file
@@ -102,6 +103,19 @@ def test_runs_are_counted_as_printed(name: str, runs: int) -> None:
     assert len(read_whole(FIXTURES / name)) == runs
 
 
+@pytest.mark.parametrize(
+    ("name", "first"), [("cassandra-stress-2.1.7.txt", "Results:"), ("sysbench-oltp.txt", "SQL statistics:")]
+)
+def test_copied_results_are_runs(name: str, first: str, tmp_path: Path) -> None:
+    text = (FIXTURES / name).read_text()
+    results = text[text.index(first) :].rstrip("\n")
+    runs = read_file(write_file(tmp_path, f"4 threads\n{results}\n\n8 threads\n{results}\n"), {})
+    assert len(runs) == 2
+    for run in runs:
+        assert run.result.clients is None
+        assert differences(run, read_whole(FIXTURES / name)[0]) == []
+
+
 def test_seconds_of_memtier_are_the_series(tmp_path: Path) -> None:
     document = json.loads((FIXTURES / "memtier.json").read_text())
     totals = document["ALL STATS"]["Totals"]
@@ -150,7 +164,8 @@ def test_raw_report_of_ycsb_ends_with_its_statuses(tmp_path: Path) -> None:
         assert try_read(write_file(tmp_path, text + "".join(lines[:end]))) is None
 
 
-@pytest.mark.parametrize("comment", ["   # our first run", "  // slow", " <-- best"])
+@pytest.mark.parametrize("comment", ["   # our first run", "  // slow", " <-- best", " ##慢", " <=== 2 ms!", " -- slow",
+                                     " => best", " ⬅️ best"])  # fmt: skip
 @pytest.mark.parametrize("path", [path for path in OUTPUTS if path.stat().st_size < 4000], ids=lambda path: path.name)
 def test_comments_after_figures_change_nothing(path: Path, comment: str, tmp_path: Path) -> None:
     if is_json(path) or format_of(path) in ("csv", "hlog", "fio-terse"):
@@ -162,6 +177,45 @@ def test_comments_after_figures_change_nothing(path: Path, comment: str, tmp_pat
     assert all(
         comment.strip() in next(note.message for note in run.result.notes if note.name == "unknown") for run in runs
     )
+
+
+# Unmarked comments after single lines.
+UNMARKED = [
+    ("ycsb-0.3.txt", "[READ], 99thPercentileLatency(us), 4000"),
+    ("cassandra-stress-docker.txt", "[WRITE: 47.6 ms]"),
+    ("cassandra-stress-3.0-auto.txt", ": 00:00:54"),
+    ("sysbench-oltp.txt", "total number of events:"),
+    ("sysbench-oltp.txt", "total time:"),
+    ("pgbench-rate.txt", "number of clients: 4"),
+    ("redis-benchmark-5.txt", "73529.41 requests per second"),
+    ("redis-benchmark.csv", '"SET",'),
+    ("memtier.txt", "3         Connections per thread"),
+    ("scylla-bench.txt", "Total ops:"),
+    ("go-ycsb-runs.md", "INSERT - Takes(s): 15.3"),
+    ("go-ycsb-table.txt", "| READ "),
+    ("ycsb-cpp.txt", "Load runtime(sec):"),
+    ("TestDFSIO_results.log", "Number of files:"),
+    ("hbase-pe-1.1.txt", "99th "),
+    ("teragen.txt", "Map input records="),
+]
+
+
+@pytest.mark.parametrize("comment", [" (slow run)", "    our best", "\uff08\u6162\uff09"])
+@pytest.mark.parametrize(("name", "figure"), UNMARKED)
+def test_unmarked_comment_is_named(name: str, figure: str, comment: str, tmp_path: Path) -> None:
+    lines = (FIXTURES / name).read_text().split("\n")
+    index = next(index for index, line in enumerate(lines) if figure in line)
+    lines[index] += comment
+    runs = read_file(write_file(tmp_path, "\n".join(lines), name), {})
+    assert [run.result.values for run in runs] == [run.result.values for run in read_whole(FIXTURES / name)]
+    assert comment.strip() in next(note.message for note in runs[0].result.notes if note.name == "unknown")
+
+
+@pytest.mark.parametrize("end", [" \\", "<br>", "  <br/>"])
+def test_line_breaks_of_markdown_are_removed(end: str, tmp_path: Path) -> None:
+    text = (FIXTURES / "ycsb-0.3.txt").read_text()
+    runs = read_file(write_file(tmp_path, "\n".join(f"{line}{end}" for line in text.split("\n")), "ycsb-0.3.txt"), {})
+    assert [run.result for run in runs] == [run.result for run in read_whole(FIXTURES / "ycsb-0.3.txt")]
 
 
 @pytest.mark.parametrize(
@@ -201,6 +255,13 @@ def test_comments_after_figures_change_nothing(path: Path, comment: str, tmp_pat
         ("pgbench-15-scripts.txt", 0, "write_sql.mean", 16.9e6),
         ("sysbench-1.1.txt", 0, "runtime", 10.0053e9),
         ("sysbench-fileio.txt", 0, "read.bandwidth", 12.35 * (1 << 20)),
+        ("cql-stress-settings.txt", 0, "throughput", 4750),
+        ("cql-stress-settings.txt", 0, "errors", 1000),
+        ("sysbench-1.1-fileio.txt", 0, "throughput", 1080),
+        ("sysbench-1.1-fileio.txt", 0, "write.bandwidth", 6.25 * (1 << 20)),
+        ("sysbench-0.4-fileio.txt", 0, "read.throughput", 6000 / 10.0002),
+        ("sysbench-memory.txt", 0, "write.bandwidth", 4999.9 * (1 << 20)),
+        ("fio-both.txt", 0, "throughput", 512_000),
         ("hbase-pe-0.98.txt", 0, "throughput", 2000 / 1.7),
         ("terasort-hadoop-1.txt", 0, "throughput", 1_000_000 * 100 / 70),
         ("redis-benchmark-command.txt", 0, "hset.p99", 879_000),
@@ -209,6 +270,13 @@ def test_comments_after_figures_change_nothing(path: Path, comment: str, tmp_pat
 )
 def test_figures_are_the_printed_ones(name: str, run: int, metric: str, value: float) -> None:
     assert read_whole(FIXTURES / name)[run].result.value(metric) == pytest.approx(value)
+
+
+def test_repeated_command_of_hyperfine_has_more_repeats(tmp_path: Path) -> None:
+    document = json.loads((FIXTURES / "hyperfine.json").read_text())
+    document["results"] = [document["results"][0]] * 2
+    runs = read_file(write_file(tmp_path, json.dumps(document), "hyperfine.json"), {})
+    assert [run.result.repeat for run in runs] == list(range(1, len(runs) + 1))
 
 
 def test_clients_of_an_automatic_sweep_are_a_dimension() -> None:
@@ -225,6 +293,22 @@ def test_cumulative_reports_are_the_series() -> None:
     )
 
 
+def test_cumulative_terse_lines_are_one_run(tmp_path: Path) -> None:
+    fields = (FIXTURES / "fio-terse.txt").read_text().split("\n")[0].split(";")
+    lines = []
+    for interval in (1, 2, 3, 3.5):
+        for begin in (5, 46):
+            if int(fields[begin]):
+                fields[begin], fields[begin + 3] = str(int(1000 * interval)), str(int(1000 * interval))
+                fields[begin + 1], fields[begin + 2] = "1000", "250"
+        lines.append(";".join(fields))
+    (run,) = read_file(write_file(tmp_path, "\n".join(lines) + "\n", "fio-terse.txt"), {})
+    assert run.result.value("runtime") == 3.5e9
+    assert run.series is not None
+    assert list(run.series.length_seconds) == [1, 1, 1, 0.5]
+    assert try_read(write_file(tmp_path, f"{lines[0]}\n{lines[1]}\n", "fio-terse.txt")) is None
+
+
 INTERRUPTED = "[RUN #1] Interrupted by user (Ctrl+C) after 5.0 secs, stopping threads...\n2         Threads"
 
 
@@ -236,6 +320,9 @@ INTERRUPTED = "[RUN #1] Interrupted by user (Ctrl+C) after 5.0 secs, stopping th
         ("scylla-bench.txt", "\nResults", "\ninterrupted\n\nResults", "stopped"),
         ("teravalidate.txt", "output records=1\n", "output records=3\n", "failed"),
         ("fio-normal.txt", "jobs=1): err= 0", "jobs=1): err= 5", "failed"),
+        ("fio-normal.txt", "\nwriter: (groupid", "\nfio: terminating on signal 2\n\nwriter: (groupid", "stopped"),
+        ("fio-mixed.json", "{", "fio: terminating on signal 15\n{", "stopped"),
+        ("go-ycsb-table.txt", "Run finished", "Got signal [interrupt] to exit.\nRun finished", "stopped"),
     ],
 )
 def test_interrupts_and_failures_end_a_run(name: str, before: str, after: str, end: str, tmp_path: Path) -> None:
@@ -244,10 +331,56 @@ def test_interrupts_and_failures_end_a_run(name: str, before: str, after: str, e
     assert read_file(write_file(tmp_path, text.replace(before, after, 1), name), {})[0].result.end == end
 
 
+def test_wrapped_status_line_of_ycsb_cpp_is_read(tmp_path: Path) -> None:
+    text = (FIXTURES / "ycsb-cpp.txt").read_text()
+    (*_, run) = read_file(write_file(tmp_path, text.replace(" operations; [", " operations; \n[")), {})
+    assert run.result.values == read_whole(FIXTURES / "ycsb-cpp.txt")[-1].result.values
+
+
+def test_properties_of_ycsb_cpp_are_facts(tmp_path: Path) -> None:
+    text = (FIXTURES / "ycsb-cpp.txt").read_text()
+    properties = "-p recordcount=1000 -p readproportion=1 -p fieldcount=2 -p fieldlength=50 -p limit.ops=500 -s"
+    load, run = read_file(write_file(tmp_path, text.replace(" -s\n", f" {properties}\n", 1), "ycsb-cpp.txt"), {})
+    facts = {"records": 1000, "record_bytes": 100, "mix": "100 % read", "target": 500}
+    assert facts.items() <= run.result.facts.items()
+    assert (run.result.clients, run.result.loop, load.result.loop) == (4, "open", "closed")
+
+
+def test_parts_of_operations_are_no_operations(tmp_path: Path) -> None:
+    text = (FIXTURES / "go-ycsb-runs.md").read_text()
+    row = next(line for line in text.split("\n") if line.startswith("INSERT"))
+    text = text.replace(row, f"{row}\n{row.replace('INSERT', 'Commit')}", 1)
+    run = read_file(write_file(tmp_path, text), {})[0].result
+    assert run.values == read_whole(FIXTURES / "go-ycsb-runs.md")[0].result.values
+    assert '"Commit"' in next(note.message for note in run.notes if note.name == "unknown")
+
+
+def test_mapreduce_mode_of_performance_evaluation_is_named(tmp_path: Path) -> None:
+    text = (FIXTURES / "hbase-pe-randomRead.txt").read_text()
+    options = next(line for line in text.split("\n") if "test run options=" in line)
+    counters = "\tHBase Performance Evaluation\n\t\tElapsed time in milliseconds=1234\n\t\tRow count=1000\n"
+    with pytest.raises(LoadstoneError, match="ran as a MapReduce job"):
+        read_file(write_file(tmp_path, f"{options}\n{counters}"), {})
+
+
 def test_interrupted_timed_job_of_fio_is_refused(tmp_path: Path) -> None:
     text = (FIXTURES / "fio-status.json").read_text()
     first = text[: text.index('"fio version"', text.index('"fio version"') + 1)].rpartition("{")[0]
     assert try_read(write_file(tmp_path, first, "fio.json")) is None
+
+
+def test_unprinted_options_of_fio_are_no_facts() -> None:
+    facts = read_whole(FIXTURES / "fio-normal.txt")[0].result.facts
+    assert facts["iodepth"] == 1
+    assert not {"direct", "fsync", "fdatasync", "work.sync", "numjobs"} & facts.keys()
+
+
+def test_capital_k_of_fio_is_a_thousand(tmp_path: Path) -> None:
+    text = (FIXTURES / "fio-2.2-normal.txt").read_text()
+    latency = next(line for line in text.split("\n") if " clat (" in line)
+    text = text.replace(latency, re.sub(r"max= *[\d.]+k?", "max=9411.7K", latency))
+    result = read_file(write_file(tmp_path, text, "fio.txt"), {})[0].result
+    assert (result.value("read.max"), result.values["read.max"].resolution) == (9411.7e6, 0.1e6)
 
 
 # An unknown figure is neither damage nor a failure.
@@ -329,6 +462,26 @@ def test_unknown_columns_of_redis_are_named(tmp_path: Path) -> None:
         ("pgbench-progress.txt", {"scale": 1, "records": 100_000, "query_mode": "simple", "version": "15.18"}),
         ("pgbench-rate.txt", {"latency": "response"}),
         ("sysbench-rate.txt", {"target": 50, "latency": "response"}),
+        ("scylla-bench-first.txt", {"record_bytes": 4, "work.page_size": "1000", "work.timeout": "5s"}),
+        (
+            "cql-stress-settings.txt",
+            {
+                "consistency": "LOCAL_QUORUM",
+                "replication": 3,
+                "records": 20_000,
+                "record_bytes": 1024,
+                "target": 5000,
+                "latency": "response",
+                "distribution": "sequential",
+                "mix": "100 % read",
+            },
+        ),
+        (
+            "sysbench-1.1-fileio.txt",
+            {"block_size": "16KiB", "work.files": "4", "work.io_mode": "synchronous", "work.fsync_every": "50"},
+        ),
+        ("sysbench-0.4-fileio.txt", {"block_size": "16KiB", "size": "1GiB", "mode": "random r/w"}),
+        ("sysbench-memory.txt", {"block_size": "1024KiB", "work.operation": "write", "work.scope": "global"}),
         ("redis-benchmark.txt", {"record_bytes": 3, "appendonly": "no", "latency": "service"}),
         ("memtier.json", {"record_bytes": 32, "records": 10_000_001, "mix": "90.8 % get, 9.2 % set"}),
         ("scylla-bench.txt", {"records": 10_000, "record_bytes": 512, "target": 6000, "latency": "response"}),

@@ -134,6 +134,22 @@ def test_stepped_runs_differ_by_clients(tmp_path: Path) -> None:
     ]
 
 
+def test_failed_operations_are_subtracted_from_the_rate(tmp_path: Path) -> None:
+    text = (FIXTURES / "cassandra-stress-docker.txt").read_text()
+    for before, after in (
+        ("[WRITE: 500,000]", "[WRITE: 490,000]"),
+        ("    500,000 [", "    490,000 ["),
+        (" 18,020 pk/s", " 17,660 pk/s"),
+        (" 0 [WRITE: 0]", " 10,000 [WRITE: 10,000]"),
+    ):
+        assert before in text, before
+        text = text.replace(before, after)
+    result = read_single(write_file(tmp_path, text, "cassandra-stress-docker.txt")).result
+    assert result.value("throughput") == pytest.approx(18_020 * 0.98)
+    assert (result.value("operations"), result.value("errors")) == (500_000, 10_000)
+    assert [note.name for note in result.notes] == ["counts-failures"]
+
+
 # TestDFSIO.
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from loadstone.format import units
 from loadstone.importers.cassandra_stress_facts import add_facts
 from loadstone.importers.number import parse_grouped, parse_number
 from loadstone.importers.run import ALL, ImportedRun, build_series, check_rate, check_total, set_once
@@ -21,12 +22,15 @@ TITLE = "cassandra-stress log"
 SIGNS = re.compile(r"Stress Settings \*|total ops ?,|(?m:^\W*(?:\S+ *\| *)?[Oo]p rate +:)|cassandra-stress \w+ ")
 # With a user profile, the line has `[insert]`; with `-rate auto`, there is a run for each number of threads.
 RUNNING = re.compile(r"Running (?:(.{1,300}?) )?with (\d+) thread")
-SETTING = re.compile(r"\s*([A-Z][A-Za-z ()]+): +(\S.*)$")
+SETTING = re.compile(r"\s*([A-Z][A-Za-z ()-]+): +(\S.*)$")
 COMMAND = re.compile(r"cassandra-stress\s+((?:user|mixed|read|write|counter_\w+)\s+\S.*)$")
 # A column of versions up to 2.0, whose summaries average only the middle 80 % of the rows.
 OLDER = "interval_op_rate"
 CQL_STRESS = re.compile(r"(?i)cql-stress")
-SUMMARY = re.compile(r"([A-Za-z][\w. ()]+?)\s*:\s*([^\[]*?)\s*(?:\[(.*)\])?\s*$")
+SUMMARY = re.compile(
+    r"([A-Za-z][\w. ()]+?)\s*:\s*([^\[\d]*|[^\[]*?\d[^\s\[]*(?:\s+(?:\w+/s|m?s|seconds|[KMG]?i?B))?)\s*"
+    r"(?:\[(.*)\])?\s*$"
+)
 OPERATION_FIGURE = re.compile(r"([A-Za-z_][\w.-]*):\s*(NaN|[\d.,'\u2019\u00a0\u202f]*\d)")
 STATISTICS = {
     "mean": "mean",
@@ -40,6 +44,7 @@ LATENCY = "latency "
 PERCENTILE = re.compile(r"([\d.]+)th percentile")
 # The last line of a complete summary, which ends a run.
 LAST = "total operation time"
+FIRST = re.compile(r"(?i)\W*op rate +:")
 REQUIRED = ("op rate", "latency mean", "latency max", LAST)
 # Lines of a summary that have no corresponding figure in a result.
 NOT_READ = re.compile(r"partition rate|row rate|total gc .*|avg gc .*|st\w*dev gc .*|improvement over .*")
@@ -54,7 +59,10 @@ SUMMARY_MAX = 1000
 SETTINGS = (
     "Type", "Count", "Thread Count", "OpsPer Sec", "Consistency Level", "Replication Strategy Options", "Sequence",
     "Distribution", "Size Distribution", "Count Distribution", "Command Ratios", "Operation", "Duration",
+    # The names of cql-stress.
+    "Column Names", "Partition Key Seed Distribution", "Coordinated-Omission-Fixed Latencies",
 )  # fmt: skip
+SETTING_NAMES = {name.lower(): name for name in SETTINGS}
 
 
 @dataclass
@@ -94,7 +102,9 @@ def read_runs(source: Source) -> list[ImportedRun]:
     for index, line in enumerate(source.bare_lines):
         log = logs[-1]
         starts = "Stress Settings" in line or RUNNING.search(line) or COMMAND.search(line)
-        if starts and (log.results or log.failed or (log.rows and not COMMAND.search(line))):
+        # Users may have copied only the results of each run.
+        copied = LAST in log.summary and (line.strip() == "Results:" or FIRST.match(line))
+        if (starts or copied) and (log.results or log.failed or (log.rows and not COMMAND.search(line))):
             if not log.complete and not log.summary:
                 raise cut_error(log, source)
             # With -rate auto, the settings are printed only once for several runs.
@@ -135,11 +145,12 @@ def parse_line(log: StressLog, line: str, index: int) -> bool:
         log.failed = True
     elif is_row(log, text):
         cells_ = parse_fields(text, log.columns)
-        log.unread += cells_ is None
-        if cells_ is not None:
-            log.rows.append(cells_)
-    elif not log.results and (match := SETTING.match(line)) and match[1].strip() in SETTINGS:
-        log.settings.setdefault(match[1].strip(), match[2].strip())
+        if cells_ is None:
+            log.unread += 1
+            return False
+        log.rows.append(cells_)
+    elif not log.results and (match := SETTING.match(line)) and match[1].strip().lower() in SETTING_NAMES:
+        log.settings.setdefault(SETTING_NAMES[match[1].strip().lower()], match[2].strip())
     elif len(line) < SUMMARY_MAX and (match := SUMMARY.match(text)) and (log.results or match[1].lower() == "op rate"):
         log.results = True
         name = " ".join(match[1].lower().split())
@@ -225,28 +236,33 @@ def add_figures(log: StressLog, result: ImportedRun, source: Source) -> None:
     clock = parse_clock(log.summary[LAST][0])
     if abs(seconds - clock) > 2 + 0.01 * clock:
         raise ValueError(f"its rows end after {seconds:g} s, but its total operation time is {clock:g} s")
-    if rows and (speed := parse_count(rate)):
+    if rows and (printed := parse_count(rate)):
         # The rate and the rows' time are rounded.
-        check_rate(speed, seconds, done, slack=0.1 * speed + seconds)
+        check_rate(printed, seconds, done, slack=0.1 * printed + seconds)
     if not done:
         done = round((parse_grouped(number_before_unit(rate), 0) or 0.0) * seconds)
     n = int(done)
+    speed = parse_grouped(number_before_unit(rate), 0)
     if ERRORS in log.summary:
         failures, failed = log.summary[ERRORS]
+        failed_n = int(parse_count(failures))
         if failed:
             check_total(source, sum(map(parse_count, failed.values())), parse_count(failures), log.start_line)
         for name in names:
             result.statuses[name] = {"OK": int(counts.get(name, 0)), "ERROR": int(parse_count(failed.get(name, "0")))}
         if not names:
-            result.statuses["ALL"] = {"OK": n, "ERROR": int(parse_count(number_before_unit(failures)))}
-        result.add_totals(parse_grouped(number_before_unit(rate), 0), seconds * 1e9, done, 1.0, step)
+            result.statuses["ALL"] = {"OK": max(n - failed_n, 0), "ERROR": failed_n}
+        if speed and 0 < failed_n <= n and (COUNTS[1] in log.summary or n > parse_count(partitions)):
+            # Rows, and all counts of cql-stress, include failed operations.
+            message = f"its rate of {units.format_rate(speed)} counts {units.format_count(failed_n)} failed operations"
+            result.add_note("counts-failures", message, "the failed operations are subtracted; see `errors`")
+            speed *= (n - failed_n) / n
+        result.add_totals(speed, seconds * 1e9, done, 1.0, step)
     else:
         # cassandra-stress 2.1 does not print errors: their number is unknown, not 0.
-        result.add_figure("throughput", parse_grouped(number_before_unit(rate), 0), "op/s", n, 1.0)
+        result.add_figure("throughput", speed, "op/s", n, 1.0)
         result.add_figure("runtime", seconds * 1e9, "ns", 1, step)
-        result.add_figure(
-            "operations", done, "operations", n, 0.0 if rows else (parse_grouped(number_before_unit(rate), 0) or 0.0)
-        )
+        result.add_figure("operations", done, "operations", n, 0.0 if rows else (speed or 0.0))
     if len(names) > 1:
         for name, text in rates.items():
             result.add_figure(f"{name.lower()}.throughput", parse_grouped(text, 0), "op/s", int(counts.get(name, 0)), 1)

@@ -17,6 +17,7 @@ POPULATION = 1_000_000
 
 def add_facts(settings: dict[str, str], command: str, clients: int | None, result: ImportedRun) -> None:
     """Adds clients, rate, and facts from the settings and the command line. Raises ValueError for an invalid rate."""
+    settings = unify_settings(settings)
     threads = settings.get("Thread Count") or find_option(command, "threads") or ""
     result.clients = clients or (int(threads) if threads.isdigit() else None)
     fixed, throttle = find_option(command, "fixed"), find_option(command, "throttle") or find_option(command, "limit")
@@ -24,16 +25,30 @@ def add_facts(settings: dict[str, str], command: str, clients: int | None, resul
     if rate:
         result.loop = "open"
         result.facts["target"] = int(rate)
-        if fixed or throttle:
-            result.facts["latency"] = "response" if fixed else "service"
+        corrected = settings.get("Coordinated-Omission-Fixed Latencies")
+        if fixed or throttle or corrected:
+            # In cql-stress, `fixed` has no value.
+            is_fixed = fixed or corrected == "true" or re.search(r"\s-rate\s[^-]*\bfixed\b", f" {command}")
+            result.facts["latency"] = "response" if is_fixed else "service"
     if level := settings.get("Consistency Level") or find_option(command, "cl"):
-        result.facts["consistency"] = level
+        # cql-stress prints LocalQuorum, cassandra-stress LOCAL_QUORUM.
+        result.facts["consistency"] = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", level).upper()
     options = settings.get("Replication Strategy Options", "") + command
-    if match := re.search(r"(?:replication_)?factor=(\d+)", options):
+    if match := re.search(r"(?:replication_)?factor(?:=|\": \")(\d+)", options):
         result.facts["replication"] = int(match[1])
     result.facts |= {name: value for name, value in facts_of_work(settings, command) if value}
     if command:
         result.facts["command"] = command_fact(f"{NAME} {command}")
+
+
+def unify_settings(settings: dict[str, str]) -> dict[str, str]:
+    """Settings with the names of cassandra-stress; cql-stress has other names for some of them."""
+    result = dict(settings)
+    if seeds := settings.get("Partition Key Seed Distribution"):
+        result["Sequence" if seeds.lower().startswith("seq") else "Distribution"] = seeds
+    if names := re.findall(r'"[^"]*"', settings.get("Column Names", "")):
+        result["Count Distribution"] = f"fixed({len(names)})"
+    return result
 
 
 def facts_of_work(settings: dict[str, str], command: str) -> Iterator[tuple[str, Scalar]]:
@@ -47,7 +62,7 @@ def facts_of_work(settings: dict[str, str], command: str) -> Iterator[tuple[str,
         weights = {kind: "1"}
     yield "mix", mix_fact({name: float(weight) for name, weight in weights.items()}) if weights else ""
     population = settings.get("Sequence") or find_option(command, "seq") or ""
-    if match := re.search(r"\d+\.\.(\d+)([kmb]?)", population.lower()):
+    if match := re.search(r"\d+\.\.=?(\d+)([kmb]?)", population.lower()):
         yield from (("records", parse_magnitude(match[1], match[2])), ("distribution", "sequential"))
     else:
         population = (settings.get("Distribution") or find_option(command, "dist") or "").lower()

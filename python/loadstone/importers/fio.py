@@ -7,6 +7,7 @@ which fio prints percentiles: completion latency (clat), or total latency with `
 
 from __future__ import annotations
 
+import re
 from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, count, pairwise
@@ -57,6 +58,14 @@ NOT_OF_WORK = (
     "percentile_list",
 )
 NS_PER_MS = 1e6
+# Modes in which a job reads only to verify its data.
+NO_READS = ("write", "randwrite", "trim", "randtrim", "trimwrite", "randtrimwrite")
+# If the shortest time of jobs is a smaller share of the longest, their rates cannot be added.
+COMMON_MIN = 0.95
+INTERRUPTED = re.compile(r"^fio: terminating on signal \d+")
+# The length of a job, in s unless it has a unit.
+LENGTH = re.compile(r"(\d+)(|us|ms|s|m|h)")
+SECONDS = {"": 1.0, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 # A time-based job that finished ran for at least this share of its configured time.
 TIMED = 0.99
 
@@ -83,7 +92,18 @@ def read_runs(source: Source) -> list[ImportedRun]:
     for group in groups:
         with source.report_damage("the fio report is truncated or damaged: {error}", CUT):
             result += read_report(group[-1], group[:-1])
+    mark_interrupted(source, result if len(groups) == 1 else ())
     return result
+
+
+def mark_interrupted(source: Source, runs: Iterable[ImportedRun]) -> None:
+    """Marks the runs of a report as interrupted if fio prints so: its report then has its usual form."""
+    for index, line in enumerate(source.lines):
+        if INTERRUPTED.search(line):
+            source.used.add(index)
+            for run in runs:
+                run.mark_stopped(f"fio printed: {line.strip()}")
+            return
 
 
 def continues_run(before: Job, after: Job) -> bool:
@@ -205,7 +225,7 @@ def read_run(name: str | None, jobs: Sequence[Job], shared: dict[str, Any]) -> I
         check_job(job, options)
     run.facts |= {fact: str(options[option]) for fact, option in FACTS.items() if option in options}
     run.facts |= {option: int(options[option]) for option in NUMBERS if str(options.get(option, "")).isdigit()}
-    if "job options" in jobs[0]:
+    if "job options" in jobs[0] and not jobs[0].get("abridged"):
         # The defaults of fio(1), which a report omits from its list of options.
         direct = {} if {"buffered", "atomic"} & {*options} else {"direct": "0"}
         run.facts = {"iodepth": 1, "numjobs": 1, "fsync": 0, "fdatasync": 0, "work.sync": 0, **direct, **run.facts}
@@ -224,9 +244,19 @@ def read_run(name: str | None, jobs: Sequence[Job], shared: dict[str, Any]) -> I
         lat for job in jobs if (lat := job.get("sync", {}).get("lat_ns")) and (lat.get("N") or is_active(job["sync"]))
     ]
     add_latencies("sync", syncs, 1.0, run)
+    if "read" in active and len(active) > 1 and str(options.get("rw")) in NO_READS:
+        # The reads of `verify` follow the writes, so the sum of both rates was never reached.
+        active = [way for way in active if way != "read"]
+        message = "the job does not read: its reads verified the data, and the totals omit them"
+        run.add_note("verification", message, "see `read.…` for their figures")
     parts = [job[way] for job in jobs for way in active if is_active(job.get(way, {}))]
     done = sum(map(count_operations, parts))
-    run.add_figure("throughput", sum(float(way["iops"]) for way in parts), "op/s", done, rate_step(parts))
+    run.add_figure("throughput", add_rates([float(way["iops"]) for way in parts], parts), "op/s", done,
+                   rate_step(parts))  # fmt: skip
+    times = [float(way["runtime"]) / 1000 for way in parts if float(way["runtime"])]
+    if are_apart(times):
+        message = f"its jobs ran for {min(times):g} to {max(times):g} s: their rates cover the longest time"
+        run.add_note("processes-apart", message, "run all jobs for the same time: time_based=1 and runtime=60")
     run.add_figure("operations", done, OPERATIONS, done, count_step(parts))
     failed = [str(job["error"]) for job in jobs if int(job.get("error", 0))]
     # With `continue_on_error`, fio counts errors; otherwise, a job stops at its first error.
@@ -248,11 +278,12 @@ def check_job(job: Job, options: Mapping[str, Any]) -> None:
     if any(not isinstance(value, str) for value in job.get("job options", {}).values()):
         # The lines between the options and a direction are missing.
         raise ValueError("the options of a job contain figures")
-    length = str(options.get("runtime", "")).removesuffix("s")
-    if options.get("time_based", "0") == "1" and length.isdigit():
+    length = LENGTH.fullmatch(str(options.get("runtime", "")))
+    if "time_based" in options and options["time_based"] != "0" and length:
+        stated = int(length[1]) * SECONDS[length[2]]
         longest = max((float(job[way]["runtime"]) for way in DIRECTIONS if way in job), default=0.0)
-        if 0 < longest < int(length) * 1000 * TIMED and not int(job.get("error", 0)):
-            raise ValueError(f"it was written after {longest / 1000:g} of {length} s: the final report is missing")
+        if 0 < longest < stated * 1000 * TIMED and not int(job.get("error", 0)):
+            raise ValueError(f"it was written after {longest / 1000:g} of {stated:g} s: the final report is missing")
 
 
 def check_direction(way: Job) -> None:
@@ -270,6 +301,19 @@ def check_direction(way: Job) -> None:
     for name, lat in way.items():
         if name.endswith("lat_ns") and isinstance(lat, Mapping) and int(lat.get("N", 0)) > 1.01 * most + 1:
             raise ValueError(f"{name} has {lat['N']} latencies for {most} operations")
+
+
+def add_rates(rates: Sequence[float], parts: Sequence[Job]) -> float:
+    """The sum of rates; if their times differ, the rate over the longest time, as in fio's totals of a group."""
+    times = [float(way["runtime"]) for way in parts]
+    if not are_apart(times):
+        return sum(rates)
+    return sum(rate * time for rate, time in zip(rates, times, strict=True)) / max(times)
+
+
+def are_apart(times: Sequence[float]) -> bool:
+    """Whether times differ by more than 5 %: the sum of the rates was not reached for the longest of them."""
+    return len(times) > 1 and min(times) < COMMON_MIN * max(times)
 
 
 def rate_step(parts: Sequence[Job]) -> float:
@@ -308,14 +352,15 @@ def add_direction(direction: str, jobs: Sequence[Job], run: ImportedRun) -> None
         float(job.get("bw_step", max(0 if "bw_bytes" in job else KIB, time_share(job) * speed)))
         for job, speed in zip(jobs, speeds, strict=True)
     )
-    run.add_figure(f"{direction}.bandwidth", sum(speeds), "B/s", done, sum(steps))
+    run.add_figure(f"{direction}.bandwidth", add_rates(speeds, jobs), "B/s", done, sum(steps))
     metric = {"read": "returned", "write": "stored", UNIFIED: "moved"}.get(direction)
     if metric is not None and all("io_bytes" in job for job in jobs):
         units = [bytes_unit(job) for job in jobs]
         total = sum(int(job["io_bytes"]) * unit for job, unit in zip(jobs, units, strict=True))
         steps = (float(job.get("io_step", unit if unit > 1 else 0)) for job, unit in zip(jobs, units, strict=True))
         run.add_figure(metric, total, "B", done, sum(steps))
-    run.add_figure(f"{direction}.throughput", sum(float(job["iops"]) for job in jobs), "op/s", done, rate_step(jobs))
+    rates = [float(job["iops"]) for job in jobs]
+    run.add_figure(f"{direction}.throughput", add_rates(rates, jobs), "op/s", done, rate_step(jobs))
     new = "clat_ns" in jobs[0] or "lat_ns" in jobs[0]
     names = ("lat_ns", "clat_ns") if new else ("lat", "clat")
     name = next((name for name in names if any("percentile" in job.get(name, {}) for job in jobs)), names[1])

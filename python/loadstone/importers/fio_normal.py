@@ -26,10 +26,13 @@ DECIMAL_SPEED = re.compile(r"(?i)BW=\S+ \(([\d.]+)([KMGT]?)B/s\)")
 IO = re.compile(r"(?i)(?:io=|\()([\d.]+)([KMGT]?)(i?)B(?:, *bw|/\d+msec)")
 RUNTIME = re.compile(r"(?:runt(?:ime)?=\s*|/)(\d+)msec")
 LATENCY = re.compile(r"^\s+(slat|clat|lat|sync) \(([num]?)sec\)\s*: (min=.*)$")
-FIELD = re.compile(r"(min|max|avg)=\s*([\d.]+)(?![\d.]|,\d)([kMG]?)")
+FIELD = re.compile(r"(min|max|avg)=\s*([\d.]+)(?![\d.]|,\d)([kKMG]?)")
 PERCENTILES = re.compile(r"^\s+(clat|lat|sync) percentiles \(([num]?)sec\):")
-PERCENTILE = re.compile(r"(?<![\d.,])([\d.]+)th=\[\s*([\d.]+)([kM]?)\]")
-ISSUED = re.compile(r"issued rwts?: total=(\d+),(\d+),(\d+)(?:,(\d+))?|issued\s*: total=r=(\d+)/w=(\d+)/d=(\d+)")
+PERCENTILE = re.compile(r"(?<![\d.,])([\d.]+)th=\[\s*([\d.]+)([kKM]?)\]")
+ISSUED = re.compile(
+    r"issued rwts?: total=(\d+),(\d+),(\d+)(?:,(\d+))?"
+    r"|issued(?: r/w/d)?\s*: total=(?:r=)?(\d+)/(?:w=)?(\d+)/(?:d=)?(\d+)"
+)
 STATUS = re.compile(r"^Run status group (\d+) \(all jobs\):")
 SUM = re.compile(r"^\s+(READ|WRITE|TRIM|MIXED): .*(?:run=\d+-|maxt=)\d+msec")
 NS = {"n": 1.0, "u": 1e3, "m": 1e6, "": 1e9}
@@ -56,8 +59,10 @@ def read_runs(source: Source) -> list[ImportedRun]:
                 reports.append({**report, "jobs": [], "groups": set(), "ways": set()})
                 report = reports[-1]
             name = match[1]
+            # The line of a job states only some of its options.
+            stated = options.get(name, {}) | ({"numjobs": match[3]} if match[3] != "1" else {})
             report["jobs"].append({"jobname": name, "groupid": int(match[2]), "error": int(match[4]), "pid": match[5],
-                                   "job options": options.get(name, {}), "line": index})  # fmt: skip
+                                   "job options": stated, "abridged": True, "line": index})  # fmt: skip
         elif match := VERSION.match(line):
             report["fio version"] = match[1]
         elif match := JOB.match(line):
@@ -74,7 +79,10 @@ def read_runs(source: Source) -> list[ImportedRun]:
                 job = report["jobs"][-1]
                 if match := WAY.match(line):
                     way = match[1]
-                    job[way] = read_way(match[2])
+                    if way == fio.UNIFIED and any(other in job for other in fio.DIRECTIONS):
+                        # `unified_rw_reporting=both`: the sum of the other directions, without its rate in fio 3.33.
+                        way = ""
+                    job[way] = read_way(match[2]) if way else {}
                 elif match := LATENCY.match(line):
                     lat = read_latency(match[2], match[3])
                     place = job.setdefault("sync", {}) if match[1] == "sync" else job[way]
@@ -98,7 +106,10 @@ def read_runs(source: Source) -> list[ImportedRun]:
     with source.report_damage("the fio output is damaged: {error}", CUT):
         for report in reports:
             check_end(report, source)
-        return [run for report, earlier in merge_reports(reports) for run in fio.read_report(report, earlier)]
+        merged = merge_reports(reports)
+        result = [run for report, earlier in merged for run in fio.read_report(report, earlier)]
+    fio.mark_interrupted(source, result if len(merged) == 1 else ())
+    return result
 
 
 def block_size(text: str) -> str:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
-from loadstone.importers import fio
+from loadstone.importers import fio, fio_normal
 from loadstone.importers.run import ImportedRun
 from loadstone.importers.source import Source
 
@@ -26,12 +27,14 @@ CUT = "import fio's whole output, or run it with --output-format=json"
 
 def recognise_text(text: str) -> bool:
     """Whether a line contains the result of a job."""
-    return re.search(r"(?m)^\W*\d+;fio-[^;]+;", text) is not None and fio.SIGN not in text
+    other = fio.recognise_text(text) or fio_normal.recognise_text(text)
+    return re.search(r"(?m)^\W*\d+;fio-[^;]+;", text) is not None and not other
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
     """Every job in the file. Raises LoadstoneError if one is truncated, or if several lines have the same job."""
-    jobs: list[dict[str, Any]] = []
+    # Each report begins with a line of the first job.
+    reports: list[list[dict[str, Any]]] = []
     version = ""
     for index, line in enumerate(source.lines):
         match = LINE.search(line)
@@ -46,18 +49,42 @@ def read_runs(source: Source) -> list[ImportedRun]:
         if len(fields) < BEFORE + size * directions + AFTER:
             raise source.error_at(f"a line of fio's terse output is truncated: it has {len(fields)} fields", CUT, index)
         with source.report_damage("a line of fio's terse output is damaged: {error}", CUT, index):
-            job: dict[str, Any] = {"jobname": fields[2], "groupid": int(fields[3]), "error": int(fields[4])}
+            job: dict[str, Any] = {
+                "jobname": fields[2],
+                "groupid": int(fields[3]),
+                "error": int(fields[4]),
+                "line": index,
+            }
             for number, way in enumerate(("read", "write", "trim")[:directions]):
                 job[way] = read_way(fields[BEFORE + size * number : BEFORE + size * (number + 1)])
-        if any(fio.job_key(job) == fio.job_key(other) for other in jobs):
-            message = (
-                f'the job "{job["jobname"]}" has several lines: from parallel jobs, several runs, or interim reports'
-            )
-            raise source.error_at(message, "run fio with group_reporting=1 and --output-format=json", index)
-        jobs.append(job)
+        if not reports or fio.job_key(job) == fio.job_key(reports[0][0]):
+            reports.append([])
+        reports[-1].append(job)
         source.used.add(index)
+    keys = [[fio.job_key(job) for job in jobs] for jobs in reports]
+    if any(len(set(part)) < len(part) or part != keys[0] for part in keys) or not is_one_run(reports):
+        job = (reports[1:] or reports)[0][-1]
+        message = f'the job "{job["jobname"]}" has several lines: from parallel jobs, several runs, or interim reports'
+        raise source.error_at(message, "run fio with group_reporting=1 and --output-format=json", job["line"])
     with source.report_damage("fio's terse output is damaged: {error}", CUT):
-        return fio.read_report({"jobs": jobs, "fio version": version})
+        *earlier, last = ({"jobs": jobs, "fio version": version} for jobs in reports)
+        return fio.read_report(last, earlier)
+
+
+def is_one_run(reports: Sequence[Sequence[dict[str, Any]]]) -> bool:
+    """Whether reports are cumulative (`--status-interval`): the time of each is a multiple of the interval."""
+    if len(reports) < 2:
+        return True
+    ways = [[job[way] for job in jobs for way in ("read", "write", "trim") if way in job] for jobs in reports]
+    times = [max(way["runtime"] for way in part) for part in ways]
+    sizes = [sum(way["io_bytes"] for way in part) for part in ways]
+    steps = [after - before for before, after in pairwise(times)]
+    return (
+        len(steps) > 1
+        and all(abs(step - times[0]) < 0.2 * times[0] for step in steps[:-1])
+        and 0 < steps[-1] < 1.2 * times[0]
+        and sorted(sizes) == sizes
+    )
 
 
 def read_way(fields: Sequence[str]) -> dict[str, Any]:

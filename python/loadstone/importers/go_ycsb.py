@@ -15,11 +15,13 @@ from loadstone.importers.run import (
     COMPOSED,
     OPERATIONS,
     ImportedRun,
+    build_histogram,
     build_series,
     check_rate,
     check_total,
     command_fact,
     count_errors,
+    histogram_figures,
     mix_fact,
 )
 from loadstone.importers.source import Source
@@ -28,7 +30,10 @@ from loadstone.results.trial_result import Series
 
 NAME = "go-ycsb"
 TITLE = "go-ycsb"
-LINE = re.compile(r"([A-Z][A-Z_]*)\s+- (Takes\(s\): .*)$")
+LINE = re.compile(r"([A-Za-z][A-Za-z_]*)\s+- (Takes\(s\): .*)$")
+INTERRUPTED = re.compile(r"Got signal \[\w+\] to exit")
+# The operations of go-ycsb. Forks also measure parts of operations, such as COMMIT, which are no further operations.
+KNOWN = re.compile(r"TOTAL|(?:BATCH_)?(?:READ|UPDATE|INSERT|SCAN|DELETE|READ_MODIFY_WRITE)(?:_ERROR)?|TXN(?:_ERROR)?")
 PROPERTY = re.compile(r'"([\w.]+)"="([^"]*)"$')
 FACTS = {"recordcount": "records", "requestdistribution": "distribution", "command": "phase"}
 PROPORTION = "proportion"
@@ -42,6 +47,9 @@ FIELDS = {"AVG(US)": "mean", "MIN(US)": "min", "MAX(US)": "max"}
 PERCENTILE = re.compile(r"([\d.]+)TH\(US\)")
 # If the time after `Run finished` exceeds the time in the rows by more than this, in s, it includes a warm-up.
 APART_S = 1.0
+# The first line of `measurementtype=csv`, and a line: operation, start and latency in µs.
+MEASUREMENTS = "operation,timestamp_us,latency_us"
+MEASUREMENT = re.compile(r"([A-Z][A-Z_]*),(\d{16}),(\d+)$")
 CUT = "import the whole output of the run, including the report after `Run finished`"
 
 Row = dict[str, float | None]
@@ -62,18 +70,22 @@ class GoYcsbReport:
     bordered: bool = True
     command: str = ""
     line: int = 0
+    interrupted: bool = False
     unknown: dict[str, None] = field(default_factory=dict)
 
 
 def recognise_text(text: str) -> bool:
     """Whether the text contains a report in one of the styles."""
-    return any(sign in text for sign in (" - Takes(s): ", '"Takes(s)":', "| TAKES(S) |"))
+    return any(sign in text for sign in (" - Takes(s): ", '"Takes(s)":', "| TAKES(S) |", MEASUREMENTS))
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
     """Every run in the file. Raises LoadstoneError if one is truncated."""
+    if MEASUREMENTS in source.text:
+        return read_measurements(source)
     reports = [GoYcsbReport()]
     header: list[str] = []
+    damaged: int | None = None
     for index, line in enumerate(source.bare_lines):
         report = reports[-1]
         text = line.strip()
@@ -93,6 +105,8 @@ def read_runs(source: Source) -> list[ImportedRun]:
         elif match := FINISHED.search(line):
             with source.report_damage("the time of a run is truncated or damaged: {error}", CUT, index):
                 report.finished = go_duration(match[1])[0]
+        elif INTERRUPTED.search(line):
+            report.interrupted = True
         elif line.lstrip().startswith("| OPERATION |"):
             header = split_cells(line)
         elif command:
@@ -102,8 +116,12 @@ def read_runs(source: Source) -> list[ImportedRun]:
             report.facts |= {"command": command.phase} if command.phase else {}
             report.facts |= command.properties
         else:
-            with source.report_damage("a row of the go-ycsb report is truncated or damaged", CUT, index):
+            try:
                 entries = parse_rows(line if index != source.last or not source.torn else drop_last(line), header)
+            except (LookupError, ValueError):
+                # Without its comment, the row may be read.
+                damaged = index if damaged is None else damaged
+                continue
             if entries and report.final and (report.closed or any(name in report.final for name, _ in entries)):
                 report = GoYcsbReport(line=index)
                 reports.append(report)
@@ -120,6 +138,8 @@ def read_runs(source: Source) -> list[ImportedRun]:
             elif not entries and not text.startswith("***"):
                 continue
         source.used.add(index)
+    if damaged is not None:
+        raise source.error_at("a row of the go-ycsb report is truncated or damaged", CUT, damaged)
     if len(reports) > 1 and not reports[-1].intervals and not reports[-1].final and reports[-1].finished is None:
         # Properties or a command line of a run whose output is elsewhere.
         reports.pop()
@@ -128,6 +148,45 @@ def read_runs(source: Source) -> list[ImportedRun]:
         if not report.final or not report.bordered or operations - report.final.keys():
             raise source.error_at("the go-ycsb log is truncated: no report follows `Run finished`", CUT, report.line)
     return [read_report(report, source) for report in reports]
+
+
+def read_measurements(source: Source) -> list[ImportedRun]:
+    """The runs in lists of operations (`measurementtype=csv`). Raises LoadstoneError if a line is damaged."""
+    tables: list[tuple[int, dict[str, list[tuple[int, int]]]]] = []
+    for index, line in enumerate(source.bare_lines):
+        if line.strip() == MEASUREMENTS:
+            tables.append((index, {}))
+        elif match := MEASUREMENT.match(line) if tables else None:
+            if index == source.last and source.torn:
+                raise source.error_at("the go-ycsb log is truncated within its last line", CUT, index)
+            tables[-1][1].setdefault(match[1], []).append((int(match[2]), int(match[3])))
+        elif tables and line.strip() and re.match(r"[A-Z_]*,", line):
+            raise source.error_at("a line of go-ycsb's measurements is damaged", CUT, index)
+        else:
+            continue
+        source.used.add(index)
+    result = []
+    for begin, table in tables:
+        run = ImportedRun(facts={"tool": NAME}, step_ns=1e3)
+        excluded = (TOTAL, *COMPOSED, *(f"{name}{FAILED}" for name in COMPOSED))
+        simple = {name: rows for name, rows in table.items() if name not in excluded}
+        well = sum(len(rows) for name, rows in simple.items() if not name.endswith(FAILED))
+        if TOTAL not in table:
+            raise source.error_at("the go-ycsb log is truncated: it has no TOTAL", CUT, begin)
+        check_total(source, well, len(table[TOTAL]), begin)
+        for name, rows in simple.items():
+            operation, failed = name.removesuffix(FAILED), name.endswith(FAILED)
+            run.statuses.setdefault(operation, {})["ERROR" if failed else "OK"] = len(rows)
+        times = [time for rows in simple.values() for time in rows]
+        seconds = (max(start + latency for start, latency in times) - min(start for start, _ in times)) / 1e6
+        run.add_totals(well / seconds if seconds else None, seconds * 1e9, len(times), 0.0, 1e3)
+        histograms = {name: build_histogram((latency * 1000, 1) for _, latency in rows) for name, rows in table.items()}
+        every = build_histogram((latency * 1000, 1) for name in simple if not name.endswith(FAILED)
+                                for _, latency in simple[name])  # fmt: skip
+        for name, histogram in ((ALL, every), *((name, part) for name, part in histograms.items() if name != TOTAL)):
+            run.values.extend(histogram_figures(name.lower().replace("_", "-"), histogram))
+        result.append(run)
+    return result
 
 
 def restarts(before: dict[str, Row], entries: list[tuple[str, Row]]) -> bool:
@@ -188,6 +247,10 @@ def add_row(report: GoYcsbReport, operation: str, row: Row) -> None:
 def read_report(report: GoYcsbReport, source: Source) -> ImportedRun:
     """A report's figures."""
     run = ImportedRun(facts={"tool": NAME}, step_ns=1e3)
+    run.unknown |= {name: None for name in report.final if not KNOWN.fullmatch(name)}
+    report.final = {name: row for name, row in report.final.items() if name not in run.unknown}
+    if report.interrupted:
+        run.mark_stopped("go-ycsb was interrupted by a signal")
     run.clients = parse_whole_number(report.facts.get("threadcount", "")) or None
     for name, text in report.facts.items():
         if name in SETTINGS and name not in ("threadcount", "target"):
@@ -224,7 +287,7 @@ def read_report(report: GoYcsbReport, source: Source) -> ImportedRun:
         # Failed operations are not included in the total.
         well = sum(entry["COUNT"] or 0 for name, entry in simple.items() if not name.endswith(FAILED))
         check_total(source, well, totals["COUNT"] or 0.0, report.line, slack=0.01 * done)
-        run.add_figure("throughput", totals["OPS"], "op/s", int(totals["COUNT"] or 0))
+        run.add_figure("throughput", totals["OPS"], "op/s", int(totals["COUNT"] or 0), 0.1)
     elif takes:
         rates = [entry["OPS"] or 0.0 for name, entry in simple.items() if not name.endswith(FAILED)]
         run.add_figure("throughput", sum(rates), "op/s", done, 0.1 * len(rates))

@@ -44,6 +44,8 @@ FACTS = {
 # Options that do not change the operations, or that are read elsewhere.
 NOT_OF_WORK = ("cmdName", "numClientThreads", "tableName", "traceRate", "period", "cycles", "nomapred", "reportLatency",
                "size", "startRow", "perClientRunRows")  # fmt: skip
+# The group of counters of a test that runs as a MapReduce job.
+MAPREDUCE = "HBase Performance Evaluation"
 CUT = "import the whole log of PerformanceEvaluation, up to its summary of timings"
 US = 1e3
 
@@ -128,6 +130,9 @@ def read_test(log: TestLog, source: Source) -> ImportedRun:
     test = str(log.options.get("cmdName") or log.name or "test").lower()
     stated = log.options.get("numClientThreads")
     clients = stated if isinstance(stated, int) and stated > 0 else len(log.summary or ())
+    if log.summary is None and MAPREDUCE in source.text:
+        message = f"the test {test} ran as a MapReduce job, whose output has no times and latencies of clients"
+        raise source.error_at(f"{message}: this mode is not supported", "run it with --nomapred", log.line)
     if log.summary is None or not log.finished:
         raise source.error_at(f"the log ends before the test {test} does: it has no summary of timings", CUT, log.line)
     if len(log.finished) != clients:

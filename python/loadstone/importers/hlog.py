@@ -60,8 +60,11 @@ COMMON_MIN = 0.95
 # The fact that states how much warm-up to exclude, in s.
 WARMUP = "warmup_s"
 UNITS = {"ns": 1, "us": 1000, "ms": 1_000_000}
-# The format of Java's HdrHistogram 2.1.4, and therefore of YCSB 0.17.0: 8-byte words, deflated or not.
-V1, V1_DEFLATED = 0x1C849381, 0x1C849382
+# The formats of Java's HdrHistogram before 2.1.5, and therefore of YCSB 0.17.0. COUNT_BITS state the size of a
+# count in bytes (AbstractHistogram.java: encodeIntoByteBuffer).
+V0, V0_DEFLATED, V1, V1_DEFLATED, COUNT_BITS = 0x1C849308, 0x1C849309, 0x1C849301, 0x1C849302, 0xF0
+V0_HEADER = struct.Struct(">iiqqq")
+COUNT = {2: "h", 4: "i", 8: "q"}
 HINT = "import the whole file; its last line may be truncated"
 
 
@@ -117,8 +120,36 @@ def recognise_text(text: str) -> bool:
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
-    """The only run in the file. Raises LoadstoneError if a line is damaged or the unit is unknown."""
-    return [read_log(parse_log(source), source)]
+    """Every run in the file. Raises LoadstoneError if a line is damaged or the unit is unknown."""
+    return [read_log(parse_log(part), part) for part in split_logs(source)]
+
+
+def split_logs(source: Source) -> list[Source]:
+    """The logs in a file, if each begins after the end of the previous log; otherwise they may be of processes.
+
+    A log begins with comments that include the version. Lines keep their numbers.
+    """
+    begins, until = [0], 0
+    ends: list[float] = []
+    for index, line in enumerate(source.lines):
+        if line.startswith(SIGN) and until > begins[-1]:
+            begins.append(until)
+        elif "," in line and not line.startswith(("#", '"')):
+            until = index + 1
+    parts = [
+        replace(source, text="\n" * begin + "\n".join(source.lines[begin:end]))
+        for begin, end in zip(begins, [*begins[1:], len(source.lines)], strict=True)
+    ]
+    for part in parts:
+        start = START.search(part.text)
+        if start is None or (ends and float(start[1]) < ends[-1]):
+            return [source]
+        timed = (re.match(r"(?:Tag=[^,]*,)?([\d.]+),([\d.]+),", line) for line in part.lines)
+        offsets = [float(match[1]) + float(match[2]) for match in timed if match]
+        latest = max(offsets, default=0.0)
+        # Without a base time, the times of intervals may be absolute.
+        ends.append(latest if latest > float(start[1]) else float(start[1]) + latest)
+    return parts
 
 
 def merge_runs(sources: Sequence[Source]) -> ImportedRun:
@@ -183,7 +214,9 @@ def parse_log(source: Source) -> HistogramLog:
     earlier: set[tuple[str, float, float, str]] = set()
     is_engines = UNIT in source.text
     for index, line in enumerate(source.lines):
-        if not line.strip() or line.startswith(("#", '"')):
+        if not line.strip():
+            continue
+        if line.startswith(("#", '"')):
             source.used.add(index)
             continue
         if "," not in line:
@@ -292,13 +325,20 @@ def decode_any_version(text: str) -> Histogram:
     try:
         data = base64.b64decode(text, validate=True)
         (cookie,) = struct.unpack_from(">i", data)
-        if cookie not in (V1, V1_DEFLATED):
+        if cookie & ~COUNT_BITS not in (V0, V0_DEFLATED, V1, V1_DEFLATED):
             return decode_histogram(text)
-        if cookie == V1_DEFLATED:
+        if cookie & ~COUNT_BITS in (V0_DEFLATED, V1_DEFLATED):
             data = zlib.decompress(data[8:])
-        _, length, offset, digits, lowest, _, _ = HEADER.unpack_from(data)
-        counts = struct.unpack_from(f">{length // 8}q", data, HEADER.size)
-    except (binascii.Error, struct.error, zlib.error) as error:
+            (cookie,) = struct.unpack_from(">i", data)
+        if cookie & ~COUNT_BITS == V0:
+            _, digits, lowest, _, _ = V0_HEADER.unpack_from(data)
+            offset, begin, length = 0, V0_HEADER.size, len(data) - V0_HEADER.size
+        else:
+            _, length, offset, digits, lowest, _, _ = HEADER.unpack_from(data)
+            begin = HEADER.size
+        size = (cookie & COUNT_BITS) >> 4 & 0xE
+        counts = struct.unpack_from(f">{length // size}{COUNT[size]}", data, begin)
+    except (binascii.Error, struct.error, zlib.error, KeyError, ZeroDivisionError) as error:
         raise ValueError(f"not an HDR histogram: {error}") from error
     if offset or not 0 <= digits <= 5 or lowest < 1:
         raise ValueError(f"an unsupported HDR histogram: offset {offset}, {digits} digits")

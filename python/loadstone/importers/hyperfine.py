@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from statistics import median
 
 from loadstone.importers.json_text import Document, read_documents
@@ -29,6 +30,12 @@ def read_runs(source: Source) -> list[ImportedRun]:
             result.extend(read_command(entry))
 
     read_documents(source, SIGN, CUT, read_document, "hyperfine report")
+    # A command may occur more than once.
+    repeats: Counter[tuple[object, ...]] = Counter()
+    for run in result:
+        key = (run.variant, *run.dimensions.items())
+        repeats[key] += 1
+        run.repeat = repeats[key]
     return result
 
 
@@ -45,7 +52,9 @@ def read_command(entry: Document) -> list[ImportedRun]:
             run.add_figure("memory_max", float(memory[number]), "B", 1)
         if number < len(codes) and codes[number] != 0:
             run.end = "failed"
-            run.add_note("failed", f"exit status {codes[number]}", "see the command's own output")
+            # Ended by a signal, a command has no exit status.
+            message = "ended by a signal" if codes[number] is None else f"exit status {codes[number]}"
+            run.add_note("failed", message, "see the command's own output")
         result.append(run)
     if not result:
         raise LookupError("a command has no times")

@@ -13,6 +13,8 @@ from loadstone.importers.source import Source
 ELEMENTS = "[…]"
 # fio 2 and 3.1 repeat this key in their lists of percentiles.
 REPEATED = re.compile(r"0\.00")
+# The results of divisions by zero in C, which are not JSON.
+NOT_JSON = re.compile(r"(?<=[:,\[] )-?(?:nan|inf)(?=\s*[,\]}\n])")
 
 
 class Document(dict[str, Any]):
@@ -20,7 +22,8 @@ class Document(dict[str, Any]):
 
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
         super().__init__(pairs)
-        if len(self) < len(pairs):
+        # An object without figures has options: fio prints an option again if it is set again, and the last one counts.
+        if len(self) < len(pairs) and not all(isinstance(value, str) for _, value in pairs):
             names = [
                 key
                 for key, value in pairs
@@ -62,7 +65,7 @@ def read_documents(source: Source, sign: str, hint: str, read: Callable[[Documen
 
     Raises LoadstoneError if a document is truncated or cannot be read.
     """
-    text = source.text
+    text = NOT_JSON.sub(lambda match: "NaN".rjust(len(match[0])), source.text)
     decoder = json.JSONDecoder(object_pairs_hook=Document)
     at = text.find(sign)
     while at >= 0:

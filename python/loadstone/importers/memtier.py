@@ -134,7 +134,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
             runs = read_sections(report.sections, report.settings, configuration, source)
             for run in runs:
                 if report.interrupted:
-                    stop_run(run)
+                    run.mark_stopped("the run was interrupted")
                 run.facts |= {"command": command_fact(report.command)} if report.command else {}
             result += runs
     return result
@@ -149,12 +149,6 @@ def read_series(seconds: Mapping[str, Mapping[str, Any]], length: float) -> Seri
             p50, p99 = (float(part[name]) * MS if name in part else None for name in ("p50.00", "p99.00"))
             rows.append((start, lasts, float(part["Count"]) / lasts, p50, p99))
     return build_series(rows)
-
-
-def stop_run(run: ImportedRun) -> None:
-    """Marks a run as interrupted."""
-    run.end = "stopped"
-    run.add_note("stopped", "the run was interrupted", "run it to completion")
 
 
 def parse_options(command: str) -> dict[str, str]:
@@ -215,7 +209,7 @@ def read_section(
     add_facts(run, configuration)
     runtime = section.get("Runtime", {})
     if str(runtime.get("Interrupted", "false")) == "true":
-        stop_run(run)
+        run.mark_stopped("the run was interrupted")
     totals = section[TOTALS]
     if lost := parse_number(str(totals.get("Connection Errors", 0))):
         message = f"{lost:,.0f} connection errors, which do not count as operations"

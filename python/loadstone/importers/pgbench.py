@@ -29,7 +29,8 @@ VERSION = re.compile(r"pgbench \((\d[\w.]*)")
 COMMAND = re.compile(r"(?:^|[\s/$])(pgbench\s+-\S.*)$")
 FIELD = re.compile(
     r"(transaction type|scaling factor|query mode|number of [\w ]+?|maximum number of tries|duration|latency \w+"
-    r"|rate limit schedule lag|total number of retries|(?:initial|average) connection time)(?: =|:) (.+?)\s*$"
+    r"|rate limit schedule lag|total number of retries|(?:initial|average) connection time)(?: =|:)"
+    r" (\d[\d./]*(?: m?s)?(?: \((?:[\d.]+ ?%|including failures)\))?|[^\d\s].*?)\s*$"
 )
 TPS = re.compile(r"tps = (\S+) \((.*)\)\s*$")
 PROGRESS = re.compile(r"progress: ([\d.]+) s, ([\d.]+) tps, lat (\S+) ms stddev (\S+?)(?:,|\s|$)")

@@ -90,6 +90,9 @@ COARSE = 0.2
 # A command line names the store and its host, so it may differ between variants; its options are facts as well.
 COMMAND = {"command": "store.command"}
 JSON = (ycsb_json, latte, fio, memtier, hyperfine)
+# Formats of lines, to which users add comments.
+ANNOTATED = (ycsb, ycsb_cpp, go_ycsb, cassandra_stress, scylla_bench, testdfsio, terasort, hbase_pe, fio_normal,
+             pgbench, sysbench, redis_benchmark, memtier)  # fmt: skip
 # Output that contains only averages, from tools that can also write each repeat.
 SUMMARIES = {
     "hyperfine's normal output": r"Time \((?:mean ± σ|abs ≡)\):",
@@ -135,13 +138,42 @@ def open_source(path: Path, facts: Mapping[str, Scalar], name: str | None) -> tu
         for source in (Source(path, text, known), Source(path, strip_collector(bare), known, prefix=prefix)):
             with suppress(LoadstoneError):
                 chosen = FORMATS[name] if name else detect_format(path, source.text)
-                read_source(replace(source, used=set(), documents=[]), chosen)
+                read_source(replace(source, used=set(), documents=[], passed=set()), chosen)
                 return source, chosen, written
     return Source(path, text, known), FORMATS[name] if name else detect_format(path, text), written
 
 
 def read_source(source: Source, chosen: Format) -> list[ImportedRun]:
-    """Every run in a file. Raises LoadstoneError if the file is damaged or has no runs."""
+    """Every run in a file. Raises LoadstoneError if the file is damaged or has no runs.
+
+    A line may be unread because of the words that follow its figure. The file is then read again without such words.
+    """
+    error: LoadstoneError | None = None
+    result: list[ImportedRun] = []
+    try:
+        result = read_lines(source, chosen)
+    except LoadstoneError as refusal:
+        error = refusal
+    if annotated := source.find_annotated() if chosen in ANNOTATED else set():
+        again = replace(source, used=set(), documents=[], passed=set(), annotated=annotated)
+        with suppress(LoadstoneError):
+            complete = read_lines(again, chosen)
+            if error is not None or (again.used > source.used and has_figures_of(complete, result)):
+                source.used.update(again.used)
+                return complete
+    if error is not None:
+        raise error
+    return result
+
+
+def has_figures_of(complete: Sequence[ImportedRun], partial: Sequence[ImportedRun]) -> bool:
+    """Whether runs have all figures of other runs."""
+    more, fewer = (Counter(value.metric for run in runs for value in run.values) for runs in (complete, partial))
+    return len(complete) >= len(partial) and more >= fewer
+
+
+def read_lines(source: Source, chosen: Format) -> list[ImportedRun]:
+    """Every run in a file, read once. Raises LoadstoneError if the file is damaged or has no runs."""
     name = source.path.name
     try:
         # Reports a damaged number that the importer itself does not detect.

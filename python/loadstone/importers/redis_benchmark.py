@@ -23,7 +23,7 @@ BEGIN = re.compile(r"====== (.+?) ======\s*$")
 COMPLETED = re.compile(r"^\s+(\d+) requests completed in ([\d.]+) seconds")
 SETTING = re.compile(
     r"^\s+(?:(\d+) (parallel clients|bytes payload)|(keep alive|multi-thread|threads): (\S+)"
-    r"|host configuration \"(\w+)\": (.*?))\s*$"
+    r"|host configuration \"(\w+)\":\s*(.*?))\s*$"
 )
 SHARE = re.compile(r"^([\d.]+)% <= ([\d.]+) (?:milliseconds|msec)")
 OLD_END = re.compile(r"^([\d.]+|-?nan|inf) requests per second\s*$")
@@ -34,7 +34,7 @@ PROGRESS = re.compile(r"(?m)^[^\n:]+: rps=[\d.]+ \(overall: \S+\) avg_msec=")
 # If the user states a command, the test is named after it.
 QUIET = re.compile(r"^(\S.*?): ([\d.]+) requests per second(?:, p50=([\d.]+) msec)?\s*$")
 CSV_HEADER = '"test","rps"'
-CSV_ROW = re.compile(r'^"([^"]+)","([\d.]+)"(,.*)?$')
+CSV_ROW = re.compile(r'^"([^"]+)","([\d.]+)"((?:,"[^"]*")*)$')
 STATISTIC = re.compile(r"avg|min|max|p[\d.]+")
 MS = 1e6
 FACTS = {"parallel clients": "clients", "bytes payload": "record_bytes", "keep alive": "keep_alive"}
@@ -81,6 +81,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
     tests: list[Test] = []
     command = ""
     header: list[str] = []
+    unread: int | None = None
     for index, line in enumerate(source.bare_lines):
         torn = source.torn and index == source.last
         if match := COMMAND.search(line):
@@ -107,6 +108,8 @@ def read_runs(source: Source) -> list[ImportedRun]:
             latencies = {"p50_latency_ms": match[3]} if match[3] else {}
             tests.append(Test(match[1], index, rate=match[2], latencies=latencies, whole=True, single=True))
         elif not tests or tests[-1].whole:
+            # Without its comment, the row may be read.
+            unread = index if header and line.startswith('"') and unread is None else unread
             continue
         else:
             with source.report_damage(
@@ -115,6 +118,8 @@ def read_runs(source: Source) -> list[ImportedRun]:
                 if not parse_line(tests[-1], line, torn):
                     continue
         source.used.add(index)
+    if unread is not None:
+        raise source.error_at("a row of redis-benchmark's CSV is damaged", CUT, unread)
     for test in tests:
         if not test.whole:
             message = f"the test {test.name} of redis-benchmark is truncated: its end is missing"

@@ -120,6 +120,11 @@ class ImportedRun:
         self.add_figure("operations", done, OPERATIONS, int(done))
         self.add_figure("errors", count_errors(self.statuses), OPERATIONS, int(done))
 
+    def mark_stopped(self, message: str) -> None:
+        """Marks the run as interrupted."""
+        self.end = "stopped"
+        self.add_note("stopped", message, "run it to completion")
+
     def add_note(self, name: str, message: str, hint: str) -> None:
         """Adds a note for the user."""
         self.notes.append(Note(name, message, hint))

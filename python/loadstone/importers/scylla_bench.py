@@ -20,7 +20,7 @@ TITLE = "scylla-bench"
 COMMAND = re.compile(r"(?:^|[\s/$])(scylla-bench\s+-\S.*)$")
 SETTING = re.compile(
     r"^(Mode|Workload|Consistency level|Partition count|Clustering rows|Clustering row size|Rows per request"
-    r"|Concurrency|Connections|Maximum rate):\s+(\S.*?)\s*$"
+    r"|Concurrency|Connections|Maximum rate|Page size|Timeout|Client compression):\s+(\S.*?)\s*$"
 )
 TOTAL = re.compile(r"^(Time \(avg\)|Total ops|Total rows|Total errors|Operations/s|Rows/s):\s+(\S+)\s*$")
 BLOCK = re.compile(r"^(?:(raw|c-o fixed)(?: (read|write))? latency|Latency)\s*:\s*$")
@@ -118,7 +118,9 @@ def check_end(report: ScyllaBenchReport, source: Source) -> None:
     """Raises LoadstoneError if totals or a latency are missing."""
     names = {name for name, _ in report.blocks}
     missing = not {"Time (avg)", "Total ops", "Operations/s", "Rows/s"} <= report.totals.keys()
-    missing = missing or any(set(REQUIRED) - set(block) for block in report.blocks.values())
+    # The first versions print no median.
+    required = set(REQUIRED) - ({"median"} if "max" in report.columns and "median" not in report.columns else set())
+    missing = missing or any(required - set(block) for block in report.blocks.values())
     missing = missing or ("max" in report.columns and not names)
     # Since 2021, the tool prints both latencies.
     newer = any(name == "raw" for name, _ in report.blocks) and "Hdr memory consumption" in source.text
@@ -193,11 +195,14 @@ def facts_of_work(settings: dict[str, str]) -> dict[str, Scalar]:
     counts = [settings.get(name, "") for name in ("Partition count", "Clustering rows")]
     if all(count.isdigit() for count in counts):
         facts["records"] = int(counts[0]) * int(counts[1])
-    if match := re.fullmatch(r"Fixed\((\d+)\)", settings.get("Clustering row size", "")):
+    if match := re.fullmatch(r"(?:Fixed\()?(\d+)\)?", settings.get("Clustering row size", "")):
         facts["record_bytes"] = int(match[1])
     for fact, name in (("rows_per_request", "Rows per request"), ("work.connections", "Connections")):
         if settings.get(name, "").isdigit():
             facts[fact] = int(settings[name])
+    for name in ("Page size", "Timeout", "Client compression"):
+        if name in settings:
+            facts[f"work.{name.lower().replace(' ', '_')}"] = settings[name]
     if settings.get("Mode") in ("read", "write"):
         facts["mix"] = mix_fact({settings["Mode"]: 1})
     return facts

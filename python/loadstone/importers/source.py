@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from loadstone.errors import LoadstoneError
+from loadstone.importers.unit import base_unit
 from loadstone.results.trial_result import Scalar
 
 # No log has longer lines. A JSON document may have them, so it is read from the complete text.
@@ -55,8 +56,28 @@ HOST = re.compile(r"(?P<origin>[\w.-]+):(?: |$)")
 TAGGED = re.compile(r"(?P<origin>[\w.@-]+)\t")
 # The start of files written by docker's logging driver `json-file`.
 JSON_LOG = '{"log":'
-# A comment that a user added after a figure. `<=` is not a comment: it is part of several reports.
-COMMENT = re.compile(r"(?<=\S)\s+((?:#|//|<--?|←)\s.*)$")
+# A comment that a user added after a figure: its mark, an arrow or another symbol, or Chinese, Japanese or Korean text.
+# `<=`, `---` and `#,` are not marks: they are parts of several reports.
+COMMENT = re.compile(
+    r"(?<=\S)\s+((?:#+(?=[^\W\d]|\s)|//|/\*|\*\*(?=\w)|<-+(?!\S)|<(?:=|<)+[=<](?!\S)|(?<!-)--(?=\s+[^\W\d])|[-=]+>(?!\S)"
+    r"|[\u2190-\u21ff\u2600-\u27bf\u2b00-\u2bff\U0001f300-\U0001faff]).*|!+|\*{1,3}|\.{3})$"
+    r"|(?<=[\d)\]%\"])\s*([\u3000-\u30ff\u4e00-\u9fff\uac00-\ud7af\uff08-\uff60].*)$"
+    r"|(?<=[A-Za-z])(\uff08.*)$"
+)
+# What may follow the last figure of a line, and is a comment if the line is read only without it: a parenthesis, words
+# after two spaces, and words after the figure and its unit.
+TRAILING = (
+    re.compile(r"^(.*\S)\s+(\([^()]*\))$"),
+    re.compile(r"^(.*\S)(?: {2,}| *\t\s*)([^\d\s]\D*)$"),
+    re.compile(
+        r"^(.*\d\S*(?: (?:[nuµm]?s|[mu]?secs?|(?:milli|micro)?seconds|\w+/s|[KMG]i?B(?:/s)?)(?!\w)\S*)?)"
+        r"\s+([^\d\s]\D*)$"
+    ),
+)
+# The line breaks of Markdown and HTML.
+BREAK = re.compile(r"\s*<br\s*/?>\s*$|(?<=\S)\s+\\$")
+# A line in a list of strings, as in the output of Ansible. The quotes of a table are not the only ones of its line.
+QUOTED = re.compile(r'\s*("(?:[^"\\]|\\.)*"),?\s*$')
 # The indentation of code blocks in Markdown.
 INDENTS = ("    ", "\t")
 COLLECTED_SHARE = 0.8
@@ -77,22 +98,42 @@ class Source:
     documents: list[Any] = field(default_factory=list)
     # The prefix that an unknown log collector put before every line, and that was removed from the text.
     prefix: str = ""
+    # The indices of lines that are read only without the words that follow their last figure.
+    annotated: set[int] = field(default_factory=set)
+    # The indices of the lines that an importer passed, whether or not it read them.
+    passed: set[int] = field(default_factory=set)
 
     @cached_property
     def lines(self) -> list[str]:
         """The lines of the source, without line ends and without text that a terminal would overwrite."""
         return [tidy_line(line) for line in self.text.split("\n")]
 
-    @cached_property
-    def bare_lines(self) -> list[str]:
-        """The lines without the comments that follow figures."""
-        return [COMMENT.sub("", line).rstrip() if len(line) < COMMENTED_MAX else line for line in self.lines]
+    @property
+    def bare_lines(self) -> Iterator[str]:
+        """Yields the lines without the comments that follow figures."""
+        for index in range(len(self.lines)):
+            yield self.split_comment(index)[0]
+            self.passed.add(index)
+
+    def split_comment(self, index: int) -> tuple[str, str]:
+        """A line without its comment, and the comment."""
+        line = self.lines[index]
+        if len(line) < COMMENTED_MAX:
+            if match := COMMENT.search(line):
+                return line[: match.start()].rstrip(), match[match.lastindex or 0]
+            if index in self.annotated and (match := find_trailing(line)):
+                return match[1], match[2]
+            return line.rstrip(), ""
+        return line, ""
 
     @property
     def comments(self) -> list[str]:
         """The comments in the lines that were read."""
-        short = (self.lines[index] for index in sorted(self.used) if len(self.lines[index]) < COMMENTED_MAX)
-        return [match[1] for line in short if (match := COMMENT.search(line))]
+        return [comment for index in sorted(self.used) if (comment := self.split_comment(index)[1])]
+
+    def find_annotated(self) -> set[int]:
+        """The indices of lines that were passed but not read, and that have words after their last figure."""
+        return {index for index in self.unread if index in self.passed and find_trailing(self.lines[index])}
 
     @property
     def torn(self) -> bool:
@@ -187,6 +228,35 @@ def read_json_log(text: str) -> str:
         return text
 
 
+def find_trailing(line: str) -> re.Match[str] | None:
+    """The match of a line with words after its last figure, which are not a unit."""
+    if len(line) >= COMMENTED_MAX:
+        return None
+    match = next(filter(None, (pattern.match(line.rstrip()) for pattern in TRAILING)), None)
+    return match if match and base_unit(match[2].split()[0]) is None else None
+
+
+def strip_breaks(lines: list[str]) -> list[str]:
+    """Lines without line breaks of Markdown or HTML, if most lines end in one. A command may continue after a `\\`."""
+    filled = [line for line in lines if line.strip()]
+    if sum(BREAK.search(line) is not None for line in filled) < COLLECTED_SHARE * len(filled) or len(filled) < 2:
+        return lines
+    return [BREAK.sub("", line) for line in lines]
+
+
+def strip_quotes(text: str) -> str:
+    """The strings in a list of strings; other texts are returned unchanged."""
+    lines = text.split("\n")
+    filled = [line for line in lines if line.strip()]
+    matches = [QUOTED.match(line) for line in lines]
+    if len(filled) < PREFIXED_MIN or sum(map(bool, matches)) < COLLECTED_SHARE * len(filled):
+        return text
+    try:
+        return "\n".join(json.loads(match[1]) if match else line for match, line in zip(matches, lines, strict=True))
+    except ValueError:
+        return text
+
+
 def strip_numbers(text: str) -> str:
     """A text without line numbers."""
     lines = text.rstrip("\n").split("\n")
@@ -204,8 +274,9 @@ def strip_collector(text: str) -> str:
 
     Otherwise, the interleaved output of two containers would be read as the output of one.
     """
-    text = strip_numbers(read_json_log(text))
-    lines = text.split("\n")
+    text = strip_quotes(strip_numbers(read_json_log(text)))
+    lines = strip_breaks(text.split("\n"))
+    text = "\n".join(lines)
     if len(lines) > 3 and not any(line.strip() for line in lines[1::2]):
         # Every line is followed by an empty line, as in text copied from web pages and e-mails.
         text = "\n".join(lines[::2]) + "\n"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from loadstone.importers.number import last_digit, parse_number
 from loadstone.importers.run import (
@@ -25,9 +26,13 @@ from loadstone.importers.source import Source
 NAME = "sysbench"
 TITLE = "sysbench"
 VERSION = re.compile(r"sysbench (\d\S*)(?: \(|:)")
+# The beginning of the output, or of the last section if only the results were copied.
+BEGIN = re.compile(r"(?m)sysbench \d\S*(?: \(|:)|Running the test with following options|^Threads fairness:\s*$")
 COMMAND = re.compile(r"(?:^|[\s/$])(sysbench\s+(?:-\S|\w+ |\S+\.lua).*)$")
 INTERVAL = re.compile(r"\[ *(\d+)s *\].*?(?:thds|threads): *\d+,? (?:eps|tps|reads): *([\d.]+)")
-FIELD = re.compile(r"^\s*([A-Za-z0-9][\w ,./()%-]*?):\s+(\S.*?)\s*$")
+FIELD = re.compile(
+    r"^\s*([A-Za-z0-9][\w ,./()%-]*?):\s+(\d[\d.]*\w*(?:/[\w.]+)?(?:\s+\([\d.]+ per sec(?:ond|\.)\))?|[^\s\d].*?)\s*$"
+)
 SECTION = re.compile(r"^ ?[A-Z][\w /()]*(?: \(ms\))?:\s*$|^\s+(?:queries performed|per-request statistics):\s*$")
 PERCENTILE = re.compile(r"(?:approx\. +)?(\d+)(?:th|st|nd|rd)? percentile")
 FIGURES = {"min": "min", "avg": "mean", "max": "max"}
@@ -37,18 +42,41 @@ END = re.compile(r"^\s*execution time \(avg/stddev\):\s+[\d.]+/[\d.]+")
 # whole run so far.
 CHECKPOINT = re.compile(r"^\[ *\d+s *\] Checkpoint report:")
 # Options of the test `fileio`, which are printed as sentences.
-LAYOUT = re.compile(r"(?:Block size (?P<block>\S+B)|(?P<size>\S+B) total file size|Doing (?P<mode>.+) test)$")
-FACTS = {"block": "block_size", "size": "size", "mode": "mode", "Prime numbers limit": "primes"}
+LAYOUT = re.compile(
+    r"(?:Block size (?P<block>\S+[Bb])|(?P<size>\S+[Bb]) total file size|Doing (?P<mode>.+) test"
+    r"|(?P<files>\d+) files, \S+[Bb] each|Using (?P<io_mode>.+) I/O mode"
+    r"|Periodic FSYNC enabled, calling fsync\(\) each (?P<fsync_every>\d+) requests\.)$"
+)
+FACTS = {"block": "block_size", "block size": "block_size", "size": "size", "mode": "mode", "files": "work.files",
+         "io_mode": "work.io_mode", "fsync_every": "work.fsync_every", "Prime numbers limit": "primes"}  # fmt: skip
 TESTS = ("CPU speed", "SQL statistics", "File operations")
+# Figures of the test `fileio`, in version 0.4 and in version 1.1, whose report ends with the sum of its latencies.
+PERFORMED = re.compile(r"^Operations performed: +(\d+) Read, (\d+) Write, (\d+) Other = \d+ Total$")
+DIRECTION = re.compile(r"^\s+(read|write|fsync):\s+IOPS=([\d.]+)(?: ([\d.]+) MiB/s)?")
+LATENCY_SUM = re.compile(r"^\s+sum:\s+[\d.]+$")
+# The data moved by the test `memory`.
+TRANSFERRED = re.compile(r"^[\d.]+ Mi?B transferred \(([\d.]+) Mi?B/sec\)$")
 # Figures of the test `fileio`, since version 1.0.
 FILES = {"reads/s": "read.throughput", "writes/s": "write.throughput", "fsyncs/s": "sync.throughput",
          "read, MiB/s": "read.bandwidth", "written, MiB/s": "write.bandwidth"}  # fmt: skip
-PER_SECOND = ("transactions", "queries", "read/write requests", "other operations", "ignored errors", "reconnects")
+PER_SECOND = ("transactions", "queries", "read/write requests", "other operations", "ignored errors", "reconnects",
+              "deadlocks", "Total operations")  # fmt: skip
 LATENCIES = ("Latency", "General statistics", "per-request statistics", "response time", "Test execution summary")
 # Settings that are not options of a test, lines that are read, and lines that have no corresponding figure in a result.
 OPTIONS = "Running the test with following options"
 SETTINGS = ("Number of threads", "Target transaction rate", "Warmup time")
-READ = ("transactions", "read", "write", "other", "total", "total time", "time elapsed", "total number of events")
+PERFORMED_NAMES = ("reads performed", "writes performed", "other operations performed")
+READ = (
+    *PERFORMED_NAMES,
+    "transactions",
+    "read",
+    "write",
+    "other",
+    "total",
+    "total time",
+    "time elapsed",
+    "total number of events",
+)
 NOT_READ = ("events/s (eps)", "events per second", "events (avg/stddev)", "execution time (avg/stddev)")
 MIB = 1 << 20
 MS = 1e6
@@ -71,11 +99,19 @@ class SysbenchReport:
     # The number of checkpoints, and the fields of their reports.
     checkpoints: int = 0
     segments: list[dict[tuple[str, str], str]] = field(default_factory=list)
+    # For each direction of version 1.1's test `fileio`: its rate and its bandwidth in MiB/s.
+    directions: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+    @property
+    def is_run(self) -> bool:
+        """Whether it is the output of a run, and not of `prepare`, `cleanup` or `help`."""
+        results = any(section not in ("", OPTIONS) for section, _ in self.fields)
+        return results or bool(self.intervals) or (OPTIONS, "Number of threads") in self.fields
 
 
 def recognise_text(text: str) -> bool:
     """Whether the text contains a report, or the beginning of one."""
-    return re.search(r"sysbench \d\S*(?: \(|:)|Running the test with following options", text) is not None
+    return BEGIN.search(text) is not None
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
@@ -88,14 +124,18 @@ def read_runs(source: Source) -> list[ImportedRun]:
         # A run that was interrupted has no report, and the next run begins with its version or its options.
         restarts = bool(interval and report.intervals and float(interval[1]) < report.intervals[-1][0])
         restarts = restarts or (bool(report.fields) and bool(begins))
-        if restarts if not report.ended else (begins or COMMAND.search(line)):
+        follows = begins or COMMAND.search(line) or (not report.checkpoints and SECTION.match(line))
+        if restarts if not report.ended else follows:
             report = SysbenchReport(line=index)
             reports.append(report)
         with source.report_damage("a line of the sysbench report is damaged: {error}", CUT, index):
             if parse_line(report, line):
                 source.used.add(index)
-    if len(reports) > 1 and not reports[-1].fields:
-        reports.pop()
+    for report, following in pairwise(reports):
+        if not report.is_run:
+            # Its last command is the command of the run that follows.
+            following.command = following.command or report.command
+    reports = [report for report in reports if report.is_run] or reports
     for report in reports:
         if not report.ended or len(report.segments) < report.checkpoints:
             raise source.error_at("the sysbench report is truncated: its thread fairness is missing", CUT, report.line)
@@ -126,14 +166,23 @@ def parse_line(report: SysbenchReport, line: str) -> bool:
     elif END.match(line):
         report.ended = True
     elif match := LAYOUT.match(line):
-        report.fields[OPTIONS, match.lastgroup or ""] = match[match.lastgroup or 0]
+        # Version 0.4 prints Kb for KiB.
+        report.fields[OPTIONS, match.lastgroup or ""] = re.sub(r"(?<=[KMG])b$", "iB", match[match.lastgroup or 0])
+    elif match := PERFORMED.match(line):
+        report.fields |= {("File operations", name): match[index] for index, name in enumerate(PERFORMED_NAMES, 1)}
+    elif match := DIRECTION.match(line):
+        set_once(report.directions, match[1], (match[2], match[3]))
+    elif match := TRANSFERRED.match(line):
+        report.fields["", "transferred"] = match[1]
     elif SECTION.match(line):
         # Options precede the first section.
-        report.section = OPTIONS if line.startswith(OPTIONS) else line.strip().rstrip(":").removesuffix(" (ms)")
+        report.section = OPTIONS if line.startswith("Running ") else line.strip().rstrip(":").removesuffix(" (ms)")
         report.test = report.section if report.section in TESTS else report.test
     elif (match := FIELD.match(line)) and not match[1].isupper():
         # DEBUG and WARNING are log levels, not names of fields.
-        set_once(report.fields, (report.section, match[1]), match[2])
+        set_once(report.fields, ("" if match[1] == "Total operations" else report.section, match[1]), match[2])
+        # With directions, version 1.1 prints neither the number of events nor the thread fairness.
+        report.ended = bool(report.directions) and LATENCY_SUM.match(line) is not None
     else:
         return False
     return True
@@ -153,10 +202,13 @@ def read_report(report: SysbenchReport, source: Source) -> ImportedRun:
             run.facts[f"work.{re.sub(r'[^a-z0-9]+', '_', name.lower()).strip('_')}"] = text
         elif section not in ("", OPTIONS, *LATENCIES) and name not in (*READ, *FILES):
             (run.omitted if name in (*PER_SECOND, *NOT_READ) else run.unknown)[name] = None
-    run.clients = int(fields["Number of threads"])
+    run.clients = int(fields["Number of threads"]) if "Number of threads" in fields else None
     if rate := re.match(r"(\d+)/sec", fields.get("Target transaction rate", "")):
         run.loop = "open"
         run.facts |= {"target": int(rate[1]), "latency": "response"}
+    if report.directions:
+        add_directions(report, run)
+        return run
     # sysbench 1.1 renamed the time, and prints it with the throughput.
     time = (fields["total time"] if "total time" in fields else fields["time elapsed"]).rstrip("s")
     events = int(fields["total number of events"])
@@ -166,7 +218,7 @@ def read_report(report: SysbenchReport, source: Source) -> ImportedRun:
     run.add_text("runtime", time, 1e9, "ns", 1)
     run.add_figure("operations", events, OPERATIONS, events)
     for field_name in (name for name in PER_SECOND if seconds and name in fields):
-        if match := re.match(r"(\d+)\s+\(([\d.]+) per sec\.\)", fields[field_name]):
+        if match := re.match(r"(\d+)\s+\(([\d.]+) per sec(?:\.|ond)\)", fields[field_name]):
             check_rate(float(match[2]), seconds, int(match[1]))
     for field_name in (name for name in ("events/s (eps)", "events per second") if seconds and name in fields):
         check_rate(parse_number(fields[field_name]) or 0.0, seconds, events)
@@ -190,9 +242,16 @@ def read_report(report: SysbenchReport, source: Source) -> ImportedRun:
         if field_name in fields:
             scale, unit = (MIB, "B/s") if metric.endswith("bandwidth") else (1.0, "op/s")
             run.add_text(metric, fields[field_name], scale, unit, events)
-    for (section, name), text in report.fields.items():
-        if section in LATENCIES:
-            add_latency(run, name, text.removesuffix("ms"), events)
+    if total := fields.get("Total operations"):
+        check_total(source, int(total.split()[0]), events, report.line)
+    if seconds and PERFORMED_NAMES[0] in fields:
+        performed = [int(fields[name]) for name in PERFORMED_NAMES]
+        check_total(source, sum(performed[:2]), events, report.line)
+        for direction, count in zip(("read", "write"), performed, strict=False):
+            run.add_figure(f"{direction}.throughput", count / seconds, "op/s", count)
+    if "transferred" in fields and fields.get("operation") in ("read", "write"):
+        run.add_text(f"{fields['operation']}.bandwidth", fields["transferred"], MIB, "B/s", events)
+    add_latencies(report, run, events)
     rows, at = [], 0.0
     for until, speed in report.intervals:
         if until > at:
@@ -240,6 +299,26 @@ def figure_of(run: ImportedRun, metric: str) -> float:
         if value.metric == metric:
             return value.value
     raise ValueError(f"a report has no {metric}")
+
+
+def add_directions(report: SysbenchReport, run: ImportedRun) -> None:
+    """Adds the figures of version 1.1's test `fileio`, which states neither its time nor its number of events."""
+    rates = [float(rate) for rate, _ in report.directions.values()]
+    run.add_figure("throughput", sum(rates), "op/s", 0, 0.01 * len(rates))
+    for name, (rate, bandwidth) in report.directions.items():
+        direction = "sync" if name == "fsync" else name
+        run.add_text(f"{direction}.throughput", rate, 1.0, "op/s", 0)
+        if bandwidth:
+            run.add_text(f"{direction}.bandwidth", bandwidth, MIB, "B/s", 0)
+    add_latencies(report, run, 0)
+    run.omitted |= {"intervals": None} if report.intervals else {}
+
+
+def add_latencies(report: SysbenchReport, run: ImportedRun, events: int) -> None:
+    """Adds the latencies of all events."""
+    for (section, name), text in report.fields.items():
+        if section in LATENCIES:
+            add_latency(run, name, text.removesuffix("ms"), events)
 
 
 def add_latency(run: ImportedRun, name: str, text: str, events: int) -> None:

@@ -6,11 +6,12 @@ Latencies are service times in µs. Percentiles are read from the last status li
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from loadstone.importers.number import last_digit, parse_number
-from loadstone.importers.run import OPERATIONS, ImportedRun, build_series, check_total, command_fact
+from loadstone.importers.run import OPERATIONS, ImportedRun, build_series, check_total
 from loadstone.importers.source import Source
+from loadstone.importers.ycsb_command import add_facts, parse_command, parse_whole_number
 from loadstone.results.trial_result import Series
 
 NAME = "ycsb-cpp"
@@ -53,6 +54,10 @@ def read_runs(source: Source) -> list[ImportedRun]:
                 message = "a phase is truncated: its status lines begin again, but it has no summary"
                 raise source.error_at(message, CUT, index)
             phases[-1].statuses.append((int(match[1]), int(match[2]), match[3]))
+        elif BLOCK.match(line) and phases[-1].statuses:
+            # The status line was wrapped.
+            until, total, text = phases[-1].statuses[-1]
+            phases[-1].statuses[-1] = until, total, f"{text} {line}"
         elif match := LINE.search(line):
             if index == source.last and source.torn:
                 raise source.error_at("the YCSB-cpp output is truncated within its last line", CUT, index)
@@ -75,9 +80,7 @@ def read_phase(phase: Phase, command: str, source: Source) -> ImportedRun:
     """The figures of a phase. Raises ValueError if one is not a number."""
     run = ImportedRun(dimensions={"phase": phase.name.lower()}, facts={"tool": NAME, "latency": "service"}, step_ns=1.0)
     if command:
-        run.facts["command"] = command_fact(f"ycsb {command}")
-    if match := re.search(r"(?:-threads |threadcount=)(\d+)", command):
-        run.clients = int(match[1])
+        add_settings(command, phase.name, run)
     seconds, done, rate = (parse_number(phase.lines[name]) for name in FIELDS)
     n = int(done or 0)
     if seconds and rate:
@@ -103,6 +106,16 @@ def read_phase(phase: Phase, command: str, source: Source) -> ImportedRun:
             else:
                 run.add_text(f"{operation}.{statistic}", value, US, "ns", own)
     return run
+
+
+def add_settings(command: str, phase: str, run: ImportedRun) -> None:
+    """Adds the clients, the rate and the facts in a command line, whose properties have YCSB's names."""
+    binding = re.search(r"-db +([\w.-]+)", command)
+    settings = parse_command(f"ycsb run {binding[1] if binding else 'basic'} {command}")
+    if settings is not None:
+        # The limit applies to the second phase only.
+        limit = parse_whole_number(settings.properties.get("limit.ops", "")) if phase == "Run" else None
+        add_facts(replace(settings, phase=None, target=limit or None, text=f"ycsb {command}"), run)
 
 
 def time_series(phase: Phase) -> Series | None:
