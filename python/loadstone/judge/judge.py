@@ -69,26 +69,37 @@ def judge_results(results: ResultSet, *, rank_invalid: bool = False) -> Judgemen
     requested = results.question.metrics
     main = first_metric(results.trials, requested)
     jumps = {trial for trial, every in trials.items() if any(finding.effect.drifts > 1 for finding in every)}
-    departures = view.departure_findings(results, loosened)
     asked_for = read_rule(results.question)
     # The loads of a search are not alternatives to compare.
     loads = asked_for is not None and results.comparison_dimension == asked_for.over
-    pairs = [] if loads else match_variants(results, variants, settings)
-    matches = [replace(match, findings=(*match.findings, *departures)) for match in pairs]
-    there = list_paired(matches)
+    pairs = [] if loads else match_variants(results, variants, settings, levels)
+    there = list_paired(pairs)
     of_variants = {}
     for key, trials_of in variants.items():
         mine = own.settings_of(trials_of[0].trial)
         # These figures also decide, during a run, whether the variant has been repeated often enough.
         deciding = deciding_metrics(trials_of, requested, mine.until).items()
         cells_of = [(cells.get((key, metric)) or cells.get((key, main)), share) for metric, share in deciding]
+        limits = [(cell, share) for cell, share in cells_of if cell]
         of_variants[key] = (
-            *judge_variant(trials_of, [(cell, share) for cell, share in cells_of if cell], missing.get(key, ()), mine),
+            *judge_variant(trials_of, limits, missing.get(key, ()), mine, levels),
             *not_steady.find_common_drift(trials_of, levels, jumps, mine),
             *(() if key in there else sides_differ.variant_changes(trials_of, mine)),
         )
+        if before.common.checks != own.common.checks:
+            recorded = replace(mine, checks=before.settings_of(trials_of[0].trial).checks)
+            strict = judge_variant(trials_of, limits, missing.get(key, ()), recorded, levels)
+            for gone in view.find_hidden(strict, of_variants[key]):
+                loosened.setdefault(gone.check, []).extend(gone.trials)
         if results.is_one_run:
             trials |= note_minority(trials_of, trials, unseen)
+    if before.common.checks != own.common.checks and pairs:
+        strict_pairs = match_variants(results, variants, replace(settings, checks=before.common.checks), levels)
+        for strict_match, match in zip(strict_pairs, pairs, strict=True):
+            for gone in view.find_hidden(strict_match.findings, match.findings):
+                loosened.setdefault(gone.check, []).extend(gone.trials)
+    departures = view.departure_findings(results, loosened)
+    matches = [replace(match, findings=(*match.findings, *departures)) for match in pairs]
     effective = {
         key: (*of_variants[key], *effective_findings(trials_of, trials)) for key, trials_of in variants.items()
     }

@@ -106,7 +106,7 @@ class Conductor:
             notes=notes,
             facts=main.facts,
             statuses=main.statuses,
-            requested=main.requested,
+            requested={**main.requested, **variant.hooks},
             of_system=main.of_system,
             loop=main.loop,
             faults=injector.records if injector else (),

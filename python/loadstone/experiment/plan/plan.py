@@ -64,6 +64,12 @@ class Variant:
     # The stages of a changing rate; empty for a constant rate.
     stages: tuple[Stage, ...] = ()
 
+    @property
+    def hooks(self) -> dict[str, str]:
+        """The commands before and after each trial as settings, in which names of each trial remain; else `none`."""
+        commands = {"before": self.hooks_before, "after": self.hooks_after}
+        return {f"hooks.{when}": "; ".join(texts) or "none" for when, texts in commands.items()}
+
     def commands_before(self, names: Mapping[str, Scalar]) -> list[str]:
         """The commands before a trial: the experiment's, then the system's."""
         return [template.render_template(command, names, for_shell=True) for command in self.hooks_before]

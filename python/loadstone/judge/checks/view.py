@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from loadstone.format import units
-from loadstone.judge.finding import Finding, Severity
+from loadstone.judge.finding import Effect, Finding, Severity
 from loadstone.results.result_set import ResultSet
 
 NAME = "view"
@@ -17,14 +17,21 @@ def departure_findings(results: ResultSet, loosened: Mapping[str, Sequence[str]]
     every = tuple(trial.trial for trial in results.trials)
     messages = [(message, every) for message in results.departures]
     for check, trials in loosened.items():
-        hidden_in = units.count_noun(len(trials), "trial")
-        messages.append((f"a changed threshold hides {check} in {hidden_in}", tuple(trials)))
+        hidden_in = units.count_noun(len(set(trials)), "trial")
+        messages.append((f"a changed threshold hides {check} in {hidden_in}", tuple(dict.fromkeys(trials))))
     return tuple(Finding(NAME, Severity.SUSPECT, message, HINT, trials) for message, trials in messages)
 
 
 def find_hidden(before: Sequence[Finding], now: Sequence[Finding]) -> Iterator[Finding]:
-    """The findings under the recorded thresholds that are missing or less severe under the view's thresholds."""
+    """The findings under the recorded thresholds that are missing or less severe under the view's thresholds.
+
+    A note with an effect changes scenarios, so it counts as suspect.
+    """
+
+    def rank_finding(finding: Finding) -> Severity:
+        return max(finding.severity, Severity.NOTE if finding.effect == Effect() else Severity.SUSPECT)
+
     for finding in before:
-        severity = max((other.severity for other in now if other.check == finding.check), default=Severity.NOTE)
-        if finding.severity > max(severity, Severity.UNCHECKED):
+        severity = max((rank_finding(other) for other in now if other.check == finding.check), default=Severity.NOTE)
+        if rank_finding(finding) > max(severity, Severity.UNCHECKED):
             yield finding
