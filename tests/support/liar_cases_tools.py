@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime, timedelta
 from types import MappingProxyType
 
+from imports_support import FIXTURES
 from judge_support import REPEATS, Change, asking, both, set_figures
 from known_truth_expected import Case, favours, fires, says, silent, unsure, verdict, wins
 from known_truth_imports import Ycsb
@@ -67,6 +69,69 @@ def pgbench(rate: float, seed: object, version: str = "15.4", script: str = "<bu
             )
             + "\n"
         )  # fmt: skip
+    return texts
+
+
+def sysbench(rate: float, seed: object, command: str = "") -> list[str]:
+    """sysbench's reports of an OLTP test of two threads for a minute, after its command."""
+    texts = []
+    for factor in noise(seed):
+        count = round(rate * factor * 60)
+        texts.append(
+            "\n".join(
+                [
+                    *([f"$ sysbench {command} --threads=2 --time=60 run"] if command else []),
+                    "sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)",
+                    "Running the test with following options:",
+                    "Number of threads: 2",
+                    "SQL statistics:",
+                    "    queries performed:",
+                    *(f"        {name}: {share * count}"
+                      for name, share in (("read", 14), ("write", 4), ("other", 2), ("total", 20))),
+                    f"    transactions: {count} ({count / 60:.2f} per sec.)",
+                    f"    queries: {20 * count} ({count / 3:.2f} per sec.)",
+                    "    ignored errors: 0 (0.00 per sec.)",
+                    "    reconnects: 0 (0.00 per sec.)",
+                    "General statistics:",
+                    "    total time: 60.0000s",
+                    f"    total number of events: {count}",
+                    "Latency (ms):",
+                    "    min: 0.10",
+                    f"    avg: {119_000 / count:.2f}",
+                    "    max: 100.00",
+                    f"    95th percentile: {300_000 / count:.2f}",
+                    "    sum: 119000.00",
+                    "Threads fairness:",
+                    f"    events (avg/stddev): {count / 2:.4f}/9.00",
+                    "    execution time (avg/stddev): 59.5000/0.00",
+                ]
+            )
+            + "\n"
+        )  # fmt: skip
+    return texts
+
+
+def go_ycsb(rate: float, seed: object, **properties: object) -> list[str]:
+    """go-ycsb's reports of reads by ten clients for a minute, after its properties."""
+    stated = {"recordcount": 1000, "requestdistribution": "uniform", "threadcount": 10, "command": "run"}
+    texts = []
+    for factor in noise(seed):
+        count = round(rate * factor * 60)
+        figures = f"Takes(s): 60.0, Count: {count}, OPS: {count / 60:.1f}, Avg(us): {round(5.9e8 / count)}"
+        rows = [f"{name} - {figures}, Min(us): 10, Max(us): 90000, 99th(us): {round(2e9 / count)}"
+                for name in ("READ  ", "TOTAL ")]  # fmt: skip
+        lines = [f'"{name}"="{value}"' for name, value in {**stated, **properties}.items()]
+        heading = "***************** properties *****************"
+        texts.append("\n".join([heading, *lines, "*" * 46, *rows, "Run finished, takes 1m0s", *rows]) + "\n")
+    return texts
+
+
+def teragen(seconds: float, seed: object, rows: int = 1_000_000) -> list[str]:
+    """Logs of TeraGen, whose job takes this time."""
+    text, texts = (FIXTURES / "teragen.txt").read_text().replace("1000000", str(rows)), []
+    for factor in noise(seed):
+        end = datetime(2026, 11, 21, 9, 42, 6, 908_000) + timedelta(seconds=seconds * factor)
+        texts.append(text.replace("2026-11-21 09:42:09,922", f"{end:%Y-%m-%d %H:%M:%S},{end.microsecond // 1000:03d}"))
     return texts
 
 
@@ -404,4 +469,68 @@ CLIENTS = [
         (SUSPECT, fires("sides-differ"), says("level=ONE")),
     ),
 ]
-TOOLS = [*HOOKS, *REUSED, *COPIES, *FILES, *VERSIONS, *YCSB, *FIO, *CLIENTS]
+SERVERS = [
+    Case(
+        "sysbench without its command: the number of rows is unknown",
+        lambda: logs(sysbench(1000, "a"), sysbench(1300, "b")),
+        (favours("tuned"), UNCHECKED, says("if number of records were equal")),
+    ),
+    Case(
+        "sysbench with another size of its tables",
+        lambda: logs(
+            sysbench(1000, "a", "oltp_read_write --table-size=10000000"),
+            sysbench(1300, "b", "oltp_read_write --table-size=1000"),
+        ),
+        (SUSPECT, says("10,000,000 against 1,000")),
+    ),
+    Case(
+        "sysbench with another script",
+        lambda: logs(sysbench(1000, "a", "oltp_read_write"), sysbench(1300, "b", "oltp_update_index")),
+        (SUSPECT, says("oltp_read_write against oltp_update_index")),
+    ),
+    Case(
+        "sysbench with an option of the work on one side",
+        lambda: logs(sysbench(1000, "a", "oltp_read_write"), sysbench(1300, "b", "oltp_read_write --skip-trx")),
+        (UNCHECKED, says("skip.trx")),
+    ),
+    Case(
+        "sysbench with the same tables on another host",
+        lambda: logs(
+            sysbench(1000, "a", "oltp_read_write --mysql-host=a --tables=10 --table-size=1000"),
+            sysbench(1300, "b", "/usr/share/sysbench/oltp_read_write.lua --table-size=1000 --tables=10 --mysql-host=b"),
+        ),
+        HONEST,
+    ),
+    Case(
+        "go-ycsb with and without synchronous writes",
+        lambda: logs(
+            go_ycsb(1000, "a", **{"badger.sync_writes": "true"}), go_ycsb(1300, "b", **{"badger.sync_writes": "false"})
+        ),
+        (unsure(), INVALID, says("true against false")),
+    ),
+    Case(
+        "go-ycsb with synchronous writes on one side",
+        lambda: logs(go_ycsb(1000, "a"), go_ycsb(1300, "b", **{"badger.sync_writes": "true"})),
+        (UNCHECKED, says("sync.writes")),
+    ),
+    Case(
+        "go-ycsb with the default size of its records",
+        lambda: logs(
+            go_ycsb(1000, "a", **{"redis.addr": "10.0.0.1:6379", "fieldlength": 100}),
+            go_ycsb(1300, "b", **{"redis.addr": "10.0.0.2:6379"}),
+        ),
+        HONEST,
+    ),
+    Case(
+        "go-ycsb with another field length than the default",
+        lambda: logs(go_ycsb(1000, "a"), go_ycsb(1300, "b", fieldlength=10)),
+        (SUSPECT, says("size of a record")),
+    ),
+    Case("TeraGen with the same rows", lambda: logs(teragen(130, "a"), teragen(100, "b"), "throughput"), HONEST),
+    Case(
+        "TeraGen with a tenth of the rows",
+        lambda: logs(teragen(130, "a"), teragen(100, "b", 100_000), "throughput"),
+        (verdict("suspect", "invalid"), says("rows")),
+    ),
+]
+TOOLS = [*HOOKS, *REUSED, *COPIES, *FILES, *VERSIONS, *YCSB, *FIO, *CLIENTS, *SERVERS]

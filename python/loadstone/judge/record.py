@@ -34,8 +34,11 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "hbase-pe": ("clients", "rows", "value_bytes"),
     "fio": ("mode", "block_size", "iodepth", "direct"),
     "testdfsio": ("files", "bytes"),
+    "dfsio": ("files", "file_bytes"),
+    **dict.fromkeys(("terasort", "sort"), ("rows", "row_bytes")),
     "pgbench": ("clients", "loop", "script", "query_mode", "scale", "window"),
     "sysbench": ("clients", "loop", "test", "window"),
+    "sysbench-oltp": ("clients", "loop", "records", "window"),
     "redis-benchmark": ("clients", "record_bytes", "pipeline", "keyspace"),
     "memtier": ("clients", "loop", "record_bytes", "records", "pipeline", "mix", "distribution", "window"),
     "hyperfine": (COMMAND_LINE,),
@@ -99,6 +102,8 @@ def record_facts(trial: TrialResult) -> dict[str, Scalar]:
 def work_of(trial: TrialResult) -> str | None:
     """The workload kind, which defines an operation."""
     tool = str(trial.facts.get("tool", ""))
+    if tool == "sysbench" and trial.facts.get("test") == "SQL statistics":
+        return "sysbench-oltp"
     if tool:
         return WORK_OF_TOOL.get(tool, tool)
     return next((work for fact, work in WORK_OF_FACT.items() if fact in trial.facts), None)
