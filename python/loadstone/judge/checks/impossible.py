@@ -123,7 +123,7 @@ def find_constant_figures(trials: Sequence[TrialResult]) -> Iterator[Finding]:
             and resolution * 10 ** (CONSTANT_DIGITS_MIN - 1) <= figure
         )
         # A round rate that never varies is a setting, or a text that the command prints.
-        is_round = len(trials) >= REPEATS_MIN and 0 < resolution * ROUND_STEPS_MIN <= figure
+        is_round = len(trials) >= REPEATS_MIN and is_first_equal and 0 < resolution * ROUND_STEPS_MIN <= figure
         kind = split_metric(metric)[1]
         if (copied and kind in ("throughput", BANDWIDTH, "mean")) or (is_round and kind in ("throughput", BANDWIDTH)):
             unit = trials[0].values[metric].unit
