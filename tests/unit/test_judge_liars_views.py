@@ -87,6 +87,16 @@ def test_threshold_that_hides_nothing_is_valid(setting: str, tmp_path: Path) -> 
     assert show_results(simulate_pair(), tmp_path / "a", "--set", f"checks.{setting}")["verdict"] == "valid"
 
 
+@pytest.mark.parametrize(
+    ("change", "setting", "verdict"),
+    [(SHORT, "[window, operations, bytes_per_read]", "suspect"), (keep_trial, "[durability]", "valid")],
+)
+def test_fact_allowed_afterwards_is_suspect(change: Change, setting: str, verdict: str, tmp_path: Path) -> None:
+    document = show_results(simulate_pair(change), tmp_path / "a", "--set", f"compare.guarantees={setting}")
+    named = [item for item in document["findings"] if "does not allow window to differ" in item["message"]]
+    assert (document["verdict"], bool(named)) == (verdict, verdict == "suspect")
+
+
 def test_expectation_with_unknown_contents_is_undecided() -> None:
     results = pair_ycsb("", "", {})
     judgement = judge_results(replace(results, question=replace(results.question, expect=("throughput >= 1.1x",))))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from loadstone.format import units
+from loadstone.judge.checks.sides_differ import GUARANTEES
 from loadstone.judge.finding import Effect, Finding, Severity
 from loadstone.results.result_set import ResultSet
 
@@ -16,6 +17,11 @@ def departure_findings(results: ResultSet, loosened: Mapping[str, Sequence[str]]
     """A finding for each departure; `loosened`: the trials in which a changed threshold hides a finding, by check."""
     every = tuple(trial.trial for trial in results.trials)
     messages = [(message, every) for message in results.departures]
+    if results.recorded is not None and results.is_one_run:
+        # A guarantee that differs is named in any case; between runs, so is every declared fact.
+        recorded = {*results.recorded.promises, *GUARANTEES}
+        declared = [fact for fact in results.question.promises if fact not in recorded]
+        messages += [(f"the recorded question does not allow {fact} to differ", every) for fact in declared]
     for check, trials in loosened.items():
         hidden_in = units.count_noun(len(set(trials)), "trial")
         messages.append((f"a changed threshold hides {check} in {hidden_in}", tuple(dict.fromkeys(trials))))
