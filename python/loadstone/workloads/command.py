@@ -238,8 +238,8 @@ def phases(variant: Variant, experiment: Experiment) -> Sequence[ObservedCommand
     for number in range(work.warmups):
         plan.append(ObservedCommand(f"warmup-{number + 1}", partial(shell, work.run), read_warmup, role="warmup"))
     names = template.template_names(written.run)
-    load = variant.clients if "clients" in names else None, variant.rate, variant.operations
-    read = partial(read_figures, work, variant.store, load, experiment.warmup_seconds)
+    load = variant.clients if "clients" in names else None, variant.rate
+    read = partial(read_figures, work, variant.store, load, experiment.warmup_seconds, operations=variant.operations)
     seconds = experiment.measure.duration
     return [*plan, ObservedCommand(NAME, partial(shell, work.run), read, seconds, requested=requested)]
 
@@ -280,7 +280,13 @@ def read_times(prefix: str, ended: Ended) -> ImportedRun:
 
 
 def read_figures(
-    work: Command, store: str, load: tuple[int | None, float | None, int | None], warmup: float, ended: Ended
+    work: Command,
+    store: str,
+    load: tuple[int | None, float | None],
+    warmup: float,
+    ended: Ended,
+    *,
+    operations: int | None = None,
 ) -> ImportedRun:
     """The figures in the output, without `warmup` seconds, and the times. Raises LoadstoneError if they are missing."""
     run = ImportedRun() if work.figures is None or ended.status else read_output(work.figures, ended, warmup)
@@ -291,7 +297,7 @@ def read_figures(
     run.facts.setdefault("work", run.facts.get("tool", NAME))
     if store != STORE:
         run.facts["store"] = store
-    clients, rate, operations = load
+    clients, rate = load
     run.clients = clients if run.clients is None else run.clients
     if rate is not None:
         # The rate is in the command, whether or not the output repeats it.

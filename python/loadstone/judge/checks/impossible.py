@@ -156,11 +156,10 @@ def find_copies(trials: Sequence[TrialResult], levels: LevelsOfTrials) -> Iterat
         figures = tuple(sorted((metric, value.value) for metric, value in trial.values.items()))
         parts = [figures]
         if "tool" in trial.facts:
-            parts.append(tuple(figure for figure in figures if is_latency(figure[0])))
-        if "tool" in trial.facts and trial.loop != "open":
             # At a rate, the time series follows from the rate.
-            known = levels.get(trial.trial, {}).items()
-            parts.append(tuple((f"{name} {part}", level) for (name, part), both in known for level in both))
+            series = levels.get(trial.trial, {}).items() if trial.loop != "open" else ()
+            known = ((f"{name} {part}", level) for (name, part), both in series for level in both)
+            parts.append((*(figure for figure in figures if is_latency(figure[0])), *known))
         firsts = [
             first for part in filter(is_distinctive, parts) if (first := trial_of.setdefault(part, trial)) is not trial
         ]
