@@ -410,7 +410,7 @@ def test_results_of_several_tests_are_one_run() -> None:
 
 LACKING = {
     "pgbench-rate.txt": [],
-    "sysbench-oltp.txt": [],
+    "sysbench-oltp.txt": ["records"],
     "redis-benchmark.txt": ["pipeline", "keyspace"],
     "redis-benchmark.csv": ["clients", "record_bytes", "pipeline", "keyspace"],
     "memtier.json": [],

@@ -13,11 +13,11 @@ from known_truth_support import change_system, simulate_results
 from liar_cases_tools import pair_ycsb
 from liar_support import plant_difference, show_results
 from loadstone.experiment.file import load_experiment
-from loadstone.experiment.plan.plan import plan_experiment
 from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Judgement
 from loadstone.results.projection import Projection, project_results
 from loadstone.results.result_set import ResultSet
+from loadstone.runner.trial import record_hooks
 
 
 def keep_trial(trial: Any) -> Any:
@@ -115,35 +115,15 @@ def write_experiment(folder: Path, text: str) -> Path:
 
 def test_hooks_of_a_system_are_recorded(tmp_path: Path) -> None:
     text = "systems: {old: {}, new: {hooks: {before: [touch boost], after: ['rm boost', sync]}}}\n"
-    old, new = (
-        variant.hooks
-        for variant in plan_experiment(load_experiment(write_experiment(tmp_path, text)).experiment).variants
-    )
-    assert old == {"hooks.before": "none", "hooks.after": "none"}
-    assert new == {"hooks.before": "touch boost", "hooks.after": "rm boost; sync"}
+    experiment = load_experiment(write_experiment(tmp_path, text)).experiment
+    assert record_hooks(experiment, "old") == {"hooks.before": "none", "hooks.after": "none"}
+    assert record_hooks(experiment, "new") == {"hooks.before": "touch boost", "hooks.after": "rm boost; sync"}
 
 
-def test_hooks_with_names_of_a_trial_are_equal(tmp_path: Path) -> None:
-    text = "systems: {old: {}, new: {}}\nhooks: {before: ['sync {directory} {trial}']}\n"
-    old, new = (
-        variant.hooks
-        for variant in plan_experiment(load_experiment(write_experiment(tmp_path, text)).experiment).variants
-    )
-    assert old == new
-
-
-def test_dimension_in_a_hook_determines_its_text(tmp_path: Path) -> None:
-    text = "systems: {old: {}, new: {}}\nvary: {cache: [1, 2]}\nhooks: {before: ['echo {cache} {system}']}\n"
-    guarantees = load_experiment(
-        write_experiment(tmp_path, text.replace("vary: {", "vary: {system: [old, new], "))
-    ).guarantees
-    assert "hooks" in guarantees["cache"]
-    assert "hooks" in guarantees["system"]
-
-
-def test_commands_of_one_system_determine_no_hooks(tmp_path: Path) -> None:
-    text = "systems: {old: {}, new: {hooks: {before: [touch boost]}}}\n"
-    assert "hooks" not in load_experiment(write_experiment(tmp_path, text)).guarantees.get("system", ())
+def test_hooks_that_name_the_system_are_equal(tmp_path: Path) -> None:
+    text = "systems: {old: {}, new: {}}\nhooks: {before: ['sync {directory} {trial} {system}']}\n"
+    experiment = load_experiment(write_experiment(tmp_path, text)).experiment
+    assert record_hooks(experiment, "old") == record_hooks(experiment, "new")
 
 
 def test_version_of_a_compared_command_may_differ() -> None:

@@ -64,12 +64,6 @@ class Variant:
     # The stages of a changing rate; empty for a constant rate.
     stages: tuple[Stage, ...] = ()
 
-    @property
-    def hooks(self) -> dict[str, str]:
-        """The commands before and after each trial as settings, in which names of each trial remain; else `none`."""
-        commands = {"before": self.hooks_before, "after": self.hooks_after}
-        return {f"hooks.{when}": "; ".join(texts) or "none" for when, texts in commands.items()}
-
     def commands_before(self, names: Mapping[str, Scalar]) -> list[str]:
         """The commands before a trial: the experiment's, then the system's."""
         return [template.render_template(command, names, for_shell=True) for command in self.hooks_before]
@@ -176,11 +170,9 @@ class Builder:
         name = str(point["system"])
         system = experiment.systems[name]
         render = partial(template.render_template, values=names)
-        # Nested: the inner hooks run last before a trial and first after it.
-        outer, inner = experiment.hooks, system.hooks
         before, after = (
             tuple(template.render_partly(command, names) for command in commands)
-            for commands in (outer.before + inner.before, inner.after + outer.after)
+            for commands in experiment.hooks_of(name).values()
         )
         rate = names.get("rate")
         durability = str(names["durability"])

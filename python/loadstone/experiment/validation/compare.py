@@ -96,8 +96,6 @@ def guarantees_by_dimension(context: Context) -> dict[str, tuple[str, ...]]:
         sets = GROUPS.get(str(entry.path[0]), ())
         if (key := str(entry.path[-1])) in GUARANTEES:
             sets = (*sets, GUARANTEES[key])
-        if "hooks" in entry.path:
-            sets = (*sets, "hooks")
         for name in template.template_names(entry.text) if sets else ():
             # A command that names the system chooses its store; the work that it reports must still be equal.
             of_command = COMMAND_TEXTS if name == "system" and "command" in entry.path else sets
