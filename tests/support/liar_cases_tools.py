@@ -335,6 +335,16 @@ YCSB = [
         lambda: pair_ycsb("-p jdbc.autocommit=true", "-p jdbc.autocommit=false"),
         (unsure(), INVALID, says("autocommit")),
     ),
+    Case(
+        "RocksDB without its log on one side",
+        lambda: pair_ycsb("", "-p rocksdb.disableWAL=true"),
+        (UNCHECKED, says("disableWAL")),
+    ),
+    Case(
+        "RocksDB with and without its log",
+        lambda: pair_ycsb("-p rocksdb.disableWAL=false", "-p rocksdb.disableWAL=true"),
+        (unsure(), INVALID, says("false against true")),
+    ),
     Case("JDBC on another host", lambda: pair_ycsb(f"{JDBC}a/ycsb", f"{JDBC}b/ycsb"), HONEST),
     Case("Cassandra on another host", lambda: pair_ycsb("-p hosts=10.0.0.1", "-p hosts=10.0.0.2 -p port=9043"), HONEST),
     Case(
@@ -394,6 +404,11 @@ FIO = [
     ),
     Case(
         "fio with buffered I/O in two spellings", lambda: pair_fio({"direct": 0}, {"buffered": 1, "direct": 0}), HONEST
+    ),
+    Case(
+        "fio with the share of reads or of writes",
+        lambda: pair_fio({"rw": "randrw", "rwmixread": 70}, {"rw": "randrw", "rwmixwrite": 30}),
+        HONEST,
     ),
     Case("fio with sizes in two units", lambda: pair_fio({"size": "1G"}, {"size": "1024m"}), HONEST),
     Case(

@@ -217,6 +217,9 @@ def read_run(name: str | None, jobs: Sequence[Job], shared: dict[str, Any]) -> I
     named = {"buffered", *FACTS.values(), *NUMBERS, *NOT_OF_WORK}
     run.facts |= {f"work.{name}": number_or_text(join_directions(options[name])) for name in sorted({*options} - named)
                   if not name.startswith("rate")}  # fmt: skip
+    if isinstance(writes := run.facts.get("work.rwmixwrite"), int):
+        run.facts |= {"work.rwmixread": 100 - writes}
+        del run.facts["work.rwmixwrite"]
     rates = {name: options[name] for name in options if name == "rate" or name.startswith("rate_iops")}
     if rates:
         run.loop = "open"

@@ -77,8 +77,11 @@ class ReportContext:
     def read_line(self, line: str) -> bool:
         """Reads a line outside the report, and returns whether it was recognised."""
         reading, settings = parse_status(line), parse_command(line)
-        if match := JAR.search(line) or (not self.version and CLIENT.search(line)):
+        # Old versions print 0.1, so the class path is more precise.
+        if (match := CLIENT.search(line)) and match[1] != "0.1":
             self.version = match[1]
+        elif match := match or JAR.search(line):
+            self.version = self.version or match[1]
         if reading is not None:
             self.statuses.append(reading)
         elif settings is not None:

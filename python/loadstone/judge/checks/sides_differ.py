@@ -87,7 +87,7 @@ SYSTEM, WORK, STORAGE = (
 SYSTEM_PREFIXES = ("store.", "server.", "table.")
 # Settings of a store that determine what a write survives, by their names in the command lines of other tools.
 DURABLE = re.compile(
-    r"^store\..*(consistency|durab|sync|journal|autocommit|acks|concern|quorum|readpref|url\.(w|j)$)", re.I
+    r"^store\..*(consistency|durab|sync|journal|wal(?!l)|commit|acks|concern|quorum|readpref|url\.(w|j)$)", re.I
 )
 # The documented consequences of a compared dimension: names of facts, or of groups of facts.
 CONSEQUENCES: Mapping[str, tuple[str, ...]] = {
