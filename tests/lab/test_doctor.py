@@ -321,7 +321,7 @@ def test_the_text_is_aligned_with_failures_first() -> None:
         "to do:",
         "  Maven: it downloads the servers and RocksDB",
         "    sudo apt-get install maven",
-        "  huge pages: with `always` the kernel stops processes to assemble pages; Redis and MongoDB also warn"
+        "  huge pages: with `always`, the kernel stops processes to assemble pages; Redis and MongoDB also warn"
         " about this",
         "    echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled",
     ]

@@ -316,7 +316,7 @@ def test_servers_are_attached_at_the_given_address() -> None:
     result = line_document(line, spec)
     assert result["systems"] == {"redis": {"properties": {}, "attach": {"hosts": ["10.0.0.1"], "port": 7000}}}
     assert result["workload"]["properties"] == {}
-    # Servers' data are loaded once and changed by every trial; the user must be warned of that.
+    # Servers' data is loaded once and changed by every trial; the user must be warned of that.
     assert result["load"] == {"reuse": "shared"}
     (warning,) = search.line_experiment(line, spec).warnings
     assert "loads its records into an existing table of redis" in warning.message

@@ -130,7 +130,7 @@ def test_knee_is_drawn_where_claimed() -> None:
         "cassandra: throughput is highest at 32 clients, 56,100 op/s; its plateau is 55,600 op/s, and 95 % of that is"
         " reached between 16 and 32 clients; throughput falls below that again between 32 and 64 clients, to"
         " 48,100 op/s at 64 clients",
-        "scylla: throughput still rises at 64 clients (195,000 op/s there)",
+        "scylla: throughput still rises at 64 clients (195,000 op/s)",
     ]
 
 

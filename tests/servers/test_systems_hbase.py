@@ -103,7 +103,7 @@ def test_what_hbase_refuses_is_reported(standalone: RunningSystem) -> None:
         standalone.recreate_table("x", {})
     with pytest.raises(SystemsError, match='no option "split"'):
         standalone.recreate_table("x", {"family": "cf", "split": "3"})
-    with pytest.raises(SystemsError, match='splits must be a whole number from 0, got "many"'):
+    with pytest.raises(SystemsError, match='splits must be a whole number of at least 0, got "many"'):
         standalone.recreate_table("x", {"family": "cf", "splits": "many"})
 
 
@@ -207,7 +207,7 @@ def test_ports() -> None:
 
     assert list_ports("region-server-2") == [("127.0.0.2", 16020), ("127.0.0.2", 16030)]
     assert list_ports("master", **{"master.port": "7"}) == [("127.0.0.1", 7), ("127.0.0.1", 16010)]
-    with pytest.raises(SystemsError, match='port must be a whole number from 1, got "-1"'):
+    with pytest.raises(SystemsError, match='port must be a whole number of at least 1, got "-1"'):
         list_ports("master", **{"master.port": "-1"})
 
 

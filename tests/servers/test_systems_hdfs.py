@@ -190,7 +190,7 @@ def test_settings_that_make_no_sense(tmp_path: Path) -> None:
     system, place = Hdfs(), Place(tmp_path / "hdfs", tmp_path / "cache")
     with pytest.raises(SystemsError, match="names 2 directories for 3 data nodes"):
         system.server_stages(place, plan_of(system, 3, {"data.dir": "/a,/b"}))
-    with pytest.raises(SystemsError, match='replication must be a whole number from 1, got "two"'):
+    with pytest.raises(SystemsError, match='replication must be a whole number of at least 1, got "two"'):
         system.server_stages(place, plan_of(system, 3, {"replication": "two"}))
     # Results would state the setting's replication.
     with pytest.raises(SystemsError, match=r"dfs\.replication has a named setting"):

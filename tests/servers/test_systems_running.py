@@ -137,7 +137,7 @@ def test_other_settings_are_refused(tiny: Tiny) -> None:
     [
         (["up", "--set", "prot=1"], 'tiny has no setting "prot"\nhint: did you mean "port"?', 1),
         (["up", "--set", "port"], '--set takes NAME=VALUE, got "port"', 2),
-        (["up", "--set", "port=x"], 'port must be a whole number from 1, got "x"', 1),
+        (["up", "--set", "port=x"], 'port must be a whole number of at least 1, got "x"', 1),
         (["up", "--nodes", "4"], "tiny cannot have 4 nodes\nhint: it can have 1 to 3", 1),
         (["up", "--nodes", "x"], "invalid int value", 2),
         (["upp"], 'there is no verb "upp"\nhint: did you mean "up"?', 2),

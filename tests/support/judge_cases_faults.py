@@ -106,7 +106,7 @@ CASES = [
         "writes refused while a node is considered down",
         experiment(both(with_fault(), note_stall)),
         NOTE,
-        "6,000 operations failed through the kill of node-2, the first: Unavailable: Cannot achieve consistency level"
+        "6,000 operations failed during the kill of node-2, the first: Unavailable: Cannot achieve consistency level"
         " TWO; 127.0.0.2:9042 was considered down from 41.0 s to 61.5 s",
     ),
     Case("server-events", "quoted with the failures", experiment(both(with_fault(), note_stall))),
@@ -163,7 +163,7 @@ CASES = [
         "half of it late",
         experiment(both(with_fault(line=(0.49, 14)), set_figures(recovered__median=0.52))),
         INVALID,
-        "before the fault only 52 % of the operations were answered in time",
+        "before the fault, only 52 % of the operations were answered in time",
     ),
     Case(
         "before-unsteady",
@@ -184,7 +184,7 @@ CASES = [
         "watched too briefly",
         experiment(both(with_fault(), set_figures(recovered__held=5e9, recovered__hold=30e9))),
         SUSPECT,
-        "recovered after 12.0 s, but watched for 5.00 s instead of 30.0 s",
+        "recovered after 12.0 s, but observed for only 5.00 s instead of 30.0 s",
     ),
     Case(
         "not-recovered",
@@ -198,7 +198,7 @@ CASES = [
         "a client that retries",
         experiment(both(with_fault(), facts(store="hbase"))),
         NOTE,
-        "the client retries within an operation: failures show as latency, and not as failed operations",
+        "the client retries within an operation: failures appear as latency, not as failed operations",
     ),
     Case(
         "shared-host",

@@ -9,11 +9,14 @@ from typing import Any
 from loadstone.engine.events import Note
 from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.judge import judge_results
+from loadstone.judge.settings import DEFAULTS, FAULTS, LOSS
 from loadstone.results.result_set import Question, ResultSet
 from loadstone.results.trial_result import Series, TrialResult
 from loadstone.results.value import Value, metric_statistic
 
 REPEATS = 6
+# The number of checks of trials without faults.
+CHECKS = len(DEFAULTS) - len((*FAULTS, *LOSS))
 OPERATIONS = 100_000
 UNITS = {"throughput": "op/s", "bandwidth": "B/s", "mean": "ns", "min": "ns", "max": "ns", "runtime": "ns"}
 # Ten clients, busy for slightly less than the whole time.

@@ -253,7 +253,7 @@ def expect_same_or_slight() -> Expectation:
 def differs_little() -> Expectation:
     """A significant difference that is smaller than the margin that matters."""
     return Expectation(
-        "differs, but by less than matters",
+        "a difference too small to matter",
         lambda judged: judged.claim == "slight",
         CLAIM,
     )

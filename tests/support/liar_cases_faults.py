@@ -109,7 +109,7 @@ FAULTS = [
         lambda: change_trials(alter_fault(held_ns=None, unverified={"held": "node-2 still answers"})),
         expect_refusal("fault-missed"),
         says("node-2 still answers"),
-        says("unknown, as no repeat counts"),
+        says("unknown, because all repeats were excluded"),
     ),
     fault_case(
         "a kill after the end of the window",
@@ -166,7 +166,7 @@ FAULTS = [
         "retries hidden in the client",
         lambda: change_trials(facts(store="hbase")),
         fires("hidden-retries", "note"),
-        says("failures show as latency"),
+        says("failures appear as latency"),
     ),
     fault_case(
         "a closed loop whose outage looks like 3 %",

@@ -71,7 +71,7 @@ def test_a_search_is_planned_with_its_first_load(tmp_path: Path) -> None:
         ("find: {such_that: fast}", 'find.such_that: "fast" is not an objective'),
         (
             "find: {such_that: p99 > 1s}",
-            'find.such_that: "p99 > 1s" does not hold at low loads and fail at high ones',
+            'find.such_that: "p99 > 1s" is not a condition that holds at low loads and fails at high loads',
         ),
         ("find: {such_that: p98 < 1ms}", "the percentile p98 is not recorded"),
         ("find: {such_that: reed.p99 < 1ms}", 'there is no operation "reed"'),

@@ -171,6 +171,12 @@ def test_all_orders_of_variants_are_equally_likely() -> None:
     assert sum((count - expected) ** 2 / expected for count in counts.values()) < 20.5
 
 
+def test_seeds_keep_their_values() -> None:
+    # A resumed run must repeat the operations of its earlier trials.
+    assert (order.trial_seed(7, 1), order.trial_seed(7, 2)) == (7_000_022, 7_000_023)
+    assert (order.load_seed(-1), order.trial_seed(-1, 3)) == (2**64 - 1, 2**64 - 1_000_000)
+
+
 @pytest.mark.parametrize(
     ("config", "slug"),
     [

@@ -11,7 +11,7 @@ import yaml
 from experiment_support import ROOT, WORKLOADS, experiment, load_text, mistakes, warnings
 from loadstone.experiment.file import load_experiment
 from loadstone.experiment.plan.description import describe_plan
-from loadstone.experiment.plan.forecast import estimate_seconds, estimate_space, list_starts
+from loadstone.experiment.plan.forecast import estimate_seconds, estimate_space, list_starts, start_seconds
 from loadstone.experiment.plan.plan import Plan, plan_experiment
 from loadstone.experiment.plan.required_servers import Attached, StartedSystems, StartRequest, VariantServers
 from loadstone.systems import registry
@@ -143,13 +143,13 @@ def test_loads_adding_to_earlier_data_are_a_warning(tmp_path: Path) -> None:
         ('system: redis, nodes: "{nodes}", settings: {cluster: "yes"}', "redis with 1 node cannot have cluster=yes"),
         ('system: redis, nodes: 3, settings: {cluster: "yes", tls: "yes"}', "tls cannot be combined with cluster"),
         ("system: redis, settings: {appendfsync: sometimes}", 'appendfsync cannot be "sometimes"'),
-        ("system: redis, settings: {port: high}", 'port must be a whole number from 1, got "high"'),
+        ("system: redis, settings: {port: high}", 'port must be a whole number of at least 1, got "high"'),
         ("system: postgres, settings: {fsync: never}", 'fsync must be yes or no, got "never"'),
         ("system: postgres, settings: {user: postgres}", "user cannot be postgres, which the server reserves"),
         ("system: cassandra, settings: {heap: much}", 'heap must be a size, got "much"'),
         ("system: cassandra, settings: {commitlog_sync: daily}", 'commitlog_sync cannot be "daily"'),
         ("system: hbase, nodes: 3, settings: {mode: standalone}", "a standalone HBase has one node, not 3"),
-        ('system: hdfs, settings: {replication: "0"}', 'replication must be a whole number from 1, got "0"'),
+        ('system: hdfs, settings: {replication: "0"}', 'replication must be a whole number of at least 1, got "0"'),
     ],
 )
 def test_settings_that_no_start_accepts_are_mistakes(tmp_path: Path, start: str, message: str) -> None:
@@ -164,7 +164,7 @@ def test_invalid_settings_are_reported_together(tmp_path: Path) -> None:
     text += "vary: {port: [1, x]}\n"
     assert mistakes(tmp_path, text + TAIL) == [
         'redis has no setting "prot"',
-        'port must be a whole number from 1, got "x"',
+        'port must be a whole number of at least 1, got "x"',
         'appendfsync cannot be "sometimes"',
     ]
 
@@ -304,3 +304,12 @@ systems:
     assert warnings(tmp_path, text.replace('"no"', '"yes"') + TAIL) == []
     for same in ("true", '"on"'):
         assert warnings(tmp_path, text.replace('"no"', same) + TAIL) == [], "one word, written otherwise"
+
+
+def test_start_estimate_is_read_from_system() -> None:
+    for name in registry.SYSTEMS:
+        estimate = registry.estimate_start(name)
+        assert estimate == registry.load_system(name).start_estimate
+        assert start_seconds(name, 0) <= estimate.usual_s <= start_seconds(name, 1)
+    assert registry.estimate_start("postgrenosql") == registry.estimate_start("postgres")
+    assert registry.estimate_start("mongodb").usual_s == 45.0

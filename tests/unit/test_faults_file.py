@@ -83,6 +83,12 @@ def test_fault_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     assert mistakes(tmp_path, TEXT.replace("to: 60%", "to: 158s")) == []
 
 
+def test_windows_before_fault_follow_threshold(tmp_path: Path) -> None:
+    stricter = TEXT.replace("from: 1/3", "from: 66s") + "checks: {before-unsteady: {windows: 14}}\n"
+    assert mistakes(tmp_path, stricter) == ["only 66s before the fault: 14 windows of 5s take 70s"]
+    assert mistakes(tmp_path, stricter.replace("14", "13")) == []
+
+
 def test_closed_loop_is_warned_of(tmp_path: Path) -> None:
     messages = warnings(tmp_path, TEXT.replace("rate: 1000", ""))
     assert any("in a closed loop, a stall counts once" in message for message in messages)

@@ -12,6 +12,7 @@ import yaml
 
 from lab_support import ROOT
 from loadstone.cli import commands
+from loadstone.engine.describe import describe_engine
 from loadstone.experiment.file import load_experiment
 
 GUIDES = sorted(
@@ -81,3 +82,11 @@ def test_every_link_of_a_page_leads_somewhere(guide: Path) -> None:
         assert path.exists(), f"{guide.name} links to {target}"
         if anchor and path.suffix == ".md":
             assert anchor in find_anchors(path), f"{guide.name} links to {target}#{anchor}"
+
+
+@pytest.mark.parametrize("store", sorted(describe_engine().stores))
+def test_page_of_store_names_every_property(store: str) -> None:
+    page = (ROOT / f"docs/reference/stores/{store}.md").read_text()
+    # The store jvm accepts every property.
+    missing = [name for name in describe_engine().store_properties(store) if name != "*" and f"`{name}`" not in page]
+    assert missing == []

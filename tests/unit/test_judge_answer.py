@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from judge_support import Change, asking, both, experiment, rocksdb, set_figures, sound, with_end
+from judge_support import CHECKS, Change, asking, both, experiment, rocksdb, set_figures, sound, with_end
 from known_truth_support import simulate_results
 from loadstone.judge.finding import Verdict
 from loadstone.judge.judge import judge_results
@@ -14,7 +14,7 @@ from loadstone.results.result_set import Question, ResultSet, name_value
 from loadstone.results.trial_result import TrialResult
 
 # The crafted trials lack the figures of two checks.
-COVERAGE = "20 of 22 checks ran"
+COVERAGE = f"{CHECKS - 2} of {CHECKS} checks ran"
 
 
 def answer(results: ResultSet) -> str:
@@ -84,14 +84,16 @@ def test_missing_evidence_is_reported_with_its_interval() -> None:
         speed = (1 + 0.02 * (-1) ** trial.repeat) if trial.config["system"] == "lmdb" else 1 + 0.001 * trial.repeat
         return set_figures(throughput=1000 * speed, all__mean=9.8e6 / speed)(trial)
 
-    text = answer(experiment(change_trial))
+    judgement = judge_results(experiment(change_trial))
+    text = judgement.answer
     assert text.startswith(
-        "no evidence of a difference in throughput between lmdb and rocksdb (ratio 0.996, 95 % interval 0."
+        "undecided whether throughput differs between lmdb and rocksdb (ratio 0.996, 95 % interval 0."
     )
     assert "%" not in text.partition(" interval ")[2].partition(")")[0]
-    assert text.endswith(
-        "n=6, valid; 20 of 22 checks ran); "
-        "6 repeats can detect a difference of 2.3 % or more; 24 repeats (4 times the run time), of 1.1 %"
+    assert text.endswith(f"n=6, valid; {COVERAGE})")
+    # The difference that the repeats could detect has its own line.
+    assert judgement.further == (
+        "6 repeats can detect a difference of 2.3 % or more; 24 repeats (4 times the run time), of 1.1 %",
     )
 
 
@@ -255,14 +257,14 @@ def test_invalid_trials_and_open_loops_add_no_points() -> None:
 @pytest.mark.parametrize(
     ("systems", "expected"),
     [
-        (["lmdb"], "throughput still rises at 64 clients (63,800 op/s there)"),
+        (["lmdb"], "throughput still rises at 64 clients (63,800 op/s)"),
         (
             ["a", "b"],
-            "throughput of a still rises at 64 clients (63,800 op/s there); throughput of b still rises at 64",
+            "throughput of a still rises at 64 clients (63,800 op/s); throughput of b still rises at 64",
         ),
         (
             ["a", "b", "c", "d", "e"],
-            "throughput of c still rises at 64 clients (63,800 op/s there); and 2 more",
+            "throughput of c still rises at 64 clients (63,800 op/s); and 2 more",
         ),
     ],
 )
@@ -301,7 +303,9 @@ def test_latency_is_answered_at_a_rate() -> None:
     judgement = judge_results(rate_results(metrics=("throughput", "update.p50", "update.p99")))
     lead, _, trust = judgement.answer.partition(" (")
     assert lead.startswith("at 1,000 op/s, which both sustained: update p50 is 75 % lower with lmdb than ")
-    assert trust == ("100.1 µs against 402 µs, 95 % interval 74.9–75.2 %, n=6, valid; 19 of 22 checks ran)")
+    assert trust == (
+        f"100.1 µs against 402 µs, 95 % interval 74.9–75.2 %, n=6, valid; {CHECKS - 3} of {CHECKS} checks ran)"
+    )
     assert judgement.further == (
         "exploratory, as only the first metric decides: update p99 is undecided: 11.0 ms with lmdb, 11.0 ms with"
         " rocksdb (interval of the ratio 0.61–1.63)",
@@ -310,11 +314,12 @@ def test_latency_is_answered_at_a_rate() -> None:
 
 def test_median_latency_is_compared_by_default() -> None:
     judgement = judge_results(rate_results())
-    assert judgement.answer.startswith("at 1,000 op/s, which both sustained: no evidence of a difference in update p99")
-    assert judgement.further[0].startswith(
+    assert judgement.answer.startswith("at 1,000 op/s, which both sustained: undecided whether update p99 differs ")
+    detectable, exploratory = judgement.further
+    assert detectable.startswith("6 repeats can detect a difference of 63 % or more")
+    assert exploratory.startswith(
         "exploratory, as only the first metric decides: update p50 is 75 % lower with lmdb than "
     )
-    assert len(judgement.further) == 1
 
 
 def test_missed_rate_is_answered_by_capacity() -> None:
@@ -322,7 +327,7 @@ def test_missed_rate_is_answered_by_capacity() -> None:
         return set_figures(throughput=700.0 + trial.repeat)(trial) if trial.config["system"] == "rocksdb" else trial
 
     judgement = judge_results(rate_results(overload, metrics=("throughput", "update.p50")))
-    assert judgement.answer.startswith("at 1,000 op/s: refused to rank lmdb and rocksdb: 701 op/s was done of")
+    assert judgement.answer.startswith("at 1,000 op/s: refused to rank lmdb and rocksdb: 701 op/s of the requested")
     assert judgement.further[0].startswith(
         "exploratory, as only the first metric decides: lmdb holds 1.421× the throughput of rocksdb"
     )
@@ -373,6 +378,23 @@ def test_comparison_over_loads_gives_the_range() -> None:
     )
     against = replace(grow([1, 2, 4]), question=asking(baseline="lmdb"))
     assert answer(against).startswith("throughput is 25 % lower with rocksdb than with lmdb, at 1 to 4 clients (n=6,")
+
+
+def test_sweep_without_claims_is_one_undecided_clause() -> None:
+    def even_out(trial: TrialResult) -> TrialResult:
+        speed = 1 + 0.02 * (-1) ** trial.repeat if trial.config["system"] == "lmdb" else 1.0
+        return set_figures(throughput=1000 * speed, all__mean=9.8e6 / speed)(trial)
+
+    base = grow([1, 2, 4])
+    trials = [
+        replace(even_out(trial), trial=f"{mix}-{trial.trial}", config={**trial.config, "mix": mix})
+        for mix in ("reads", "writes")
+        for trial in base.trials
+    ]
+    assert answer(replace(base, trials=trials)) == (
+        "undecided whether throughput differs between lmdb and rocksdb at any load from 1 to 4 clients"
+        " (ratios at single loads: 1.00× with mix=reads, 1.00× with mix=writes; n=6, valid)"
+    )
 
 
 def test_refused_load_is_outside_the_range() -> None:

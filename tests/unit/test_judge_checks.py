@@ -19,7 +19,7 @@ import judge_cases_rate
 import judge_cases_samples
 import judge_cases_steadiness
 from conftest import ROOT
-from judge_support import Case, Change, experiment, set_figures
+from judge_support import CHECKS, Case, Change, experiment, set_figures
 from loadstone.engine.events import Note
 from loadstone.judge.finding import Severity, Verdict
 from loadstone.judge.findings import note_findings
@@ -27,6 +27,8 @@ from loadstone.judge.judge import judge_results
 from loadstone.judge.settings import DEFAULTS, Settings
 from loadstone.judge.settings import PAGES as PAGE_OF
 from loadstone.results.result_set import Question
+from loadstone.search import rule
+from loadstone.statistics import availability, steady
 
 PAGES = ROOT / "docs/checks"
 PAGE_WORDS_MAX = 250
@@ -118,6 +120,22 @@ def test_the_index_names_every_page_and_no_other() -> None:
     linked = re.findall(r"\]\(([\w-]+)\.md\)", (PAGES / "README.md").read_text())
     assert sorted(linked) == sorted({*map(page_of, DEFAULTS)})
     assert {path.stem for path in PAGES.glob("*.md")} == {*linked, "README"}
+
+
+def test_index_states_current_number_of_checks() -> None:
+    page = (PAGES / "README.md").read_text()
+    assert f"There are {CHECKS} checks, and {len(DEFAULTS) - CHECKS} more for faults." in page
+    assert re.findall(r"\d+ of (\d+) checks ran", page) == [str(CHECKS)]
+
+
+def test_other_packages_use_default_thresholds() -> None:
+    copies = {
+        ("not-steady", "effect"): steady.EFFECT_MIN,
+        ("not-steady", "alpha"): steady.ALPHA,
+        ("before-unsteady", "windows"): availability.WINDOWS_MIN,
+        ("rate-not-held", "missed"): round(1 - rule.DELIVERED, 6),
+    }
+    assert copies == {(check, name): DEFAULTS[check][name] for check, name in copies}
 
 
 def test_checks_keep_their_earlier_names() -> None:

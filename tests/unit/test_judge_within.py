@@ -82,3 +82,16 @@ def test_premature_window_has_a_hint_with_warm_up() -> None:
     assert (
         list(judge_trial(set_figures()(sound()), make_series(tuple(rates)), Settings.from_question(Question()))) == []
     )
+
+
+def test_warm_up_hint_uses_requested_thresholds() -> None:
+    draw = random.Random(7)
+    # After the warm-up, throughput rises by 4 %: less than the default threshold.
+    late = [400 + 10 * i for i in range(12)] + [draw.gauss(1000 + 40 * at / 60, 3) for at in range(60)]
+    for checks, hint in (
+        ({}, "extend the warm-up by 35 s: the remaining window was steady (MSER-5)"),
+        ({"not-steady": {"effect": 0.02}}, "warm up longer, measure longer, or let the store settle first"),
+    ):
+        settings = Settings.from_question(Question(checks=checks))
+        (finding,) = judge_trial(set_figures()(sound()), make_seconds(late), settings)
+        assert finding.hint == hint

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from loadstone.errors import LoadstoneError
-from loadstone.observe.device import Device, backing_of, file_system_of, flush_file_system
+from loadstone.observe.device import Device, backing_of, file_system_of
 from loadstone.observe.host_counters import read_disks
+from loadstone.observe.page_cache import flush_file_system
 from observe_support import Host
 
 

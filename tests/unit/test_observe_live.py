@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from loadstone.observe.device import flush_file_system
 from loadstone.observe.host_counters import TICKS_PER_SECOND
 from loadstone.observe.observer import Observer
+from loadstone.observe.page_cache import flush_file_system
 from loadstone.observe.process import read_stat
 from loadstone.observe.sample import LAB
 from loadstone.observe.summary import window_figures as figures_of

@@ -67,7 +67,7 @@ def test_search_doubles_past_the_plateau_then_halves() -> None:
         " reaches 95 % of the plateau; then the bracket was halved on a logarithmic scale",
         "The search stopped because 20 and 21 are neighbours",
         "The bracket (contains the answer in 90 % of simulated searches or more): at 20, throughput"
-        " is below 95 % of the plateau; at 21, it reaches that",
+        " is below 95 % of the plateau; at 21, throughput reaches this share",
     ]
 
 
@@ -103,9 +103,7 @@ def test_rising_curve_has_no_knee() -> None:
     outcome, loads = run_search(Rule(least=4, most=24), saturating(1000))
     assert loads == [4, 8, 16, 24]
     assert (outcome.kind, outcome.load, outcome.low, outcome.high) == ("beyond", 24, 16, None)
-    assert outcome_sentence(outcome) == (
-        "throughput still rises at 24 clients (24,000 op/s there); 4 probes, 12 trials"
-    )
+    assert outcome_sentence(outcome) == ("throughput still rises at 24 clients (24,000 op/s); 4 probes, 12 trials")
 
 
 def test_flat_curve_has_its_knee_at_the_start() -> None:
@@ -168,7 +166,8 @@ def test_unjudged_load_above_the_answer_leaves_it_open() -> None:
     outcome, _ = run_search(Rule(most=64, objective=parse_objective("p99 < 10ms")), draw)
     assert (outcome.load, outcome.high) == (9, 11)
     sentence = outcome_sentence(outcome)
-    assert sentence.startswith("p99 < 10ms holds up to at least 9 clients (bracket ")
+    assert sentence.startswith("p99 < 10ms holds up to 9 clients (bracket ")
+    assert "); 10 could not be judged" in sentence
     assert "at 10 clients the probe is invalid: generator-limited" in sentence
 
 
@@ -178,7 +177,8 @@ def test_wall_is_the_load_that_stopped_the_search() -> None:
 
     outcome, _ = run_search(Rule(most=128, objective=parse_objective("p99 < 10ms")), draw, (36.0, 40.0))
     assert outcome.load == 40
-    assert "holds up to at least 40 clients" in outcome_sentence(outcome)
+    assert "holds up to 40 clients" in outcome_sentence(outcome)
+    assert "45 could not be judged" in outcome_sentence(outcome)
     assert "at 45 clients the probe is invalid: late" in outcome_sentence(outcome)
 
 
@@ -226,8 +226,8 @@ def test_the_highest_load_that_meets_an_objective() -> None:
     assert loads == [1, 2, 4, 8, 16, 32, 64, 45, 38, 41]
     assert (outcome.load, outcome.low, outcome.high) == (38, 38, 41)
     assert outcome_sentence(outcome) == (
-        "p99 < 10ms holds up to 38 clients (bracket 38 to 41, 90 % confidence): p99 9.50 ms, 1,000 op/s there, p99"
-        " 10.2 ms at 41; 10 probes, 42 trials"
+        "p99 < 10ms holds up to 38 clients (bracket 38 to 41, 90 % confidence): p99 9.50 ms, 1,000 op/s at 38"
+        " clients; p99 10.2 ms at 41 clients; 10 probes, 42 trials"
     )
 
 
@@ -238,7 +238,7 @@ def test_the_highest_load_that_meets_an_objective() -> None:
         (
             "p99 <= 1s",
             "beyond",
-            "p99 <= 1s holds up to 16 clients, where the search stopped: p99 80.0 ms, 1,000 op/s there",
+            "p99 <= 1s holds up to 16 clients, where the search stopped: p99 80.0 ms, 1,000 op/s",
         ),
     ],
 )
@@ -274,7 +274,7 @@ def test_invalid_probe_ends_the_way_up_with_reason() -> None:
     assert loads == [1, 2, 4, 8, 16]
     assert len(outcome.probe_at(16).samples) == 2
     assert outcome_sentence(outcome) == (
-        "throughput still rises at 8 clients (8,000 op/s there); at 16 clients the probe is"
+        "throughput still rises at 8 clients (8,000 op/s); at 16 clients the probe is"
         " invalid: generator-limited: our own limit; 5 probes, 14 trials"
     )
 

@@ -47,7 +47,7 @@ def test_an_invalid_objective_is_refused_with_a_hint(text: str, message: str) ->
     "text", ["p99 > 10ms", "p99 >= 10ms", "p99 == 10ms", "errors > 1%", "errors >= 1", "errors = 1"]
 )
 def test_non_monotone_objective_is_refused(text: str) -> None:
-    limit = (f'"{text}" does not hold at low loads and fail at high ones', LIMIT_HINT)
+    limit = (f'"{text}" is not a condition that holds at low loads and fails at high loads', LIMIT_HINT)
     assert read_refusal(text) == limit
     assert read_refusal(f"errors == 0 and {text}") == limit
 

@@ -1,6 +1,8 @@
-"""Downloads that a command requires."""
+"""Downloads and tables that a command requires."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 
@@ -51,3 +53,13 @@ def test_command_continues_without_unavailable_downloads(
     assert capsys.readouterr().err == "warning: no jars of 2.6.1-hadoop3; install maven\n"
     with pytest.raises(SystemsError):
         prerequisites.for_stores(["rocksdb", "hbase"])
+
+
+def test_system_without_tables_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOADSTONE_SYSTEMS", str(tmp_path / "systems"))
+    assert not prerequisites.has_servers()
+    (tmp_path / "systems/redis").mkdir(parents=True)
+    (tmp_path / "systems/redis/state.json").write_text("damaged")
+    assert prerequisites.has_servers()
+    assert prerequisites.prepare_spec({"store": {"name": "redis", "properties": {}}, "work": {}}) is None
+    assert prerequisites.prepare_spec({"store": {"name": "lmdb", "properties": {}}, "work": {}}) is None

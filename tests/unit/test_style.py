@@ -135,6 +135,12 @@ SLASHES = re.compile(
 )
 HASHES = re.compile(r'#[^\n]*|"""(?:.*?)"""|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'', re.DOTALL)
 PROSE = {".py": HASHES, ".rs": SLASHES, ".java": SLASHES}
+COMMENT = ("#", "//", "/*", '"""')
+# A file of Loadstone in a comment. Other projects' files have no folder, and `report.md` is the name of an output.
+FILE_NAME = re.compile(
+    r"(?<![\w./<>{}*-])(?:\.\./)*((?:[\w.-]+/)*[\w-]+\.(?:py|rs|sh)|(?:[\w.-]+/)+[\w-]+\.(?:md|java))\b"
+)
+MODULE_NAME = re.compile(r"(?<!import )(?<!from )\bloadstone((?:\.[A-Za-z_]\w*){2,})\b")
 
 
 def line_at(text: str, offset: int) -> int:
@@ -276,6 +282,51 @@ def shrink(baseline: Counts, counts: Counts) -> Counts:
 def test_changed_code_follows_style() -> None:
     messages = additions(present(), parse_baseline(BASELINE.read_text()), load_rules())
     assert not messages, "see STYLE.md:\n" + "\n".join(messages)
+
+
+def missing_files(text: str, files: set[str]) -> Iterator[str]:
+    """The files and modules that a comment names, but that do not exist; `files` are paths that begin with a slash."""
+    for match in FILE_NAME.finditer(text):
+        if not any(file.endswith(f"/{match[1]}") for file in files):
+            yield match[1]
+    for match in MODULE_NAME.finditer(text):
+        place = f"/python/loadstone{match[1].replace('.', '/')}"
+        # The last part may be a name in the module.
+        if not {f"{place}.py", f"{place}/__init__.py", f"{place.rpartition('/')[0]}.py"} & files:
+            yield match[0]
+
+
+def test_comments_name_existing_files() -> None:
+    files = {f"/{path.relative_to(ROOT).as_posix()}" for top in TOPS for path in (ROOT / top).rglob("*")}
+    messages = []
+    for path in source_files():
+        name = path.relative_to(ROOT).as_posix()
+        if path.suffix not in PROSE or name.startswith(EXCLUDED):
+            continue
+        text = path.read_text()
+        for match in PROSE[path.suffix].finditer(text):
+            if match[0].startswith(COMMENT):
+                messages += [
+                    f"{name}:{line_at(text, match.start())}: {file}" for file in missing_files(match[0], files)
+                ]
+    assert not messages, "these files do not exist:\n" + "\n".join(messages)
+
+
+@pytest.mark.parametrize(
+    ("text", "missing"),
+    [
+        ("# see judge/checks/rate.py and `tests/unit/test_style.py`", []),
+        ("# see judge/checks/slow.py", ["judge/checks/slow.py"]),
+        ("/// As in `StressYaml.java`, see crates/load/src/zipf.rs.", []),
+        ("/// tests/gone.rs", ["tests/gone.rs"]),
+        ("# loadstone.judge.settings.DEFAULTS", []),
+        ("# loadstone.judge.thresholds.DEFAULTS", ["loadstone.judge.thresholds.DEFAULTS"]),
+    ],
+)
+def test_missing_file_of_comment_is_listed(text: str, missing: list[str]) -> None:
+    names = ("judge/checks/rate.py", "judge/settings.py", "judge/__init__.py")
+    files = {"/tests/unit/test_style.py", "/crates/load/src/zipf.rs", *(f"/python/loadstone/{name}" for name in names)}
+    assert [*missing_files(text, files)] == missing
 
 
 def test_most_function_names_have_an_object() -> None:

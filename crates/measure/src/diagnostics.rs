@@ -45,7 +45,7 @@ fn note(name: &str, message: impl Into<String>, hint: &str) -> Note {
 }
 
 /// The message that a front end without the lab prints if the engine was the bottleneck. The formula is from the
-/// judge's check with the same name (`python/loadstone/judge/checks/generator_limited.py`).
+/// judge's check with the same name (`python/loadstone/judge/checks/rate.py`).
 pub fn generator_limited(closed: &Closed<'_>) -> Vec<Note> {
     let totals = closed.moment.totals;
     if totals.operations == 0 {
@@ -278,7 +278,7 @@ mod tests {
         }
     }
 
-    /// The same cases as in the judge's test of this check (`tests/judge_cases.py`).
+    /// The same cases as in the judge's test of this check (`tests/support/judge_cases_generator.py`).
     #[test]
     fn only_one_client_per_processor_is_working() {
         let window_ns = 100_000_000_000;

@@ -240,7 +240,7 @@ impl Node {
 
     /// Opens a connection for a session. While the node refuses connections, this fails immediately, and a background
     /// task continues the attempts. While it is unknown whether the node responds, the session waits for an attempt,
-    /// but at most for `limit`.
+    /// but for at most `limit`.
     #[cold]
     pub async fn connect<C, F>(self: &Arc<Self>, open: F, limit: Duration) -> Result<C, Failure>
     where

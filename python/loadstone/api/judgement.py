@@ -46,7 +46,7 @@ class Judgement:
 
     @cached_property
     def figures(self) -> pa.Table:
-        """A row for each metric of each variant: its median over repeats, and with six or more repeats its interval.
+        """A row for each metric of each variant: its median over repeats and, with six or more repeats, its interval.
 
         `withheld` is the reason why the report does not show a figure. `low` and `high` are null if there is no
         interval; `level` is the confidence level of the interval.

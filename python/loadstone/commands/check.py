@@ -1,4 +1,4 @@
-"""`loadstone check DIR`: prints the judge's findings; the exit status shows whether the results are valid."""
+"""`loadstone check DIR` prints the judge's findings; the exit status shows whether the results are valid."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def main(arguments: list[str]) -> int:
     parser.results_option()
     parser.expect_options()
     parser.add_argument(
-        "-v", "--verbose", action="store_true", help="print every finding, not only a few of each check"
+        "-v", "--verbose", action="store_true", help="print every finding, not only a few for each check"
     )
     options = parser.parse_args(arguments)
     check_conditions(options.expect)

@@ -1,4 +1,4 @@
-"""`loadstone compare A B…`: compares runs from different times, or files of other tools, with the first of them."""
+"""`loadstone compare A B…` compares runs from different times, or files of other tools, with the first of them."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def main(arguments: list[str]) -> int:
 
 
 def group_numbered(sides: Sequence[str]) -> str:
-    """The arguments that make names which differ only in their numbers runs of one side, as after `a-*.log b-*.log`.
+    """Arguments that group names which differ only in their numbers into runs of one side, as for `a-*.log b-*.log`.
 
-    Empty unless at least two sides would have several runs, or if a side already has.
+    Empty unless at least two sides would have several runs; also empty if a side already has several runs.
     """
     if any("," in side for side in sides):
         return ""

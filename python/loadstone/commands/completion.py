@@ -1,4 +1,4 @@
-"""`loadstone completion`: generates completion for a shell, or the man page, from the help of every command."""
+"""`loadstone completion` generates completion for a shell, or the man page, from the help of every command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`loadstone doctor`: checks whether this machine is fit for measuring, and prints commands that fix problems."""
+"""`loadstone doctor` checks whether this machine is fit for measuring, and prints commands that fix problems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`loadstone example`: prints an experiment file to start from. The example files are part of the package."""
+"""`loadstone example` prints an experiment file to start from. The example files are part of the package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`loadstone export DIR`: exports the figures, all tables, or the whole folder as one file."""
+"""`loadstone export DIR` exports the figures, all tables, or the whole folder as one file."""
 
 from __future__ import annotations
 

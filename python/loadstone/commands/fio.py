@@ -1,4 +1,4 @@
-"""`loadstone fio JOBFILE [fio's options]`: runs fio once, then judges and keeps the results."""
+"""`loadstone fio JOBFILE [fio's options]` runs fio once, then judges and keeps the results."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("job", metavar="JOBFILE", help="a job file of fio")
     parser.add_argument("--dry-run", action="store_true", help="show the plan and run nothing")
     parser.add_argument("--share-host", action="store_true", help="allow another run on this host at the same time")
-    parser.add_argument("--no-report", action="store_true", help="write no report at the end")
+    parser.add_argument("--no-report", action="store_true", help="do not write a report at the end")
     parser.results_option()
     options, fio_options = parser.parse_known_args(arguments)
     for word in fio_options:

@@ -1,4 +1,4 @@
-"""`loadstone fleet`: shows, checks and stops the hosts of a Ray cluster, for experiments with `fleet: {on: ray}`."""
+"""`loadstone fleet` shows, checks and stops the hosts of a Ray cluster, for experiments with `fleet: {on: ray}`."""
 
 from __future__ import annotations
 

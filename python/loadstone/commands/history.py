@@ -1,4 +1,4 @@
-"""`loadstone history QUESTION`: shows figures by version and commit, over all results of one question."""
+"""`loadstone history QUESTION` shows figures by version and commit, over all results of one question."""
 
 from __future__ import annotations
 

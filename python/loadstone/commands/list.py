@@ -1,4 +1,4 @@
-"""`loadstone list`: lists result folders."""
+"""`loadstone list` lists result folders."""
 
 from __future__ import annotations
 

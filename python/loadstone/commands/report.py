@@ -1,4 +1,4 @@
-"""`loadstone report DIR`: writes report.html and report.md for existing results."""
+"""`loadstone report DIR` writes report.html and report.md for existing results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`loadstone run FILE.yaml`: runs an experiment, judges it, and writes the report."""
+"""`loadstone run FILE.yaml` runs an experiment, judges it, and writes the report."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 SHARED = "LOADSTONE_SHARE_HOST"
 # The code that the process for the live page runs.
 SERVE = "import sys; from loadstone.cli import main; sys.exit(main())"
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @guard_command
@@ -64,7 +64,7 @@ def main(arguments: list[str]) -> int:
         "--live-port", metavar="PORT", type=int, default=0, help="the port of the live page (default: any)"
     )
     parser.add_argument("--metrics-port", metavar="PORT", type=int, help="serve OpenMetrics on this port of this host")
-    parser.add_argument("--no-report", action="store_true", help="write no report at the end")
+    parser.add_argument("--no-report", action="store_true", help="do not write a report at the end")
     parser.results_option()
     options = parser.parse_args(arguments)
     if options.retry_failed and not options.resume:
@@ -98,7 +98,7 @@ def carry_out(loaded: Loaded, name: str, options: Namespace) -> int:
         rehearse(planned)
         return 0
     console = Console(stderr=True, emoji=False, markup=False, highlight=False)
-    folder, failed = run_experiment(loaded, name, options, console, ENDING)
+    folder, failed = run_experiment(loaded, name, options, console, END_SIGNALS)
     status = finish_run(folder, console, options)
     return int(failed) or status
 
@@ -183,7 +183,7 @@ def exclusive_host(name: str, options: Namespace) -> AbstractContextManager[Call
 
 def interrupt_run(number: int, _: FrameType | None) -> NoReturn:
     """Ends the run. Further signals are ignored, because cleaning up takes seconds and must not be interrupted."""
-    for ignored in ENDING:
+    for ignored in END_SIGNALS:
         signal.signal(ignored, signal.SIG_IGN)
     if number == signal.SIGINT:
         raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""`loadstone ycsb run STORE … --search clients`: searches for a store's maximum load, with YCSB's command line.
+"""`loadstone ycsb run STORE … --search clients` searches for a store's maximum load, with YCSB's command line.
 
 The arguments are translated into an experiment with `find`, which is run, judged and reported as by `loadstone run`.
 """
@@ -42,7 +42,7 @@ VALUES = {
 FLAGS = {
     "--resume": "continue the latest search with the same arguments",
     "--dry-run": "show the plan and its duration; run nothing",
-    "--no-report": "write no report at the end",
+    "--no-report": "do not write a report at the end",
     "--share-host": "allow another run on this host at the same time",
 }
 HINT = "see `loadstone ycsb run STORE --search clients --help` for the options"
@@ -243,8 +243,8 @@ def usage_text() -> str:
     return f"""\
 usage: loadstone ycsb run STORE -P FILE [YCSB's options] --search clients|rate [options]
 
-Searches for the load at which a store saturates: the knee, or with --such-that the highest load that meets an
-objective. The search loads the records; its trials are kept in a result folder.
+Searches for the load at which a store saturates: the knee, or, with --such-that, the highest load that meets
+an objective. The search loads the records; its trials are kept in a result folder.
 
 options:
 {listed}

@@ -1,4 +1,4 @@
-"""`loadstone serve [DIR]`: shows results, and a run while it is being measured, in the browser."""
+"""`loadstone serve [DIR]` shows results, and a run while it is being measured, in the browser."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def main(arguments: list[str]) -> int:
         "--follow", metavar="DIR", type=Path, help="the run for the metrics (default: the run in progress)"
     )
     parser.add_argument("--child", action="store_true", help="exit together with the parent process")
-    parser.add_argument("--metrics-only", action="store_true", help="serve no page")
+    parser.add_argument("--metrics-only", action="store_true", help="do not serve the page")
     options = parser.parse_args(arguments)
     if options.no_token and options.host not in ("127.0.0.1", "::1", "localhost"):
         raise UsageError("--no-token needs a loopback address", "omit --no-token or --host")

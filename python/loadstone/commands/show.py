@@ -1,4 +1,4 @@
-"""`loadstone show DIR`: prints the results of a run as tables."""
+"""`loadstone show DIR` prints the results of a run as tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`loadstone systems`: starts, inspects, kills, pauses and stops servers on this machine."""
+"""`loadstone systems` starts, inspects, kills, pauses and stops servers on this machine."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def recreate_table(options: Namespace) -> None:
 VERBS: dict[str, tuple[str, Callable[[Namespace], int | None]]] = {
     "up": ("start a system, or only its servers that have exited", start_system),
     "down": ("stop a system and delete its data; its logs are kept", stop_system),
-    "status": ("print `NAME state HOST:PORT pid` for each server, for all systems if none is named", show_status),
+    "status": ("print `NAME state HOST:PORT pid` for each server of a system, or of all systems", show_status),
     "logs": ("print the paths and the last lines of a system's logs", show_logs),
     "kill": ("kill a server, or all of them, as a crash would (SIGKILL)", signal_servers),
     "pause": ("suspend a server (SIGSTOP): it keeps its connections but does not answer", signal_servers),

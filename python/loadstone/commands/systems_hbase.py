@@ -1,4 +1,4 @@
-"""`loadstone systems hbase`: manages tables and regions of an HBase, whether the lab started it or not."""
+"""`loadstone systems hbase` manages tables and regions of an HBase, whether the lab started it or not."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def parser_of(verb: str) -> CommandParser:
         parser.add_argument("--recreate", action="store_true", help="drop the table first if it exists")
         parser.add_argument("--compression", metavar="NAME", default="NONE", help=named)
         parser.add_argument("--durability", metavar="NAME", default="USE_DEFAULT", help=named)
-    conf = "the directory with hbase-site.xml (default: the one of the running HBase)"
+    conf = "the directory with hbase-site.xml (default: the running HBase's directory)"
     parser.add_argument("--conf", metavar="DIR", type=Path, help=conf)
     parser.add_argument(
         "--version", metavar="V", help="the version of the client (default: the version of the running HBase)"

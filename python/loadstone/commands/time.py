@@ -1,4 +1,4 @@
-"""`loadstone time 'COMMAND A' 'COMMAND B' …`: compares the times of commands, and judges the difference."""
+"""`loadstone time 'COMMAND A' 'COMMAND B' …` compares the times of commands, and judges the difference."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ CHECKS = (
     Check(
         "huge pages",
         "transparent huge pages `madvise` or `never`",
-        "with `always` the kernel stops processes to assemble pages; Redis and MongoDB also warn about this",
+        "with `always`, the kernel stops processes to assemble pages; Redis and MongoDB also warn about this",
         huge_pages,
     ),
     Check(
@@ -142,7 +142,7 @@ CHECKS = (
     Check(
         "clock source",
         "`tsc`",
-        "with tsc the engine reads the processor's counter; any other clock needs a system call of up to 1 µs",
+        "with tsc, the engine reads the processor's counter; any other clock needs a system call of up to 1 µs",
         check_clock,
     ),
     Check(
@@ -154,7 +154,7 @@ CHECKS = (
     Check(
         "data device",
         "the data directory (`TMPDIR`, else /var/tmp) is on a device",
-        "in tmpfs nothing reaches a device: a sync costs nothing, and all data is in memory",
+        "in tmpfs, nothing reaches a device: a sync costs nothing, and all data is in memory",
         check_device,
     ),
 )

@@ -1,4 +1,4 @@
-"""Takes a snapshot of a machine, which reads only /proc, /sys and PATH, and runs no programs."""
+"""Takes a snapshot of a machine; this reads only /proc, /sys and PATH, and runs no programs."""
 
 from __future__ import annotations
 

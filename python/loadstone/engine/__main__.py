@@ -1,4 +1,4 @@
-"""`python -m loadstone.engine`: generates the types of events from the engine's schema."""
+"""`python -m loadstone.engine` generates the types of events from the engine's schema."""
 
 from __future__ import annotations
 

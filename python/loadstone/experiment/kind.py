@@ -1,7 +1,8 @@
 """The interface of a workload kind. The kinds are in `loadstone.workloads`; commands register them.
 
 A kind defines its keys in the experiment file, the phases of a trial, the figures from these phases, and an estimate of
-their duration. No other part of the lab depends on a particular kind.
+their duration. Apart from the judge, which also knows the work of other tools (`loadstone.judge.record`), no
+part of the lab depends on a particular kind.
 """
 
 from __future__ import annotations
@@ -173,7 +174,7 @@ class Data:
 class Kind:
     """A workload kind. Its functions receive `work`: its keys at one point, with every template rendered."""
 
-    # Its keys: below its name in `workload`, or for YCSB directly in `workload`.
+    # Its keys: below its name in `workload`; YCSB's keys are directly in `workload`.
     keys: type[FilePart]
     # Whether it can run for any length of time, so that `measure` determines its end.
     steady: bool

@@ -1,4 +1,4 @@
-"""`cut`: the victims lose their connections to peers and to all clients.
+"""The fault `cut`: the victims lose their connections to peers and to all clients.
 
 With `silence`, the cable is pulled, so senders wait until they time out. With `reset`, connections are aborted first,
 and the senders' routes refuse further attempts immediately.

@@ -1,4 +1,4 @@
-"""`full`: a ballast file occupies all free space of the node's file system."""
+"""The fault `full`: a ballast file occupies all free space of the node's file system."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ class Full(Fault):
             if has_room(path):
                 fill(path)
             if has_room(path):
-                return f"{path.parent} still has room"
+                return f"{path.parent} still has free space"
         return None
 
     def remaining_effect(self) -> str | None:
         """Names the first file system without free space."""
         for path in self.paths():
             if path.exists() or not has_room(path):
-                return f"{path.parent} still has no room"
+                return f"{path.parent} still has no free space"
         return None
 
     def facts(self) -> Mapping[str, str | int | float | bool]:

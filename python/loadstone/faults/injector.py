@@ -1,4 +1,4 @@
-"""Runs the faults of a trial, each in a thread of the lab, which is unaffected, at an instant of the engine's clock.
+"""Runs the faults of a trial, each in a thread of the lab, at an instant of the engine's clock.
 
     injector = Injector(site, planned, seed, repeat)
     injector.prepare()
@@ -232,7 +232,7 @@ class FaultRun:
                 self._fail("held", "the trial ended before the fault")
                 action.withdraw()
                 return
-            # From here on the fault may be in effect, even if the next call fails.
+            # From here on, the fault may be in effect, even if the next call fails.
             ordered = True
             self._stamp("ordered_ns")
             action.inject()

@@ -1,4 +1,4 @@
-"""`kill`: sends SIGKILL to a server and all processes that it has started, like the OOM killer or a crash."""
+"""The fault `kill` sends SIGKILL to a server and all processes that it has started, like the OOM killer or a crash."""
 
 from __future__ import annotations
 

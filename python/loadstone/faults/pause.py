@@ -1,4 +1,4 @@
-"""`pause`: sends SIGSTOP to a server and all processes that it has started, like a long garbage collection.
+"""The fault `pause` sends SIGSTOP to a server and all processes that it has started, like a long garbage collection.
 
 Its sockets stay open, and the kernel accepts further connections for it, so a check of its port succeeds.
 """

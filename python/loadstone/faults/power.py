@@ -1,4 +1,4 @@
-"""`power`: the node's file system stops without writing its journal; then its processes are killed.
+"""The fault `power`: the node's file system stops without writing its journal; then its processes are killed.
 
 Data in the kernel that no process has synced is lost, as if the host had lost power. The fault emulates the loss of
 power for one node's storage; it does not affect the device's volatile cache.
@@ -42,7 +42,7 @@ class Power(Kill):
 
 
 def find_disk(fault: Fault, name: str) -> Path:
-    """The mount point of a node's file system. Raises FaultError if it has none."""
+    """The mount point of a node's file system. Raises FaultError if the node has no separate file system."""
     directory = (fault.running.place.data / name).resolve()
     if not disks.is_mounted(directory):
         raise FaultError(f"{name} has no separate file system", "add `start: {file_system: 1GB}` to the system")

@@ -1,5 +1,5 @@
-"""`slow`: limits the CPU time of a server with a control group quota or, if that is impossible, by stopping the server
-for part of each period with SIGSTOP."""
+"""The fault `slow` limits the CPU time of a server with a control group quota or, if that is impossible, by stopping
+the server for part of each period with SIGSTOP."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from loadstone.systems.base import process
 from loadstone.systems.base.process import PAUSED
 from loadstone.systems.base.undo import Step
 
-# The period of the quota: shorter than typical time-outs, and longer than a time slice of the scheduler.
+# The period of the quota: shorter than typical timeouts, and longer than a time slice of the scheduler.
 PERIOD_US = 100_000
 
 

@@ -1,4 +1,4 @@
-"""`stop` and `restart`: an orderly shutdown with the system's own signal, as in maintenance."""
+"""The faults `stop` and `restart`: an orderly shutdown with the system's own signal, as in maintenance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The agent of a host: starts its engines, merges their events, observes the host, and reports the time of its clock.
+"""The agent of a host. It starts its engines, merges their events, observes the host, and reports the time of its
+clock.
 
 The lab calls `exchange` repeatedly. A call delivers commands, returns the events since the last call, and shows that
 the lab is alive. If there is no call for the length of the lease, the agent revokes the leases of its engines. The

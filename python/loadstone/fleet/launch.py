@@ -1,7 +1,7 @@
-"""One launch of engines on many hosts: collects events, starts all engines simultaneously, and detects lost hosts.
+"""Runs one launch of engines on many hosts: collects events, starts all engines simultaneously, and detects lost hosts.
 
 A carrier takes up to a minute to detect a lost host (Ray: `ActorDiedError` 16 s after a power failure, 65 s after a
-pulled cable). Here every agent replies once a second, and a host counts as lost after 3 intervals of silence.
+pulled cable). Here, every agent replies once a second, and a host counts as lost after 3 intervals of silence.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class Local:
         raise LoadstoneError(f"{name} cannot run on hosts: the fleet is this machine", "write `fleet: {on: ray}`")
 
     def describe(self) -> Sequence[Mapping[str, Any]]:
-        """Describes no hosts: this machine is described separately."""
+        """Always empty, because this machine is described separately."""
         return ()
 
     @contextmanager

@@ -232,7 +232,8 @@ def carry() -> None:
         print(json.dumps({"error": "Ray is not installed", "hint": INSTALL}), file=output)
         return
     address = sys.argv[1]
-    # Set in every process, because otherwise the first `ray.init` writes a token that silently turns authentication on.
+    # Set in every process, because otherwise, the first `ray.init` writes a token that silently turns authentication
+    # on.
     os.environ.setdefault("RAY_AUTH_MODE", "token")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:

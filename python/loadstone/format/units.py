@@ -240,7 +240,8 @@ def format_clock(seconds: float) -> str:
 
 
 def draw_sparkline(numbers: Sequence[float], width: int) -> str:
-    """A block for each number, with its share of the largest as height; of more than `width` numbers, means."""
+    """A block for each number, whose height is its share of the largest; if there are more than `width` numbers, each
+    block is a mean."""
     bucket_size = max(-(-len(numbers) // width), 1)
     means = [
         sum(part) / len(part) for part in (numbers[at : at + bucket_size] for at in range(0, len(numbers), bucket_size))

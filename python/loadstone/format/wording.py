@@ -126,7 +126,7 @@ def ratio_interval(estimate: IntervalLike, dash: str = DASH) -> str:
 
 
 def change_text(estimate: IntervalLike, *, bound: bool = False) -> str:
-    """A ratio as a change: `1.46×`, or below 1 `61 % lower`; preceded by `at least` if it is a bound."""
+    """A ratio as a change: `1.46×`, or `61 % lower` for a ratio below 1; preceded by `at least` if it is a bound."""
     least = "at least " if bound else ""
     if not is_lower(estimate.value):
         return f"{least}{ratio_text(estimate)}"
@@ -134,7 +134,7 @@ def change_text(estimate: IntervalLike, *, bound: bool = False) -> str:
 
 
 def short_change(ratio: float) -> str:
-    """A ratio without an interval as a change, with three digits: 1.46×, or below 1 `61 % lower`."""
+    """A ratio without an interval as a change, with three digits: `1.46×`, or `61 % lower` for a ratio below 1."""
     # A ratio closer to 1 than this is written as 1.00×.
     return (
         f"{units.short_percent(1 - ratio)} lower" if is_lower(ratio) and ratio < 0.9995 else units.format_ratio(ratio)
@@ -147,7 +147,8 @@ def is_lower(ratio: float) -> bool:
 
 
 def change_interval(estimate: IntervalLike, dash: str = DASH) -> str:
-    """The interval that follows `change_text`: `1.27–1.67`, or below 1 `58–64 %`; empty if it is missing or open."""
+    """The interval that follows `change_text`: `1.27–1.67`, or `58–64 %` for a ratio below 1; empty if it is missing or
+    open."""
     low, high = estimate.low, estimate.high
     if low is None or high is None or not (low > 0 and math.isfinite(high)):
         return ""

@@ -19,7 +19,7 @@ from loadstone.results.trial_result import Series
 NAME = "cassandra-stress"
 TITLE = "cassandra-stress log"
 SIGNS = re.compile(r"Stress Settings \*|total ops ?,|(?m:^\W*(?:\S+ *\| *)?[Oo]p rate +:)|cassandra-stress \w+ ")
-# With a user profile the line has `[insert]`; with `-rate auto` there is a run for each number of threads.
+# With a user profile, the line has `[insert]`; with `-rate auto`, there is a run for each number of threads.
 RUNNING = re.compile(r"Running (?:(.{1,300}?) )?with (\d+) thread")
 SETTING = re.compile(r"\s*([A-Z][A-Za-z ()]+): +(\S.*)$")
 COMMAND = re.compile(r"cassandra-stress\s+((?:user|mixed|read|write|counter_\w+)\s+\S.*)$")
@@ -124,7 +124,7 @@ def parse_line(log: StressLog, line: str, index: int) -> bool:
     elif CQL_STRESS.search(line):
         log.tool = "cql-stress"
     elif cells.startswith("total ops") and "op/s" in cells:
-        # Up to 2.1 there is no column `type`; in 4.0 there is no comma after its name.
+        # Up to 2.1, there is no column `type`; in 4.0, there is no comma after its name.
         # A repeated header is identical, so the first one is kept.
         log.columns = log.columns or [name.strip() for name in (["type"] if text != cells else []) + cells.split(",")]
     elif text == "Results:":

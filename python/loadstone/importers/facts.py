@@ -27,7 +27,7 @@ SUFFIX = ".facts.yaml"
 
 @dataclass(frozen=True)
 class Facts:
-    """The facts of one file: facts common to all its variants, and facts of single variants."""
+    """The facts of one file: facts common to all its variants, and facts of individual variants."""
 
     common: Mapping[str, Scalar] = field(default_factory=dict)
     variants: Mapping[str, Mapping[str, Scalar]] = field(default_factory=dict)

@@ -27,7 +27,8 @@ from loadstone.results.value import PERCENTILES, Value
 
 NAME = "fio"
 TITLE = "fio JSON"
-# With `unified_rw_reporting`, fio reports reads, writes and trims together as `mixed`: either only so, or in addition.
+# With `unified_rw_reporting`, fio reports reads, writes and trims together as `mixed`: either instead of or in addition
+# to separate figures.
 UNIFIED = "mixed"
 DIRECTIONS = ("read", "write", "trim", UNIFIED)
 SIGN = '"fio version"'

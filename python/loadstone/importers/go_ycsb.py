@@ -152,7 +152,7 @@ def drop_last(line: str) -> str:
 
 
 def parse_rows(line: str, header: list[str]) -> list[tuple[str, Row]]:
-    """The rows of a report in one line: a single row in plain and table style, all rows in JSON style."""
+    """The rows of a report on one line: a single row in plain and table style, all rows in JSON style."""
     if match := LINE.search(line):
         pairs = (part.partition(": ") for part in match[2].split(", "))
         return [(match[1], parse_row({name: value for name, _, value in pairs}))]

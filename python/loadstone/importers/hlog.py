@@ -170,7 +170,7 @@ def note_parallelism(run: ImportedRun, spans: Sequence[tuple[float, float]]) -> 
             f"the {len(spans)} logs cover {units.format_duration(every * 1e9)}, but they overlap for only "
             f"{units.format_duration(common * 1e9)}: the throughput is understated"
         )
-        hint = "start all processes together, and run them for the same time; or use one Loadstone engine"
+        hint = "start all processes together, and run them for the same time. Alternatively, use one Loadstone engine"
         run.add_note("processes-apart", message, hint)
 
 
@@ -346,7 +346,7 @@ def read_log(log: HistogramLog, source: Source) -> ImportedRun:
     rate = everything.count / seconds if seconds else None
     run.add_totals(rate, seconds * 1e9 if seconds else None, everything.count)
     if UNIT not in source.text:
-        # Only Loadstone's logs contain failures: in other logs their number is unknown, not 0.
+        # Only Loadstone's logs contain failures: in other logs, their number is unknown, not 0.
         run.values = [value for value in run.values if value.metric != "errors"]
     if not log.has_total:
         run.values.extend(histogram_figures(ALL, everything, log.ns, operations[ALL]))

@@ -67,7 +67,8 @@ def recognise_text(text: str) -> bool:
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
-    """A run for each document, or each element of its lists. Raises LoadstoneError if a path leads to no number."""
+    """A run for each document, or each element of its lists. Raises LoadstoneError if a path does not lead to a
+    number."""
     figures = [parse_figure(text) for text in str(source.facts.get("json", "")).splitlines() if text.strip()]
     if not figures:
         raise source.error_at("no paths to figures are stated", f"state them to `loadstone import`, {EXAMPLE}")
@@ -78,7 +79,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
         columns = {figure: list(follow_path(document, figure.path)) for figure in figures}
         for figure, values in columns.items():
             if not values:
-                raise source.error_at(f"{figure.path} leads to nothing in document {number}", "check the path")
+                raise source.error_at(f"{figure.path} does not match anything in document {number}", "check the path")
         if len({len(values) for values in columns.values()}) > 1:
             raise source.error_at("paths with [*] lead to different numbers of values", "use lists of equal length")
         for row in zip(*columns.values(), strict=True):

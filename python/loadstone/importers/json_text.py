@@ -9,7 +9,7 @@ from typing import Any
 
 from loadstone.importers.source import Source
 
-# In the path of a key, what represents every element of a list.
+# The text that represents every list element in the path of a key.
 ELEMENTS = "[…]"
 # fio 2 and 3.1 repeat this key in their lists of percentiles.
 REPEATED = re.compile(r"0\.00")

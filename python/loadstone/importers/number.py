@@ -8,7 +8,7 @@ import re
 PLAIN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 # Results of a division by zero in various tools; U+FFFD is Java 8's NaN with a broken encoding.
 NOT_A_NUMBER = frozenset({"nan", "-nan", "∞", "-∞", "\ufffd", "inf", "-inf", "+inf", "infinity", "-infinity", "-", ""})
-# What may separate digits: full stop, comma, and the apostrophes and spaces that locales use.
+# The characters that may separate digits: full stop, comma, and the apostrophes and spaces that locales use.
 SEPARATORS = re.compile(r"[.,'\u2019\u00a0\u202f\s]")
 
 

@@ -257,7 +257,8 @@ def name_runs(path: Path, runs: Sequence[ImportedRun], written: Facts, stated: M
 
 
 def parse_start(facts: Mapping[str, Scalar]) -> int | None:
-    """The stated start of a run, ns since the epoch; None without one. Raises LoadstoneError if it is not a time."""
+    """The stated start of a run, ns since the epoch; None if it is not stated. Raises LoadstoneError if it is not a
+    time."""
     if START not in facts:
         return None
     try:

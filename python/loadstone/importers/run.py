@@ -21,7 +21,7 @@ Statuses = Mapping[str, Mapping[str, int]]
 OPERATIONS = "operations"
 # The operation name for all operations together.
 ALL = "all"
-# YCSB also reports the read and the update of such an operation, so in sums over operations it would count twice.
+# YCSB also reports the read and the update of such an operation, so it would count twice in sums over operations.
 COMPOSED = frozenset({"READ-MODIFY-WRITE", "READ_MODIFY_WRITE"})
 # YCSB's names of successful statuses; older versions print 0.
 WELL = frozenset({"OK", "BATCHED_OK", "0"})
@@ -68,7 +68,7 @@ class ImportedRun:
     def figures_with_bounds(self) -> list[Value]:
         """The figures with information that the tool omits: the resolution of latencies, and bounds due to failures.
 
-        Tools print percentiles of successful operations. Failed operations never received an answer, so with failures
+        Tools print percentiles of successful operations. Failed operations never received an answer, so with failures,
         the percentile of all operations is at least the printed percentile; it is unknown if failures reach its rank.
         """
         return [self.bound_figure(value) for value in self.values]
@@ -140,7 +140,7 @@ def mix_fact(weights: Mapping[str, float]) -> str:
 def check_total(source: Source, parts: float, total: float, line: int | None, slack: float = 0.0) -> None:
     """Raises LoadstoneError if the lines of a report cover more or fewer operations than its total.
 
-    Then lines are missing, or belong to another run. Both cause wrong figures.
+    In that case, lines are missing, or belong to another run. Both cause wrong figures.
     """
     if abs(parts - total) > slack + 0.001 * max(parts, total):
         message = (

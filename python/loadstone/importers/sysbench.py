@@ -49,7 +49,7 @@ CHECKPOINT = re.compile(r"^\[ *\d+s *\] Checkpoint report:")
 LAYOUT = re.compile(r"(?:Block size (?P<block>\S+B)|(?P<size>\S+B) total file size|Doing (?P<mode>.+) test)$")
 FACTS = {"block": "block_size", "size": "size", "mode": "mode", "Prime numbers limit": "primes"}
 TESTS = ("CPU speed", "SQL statistics", "File operations")
-# Figures of the test `fileio`, from version 1.0 on.
+# Figures of the test `fileio`, since version 1.0.
 FILES = {"reads/s": "read.throughput", "writes/s": "write.throughput", "fsyncs/s": "sync.throughput",
          "read, MiB/s": "read.bandwidth", "written, MiB/s": "write.bandwidth"}  # fmt: skip
 PER_SECOND = ("transactions", "queries", "read/write requests", "other operations", "ignored errors", "reconnects")
@@ -262,7 +262,7 @@ def read_segments(report: SysbenchReport, source: Source) -> ImportedRun:
 
 
 def figure_of(run: ImportedRun, metric: str) -> float:
-    """The value of a figure. Raises ValueError if the run has none."""
+    """The value of a figure. Raises ValueError if the run has no such figure."""
     for value in run.values:
         if value.metric == metric:
             return value.value

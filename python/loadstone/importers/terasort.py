@@ -20,7 +20,7 @@ FORMATS = (("%Y-%m-%d %H:%M:%S,%f", 1e6), ("%y/%m/%d %H:%M:%S", 1e9))
 STAGE = re.compile(r"\bterasort\.(TeraGen|TeraSort|TeraValidate)\b(: done)?")
 # TeraSort prints this after its name, TeraValidate without its name.
 SPLITS = re.compile(r"^Spent \d+ms computing base-splits")
-# Hadoop 1 logs through JobClient, and prints each counter in a line with a timestamp.
+# Hadoop 1 logs through JobClient, and prints each counter on a line with a timestamp.
 RUNNING = re.compile(r"(?:mapreduce\.Job|mapred\.JobClient): Running job: (\S+)")
 ENDED = re.compile(
     r"mapreduce\.Job: Job \S+ (?:completed successfully|failed with state (\w+))"
@@ -82,7 +82,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
             continue
         source.used.add(index)
     if not jobs:
-        raise source.error_at("the log has no job", CUT)
+        raise source.error_at("the log contains no jobs", CUT)
     return [read_job(job, source) for job in jobs]
 
 

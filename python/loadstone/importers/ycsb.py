@@ -87,7 +87,8 @@ def check_end(source: Source, reports: list[tuple[list[ReportEntry], ReportConte
         context.version = context.version or around.version
     elif around.statuses:
         raise source.error_at(
-            "the last run of the YCSB log has status lines but no report", f"{CUT}; or remove the run's lines"
+            "the last run of the YCSB log has status lines but no report",
+            f"{CUT}. Alternatively, remove the run's lines",
         )
 
 

@@ -296,7 +296,7 @@ def check_blocks(
     if source.facts.get("partial") is True:
         run.add_note("partial", message, "the latencies exclude the remaining operations")
         return
-    hint = f"{CUT}; or import this part with `loadstone import --fact partial=true`"
+    hint = f"{CUT}. Alternatively, import this part with `loadstone import --fact partial=true`"
     raise source.error_at(f"the YCSB log is truncated: {message}", hint, line)
 
 
@@ -332,7 +332,7 @@ def is_coarse(block: Block) -> bool:
     """Whether a block has the type `histogram`, which counts in buckets of 1 ms: its percentiles are whole ms."""
     if VARIANCE in block or any(key.startswith(">") or key.endswith("PercentileLatency(ms)") for key in block):
         return True
-    # From version 0.2 on, percentiles are printed in µs, and users may have removed the buckets from a log.
+    # Since version 0.2, percentiles are printed in µs, and users may have removed the buckets from a log.
     percentiles = [value for key, value in block.items() if key.endswith("PercentileLatency(us)") and value is not None]
     if len(percentiles) < 2 or any(value % 1000 for value in percentiles):
         return False

@@ -22,7 +22,7 @@ SECONDS_APART = 1.5
 
 @dataclass(frozen=True)
 class Status:
-    """A status line: the client's clock and count of seconds, the operations so far, and for each operation a block.
+    """A status line: the client's clock and count of seconds, the operations so far, and a block for each operation.
 
     A block has the name of the operation, its count and its p99 in µs.
     """

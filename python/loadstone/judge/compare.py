@@ -133,7 +133,7 @@ class Comparer:
             pair.by,
             baseline,
             contender,
-            # A bound allows no ratio.
+            # A ratio cannot be computed from a bound.
             ratio=Estimate(math.nan, min(len(baseline.samples), len(contender.samples))),
             claim="refused" if refused else "unranked",
             findings=findings,
@@ -164,9 +164,9 @@ class Comparer:
         return Tested(comparison, pair, weighed, disturbed)
 
     def side_samples(self, pair: Pair, metric: str, baseline: Cell, contender: Cell) -> tuple[Sides, str]:
-        """The samples of both sides, and between runs their unit: `runs` or `repeats`.
+        """The samples of both sides and, between runs, their unit: `runs` or `repeats`.
 
-        The samples are the repeats, or if both sides have several runs, the median of each run.
+        The samples are the repeats or, if both sides have several runs, the median of each run.
         """
         repeats = dict(baseline.samples), dict(contender.samples)
         if pair.is_one_run:
@@ -218,7 +218,7 @@ class Comparer:
 
 
 def demote_finding(finding: Finding) -> Finding:
-    """The finding as a note, since its drift changes no claim."""
+    """The finding as a note, since its drift does not change a claim."""
     return replace(finding, severity=Severity.NOTE, hint=MOVED_HINT)
 
 
@@ -243,15 +243,15 @@ def has_missed_rate(findings: Sequence[Finding]) -> bool:
 
 
 def missing_repeats_text(findings: Sequence[Finding], pair: Pair) -> str:
-    """If only single trials make a comparison invalid: the number of additional repeats that could decide it if those
-    trials were excluded."""
+    """If only individual trials make a comparison invalid: the number of additional repeats that could decide it if
+    those trials were excluded."""
     alone = [finding for finding in findings if is_single(finding)]
     if worst_verdict([finding for finding in findings if finding not in alone]) == Verdict.INVALID:
         return ""
     bad = list(dict.fromkeys(trial for finding in alone for trial in finding.trials))
     sides = pair.ids
     if any(side <= set(bad) for side in sides):
-        # More repeats of a side that always fails decide nothing.
+        # More repeats do not help if a side always fails.
         return ""
     return (
         f"{units.count_noun(missing_repeats(alone, pair), 'more repeat')} could "

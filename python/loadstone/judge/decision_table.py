@@ -1,4 +1,4 @@
-"""The claim: one function that derives it from the evidence of all scenarios, by one table."""
+"""The claim, which one function derives from the evidence of all scenarios by one table."""
 
 from __future__ import annotations
 
@@ -50,6 +50,13 @@ TABLE: dict[Kind, Lost] = {
 }
 
 
+# The alternatives that concern one side only, in words for a refusal.
+ONE_SIDED: dict[Kind, str] = {
+    "own-time": "if the generator slowed only one side",
+    "lateness": "if the generator was late on only one side",
+}
+
+
 @dataclass(frozen=True)
 class Tested:
     """A comparison whose claim is still open, with everything that decides it."""
@@ -65,7 +72,7 @@ class Tested:
 def decide_claim(tested: Tested, matters: float, tests: int) -> Comparison:
     """The comparison with the claim that its evidence allows; `tests` is the number of tests in p's correction.
 
-    Only a claim is stated by the ratio nearest to 1; without a claim, the ratio is the ratio as measured.
+    A claim states the ratio nearest to 1; without a claim, the ratio is the ratio as measured.
     """
     return restore_ratio(apply_table(tested, matters, tests))
 
@@ -166,7 +173,7 @@ def refuse_claim(comparison: Comparison, tested: Tested, weighed: Weighed, claim
     ratio = combine_intervals([row for row in every if row.low is not None] or [of_scenario])
     low, high = (wording.short_change(end) if end else "0×" for end in (ratio.low or 0.0, ratio.high or 0.0))
     name = TABLE[scenario.kind].name
-    alternative = name if name.startswith("without") else f"with {name}"
+    alternative = ONE_SIDED.get(scenario.kind) or (name if name.startswith("without") else f"with {name}")
     possible = f"{alternative}, anything from {low} {'upward' if ratio.high == math.inf else f'to {high}'} is possible"
     if of_scenario.low is None and weighed.evidence.p is not None:
         possible = f"{alternative}, the remaining repeats show no such difference"
@@ -252,7 +259,8 @@ def combine_scenarios(weighed: Sequence[Weighed]) -> tuple[Estimate, float | Non
 
 
 def combine_intervals(ratios: Sequence[Estimate]) -> Estimate:
-    """The first ratio, with an interval that covers the intervals of all ratios; without one if any has none."""
+    """The first ratio, with an interval that covers the intervals of all ratios; no interval if any ratio has no
+    interval."""
     lows = [ratio.low for ratio in ratios if ratio.low is not None]
     highs = [ratio.high for ratio in ratios if ratio.high is not None]
     known = len(lows) == len(highs) == len(ratios)
@@ -267,7 +275,7 @@ def nearest_ratio(ratios: Sequence[float]) -> float:
 
 
 def contender_is_higher(weighed: Weighed) -> bool:
-    """Whether the contender's figure is the higher one."""
+    """Whether the contender's figure is higher."""
     evidence = weighed.evidence
     return evidence.difference.value > 0 if evidence.difference is not None else evidence.ratio.value > 1
 
@@ -303,7 +311,8 @@ def count_failures(
 def shift_ratio(
     comparison: Comparison, kind: Kind, factor: float, alike: Estimate, matters: float
 ) -> tuple[Comparison, bool]:
-    """The comparison with a scenario in which the ratio is wrong by a factor either way; whether its claim holds."""
+    """The comparison with a scenario in which the ratio is wrong by a factor either way, and whether the claim holds in
+    it."""
     ratio = comparison.ratio
     wider = replace(
         ratio,
@@ -352,7 +361,7 @@ def rank_sides(higher: bool, way: Direction | None) -> Claim:
 
 
 def is_contender_higher(comparison: Comparison) -> bool:
-    """Whether the contender's figure is the higher one; without a ratio, by the medians."""
+    """Whether the contender's figure is higher; without a ratio, the medians are compared."""
     if comparison.ratio.value == comparison.ratio.value:
         return comparison.ratio.value > 1
     return comparison.contender.estimate.value > comparison.baseline.estimate.value

@@ -193,7 +193,8 @@ def interval_of(samples: Iterable[Sequence[float]]) -> Estimate:
 
 
 def cover_intervals(first: Estimate, second: Estimate) -> Estimate:
-    """The first estimate, with an interval that covers both intervals; without one if either has none."""
+    """The first estimate, with an interval that covers both intervals; no interval if either estimate has no
+    interval."""
     if first.low is None or second.low is None or first.high is None or second.high is None:
         return replace(second, value=first.value, low=None, high=None)
     return replace(first, n=second.n, low=min(first.low, second.low), high=max(first.high, second.high))
@@ -339,7 +340,8 @@ def refuse_runs(match: Match, judgement: Judgement) -> str:
 
 
 def span_of(ratios: Collection[Estimate]) -> Estimate:
-    """The ratio as measured, with an interval that covers every scenario's interval; without one if any has none."""
+    """The ratio as measured, with an interval that covers every scenario's interval; no interval if any ratio has no
+    interval."""
     first = next(iter(ratios))
     lows, highs = ([getattr(ratio, end) for ratio in ratios] for end in ("low", "high"))
     if None in lows or None in highs:

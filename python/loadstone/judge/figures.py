@@ -117,7 +117,8 @@ def count_failed_operations(trial: TrialResult, prefix: str = "") -> float:
 
 
 def count_failed(trial: TrialResult, name: str) -> float:
-    """The failed operations of one kind, by the first part of a metric's name; of all kinds if not counted by kind."""
+    """The failed operations of one kind, by the first part of a metric's name; all failed operations if they are not
+    counted by kind."""
     if (of_stage := prefix_of(name)) and (count := trial.value(f"{of_stage}errors")) is not None:
         # Failures of a stage are counted by status, not by operation.
         return count
@@ -131,9 +132,10 @@ def count_failed(trial: TrialResult, name: str) -> float:
 
 
 def count_due_operations(trial: TrialResult) -> float | None:
-    """The operations that were due (closed loop: sent); without that figure, from the statuses; None without either."""
+    """The operations that were due (closed loop: sent); without that figure, from the statuses; None if both are
+    missing."""
     every = trial.value("due")
-    # The parts of a composed operation that never completed are not counted, so it counts itself.
+    # The parts of a composed operation that never completed are not counted, so the operation itself counts.
     counts = (count for kind, status, count in list_outcomes(trial) if kind not in COMPOSED or status == CENSORED)
     return sum(counts) or None if every is None else every
 
@@ -161,7 +163,8 @@ def operation_share(trial: TrialResult, metric: str) -> float | None:
 
 
 def note_text(trial: TrialResult, *names: str) -> tuple[str, str]:
-    """The first note with one of these names: its message, as a text to append, and its hint; empty without one."""
+    """The first note with one of these names: its message, as a text to append, and its hint; both are empty if there
+    is no such note."""
     note = next((note for note in trial.notes if note.name in names), None)
     return (f": {note.message}", note.hint) if note else ("", "")
 

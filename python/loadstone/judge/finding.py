@@ -16,7 +16,7 @@ from loadstone.results.value import THROUGHPUT
 class Severity(IntEnum):
     """The severity of a finding, in ascending order.
 
-    A note changes no verdict. WITHHELD only suppresses one figure; all other figures are printed.
+    A note does not change the verdict. WITHHELD only suppresses one figure; all other figures are printed.
     """
 
     NOTE = 0
@@ -84,12 +84,12 @@ ORDER_OF_RUNS = "order of the runs"
 
 @dataclass(frozen=True)
 class NotLooked:
-    """A check that could not examine a trial or a pair because data are missing. It counts as not passed."""
+    """A check that could not examine a trial or a pair because data is missing. It counts as not passed."""
 
     check: str
     # The missing data, as a clause: "the host was not observed".
     reason: str
-    # Whether all of Loadstone's own trials have these data, so that a trial without them is suspect.
+    # Whether all of Loadstone's own trials have this data, so that a trial without them is suspect.
     always_known: bool = False
     # The figures that the check could not examine.
     about: About = "all"

@@ -64,7 +64,7 @@ PAIR: tuple[PairCheck, ...] = (sides_differ.check_sides, faults.check_pair)
 # The checks that need a time series; the first check applies only at a rate.
 SERIES_CHECKS = (rate.RATE_NOT_HELD, not_steady.NAME, stalled.NAME)
 NO_SERIES = "series.json is missing or damaged"
-# Checks that replace the engine's note of the same name, each with a test whether the trial has their figures.
+# Checks that replace the engine's note of the same name, each with a test of whether the trial has their figures.
 DECIDED: dict[str, Callable[[TrialResult], bool]] = {
     rate.GENERATOR_LIMITED: rate.generator_decided,
     rate.CLIENT_LIMITED: rate.clients_decided,
@@ -81,7 +81,7 @@ NOTE_SEVERITIES = {
     ),
     **dict.fromkeys((littles_law.NAME, rate.CARRIED_OVER, not_steady.NAME, noisy.NAME, stalled.NAME), Severity.SUSPECT),
     **dict.fromkeys((sides_differ.NAME, interference.NAME, attempts.INCOMPLETE, SERVICE_TIME), Severity.SUSPECT),
-    # Its processes were killed before they had done their work.
+    # Processes that outlived the trial's command were killed, perhaps before they finished.
     "survivors": Severity.SUSPECT,
 }
 # The engine's notes on unanswered operations, which a requested fault is expected to cause.

@@ -61,6 +61,8 @@ class GuaranteeRow:
     source: str
 
 
+# Stores whose clients retry within an operation, so that failures show as latency.
+RETRYING = frozenset({"hbase", "jvm"})
 CASSANDRA, REDIS = ("cassandra",), ("redis",)
 POSTGRES, HBASE = ("postgres", "postgrenosql"), ("hbase",)
 MARKER, COMMIT_LOG, AOF_LAG = 100 * MILLISECOND, 10 * SECOND, 2 * SECOND
@@ -106,7 +108,7 @@ def has_copies(facts: Facts, at_least: int, at_most: int = 1 << 30) -> bool:
 
 
 def is_setting(name: str, *expected: str) -> Callable[[Facts], bool]:
-    """Whether a fact has one of some values."""
+    """A condition that a fact has one of the expected values."""
     return lambda facts: str(facts.get(name)) in expected
 
 

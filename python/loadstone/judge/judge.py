@@ -1,10 +1,10 @@
-"""The judge: runs every check on a result set, compares its variants, and writes the answer."""
+"""Runs every check on a result set, compares its variants, and writes the answer."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from loadstone.judge.answer import answer_question, summarize_searches
@@ -15,15 +15,16 @@ from loadstone.judge.curves import CURVES_MAX, fit_curves
 from loadstone.judge.expectations import examine_expectations
 from loadstone.judge.finding import Finding, NotLooked, Severity, Verdict, worst_verdict
 from loadstone.judge.findings import check_trial, judge_variant, missing_trials
-from loadstone.judge.judgement import Judgement, VariantKey
+from loadstone.judge.judgement import Comparison, Judgement, VariantKey
 from loadstone.judge.order import OF_SEARCH
 from loadstone.judge.outages import outage_clauses, summarize_outages
 from loadstone.judge.pairing import Match, Variants, choose_baseline, list_paired, list_unpaired, match_variants
 from loadstone.judge.search import judge_searches, read_rule
-from loadstone.judge.settings import Own
-from loadstone.results.result_set import ResultSet, deciding_metrics, first_metric, variant_key, variant_name
+from loadstone.judge.settings import Own, Settings
+from loadstone.results.result_set import ResultSet, deciding_metrics, variant_key, variant_name
 from loadstone.results.stage import stages_of
 from loadstone.results.trial_result import TrialResult
+from loadstone.results.value import THROUGHPUT
 from loadstone.statistics.autocorrelation import run_mean
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
@@ -33,106 +34,176 @@ MINORITY_HINT = "no action needed: {} disturbed (a claim tolerates a third), and
 MAJORITY_HINT = "{}; {} disturbed, and a claim tolerates at most a third"
 
 
+@dataclass(frozen=True)
+class ExaminedTrials:
+    """The results of the checks of single trials, by trial id."""
+
+    findings: Mapping[str, tuple[Finding, ...]]
+    not_looked: Mapping[str, Sequence[NotLooked]]
+    # The throughput within a trial, and the levels in the parts of its window.
+    within: Mapping[str, Estimate]
+    levels: Mapping[str, not_steady.Levels]
+    # By check: the trials in which a changed threshold hides a finding.
+    loosened: Mapping[str, Sequence[str]]
+
+
 def judge_results(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
     """Judges a result set; with `rank_invalid`, comparisons with an invalid side are also ranked.
 
-    Raises LoadstoneError when the question sets an unknown threshold.
+    Each step uses the findings of the preceding steps. Raises LoadstoneError when the question sets an unknown
+    threshold.
     """
     own = Own(results)
-    before = Own(replace(results, question=results.recorded)) if results.recorded else own
-    loosened: dict[str, list[str]] = {}
-    settings = own.common
-    variants = results.variants
-    cells = Cells(variants, own)
-    metrics = results.headline_metrics
-    trials: dict[str, tuple[Finding, ...]] = {}
-    unseen: dict[str, Sequence[NotLooked]] = {}
-    runs: dict[str, Estimate] = {}
-    levels: dict[str, not_steady.Levels] = {}
-    for trial in results.trials:
-        # Read once and then released: ten thousand time series take more memory than all figures.
-        series = results.series(trial.trial)
-        trials[trial.trial], unseen[trial.trial] = check_trial(trial, series, own.settings_of(trial.trial))
-        if before.common.checks != own.common.checks:
-            for gone in view.find_hidden(
-                check_trial(trial, series, before.settings_of(trial.trial))[0], trials[trial.trial]
-            ):
-                loosened.setdefault(gone.check, []).append(trial.trial)
-        if series is not None and not stages_of(trial):
-            # The effects of a requested fault are not drift; nor are the stages of a rate.
-            series = faults.trim_to_before(trial, series)
-            levels[trial.trial] = not_steady.window_levels(series, own.settings_of(trial.trial))
-            # The precision within a trial is the only one available for a single repeat.
-            if (run := run_mean(series.complete_rates)).low is not None:
-                runs[trial.trial] = run
+    cells = Cells(results.variants, own)
     missing = missing_trials(results)
-    requested = results.question.metrics
-    main = first_metric(results.trials, requested)
-    jumps = {trial for trial, every in trials.items() if any(finding.effect.drifts > 1 for finding in every)}
-    asked_for = read_rule(results.question)
-    # The loads of a search are not alternatives to compare.
-    loads = asked_for is not None and results.comparison_dimension == asked_for.over
-    pairs = [] if loads else match_variants(results, variants, settings, levels)
-    there = list_paired(pairs)
-    of_variants = {}
-    for key, trials_of in variants.items():
-        mine = own.settings_of(trials_of[0].trial)
-        # These figures also decide, during a run, whether the variant has been repeated often enough.
-        deciding = deciding_metrics(trials_of, requested, mine.until).items()
-        cells_of = [(cells.get((key, metric)) or cells.get((key, main)), share) for metric, share in deciding]
-        limits = [(cell, share) for cell, share in cells_of if cell]
-        of_variants[key] = (
-            *judge_variant(trials_of, limits, missing.get(key, ()), mine, levels),
-            *not_steady.find_common_drift(trials_of, levels, jumps, mine),
-            *(() if key in there else sides_differ.variant_changes(trials_of, mine)),
-        )
-        if before.common.checks != own.common.checks:
-            recorded = replace(mine, checks=before.settings_of(trials_of[0].trial).checks)
-            strict = judge_variant(trials_of, limits, missing.get(key, ()), recorded, levels)
-            for gone in view.find_hidden(strict, of_variants[key]):
-                loosened.setdefault(gone.check, []).extend(gone.trials)
-        if results.is_one_run:
-            trials |= note_minority(trials_of, trials, unseen)
-    if before.common.checks != own.common.checks and pairs:
-        strict_pairs = match_variants(results, variants, replace(settings, checks=before.common.checks), levels)
-        for strict_match, match in zip(strict_pairs, pairs, strict=True):
-            for gone in view.find_hidden(strict_match.findings, match.findings):
-                loosened.setdefault(gone.check, []).extend(gone.trials)
+    examined = examine_trials(results, own)
+    pairs = pair_variants(results, own.common, examined)
+    of_variants = examine_variants(results, own, cells, examined, missing, list_paired(pairs))
+    loosened = {check: [*trials] for check, trials in examined.loosened.items()}
+    if results.recorded is not None and results.recorded.checks != results.question.checks:
+        # The findings on variants and pairs under the recorded thresholds.
+        recorded = Own(replace(results, question=replace(results.question, checks=results.recorded.checks)))
+        before = examine_variants(results, recorded, cells, examined, missing, list_paired(pairs))
+        hidden = [gone for key in before for gone in view.find_hidden(before[key], of_variants[key])]
+        for strict, match in zip(pair_variants(results, recorded.common, examined), pairs, strict=True):
+            hidden += view.find_hidden(strict.findings, match.findings)
+        for finding in hidden:
+            loosened.setdefault(finding.check, []).extend(finding.trials)
     departures = view.departure_findings(results, loosened)
     matches = [replace(match, findings=(*match.findings, *departures)) for match in pairs]
+    # A minority of disturbed repeats does not count against its variant in the comparisons.
+    findings = note_minorities(results, examined)
     effective = {
-        key: (*of_variants[key], *effective_findings(trials_of, trials)) for key, trials_of in variants.items()
+        key: (*of_variants[key], *effective_findings(trials, findings)) for key, trials in results.variants.items()
     }
-    comparer = Comparer(cells, effective, levels, results, rank_invalid, settings)
-    comparisons = comparer.compare_matches(matches, metrics)
-    for key, trials_of in variants.items():
-        for trial in trials_of:
-            trials[trial.trial] = tuple(settle_finding(key, finding, comparisons) for finding in trials[trial.trial])
-    counted = {
-        key: [trial for trial in trials_of if rank_invalid or worst_verdict(trials[trial.trial]) != Verdict.INVALID]
-        for key, trials_of in variants.items()
-    }
-    by_clients = list(fit_curves(counted, interleaved=results.interleaved and not results.pooled))
-    found_loads = judge_searches(results.question, results.trials, trials, settings)
+    comparer = Comparer(cells, effective, examined.levels, results, rank_invalid, own.common)
+    comparisons = comparer.compare_matches(matches, results.headline_metrics)
+    # The comparisons decide which drifts become notes, and so which trials count in curves and searches.
+    findings = settle_findings(results, findings, comparisons)
+    curves = list(
+        fit_curves(
+            select_ranked(results, findings, rank_invalid), interleaved=results.interleaved and not results.pooled
+        )
+    )
     judgement = Judgement(
         results=results,
-        trials=trials,
-        within=runs,
+        trials=findings,
+        within=examined.within,
         variants=of_variants,
         cells=cells,
         comparisons=comparisons,
-        curves=by_clients,
-        searches=found_loads,
-        outages=summarize_outages(variants, trials, settings),
-        findings=tuple(dict.fromkeys((*departures, *overall_findings(results, variants, matches, missing)))),
-        not_looked=Counter(chain(*unseen.values(), *(match.not_looked for match in matches))),
-        notes={"curves": f"only the first {CURVES_MAX} curves were fitted"} if len(by_clients) == CURVES_MAX else {},
+        curves=curves,
+        searches=judge_searches(results.question, results.trials, findings, own.common),
+        outages=summarize_outages(results.variants, findings, own.common),
+        findings=tuple(dict.fromkeys((*departures, *overall_findings(results, results.variants, matches, missing)))),
+        not_looked=Counter(chain(*examined.not_looked.values(), *(match.not_looked for match in matches))),
+        notes={"curves": f"only the first {CURVES_MAX} curves were fitted"} if len(curves) == CURVES_MAX else {},
     )
     judgement = replace(judgement, expectations=tuple(examine_expectations(judgement, matches, comparer)))
+    return state_answer(judgement, own.common)
+
+
+def examine_trials(results: ResultSet, own: Own) -> ExaminedTrials:
+    """Runs the checks of single trials."""
+    recorded = Own(replace(results, question=results.recorded)) if results.recorded else own
+    findings: dict[str, tuple[Finding, ...]] = {}
+    not_looked: dict[str, Sequence[NotLooked]] = {}
+    within: dict[str, Estimate] = {}
+    levels: dict[str, not_steady.Levels] = {}
+    loosened: dict[str, list[str]] = {}
+    for trial in results.trials:
+        # Read once and then released: ten thousand time series take more memory than all figures.
+        series = results.series(trial.trial)
+        settings = own.settings_of(trial.trial)
+        findings[trial.trial], not_looked[trial.trial] = check_trial(trial, series, settings)
+        if recorded.common.checks != own.common.checks:
+            before, _ = check_trial(trial, series, recorded.settings_of(trial.trial))
+            for hidden in view.find_hidden(before, findings[trial.trial]):
+                loosened.setdefault(hidden.check, []).append(trial.trial)
+        if series is not None and not stages_of(trial):
+            # The effects of a requested fault are not drift; nor are the stages of a rate.
+            series = faults.trim_to_before(trial, series)
+            levels[trial.trial] = not_steady.window_levels(series, settings)
+            # The precision within a trial is the only one available for a single repeat.
+            if (run := run_mean(series.complete_rates)).low is not None:
+                within[trial.trial] = run
+    return ExaminedTrials(findings, not_looked, within, levels, loosened)
+
+
+def pair_variants(results: ResultSet, settings: Settings, examined: ExaminedTrials) -> list[Match]:
+    """The pairs to compare. The loads of a search are not alternatives to compare."""
+    rule = read_rule(results.question)
+    if rule is not None and results.comparison_dimension == rule.over:
+        return []
+    return match_variants(results, results.variants, settings, examined.levels)
+
+
+def examine_variants(
+    results: ResultSet,
+    own: Own,
+    cells: Cells,
+    examined: ExaminedTrials,
+    missing: Mapping[VariantKey, Sequence[str]],
+    paired: Set[VariantKey],
+) -> dict[VariantKey, tuple[Finding, ...]]:
+    """The findings on each variant that no single trial can show."""
+    main = next(iter(results.headline_metrics), THROUGHPUT)
+    jumps = {
+        trial for trial, findings in examined.findings.items() if any(finding.effect.drifts > 1 for finding in findings)
+    }
+    of_variants = {}
+    for key, trials in results.variants.items():
+        settings = own.settings_of(trials[0].trial)
+        # These figures also decide, during a run, whether the variant has been repeated often enough.
+        deciding = deciding_metrics(trials, results.question.metrics, settings.until).items()
+        cells_of = [(cells.get((key, metric)) or cells.get((key, main)), share) for metric, share in deciding]
+        limits = [(cell, share) for cell, share in cells_of if cell]
+        of_variants[key] = (
+            *judge_variant(trials, limits, missing.get(key, ()), settings, examined.levels),
+            *not_steady.find_common_drift(trials, examined.levels, jumps, settings),
+            *(() if key in paired else sides_differ.variant_changes(trials, settings)),
+        )
+    return of_variants
+
+
+def note_minorities(results: ResultSet, examined: ExaminedTrials) -> dict[str, tuple[Finding, ...]]:
+    """The findings by trial; in a single run, disturbances of a minority of a variant's repeats become notes."""
+    findings = dict(examined.findings)
+    if results.is_one_run:
+        for trials in results.variants.values():
+            findings |= note_minority(trials, examined.findings, examined.not_looked)
+    return findings
+
+
+def settle_findings(
+    results: ResultSet, findings: Mapping[str, tuple[Finding, ...]], comparisons: Sequence[Comparison]
+) -> dict[str, tuple[Finding, ...]]:
+    """The findings by trial; drifts that change none of the claims that they concern become notes."""
+    return dict(findings) | {
+        trial.trial: tuple(settle_finding(key, finding, comparisons) for finding in findings[trial.trial])
+        for key, trials in results.variants.items()
+        for trial in trials
+    }
+
+
+def select_ranked(
+    results: ResultSet, findings: Mapping[str, Sequence[Finding]], rank_invalid: bool
+) -> dict[VariantKey, list[TrialResult]]:
+    """The trials of each variant that count: with `rank_invalid` all, otherwise all but the invalid trials."""
+    return {
+        key: [trial for trial in trials if rank_invalid or worst_verdict(findings[trial.trial]) != Verdict.INVALID]
+        for key, trials in results.variants.items()
+    }
+
+
+def state_answer(judgement: Judgement, settings: Settings) -> Judgement:
+    """The judgement with its answer."""
+    results = judgement.results
+    metrics = results.headline_metrics or (THROUGHPUT,)
     sentences = (
-        summarize_searches(found_loads)
-        if found_loads
-        else answer_question(judgement, metrics or (main,), settings.matters)
+        summarize_searches(judgement.searches)
+        if judgement.searches
+        else answer_question(judgement, metrics, settings.matters)
     )
     # In an experiment with faults, the question is about the faults; comparisons of other figures come last.
     text, *further = [*outage_clauses(judgement.outages), *sentences]

@@ -104,7 +104,7 @@ def order_findings(pair: Pair, order: Order, results: ResultSet) -> Iterator[Fin
 
 
 def have_overlapped(pair: Pair) -> bool:
-    """Whether a run of one side lasted for OVERLAP_MIN of its time while a run of the other was in progress."""
+    """Whether a run of one side overlapped with a run of the other side for OVERLAP_MIN of its time."""
     windows = [
         [
             (trial.start_unix_ns, trial.start_unix_ns + length)

@@ -137,7 +137,7 @@ def summarize_outage(
 
 
 def median_throughput(trials: Sequence[TrialResult]) -> float | None:
-    """The median throughput of some trials, op/s; None without any."""
+    """The median throughput of some trials, op/s; None if none of them has a throughput."""
     rates = [rate for trial in trials if (rate := trial.value(THROUGHPUT)) is not None]
     return median(rates) if rates else None
 
@@ -145,7 +145,7 @@ def median_throughput(trials: Sequence[TrialResult]) -> float | None:
 def split_recoveries(trials: Sequence[TrialResult]) -> tuple[list[float], list[float]]:
     """The recovery times, and the observation times of trials without a recovery, ns.
 
-    A recovery that was not observed for long enough counts as none.
+    A recovery that was not observed for long enough does not count as a recovery.
     """
     recovered, censored = list[float](), list[float]()
     for trial in trials:
@@ -163,7 +163,7 @@ def outage_text(outage: Outage) -> str:
     """The outage as text, `8.02 s (95 % interval 7.90 to 8.11 s, n=6)`, or the reason why it is unknown."""
     estimate = outage.outage
     if estimate is None:
-        return "unknown" if outage.trials else "unknown, as no repeat counts"
+        return "unknown" if outage.trials else "unknown, because all repeats were excluded"
     figure = wording.estimate_text(estimate, "ns", None)
     if estimate.low is None or estimate.high is None or estimate.level is None:
         return f"{figure} (n={estimate.n}: no interval)"

@@ -16,7 +16,7 @@ from loadstone.results.trial_result import Scalar, TrialResult
 UNKNOWN = "unknown"
 # Facts that are measured or assigned in each trial, so that they differ between repeats with the same settings.
 VOLATILE = frozenset({"address", "checksum", "job_name", "jvm_compiling", "percentiles_of", "target"})
-# Where a tool finds its data and writes its output, and its whole command line, of which the options are facts.
+# Where a tool finds its data and writes its output, and its whole command line, whose options are separate facts.
 PLACES = re.compile(r"(^|\.)(exportfile|label|hdrhistogram\.output\.path|[\w-]*(dir|directory|path|outputfile))$")
 COMMAND_LINE = "store.command"
 # The type of operation of each tool: figures of different types of operations cannot be compared.
@@ -27,6 +27,8 @@ ABSENT = {name: {"pooler": "none"} for name in POSTGRES}
 OWN_VERSION = frozenset({"fio", "pgbench", "sysbench"})
 # The workload kind of one of Loadstone's trials, by a fact that only this kind has.
 WORK_OF_FACT = {"mix": "ycsb", "file_bytes": "dfsio", "row_bytes": "sort"}
+# The workload kinds and tools whose work ends with the last file or row, so that its duration is the result.
+FIXED_WORK = frozenset({"testdfsio", "dfsio", "sort", "hbase-pe"})
 # The facts that a comparison needs from both sides, by workload kind.
 NEEDED: dict[str, tuple[str, ...]] = {
     "ycsb": ("clients", "loop", "records", "record_bytes", "distribution", "window"),

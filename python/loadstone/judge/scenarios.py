@@ -41,7 +41,8 @@ class Scenario:
 
     @property
     def is_part(self) -> bool:
-        """Whether repeats are excluded: as a mere condition of the claim from all repeats, it needs fewer blocks."""
+        """Whether repeats are excluded: the scenario is then only a condition of the claim from all repeats, and needs
+        fewer blocks."""
         return self.kind in ("valid", "clean")
 
 

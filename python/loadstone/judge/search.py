@@ -90,8 +90,8 @@ def find_contradictions(outcome: SearchOutcome, trials: Mapping[float, Sequence[
     if not (text := contradiction_text(outcome)):
         return
     answer = "no load" if outcome.load is None else outcome.rule.format_load(outcome.load)
-    message = f"the answer of the search is {answer}, but in most repeats the objective {text}"
-    hint = "search again on an idle host; if it remains, the limit depends on more than the load"
+    message = f"the answer of the search is {answer}, but in most repeats, the objective {text}"
+    hint = "search again on an idle host; if the contradiction remains, the limit depends on more than the load"
     here = tuple(trial.trial for load in chain(*outcome.contradictions) for trial in trials[load])
     yield Finding(noisy.NAME, Severity.SUSPECT, message, hint, here)
 
@@ -123,7 +123,7 @@ def sample_load(trial: TrialResult, findings: Sequence[Finding], rule: Rule, set
         ):
             few = f"{units.count_noun(figure.n, 'operation')} {'is' if figure.n == 1 else 'are'} too few"
             lacking = lacking or f"{few} for {term.metric}: measure longer"
-    # The true figure can be above the limit even if its lower bound is below: the objective is not met.
+    # The true figure can be above the limit even if its lower bound is below the limit, so the objective is not met.
     meets = None if rule.objective is None or lacking else rule.objective.is_met_by(figures) and not bounds
     missed = next((finding.message for finding in findings if finding.check == rate.RATE_NOT_HELD), "")
     bad = [

@@ -30,11 +30,48 @@ def describe_sweep(comparisons: Sequence[Comparison], varying: set[str]) -> Iter
         context = tuple(pair for pair in comparison.context if pair[0] != CLIENTS and pair[0] in varying)
         contender = name_value(comparison.by, dict(comparison.contender.variant)[comparison.by])
         groups.setdefault((contender, context), []).append(comparison)
+    # Contexts with the same statement share a clause.
+    named: dict[str, list[str]] = {}
+    undecided: dict[str, list[tuple[str, list[Comparison]]]] = {}
     for (contender, context), group in list(groups.items())[:CLAUSES_MAX]:
-        name = f"{variant_name(context)}: " if context else ""
-        yield f"{name}{describe_group(contender, group)}"
+        name = variant_name(context) if context else ""
+        if is_undecided(group):
+            undecided.setdefault(contender, []).append((name, group))
+        else:
+            named.setdefault(describe_group(contender, group), []).append(name)
+    for text, contexts in named.items():
+        yield f"{units.join_names(contexts)}: {text}" if any(contexts) else text
+    for contender, of_context in undecided.items():
+        yield describe_undecided(contender, of_context)
     if len(groups) > CLAUSES_MAX:
         yield f"and {len(groups) - CLAUSES_MAX} more"
+
+
+def is_undecided(group: Sequence[Comparison]) -> bool:
+    """Whether repeats allow claims, but there is none at any number of clients."""
+    return all(item.claim == "none" and math.isfinite(item.ratio.value) for item in group)
+
+
+def describe_undecided(contender: str, groups: Sequence[tuple[str, Sequence[Comparison]]]) -> str:
+    """One contender in all contexts in which nothing can be claimed at any number of clients."""
+    every = [item for _, group in groups for item in group]
+    baseline = name_value(every[0].by, dict(every[0].baseline.variant)[every[0].by])
+    spans = (
+        describe_span(group) + (f" with {context}" if context and len(groups) > 1 else "") for context, group in groups
+    )
+    where = f"{groups[0][0]}: " if len(groups) == 1 and groups[0][0] else ""
+    metric, least = wording.metric_name(every[0].metric), min(item.ratio.n for item in every)
+    trust = f"n={least}, {max(item.verdict for item in every)}"
+    return (
+        f"{where}undecided whether {metric} differs between {contender} and {baseline} at any load from"
+        f" {list_loads(every)} (ratios at single loads: {', '.join(spans)}; {trust})"
+    )
+
+
+def describe_span(group: Sequence[Comparison]) -> str:
+    """The lowest and the highest ratio: `4.9 % lower to 1.11×`."""
+    ratios = [item.ratio.value for item in group]
+    return " to ".join(dict.fromkeys(wording.short_change(end) for end in (min(ratios), max(ratios))))
 
 
 def describe_group(contender: str, group: Sequence[Comparison]) -> str:
@@ -52,7 +89,8 @@ def describe_group(contender: str, group: Sequence[Comparison]) -> str:
     ratios = [item.ratio.value for item in ranked]
     claims = sum(item.claim in CLAIMED for item in ranked)
     least = min(item.ratio.n for item in ranked)
-    trust = f"n={least}, claimed at {claims} of {len(group)} loads"
+    is_ranked = any(item.claim != "descriptive" for item in ranked)
+    trust = f"n={least}{f', claimed at {claims} of {len(group)} loads' if is_ranked else ''}"
     relation = describe_range(min(ratios), max(ratios), contender, baseline)
     if least < REPEATS_MIN:
         trust = f"n={least}: no interval, no claim possible"

@@ -104,7 +104,7 @@ class ResultCatalogue:
 
 
 def stamp_header(path: Path) -> tuple[int, int]:
-    """The modification time and the size of a folder's header; zeros if it has none."""
+    """The modification time and the size of a folder's header; zeros if there is no header."""
     try:
         status = os.stat(path / "folder.json")
     except OSError:
@@ -129,7 +129,7 @@ def identify_folder(path: Path) -> str:
 
 
 def size_of(folder: Folder) -> int:
-    """The size of a folder's values, B; 0 if it has none."""
+    """The size of a folder's values, B; 0 if the folder has no values."""
     try:
         return (folder.path / VALUES).stat().st_size
     except OSError:

@@ -53,7 +53,7 @@ def describe_run(run: FollowedRun) -> Iterator[tuple[str, str, str, str, list[Sa
     yield "loadstone_trials", "gauge", "", "Trials of the run: planned, done and failed.", trials
     yield "loadstone_running", "gauge", "", "1 while the lab is running.", [("", experiment, int(state["running"]))]
     yield (
-        "loadstone_findings", "gauge", "", "The judge's findings on single trials, excluding notes.",
+        "loadstone_findings", "gauge", "", "The judge's findings on individual trials, excluding notes.",
         [("", experiment, len(run.findings))],
     )  # fmt: skip
 

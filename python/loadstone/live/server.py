@@ -48,7 +48,7 @@ from loadstone.results.folder import Folder
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
 # The time between two reads of the files while a page is open: the engine reports once a second.
 POLL_SECONDS = 1.0
-# How long after the lab has exited viewers can still see the end of the run.
+# How long viewers can still see the end of the run after the lab has exited.
 FAREWELL_SECONDS = 60.0
 TOKEN = "token"
 POLICY = (
@@ -225,7 +225,7 @@ class LiveSite:
         server = request.scope.get("server") or ("", 0)
         is_metrics = request.url.path == "/metrics"
         if self.options.metrics_port is not None and server[1] == self.options.metrics_port:
-            return None if is_metrics else PlainTextResponse("only /metrics is here", 404)
+            return None if is_metrics else PlainTextResponse("this port serves only /metrics", 404)
         if is_metrics or not self.options.has_page:
             return PlainTextResponse("not found", 404)
         requested = request.query_params.get(TOKEN)

@@ -6,16 +6,11 @@ file system count. The utilisation is read from the whole disks under that devic
 
 from __future__ import annotations
 
-import ctypes
 import os
 import re
-import time
-from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from loadstone.errors import LoadstoneError
 from loadstone.observe.kernel_file import PROC, SYS, list_names, read_text
 
 IN_MEMORY = frozenset({"tmpfs", "ramfs", "devtmpfs", "hugetlbfs"})
@@ -151,47 +146,3 @@ def _list_disks(node: Path) -> list[Path]:
     node = _device_of_partition(node)
     slaves = [child for name in list_names(node / "slaves") if (child := _resolve_node(node / "slaves" / name))]
     return [disk for slave in slaves for disk in _list_disks(slave)] or [node]
-
-
-def flush_file_system(directory: Path) -> float:
-    """Flushes a directory's file system to its device, and returns the time that this took, in seconds.
-
-    Raises LoadstoneError if the directory cannot be opened or its device reports a failed write (since Linux 5.8).
-    """
-    start = time.monotonic()
-    try:
-        descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError as error:
-        raise LoadstoneError(
-            f"cannot open {directory} to flush its file system: {error.strerror}",
-            "name an existing directory that you are allowed to read",
-        ) from error
-    try:
-        # Python has no function for syncfs(2).
-        if ctypes.CDLL(None, use_errno=True).syncfs(descriptor) != 0:
-            raise LoadstoneError(
-                f"the file system of {directory} could not be flushed: {os.strerror(ctypes.get_errno())}",
-                "the device lost writes; see the kernel's log (dmesg)",
-            )
-    finally:
-        os.close(descriptor)
-    return time.monotonic() - start
-
-
-def drop_cache(directories: Iterable[Path]) -> None:
-    """Evicts the files below directories from the page cache, after writing data that is not yet on its device.
-
-    Unlike `/proc/sys/vm/drop_caches`, this requires only permission to read the files. Files that are deleted during
-    the call, or that may not be read, are skipped.
-    """
-    for directory in directories:
-        if not directory.exists():
-            continue
-        flush_file_system(directory)
-        for file in (path for path in directory.rglob("*") if path.is_file()):
-            with suppress(OSError):
-                descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
-                try:
-                    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-                finally:
-                    os.close(descriptor)

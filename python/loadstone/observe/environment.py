@@ -50,7 +50,8 @@ def describe_environment(
 ) -> dict[str, Any]:
     """The hardware and software of this experiment, as JSON; unknown values are omitted.
 
-    `directory` is the data directory, and `arguments` is the command line (by default, of this process).
+    `directory` is the data directory, and `arguments` is the command line (by default, the command line of this
+    process).
     """
     return {
         "environment": VERSION,
@@ -156,8 +157,8 @@ def environment_facts(environment: Mapping[str, Any]) -> dict[str, Scalar]:
 
 
 def usable_processors(host: Mapping[str, Any]) -> Scalar | None:
-    """The number of processors that may be used at the same time: the minimum of those online, in the affinity mask and
-    in the quota."""
+    """The number of processors that may be used at the same time: the minimum of the online processors, the affinity
+    mask and the quota."""
     cpu, limits = host.get("cpu", {}), host.get("limits", {})
     numbers = (cpu.get("processors"), cpu.get("usable"), limits.get("processors"))
     least = min((number for number in numbers if number is not None), default=None)

@@ -25,7 +25,7 @@ OPTIONS = (
     | {"nconnect", "nr_inodes", "proto", "rsize", "size", "stripe", "sunit", "swidth", "timeo", "vers"}
     | {"wsize"}
 )
-# Kernel settings, which determine for example when dirty pages are written and whether memory is swapped.
+# Kernel settings, which determine, for example, when dirty pages are written and whether memory is swapped.
 SETTINGS = (
     "vm/dirty_background_ratio",
     "vm/dirty_expire_centisecs",
@@ -166,7 +166,7 @@ def mount_options(mount: Mount) -> list[str]:
 
 
 def describe_limits(proc: Path) -> dict[str, Any]:
-    """The limits of this process: those set by its control group, if any, and its soft resource limits."""
+    """The limits of this process: the limits of its control group, if any, and its soft resource limits."""
     group = control_group(proc)
     limits: dict[str, Any] = {"processors": group.processors, "memory_bytes": group.memory_bytes}
     for name, which in LIMITS.items():

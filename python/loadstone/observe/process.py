@@ -28,12 +28,13 @@ KERNEL_PARENT = (2, "kthreadd")
 
 @dataclass(frozen=True, slots=True)
 class ProcessCounters:
-    """Counters since the process started. `start_ticks`, counted from boot, distinguishes processes with one pid."""
+    """Counters since the process started. `start_ticks`, counted from boot, distinguishes processes with the same
+    pid."""
 
     pid: int
     parent: int
     start_ticks: int
-    # The user and system time of all threads, including exited ones; and of children that it has waited for.
+    # The user and system time of all threads (including exited ones) and of children that it has waited for.
     cpu_ticks: int
     children_ticks: int
     threads: int
@@ -135,7 +136,7 @@ class Census:
         """The bytes of the family and of other programs since an earlier census; None if unknown.
 
         An exited process leaves its counters to the parent that waits for it. The sums therefore stay correct if both
-        are in the family, or neither. Otherwise the sum for other programs is too small, but never too large.
+        are in the family, or neither. Otherwise, the sum for other programs is too small, but never too large.
         """
         numbers = (before.family_bytes, self.family_bytes, before.others_bytes, self.others_bytes)
         if None in numbers or any(head not in self.family for head in before.heads):

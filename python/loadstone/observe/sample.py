@@ -89,7 +89,7 @@ def take_sample(
         clocks or Clocks.now(),
         read_processors(proc),
         levels,
-        # Without unused devices, such as loop0 to loop7 on most machines.
+        # Omits unused devices, such as loop0 to loop7 on most machines.
         {name: row for name, row in read_disks(proc).items() if any(row)},
         read_network(proc),
         read_pressure(proc),

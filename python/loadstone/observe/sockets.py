@@ -24,7 +24,7 @@ NLM_F_REQUEST, NLM_F_DUMP = 0x1, 0x300
 INET_DIAG_INFO = 2
 TCP_DESTROYED = 1 << 0  # SKNLGRP_INET_TCP_DESTROY and SKNLGRP_INET6_TCP_DESTROY, as bits of nl_groups
 TCP6_DESTROYED = 1 << 2
-# Without connections that carry no data: TIME_WAIT, LISTEN, and those not yet accepted (NEW_SYN_RECV).
+# Excludes connections that carry no data: TIME_WAIT, LISTEN, and connections not yet accepted (NEW_SYN_RECV).
 STATES = 0xFFF & ~(1 << 6 | 1 << 10 | 1 << 12)
 HEADER = struct.Struct("=IHHII")
 REQUEST = struct.Struct("=BBBBI48s")

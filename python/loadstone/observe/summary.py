@@ -1,6 +1,6 @@
 """Computes the figures of a window, with their names in results (docs/reference/observation.md).
 
-Uncertain figures are omitted: no figure is better than a misleading one.
+Uncertain figures are omitted: an omitted figure is better than a misleading one.
 """
 
 from __future__ import annotations

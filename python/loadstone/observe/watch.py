@@ -12,8 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from loadstone.observe.device import flush_file_system
 from loadstone.observe.observer import Observer
+from loadstone.observe.page_cache import flush_file_system
 from loadstone.observe.server_usage import ServerObserver
 from loadstone.observe.summary import SERVER
 from loadstone.results.trial_result import Scalar

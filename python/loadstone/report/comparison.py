@@ -135,14 +135,15 @@ def render_ratio(comparison: Comparison) -> Iterator[TableCell]:
     )
     comma = "," if number.endswith("lower") else ""
     short = wording.short_change(ratio.value)
-    why = f"; {comparison.why}" if comparison.why else ""
+    # The first part of the reason is the difference that the repeats could detect.
+    why = f"; {comparison.why.partition('; ')[0]}" if comparison.why else ""
     least = min(comparison.baseline.estimate.n, comparison.contender.estimate.n)
     texts: dict[Claim, tuple[str, str]] = {
         "better": (f"{number}{comma} better", between),
         "worse": (f"{number}{comma} worse", between),
-        "none": ("~", f"{short}, no evidence of a difference{why}"),
+        "none": ("~", f"{short}, undecided{why}"),
         "same": ("=", f"{short}, no difference that matters"),
-        "slight": ("≈", f"{short}, differs by less than matters"),
+        "slight": ("≈", f"{short}, the difference is too small to matter"),
         # Single runs allow no ratio (n=1).
         "impossible": (number if least > 1 else wording.DASH, comparison.why or f"n={least}: no claim possible"),
         "descriptive": (number, between) if excludes_one(comparison.ratio) else ("~", between),

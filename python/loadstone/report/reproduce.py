@@ -32,6 +32,6 @@ def command(results: ResultSet) -> str:
 
 
 def seed(results: ResultSet) -> str:
-    """The seed of keys, values and order, from the experiment file; empty if it has none."""
+    """The seed of keys, values and order, from the experiment file; empty if the file has no seed."""
     match = re.search(r"^seed:\s*(\S+)", results.experiment, re.MULTILINE)
     return match[1] if match else ""

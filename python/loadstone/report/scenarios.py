@@ -15,7 +15,7 @@ READINGS: dict[Claim, str] = {
     "better": "better",
     "worse": "worse",
     "same": "no difference that matters",
-    "slight": "differs by less than matters",
+    "slight": "the difference is too small to matter",
     "none": "none",
 }
 COLUMNS = (

@@ -109,13 +109,15 @@ def opening(view: View, content: list[Section]) -> tuple[Figure | None, list[Sec
     judged = view.judgement
     curved = metric == THROUGHPUT or judged.searches or not judged.comparisons or view.dimension == view.load
     order = ("scaling", decides) if curved else (decides, "scaling")
-    names = [name for name in ("faults", *order, "throughput", "headline") if name in figures]
+    # A single run is one mark among intervals; over time, it says more.
+    alone = ("time",) if len(view.results.trials) == 1 else ()
+    names = [name for name in ("faults", *alone, *order, "throughput", "headline") if name in figures]
     if not names:
         return None, content
     # Panels of other figures name their own metrics. Their captions may refer to a figure that is now further down.
     first = figures[names[0]]
-    title = "Throughput" if names[0] == "throughput" else ""
-    caption = first.caption.replace(intervals.AS_THROUGHPUT, intervals.TO_READ)
+    title = {"throughput": "Throughput", "time": "Throughput over time"}.get(names[0], "")
+    caption = "" if names[0] == "time" else first.caption.replace(intervals.AS_THROUGHPUT, intervals.TO_READ)
     if view.judgement.comparisons:
         caption = caption.replace(intervals.TO_READ, intervals.TO_READ + intervals.RATIOS)
     first = replace(first, title=title, caption=caption)
@@ -149,7 +151,7 @@ def search_section(view: View) -> Section:
     least, most = rule.at_least, rule.at_most
     count = units.count_noun(max(least, most or 0), "trial")
     count = f"{least} to {count}" if most and most > least else count
-    lead = f"Searched for {describe_rule(rule)}; each probe has {count}."
+    lead = f"Searched for {describe_rule(rule)}; a probe has {count}, more at the ends of the bracket."
     return Section("search", "Search", (lead,), tuple(search.tables(view)))
 
 
@@ -285,9 +287,11 @@ def headline(view: View) -> str:
 
 
 def answer(view: View) -> str:
-    """The answer by the deciding metric."""
-    if view.judgement.answer:
-        return view.judgement.answer
+    """The answer by the deciding metric, as a sentence; a name at its start keeps its case."""
+    if text := view.judgement.answer:
+        first = text.partition(" ")[0].rstrip(":,")
+        is_name = "=" in first or first in {str(value) for key in view.results.variants for _, value in key}
+        return text if is_name else text[:1].upper() + text[1:]
     return "No answer: there are no trials." if not view.results.trials else "No answer was given."
 
 
@@ -375,8 +379,12 @@ def meaning(view: View) -> str:
     if view.judgement.verdict > view.verdict:
         worse = [pair.metric for pair in view.judgement.comparisons if pair.verdict == view.judgement.verdict]
         names = units.list_items([wording.metric_name(metric) for metric in dict.fromkeys(worse)])
-        claim = f"The comparison of {names}" if names else "A further claim"
-        further = f"{claim} is {view.judgement.verdict}: see the warnings"
+        every = sum(pair.metric in worse for pair in view.judgement.comparisons)
+        claim = f"The comparison of {names} is" if names else "A further claim is"
+        if len(worse) < every:
+            verb = "is" if len(worse) == 1 else "are"
+            claim = f"{len(worse)} of {units.count_noun(every, 'comparison')} of {names} {verb}"
+        further = f"{claim} {view.judgement.verdict}: see the warnings"
     if view.verdict is Verdict.VALID and warnings(view.judgement):
         text = "No warning concerns the first claim" if further else "No warning concerns a claim"
     return " ".join(f"{part}." for part in (reason(view), text, further, coverage) if part)
@@ -403,7 +411,11 @@ def reason(view: View) -> str:
     worst = max(by_check[most], key=magnitude)
     message = name_source(worst, name_owners(view.judgement).get(worst, ""))
     affected = {trial for finding in by_check[most] for trial in finding.trials}
-    share = f", {len(affected):,} of {units.count_noun(len(view.results.trials), 'trial')}" if len(affected) > 1 else ""
+    every = units.count_noun(len(view.results.trials), "trial")
+    share = f", {len(affected):,} of {every}" if len(affected) > 1 else ""
+    if share and any(search.outcome for search in view.judgement.searches):
+        # A search is judged by the trials at its answer.
+        share = f", {units.count_noun(len(affected), 'trial')} at the answer"
     return f"{message} ({most}{share}{more})"
 
 

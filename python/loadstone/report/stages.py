@@ -72,7 +72,7 @@ def render_steadiness(view: View, key: VariantKey, stage: Stage) -> TableCell:
 
 
 def find_drifts(view: View, trial: str, stage: Stage) -> Iterator[tuple[str, str]]:
-    """The trial with the message of each finding that it was not steady in a stage."""
+    """The trial and the message of each finding on drift in a stage."""
     for finding in view.judgement.trials.get(trial, ()):
         if finding.check == NOT_STEADY and finding.metric == stage.prefix:
             yield trial, finding.message

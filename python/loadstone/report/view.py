@@ -47,7 +47,8 @@ class View:
 
     @cached_property
     def dimension(self) -> str | None:
-        """The compared dimension: from the question, the comparisons, or the only dimension; None without one."""
+        """The compared dimension: from the question, the comparisons, or the only dimension; None if there is no
+        compared dimension."""
         dimensions = self.results.dimensions
         candidates = [self.results.question.by, *(comparison.by for comparison in self.judgement.comparisons[:1])]
         varied = [name for name, values in dimensions.items() if len(values) > 1]
@@ -59,7 +60,8 @@ class View:
 
     @cached_property
     def load(self) -> str | None:
-        """The dimension of a sweep or search over load, which is the x axis of charts; None without one."""
+        """The dimension of a sweep or search over load, which is the x axis of charts; None if there is no such
+        dimension."""
         compared = [name for name in LOADS if name == self.dimension]
         candidates: list[str] = [*(search.rule.over for search in self.judgement.searches[:1]), *compared, *LOADS]
         numbers = {
@@ -140,7 +142,7 @@ class View:
 
     @cached_property
     def headline(self) -> tuple[str, ...]:
-        """The compared metrics, or without comparisons the headline metrics of the results."""
+        """The compared metrics or, without comparisons, the headline metrics of the results."""
         return tuple(dict.fromkeys(pair.metric for pair in self.judgement.comparisons)) or self.results.headline_metrics
 
     def cell(self, key: VariantKey, metric: str) -> Cell | None:

@@ -47,7 +47,7 @@ class Warnings:
 
     @property
     def page(self) -> str:
-        """The path of the check's page in the docs; empty for a note that belongs to no check."""
+        """The path of the check's page in the docs; empty for a note that does not belong to a check."""
         return f"docs/checks/{PAGES.get(self.check, self.check)}.md" if self.check in DEFAULTS else ""
 
 
@@ -68,7 +68,7 @@ def replace_pages(text: str) -> str:
 def warnings(judgement: Judgement, *, whole: bool = False) -> list[Warnings]:
     """The findings by check and severity, the most severe first.
 
-    Of messages that differ only in their numbers, only the worst is kept, unless the `whole` is requested.
+    Of messages that differ only in their numbers, only the worst is kept, unless `whole` is set.
     """
     owners = name_owners(judgement)
     by_check: dict[tuple[str, Severity], list[Finding]] = {}

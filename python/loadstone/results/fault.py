@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+# The kinds of faults that end server processes. Restarting them takes time, and CPU time of the host.
+ENDING_SERVERS = frozenset({"kill", "stop", "restart", "power"})
+
 
 @dataclass(frozen=True)
 class FaultRecord:

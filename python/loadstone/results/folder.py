@@ -223,7 +223,7 @@ class Folder:
             ) from error
 
     def append_trial(self, result: TrialResult, table: str = VALUES) -> None:
-        """Adds a trial; it is on the device when this returns. Raises LoadstoneError if there is no space."""
+        """Adds a trial; it is on the device when this function returns. Raises LoadstoneError if there is no space."""
         counts = {"counts": False} if table == PILOT_TRIALS else {}
         lines.append_line(self.path / table, {**result.to_json(), **counts})
         (self.files_of(result.trial, result.attempt) / ATTEMPT_START).unlink(missing_ok=True)

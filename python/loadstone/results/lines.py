@@ -126,7 +126,7 @@ def replace_file(path: Path, data: bytes, mode: int = 0o666) -> None:
 
 
 def rename_durably(old: Path, new: Path) -> None:
-    """Renames a file or directory so that its new name is on the device when this returns. Raises OSError."""
+    """Renames a file or directory so that its new name is on the device when this function returns. Raises OSError."""
     os.replace(old, new)
     sync_directory(new.parent)
 

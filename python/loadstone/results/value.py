@@ -27,7 +27,7 @@ PERCENTILES = {
     f"p{percent}": float(Decimal(percent) / 100)
     for percent in ("10", "25", "50", "75", "90", "95", "99", "99.5", "99.9", "99.95", "99.99")
 }
-# Figures for which more is better; for all other figures less is better.
+# Figures for which more is better; for all other figures, less is better.
 HIGHER_IS_BETTER = frozenset({"throughput", "throughput_share", "yield", "succeeded", "bandwidth", "io_rate"})
 # Figures that only describe a trial are neither better nor worse.
 NO_DIRECTION = frozenset(

@@ -142,8 +142,8 @@ def run(
 ) -> Ended:
     """Runs a command in the data directory; its output goes to `<name>.stdout` and `<name>.stderr` of the trial.
 
-    All its processes are killed when it exits, or if this raises an error. Raises CommandError if the command cannot be
-    started or takes more than `timeout` seconds.
+    All its processes are killed when it exits, or if this function raises an error. Raises CommandError if the command
+    cannot be started or takes more than `timeout` seconds.
     """
     with Launcher() as process:
         return run_by(process, phase, context, display, watch, timeout)

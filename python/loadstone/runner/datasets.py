@@ -51,7 +51,7 @@ class DataSpace:
 
 
 class DataSpaces(AbstractContextManager["DataSpaces"]):
-    """The data spaces of a run, one for each directory that its variants name; removed when the run ends."""
+    """The data spaces of a run, one for each directory that its variants name. They are removed when the run ends."""
 
     def __init__(self, run: str) -> None:
         self._run = run

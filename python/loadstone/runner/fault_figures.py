@@ -256,7 +256,8 @@ def record_figures(faults: Sequence[FaultRecord], order_ns: int, lift_ns: int | 
 def split_rows(
     rows: Sequence[FaultInterval], order_ns: int, lift_ns: int | None, back_ns: int | None
 ) -> Iterator[tuple[str, list[FaultInterval]]]:
-    """The rows of each window. Without a lift there is no `returning` window, and without a recovery no `after`."""
+    """The rows of each window. Without a lift, there is no `returning` window; without a recovery, there is no `after`
+    window."""
     names = [name for name in WINDOWS if lift_ns is not None or name != "returning"]
     borders = [order_ns, *([] if lift_ns is None else [lift_ns]), *([] if back_ns is None else [back_ns])]
     windows: dict[str, list[FaultInterval]] = {name: [] for name in names}
@@ -300,8 +301,8 @@ def failures_by_status(outcomes: Iterable[Outcome]) -> Mapping[str, int]:
 def latency_figures(window: str, outcomes: Sequence[Outcome], unanswered: int, kinds: Sequence[str]) -> Iterator[Value]:
     """Percentiles of a window by operation, over everything that was due; `kinds` are the operations of the trial.
 
-    An unanswered operation has no latency in any interval; in `all` its latency counts as infinite. Its kind is known
-    only if there is a single kind; otherwise the percentiles by kind are lower bounds.
+    An unanswered operation has no latency in any interval; in `all`, its latency counts as infinite. Its kind is known
+    only if there is a single kind; otherwise, the percentiles by kind are lower bounds.
     """
     of_all = {figures.ALL, *(kinds if len(kinds) == 1 else ())}
     for kind in ("response", "service"):

@@ -31,7 +31,7 @@ def figures(result: Result, memory_max: int, prefix: str = "") -> Iterator[Value
     yield Value(f"{prefix}runtime", float(summary.measured_ns), "ns", 1)
     yield Value(f"{prefix}operations", summary.operations, "operations", summary.operations)
     # In an open loop, operations that never completed mean that the rate is too high, which a separate check reports.
-    # In a closed loop the store sets the pace, so an unanswered operation is a failure.
+    # In a closed loop, the store sets the pace, so an unanswered operation is a failure.
     unanswered = summary.in_flight + summary.carried.unanswered if summary.due is None else 0
     yield Value(f"{prefix}errors", summary.failures + unanswered, "operations", summary.operations)
     yield Value(f"{prefix}not_yet", summary.not_yet, "operations", summary.operations)
@@ -55,7 +55,7 @@ def figures(result: Result, memory_max: int, prefix: str = "") -> Iterator[Value
     yield Value(f"{prefix}unclosed", summary.unclosed, "clients", 1)
     yield Value(f"{prefix}saturated", summary.saturated_values, "operations", summary.operations)
     yield Value(f"{prefix}driver", result.ready.driver_ns, "ns", 1)
-    # Not the kernel's maximum from the summary, which includes the lab's memory at the fork.
+    # The kernel's maximum in the summary is not used, because it includes the lab's memory at the fork.
     if memory_max:
         yield Value(f"{prefix}engine.memory_max", memory_max, "B", 1)
     yield Value(f"{prefix}engine.read", summary.device_bytes[0], "B", 1)
@@ -98,7 +98,7 @@ def executor_figures(executors: Sequence[Executor], prefix: str) -> Iterator[Val
 
 
 def latencies(summary: Summary, prefix: str) -> Iterator[Value]:
-    """The latency of each operation: service time, and in an open loop also response time and its lower bound."""
+    """The latency of each operation: service time and, in an open loop, also response time and its lower bound."""
     open_loop = any(outcome.response is not None for outcome in summary.outcomes)
     kinds = ["response", "lower", "service"] if open_loop else ["service"]
     if not any(outcome.response_lower is not None for outcome in summary.outcomes):

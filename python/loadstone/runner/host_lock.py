@@ -52,7 +52,8 @@ def open_lock_file(path: Path) -> int | None:
     Any user may put something else in its place, such as a link to another file or a pipe without a reader.
     """
     flags = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-    # First without O_CREAT, which the kernel may refuse for another user's existing file (`protected_regular`).
+    # The first attempts omit O_CREAT, which the kernel may refuse for another user's existing file
+    # (`protected_regular`).
     for mode in (os.O_RDWR, os.O_RDWR | os.O_CREAT, os.O_RDONLY):
         with suppress(OSError):
             descriptor = os.open(path, flags | mode, 0o666)

@@ -4,7 +4,7 @@ Requests and replies are lines of JSON on standard input and output. There are t
 
 - The kernel counts the resident memory of the parent as the peak of a new process (`setmax_mm_hiwater_rss` in
   fs/exec.c). The lab has hundreds of MB, this process about ten.
-- As a subreaper (prctl(2)) it becomes the parent of daemons, and can kill them together with the command that started
+- As a subreaper (prctl(2)), it becomes the parent of daemons, and can kill them together with the command that started
   them.
 - Its standard input is a lease: when the lab exits for any reason, the input ends, and the launcher ends the command.
 

@@ -145,7 +145,7 @@ def redact_spec(spec: Spec) -> Spec:
 def deadline(seconds: float, phase: str, running: Running) -> Iterator[Callable[[EngineError], EngineError]]:
     """Kills engines that take too long, so that a hanging store does not hang the lab.
 
-    Yields a function that replaces the error of an engine without a result by a timeout error, if the timeout killed
+    Yields a function that replaces the error of an engine without a result with a timeout error, if the timeout killed
     the engine.
     """
     passed = threading.Event()

@@ -93,7 +93,7 @@ class PhaseProgress:
         return units.draw_sparkline(self.rates[-SPARK_WIDTH:], SPARK_WIDTH)
 
     def finish(self, summary: Summary) -> None:
-        """Ends the phase: from now on its summary is displayed."""
+        """Ends the phase: from now on, its summary is displayed."""
         self.summary = summary
         self.latency = p99(summary.outcomes)
 

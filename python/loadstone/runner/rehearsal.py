@@ -27,6 +27,7 @@ from loadstone.systems.base import jvm
 from loadstone.systems.base.ownership import refuse_taken
 from loadstone.systems.base.running_system import RunningSystem
 from loadstone.systems.base.startup import require_port
+from loadstone.systems.registry import load_system
 
 # The maximum number of variants that are checked with the engine.
 CHECKED_MAX = 200
@@ -34,8 +35,6 @@ CONNECT_SECONDS = 2.0
 PORT_MAX = 65_535
 # With at least this number of clients, response times no longer limit a load phase over a network.
 LOAD_CLIENTS = 32
-# The systems that are not written in Java. They come from Debian packages; Maven downloads the other systems.
-NATIVE = ("redis", "postgres")
 # Faults during which servers do not answer, so that clients wait until they time out.
 SILENT = ("pause", "cut")
 # There is no advice about loads shorter than this number of seconds.
@@ -157,10 +156,11 @@ def check_start(variant: Variant, start: StartRequest) -> None:
     running = RunningSystem(start.system)
     known = running.load_state
     refuse_taken(running)
-    if start.system not in NATIVE:
+    if running.system.runs_in_java:
         jvm.find_java()
     if known is not None or start.isolated:
-        # Either an earlier run left it up, and this run takes it over or stops it, or its addresses do not exist yet.
+        # Either an earlier run left it running, and this run takes it over or stops it, or its addresses do not exist
+        # yet.
         return
     address = describe_engine().address_properties(variant.store)
     if address is None or variant.servers is None or start != getattr(variant.servers.how, "system", None):
@@ -190,7 +190,7 @@ def check_space(plan: Plan) -> None:
             raise LoadstoneError(
                 f"up to {units.format_size(needed)} will be written below {directory}, "
                 f"which has {units.format_size(free)} free",
-                "set `directory` to a larger file system, or use fewer records",
+                "set `directory` to a directory on a larger file system, or use fewer records",
             )
 
 
@@ -215,13 +215,13 @@ def busy_clients(plan: Plan) -> Iterator[str]:
                 yield (
                     f"warning: up to {needed} clients wait for silent servers during the fault {fault.kind}, "
                     f"but there are only {variant.clients}\n"
-                    f"hint: use {needed} clients, or set a shorter time-out for the store"
+                    f"hint: use {needed} clients, or set a shorter timeout for the store"
                 )
                 return
 
 
 def time_outs(variant: Variant) -> Iterator[float]:
-    """The time-outs that the file sets for a store, in seconds."""
+    """The timeouts that the file sets for a store, in seconds."""
     for name, text in variant.store_properties.items():
         if name.lower().endswith("timeoutmillis") and text.isdecimal():
             yield int(text) / 1e3
@@ -230,7 +230,7 @@ def time_outs(variant: Variant) -> Iterator[float]:
 def missing_programs(plan: Plan) -> Iterator[str]:
     """Warns of missing programs for downloading systems; cached files need no download."""
     for system in dict.fromkeys(start.system for _, start in starts_of(plan) if not start.on_hosts):
-        program = "apt-get" if system in NATIVE else "mvn"
+        program = "mvn" if load_system(system).runs_in_java else "apt-get"
         if shutil.which(program) is None:
             hint = "install it" if program == "mvn" else f"run {system} yourself, and use `attach`"
             message = f"{program} is not on PATH; it fetches {system} unless the cache already contains it"

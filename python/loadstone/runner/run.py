@@ -1,4 +1,4 @@
-"""A run of an experiment: runs its trials in random order, block by block, until there are enough repeats."""
+"""Runs an experiment: its trials in random order, block by block, until there are enough repeats."""
 
 from __future__ import annotations
 
@@ -98,7 +98,8 @@ class ExperimentRun:
             conductor.experiment = self.experiment
 
     def load_shared(self, conductor: Conductor) -> None:
-        """Loads data that trials share on servers, so that no trial in the first block follows a load for another."""
+        """Loads data that trials share on servers, so that no trial in the first block runs right after the load of
+        another trial."""
         variants = self.plan.variants
         servers = [planned.servers and planned.servers.how for planned in variants]
         if not self.experiment.load.reuse or any(how != servers[0] for how in servers):

@@ -117,7 +117,7 @@ class SearchRun(ExperimentRun):
             self.display.say(f"{name}{outcome_sentence(end)}", bad=end.load is None)
 
     def _expected(self, results: ResultSet) -> int:
-        """Estimates the number of trials: the trials of finished searches, and for each unfinished search the maximum
+        """Estimates the number of trials: the trials of finished searches, and, for each unfinished search, the maximum
         number of probes with the minimum number of trials."""
         total = 0
         for search in self.searches(results):

@@ -124,7 +124,7 @@ class TrialServers:
         return {**counters, **({} if regions is None else {"regions": regions})}
 
     def names(self) -> dict[str, Scalar]:
-        """The names that a command can use: host, port, hosts and table; for started servers also settings and
+        """The names that a command can use: host, port, hosts and table; for started servers, also settings and
         properties."""
         how = self.requested.how
         if not isinstance(how, Attached):

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from loadstone.observe.host_counters import TICKS_PER_SECOND
 from loadstone.observe.server_usage import Watched, sum_ticks
 
-# Servers are idle if they together use less than this in an interval. Ten idle JVMs of HBase and HDFS use less; a
-# compaction uses a whole processor.
+# Servers are idle if they together use fewer processors than this in an interval. Ten idle JVMs of HBase and HDFS use
+# less; a compaction uses a whole processor.
 PROCESSORS = 0.25
 SAMPLE_S = 1.0
 # The maximum wait for busy servers.

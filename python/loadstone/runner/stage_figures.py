@@ -35,7 +35,7 @@ def figures_of_stages(stages: Sequence[Stage], rows: Sequence[FaultInterval]) ->
     starts = [stage.start_ns for stage in stages]
     of_stage: dict[int, list[FaultInterval]] = {}
     for row in rows:
-        # The middle of the interval, because the borders of intervals and stages agree only to a few ns.
+        # Uses the middle of the interval, because the borders of intervals and stages agree only to a few ns.
         of_stage.setdefault(bisect_right(starts, row.start_ns + row.length_ns // 2), []).append(row)
     every = dict.fromkeys(outcome.operation for row in rows for outcome in row.outcomes)
     kinds = [operation.lower() for operation in every if operation not in TIMED_STEPS | COMPOSED]

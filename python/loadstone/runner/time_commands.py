@@ -42,7 +42,7 @@ class Timed:
 class Timing:
     """Executes commands in rounds; a round runs each command once, in random order.
 
-    Every second round reverses the order of the previous round, so that no command always runs earlier than another.
+    Every other round reverses the order of the previous round, so that no command always runs earlier than another.
     """
 
     commands: Sequence[Timed]

@@ -18,13 +18,14 @@ from loadstone.errors import LoadstoneError
 from loadstone.experiment.kind import CommandContext, Ended, EngineLaunch, ObservedCommand, Phase, kind_of
 from loadstone.experiment.model.experiment import Experiment
 from loadstone.experiment.model.points import template_values as values_of_names
+from loadstone.experiment.plan import order
 from loadstone.experiment.plan.plan import PlannedTrial
 from loadstone.faults.fault import FaultError
 from loadstone.faults.injector import Injector
 from loadstone.fleet.host_figures import add_disturbances
 from loadstone.fleet.interface import Fleet
 from loadstone.judge.checks import errors
-from loadstone.observe import device
+from loadstone.observe import page_cache
 from loadstone.observe.watch import Watch
 from loadstone.results.fault import FaultRecord
 from loadstone.results.folder import FAULTS
@@ -41,8 +42,6 @@ from loadstone.systems.base import undo
 PATIENCE_SECONDS = 3600.0
 # The time limit for the hooks after a trial if the run is being interrupted: they cannot be interrupted again.
 LEAVING_SECONDS = 60.0
-# The engine's seeds are 64-bit.
-SEEDS = 1 << 64
 # The names of notes about failures outside the engines.
 NOTES: dict[type[LoadstoneError], str] = {hooks.HookError: "hook", ServersError: "servers", FaultError: "faults"}
 
@@ -118,7 +117,7 @@ class Conductor:
         return self._hidden(ended)
 
     def _injector(self, planned: PlannedTrial, at: TrialServers | None, files: Path) -> Injector | None:
-        """The prepared faults of a trial; None if it has none. Raises FaultError."""
+        """The prepared faults of a trial; None if the trial has no faults. Raises FaultError."""
         if not planned.variant.faults:
             return None
         assert at is not None, "validation requires servers for faults"
@@ -224,7 +223,7 @@ class Conductor:
         settle = self.experiment.measure.settle
         reuse = self.experiment.load.reuse
         if not reuse or describe_engine().is_networked(variant.store):
-            seed = self.experiment.seed % SEEDS if reuse else self._seed(planned)
+            seed = order.load_seed(self.experiment.seed) if reuse else self._seed(planned)
             loaded = self._load(phase, planned, directory, seed, files, at)
             self.servers.record_load(variant)
             if settle and at is not None:
@@ -238,7 +237,7 @@ class Conductor:
             datasets.remove(part)
             # A hook may have mounted a file system over the directory.
             part.mkdir(parents=True)
-            self._load(phase, planned, part, self.experiment.seed % SEEDS, files, at)
+            self._load(phase, planned, part, order.load_seed(self.experiment.seed), files, at)
             part.rename(original)
         self.display.step("copy")
         space.copy(original, directory)
@@ -289,7 +288,7 @@ class Conductor:
         """Runs the measured phase, while observing the host and injecting faults; flushes the file system before and
         after.
 
-        All faults have been lifted when this returns.
+        All faults have been lifted when this function returns.
         """
         variant = planned.variant
         self.display.step("flush")
@@ -297,7 +296,7 @@ class Conductor:
         if at is not None:
             data = at.stack.data
         if isinstance(phase, EngineLaunch) and phase.cold:
-            device.drop_cache([directory] if at is None else at.stack.directories)
+            page_cache.drop_cache([directory] if at is None else at.stack.directories)
         with Watch(data, files / "observed.jsonl", at.begin() if at else None) as watch:
             self.display.step("measure")
             if isinstance(phase, EngineLaunch):
@@ -382,8 +381,7 @@ class Conductor:
         return command.run(part, context, self.display, watch, self._timeout())
 
     def _seed(self, planned: PlannedTrial) -> int:
-        """The seed of a block: its variants perform the same operations, and other blocks perform different ones."""
-        return (self.experiment.seed * 1_000_003 + planned.repeat) % SEEDS
+        return order.trial_seed(self.experiment.seed, planned.repeat)
 
     def _timeout(self) -> float:
         measure = self.experiment.measure

@@ -14,7 +14,7 @@ from loadstone.search.probe import Probe, ProbeSample
 from loadstone.search.rule import DELIVERED, Rule
 from loadstone.statistics.knee import REPEATS_MIN, RESAMPLES, Knee, find_knee
 
-# Loads up to this multiple of the load that reaches the plateau are tried. That is two doublings, since a single
+# Loads up to this multiple of the load that reaches the plateau are tried. This means two doublings, since a single
 # doubling without a rise may be a dent in a rising curve.
 BEYOND = 4
 # A throughput counts as lower if it is below the best by more than this share.
@@ -78,7 +78,8 @@ class Path:
 
 
 class Climb(Path):
-    """A search for the knee: it raises the load until the plateau is visible, and then halves the gap with the knee."""
+    """A search for the knee: it raises the load until the plateau is visible, and then halves the gap that contains the
+    knee."""
 
     def __init__(self, rule: Rule, samples: Mapping[float, Sequence[ProbeSample]]) -> None:
         super().__init__(rule, samples)
@@ -163,7 +164,7 @@ class Way(Path):
         # The bracket: the highest load that meets the objective, and the lowest load that does not.
         self.low: float | None = None
         self.high: float | None = None
-        # Whether two consecutive loads failed the objective during the ascent.
+        # Whether two consecutive loads missed the objective during the ascent.
         self.twice = False
 
     def find_limit(self) -> SearchOutcome:
@@ -188,7 +189,7 @@ class Way(Path):
         return self.answer_search("found", max(confirmed), stopped)
 
     def confirm_bracket(self) -> None:
-        """Repeats the ends of the bracket alternately, so that a temporary disturbance cannot decide.
+        """Repeats the ends of the bracket alternately, so that a temporary disturbance cannot decide the answer.
 
         Raises WantedError.
         """
@@ -196,7 +197,7 @@ class Way(Path):
             self.decide_load(load)
         answer = max((decision.load for decision in self.decisions.values() if decision.go), default=None)
         low, high = certain_bounds([*self.decisions.values()], answer)
-        # At the lower end, the objective may occasionally fail; at the upper end, it failed in all trials.
+        # At the lower end, the objective may occasionally be missed; at the upper end, it was missed in all trials.
         required = {low: self.rule.confirmations, high: self.rule.confirmations / 2}
         missing = {
             end: 1 - len(self.probes[end].samples) / most for end, most in required.items() if end is not None and most
@@ -206,7 +207,7 @@ class Way(Path):
             raise WantedError(load)
 
     def climb_loads(self) -> None:
-        """Doubles the load until two consecutive loads fail the objective (one may be a dent), or the system fails."""
+        """Doubles the load until two consecutive loads miss the objective (one may be a dent), or the system fails."""
         for load in self.rule.load_ladder():
             go = self.decide_load(load)
             if go is None:

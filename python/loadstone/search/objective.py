@@ -125,7 +125,7 @@ def read_limit(text: str) -> Term:
     if term.is_ratio:
         raise ValueError(f'"{text}" is a ratio, and a search has no baseline', HINT)
     if term.sign not in ("<", "<=") and not (term.sign == "==" and term.metric == ERRORS and term.bound == 0):
-        raise ValueError(f'"{text}" does not hold at low loads and fail at high ones', LIMIT_HINT)
+        raise ValueError(f'"{text}" is not a condition that holds at low loads and fails at high loads', LIMIT_HINT)
     return term
 
 
@@ -156,7 +156,7 @@ def read_condition(text: str, role: str, hint: str) -> Term:
         advice = ERRORS_HINT if metric == ERRORS else LATENCY_HINT if is_latency else AMOUNT_HINT
         raise ValueError(f'{metric} cannot be compared with "{value}"', advice) from None
     if role != "objective" and sign == "==" and not term.is_count:
-        raise ValueError(f'"{text}" can never be decided: an estimate equals no number', EQUAL_HINT)
+        raise ValueError(f'"{text}" can never be decided: an estimate never equals a number exactly', EQUAL_HINT)
     return term
 
 

@@ -13,7 +13,7 @@ from loadstone.statistics.knee import Knee
 # `found`: between two loads; `below`: below the lower bound; `beyond`: above the upper bound; `wall`: a load that
 # cannot be judged stopped the ascent; `nothing`: the first load cannot be judged.
 Kind = Literal["found", "below", "beyond", "wall", "nothing"]
-# From this ratio of loads on, a contradiction is not due to chance.
+# At this ratio of loads or above, a contradiction is not due to chance.
 FAR = 2.0
 
 
@@ -27,7 +27,7 @@ class Decision:
     trials: int
     # Whether the system failed in a trial, so that it cannot sustain the load.
     failed: bool = False
-    # Whether trials that would have failed the objective do not count, because only the load generator was late.
+    # Whether trials that missed the objective were ignored because only the load generator was late.
     late: bool = False
 
     @property
@@ -37,7 +37,8 @@ class Decision:
 
     @property
     def sure(self) -> bool:
-        """Whether the trials agree; if not, the majority decided. Omitted failures are no agreement."""
+        """Whether the trials agree; if not, the majority decided. Trials with omitted failures do not count as
+        agreeing."""
         return self.failed or self.met == 0 or (self.met == self.trials and not self.late)
 
     @property
@@ -67,7 +68,7 @@ class SearchOutcome:
     wall: tuple[float, str] | None = None
     # Notes on oddities, as text.
     notes: tuple[str, ...] = ()
-    # Whether the ascent stopped because two consecutive loads failed the objective.
+    # Whether the ascent stopped because two consecutive loads missed the objective.
     twice: bool = False
     # The knee, for a search without an objective, unless no load could be judged.
     knee: Knee | None = None
@@ -98,5 +99,5 @@ class SearchOutcome:
         return next(probe for probe in self.probes if probe.load == load)
 
     def decision_at(self, load: float | None) -> Decision | None:
-        """The decision on a load; None without one."""
+        """The decision on a load; None if there is no decision."""
         return next((decision for decision in self.decisions if decision.load == load), None)

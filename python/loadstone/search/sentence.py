@@ -48,7 +48,7 @@ def knee_text(knee: Knee, over: Over = "clients", whose: str = "") -> str:
     plateau = format_throughput(knee.plateau)
     if knee.upper is None:
         if knee.unclaimed == "rising":
-            return f"throughput{of} still rises at {last} ({format_throughput(knee.medians[-1])} there)"
+            return f"throughput{of} still rises at {last} ({format_throughput(knee.medians[-1])})"
         why = f"it requires {REPEATS_MIN} repeats of each load"
         if knee.unclaimed == "scatter":
             why = f"the repeats differ too much to decide whether throughput still rises at {last}"
@@ -66,7 +66,7 @@ def knee_text(knee: Knee, over: Over = "clients", whose: str = "") -> str:
     else:
         where = f"at {upper} or less"
     text = f"throughput{of} levels off at {plateau}; {share} of that is reached {where}"
-    # The plateau is not the maximum: it is the mean of several loads, and single loads lie above it.
+    # The plateau is not the maximum: it is the mean of several loads, and individual loads lie above it.
     load, most = knee.peak
     peak = format_throughput(most)
     end = knee.medians[-1]
@@ -104,7 +104,7 @@ def bracket_text(knee: Knee, reached: float, over: Over) -> str:
 
 
 def limit_parts(outcome: SearchOutcome) -> list[str]:
-    """The highest load that meets the objective, and if it was found, the figures at the ends of its bracket."""
+    """The highest load that meets the objective, and, if it was found, the figures at the ends of its bracket."""
     rule, load = outcome.rule, outcome.load
     assert rule.objective is not None, "there is an objective"
     text = rule.objective.text
@@ -113,22 +113,37 @@ def limit_parts(outcome: SearchOutcome) -> list[str]:
     if load is None:
         return [f"the highest load at which {text} holds was not found"]
     there, done = figures_text(outcome, load), outcome.probe_at(load).throughput
-    at = "" if done is None else f", {format_throughput(done)}"
+    # At a rate, the throughput of a load that holds is the rate.
+    there += "" if done is None or rule.over == "rate" else f", {format_throughput(done)}"
     if outcome.kind == "beyond":
-        return [f"{text} holds up to {rule.format_load(rule.most)}, where the search stopped: {there}{at} there"]
+        return [f"{text} holds up to {rule.format_load(rule.most)}, where the search stopped: {there}"]
     if outcome.kind == "wall":
-        return [f"{text} holds at {rule.format_load(load)}: {there}{at}"]
-    # The bracket of the answer.
+        return [f"{text} holds at {rule.format_load(load)}: {there}"]
+    # The ends of the answer's bracket.
     low, high = ("?" if bound is None else units.format_load(bound) for bound in (outcome.low, outcome.high))
     first = next((decision for decision in outcome.decisions if decision.load > load), None)
-    beyond = "" if first is None else f", {figures_text(outcome, first.load)} at {units.format_load(first.load)}"
+    there += f" at {rule.format_load(load)}{count_judged(outcome, load)}"
+    beyond = "" if first is None else f"; {figures_text(outcome, first.load)} at {rule.format_load(first.load)}"
     beyond += f" ({first.votes})" if first is not None and first.votes else ""
     confidence = f", {units.format_percent(CONFIDENCE)} confidence" if rule.confirmations else ""
     bracket = f"(bracket {low} to {high}{confidence})"
     contradiction = contradiction_text(outcome)
     but = f"; but in most repeats it {contradiction}" if contradiction else ""
-    least = "at least " if has_open_end(outcome) else ""
-    return [f"{text} holds up to {least}{rule.format_load(load)} {bracket}", f"{there}{at} there{beyond}{but}"]
+    wall = outcome.wall if has_open_end(outcome) else None
+    unjudged = "" if wall is None else f"; {units.format_load(wall[0])} could not be judged"
+    return [
+        f"{text} holds up to {rule.format_load(load)} {bracket}{unjudged}",
+        f"{there}{beyond}{but}",
+    ]
+
+
+def count_judged(outcome: SearchOutcome, load: float) -> str:
+    """The number of trials that met the objective, if some trials disagree or were not judged; else empty."""
+    decision, every = outcome.decision_at(load), len(outcome.probe_at(load).samples)
+    if decision is None or (decision.met == decision.trials == every):
+        return ""
+    unjudged = every - decision.trials
+    return f" (met in {decision.met} of {every} trials{f', {unjudged} not judged' if unjudged else ''})"
 
 
 def has_open_end(outcome: SearchOutcome) -> bool:
@@ -139,7 +154,8 @@ def has_open_end(outcome: SearchOutcome) -> bool:
 
 
 def contradiction_text(outcome: SearchOutcome) -> str:
-    """The loads far from the answer that contradict it, as a text that follows `it`; empty without any."""
+    """The loads far from the answer that contradict it, as a text that follows `it`; empty if there are no such
+    loads."""
     verbs = ("held again at", "did not hold at")
     return " and ".join(
         f"{verb} {units.list_items([units.format_load(load) for load in loads])}"
@@ -204,9 +220,12 @@ def explain_search(outcome: SearchOutcome) -> Iterator[str]:
 
 def explain_bracket(outcome: SearchOutcome) -> str:
     """A sentence on the ends of the bracket."""
-    low, high = "the objective was met in all trials", "it was met in no trial or the system failed"
+    low, high = "the objective was met in all trials", "it was not met in any trial, or the system failed"
     if outcome.rule.objective is None:
-        low, high = f"throughput is below {units.format_percent(1 - TOLERANCE)} of the plateau", "it reaches that"
+        low, high = (
+            f"throughput is below {units.format_percent(1 - TOLERANCE)} of the plateau",
+            "throughput reaches this share",
+        )
     ends = ((outcome.low, low), (outcome.high, high))
     known = [f"at {units.format_load(load)}, {what}" for load, what in ends if load is not None]
     share = f" (contains the answer in {units.format_percent(CONFIDENCE)} of simulated searches or more)"

@@ -106,7 +106,7 @@ class Recovery:
 class Dip:
     """The drop of the yield after an instant, until the end of the measurement."""
 
-    # The sum of (1 - yield) × length, ns: the equivalent time of a full outage.
+    # The sum of (1 - yield) × length, ns: the length of a full outage with the same loss.
     outage_ns: float
     # 1 - the lowest yield of any second.
     depth: float
@@ -122,10 +122,10 @@ def window_of(start_ns: int, length_ns: int, borders_ns: Sequence[int]) -> int:
 
 
 def group_intervals(load: OfferedLoad, first: int) -> list[tuple[float, float, int]]:
-    """The due operations, good operations and length of each interval from `first` on.
+    """The due operations, good operations and length of each interval, starting with interval `first`.
 
-    An interval without due operations has no yield, so it is joined with the next interval, or at the end with the last
-    one.
+    An interval without due operations has no yield, so it is joined with the next interval or, if there is none, with
+    the previous interval.
     """
     groups: list[tuple[float, float, int]] = []
     waiting_ns = 0
@@ -142,7 +142,7 @@ def group_intervals(load: OfferedLoad, first: int) -> list[tuple[float, float, i
 
 
 def measure_dip(load: OfferedLoad, from_ns: int) -> Dip:
-    """Outage, depth, width and longest gap from an instant on; all are 0 if no operation was due."""
+    """Outage, depth, width and longest gap from an instant until the end; all are 0 if no operation was due."""
     first = load.index_at(from_ns)
     groups = group_intervals(load, first)
     outage = sum((1 - good / due) * length for due, good, length in groups)

@@ -18,7 +18,8 @@ from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 LEVEL = 0.95
 # Rounding differences between equal figures: a smaller variance counts as 0, and is not used as a divisor.
 ROUNDING = 1e-12
-# Ten standard deviations of a normal distribution, as in hyperfine (Iglewicz & Hoaglin 1993 suggest a third of it).
+# Ten standard deviations of a normal distribution, as in hyperfine (Iglewicz & Hoaglin 1993 suggest a third of this
+# value).
 OUTLIER = 14.826
 
 Floats = NDArray[np.float64]
@@ -34,7 +35,7 @@ class CentreIntervals(NamedTuple):
 
 @cache
 def median_rank(n: int, level: float = LEVEL) -> tuple[int, float]:
-    """The rank k, from 1 on, whose order statistics x(k) and x(n+1-k) enclose the median, and their level.
+    """The rank k, starting at 1, whose order statistics x(k) and x(n+1-k) enclose the median, and their level.
 
     k is the largest rank whose level is at least `level`, or 1 if no rank reaches it, so the level can be lower below
     n = 6. The ranks are symmetric and depend only on n: ranks chosen by the data would reduce the coverage. The level

@@ -46,7 +46,7 @@ def compare_blocks(
     """Compares interleaved variants: only blocks with both variants count, and drift between blocks cancels.
 
     The paired t test on logarithms decides; the ratio is the geometric mean of the blocks' ratios. A signed-rank or
-    sign-flip permutation test cannot: at n = 6 it falls below 0.05 only if all six differences have one sign.
+    sign-flip permutation test cannot: at n = 6, it falls below 0.05 only if all six differences have one sign.
     If the ratio is the same in every block, t is undefined, and the exact signed-rank test is used instead.
     Fewer than `least` blocks are not tested.
     """
@@ -149,7 +149,7 @@ def estimate_shift(baseline: ArrayLike, contender: ArrayLike, level: float = LEV
     """The shift from baseline to contender along the last axis, with Mann and Whitney's U for rank_sum_p.
 
     The shift is the median of the differences of all pairs, with the interval of their order statistics (Hodges &
-    Lehmann 1963; Hollander, Wolfe & Chicken, Nonparametric Statistical Methods, 3rd ed., section 4.2 and 4.3).
+    Lehmann 1963; Hollander, Wolfe & Chicken, Nonparametric Statistical Methods, 3rd ed., sections 4.2 and 4.3).
     """
     b, c = np.asarray(baseline, dtype=float), np.asarray(contender, dtype=float)
     m, n = b.shape[-1], c.shape[-1]
@@ -178,7 +178,7 @@ def rank_sum_p(u: int, m: int, n: int) -> float:
 def critical_u(m: int, n: int, level: float = LEVEL) -> int:
     """The largest U whose p is below 1 - level: the number of pairs to cut from either end of the interval.
 
-    0 if no U reaches that level; at 95 %, one does from REPEATS_MIN repeats on.
+    0 if no U reaches that level; 95 % requires REPEATS_MIN repeats.
     """
     # 1 - 0.95 is not quite 0.05 in floats, and p can be exactly that.
     alpha = round(1 - level, 12)

@@ -29,8 +29,9 @@ TOLERANCE = 0.05
 # The minimum ratio of the highest load to the knee that distinguishes a plateau from a rising curve: a curve that rises
 # by 5 % over a smaller ratio may grow by 15 % with each doubling.
 FLAT_RATIO = math.sqrt(2)
-# Loads within this many standard errors of the top belong to the plateau. In simulations from 1 to 3.5, with fewer, the
-# top of a curve is the luckiest load; with more, a slow rise is considered flat.
+# Loads within this many standard errors of the top belong to the plateau. In simulations with 1 to 3.5 standard errors,
+# a smaller value reduces the plateau to the luckiest load, and a larger value counts a slow rise as part of the
+# plateau.
 ERRORS = 2.5
 # A median that is this many times as far from the fit shows that the curve is not unimodal.
 DEPARTURE = 2
@@ -56,7 +57,8 @@ class Knee:
     loads: tuple[float, ...] = ()
     medians: tuple[float, ...] = ()
     fit: tuple[float, ...] = ()
-    # The mean of the loads that cannot be distinguished from the top, op/s; nan without loads. Single loads exceed it.
+    # The mean of the loads that cannot be distinguished from the top, op/s; nan without loads. Individual loads exceed
+    # it.
     plateau: float = math.nan
     # The smallest tried load whose fit reaches 95 % of the plateau: an estimate, not a claim.
     reached: float | None = None
@@ -102,7 +104,7 @@ def find_knee(points: Mapping[float, Mapping[int, float]], *, blocks: bool = Tru
     apart = np.abs(medians - curve[0]) > max(DEPARTURE * error, TOLERANCE)
     knee = Knee(
         loads,
-        # These are the medians of the tables; the geometric mean of the middle two would be another value.
+        # These are the medians of the tables; the geometric mean of the middle two would be a different value.
         tuple(order_interval([*cells.values()]).value.item() for cells in used.values()),
         tuple(np.exp(curve[0]).tolist()),
         math.exp(top[0]),

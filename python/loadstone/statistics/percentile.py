@@ -75,7 +75,7 @@ class Population:
 
 
 def values_at_ranks(histogram: Histogram, ranks: Sequence[int]) -> list[int | None]:
-    """The value of each rank, from 1 on, rounded up to the end of its bucket; None beyond the last value."""
+    """The value of each rank, starting at 1, rounded up to the end of its bucket; None beyond the last value."""
     indices = sorted(histogram.counts)
     totals = list(accumulate(histogram.counts[index] for index in indices))
     positions = (bisect_left(totals, rank) for rank in ranks)

@@ -103,8 +103,8 @@ def find_trend(y: Floats) -> tuple[float, float]:
 def kendall_test(y: Floats) -> tuple[float, float, float]:
     """The Theil–Sen slope per point, and the probabilities of an order that rises, or falls, at least as much.
 
-    They are exact up to 33 points without ties, and for the most extreme orders; else normal (Kendall, Rank Correlation
-    Methods, 1970, chapters 4 and 5). These are SciPy's limits.
+    They are exact up to 33 points without ties, and for the most extreme orders; otherwise, they follow from the normal
+    distribution (Kendall, Rank Correlation Methods, 1970, chapters 4 and 5). These are SciPy's limits.
     """
     n = len(y)
     first, second = np.triu_indices(n, 1)
@@ -129,7 +129,7 @@ def find_change(y: Floats) -> tuple[int | None, float, float]:
     and effective size are computed without the step, which would otherwise inflate both. Because they are estimates, a
     Student tail replaces the normal tail. Each side has at least 3 points and a twentieth of all points, since one slow
     interval at an end is an outlier, not a level. Pettitt's test, which uses ranks, misses late changes: with a loss of
-    20 % in the last quarter of 20 points with 5 % noise, it detected 14 % of cases, CUSUM nearly all.
+    20 % in the last quarter of 20 points with 5 % noise, it detected 14 % of cases, and CUSUM detected nearly all.
     """
     n = len(y)
     edge = max(SIDE_MIN, math.ceil(n / 20))

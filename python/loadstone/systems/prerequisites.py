@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 # The environment variable with which the user names other jars for the engine.
 VARIABLE = "LOADSTONE_HBASE"
 OWN = "hbase.lib="
-# The stores of systems with tables.
-WITH_TABLES = ("cassandra", "hbase", "postgres")
 
 
 def for_command(arguments: Sequence[str]) -> None:
@@ -87,14 +85,14 @@ def prepare_spec(spec: Mapping[str, Any]) -> str | None:
     from loadstone.systems.registry import SERVED_BY
 
     name = SERVED_BY.get(store)
-    if name not in WITH_TABLES:
+    if name is None:
         return None
     running = RunningSystem(name)
-    if not is_here(running, properties):
+    options = running.system.table_options(store, properties, work)
+    if options is None or not is_here(running, properties):
         return None
     table = work.get("table", "usertable")
-    options = running.system.table_options(store, properties, work)
-    if options is None or not running.system.create_table(running.place, running.plan, table, options, replace=False):
+    if not running.system.create_table(running.place, running.plan, table, options, replace=False):
         return None
     return f"{name}: created the missing table {table}"
 
@@ -109,7 +107,11 @@ def is_here(running: RunningSystem, properties: Mapping[str, str]) -> bool:
 
 def has_servers() -> bool:
     """Whether servers may exist. The check is quick, because a command must start fast."""
-    return any(os.path.exists(os.path.join(systems_root(), name, "state.json")) for name in WITH_TABLES)
+    root = systems_root()
+    try:
+        return any(os.path.exists(os.path.join(root, name, "state.json")) for name in os.listdir(root))
+    except OSError:
+        return False
 
 
 def systems_root() -> str:

@@ -6,7 +6,7 @@ import importlib
 from pathlib import Path
 
 from loadstone.format.suggestion import did_you_mean
-from loadstone.systems.base.system import System, SystemsError
+from loadstone.systems.base.system import StartEstimate, System, SystemsError
 
 # The class of each system, which is in `system.py` in the folder with the system's name.
 SYSTEMS = {
@@ -32,6 +32,12 @@ def public_names(name: str) -> list[str]:
     nowhere = Path("/nonexistent")
     properties = kind.store_properties(Place(nowhere, nowhere), plan_of(kind, None, {}))
     return [setting for setting in (*settings, *properties) if not describe_engine().is_secret(setting)]
+
+
+def estimate_start(store: str) -> StartEstimate:
+    """The time that the system of a store takes to start; for an unknown system, the default of the class `System`."""
+    name = SERVED_BY.get(store)
+    return System.start_estimate if name is None else load_system(name).start_estimate
 
 
 def load_system(name: str) -> System:

@@ -1,4 +1,4 @@
-"""`python -m loadstone.workloads`: writes the schema of experiment files, and their reference page."""
+"""`python -m loadstone.workloads` writes the schema of experiment files, and their reference page."""
 
 import sys
 

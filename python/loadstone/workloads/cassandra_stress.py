@@ -144,7 +144,8 @@ def data(work: CassandraStress) -> Data:
 
 
 def profile_row_bytes(table: Mapping[str, Any]) -> float:
-    """The size of a row of a profile, in bytes. Includes only listed columns, as only the server knows all columns."""
+    """The size of a row of a profile, in bytes. Includes only listed columns, because only the server knows all
+    columns."""
     sizes = [mean_of(column["size"]) if "size" in column else PROFILE_VALUE_BYTES for column in table["columns"]]
     return max(sum(sizes), PROFILE_VALUE_BYTES)
 
@@ -325,7 +326,7 @@ def run_spec(variant: Variant, measure: Measure, directory: Path, seed: int) -> 
 
 
 def figures(phase: EngineLaunch, launched: Sequence[EndedLaunch]) -> Iterator[Value]:
-    """The partitions written before the reads, from the first partition on, and the reads that found no row."""
+    """The partitions written before the reads, starting at the first partition, and the reads that found no row."""
     last = launched[-1]
     if last.name == "load":
         population = last.spec["work"]["population"]["sequence"]["last"]

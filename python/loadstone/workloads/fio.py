@@ -39,7 +39,7 @@ RESERVED = ("output", "output-format", "append-terse", "minimal", "status-interv
 # Options with which a job begins a new group of results.
 NEW_GROUP = ("stonewall", "wait_for_previous", "new_group")
 DIRECTIONS = {"read": ("read",), "write": ("write",), "trim": ("trim",), "rw": ("read", "write")}
-# The bytes read, the bytes written, and with `unified_rw_reporting` both together.
+# The bytes read, the bytes written, and, with `unified_rw_reporting`, both together.
 BYTE_METRICS = ("returned", "stored", "moved")
 # The figures of each job that are compared by default.
 COMPARED = ("bandwidth", "throughput", "p99")

@@ -1,4 +1,5 @@
-"""Runs named CQL statements on a table with generated rows, to measure indexes, views, collections, conditional writes.
+"""Runs named CQL statements on a table with generated rows, to measure indexes, views, collections and conditional
+writes.
 
 The lab writes the spec itself. Each column has a generator of values, as in user profiles of cassandra-stress.
 """

@@ -1,4 +1,4 @@
-"""YCSB's core workloads: loads records, then measures operations drawn from a mix.
+"""YCSB's core workloads: a trial loads records, then measures operations drawn from a mix.
 
 The engine's YCSB front end translates properties to a spec, to which the lab adds its own settings.
 """
@@ -225,7 +225,7 @@ def load_spec(variant: Variant, settle: bool, directory: Path, seed: int) -> Spe
         "pace": {"mode": "closed"},
         "until": {"operations": spec["work"]["insert_count"]},
         "warmup_seconds": 0,
-        # Otherwise compactions of the loaded data would slow down the run.
+        # Otherwise, compactions of the loaded data would slow down the run.
         "settle": settle,
     }
 

@@ -12,8 +12,8 @@ use crate::window::Ending;
 use loadstone_wire::event::Carried;
 
 impl Conductor<'_> {
-    /// The operations that were due but are in no latency histogram, and the total number of due operations.
-    /// `paused_ns` is the time for which the engine was paused.
+    /// The operations that were due but are missing from the latency histograms, and the total number of due
+    /// operations. `paused_ns` is the time for which the engine was paused.
     pub(super) fn collect_censored(
         &self,
         borders: &Borders,

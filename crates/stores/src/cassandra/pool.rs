@@ -130,7 +130,7 @@ impl Pool {
 
     /// Returns a connection for a key, or for a statement without a key; it leads to a replica of the key if a replica
     /// can be reached. An operation fails immediately while every node refuses connections. While a node may still
-    /// respond, the operation waits for a connection attempt, but at most for the time limit of a request.
+    /// respond, the operation waits for a connection attempt, but for at most the time limit of a request.
     #[inline]
     pub async fn link(self: &Rc<Self>, key: Option<&[u8]>) -> Result<Rc<Link>, Failure> {
         let lines = self.lines();

@@ -48,7 +48,7 @@ impl Level {
         self.values.capacity() + self.ends.capacity() + self.order.capacity() + self.current.capacity()
     }
 
-    /// Starts the values for a seed, and returns the seed for the next level.
+    /// Starts generating the values for a seed, and returns the seed for the next level.
     pub fn open(
         &mut self,
         seed: i64,

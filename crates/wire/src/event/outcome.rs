@@ -20,7 +20,7 @@ pub type Readings = BTreeMap<(StepId, Status), Latencies>;
 pub struct Outcome {
     /// The operation: READ, UPDATE …
     pub operation: String,
-    /// The status: OK, `NOT_FOUND` …; in a summary also `CENSORED`, for operations whose completion was not observed,
+    /// The status: OK, `NOT_FOUND` …; in a summary, also `CENSORED`, for operations whose completion was not observed,
     /// with lower bounds of their latencies.
     pub status: String,
     /// Number of operations.

@@ -176,8 +176,8 @@ pub struct Borders {
     pub interval_ns: u64,
 }
 
-/// Operations due (closed loop: sent) in the warm-up that had not finished when the window began. They are in no
-/// histogram, but measured operations had to wait for them.
+/// Operations due (closed loop: sent) in the warm-up that had not finished when the window began. No histogram contains
+/// them, but measured operations had to wait for them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Carried {
     /// Operations that finished in the window.

@@ -1,7 +1,8 @@
 """The model of an experiment file: its keys, their types, defaults and meanings.
 
 This is the source of the reference page and of the JSON Schema. Here, each value is validated alone;
-`loadstone.experiment.validation` checks the consistency of all values. Short forms (`repeats: 6`) are expanded before.
+`loadstone.experiment.validation` checks the consistency of all values. Short forms (`repeats: 6`) are expanded
+beforehand.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ KIND_OF_KEY: dict[str, str] = {}
 
 
 class Vary(FilePart):
-    """The parameters that differ between variants: these keys, or directly the content of `matrix`."""
+    """The parameters that differ between variants: these keys, or the content of `matrix` without the key `matrix`."""
 
     matrix: dict[str, tuple[Value, ...]] = Field(
         default={}, examples=[{"system": ["rocksdb", "lmdb"], "letter": ["a", "c"]}]
@@ -142,7 +143,7 @@ class LoadKeys(FilePart):
     """The loading of a trial's data."""
 
     reuse: Reuse = Field(default=False, examples=["copy"])
-    """false: each trial loads a fresh store. copy: data are loaded once, and each trial uses a copy; on servers, each
+    """false: each trial loads a fresh store. copy: data is loaded once, and each trial uses a copy; on servers, each
     trial uses the table itself, which the workload must not change. shared: trials use the data on the servers as
     earlier trials left them."""
 
@@ -206,7 +207,7 @@ class Repeats(FilePart):
     interval."""
 
     at_most: Count | None = Field(default=None, examples=[10])
-    """Maximum number of repeats with `until`. Default: `at_least`, or with `until` three times `at_least`."""
+    """Maximum number of repeats with `until`. Default: `at_least`; with `until`, three times `at_least`."""
 
     until: Shares | None = Field(default=None, examples=[{"throughput": "5%", "read.p99": "10%"}, "5%"])
     """Stop when the intervals of these metrics are this narrow, as fractions of the figures. A single fraction applies

@@ -1,4 +1,4 @@
-"""`python -m loadstone.workloads`: writes the JSON Schema of experiment files, and their reference page.
+"""`python -m loadstone.workloads` writes the JSON Schema of experiment files, and their reference page.
 
 Both are generated from the model, and a test checks that the committed files are up to date. Only the parts of the page
 between markers are generated.

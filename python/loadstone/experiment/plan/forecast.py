@@ -12,6 +12,7 @@ from loadstone.experiment.model.experiment import PILOT_CAP, PILOT_WINDOWS
 from loadstone.experiment.plan.required_servers import StartedSystems, StartRequest
 from loadstone.format import units, wording
 from loadstone.search.rule import CONFIRMATIONS, Rule
+from loadstone.systems.registry import estimate_start
 
 if TYPE_CHECKING:
     from loadstone.experiment.kind import Data
@@ -29,9 +30,6 @@ COPY_BYTES_PER_SECOND = (1e9, 200e6)
 # judging.
 # Measured with the quickstart: 0.6 s on two idle processors, and 8 s with 25 competing processes.
 OVERHEAD_SECONDS = (0.4, 8.0)
-# The time to stop the last servers and start new servers. Systems that are not listed run in Java.
-START_SECONDS = {"redis": (0.5, 5.0), "postgres": (2.0, 15.0)}
-START_SECONDS_JAVA = (15.0, 120.0)
 # The number of starts depends on the order of trials. It is counted for this number of repeats, and extrapolated.
 START_BLOCKS = 20
 # A log-structured store needs space for its logs and, during compactions, for old and new files.
@@ -144,8 +142,9 @@ def count_shared(up: Sequence[StartRequest], needed: Sequence[StartRequest]) -> 
 
 
 def start_seconds(system: str, slow: int) -> float:
-    """The time that a system takes to start."""
-    return START_SECONDS.get(system, START_SECONDS_JAVA)[slow]
+    """The time to stop the last servers and to start a system, in the fast (0) or the slow (1) estimate."""
+    estimate = estimate_start(system)
+    return estimate.slow_s if slow else estimate.fast_s
 
 
 def operations_per_second(variant: Variant, slow: int) -> float:

@@ -13,6 +13,8 @@ from loadstone.experiment.model.values import Scalar
 SLUG_MAX = 60
 UNSAFE = re.compile(r"[^a-z0-9._+]+")
 DIGITS_MIN = 4
+# The engine's seeds are 64-bit.
+SEEDS = 1 << 64
 
 
 def draw_key(config: Mapping[str, Scalar]) -> str:
@@ -28,6 +30,17 @@ def draw_order(keys: Sequence[str], seed: int, repeat: int) -> list[int]:
     """
     draws = [hashlib.sha256(f"{seed}/{repeat}/{key}".encode()).digest() for key in keys]
     return sorted(range(len(keys)), key=draws.__getitem__)
+
+
+def load_seed(seed: int) -> int:
+    """The engine's seed for data that several trials use."""
+    return seed % SEEDS
+
+
+def trial_seed(seed: int, repeat: int) -> int:
+    """The engine's seed for a trial: the variants of a block perform the same operations, other blocks perform
+    different ones."""
+    return (seed * 1_000_003 + repeat) % SEEDS
 
 
 def variant_slug(config: Mapping[str, Scalar], varied: Sequence[str]) -> str:

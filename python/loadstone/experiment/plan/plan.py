@@ -56,7 +56,7 @@ class Variant:
     # For the load: the number of clients, and properties that override the store's properties.
     load_clients: int
     load_properties: Mapping[str, str]
-    # The servers; None if the store has no servers, or the file names none.
+    # The servers; None if the store has no servers, or the file does not name servers.
     servers: VariantServers | None = None
     # The hosts of its engines: `apart`, `beside`, or a label.
     placement: str = "apart"
@@ -86,9 +86,9 @@ class PlannedTrial:
     # The name of the trial, which is unique in the run and safe as a file name.
     trial: str
     variant: Variant
-    # The number of the repeat, from 1, which is also the number of the block.
+    # The number of the repeat, starting at 1, which is also the number of the block.
     repeat: int
-    # The position of the trial in the whole run, from 0.
+    # The position of the trial in the whole run, starting at 0.
     order: int
 
 

@@ -50,7 +50,8 @@ class StartedSystems:
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """Servers that the user runs. Commands are templates, because `{host}` differs; an empty string is no command."""
+    """Servers that the user runs. Commands are templates, because `{host}` is different for each server; an empty
+    string means that there is no command."""
 
     hosts: tuple[str, ...]
     port: int | None
@@ -123,7 +124,7 @@ def resolve_servers(
     *,
     on_hosts: bool = False,
 ) -> VariantServers | None:
-    """The servers of a variant; None if the system names none. `table` is the workload's table."""
+    """The servers of a variant; None if the system has no servers. `table` is the workload's table."""
     how: StartedSystems | Attached
     if system.start is not None:
         start = system.start

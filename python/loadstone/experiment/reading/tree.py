@@ -187,7 +187,7 @@ PROBLEMS = (
         "close the quote, and write a backslash in double quotes twice",
     ),
     (r"found undefined alias", "an alias has no anchor", "define the anchor before it, with &name"),
-    (r"found duplicate anchor", "an anchor's name is used twice", "give each anchor a different name"),
+    (r"found duplicate anchor", "an anchor name is used twice", "give each anchor a different name"),
     (r"but found another document", "the file has a second document", "remove the line ---"),
     (
         r"expected <block end>|expected the node content|sequence entries are not allowed",

@@ -14,15 +14,14 @@ from loadstone.experiment.reading.path import Path
 from loadstone.experiment.validation.context import Context, Template, list_template_values
 from loadstone.format.quantity import format_seconds
 from loadstone.format.suggestion import suggest_names
+from loadstone.judge.settings import DEFAULTS
+from loadstone.results.fault import ENDING_SERVERS
 from loadstone.systems import registry
 from loadstone.systems.base.system import System, SystemPlan, SystemsError
 
 INTERVAL_SECONDS = 0.1
-# The number of windows before the fault that an estimate of the noise needs.
-WINDOWS_MIN = 12
-# Faults after which servers are started again, and the time that a start takes; other systems run in Java.
-ENDING = frozenset({"kill", "stop", "restart", "power"})
-START_SECONDS, START_SECONDS_JAVA = {"redis": 2.0, "postgres": 5.0}, 45.0
+# The check of the level before the fault.
+UNSTEADY = "before-unsteady"
 # Faults of a file system. They require a separate file system for each server.
 OF_FILE_SYSTEM = frozenset({"power", "full"})
 
@@ -199,7 +198,8 @@ def check_window(context: Context, path: Path, fault: FaultKeys, kinds: set[str]
     lift_s = 0.0
     if kinds - {"restart", "none"}:
         lift_s = longest_lift(fault)
-    starting_s = max(map(start_seconds, systems_started(context, kinds)), default=0.0)
+    started = systems_started(context, kinds)
+    starting_s = max((registry.estimate_start(name).usual_s for name in started), default=0.0)
     recovered = fault.recovered
     needed_s = round(to_s + lift_s + starting_s + recovered.hold, 6)
     if needed_s > duration_s:
@@ -209,10 +209,12 @@ def check_window(context: Context, path: Path, fault: FaultKeys, kinds: set[str]
         )
         hint = f"set `measure.duration` to {format_seconds(needed_s)} or more, or an earlier `at.to`"
         context.add_mistake((*path, "at"), f"{message}, but the window is {format_seconds(duration_s)}", hint)
-    windows_s = round(WINDOWS_MIN * recovered.window, 6)
+    # The number of windows before the fault that an estimate of the noise needs.
+    windows = {**DEFAULTS[UNSTEADY], **context.experiment.checks.get(UNSTEADY, {})}["windows"]
+    windows_s = round(windows * recovered.window, 6)
     if from_s < windows_s:
         message = (
-            f"only {format_seconds(from_s)} before the fault: {WINDOWS_MIN} windows "
+            f"only {format_seconds(from_s)} before the fault: {windows:g} windows "
             f"of {format_seconds(recovered.window)} take"
         )
         hint = f"set `at.from` to {format_seconds(windows_s)} or later, or a shorter `recovered.window`"
@@ -231,10 +233,5 @@ def longest_lift(fault: FaultKeys) -> float:
 def systems_started(context: Context, kinds: set[str]) -> Iterator[str]:
     """Yields the systems that are started again after a fault."""
     for system in context.experiment.systems.values():
-        if kinds & ENDING and (system.start or system.attach):
+        if kinds & ENDING_SERVERS and (system.start or system.attach):
             yield system.start.system if system.start else system.store
-
-
-def start_seconds(system: str) -> float:
-    """The approximate time that a server takes to restart, in s."""
-    return START_SECONDS.get(system, START_SECONDS_JAVA)

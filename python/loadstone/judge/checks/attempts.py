@@ -8,18 +8,18 @@ from typing import Literal
 
 from loadstone.engine.events import Note
 from loadstone.format import units
-from loadstone.judge.checks import faults
 from loadstone.judge.figures import note_text
 from loadstone.judge.finding import Effect, Finding, Looks, NotLooked, Severity
 from loadstone.judge.judgement import VariantKey
 from loadstone.judge.settings import Settings
+from loadstone.results.fault import ENDING_SERVERS
 from loadstone.results.result_set import variant_name
 from loadstone.results.trial_result import Scalar, TrialResult
 from loadstone.statistics.comparison import ALPHA
 
 RETRIED, INTERRUPTED, INCOMPLETE = "retried", "interrupted", "incomplete"
 LOST, DIED = "lost-segment", "server-died"
-RETRIED_HINT = "find out why it failed: a system that fails in every second trial does not hold its load"
+RETRIED_HINT = "find out why it failed: a system that fails in every other trial does not sustain its load"
 INTERRUPTED_HINT = "read the files of these attempts: an interruption because the system hung is a failure"
 RESUME = "continue with --resume"
 LOST_HINT = "read the engine's log and its host's kernel log, then run it again with --resume"
@@ -27,7 +27,7 @@ LOST_ENDS = {
     "lost": "the engine vanished before it reported its result",
     "lease": "the engine stopped because it lost contact with the lab",
 }
-# From this number on, interrupted attempts are no coincidence.
+# This many interrupted attempts or more are not a coincidence.
 INTERRUPTED_MIN = 4
 
 
@@ -65,10 +65,11 @@ def find_cause(trial: TrialResult) -> Note | None:
 
 
 def is_requested(trial: TrialResult, note: Note) -> bool:
-    """Whether a requested fault ended the server and was not to be lifted; a restarted server must keep running."""
+    """Whether a requested fault ended the server and was not meant to be lifted; a restarted server must keep
+    running."""
     return any(
         fault.is_verified
-        and fault.kind in faults.ENDING
+        and fault.kind in ENDING_SERVERS
         and fault.planned_lift_ns is None
         and server in note.message.split()
         for fault in trial.faults

@@ -20,7 +20,7 @@ KIND_SHARE = 0.1
 UNCLOSED_HINT = "see the store's log; a session that does not close has not confirmed its last writes"
 # The figure of reads that found no row because it was never written.
 MISSING = "rows_missing"
-MISSING_HINT = "load the whole population before the reads; several writers need a range each (`segment=k/n`)"
+MISSING_HINT = "load the whole population before the reads; each of several writers needs its own range (`segment=k/n`)"
 # A new replica receives the rows only by a repair, since `ALTER KEYSPACE` copies nothing.
 MISSING_COPY_HINT = "repair the keyspace (`nodetool repair`) after a change of its replication, or load it again"
 # The text that precedes the system's message in the engine's note.
@@ -82,8 +82,8 @@ def through_fault(trial: TrialResult) -> Iterator[Finding]:
     if not (count := count_through_fault(trial)):
         return
     which = units.list_items([f"{fault.kind} of {units.list_items([*fault.servers])}" for fault in trial.faults])
-    message = f"{units.count_noun(count, 'operation')} failed through the {which}{first_failure(trial)}"
-    hint = "failures through a requested fault are its result; the table of its windows counts them by status"
+    message = f"{units.count_noun(count, 'operation')} failed during the {which}{first_failure(trial)}"
+    hint = "failures during a requested fault are its result; the table of its windows counts them by status"
     yield Finding(faults.FAILURES, Severity.NOTE, message, hint, (trial.trial,), size=count)
 
 
@@ -107,7 +107,7 @@ def list_failing_operations(trial: TrialResult) -> Iterator[str]:
     for operation, counts in trial.statuses.items():
         every, bad = sum(counts.values()), count_failed(trial, operation.lower())
         if operation.lower() not in OUTSIDE_LOAD and every and bad / every > KIND_SHARE:
-            yield f"{units.format_percent(bad / every)} of {operation}"
+            yield f"{units.format_percent(bad / every)} of {operation} operations"
 
 
 def find_unclosed_sessions(trial: TrialResult) -> Iterator[Finding]:

@@ -11,8 +11,9 @@ from dataclasses import replace
 
 from loadstone.format import units
 from loadstone.judge.finding import Effect, Finding, Looks, NotLooked, Pair, Severity
+from loadstone.judge.guarantees import RETRYING
 from loadstone.judge.settings import Settings
-from loadstone.results.fault import FaultRecord
+from loadstone.results.fault import ENDING_SERVERS, FaultRecord
 from loadstone.results.trial_result import Series, TrialResult
 from loadstone.statistics.availability import RELAPSE
 
@@ -21,10 +22,6 @@ UNSTEADY, NOT_RECOVERED = "before-unsteady", "not-recovered"
 RETRIES, SHARED, FAILURES = "hidden-retries", "shared-host", "fault-errors"
 NONE = "none"
 SIDES = "sides-differ"
-# Faults that end processes; restarting them takes CPU time of the host.
-ENDING = frozenset({"kill", "stop", "restart", "power"})
-# Stores whose clients retry within an operation.
-RETRYING = frozenset({"hbase", "jvm"})
 CLOSED = "a closed loop has no due times: an outage counts once for each client, so there is no outage in seconds"
 
 
@@ -84,7 +81,7 @@ def check_before(trial: TrialResult, settings: Settings) -> Looks:
         message = f"only {line.n} windows before the fault, fewer than {least:g}: the noise is unknown"
         yield unsteady_finding(trial, message, "let the fault begin later, with `at`")
     elif median < settings.check_threshold(UNSTEADY, "yield"):
-        message = f"before the fault only {units.format_percent(median)} of the operations were answered in time"
+        message = f"before the fault, only {units.format_percent(median)} of the operations were answered in time"
         yield unsteady_finding(trial, message, "lower the rate, or set a longer `measure.deadline`")
     elif line.value < RELAPSE * median:
         message = (
@@ -116,7 +113,9 @@ def check_recovery(trial: TrialResult) -> Iterator[Finding]:
         yield Finding(NOT_RECOVERED, Severity.NOTE, message, hint, here, size=recovered.value)
     elif (watched := trial.value("recovered.held")) is not None and watched < (trial.value("recovered.hold") or 0.0):
         required = units.format_duration(trial.value("recovered.hold") or 0.0)
-        message = f"recovered after {limit}, but watched for {units.format_duration(watched)} instead of {required}"
+        message = (
+            f"recovered after {limit}, but observed for only {units.format_duration(watched)} instead of {required}"
+        )
         yield Finding(NOT_RECOVERED, Severity.SUSPECT, message, "use a longer `measure.duration`", here, size=-watched)
 
 
@@ -125,15 +124,15 @@ def check_surroundings(trial: TrialResult) -> Iterator[Finding]:
     here = (trial.trial,)
     retried = sum(value.value for metric, value in trial.values.items() if metric.startswith("attempts.retried."))
     if trial.facts.get("store") in RETRYING or retried:
-        message = "the client retries within an operation: failures show as latency, and not as failed operations"
+        message = "the client retries within an operation: failures appear as latency, not as failed operations"
         hint = "read `first_late` and the latencies; `first_error` is the time at which the retries ended"
         yield Finding(RETRIES, Severity.NOTE, message, hint, here)
-    restarted = any(fault.kind in ENDING and fault.lifted_ns is not None for fault in trial.faults)
+    restarted = any(fault.kind in ENDING_SERVERS and fault.lifted_ns is not None for fault in trial.faults)
     if restarted and any(metric.startswith("server.") for metric in trial.values):
         processors = trial.numeric_fact("cpus")
         shared = "processors" if processors is None else units.count_noun(int(processors), "processor")
         message = f"servers, load generator and lab share {shared}: the restart's CPU time is part of the recovery"
-        hint = "compare only with trials on an equal host, or limit the CPUs of each server in all variants"
+        hint = "compare only with trials on an identical host, or limit the CPUs of each server in all variants"
         yield Finding(SHARED, Severity.NOTE, message, hint, here)
 
 
@@ -149,7 +148,7 @@ def check_pair(pair: Pair, _: Settings) -> Looks:
             victims = [units.list_items([name for names, _ in draw for name in names]) for draw in draws]
             instants = [units.format_duration(draw[0][1]) for draw in draws]
             message = (
-                f"in block {trial.repeat} the faults differ: {victims[0]} at {instants[0]} against {victims[1]} at"
+                f"in block {trial.repeat}, the faults differ: {victims[0]} at {instants[0]} against {victims[1]} at"
                 f" {instants[1]}"
             )
             hint = "compare trials of one experiment, whose faults are drawn for each block"
@@ -180,7 +179,8 @@ def outside_fault(check_series: SeriesCheck) -> SeriesCheck:
 
 
 def outside_counts(trial: TrialResult, name: str) -> tuple[float, float] | None:
-    """A count of operations before a requested fault and after the recovery, and the number of all operations then.
+    """A count of operations before a requested fault and after the recovery, and the number of all operations in those
+    windows.
 
     None without a fault, or without figures of these windows.
     """

@@ -33,7 +33,7 @@ VERBS = {"read": "read", "write": "wrote", "append": "appended"}
 FIGURES_MIN, DIGITS_MIN = 3, 9
 # In this many repeats, a figure with this many digits is not constant by chance.
 CONSTANT_MIN, CONSTANT_DIGITS_MIN = 3, 5
-# A measured rate with this number of steps of its resolution varies between repeats.
+# A measured rate of at least this multiple of its resolution varies between repeats.
 ROUND_STEPS_MIN = 1000
 MEMORY = "the data came from the page cache: read several times more than memory holds, or drop the caches first"
 WRONG = "the figure or the stated speed is wrong: measure the device again, and check whose bytes these are"
@@ -97,7 +97,7 @@ def check_mean(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Fi
 
 
 def find_duplicate_repeats(trials: Sequence[TrialResult], levels: LevelsOfTrials) -> Iterator[Finding]:
-    """Repeats of a variant that are equal to the last digit, since one run was counted twice."""
+    """Repeats of a variant that are equal to the last digit, which indicates that one run was counted twice."""
     for first, again in find_copies(trials, levels):
         message = f"repeats {first.repeat} and {again.repeat} have the same figures to the last digit"
         hint = "one run is counted twice: import each run once"
@@ -135,13 +135,13 @@ def find_constant_figures(trials: Sequence[TrialResult]) -> Iterator[Finding]:
 
 
 def find_shared_runs(pair: Pair, levels: LevelsOfTrials) -> Iterator[Finding]:
-    """Equal figures on both sides of a comparison, since a run is compared with itself."""
+    """Equal figures on both sides of a comparison, which indicate that a run is compared with itself."""
     baselines = {trial.trial for trial in pair.baselines}
     copied_trials = find_copies([*pair.baselines, *pair.contenders], levels)
     shared = [
         (first, again) for first, again in copied_trials if first.trial in baselines and again.trial not in baselines
     ]
-    # In one experiment, every trial ran, so single equal trials are chance.
+    # In one experiment, every trial ran, so individual equal trials can be due to chance.
     in_blocks = sum(first.repeat == again.repeat for first, again in shared)
     if shared and (not pair.is_one_run or in_blocks == len(pair.contenders)):
         of = "" if len(shared) == len(pair.contenders) else f" in {units.count_noun(len(shared), 'repeat')}"
@@ -205,7 +205,7 @@ def list_speeds(trial: TrialResult) -> Iterator[Speed]:
 
 
 def limit_bandwidth(trial: TrialResult, metric: str, value: Value) -> Iterator[Speed]:
-    """A bandwidth with the device's limit in its direction; if it has none, with the limit of the faster direction."""
+    """A bandwidth with the device's limit in its direction; without a direction, with the limit of the faster one."""
     operation, last = split_metric(metric)
     if last != BANDWIDTH or operation.startswith("load."):
         return

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from loadstone.format import units
-from loadstone.judge.checks import faults
 from loadstone.judge.finding import Effect, Finding, Looks, NotLooked, Severity
 from loadstone.judge.settings import Settings
+from loadstone.results.fault import ENDING_SERVERS
 from loadstone.results.trial_result import TrialResult
 
 NAME = "interference"
@@ -29,7 +29,7 @@ def check_interference(trial: TrialResult, settings: Settings) -> Looks:
         share = trial.value(metric)
         if share is not None and share > limit:
             text, here = message.format(share=units.format_percent(share)), (trial.trial,)
-            if metric in OF_RESTARTS and any(fault.kind in faults.ENDING for fault in trial.faults):
+            if metric in OF_RESTARTS and any(fault.kind in ENDING_SERVERS for fault in trial.faults):
                 hint = "the lab restarted servers as part of the fault; see shared-host"
                 yield Finding(NAME, Severity.NOTE, text, hint, here, size=share)
                 continue

@@ -22,8 +22,8 @@ from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
 
 NAME = "littles-law"
-# The figure of work with a fixed end: a client without a remaining file is idle, which is not a fault.
-ENDING = "dfsio.last_done"
+# The time of the last file, a figure of work of fixed size: a client without a remaining file is idle, not at fault.
+LAST_DONE = "dfsio.last_done"
 # The fact with the number of operations that a client sends together; tools that may not print this number.
 PIPELINE = "pipeline"
 PIPELINING = ("redis-benchmark", "memtier")
@@ -52,11 +52,11 @@ def check_littles_law(trial: TrialResult, settings: Settings) -> Looks:
     # is too long, so it counts only up to the limit of `generator-limited`.
     engine_share = 0.0 if load.is_networked(trial) else rate * (trial.value("driver") or 0) / 1e9 / users
     engine_share = min(engine_share, settings.check_threshold(load.GENERATOR_LIMITED, "driver"))
-    if most + engine_share < low and trial.value(ENDING) is None:
+    if most + engine_share < low and trial.value(LAST_DONE) is None:
         busy, mean, hint = most, means[1], "clients pause while a server is unavailable: see the failed operations"
         if not count_failed_operations(trial):
             hint = (
-                "clients did not only wait for answers: check for a target rate, pauses, or a client host at its limit"
+                "clients did more than wait for answers: check for a target rate, pauses, or a client host at its limit"
             )
     elif high < least <= high + window_edge(trial):
         yield NotLooked(NAME, "operations that completed after the window may exceed what the law allows")
@@ -69,7 +69,7 @@ def check_littles_law(trial: TrialResult, settings: Settings) -> Looks:
         hint = "throughput and latency cannot come from one run with this many clients: take all three from one log"
     else:
         return
-    # A figure that would be printed like a limit has more digits: not "0.85, not 0.85 to 1.05".
+    # A figure that would be printed like a limit gets more digits, to avoid "0.85, not 0.85 to 1.05".
     digits = 3 if f"{busy:.3g}" not in (f"{low:g}", f"{high:g}") else 6
     message = (
         f"throughput × mean latency ÷ clients is {busy:.{digits}g}, not {low:g} to {high:g} "
@@ -87,7 +87,7 @@ def window_edge(trial: TrialResult) -> float:
 
 
 def mean_ns(trial: TrialResult) -> tuple[float, float] | None:
-    """Bounds of the mean latency of all operations, ns: its last digit may be rounded, or the shares unknown."""
+    """Bounds of the mean latency of all operations, ns: its last digit may be rounded, or the shares may be unknown."""
     if (mean_of_all := trial.values.get(f"{ALL}.mean")) is not None:
         half = mean_of_all.resolution / 2
         return max(mean_of_all.value - half, 0.0), mean_of_all.value + half

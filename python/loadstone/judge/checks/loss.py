@@ -74,7 +74,7 @@ def find_lost_writes(trial: TrialResult, guarantee: Guarantee) -> Iterator[Findi
             LOST, Severity.INVALID, text + bound, f"the system broke its guarantee; {FIRST}", here, size=count
         )
     else:
-        hint = "if the loss is too high, use a stronger setting: docs/concepts/guarantees.md"
+        hint = "if the loss is too high, use a stronger setting (see docs/concepts/guarantees.md)"
         yield Finding(ALLOWED, Severity.NOTE, text + bound, hint, here, size=count)
 
 

@@ -19,7 +19,7 @@ from loadstone.results.trial_result import Series, TrialResult
 from loadstone.results.value import THROUGHPUT, metric_statistic
 from loadstone.statistics.centre import t_interval
 from loadstone.statistics.estimate import REPEATS_MIN
-from loadstone.statistics.steady import assess_steadiness, warm_up_end
+from loadstone.statistics.steady import Steadiness, assess_steadiness, warm_up_end
 
 NAME = "not-steady"
 Point = TypeVar("Point")
@@ -33,16 +33,16 @@ QUARTERS = tuple(f"in the {name} quarter of the window" for name in ("first", "s
 SERVER, BEFORE, PERIOD = "server.", "server.before.", "_period_seconds"
 # Series with fewer points are not tested.
 POINTS_MIN = 5
-# From this rank on, the p99 shows the drift of a percentile; below it, the p50 does.
+# At this rank or above, the p99 shows the drift of a percentile; below it, the p50 does.
 TAIL = 0.9
 # The prefix of figures of the load phase, which has no time series.
 LOAD = "load."
-# From this number on, drops indicate a periodic activity of the system.
+# This many drops or more indicate a periodic activity of the system.
 DIPS_MIN = 3
 # Drops are a separate state if their mean is this many standard deviations (the root mean square of both groups) below
-# the mean of the other intervals (Ashman, Bird & Zepf, Astronomical Journal 108, 1994). In simulations from 2.5 to 4.5,
-# values below 3.5 count the tail of lognormal, exponential and Poisson noise as drops, and values above it miss drops
-# in noise of 15 %.
+# the mean of the other intervals (Ashman, Bird & Zepf, Astronomical Journal 108, 1994). In simulations with thresholds
+# from 2.5 to 4.5, thresholds below 3.5 count the tail of lognormal, exponential and Poisson noise as drops, and
+# thresholds above 3.5 miss drops in noise of 15 %.
 SEPARATION = 3.5
 
 
@@ -56,7 +56,7 @@ def check_steadiness(trial: TrialResult, series: Series, settings: Settings) -> 
     if drops := count_dips(rates, share, settings.matters):
         parts.append(f"is below {units.format_percent(share)} of its upper quartile {drops} times")
     if parts:
-        hint = warm_up_hint(series) or HINT
+        hint = warm_up_hint(series, settings) or HINT
         message = f"throughput {' and '.join(parts)}"
         factor = 1.0 if drops else factor
         effect = Effect(disturbs=not drops, drifts=factor)
@@ -151,7 +151,7 @@ def part_text(
 
 
 def series_of(metric: str) -> tuple[str, ...]:
-    """The time series that show a figure's drift: its own; for other percentiles p50 or p99; for a mean, both."""
+    """The time series that show a figure's drift: its own; p50 or p99 for other percentiles; both for a mean."""
     if metric.startswith(LOAD) or not is_latency(metric):
         return (THROUGHPUT,) if metric == THROUGHPUT else ()
     at = percentile_rank(metric_statistic(metric))
@@ -172,22 +172,29 @@ def level_formats(name: str) -> tuple[Callable[[float], str], Callable[[float], 
     )
 
 
+def assess_points(points: Sequence[float], settings: Settings) -> Steadiness:
+    """The tests of a series for a trend and for a change of level, with the thresholds of the settings."""
+    return assess_steadiness(points, settings.check_threshold(NAME, "effect"), settings.check_threshold(NAME, "alpha"))
+
+
 def find_unsteadiness(
     name: str, points: Sequence[float], series: Series, settings: Settings
 ) -> tuple[list[str], float]:
     """Descriptions of the drift of a series over the window, and its largest factor; empty if the series is steady."""
-    assessment = assess_steadiness(
-        points, settings.check_threshold(NAME, "effect"), settings.check_threshold(NAME, "alpha")
-    )
+    assessment = assess_points(points, settings)
     parts, ends = [], []
     plain, full = level_formats(name)
     if "trend" in assessment.reasons:
-        # The ends of the fitted line are cut at 0, as no figure is below it.
+        # The ends of the fitted line are clipped at 0, because a figure cannot be negative.
         first, last = [max(assessment.level * (1 + side * assessment.trend_share / 2), 0.0) for side in (-1, 1)]
         ends.append((first, last))
-        # If a steep line begins or ends below 0, the smallest figure is printed instead.
-        levels = first or min(points), last or min(points)
-        parts.append(f"{drift_text(*levels, plain, full)} over the window")
+        # Readers can verify means, but not the ends of a line; a line that contradicts them is printed itself.
+        quarter = max(len(points) // 4, 1)
+        levels = fmean(points[:quarter]), fmean(points[-quarter:])
+        spans = "from the first quarter of the window to the last"
+        if (levels[1] > levels[0]) != (last > first):
+            levels, spans = (first or min(points), last or min(points)), "over the window, as a fitted line"
+        parts.append(f"{drift_text(*levels, plain, full)} {spans}")
     if "change" in assessment.reasons and (at := assessment.change_at) is not None:
         first, last = median(points[:at]), median(points[at:])
         ends.append((first, last))
@@ -195,7 +202,7 @@ def find_unsteadiness(
         if parts:
             # Two statements about the same series would read as a contradiction if the directions differ.
             trend = "rising" if levels[1] > levels[0] else "falling"
-            parts = [f"has a {trend} trend ({span_text(*levels, plain, full)} over the window)"]
+            parts = [f"has a {trend} trend ({span_text(*levels, plain, full)} {spans})"]
             parts.append(f"a step {when} it ({span_text(first, last, plain, full)})")
         else:
             parts.append(f"{drift_text(first, last, plain, full, fall='drops')}, {when} the window")
@@ -240,11 +247,11 @@ def find_rare_activity(trial: TrialResult, settings: Settings) -> Iterator[Findi
         yield Finding(NAME, Severity.NOTE, message, hint, (trial.trial,))
 
 
-def warm_up_hint(series: Series) -> str:
+def warm_up_hint(series: Series, settings: Settings) -> str:
     """A hint with the additional warm-up that would have left a steady window (MSER-5); empty if none would."""
     rates = series.complete_rates
     end = warm_up_end(rates)
-    if not end or not assess_steadiness(rates[end:]).steady:
+    if not end or not assess_points(rates[end:], settings).steady:
         return ""
     return f"extend the warm-up by {series.start_seconds[end]:.2g} s: the remaining window was steady (MSER-5)"
 

@@ -72,7 +72,7 @@ def check_rate(trial: TrialResult, settings: Settings) -> Looks:
     grew = uncounted and missed > settings.check_threshold(RATE_NOT_HELD, "queue") and has_queue(trial, missed)
     if target and done is not None and (grew or missed > settings.check_threshold(RATE_NOT_HELD, "missed")):
         yield rate_finding(
-            trial, f"{units.format_rate(done)} was done of the {units.format_rate(target)} requested", missed
+            trial, f"{units.format_rate(done)} of the requested {units.format_rate(target)} was done", missed
         )
         return
     overdue, total = trial.value("overdue") or 0, count_due_operations(trial)
@@ -101,7 +101,7 @@ def check_rate_outside_fault(trial: TrialResult, settings: Settings) -> Looks:
 def has_queue(trial: TrialResult, missed: float) -> bool:
     """Whether the response times show a queue that grew by the operations that were not done.
 
-    At the end, the system would need the missed share of the run to answer such a queue, and the p99 is nearly as
+    At the end, the system would need the missed share of the run to work off such a queue, and the p99 is nearly as
     long. Operations that were missed because the tool started late or stopped early do not delay other operations.
     """
     backlog_ns = missed * (trial.value("runtime") or 0.0)
@@ -176,7 +176,7 @@ def check_clients(trial: TrialResult, settings: Settings) -> Looks:
         if faults.has_fault(trial):
             # All clients wait for the faulty server: the load on the healthy servers is no longer open.
             severity = Severity.INVALID
-            hint = "use at least rate × share of affected operations × timeout clients, or a shorter timeout"
+            hint = "use at least (rate × share of affected operations × timeout) clients, or a shorter timeout"
         yield Finding(CLIENT_LIMITED, severity, message, hint, (trial.trial,), size=late)
 
 

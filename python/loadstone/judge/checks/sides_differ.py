@@ -12,6 +12,7 @@ from loadstone.format import units, wording
 from loadstone.judge.checks import page_cache
 from loadstone.judge.finding import UNKNOWN_OF_BOTH, Finding, Looks, NotLooked, Pair, Severity
 from loadstone.judge.record import (
+    FIXED_WORK,
     PROPERTY_FILES,
     UNKNOWN,
     YCSB_OPTIONS,
@@ -33,8 +34,6 @@ DURABILITY = "durability"
 GUARANTEES = (DURABILITY, "replication", "replication_acknowledged", "consistency")
 # If these facts differ, the figures measure different quantities.
 ARITHMETIC = ("work", "loop", "rate", "latency")
-# Tools whose work ends with the last file or row, so that its duration is the result.
-ENDING = ("testdfsio", "dfsio", "sort", "hbase-pe")
 # Results from before the value `interval` existed have `none` instead, with the same `how`.
 RENAMED = {"none", "interval"}
 # The names of facts whose identifier is not clear enough.
@@ -114,7 +113,7 @@ MANY = 10**10
 # If the first repeat differs from all later repeats by more than this factor, they may have reused its result.
 REUSED = 5
 REUSED_HINT = "remove what an execution stores in `hooks.before`, or execute the command before each trial (`warmups`)"
-# A sort takes half of the free memory unless the file sets its memory.
+# A sort uses half of the free memory unless the file sets its memory.
 JOB_MEMORY = "work.job.memory_bytes"
 # If the ratio of the longest to the shortest window of repeats is larger, the repeats measure different things.
 LENGTHS_MAX = 1.25
@@ -172,7 +171,7 @@ def check_sides(pair: Pair, settings: Settings) -> Looks:
 
 
 def list_partly_known(pair: Pair, sides: Sequence[Records]) -> Iterator[str]:
-    """The options that only some logs of one tool state: without its default, an option is unknown elsewhere."""
+    """The options that only some logs of one tool state: their defaults are not known, so other logs lack them."""
     records = [*chain(*sides)]
     if pair.is_one_run or any("tool" not in trial.facts for trial in chain(*pair.sides)):
         return
@@ -285,7 +284,8 @@ def is_pooled(pair: Pair, name: str) -> bool:
 
 
 def variant_changes(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Finding]:
-    """Findings on facts that change between the repeats of an unpaired variant, which no blocks can compensate for."""
+    """Findings on facts that change between the repeats of an unpaired variant, which has no blocks to compensate for
+    the change."""
     records = [record_facts(trial) for trial in trials]
     for name in dict.fromkeys(chain.from_iterable(records)):
         values = distinct_values(name, records, settings)
@@ -339,7 +339,7 @@ def values_differ(name: str, first: Sequence[Scalar], second: Sequence[Scalar], 
 
 def differ_in_length(pair: Pair, sides: Sequence[Records], settings: Settings) -> bool:
     """Whether windows differ for a reason other than the speed of the sides at the same work."""
-    if any(facts.get("work") in ENDING for facts in chain(*sides)):
+    if any(facts.get("work") in FIXED_WORK for facts in chain(*sides)):
         return False
     counts = [[float(facts["operations"]) for facts in side if "operations" in facts] for side in sides]
     if not all(counts):
@@ -419,7 +419,7 @@ def unit_differences(pair: Pair, settings: Settings) -> Iterator[Finding]:
         if len(names := sorted(sides[0][metric] | sides[1][metric])) > 1:
             message = f"{metric} is in {' and in '.join(name or 'no unit' for name in names)}"
             hint = "two different metrics have the same name: rename one of them"
-            # A metric that was not requested decides nothing.
+            # A metric that was not requested does not affect the claim.
             severity = Severity.INVALID if metric in (settings.metrics or [metric]) else Severity.NOTE
             yield Finding(NAME, severity, message, hint, pair.trials, metric)
 

@@ -100,7 +100,7 @@ def check_rate(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
         done, requested = trial.value(f"{stage.prefix}throughput") or 0.0, due * 1e9 / stage.length_ns
         if stage.is_constant and done < (1 - settings.check_threshold(RATE_NOT_HELD, "missed")) * requested:
             message = (
-                f"{stage.title}: {units.format_rate(done)} was done of the {units.format_rate(requested)} requested"
+                f"{stage.title}: {units.format_rate(done)} of the requested {units.format_rate(requested)} was done"
             )
             yield find_missed_rate(trial, stage, message, Severity.NOTE, 1 - done / requested)
 

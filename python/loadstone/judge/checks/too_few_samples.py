@@ -38,7 +38,8 @@ def check_samples(trials: Sequence[TrialResult], settings: Settings) -> Iterator
 
 
 def is_requested(metric: str, settings: Settings) -> bool:
-    """Whether a withheld figure is reported: a metric of the question; without any, a percentile of an operation."""
+    """Whether a withheld figure is reported: a metric of the question or, if the question names no metrics, a
+    percentile of an operation."""
     if settings.metrics:
         return metric in settings.metrics
     operation = split_metric(metric)[0]
@@ -64,5 +65,5 @@ def fewest_operations(trials: Sequence[TrialResult]) -> dict[str, int]:
 def has_few_samples(n: int, metric: str, beyond: float) -> bool:
     """Whether fewer than `beyond` of `n` operations lie above a percentile; False for other metrics, and for n = 0."""
     p = parse_percentile(metric)
-    # In floats, 1 - 0.999 is slightly more than a thousandth.
+    # In floating point, 1 - 0.999 is slightly more than a thousandth.
     return bool(n) and p is not None and n * (1 - p) < beyond * (1 - 1e-9)

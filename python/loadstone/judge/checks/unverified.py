@@ -80,7 +80,7 @@ def find_lost_writes(trial: TrialResult) -> Iterator[Finding]:
         message = f"{'; '.join(losses)} (of {trial.value('ledger.acknowledged') or 0:,.0f} acknowledged)"
         hint = (
             "ledger.stdout of the trial names the first; an embedded store whose clients update single fields needs"
-            " `writeallfields: true`, any other system has lost them"
+            " `writeallfields: true`; any other system has lost the writes"
         )
         yield Finding(NAME, Severity.INVALID, message, hint, (trial.trial,))
     if trial.value("ledger.proved") == 0:

@@ -23,7 +23,7 @@ from loadstone.results.trial_result import Series, TrialResult
 
 # The maximum number of points in a line.
 POINTS_MAX = 150
-# The maximum number of points in a line with its mark.
+# The maximum number of points of a line that show its mark.
 MARKS_MAX = 6
 # Of the bars above this share of the highest bar, the middle one has the mark of its outcome.
 HIGHEST = 0.95
@@ -83,7 +83,7 @@ def series_around(series: Series, order_s: float, step: float) -> FaultSeries | 
 
 
 def step_of(view: View, trials: Sequence[TrialResult]) -> float:
-    """The length of a point, s: an interval, or more so that a line has at most `POINTS_MAX` points."""
+    """The length of a point, s: an interval, or longer, so that a line has at most `POINTS_MAX` points."""
     for trial in trials:
         if (series := view.results.series(trial.trial)) is not None and series.length_seconds:
             usual = float(np.median(series.length_seconds))
@@ -158,7 +158,7 @@ def marks_of(trial: TrialResult) -> list[Row]:
 
 
 def band_of(trials: Sequence[TrialResult], end: float) -> list[Row]:
-    """The band from the order of the fault to its verified lift, which is the median of several trials."""
+    """The band from the order of the fault to its verified lift (the median over several trials)."""
     ends = []
     for trial in trials:
         fault = trial.faults[0]

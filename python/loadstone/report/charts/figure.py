@@ -69,7 +69,7 @@ class Figure:
 
 
 def select_values(view: View) -> list[str]:
-    """The compared values that charts have room for; of many loads, an even selection."""
+    """The compared values that charts have room for; if there are many loads, an even selection."""
     if view.dimension is None or view.dimension != view.load:
         return view.values[:SERIES_MAX]
     return spread(sorted(view.values, key=natural_key), SERIES_MAX)
@@ -113,7 +113,7 @@ def time_axis(domain: Sequence[float]) -> alt.Axis:
 
 
 def ticks(domain: Sequence[float]) -> list[float]:
-    """Powers of ten within a logarithmic axis; also their multiples by 2 and 5 if there would be few."""
+    """Powers of ten within a logarithmic axis and, if there would be few, their multiples by 2 and 5."""
     low, high = (math.log10(end) for end in domain)
     steps = (1,) if high - low >= 2.5 else (1, 2, 5)
     values = [step * 10.0**power for power in range(math.floor(low), math.ceil(high) + 1) for step in steps]
@@ -131,13 +131,13 @@ def decade_domain(numbers: Iterable[float]) -> list[float]:
 
 
 def scale_of(entries: Sequence[tuple[str, int]]) -> alt.Scale:
-    """The colours of a legend of other names than the compared values; the theme sets them for each colour scheme."""
+    """The colours of a legend of names other than the compared values; the theme sets them for each colour scheme."""
     names = {number: name for name, number in entries}
     return alt.Scale(domain=[names.get(number, f"unused {number}") for number in range(SERIES_MAX)])
 
 
 def shape_of(entries: Sequence[tuple[str, int]]) -> alt.Shape:
-    """The marks of a legend of other names than the compared values."""
+    """The marks of a legend of names other than the compared values."""
     names, shapes = [name for name, _ in entries], [SHAPES[number] for _, number in entries]
     return alt.Shape("name:N", scale=alt.Scale(domain=names, range=shapes), legend=None)
 

@@ -96,7 +96,7 @@ def panel(view: View, metric: str, context: VariantKey, with_metric: bool) -> Pa
     hover = figure.tooltip(name="name", median="median", interval="interval", n="n")
     chart = figure.layer_charts(
         plot(dots)
-        .mark_point(filled=True, size=20, opacity=0.5, yOffset=frame.MARKS + 13)
+        .mark_point(filled=True, size=22, opacity=0.85, yOffset=frame.MARKS + 13)
         .encode(
             y=frame.row(names),
             x=x,
@@ -135,7 +135,7 @@ def mark(view: View, cell: Cell) -> Row:
 
 
 def repeats(view: View, cell: Cell) -> list[Row]:
-    """The dots of the repeats; of too many, an even selection from the smallest to the largest."""
+    """The dots of the repeats; if there are too many, an even selection from the smallest to the largest."""
     samples = sorted(((value, repeat) for repeat, value in cell.samples if math.isfinite(value)))
     name = view.name(cell.variant)
     return [

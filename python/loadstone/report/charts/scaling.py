@@ -29,7 +29,8 @@ from loadstone.statistics.knee import Knee
 
 # The number of points of the fitted curve.
 POINTS = 64
-# The latencies with a panel each, after throughput: of all operations, or else of the first operation with them.
+# The latencies that have a panel each, below throughput; they cover all operations, or else the first operation that
+# has them.
 STATISTICS = ("p99", "p50", "max")
 LOADS_MIN = 2
 # The minimum distance between two labels, as a share of the axis, which has 300 px on a phone.
@@ -39,7 +40,7 @@ LABEL_HEIGHT = 0.09
 # Latencies whose ratio exceeds this need a logarithmic axis.
 LOGARITHMIC = 10
 HEIGHT = 200
-# The space left of each panel, px, so that the loads of all panels are aligned.
+# The space to the left of each panel, px, so that the loads of all panels are aligned.
 Y_EXTENT = 48
 
 
@@ -62,15 +63,20 @@ class Line:
             return None if self.search.outcome is None else self.search.outcome.knee
         return None if self.curve is None else self.curve.knee
 
-    def holds(self, load: float) -> bool:
-        """Whether a search decided that the objective is met at a load; true without an objective."""
+    def holds(self, load: float) -> bool | None:
+        """Whether a search decided that the objective is met at a load; true without an objective, None if no trial
+        could be judged.
+        """
         outcome = None if self.search is None else self.search.outcome
         if self.search is None or outcome is None or outcome.rule.objective is None:
             return True
+        samples = self.search.samples.get(load, ())
+        if Probe(load, samples).invalid:
+            return None
         if (decision := outcome.decision_at(load)) is not None:
             return decision.go
         # Earlier searches may have tried loads that this one did not decide.
-        votes = [sample.meets for sample in self.search.samples.get(load, ()) if not sample.invalid]
+        votes = [sample.meets for sample in samples if not sample.invalid]
         return sum(map(bool, votes)) * 2 > len(votes)
 
 
@@ -87,14 +93,14 @@ def curves(view: View) -> Figure:
     named = {line.name for lines in grouped.values() for line in lines}
     used = [value for value in figure.select_values(view) if view.short[value] in named]
     is_compared = bool(used) and view.dimension != view.load
-    caption = "Points are medians of the repeats, joined in order of load; hover for the interval."
+    caption = "Points are medians of the repeats with their intervals, joined in order of load."
     if any(line.knee is not None and line.knee.upper is not None for lines in grouped.values() for line in lines):
         caption += " The band is the knee: within it, throughput reaches 95 % of its plateau."
     if any(line.search and line.search.rule.objective for lines in grouped.values() for line in lines):
         caption += " The dashed line is the objective, unless it is far above the points"
         if any(answer_loads(line) for lines in grouped.values() for line in lines):
-            caption += "; the vertical line is the highest load that meets it"
-        caption += "; hollow points do not meet it, or could not be judged."
+            caption += "; the vertical line is the highest load that meets it, within the bracket shown as a band"
+        caption += ". Hollow points do not meet it; question marks are loads that could not be judged."
     if any(share_failed(view, key) for lines in grouped.values() for line in lines for key in line.variants.values()):
         caption += " ✕ marks a load at which operations failed, with the share that failed."
         caption += " An infinite latency is drawn at the upper edge."
@@ -175,15 +181,23 @@ def draw(view: View, context: VariantKey, lines: Sequence[Line], metric: str) ->
     limits = [row for line in lines[:1] for row in limit_rows(line, metric, highest)]
     known = [line for line in lines if line.knee is not None and line.knee.upper is not None]
     label_count = len(known) if metric == THROUGHPUT else 0
-    y, top = vertical(metric, [row["value"] for row in (*points, *limits)], label_count)
+    numbers = [row["value"] for row in (*points, *limits)]
+    # Intervals may lengthen the axis, unless they would flatten the points.
+    numbers += [row["high"] for row in points if row["high"] is not None and row["high"] <= 2 * highest]
+    (y, top), (low, _) = (vertical(metric, numbers, label_count, field) for field in ("value", "low"))
     layers: list[alt.Chart] = []
     knees = [row for number, line in enumerate(known) for row in knee_rows(view, line, ends, top, number)]
     if knees:
         spans = plot(knees).encode(x=alt.X("low:Q", scale=scale), x2="high:Q", color=colour(view))
         layers.append(spans.mark_rect(opacity=0.15).encode(tooltip=figure.tooltip(knee="knee")))
     answers = [{"name": line.name, "load": load} for line in lines for load in answer_loads(line)]
-    if answers:
-        layers.append(plot(answers).mark_rule(strokeWidth=1.5, opacity=0.8).encode(x=x, color=colour(view)))
+    if brackets := [row for line in lines for row in bracket_rows(line, ends)]:
+        spans = plot(brackets).encode(x=alt.X("low:Q", scale=scale), x2="high:Q", color=colour(view))
+        layers.append(spans.mark_rect(opacity=0.12).encode(tooltip=figure.tooltip(bracket="bracket")))
+    # Equal answers of two sides are next to each other.
+    for at, row in enumerate(answers):
+        rule = plot([row]).mark_rule(strokeWidth=1.5, opacity=0.8, xOffset=shift_side(at, len(answers)))
+        layers.append(rule.encode(x=x, color=colour(view)))
     if limits:
         objective = plot(limits).encode(y=y)
         layers.append(objective.mark_rule(strokeDash=[5, 4], strokeWidth=1.5, style="word"))
@@ -194,15 +208,19 @@ def draw(view: View, context: VariantKey, lines: Sequence[Line], metric: str) ->
     hover = figure.tooltip(
         **names, at=str(view.load), figure=wording.metric_name(metric), interval="interval", state="objective"
     )
-    full = base.transform_filter("datum.holds")
-    hollow = base.transform_filter("!datum.holds")
+    full = base.transform_filter("datum.holds === true")
+    hollow = base.transform_filter("datum.holds === false")
     layers += [
         base.mark_line(strokeWidth=2, strokeJoin="round"),
+        *draw_intervals(points, x, low, view),
         full.mark_point(filled=True, size=56, opacity=1).encode(shape=figure.shape(view), tooltip=hover),
         hollow.mark_point(filled=False, size=56, opacity=1, strokeWidth=2).encode(
             shape=figure.shape(view), tooltip=hover
         ),
     ]
+    if any(row["holds"] is None for row in points):
+        unknown = base.transform_filter("datum.holds === null").encode(tooltip=hover)
+        layers.append(unknown.mark_text(text="?", fontSize=17, fontWeight="bold", dy=-2, dx=-9))
     if failing:
         crosses = plot([{**row, "value": row["value"] or top} for row in failing])
         crosses = crosses.encode(x=x, y=y, tooltip=figure.tooltip(**names, at=str(view.load), failed="failed"))
@@ -223,6 +241,20 @@ def draw(view: View, context: VariantKey, lines: Sequence[Line], metric: str) ->
     return Panel(figure.join_title(name, view.title(context)), figure.layer_charts(*layers), HEIGHT)
 
 
+def draw_intervals(points: Sequence[Row], x: alt.X, low: alt.Y, view: View) -> Iterator[alt.Chart]:
+    """The intervals of the points; each line has its own offset, so that no interval covers another."""
+    names = list(dict.fromkeys(row["name"] for row in points))
+    for at, name in enumerate(names):
+        if rows := [row for row in points if row["name"] == name and row["low"] is not None]:
+            rule = plot(rows).mark_rule(strokeWidth=1.5, opacity=0.7, clip=True, xOffset=shift_side(at, len(names)))
+            yield rule.encode(x=x, y=low, y2="high:Q", color=colour(view))
+
+
+def shift_side(at: int, count: int) -> float:
+    """The offset of a line's marks, px, so that marks of several lines at one load do not cover each other."""
+    return 3.0 * (at - (count - 1) / 2)
+
+
 def measure(view: View, line: Line, metric: str) -> list[Row]:
     """The points of a line; for a search, its own figures if it has them, as in its table."""
     rows: list[Row] = []
@@ -238,6 +270,10 @@ def measure(view: View, line: Line, metric: str) -> list[Row]:
         if metric != THROUGHPUT and value <= 0:
             continue
         holds = line.holds(load)
+        state = {True: "met", False: "not met", None: "could not be judged"}[holds]
+        # The figures of a search are from its probes, which have no intervals.
+        low, high = (cell.estimate.low, cell.estimate.high) if value == cell.estimate.value else (None, None)
+        is_positive = low is not None and (low > 0 or metric == THROUGHPUT)
         rows.append(
             {
                 "name": line.name,
@@ -247,8 +283,10 @@ def measure(view: View, line: Line, metric: str) -> list[Row]:
                 "value": value,
                 "figure": text,
                 "interval": between,
+                "low": low if is_positive and high is not None and finite(high) else None,
+                "high": high if is_positive and high is not None and finite(high) else None,
                 "holds": holds,
-                "state": "" if line.search is None else "holds" if holds else "does not hold",
+                "state": "" if line.search is None else state,
             }
         )
     return rows
@@ -292,13 +330,23 @@ def limit_rows(line: Line, metric: str, highest: float) -> list[Row]:
 
 
 def answer_loads(line: Line) -> list[float]:
-    """The highest load at which the objective is met, in a list; empty without one."""
+    """The highest load at which the objective is met, in a list; empty if there is no such load."""
     search = line.search
     outcome = None if search is None or search.rule.objective is None else search.outcome
     return [] if outcome is None or outcome.load is None or not line.holds(outcome.load) else [outcome.load]
 
 
-def vertical(metric: str, numbers: Sequence[float], labels: int = 0) -> tuple[alt.Y, float]:
+def bracket_rows(line: Line, ends: Sequence[float]) -> list[Row]:
+    """The bracket of a search for an objective; an open end is at the end of the axis."""
+    outcome = None if line.search is None else line.search.outcome
+    if outcome is None or not answer_loads(line):
+        return []
+    low, high = outcome.low or ends[0], outcome.high or ends[1]
+    between = f"{units.format_load(low)} to {units.format_load(high)}"
+    return [{"name": line.name, "low": low, "high": high, "bracket": between}]
+
+
+def vertical(metric: str, numbers: Sequence[float], labels: int = 0, field: str = "value") -> tuple[alt.Y, float]:
     """The y axis of a metric, and its upper end: linear from zero, or logarithmic for latencies that are far apart.
 
     The labels of throughput are above the highest point, and take at most the upper half of the axis.
@@ -306,15 +354,15 @@ def vertical(metric: str, numbers: Sequence[float], labels: int = 0) -> tuple[al
     top = max(numbers) * max(1.12, 1 / max(0.96 - LABEL_HEIGHT * labels, 0.5))
     if metric == THROUGHPUT:
         axis = alt.Axis(title=None, labelExpr=figure.RATE_LABEL, tickCount=4, minExtent=Y_EXTENT, maxExtent=Y_EXTENT)
-        return alt.Y("value:Q", scale=alt.Scale(domain=[0, top or 1], nice=False), axis=axis), top
+        return alt.Y(f"{field}:Q", scale=alt.Scale(domain=[0, top or 1], nice=False), axis=axis), top
     if max(numbers) > LOGARITHMIC * min(numbers):
         domain = figure.decade_domain(numbers)
         scale = alt.Scale(type="log", domain=domain, nice=False)
         axis = figure.time_axis(domain)
         axis.minExtent = axis.maxExtent = Y_EXTENT
-        return alt.Y("value:Q", scale=scale, axis=axis), domain[1]
+        return alt.Y(f"{field}:Q", scale=scale, axis=axis), domain[1]
     axis = alt.Axis(title=None, labelExpr=figure.TIME_LABEL, tickCount=4, minExtent=Y_EXTENT, maxExtent=Y_EXTENT)
-    return alt.Y("value:Q", scale=alt.Scale(domain=[0, top], nice=False), axis=axis), top
+    return alt.Y(f"{field}:Q", scale=alt.Scale(domain=[0, top], nice=False), axis=axis), top
 
 
 def axis_labels(loads: Sequence[float], ends: Sequence[float], *, wide: bool) -> list[float]:

@@ -124,7 +124,7 @@ def vertical(unit: str, numbers: Sequence[float]) -> alt.Y:
 
 
 def values(lines: tuple[Sequence[Row], Sequence[Row]], field: str) -> Iterator[float]:
-    """Every value of a field in thin and strong lines."""
+    """Every value of a field in thin and thick lines."""
     thin, strong = lines
     yield from (value for row in thin for value in row[field])
     yield from (row[field] for row in strong)
@@ -133,7 +133,7 @@ def values(lines: tuple[Sequence[Row], Sequence[Row]], field: str) -> Iterator[f
 def panel_rows(
     name: str, repeats: Sequence[tuple[str, int, Series]], kinds: Sequence[Kind], step_seconds: float, unit: str
 ) -> tuple[list[Row], list[Row]]:
-    """The rows of the thin lines, and the rows of the strong lines."""
+    """The rows of the thin lines, and the rows of the thick lines."""
     thin: list[Row] = []
     strong: list[Row] = []
     for kind in kinds:
@@ -167,7 +167,8 @@ def chart(
     end: float,
     behind_lines: tuple[Sequence[Row], Sequence[Row]],
 ) -> dict[str, Any]:
-    """The chart of a panel: thin lines behind strong lines, and behind both the stages and the requested rate."""
+    """The chart of a panel: thin lines behind thick lines; the stages and the requested rate are drawn behind all
+    lines."""
     scale = alt.Scale(domain=[0, end or 1], nice=False)
     axis = alt.Axis(title="seconds", grid=False, tickCount=5, labelFlush=True)
     x = alt.X("seconds:Q", scale=scale, axis=axis)

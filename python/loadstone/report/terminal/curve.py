@@ -17,7 +17,7 @@ from loadstone.results.value import PERCENTILES
 # The mark of each variant; further variants are not drawn.
 MARKS = "●○▲△■□◆◇"
 ROWS, COLUMNS_MIN, COLUMNS_MAX = 10, 24, 72
-# The width of the latency labels left of the plot.
+# The width of the latency labels to the left of the plot.
 LABEL = 10
 # The maximum number of plots, one for each operation and context.
 PLOTS_MAX = 4
@@ -54,7 +54,7 @@ def read_points(view: View, key: VariantKey, operation: str) -> Points:
 
 
 def draw_plot(curves: Mapping[str, Points], width: int) -> list[str]:
-    """The lines of a plot: the latencies at the left, the percentiles below, and the names in the last line."""
+    """The lines of a plot: the latencies at the left, the percentiles below, and the names on the last line."""
     columns = max(COLUMNS_MIN, min(width - LABEL - 2, COLUMNS_MAX))
     values = [math.log(latency) for points in curves.values() for _, latency in points]
     end = max(place for points in curves.values() for place, _ in points)

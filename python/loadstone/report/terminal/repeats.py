@@ -16,7 +16,7 @@ from loadstone.results.result_set import natural_key
 
 
 def repeats(judgement: Judgement, metric: str) -> Table | None:
-    """A row for each variant: its repeats, their average, the largest deviation, and the difference to the baseline.
+    """A row for each variant: its repeats, their average, the largest deviation, and the difference from the baseline.
 
     None if the metric was not measured.
     """

@@ -37,7 +37,7 @@ STYLES = {
     Severity.WITHHELD: "cyan",
     Severity.NOTE: "dim",
 }
-# The width of server names on a terminal that is too narrow for long names in one line.
+# The width of server names on a terminal that is too narrow for long names on one line.
 NAMES_WIDTH = 36
 
 
@@ -308,7 +308,8 @@ def figures(judgement: Judgement, cells: Sequence[Cell]) -> dict[VariantKey, str
 
 
 def interval_of(judgement: Judgement, cell: Cell) -> tuple[float, float, str]:
-    """The ends of a cell's interval (equal without one), and a label; for a single run, the interval within it."""
+    """The ends of a cell's interval (equal if it has no interval), and a label; for a single run, the interval within
+    it."""
     estimate = judgement.output_estimate(cell)
     value, low, high = estimate.value, estimate.low, estimate.high
     if low is not None and high is not None:
@@ -352,7 +353,8 @@ def change(comparison: Comparison | None) -> Text:
 
 
 def findings(judgement: Judgement, *, whole: bool = False) -> list[Text]:
-    """The findings by check, the most severe first, a few messages each or the `whole`; the checks that did not run."""
+    """The findings by check, the most severe first, a few messages for each check, or all if `whole`; then the checks
+    that did not run."""
     lines = []
     for group in warnings(judgement, whole=whole):
         name = (f"{group.check} ", STYLES[group.severity])

@@ -44,7 +44,8 @@ def mount_disk(path: Path, directory: Path, size_bytes: int) -> None:
         draft = path.with_suffix(".new")
         with draft.open("wb") as file:
             file.truncate(size_bytes)
-        # The inode tables and the journal are initialised now; otherwise the kernel would do so during the measurement.
+        # The inode tables and the journal are initialised now; otherwise, the kernel would do so during the
+        # measurement.
         run_or_fail(
             "mkfs.ext4", "-q", "-F", "-m", "0", "-E", "lazy_itable_init=0,lazy_journal_init=0,root_owner", str(draft)
         )

@@ -1,4 +1,4 @@
-"""Java: builds the command line of a server in a JVM, and reads the number and duration of its garbage collections."""
+"""Builds the command line of a server in a JVM, and reads the number and duration of its garbage collections."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def java_version(program: str) -> int:
         result = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise SystemsError(f"{program} does not run: {error}", HINT) from error
-    # Up to version 8 the format was `1.8.0_412`. JAVA_TOOL_OPTIONS adds a line before the version.
+    # Up to version 8, the format was `1.8.0_412`. JAVA_TOOL_OPTIONS adds a line before the version.
     match = re.search(r'version "(?:1\.)?(\d+)', result.stderr + result.stdout)
     if match is None:
         raise SystemsError(f"{program} does not print its version", HINT)

@@ -27,7 +27,8 @@ CACHE, DATA = Path("/var/cache/loadstone"), Path("/var/lib/loadstone")
 
 
 def choose_user(*preferred: str) -> str | None:
-    """The first of these users that exists, otherwise `nobody`; None if this process is not root. Creates no user."""
+    """The first of these users that exists, otherwise `nobody`; None if this process is not root. Does not create a
+    user."""
     if os.geteuid() != 0:
         return None
     for name in (*preferred, "nobody"):

@@ -50,7 +50,9 @@ def read_whole_number(plan: SystemPlan, name: str, least: int = 0) -> int:
     """A setting that must be an integer. Raises SystemsError if it is not."""
     text = plan.settings[name]
     if not (text.isascii() and text.isdecimal()) or int(text) < least:
-        raise SystemsError(f'{name} must be a whole number from {least}, got "{text}"', f"set {name} to a number")
+        raise SystemsError(
+            f'{name} must be a whole number of at least {least}, got "{text}"', f"set {name} to a number"
+        )
     return int(text)
 
 

@@ -1,4 +1,5 @@
-"""Starts a server's process in a separate session, tells it from any later process with the same pid, and ends it.
+"""Starts a server's process in a separate session, distinguishes it from any later process with the same pid, and ends
+it.
 
 A pid alone is never trusted here: its process may have exited, and the kernel reuses pids.
 Processes are distinguished by their start time (field 22 of /proc/PID/stat, proc_pid_stat(5)).
@@ -24,7 +25,7 @@ from loadstone.systems.base.system import Server, ServerProcess, SystemsError
 # started but not recorded, because the starting process was killed in between.
 SYSTEM, SERVER = "LOADSTONE_SYSTEM", "LOADSTONE_SERVER"
 PAUSED, ENDED = frozenset("Tt"), frozenset("ZXx")
-# After SIGKILL a process exits soon, unless it is in an uninterruptible wait for its disk, which may take a while.
+# After SIGKILL, a process exits soon, unless it is in an uninterruptible wait for its disk, which may take a while.
 KILL_PATIENCE_S = 30.0
 POLL_S = 0.02
 

@@ -1,4 +1,4 @@
-"""A system on this machine: starts its servers, finds them again in any later command, and ends them."""
+"""Runs a system on this machine: starts its servers, finds them again in any later command, and ends them."""
 
 from __future__ import annotations
 
@@ -25,9 +25,7 @@ from loadstone.systems.prerequisites import systems_root
 # Separates a system from the name of one of its instances: `redis@second`.
 AT = "@"
 INSTANCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,30}")
-# Systems whose data is on another system, which has only one instance.
-SINGLE = ("hbase",)
-# The time to exit for an unrecorded server, whose own limit is unknown.
+# The time that an unrecorded server has to exit; its own limit is unknown.
 PATIENCE_S = 30.0
 
 
@@ -54,7 +52,7 @@ class RunningSystem:
         self.system = registry.load_system(name) if isinstance(system, str) else system
         if isinstance(system, str) and AT in system and not INSTANCE.fullmatch(instance):
             raise SystemsError(f'"{instance}" is not a valid instance name', "use letters, digits and . _ -")
-        if instance and name in SINGLE:
+        if instance and not self.system.has_instances:
             raise SystemsError(f"{name} has a single instance on a host", f"omit the name {instance}")
         # The name including the instance: `redis@second`.
         self.name = f"{name}{AT}{instance}" if instance else name

@@ -37,7 +37,7 @@ class SystemPlan:
 
     nodes: int
     settings: Mapping[str, str]
-    # The size of the file system that each node has for its directory; 0 if it has none.
+    # The size of the file system that each node has for its directory; 0 if nodes share the host's file system.
     file_system_bytes: int = 0
     # The first three numbers of the nodes' addresses (`10.77.3`) if each node has a network namespace; otherwise empty.
     network: str = ""
@@ -78,7 +78,7 @@ NOWHERE = Place(Path("/nowhere"), Path("/nowhere"))
 class Server:
     """The definition of one process of a system. All paths are absolute.
 
-    The server listens on a loopback address, or in a fleet on the address of its host.
+    The server listens on a loopback address or, in a fleet, on its host's address.
     """
 
     # Unique within the system: `cassandra-1`, `master`, `region-server-2`.
@@ -113,6 +113,15 @@ class ServerProcess:
     started_ticks: int
 
 
+@dataclass(frozen=True)
+class StartEstimate:
+    """The estimated time that the servers of a system take to start, in s."""
+
+    fast_s: float
+    usual_s: float
+    slow_s: float
+
+
 class System(ABC):
     """The base class of all systems."""
 
@@ -123,6 +132,12 @@ class System(ABC):
     settings: ClassVar[Sequence[Setting]]
     # The possible numbers of nodes; the first is the default.
     nodes: ClassVar[Sequence[int]] = (1,)
+    # Whether its servers run in Java, from files that Maven downloads; otherwise they come from Debian packages.
+    runs_in_java: ClassVar[bool] = True
+    # An estimate, for forecasts and for faults that end with a start.
+    start_estimate: ClassVar[StartEstimate] = StartEstimate(15.0, 45.0, 120.0)
+    # Whether a host can run several instances.
+    has_instances: ClassVar[bool] = True
     # Periodic activities of its servers, with a regular expression for the log line that begins each.
     activities: ClassVar[Mapping[str, str]] = {}
     # How long each of its stages may take to become ready, in seconds.
@@ -152,8 +167,8 @@ class System(ABC):
         """None if these servers of a stage are ready for clients (an open port is not enough); otherwise the missing
         condition.
 
-        Called about twice a second. It may take a few seconds, but must not block for longer. It raises no error if the
-        servers are merely not ready yet.
+        Called about twice a second. It may take a few seconds, but must not block for longer. It does not raise an
+        error if the servers are merely not ready yet.
         """
 
     # Whether each of its nodes can have a network namespace; all addresses then begin with `SystemPlan.network`.
@@ -214,8 +229,8 @@ class System(ABC):
     ) -> bool:
         """Creates the table that a store would use, with the system's options (`family`, `splits`).
 
-        With `replace`, an existing table is dropped first; otherwise it is kept. Returns whether the table was created.
-        Raises LoadstoneError, also if the system has no tables.
+        With `replace`, an existing table is dropped first; otherwise, it is kept. Returns whether the table was
+        created. Raises LoadstoneError, also if the system has no tables.
         """
         raise SystemsError(f"{self.name} has no tables to create", "request a fresh system instead")
 

@@ -55,7 +55,7 @@ class Undo:
 
 
 def write_journal(path: Path, undo: Undo) -> None:
-    """Records the steps that undo a fault; they are on the device when this returns. Raises SystemsError."""
+    """Records the steps that undo a fault; they are on the device when this function returns. Raises SystemsError."""
     document = {"undo": VERSION, **asdict(undo)}
     try:
         lines.replace_file(path, json.dumps(document, indent=1).encode(), 0o600)

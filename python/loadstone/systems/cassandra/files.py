@@ -162,7 +162,7 @@ def node_settings(place: Place, plan: SystemPlan, node: int) -> dict[str, Any]:
         "authorizer": authorizer,
         "read_request_timeout": plan.settings["read_request_timeout"],
         "write_request_timeout": plan.settings["write_request_timeout"],
-        # Otherwise a dropped table would remain on disk, and every trial with a fresh table drops one.
+        # Otherwise, a dropped table would remain on disk, and every trial with a fresh table drops one.
         "auto_snapshot": False,
     }
     for directory in ("commitlog", "saved_caches", "hints", "cdc_raw"):
@@ -260,7 +260,7 @@ def prepare_node(place: Place, plan: SystemPlan, node: int) -> Server:
             "cassandra.storagedir": str(home),
             "cassandra.logdir": str(place.logs),
             "logback.configurationFile": logback.as_uri(),
-            # Otherwise Cassandra closes its standard output, and with it the log, as soon as it has started.
+            # Otherwise, Cassandra closes its standard output, and with it the log, as soon as it has started.
             "cassandra-foreground": "yes",
             # Native libraries are unpacked here, and remain here if the server is killed.
             "java.io.tmpdir": str(home / "tmp"),
@@ -276,7 +276,8 @@ def prepare_node(place: Place, plan: SystemPlan, node: int) -> Server:
             "cassandra.skip_wait_for_gossip_to_settle": "0",
             "cassandra.ring_delay_ms": "2000",
             "cassandra.superuser_setup_delay_ms": "100",
-            # A replica on every node: users can log in while a node is down, and a read at ALL counts the nodes alive.
+            # With a replica on every node, users can log in while a node is down, and a read at ALL counts the nodes
+            # alive.
             "cassandra.system_auth.default_rf": str(plan.nodes),
             "cassandra.system_distributed.default_rf": str(plan.nodes),
         },

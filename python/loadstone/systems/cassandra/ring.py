@@ -72,7 +72,7 @@ def count_alive(cql: Cql, nodes: int) -> int | None:
     except UnreachableError:
         return None
     except RefusedError as error:
-        # For other errors the number is unknown: a replica did not answer in time, or the table does not exist yet.
+        # For other errors, the number is unknown: a replica did not answer in time, or the table does not exist yet.
         return error.alive if error.name == "Unavailable" else None
     return nodes
 
@@ -82,7 +82,8 @@ def read_views(
 ) -> tuple[Mapping[int, RingView], Mapping[int, SystemsError]]:
     """The view of each node that answers, and the reason for each node that does not."""
     nodes = range(1, plan.nodes + 1)
-    # In parallel, because right after a node has failed, each query of a remaining node can take until its timeout.
+    # Queries in parallel, because right after a node has failed, each query of a remaining node can take as long as its
+    # timeout.
     with ThreadPoolExecutor(plan.nodes) as pool:
         answers = dict(zip(nodes, pool.map(lambda node: try_view(plan, node, within_s), nodes), strict=True))
     views = {node: answer for node, answer in answers.items() if isinstance(answer, RingView)}

@@ -144,7 +144,7 @@ class Cassandra(System):
         return facts
 
     def read_figures(self, place: Place, plan: SystemPlan) -> Mapping[str, float]:
-        """The state of the ring, and for each node the size of its data, its heap after the last collection, and its
+        """The state of the ring, and, for each node, the size of its data, its heap after the last collection, and its
         compactions.
 
         `load_bytes` is the current size on disk; the load that nodetool shows is up to a minute old.

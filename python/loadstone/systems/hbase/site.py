@@ -109,7 +109,7 @@ def site_properties(place: Place, plan: SystemPlan, where: tuple[str, str], numb
         "hbase.zookeeper.property.maxClientCnxns": "0",
         # A dead region server is detected after 10 s. The default is 90 s, which is longer than trials.
         "zookeeper.session.timeout": "10000",
-        # In a single JVM, no other server could detect a failure, but after a pause of 10 s the JVM would shut itself
+        # In a single JVM, no other server could detect a failure, but after a pause of 10 s, the JVM would shut itself
         # down, because its sessions would have expired.
         "zookeeper.session.timeout.localHBaseCluster": "40000",
         "hbase.zookeeper.property.tickTime": "2000",

@@ -38,6 +38,8 @@ class HBase(System):
         "compaction": r"HStore.*Completed (major )?compaction",
     }
     nodes = tuple(range(1, 10))
+    # Its data may be on HDFS, of which it uses a single instance.
+    has_instances = False
     # The start may include HDFS, and the servers wait for each other.
     deadline_s = 300.0
     settings = (

@@ -190,7 +190,7 @@ def class_path(version: str) -> list[Path]:
             f"{group}:hadoop-common:{version}",
             f"{group}:hadoop-hdfs:{version}",
             f"{group}:hadoop-hdfs-client:{version}",
-            # The servers do not start without their web applications, which are in no other jar on Maven Central.
+            # The servers do not start without their web applications, which only this jar on Maven Central contains.
             f"{group}:hadoop-hdfs:{version}:jar:tests",
         ],
     )
@@ -207,7 +207,7 @@ def number_of(name: str) -> int | None:
 
 
 def server_ports(plan: SystemPlan, number: int | None) -> tuple[int, ...]:
-    """The ports of a server: for clients, for HTTP, and for a data node also for IPC."""
+    """The ports of a server: for clients, for HTTP, and, on a data node, for IPC."""
     if number is None:
         return read_whole_number(plan, "port", 1), read_whole_number(plan, "http.port", 1)
     first = read_whole_number(plan, "data.port", 1) + PORTS_EACH * (number - 1)

@@ -78,7 +78,7 @@ def ensure_cluster(programs: Programs, directory: Path, user: str | None, settin
         f"CREATE ROLE {settings['user']} LOGIN PASSWORD {sql_literal(settings['password'])}",
         f"CREATE DATABASE {settings['database']} OWNER {settings['user']}",
     ]
-    # In single-user mode there is no server: the program reads one statement per line from its input.
+    # In single-user mode, there is no server: the program reads one statement per line from its input.
     programs.run_program(
         "postgres", "--single", "-D", str(draft), "-c", "exit_on_error=on", "-c", "dynamic_shared_memory_type=mmap",
         "postgres", user=user, stdin="".join(f"{statement}\n" for statement in statements),

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from loadstone.systems.base import outside_directories, tls
 from loadstone.systems.base.files import debian
 from loadstone.systems.base.plan import read_choice, read_positive, read_truth, read_whole_number, table_plan
-from loadstone.systems.base.system import Place, Server, Setting, System, SystemPlan, SystemsError
+from loadstone.systems.base.system import Place, Server, Setting, StartEstimate, System, SystemPlan, SystemsError
 from loadstone.systems.postgres import cluster
 from loadstone.systems.postgres.cluster import SUPERUSER, Programs
 
@@ -50,6 +50,8 @@ class Postgres(System):
 
     name = "postgres"
     title = "PostgreSQL 15, one server"
+    runs_in_java = False
+    start_estimate = StartEstimate(2.0, 5.0, 15.0)
     activities: ClassVar = {"checkpoint": "LOG:  checkpoint starting"}
     settings = (
         Setting("version", "15", "the version of the package, or its beginning: `15`, `15.20`"),
@@ -263,7 +265,7 @@ def server_parameters(plan: SystemPlan) -> list[str]:
         "synchronous_commit": read_commit(plan),
         "shared_buffers": plan.settings["shared_buffers"],
         "max_connections": str(read_whole_number(plan, "max_connections", 1)),
-        # Shared memory is in the data directory, because in /dev/shm it would outlive a killed server.
+        # Shared memory is in the data directory, because in /dev/shm, it would outlive a killed server.
         "dynamic_shared_memory_type": "mmap",
     }
     extra = {name.removeprefix("conf."): value for name, value in plan.settings.items() if name.startswith("conf.")}

@@ -14,7 +14,7 @@ from loadstone.results import lines
 from loadstone.systems.base import tls
 from loadstone.systems.base.files import debian, program
 from loadstone.systems.base.plan import read_choice, read_positive, read_truth, read_whole_number
-from loadstone.systems.base.system import Place, Server, Setting, System, SystemPlan, SystemsError
+from loadstone.systems.base.system import Place, Server, Setting, StartEstimate, System, SystemPlan, SystemsError
 from loadstone.systems.redis.client import RedisClient, RedisError
 
 HOST = "127.0.0.1"
@@ -37,6 +37,8 @@ class Redis(System):
 
     name = "redis"
     title = "Redis 7, one server or a cluster"
+    runs_in_java = False
+    start_estimate = StartEstimate(0.5, 2.0, 5.0)
     # The smallest cluster has three masters.
     nodes = (1, *range(3, 10))
     activities: ClassVar = {
@@ -48,7 +50,11 @@ class Redis(System):
         Setting("binary", "debian", "`debian` (the package), or the path of a redis-server"),
         Setting("port", "6379", "the port of the server, or of a cluster's first node", read_positive),
         Setting("cluster", "no", "a Redis Cluster of all nodes: `yes` or `no`", read_truth),
-        Setting("password", "", "the password for AUTH; by default random on hosts of a fleet, otherwise none"),
+        Setting(
+            "password",
+            "",
+            "the password for AUTH; default: a random password on the hosts of a fleet, otherwise no password",
+        ),
         Setting("appendonly", "no", "write a log of all writes: `yes` or `no`", read_truth),
         Setting("appendfsync", "everysec", "when the log is synced: `always`, `everysec` or `no`", read_appendfsync),
         Setting(
@@ -248,7 +254,7 @@ def server_address(plan: SystemPlan, node: int) -> str:
 
 
 def read_setting(client: RedisClient, name: str) -> str:
-    """A setting of the running server. Raises RedisError, or KeyError where this version does not have it."""
+    """A setting of the running server. Raises RedisError, or KeyError if this version does not have it."""
     reply = client.send_command("CONFIG", "GET", name)
     if not isinstance(reply, list) or len(reply) != 2:
         raise KeyError(name)
@@ -288,7 +294,7 @@ def find_server(place: Place, plan: SystemPlan) -> tuple[str, Mapping[str, str]]
     root = debian.unpack_packages([PROGRAM, "redis-tools"], plan.settings["version"], place.cache)
     binary = str(root / "usr/bin" / PROGRAM)
     variables = {"LD_LIBRARY_PATH": debian.library_path(root)}
-    # Reports a missing library by its name here; otherwise the server would merely not start.
+    # Reports a missing library by its name here; otherwise, the server would merely not start.
     program.run_program([binary, "--version"], f"{binary} does not run", HINT, variables=variables)
     return binary, variables
 

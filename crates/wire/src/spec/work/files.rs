@@ -50,7 +50,8 @@ pub struct FilesSummary {
     pub done: u64,
     /// Files with a failed step or wrong content: none of their bytes count.
     pub failed: u64,
-    /// Files that were begun but not completed when the trial ended: their bytes count in no figure of the files.
+    /// Files that were begun but not completed when the trial ended: their bytes are not included in any figure of the
+    /// files.
     pub unfinished: u64,
     /// Files that were read, but at least partly not compared.
     pub unverified: u64,

@@ -58,7 +58,8 @@ pub struct SortSummary {
     pub sorted: Sorted,
     /// Duration of the stage, seconds.
     pub seconds: f64,
-    /// The checksum of the rows in TeraValidate's format: of this segment, or after `validate` or `commit` of all rows.
+    /// The checksum of the rows in TeraValidate's format: of this segment's rows or, after `validate` or `commit`, of
+    /// all rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checksum: Option<String>,
     /// The complete result of the validation: after `commit`, or after `validate` with one segment.
