@@ -277,6 +277,17 @@ def test_phases_run_in_order(tmp_path: Path) -> None:
     # The trials of a block have equal seeds; blocks have different seeds.
     assert len({trial.value("x") for trial in results}) == 2
     assert all(trial.value("load.time") for trial in results)
+    assert {trial.requested["hooks.before"] for trial in results} == {f"echo before >> {log}"}
+
+
+@pytest.mark.parametrize(("done", "notes"), [(1000, []), (960, []), (100, ["incomplete"])])
+def test_missing_operations_are_noted(tmp_path: Path, done: int, notes: list[str]) -> None:
+    command = {
+        "run": f"echo {done} of {{operations}}",
+        "figures": {"regex": {"operations": ["([0-9]+) of", "operations"]}},
+    }
+    trial = run_command(tmp_path, command, measure={"operations": 1000})[0]
+    assert [note.name for note in trial.notes] == notes
 
 
 @pytest.mark.parametrize("phase", ["prepare", "warmups"])
@@ -399,7 +410,7 @@ def test_results_of_several_tests_are_one_run() -> None:
 
 LACKING = {
     "pgbench-rate.txt": [],
-    "sysbench-oltp.txt": [],
+    "sysbench-oltp.txt": ["records"],
     "redis-benchmark.txt": ["pipeline", "keyspace"],
     "redis-benchmark.csv": ["clients", "record_bytes", "pipeline", "keyspace"],
     "memtier.json": [],

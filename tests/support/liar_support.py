@@ -166,10 +166,11 @@ def side(
         paths = [Path(folder) / f"{name}-{number}.{suffix}" for number in range(len(texts))]
         for path, text in zip(paths, texts, strict=True):
             path.write_text(text)
-        imported = [reading.result for reading in read_all(paths, {"variant": name, **known})]
+        imported = read_all(paths, {"variant": name, **known})
     times: Sequence[int | None] = begins or [None] * len(imported)
-    trials = [replace(reading, start_unix_ns=time) for reading, time in zip(imported, times, strict=True)]
-    return ResultSet(name, trials, Question())
+    trials = [replace(reading.result, start_unix_ns=time) for reading, time in zip(imported, times, strict=True)]
+    series = {reading.result.trial: reading.series for reading in imported}
+    return ResultSet(name, trials, Question(), series=series.get)
 
 
 def alternating(first: int = 0, n: int = REPEATS) -> list[int]:

@@ -545,7 +545,7 @@ def test_explanation_covers_figures_and_lines(path: Path) -> None:
         ("pgbench-progress.txt", "progress, except throughput"),
         ("scylla-bench.txt", "Rows/s"),
         ("scylla-bench.txt", "rows: 99.9th"),
-        ("go-ycsb.txt", "basicdb.simulatedelay"),
+        ("go-ycsb.txt", "dotransactions"),
         ("go-ycsb.txt", "intervals, except throughput"),
         ("terasort.txt", "GC time elapsed (ms)"),
         ("accelerated.log", "status lines, except throughput and p99"),

@@ -278,7 +278,11 @@ def test_go_ycsb_lines_are_read_after_the_run() -> None:
         "phase": "run",
         "records": 1000,
         "operationcount": 8000,
+        "record_bytes": 1000,
         "readallfields": "true",
+        "store.basicdb.simulatedelay": 2,
+        "store.basicdb.verbose": "false",
+        "store.measurement.interval": 1,
         "mix": "50 % read, 50 % update",
         "distribution": "uniform",
     }

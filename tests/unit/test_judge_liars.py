@@ -14,13 +14,14 @@ from liar_cases_faults import FAULTS
 from liar_cases_runs import RUNS
 from liar_cases_sides import SIDES
 from liar_cases_table import SCENARIOS
+from liar_cases_tools import TOOLS
 from liar_support import plant_difference, show_results
 from loadstone.experiment.file import load_experiment
 from loadstone.judge.checks.sides_differ import SYSTEM, WORK
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import Scalar
 
-CASES = [*SIDES, *RUNS, *SCENARIOS, *FAULTS]
+CASES = [*SIDES, *RUNS, *SCENARIOS, *FAULTS, *TOOLS]
 TAILS = [f"{kind}.{name}" for kind in ("read", "all") for name in (*SHAPE, "mean")]
 
 

@@ -216,6 +216,12 @@ def number_names(names: Iterable[str], separator: str) -> list[str]:
     return list(used)
 
 
+def join_directions(value: Any) -> str:
+    """An option's value; for equal values of reads, writes and trims (`4k,4k`), this value."""
+    values = set(str(value).split(","))
+    return values.pop() if len(values) == 1 else str(value)
+
+
 def read_run(name: str | None, jobs: Sequence[Job], shared: dict[str, Any]) -> ImportedRun:
     """The run that consists of the jobs with one name and group."""
     # Reading a key marks it as read.
@@ -223,19 +229,22 @@ def read_run(name: str | None, jobs: Sequence[Job], shared: dict[str, Any]) -> I
     run = ImportedRun(variant=name, facts={"tool": NAME, "jobs": len(jobs)})
     for job in jobs:
         check_job(job, options)
-    run.facts |= {fact: str(options[option]) for fact, option in FACTS.items() if option in options}
+    run.facts |= {fact: join_directions(options[option]) for fact, option in FACTS.items() if option in options}
     run.facts |= {option: int(options[option]) for option in NUMBERS if str(options.get(option, "")).isdigit()}
     if "job options" in jobs[0] and not jobs[0].get("abridged"):
         # The defaults of fio(1), which a report omits from its list of options.
-        direct = {} if {"buffered", "atomic"} & {*options} else {"direct": "0"}
+        direct = {} if "atomic" in options else {"direct": str(int(str(options.get("buffered", "1")) == "0"))}
         run.facts = {"iodepth": 1, "numjobs": 1, "fsync": 0, "fdatasync": 0, "work.sync": 0, **direct, **run.facts}
-    named = {*FACTS.values(), *NUMBERS, *NOT_OF_WORK}
-    run.facts |= {f"work.{name}": number_or_text(str(options[name])) for name in sorted({*options} - named)
+    named = {"buffered", *FACTS.values(), *NUMBERS, *NOT_OF_WORK}
+    run.facts |= {f"work.{name}": number_or_text(join_directions(options[name])) for name in sorted({*options} - named)
                   if not name.startswith("rate")}  # fmt: skip
+    if isinstance(writes := run.facts.get("work.rwmixwrite"), int):
+        run.facts |= {"work.rwmixread": 100 - writes}
+        del run.facts["work.rwmixwrite"]
     rates = {name: options[name] for name in options if name == "rate" or name.startswith("rate_iops")}
     if rates:
         run.loop = "open"
-        run.facts |= {name: str(value) for name, value in rates.items()}
+        run.facts |= {name: join_directions(value) for name, value in rates.items()}
     active = active_directions(jobs)
     for way in active:
         add_direction(way, [job[way] for job in jobs if is_active(job.get(way, {}))], run)

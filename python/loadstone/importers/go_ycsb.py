@@ -6,6 +6,7 @@ go-ycsb prints a cumulative report at the end of every interval, and again after
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import dataclass, field
 
@@ -25,7 +26,7 @@ from loadstone.importers.run import (
     mix_fact,
 )
 from loadstone.importers.source import Source
-from loadstone.importers.ycsb_command import parse_command, parse_whole_number
+from loadstone.importers.ycsb_command import SECRET, parse_command, parse_whole_number
 from loadstone.results.trial_result import Series
 
 NAME = "go-ycsb"
@@ -37,6 +38,8 @@ KNOWN = re.compile(r"TOTAL|(?:BATCH_)?(?:READ|UPDATE|INSERT|SCAN|DELETE|READ_MOD
 PROPERTY = re.compile(r'"([\w.]+)"="([^"]*)"$')
 FACTS = {"recordcount": "records", "requestdistribution": "distribution", "command": "phase"}
 PROPORTION = "proportion"
+# The number and size of fields by default (pkg/prop/prop.go).
+SIZE = {"fieldcount": 10, "fieldlength": 100}
 SETTINGS = ("threadcount", "target", "command", *FACTS, "fieldcount", "fieldlength", "operationcount", "insertorder",
             "readallfields", "writeallfields", "maxscanlength", "scanlengthdistribution", "fieldlengthdistribution",
             "insertstart", "insertcount", "dataintegrity", "batch.size")  # fmt: skip
@@ -256,8 +259,12 @@ def read_report(report: GoYcsbReport, source: Source) -> ImportedRun:
         if name in SETTINGS and name not in ("threadcount", "target"):
             run.facts[FACTS.get(name, name)] = number_or_text(text)
         elif name not in ("threadcount", "target") and not name.endswith(PROPORTION):
-            # Properties of the binding and of the measurement, and locations.
-            run.omitted[name] = None
+            if "." in name and not SECRET.search(name):
+                # A property with a dot in its name belongs to the binding.
+                run.facts[f"store.{name}"] = number_or_text(text)
+            else:
+                # Locations.
+                run.omitted[name] = None
     weights = {
         name.removesuffix(PROPORTION): float(text)
         for name, text in report.facts.items()
@@ -265,6 +272,10 @@ def read_report(report: GoYcsbReport, source: Source) -> ImportedRun:
     }
     if sum(weights.values()):
         run.facts["mix"] = mix_fact(weights)
+    parts = [report.properties.get(name, str(default)) for name, default in SIZE.items()]
+    if report.properties and all(text.isdigit() for text in parts):
+        # go-ycsb prints all properties, so the remaining properties have their defaults.
+        run.facts["record_bytes"] = math.prod(map(int, parts))
     if report.command:
         run.facts["command"] = command_fact(report.command)
     if target := parse_whole_number(report.facts.get("target", "")):

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from pathlib import PurePath
 
-from loadstone.importers.number import last_digit, parse_number
+from loadstone.importers.number import last_digit, number_or_text, parse_number
 from loadstone.importers.run import (
     ALL,
     OPERATIONS,
@@ -22,6 +23,8 @@ from loadstone.importers.run import (
     set_once,
 )
 from loadstone.importers.source import Source
+from loadstone.importers.ycsb_command import SECRET
+from loadstone.results.trial_result import Scalar
 
 NAME = "sysbench"
 TITLE = "sysbench"
@@ -29,6 +32,12 @@ VERSION = re.compile(r"sysbench (\d\S*)(?: \(|:)")
 # The beginning of the output, or of the last section if only the results were copied.
 BEGIN = re.compile(r"(?m)sysbench \d\S*(?: \(|:)|Running the test with following options|^Threads fairness:\s*$")
 COMMAND = re.compile(r"(?:^|[\s/$])(sysbench\s+(?:-\S|\w+ |\S+\.lua).*)$")
+OPTION = re.compile(r"\s--?([a-z][\w-]*)(?:=(\S+))?")
+# Options that the report repeats, and options of its form; options that choose the database.
+NOT_OF_WORK = re.compile(
+    r"(num-)?threads|(max-)?time|events|max-requests|(tx-)?rate|report-.*|histogram|percentile|test"
+)
+CONNECTION = re.compile(r"mysql|pgsql|db-")
 INTERVAL = re.compile(r"\[ *(\d+)s *\].*?(?:thds|threads): *\d+,? (?:eps|tps|reads): *([\d.]+)")
 FIELD = re.compile(
     r"^\s*([A-Za-z0-9][\w ,./()%-]*?):\s+(\d[\d.]*\w*(?:/[\w.]+)?(?:\s+\([\d.]+ per sec(?:ond|\.)\))?|[^\s\d].*?)\s*$"
@@ -188,12 +197,30 @@ def parse_line(report: SysbenchReport, line: str) -> bool:
     return True
 
 
+def command_facts(command: str) -> dict[str, Scalar]:
+    """The script, the tables and the options of the work in a command, and the options of the connection (`store.`)."""
+    if not command:
+        return {}
+    facts: dict[str, Scalar] = {"command": command_fact(command)}
+    options = {name: text or "true" for name, text in OPTION.findall(command)}
+    script = next((word for word in OPTION.sub("", command).split()[1:] if word != "run"), "")
+    facts |= {"script": PurePath(script).name.removesuffix(".lua")} if script else {}
+    for name, text in options.items():
+        if not NOT_OF_WORK.fullmatch(name) and not SECRET.search(name):
+            prefix = "store" if CONNECTION.match(name) else "work"
+            facts[f"{prefix}.{name.replace('-', '_')}"] = number_or_text(text)
+    # Each table of the bundled OLTP tests has 10,000 rows by default.
+    sizes = options.get("table-size", options.get("oltp-table-size", "10000" if "oltp" in command else ""))
+    tables = options.get("tables", options.get("oltp-tables-count", "1"))
+    return facts | ({"records": int(sizes) * int(tables)} if sizes.isdigit() and tables.isdigit() else {})
+
+
 def read_report(report: SysbenchReport, source: Source) -> ImportedRun:
     """A report's figures. Raises ValueError if one is missing or not a number."""
     fields = {name: text for (_, name), text in report.fields.items()}
     run = ImportedRun(facts={"tool": NAME})
     run.facts |= {"version": report.version} if report.version else {}
-    run.facts |= {"command": command_fact(report.command)} if report.command else {}
+    run.facts |= command_facts(report.command)
     run.facts |= {"test": report.test} if report.test else {}
     run.facts |= {fact: fields[name] for name, fact in FACTS.items() if name in fields}
     for (section, name), text in report.fields.items():

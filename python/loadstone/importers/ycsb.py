@@ -84,6 +84,7 @@ def check_end(source: Source, reports: list[tuple[list[ReportEntry], ReportConte
         # Standard error, which contains the command line and the status lines, follows standard output.
         context = reports[0][1]
         context.statuses, context.command = around.statuses, context.command or around.command
+        context.version = context.version or around.version
     elif around.statuses:
         raise source.error_at(
             "the last run of the YCSB log has status lines but no report",

@@ -7,6 +7,8 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import takewhile, zip_longest
+from pathlib import PurePath
+from urllib.parse import parse_qsl
 
 from loadstone.importers.number import number_or_text
 from loadstone.importers.run import ImportedRun, command_fact, mix_fact
@@ -19,7 +21,12 @@ STARTS = re.compile(
 )
 SECRET = re.compile(r"(?i)pass|secret|token|credential|user")
 # The facts that correspond to properties, if their names differ.
-PROPERTIES = {"recordcount": "records", "requestdistribution": "distribution"}
+PROPERTIES = {
+    **{"recordcount": "records", "requestdistribution": "distribution"},
+    **{name: f"store.{name}" for name in ("hosts", "port")},
+}
+# A URL with parameters, such as MongoDB's write concern: mongodb://host:27017/ycsb?w=1&j=true.
+URL = re.compile(r"([\w+:]+://[^?]*)\?(.+)")
 PROPORTION = "proportion"
 # The default number and size of a record's fields (CoreWorkload.java).
 FIELDS, FIELD_BYTES = 10, 100
@@ -37,6 +44,8 @@ class YcsbCommand:
     binding: str | None = None
     # The properties, except clients, rate and possible secrets.
     properties: Mapping[str, str] = field(default_factory=dict)
+    # The names of the files with further properties, in the order in which they are read.
+    files: tuple[str, ...] = ()
     text: str = ""
 
 
@@ -50,6 +59,7 @@ def parse_command(line: str) -> YcsbCommand | None:
     arguments = split_command(match["shell"] or match["echo"] or match["java"] or "")
     clients = target = None
     properties: dict[str, str] = {}
+    files: list[str] = []
     phase = match["phase"] or next((word for word in arguments[:2] if word in ("load", "run")), None)
     # In YCSB, flags and properties share a map, so the last value counts. The property is `threadcount`, not `threads`.
     for word, following in zip_longest(arguments, arguments[1:], fillvalue=""):
@@ -62,10 +72,12 @@ def parse_command(line: str) -> YcsbCommand | None:
             phase = "load" if word == "-load" else "run"
         elif word == "-p" and value and not SECRET.search(name):
             properties[name] = value
+        elif word == "-P":
+            files.append(PurePath(following).name)
         elif word == "-db":
             properties.setdefault("db", following)
     command = f"ycsb {match['echo'].strip()}" if match["echo"] else line[match.start() :].lstrip(" /`$")
-    return YcsbCommand(clients or None, target, phase, match["binding"], properties, command)
+    return YcsbCommand(clients or None, target, phase, match["binding"], properties, tuple(files), command)
 
 
 def split_command(text: str) -> list[str]:
@@ -89,13 +101,19 @@ def add_facts(line: YcsbCommand, run: ImportedRun) -> None:
     run.loop = "open" if line.target else "closed"
     run.facts |= {name: value for name in ("target", "phase", "binding") if (value := getattr(line, name))}
     run.facts["command"] = command_fact(line.text)
+    run.facts["property_files"] = " + ".join(line.files) or "none"
     weights: dict[str, float] = {}
     for name, text in line.properties.items():
         if name.endswith(PROPORTION) and isinstance(number := number_or_text(text), int | float):
             weights[name.removesuffix(PROPORTION).replace("readmodifywrite", "read-modify-write")] = number
         else:
             # A property with a dot in its name belongs to the binding.
-            run.facts[PROPERTIES.get(name, f"store.{name}" if "." in name else name)] = number_or_text(text)
+            fact = PROPERTIES.get(name, f"store.{name}" if "." in name else name)
+            address, parameters = match.groups() if (match := URL.fullmatch(text)) else (text, "")
+            run.facts[fact] = number_or_text(address)
+            run.facts |= {
+                f"{fact}.{key}": number_or_text(value) for key, value in parse_qsl(parameters) if not SECRET.search(key)
+            }
     if sum(weights.values()):
         run.facts["mix"] = mix_fact(weights)
     fields, length = (run.facts.get(name) for name in ("fieldcount", "fieldlength"))

@@ -44,6 +44,8 @@ NS = {"us": 1e3, "ms": 1e6}
 CORE = frozenset({"READ", "UPDATE", "INSERT", "SCAN", "DELETE"})
 # A measurement that only the measurement type `histogram` prints.
 VARIANCE = "LatencyVariance(us)"
+# The version: in the name of a file on the class path, or in the client's first line, where old versions print 0.1.
+JAR, CLIENT = re.compile(r"/core-(\d[\w.-]*)\.jar"), re.compile(r"^\W*YCSB Client (\d\S*)$")
 # If the lines of a report cover less than this share of its total, the report is truncated.
 WHOLE = 0.999
 CUT = "import the whole output of the run, including standard output; if it was not saved, run YCSB again"
@@ -69,11 +71,17 @@ class ReportContext:
     """The lines around a report."""
 
     command: YcsbCommand | None = None
+    version: str = ""
     statuses: list[Status] = field(default_factory=list)
 
     def read_line(self, line: str) -> bool:
         """Reads a line outside the report, and returns whether it was recognised."""
         reading, settings = parse_status(line), parse_command(line)
+        # Old versions print 0.1, so the class path is more precise.
+        if (match := CLIENT.search(line)) and match[1] != "0.1":
+            self.version = match[1]
+        elif match := match or JAR.search(line):
+            self.version = self.version or match[1]
         if reading is not None:
             self.statuses.append(reading)
         elif settings is not None:
@@ -92,6 +100,8 @@ def build_run(entries: Sequence[ReportEntry], context: ReportContext, source: So
     run = ImportedRun(facts={"tool": "ycsb"}, step_ns=NS["us"])
     if context.command is not None:
         add_facts(context.command, run)
+    if context.version:
+        run.facts["tool_version"] = context.version
     operations = {name: block for name, block in choose_measurement(blocks).items() if is_operation(name, block)}
     run.statuses = {name: counts for name, block in operations.items() if (counts := count_statuses(block))}
     runtime, throughput = overall[RUNTIME], overall[THROUGHPUT]

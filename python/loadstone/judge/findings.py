@@ -5,7 +5,7 @@ The names of the checks are the keys of loadstone.judge.settings.DEFAULTS.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from loadstone.judge.checks import (
     attempts,
@@ -60,7 +60,7 @@ SERIES: tuple[SeriesCheck, ...] = (
     stages.check_stages(faults.before_fault(not_steady.check_steadiness)),
     stages.ignore_pauses(faults.outside_fault(stalled.check_stalls)),
 )
-PAIR: tuple[PairCheck, ...] = (sides_differ.check_sides, impossible.find_shared_runs, faults.check_pair)
+PAIR: tuple[PairCheck, ...] = (sides_differ.check_sides, faults.check_pair)
 # The checks that need a time series; the first check applies only at a rate.
 SERIES_CHECKS = (rate.RATE_NOT_HELD, not_steady.NAME, stalled.NAME)
 NO_SERIES = "series.json is missing or damaged"
@@ -143,19 +143,23 @@ def check_trial(
 
 
 def judge_variant(
-    trials: Sequence[TrialResult], limits: Sequence[tuple[Cell, float]], missing: Sequence[str], settings: Settings
+    trials: Sequence[TrialResult],
+    limits: Sequence[tuple[Cell, float]],
+    missing: Sequence[str],
+    settings: Settings,
+    levels: Mapping[str, not_steady.Levels],
 ) -> tuple[Finding, ...]:
     """Findings on a variant.
 
     `limits`: the cells whose intervals must be narrow, with the requested relative widths; `missing`: the planned
-    trials that did not run.
+    trials that did not run; `levels`: the levels of each trial's time series.
     """
     # A failed trial does not count as a repeat.
     ended = [trial for trial in trials if trial.values]
     findings = [
         *too_few_samples.check_samples(ended, settings),
         *impossible.check_mean(trials, settings),
-        *impossible.find_duplicate_repeats(ended),
+        *impossible.find_duplicate_repeats(ended, levels),
         *impossible.find_constant_figures(ended),
     ]
     findings += [*rate.check_driver_time(trials, settings), *attempts.find_interrupted(trials)]

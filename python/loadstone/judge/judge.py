@@ -57,9 +57,20 @@ def judge_results(results: ResultSet, *, rank_invalid: bool = False) -> Judgemen
     cells = Cells(results.variants, own)
     missing = missing_trials(results)
     examined = examine_trials(results, own)
-    departures = view.departure_findings(results, examined.loosened)
-    matches = [replace(match, findings=(*match.findings, *departures)) for match in pair_variants(results, own.common)]
-    of_variants = examine_variants(results, own, cells, examined, missing, list_paired(matches))
+    pairs = pair_variants(results, own.common, examined)
+    of_variants = examine_variants(results, own, cells, examined, missing, list_paired(pairs))
+    loosened = {check: [*trials] for check, trials in examined.loosened.items()}
+    if results.recorded is not None and results.recorded.checks != results.question.checks:
+        # The findings on variants and pairs under the recorded thresholds.
+        recorded = Own(replace(results, question=replace(results.question, checks=results.recorded.checks)))
+        before = examine_variants(results, recorded, cells, examined, missing, list_paired(pairs))
+        hidden = [gone for key in before for gone in view.find_hidden(before[key], of_variants[key])]
+        for strict, match in zip(pair_variants(results, recorded.common, examined), pairs, strict=True):
+            hidden += view.find_hidden(strict.findings, match.findings)
+        for finding in hidden:
+            loosened.setdefault(finding.check, []).extend(finding.trials)
+    departures = view.departure_findings(results, loosened)
+    matches = [replace(match, findings=(*match.findings, *departures)) for match in pairs]
     # A minority of disturbed repeats does not count against its variant in the comparisons.
     findings = note_minorities(results, examined)
     effective = {
@@ -119,12 +130,12 @@ def examine_trials(results: ResultSet, own: Own) -> ExaminedTrials:
     return ExaminedTrials(findings, not_looked, within, levels, loosened)
 
 
-def pair_variants(results: ResultSet, settings: Settings) -> list[Match]:
+def pair_variants(results: ResultSet, settings: Settings, examined: ExaminedTrials) -> list[Match]:
     """The pairs to compare. The loads of a search are not alternatives to compare."""
     rule = read_rule(results.question)
     if rule is not None and results.comparison_dimension == rule.over:
         return []
-    return match_variants(results, results.variants, settings)
+    return match_variants(results, results.variants, settings, examined.levels)
 
 
 def examine_variants(
@@ -145,9 +156,10 @@ def examine_variants(
         settings = own.settings_of(trials[0].trial)
         # These figures also decide, during a run, whether the variant has been repeated often enough.
         deciding = deciding_metrics(trials, results.question.metrics, settings.until).items()
-        limits = [(cells.get((key, metric)) or cells.get((key, main)), share) for metric, share in deciding]
+        cells_of = [(cells.get((key, metric)) or cells.get((key, main)), share) for metric, share in deciding]
+        limits = [(cell, share) for cell, share in cells_of if cell]
         of_variants[key] = (
-            *judge_variant(trials, [(cell, share) for cell, share in limits if cell], missing.get(key, ()), settings),
+            *judge_variant(trials, limits, missing.get(key, ()), settings, examined.levels),
             *not_steady.find_common_drift(trials, examined.levels, jumps, settings),
             *(() if key in paired else sides_differ.variant_changes(trials, settings)),
         )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
+from loadstone.judge.checks.impossible import LevelsOfTrials, find_shared_runs
 from loadstone.judge.finding import Finding, NotLooked, Pair
 from loadstone.judge.findings import PAIR
 from loadstone.judge.judgement import VariantKey
@@ -14,6 +16,7 @@ from loadstone.results.result_set import ResultSet, natural_key
 from loadstone.results.trial_result import Scalar, TrialResult
 
 Variants = Mapping[VariantKey, Sequence[TrialResult]]
+NO_LEVELS: LevelsOfTrials = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,9 @@ def choose_baseline(results: ResultSet, by: str) -> Scalar | None:
     return next((value for value in values if name in (value, str(value))), values[0] if values else None)
 
 
-def match_variants(results: ResultSet, variants: Variants, settings: Settings) -> list[Match]:
+def match_variants(
+    results: ResultSet, variants: Variants, settings: Settings, levels: LevelsOfTrials = NO_LEVELS
+) -> list[Match]:
     """Pairs every contender with the baseline of its context; a context without the baseline has no pairs."""
     by = results.comparison_dimension
     if by is None:
@@ -60,7 +65,7 @@ def match_variants(results: ResultSet, variants: Variants, settings: Settings) -
             if value != base and not is_unrelated(sides := (variants[keys[base]], variants[key]), compared):
                 pair, order = examine_order(Pair(by, base, value, *sides, groups, results.is_one_run, blocks), results)
                 matches.append(Match(context, keys[base], key, pair))
-                orders.append(order)
+                orders.append([*order, *find_shared_runs(pair, levels)])
     return attach_findings(matches, orders, settings)
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import chain
 
+from loadstone.format.quantity import TRUTHS, parse_size
 from loadstone.judge.figures import COMPOSED, client_count, count_due_operations, count_operations, list_outcomes
 from loadstone.judge.guarantees import POSTGRES
 from loadstone.results.trial_result import Scalar, TrialResult
@@ -21,6 +23,8 @@ COMMAND_LINE = "store.command"
 WORK_OF_TOOL = {"ycsb": "ycsb", "go-ycsb": "ycsb", "loadstone": "ycsb"}
 # Facts that a store records only if they apply, with the value that they have otherwise.
 ABSENT = {name: {"pooler": "none"} for name in POSTGRES}
+# The tools whose importers report the tool's version as `version`; of other tools, this is the system's version.
+OWN_VERSION = frozenset({"fio", "pgbench", "sysbench"})
 # The workload kind of one of Loadstone's trials, by a fact that only this kind has.
 WORK_OF_FACT = {"mix": "ycsb", "file_bytes": "dfsio", "row_bytes": "sort"}
 # The workload kinds and tools whose work ends with the last file or row, so that its duration is the result.
@@ -32,8 +36,11 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "hbase-pe": ("clients", "rows", "value_bytes"),
     "fio": ("mode", "block_size", "iodepth", "direct"),
     "testdfsio": ("files", "bytes"),
+    "dfsio": ("files", "file_bytes"),
+    **dict.fromkeys(("terasort", "sort"), ("rows", "row_bytes")),
     "pgbench": ("clients", "loop", "script", "query_mode", "scale", "window"),
     "sysbench": ("clients", "loop", "test", "window"),
+    "sysbench-oltp": ("clients", "loop", "records", "window"),
     "redis-benchmark": ("clients", "record_bytes", "pipeline", "keyspace"),
     "memtier": ("clients", "loop", "record_bytes", "records", "pipeline", "mix", "distribution", "window"),
     "hyperfine": (COMMAND_LINE,),
@@ -48,6 +55,19 @@ COMMAND = "work.run"
 # The facts needed if the workload kind is unknown.
 NEEDED_OTHERWISE = ("work", "clients", "loop", "records", "record_bytes", "mix", "distribution", "window")
 
+# Options of YCSB's workloads that have no name in Loadstone's facts.
+YCSB_OPTIONS = frozenset(
+    {
+        *("readallfields", "writeallfields", "fieldlengthdistribution", "minfieldlength", "fieldnameprefix"),
+        *("insertorder", "insertstart", "insertcount", "zeropadding", "dataintegrity", "clientbuffering"),
+        *("maxscanlength", "scanlengthdistribution"),
+    }
+)
+# The files with further properties of YCSB, whose contents its log does not state.
+PROPERTY_FILES = "property_files"
+# A word or number within a text.
+WORD = re.compile(r"[\w.]+")
+
 
 def record_facts(trial: TrialResult) -> dict[str, Scalar]:
     """Requested settings, observed facts (which override settings), and facts that follow from the figures."""
@@ -59,6 +79,8 @@ def record_facts(trial: TrialResult) -> dict[str, Scalar]:
             for name, fact in facts.items()
             if not (PLACES.search(name) or (has_options and name == COMMAND_LINE))
         }
+        if tool in OWN_VERSION and "version" in facts:
+            facts["tool_version"] = facts.pop("version")
     known: dict[str, Scalar | None] = {**trial.requested, **ABSENT.get(str(facts.get("store")), {}), **facts}
     known["clients"], known["loop"] = client_count(trial), trial.loop
     if (work := work_of(trial)) is not None:
@@ -82,6 +104,8 @@ def record_facts(trial: TrialResult) -> dict[str, Scalar]:
 def work_of(trial: TrialResult) -> str | None:
     """The workload kind, which defines an operation."""
     tool = str(trial.facts.get("tool", ""))
+    if tool == "sysbench" and trial.facts.get("test") == "SQL statistics":
+        return "sysbench-oltp"
     if tool:
         return WORK_OF_TOOL.get(tool, tool)
     return next((work for fact, work in WORK_OF_FACT.items() if fact in trial.facts), None)
@@ -94,6 +118,33 @@ def missing_facts(records: Sequence[dict[str, Scalar]], counted: bool) -> list[s
     kinds = {str(facts.get("work", "")) for facts in records}
     needed = NEEDED.get(kinds.pop(), NEEDED_OTHERWISE) if len(kinds) == 1 else NEEDED_OTHERWISE
     return [name for name in needed if not (name == "mix" and counted) and any(name not in facts for facts in records)]
+
+
+def differing_files(sides: Sequence[Sequence[Mapping[str, Scalar]]]) -> list[str]:
+    """A text on the property files of YCSB, if they differ and the logs do not state every option that may be in them.
+
+    Stated options override the files.
+    """
+    records, options = [*chain(*sides)], {*NEEDED["ycsb"], *YCSB_OPTIONS}
+    files = [list(dict.fromkeys(str(facts.get(PROPERTY_FILES, "")) for facts in side)) for side in sides]
+    if len({*chain(*files)} - {""}) < 2 or all(options <= facts.keys() for facts in records):
+        return []
+    return [f"contents of the property files ({' against '.join(map(' and '.join, files))})"]
+
+
+def normalize_spelling(value: Scalar) -> str:
+    """A value as tools may spell it, also within a longer text: in either case, `1` as `true`, 4096 as fio's `4k`."""
+    return WORD.sub(lambda word: normalize_word(word[0]), str(value).casefold().strip())
+
+
+def normalize_word(text: str) -> str:
+    """A word in lower case, a truth as `1` or `0`, and a size in bytes."""
+    if text in TRUTHS:
+        return str(int(TRUTHS[text]))
+    try:
+        return str(parse_size(text))
+    except ValueError:
+        return text
 
 
 def operation_mix(trials: Sequence[TrialResult]) -> dict[str, float]:

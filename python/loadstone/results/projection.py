@@ -123,7 +123,9 @@ def find_omissions(results: ResultSet, filtered_set: ResultSet, expression: str)
 
 
 def filter_results(results: ResultSet, expression: str) -> ResultSet:
-    """The results with only the trials that match a filter, and no plan. Raises LoadstoneError if no trial matches."""
+    """The results with only the trials that match a filter, and their part of the plan: of each variant that remains,
+    the trials that are missing. Raises LoadstoneError if no trial matches.
+    """
     if not expression.strip():
         return results
     passes: Filter = parse_filter(expression)
@@ -133,7 +135,14 @@ def filter_results(results: ResultSet, expression: str) -> ResultSet:
             f"no trial in {results.name} matches the filter `{expression}`",
             "`loadstone export` lists the keys of every trial",
         )
-    return replace(results, trials=trials, planned={})
+    variants, known = {variant_key(trial.config) for trial in trials}, {trial.trial for trial in trials}
+    omitted = {trial.trial for trial in results.trials} - known
+    planned = {
+        trial: config
+        for trial, config in results.planned.items()
+        if trial not in omitted and (variant_key(config) in variants or passes({"trial": trial, **config}))
+    }
+    return replace(results, trials=trials, planned=planned)
 
 
 def filter_keys(trial: TrialResult) -> dict[str, Scalar | None]:

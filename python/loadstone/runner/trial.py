@@ -105,7 +105,7 @@ class Conductor:
             notes=notes,
             facts=main.facts,
             statuses=main.statuses,
-            requested=main.requested,
+            requested={**main.requested, **record_hooks(self.experiment, variant.system)},
             of_system=main.of_system,
             loop=main.loop,
             faults=injector.records if injector else (),
@@ -419,3 +419,8 @@ def add_amplification(measured: dict[str, Value]) -> dict[str, Value]:
         operation_bytes = stored.value / operations.value
         measured["write_amplification"] = Value("write_amplification", device.value / operation_bytes, "×", stored.n)
     return measured
+
+
+def record_hooks(experiment: Experiment, system: str) -> dict[str, str]:
+    """The hooks of a system as settings, as they are written in the file; `none` without any."""
+    return {f"hooks.{when}": "; ".join(commands) or "none" for when, commands in experiment.hooks_of(system).items()}

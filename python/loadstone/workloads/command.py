@@ -42,6 +42,8 @@ COUNTED = ("throughput", "runtime", "operations")
 # Figures of every command, which are compared if the file names no figures. Small memory peaks are unknown.
 TIMES = ("time", "cpu_time")
 BY_PATHS = ("json", "regex")
+# The minimum share of the requested operations: tools round the number for each client down.
+DONE_MIN = 0.9
 # Larger outputs are not searched for figures.
 FIGURES_MAX = 64 << 20
 # Keys of the experiment file that have an effect only if the command uses them.
@@ -235,8 +237,9 @@ def phases(variant: Variant, experiment: Experiment) -> Sequence[ObservedCommand
         plan.append(ObservedCommand(LOAD, partial(shell, work.prepare), partial(read_times, LOAD), role="prepare"))
     for number in range(work.warmups):
         plan.append(ObservedCommand(f"warmup-{number + 1}", partial(shell, work.run), read_warmup, role="warmup"))
-    clients = variant.clients if "clients" in template.template_names(written.run) else None
-    read = partial(read_figures, work, variant.store, (clients, variant.rate), experiment.warmup_seconds)
+    names = template.template_names(written.run)
+    load = variant.clients if "clients" in names else None, variant.rate
+    read = partial(read_figures, work, variant.store, load, experiment.warmup_seconds, operations=variant.operations)
     seconds = experiment.measure.duration
     return [*plan, ObservedCommand(NAME, partial(shell, work.run), read, seconds, requested=requested)]
 
@@ -277,7 +280,13 @@ def read_times(prefix: str, ended: Ended) -> ImportedRun:
 
 
 def read_figures(
-    work: Command, store: str, load: tuple[int | None, float | None], warmup: float, ended: Ended
+    work: Command,
+    store: str,
+    load: tuple[int | None, float | None],
+    warmup: float,
+    ended: Ended,
+    *,
+    operations: int | None = None,
 ) -> ImportedRun:
     """The figures in the output, without `warmup` seconds, and the times. Raises LoadstoneError if they are missing."""
     run = ImportedRun() if work.figures is None or ended.status else read_output(work.figures, ended, warmup)
@@ -294,6 +303,10 @@ def read_figures(
         # The rate is in the command, whether or not the output repeats it.
         run.loop = "open"
         run.facts.setdefault("target", rate)
+    done = next((value.value for value in run.values if value.metric == "operations"), None)
+    if operations and done is not None and done < DONE_MIN * operations:
+        message = f"it did only {units.format_count(int(done))} of {units.format_count(operations)} operations"
+        run.add_note("incomplete", message, "have the command do all operations: `{operations}`")
     if (version := find_version(work, ended.context)) and "version" not in run.facts:
         run.facts["version"] = version
     add_histograms(run, ended, warmup)

@@ -354,6 +354,11 @@ class Experiment(FilePart):
         """The path of the workload of a point."""
         return ("workloads", str(point["workload"])) if self.workloads else ("workload",)
 
+    def hooks_of(self, system: str) -> dict[str, tuple[str, ...]]:
+        """A system's commands before and after each trial. Nested: its own run last before a trial, and first after."""
+        outer, inner = self.hooks, self.systems[system].hooks
+        return {"before": outer.before + inner.before, "after": inner.after + outer.after}
+
     @property
     def constant_rate(self) -> float | None:
         """The rate in op/s; None if there is no rate, or if it has stages."""

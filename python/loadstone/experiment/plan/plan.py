@@ -170,11 +170,9 @@ class Builder:
         name = str(point["system"])
         system = experiment.systems[name]
         render = partial(template.render_template, values=names)
-        # Nested: the inner hooks run last before a trial and first after it.
-        outer, inner = experiment.hooks, system.hooks
         before, after = (
             tuple(template.render_partly(command, names) for command in commands)
-            for commands in (outer.before + inner.before, inner.after + outer.after)
+            for commands in experiment.hooks_of(name).values()
         )
         rate = names.get("rate")
         durability = str(names["durability"])

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import fmean
 
 from loadstone.format import units
+from loadstone.judge.checks.not_steady import Levels
 from loadstone.judge.figures import (
     ALL,
     bytes_in_window,
     count_failed_operations,
+    is_latency,
     percentile_rank,
     split_metric,
     window_seconds,
@@ -41,6 +43,9 @@ MIXED = "the figures are from several runs, or not in the stated unit: copy them
 # The fact of a trial whose percentiles were computed from the percentiles, not the histograms, of several processes.
 PERCENTILES_OF = "percentiles_of"
 MERGE = "merge the histograms of the processes (cassandra-stress -log hdrfile=…, YCSB hdrhistogram.fileoutput=true)"
+
+
+LevelsOfTrials = Mapping[str, Levels]
 
 
 @dataclass(frozen=True)
@@ -91,23 +96,25 @@ def check_mean(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Fi
         yield from average.find_excess(settings, ids, f" (mean of {units.count_noun(len(every), 'repeat')})")
 
 
-def find_duplicate_repeats(trials: Sequence[TrialResult]) -> Iterator[Finding]:
+def find_duplicate_repeats(trials: Sequence[TrialResult], levels: LevelsOfTrials) -> Iterator[Finding]:
     """Repeats of a variant that are equal to the last digit, which indicates that one run was counted twice."""
-    for first, again in find_copies(trials):
+    for first, again in find_copies(trials, levels):
         message = f"repeats {first.repeat} and {again.repeat} have the same figures to the last digit"
         hint = "one run is counted twice: import each run once"
         yield Finding(NAME, Severity.INVALID, message, hint, (first.trial, again.trial))
 
 
 def find_constant_figures(trials: Sequence[TrialResult]) -> Iterator[Finding]:
-    """A figure that is equal in all repeats and has too many digits for chance, which indicates that a mean was
-    copied."""
+    """A figure that is equal in all repeats and has too many digits for chance, since a mean was copied.
+
+    If only the first repeat differs, all later repeats may have printed a stored result.
+    """
     if len(trials) < CONSTANT_MIN or any(trial.loop == "open" for trial in trials):
         return
     for metric in trials[0].values:
-        figures = {trial.value(metric) for trial in trials}
-        (figure, *other_figures) = figures
-        if other_figures or figure is None:
+        later = {trial.value(metric) for trial in trials[1:]}
+        figure, is_first_equal = trials[-1].value(metric), trials[0].value(metric) in later
+        if len(later) > 1 or figure is None or (not is_first_equal and len(trials) < REPEATS_MIN):
             continue
         resolution = trials[0].values[metric].resolution
         # A figure with few digits can be equal by chance.
@@ -116,20 +123,21 @@ def find_constant_figures(trials: Sequence[TrialResult]) -> Iterator[Finding]:
             and resolution * 10 ** (CONSTANT_DIGITS_MIN - 1) <= figure
         )
         # A round rate that never varies is a setting, or a text that the command prints.
-        is_round = len(trials) >= REPEATS_MIN and 0 < resolution * ROUND_STEPS_MIN <= figure
+        is_round = len(trials) >= REPEATS_MIN and is_first_equal and 0 < resolution * ROUND_STEPS_MIN <= figure
         kind = split_metric(metric)[1]
         if (copied and kind in ("throughput", BANDWIDTH, "mean")) or (is_round and kind in ("throughput", BANDWIDTH)):
             unit = trials[0].values[metric].unit
-            message = f"{metric} is {figure:,.10g} {unit} in all {len(trials)} repeats"
+            repeats = f"all {len(trials)} repeats" if is_first_equal else f"all {len(trials)} repeats except the first"
+            message = f"{metric} is {figure:,.10g} {unit} in {repeats}"
             hint = "a mean is not a repeat: import the figure of each repeat"
             severity = Severity.INVALID if copied else Severity.SUSPECT
             yield Finding(NAME, severity, message, hint, tuple(trial.trial for trial in trials), metric)
 
 
-def find_shared_runs(pair: Pair, _: Settings) -> Iterator[Finding]:
+def find_shared_runs(pair: Pair, levels: LevelsOfTrials) -> Iterator[Finding]:
     """Equal figures on both sides of a comparison, which indicate that a run is compared with itself."""
     baselines = {trial.trial for trial in pair.baselines}
-    copied_trials = find_copies([*pair.baselines, *pair.contenders])
+    copied_trials = find_copies([*pair.baselines, *pair.contenders], levels)
     shared = [
         (first, again) for first, again in copied_trials if first.trial in baselines and again.trial not in baselines
     ]
@@ -141,18 +149,27 @@ def find_shared_runs(pair: Pair, _: Settings) -> Iterator[Finding]:
         yield Finding(NAME, Severity.INVALID, message, "one run is compared with itself: name two runs", pair.trials)
 
 
-def find_copies(trials: Sequence[TrialResult]) -> Iterator[tuple[TrialResult, TrialResult]]:
-    """Pairs of trials with equal figures: the earlier trial and its copy."""
+def find_copies(trials: Sequence[TrialResult], levels: LevelsOfTrials) -> Iterator[tuple[TrialResult, TrialResult]]:
+    """Pairs of trials with equal figures: the earlier trial and its copy. In a copied log, the total may be edited."""
     trial_of: dict[tuple[tuple[str, float], ...], TrialResult] = {}
     for trial in trials:
         figures = tuple(sorted((metric, value.value) for metric, value in trial.values.items()))
-        # Round figures, or only a few figures, can be equal by chance.
-        if len(figures) < FIGURES_MIN or not any(
-            len(significant_digits(figure)) >= DIGITS_MIN for _, figure in figures
-        ):
-            continue
-        if (first := trial_of.setdefault(figures, trial)) is not trial:
-            yield first, trial
+        parts = [figures]
+        if "tool" in trial.facts:
+            # At a rate, the time series follows from the rate.
+            series = levels.get(trial.trial, {}).items() if trial.loop != "open" else ()
+            known = ((f"{name} {part}", level) for (name, part), both in series for level in both)
+            parts.append((*(figure for figure in figures if is_latency(figure[0])), *known))
+        firsts = [
+            first for part in filter(is_distinctive, parts) if (first := trial_of.setdefault(part, trial)) is not trial
+        ]
+        if firsts:
+            yield firsts[0], trial
+
+
+def is_distinctive(figures: Sequence[tuple[str, float]]) -> bool:
+    """Whether figures are not equal by chance, as round figures, or only a few figures, may be."""
+    return len(figures) >= FIGURES_MIN and any(len(significant_digits(figure)) >= DIGITS_MIN for _, figure in figures)
 
 
 def significant_digits(figure: float) -> str:

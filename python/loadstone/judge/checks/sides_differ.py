@@ -9,14 +9,24 @@ from itertools import chain
 from statistics import median
 
 from loadstone.format import units, wording
-from loadstone.format.quantity import TRUTHS, parse_size
 from loadstone.judge.checks import page_cache
 from loadstone.judge.finding import UNKNOWN_OF_BOTH, Finding, Looks, NotLooked, Pair, Severity
-from loadstone.judge.record import FIXED_WORK, UNKNOWN, missing_facts, operation_mix, record_facts
+from loadstone.judge.record import (
+    FIXED_WORK,
+    PROPERTY_FILES,
+    UNKNOWN,
+    YCSB_OPTIONS,
+    differing_files,
+    missing_facts,
+    normalize_spelling,
+    operation_mix,
+    record_facts,
+)
 from loadstone.judge.settings import Settings
 from loadstone.results.projection import POOLED
-from loadstone.results.result_set import natural_key
+from loadstone.results.result_set import natural_key, order_metrics
 from loadstone.results.trial_result import Scalar, TrialResult
+from loadstone.statistics.estimate import REPEATS_MIN
 
 NAME = "sides-differ"
 DURABILITY = "durability"
@@ -39,6 +49,9 @@ NAMES = {
     "data_nodes": "number of data nodes",
     "engine": "engine's version",
     "version": "system's version",
+    "tool_version": "tool's version",
+    "hooks.before": "commands before each trial",
+    "hooks.after": "commands after each trial",
     "system_version": "version of the servers",
     "server_version": "exact version of the servers",
     "jvm": "JVM",
@@ -65,13 +78,16 @@ SYSTEM, WORK, STORAGE = (
         "work records record_bytes mix distribution files file_bytes bytes buffer_bytes action access sync test phase"
         " rows row_bytes value_bytes block_size mode iodepth jobs numjobs direct window operations bytes_per_read"
         " device size io_engine fsync fdatasync pipeline keyspace script scale query_mode threads tries"
-        " rows_per_request workload columns multi_get auto_flush write_ahead_log regions maps reduces primes",
+        " rows_per_request workload columns multi_get auto_flush write_ahead_log regions maps reduces primes"
+        " tool_version property_files",
         "file_system device device_read_bps device_write_bps directory",
     )
 )
 SYSTEM_PREFIXES = ("store.", "server.", "table.")
 # Settings of a store that determine what a write survives, by their names in the command lines of other tools.
-DURABLE = re.compile(r"^store\..*(consistency|durab|sync|journal|autocommit|acks|concern|quorum|mongodb\.url)", re.I)
+DURABLE = re.compile(
+    r"^store\..*(consistency|durab|sync|journal|wal(?!l)|commit|acks|concern|quorum|readpref|url\.(w|j)$)", re.I
+)
 # The documented consequences of a compared dimension: names of facts, or of groups of facts.
 CONSEQUENCES: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("system", "store", "variant", "run"), ("system",)),
@@ -85,6 +101,8 @@ CONSEQUENCES: Mapping[str, tuple[str, ...]] = {
     "sync": (DURABILITY, "how"),
     "replication": ("replication_acknowledged", "store.dfs.replication"),
     "consistency": ("replication_acknowledged",),
+    # A command that names the compared system may be another version of the tool.
+    "work.run": ("tool_version",),
     # The processors and memory of the hosts are still compared.
     "placement": ("hosts", "host_names", "engines", "connections", "executors", "machines", "machines_shared"),
 }
@@ -92,14 +110,9 @@ RESUMED = "a run that is resumed after a change measures two different things: s
 DIFFERS = "make both sides equal, or compare by this fact; if it is the question, name it in `compare.guarantees`"
 COST = "the comparison is by this guarantee: the difference is its cost"
 MANY = 10**10
-# Options of YCSB's workloads that have no name in Loadstone's facts.
-YCSB_OPTIONS = frozenset(
-    {
-        *("readallfields", "writeallfields", "fieldlengthdistribution", "minfieldlength", "fieldnameprefix"),
-        *("insertorder", "insertstart", "insertcount", "zeropadding", "dataintegrity", "clientbuffering"),
-        *("maxscanlength", "scanlengthdistribution"),
-    }
-)
+# If the first repeat differs from all later repeats by more than this factor, they may have reused its result.
+REUSED = 5
+REUSED_HINT = "remove what an execution stores in `hooks.before`, or execute the command before each trial (`warmups`)"
 # A sort uses half of the free memory unless the file sets its memory.
 JOB_MEMORY = "work.job.memory_bytes"
 # If the ratio of the longest to the shortest window of repeats is larger, the repeats measure different things.
@@ -118,7 +131,7 @@ def check_sides(pair: Pair, settings: Settings) -> Looks:
     unlike: dict[Severity, list[str]] = {Severity.SUSPECT: [], Severity.INVALID: [], Severity.NOTE: []}
     for name in dict.fromkeys(chain.from_iterable(chain(*sides))):
         baseline, contender = (distinct_values(name, side, settings) for side in sides)
-        if not baseline or not contender or name == "operations":
+        if not baseline or not contender or name in ("operations", PROPERTY_FILES):
             continue
         is_constant = len(baseline) == len(contender) == 1
         if is_constant and not values_differ(name, baseline, contender, settings):
@@ -141,13 +154,17 @@ def check_sides(pair: Pair, settings: Settings) -> Looks:
             message = f"{pair.baseline} and {pair.contender} differ in {units.list_items(texts, DIFFERENCES)}"
             yield Finding(NAME, severity, message, COST if severity == Severity.NOTE else DIFFERS, pair.trials)
     yield from find_shared_machines(pair)
+    yield from find_reused_results(pair, settings)
     yield from pool_differences(pair, settings)
     yield from unit_differences(pair, settings)
     yield from check_durability(pair, sides)
     unknown = [] if pair.is_one_run else missing_facts([*chain(*sides)], all(map(operation_mix, pair.sides)))
-    if unknown := [*unknown, *(name for name in list_partly_known(pair, sides) if name not in unknown)]:
+    unknown += [name for name in list_partly_known(pair, sides) if name not in unknown]
+    files = [] if pair.is_one_run or is_allowed(pair, PROPERTY_FILES) else differing_files(sides)
+    if unknown or files:
         # Unknown facts become a condition of the claim.
-        message = f"{UNKNOWN_OF_BOTH}{', '.join(map(name_fact, unknown))}"
+        message = f"{UNKNOWN_OF_BOTH}{', '.join([*map(name_fact, unknown), *files])}"
+        unknown += [PROPERTY_FILES] if files else []
         facts = " ".join(f"--fact {name}=…" for name in unknown)
         hint = f"state the facts of each side: `loadstone import {facts} LOG`, or a facts file next to each log"
         yield Finding(NAME, Severity.UNCHECKED, message, hint, pair.trials)
@@ -165,6 +182,37 @@ def list_partly_known(pair: Pair, sides: Sequence[Records]) -> Iterator[str]:
             yield name
 
 
+def find_reused_results(pair: Pair, settings: Settings) -> Iterator[Finding]:
+    """Findings on a first repeat that differs from all later repeats of its side by far: they may reuse its result.
+
+    If the first repeats of both sides differ, this is a warm-up. Trials of Loadstone's engine reuse nothing.
+    """
+    if any("engine" in trial.facts for trial in chain(*pair.sides)):
+        return
+    for metric in order_metrics([*chain(*pair.sides)], settings.metrics):
+        figures = [[trial.value(metric) or 0.0 for trial in trials] for trials in pair.sides]
+        apart = [is_first_apart(side) for side in figures]
+        if sum(apart) != 1:
+            continue
+        at, unit = apart.index(True), pair.sides[0][0].values[metric].unit
+        first, *later = figures[at]
+        texts = [units.format_figure(figure, unit) for figure in (first, min(later), max(later))]
+        message = (
+            f"{metric} of {(pair.baseline, pair.contender)[at]} is {texts[0]} in the first repeat and {texts[1]} to"
+            f" {texts[2]} in all later repeats: they may reuse its result"
+        )
+        yield Finding(NAME, Severity.SUSPECT, message, REUSED_HINT, pair.trials, metric)
+
+
+def is_first_apart(figures: Sequence[float]) -> bool:
+    """Whether the first of enough figures differs from all later figures by more than REUSED."""
+    return (
+        len(figures) >= REPEATS_MIN
+        and min(figures) > 0
+        and not min(figures[1:]) / REUSED <= figures[0] <= max(figures[1:]) * REUSED
+    )
+
+
 def find_shared_machines(pair: Pair) -> Iterator[Finding]:
     """A finding on a comparison of placements in which clients and servers share a machine even if placed apart."""
     if "placement" not in pair.by.split(","):
@@ -180,7 +228,8 @@ def is_allowed(pair: Pair, name: str) -> bool:
     """Whether a fact is compared, or is a documented consequence of a compared fact."""
     dimensions = pair.by.split(",")
     written = {text for dimension in dimensions for text in (dimension, *CONSEQUENCES.get(dimension, ()))}
-    written |= {text for fact in GUARANTEES if pair.is_compared(fact) for text in CONSEQUENCES.get(fact, ())}
+    compared = (*GUARANTEES, *pair.groups)
+    written |= {text for fact in compared if pair.is_compared(fact) for text in CONSEQUENCES.get(fact, ())}
     return pair.is_compared(name) or not (written | pair.groups).isdisjoint({name, *fact_groups(name, pair)})
 
 
@@ -197,6 +246,8 @@ def fact_groups(name: str, pair: Pair) -> Iterator[str]:
         yield "work"
     if name in STORAGE or name.endswith("file_system"):
         yield "storage"
+    if name.startswith("hooks."):
+        yield "hooks"
 
 
 def find_change(pair: Pair, name: str, records: Sequence[Records], settings: Settings) -> Finding:
@@ -284,17 +335,6 @@ def values_differ(name: str, first: Sequence[Scalar], second: Sequence[Scalar], 
     share = settings.check_threshold(NAME, "measured") if is_measured else 0.0
     share = settings.check_threshold(NAME, "memory") if name == "memory_bytes" else share
     return max(numbers) - min(numbers) > share * max(map(abs, numbers))
-
-
-def normalize_spelling(value: Scalar) -> str:
-    """A value as tools may spell it: in either case, `1` as `true`, 4096 as fio's `4k`."""
-    text = str(value).casefold().strip()
-    if text in TRUTHS:
-        return str(int(TRUTHS[text]))
-    try:
-        return str(parse_size(text))
-    except ValueError:
-        return text
 
 
 def differ_in_length(pair: Pair, sides: Sequence[Records], settings: Settings) -> bool:
