@@ -243,6 +243,12 @@ def add_figures(log: StressLog, result: ImportedRun, source: Source) -> None:
         done = round((parse_grouped(number_before_unit(rate), 0) or 0.0) * seconds)
     n = int(done)
     speed = parse_grouped(number_before_unit(rate), 0)
+    columns = [name for name in log.columns if name != "type"]
+    if ERRORS not in log.summary and "errors" in columns and any(row[columns.index("errors")] for row in log.rows):
+        raise ValueError("its rows count errors, but it has no total errors")
+    if ERRORS in log.summary and not any(name in log.summary for name in COUNTS):
+        # Every version that prints errors also prints one of these totals.
+        raise ValueError("it has no total of partitions or operations")
     if ERRORS in log.summary:
         failures, failed = log.summary[ERRORS]
         failed_n = int(parse_count(failures))

@@ -86,7 +86,11 @@ def read_runs(source: Source) -> list[ImportedRun]:
                 elif match := LATENCY.match(line):
                     lat = read_latency(match[2], match[3])
                     place = job.setdefault("sync", {}) if match[1] == "sync" else job[way]
-                    place["lat_ns" if match[1] == "sync" else f"{match[1]}_ns"] = lat
+                    key = "lat_ns" if match[1] == "sync" else f"{match[1]}_ns"
+                    if key in place:
+                        # The line of a direction is missing.
+                        raise ValueError("a latency occurs twice")
+                    place[key] = lat
                 elif match := PERCENTILES.match(line):
                     place = job["sync"] if match[1] == "sync" else job[way]
                     lat = place["lat_ns" if match[1] == "sync" else f"{match[1]}_ns"]

@@ -40,10 +40,10 @@ NOT_OF_WORK = re.compile(
 CONNECTION = re.compile(r"mysql|pgsql|db-")
 INTERVAL = re.compile(r"\[ *(\d+)s *\].*?(?:thds|threads): *\d+,? (?:eps|tps|reads): *([\d.]+)")
 FIELD = re.compile(
-    r"^\s*([A-Za-z0-9][\w ,./()%-]*?):\s+(\d[\d.]*\w*(?:/[\w.]+)?(?:\s+\([\d.]+ per sec(?:ond|\.)\))?|[^\s\d].*?)\s*$"
+    r"^\s*([A-Za-z0-9][\w \t,./()%-]*?):\s+(\d[\d.]*\w*(?:/[\w.]+)?(?:\s+\([\d.]+ per sec(?:ond|\.)\))?|[^\s\d].*?)\s*$"
 )
 SECTION = re.compile(r"^ ?[A-Z][\w /()]*(?: \(ms\))?:\s*$|^\s+(?:queries performed|per-request statistics):\s*$")
-PERCENTILE = re.compile(r"(?:approx\. +)?(\d+)(?:th|st|nd|rd)? percentile")
+PERCENTILE = re.compile(r"(?:approx\.\s+)?(\d+)(?:th|st|nd|rd)?\s+percentile")
 FIGURES = {"min": "min", "avg": "mean", "max": "max"}
 # The last line of every version.
 END = re.compile(r"^\s*execution time \(avg/stddev\):\s+[\d.]+/[\d.]+")
@@ -60,8 +60,11 @@ FACTS = {"block": "block_size", "block size": "block_size", "size": "size", "mod
          "io_mode": "work.io_mode", "fsync_every": "work.fsync_every", "Prime numbers limit": "primes"}  # fmt: skip
 TESTS = ("CPU speed", "SQL statistics", "File operations")
 # Figures of the test `fileio`, in version 0.4 and in version 1.1, whose report ends with the sum of its latencies.
-PERFORMED = re.compile(r"^Operations performed: +(\d+) Read, (\d+) Write, (\d+) Other = \d+ Total$")
-DIRECTION = re.compile(r"^\s+(read|write|fsync):\s+IOPS=([\d.]+)(?: ([\d.]+) MiB/s)?")
+PERFORMED = re.compile(r"^Operations performed:\s+(\d+) Read, (\d+) Write, (\d+) Other = \d+ Total$")
+DIRECTION = re.compile(
+    r"^\s+(?P<name>read(?=.*B/s\)$)|write(?=.*B/s\)$)|fsync):\s+IOPS=(\d+\.\d\d)(?: ([\d.]+) MiB/s \([\d.]+ MB/s\))?$"
+)
+EXECUTED = re.compile(r"^\s*([\d.]+) Requests/sec executed$")
 LATENCY_SUM = re.compile(r"^\s+sum:\s+[\d.]+$")
 # The data moved by the test `memory`.
 TRANSFERRED = re.compile(r"^[\d.]+ Mi?B transferred \(([\d.]+) Mi?B/sec\)$")
@@ -77,6 +80,7 @@ SETTINGS = ("Number of threads", "Target transaction rate", "Warmup time")
 PERFORMED_NAMES = ("reads performed", "writes performed", "other operations performed")
 READ = (
     *PERFORMED_NAMES,
+    "requests/s",
     "transactions",
     "read",
     "write",
@@ -179,6 +183,8 @@ def parse_line(report: SysbenchReport, line: str) -> bool:
         report.fields[OPTIONS, match.lastgroup or ""] = re.sub(r"(?<=[KMG])b$", "iB", match[match.lastgroup or 0])
     elif match := PERFORMED.match(line):
         report.fields |= {("File operations", name): match[index] for index, name in enumerate(PERFORMED_NAMES, 1)}
+    elif match := EXECUTED.match(line):
+        report.fields["File operations", "requests/s"] = match[1]
     elif match := DIRECTION.match(line):
         set_once(report.directions, match[1], (match[2], match[3]))
     elif match := TRANSFERRED.match(line):
@@ -274,6 +280,7 @@ def read_report(report: SysbenchReport, source: Source) -> ImportedRun:
     if seconds and PERFORMED_NAMES[0] in fields:
         performed = [int(fields[name]) for name in PERFORMED_NAMES]
         check_total(source, sum(performed[:2]), events, report.line)
+        check_rate(parse_number(fields["requests/s"]) or 0.0, seconds, events)
         for direction, count in zip(("read", "write"), performed, strict=False):
             run.add_figure(f"{direction}.throughput", count / seconds, "op/s", count)
     if "transferred" in fields and fields.get("operation") in ("read", "write"):
@@ -330,6 +337,8 @@ def figure_of(run: ImportedRun, metric: str) -> float:
 
 def add_directions(report: SysbenchReport, run: ImportedRun) -> None:
     """Adds the figures of version 1.1's test `fileio`, which states neither its time nor its number of events."""
+    if report.directions.keys() != {"read", "write", "fsync"}:
+        raise ValueError("a direction is missing")
     rates = [float(rate) for rate, _ in report.directions.values()]
     run.add_figure("throughput", sum(rates), "op/s", 0, 0.01 * len(rates))
     for name, (rate, bandwidth) in report.directions.items():
