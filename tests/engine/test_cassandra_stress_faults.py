@@ -287,6 +287,20 @@ def test_graph_has_every_run(stress: Stress, tmp_path: Path) -> None:
         assert run["total partitions"].split()[0] == "30"
 
 
+def test_failed_step_keeps_graph_of_earlier_steps(stress: Stress, tmp_path: Path) -> None:
+    page = tmp_path / "graph.html"
+    with FakeCassandra() as server:
+        stress(server, "write n=60 no-warmup -rate threads=2").check_end()
+        # The first step takes 60 requests more.
+        server.script = lambda execution: error(SERVER_ERROR) if execution.number > 130 else None
+        line = "read n=60 no-warmup -pop seq=1..60 -errors retries=0 -rate threads>=2 threads<=4"
+        outcome = stress(server, f"{line} -graph file={page}")
+    assert outcome.code == 1
+    text = page.read_text().partition("/* stats start */")[2].partition("/* stats end */")[0]
+    stats = json.loads(text.strip().removeprefix("stats = ").removesuffix(";"))
+    assert [run["total partitions"].split()[0] for run in stats["stats"]] == ["60"]
+
+
 def test_an_interrupted_run_prints_its_results(stress: Stress) -> None:
     with FakeCassandra() as server:
         outcome = stress(server, "write n=1M no-warmup -rate threads=2 throttle=300/s", interrupt=(50, signal.SIGINT))

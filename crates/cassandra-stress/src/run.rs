@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use loadstone_measure::control::{Control, End, TrialFailure};
 use loadstone_measure::observer::{Closed, Interval, Moment, Observer, Opened};
+use loadstone_session::Options;
 use loadstone_stores::cassandra::{Description, execute_script};
 use loadstone_stress::compat::Compat;
 use loadstone_stress::output::{
@@ -29,19 +30,25 @@ use super::translate::{options, translate, translate_warmups};
 /// The tool's pause between two steps that write.
 const SETTLE: Duration = Duration::from_secs(15);
 
-/// Performs the requested steps. Returns the exit code.
-#[allow(clippy::too_many_lines, reason = "the steps of a run, in their order")]
+/// The files that a run writes in addition to its output.
+struct Files {
+    log: Log,
+    graph: Option<Graph>,
+    hdr: Option<HdrLog>,
+}
+
+/// Creates the schema and performs the requested steps. Returns the exit code.
 pub fn run(
     settings: &Settings,
     profiles: &[Profile],
     arguments: &[String],
     controls: &Receiver<Control>,
 ) -> Result<u8, EngineError> {
-    let mut graph = Graph::open(&settings.graph, arguments)?;
+    let graph = Graph::open(&settings.graph, arguments)?;
     let mut log = Log::open(settings.log.file.as_deref(), graph.is_some())?;
     let has_rate = matches!(&settings.rate, RateSettings::Threads { limit, .. } if limit.per_second() > 0);
     let hdr = settings.log.hdr_file.as_ref().map(|path| HdrLog::create(path, has_rate));
-    let mut hdr = hdr.transpose()?;
+    let hdr = hdr.transpose()?;
     if !settings.log.no_settings {
         log.print(&render_settings(settings));
         log.print(&render_profiles(profiles));
@@ -69,6 +76,25 @@ pub fn run(
     if settings.command.truncate == Truncate::Once {
         truncate()?;
     }
+    let mut files = Files { log, graph, hdr };
+    let result = run_steps(settings, profiles, controls, &mut files, &options, &truncate);
+    // The measured part is written even if the run failed; the first error leads.
+    let page = files.graph.map_or(Ok(()), Graph::finish);
+    let logged = files.hdr.map_or(Ok(()), HdrLog::finish);
+    let code = result?;
+    page.and(logged).map(|()| code)
+}
+
+/// Performs the steps: one for each number of threads. Returns the exit code.
+fn run_steps(
+    settings: &Settings,
+    profiles: &[Profile],
+    controls: &Receiver<Control>,
+    files: &mut Files,
+    options: &Options,
+    truncate: &dyn Fn() -> Result<(), EngineError>,
+) -> Result<u8, EngineError> {
+    let Files { log, graph, hdr } = files;
     let (threads, max_threads, auto) = match settings.rate {
         RateSettings::Threads { threads, .. } => (threads, threads, false),
         RateSettings::Steps { auto, min_threads, max_threads } => (min_threads, max_threads, auto),
@@ -91,7 +117,7 @@ pub fn run(
         let spec = translate(settings, profiles, threads)?;
         let names = Names::new(settings);
         let counts = Arc::clone(&names.counts);
-        let mut printer = Printer::new(settings, names, &mut log, hdr.as_mut());
+        let mut printer = Printer::new(settings, names, log, hdr.as_mut());
         let ended = match &spec.work {
             WorkSpec::Statements(StatementsSpec::Columns(columns)) => {
                 loadstone_registry::run_columns(&spec, columns, &counts, controls, &mut printer)
@@ -107,7 +133,7 @@ pub fn run(
         };
         let Step { summary, uncertainty, failed, unanswered, missing } = printer.finish(&end)?;
         let explained =
-            missing.filter(|_| profiles.is_empty()).and_then(|missing| coverage::explain(settings, &options, missing));
+            missing.filter(|_| profiles.is_empty()).and_then(|missing| coverage::explain(settings, options, missing));
         if let End::Failed(why) = &end {
             log.print(&format!("{FAILURE}\n"));
             return Err(explain_failure(explained, why));
@@ -121,7 +147,7 @@ pub fn run(
         } else {
             log.print(&results);
         }
-        if let (Some(graph), Some(step)) = (&mut graph, &mut log.step) {
+        if let (Some(graph), Some(step)) = (graph.as_mut(), &mut log.step) {
             graph.add_run(&std::mem::take(step), steps.then_some(threads));
         }
         rates.push(summary.total.operation_rate());
@@ -130,10 +156,9 @@ pub fn run(
         }
         done.push((threads, summary, uncertainty));
         if end != End::Done {
-            finish(&mut log, settings, &done, steps);
+            finish(log, settings, &done, steps);
             err("note: the run was interrupted; the results cover the operations before the interruption\n");
-            graph.map_or(Ok(()), Graph::finish)?;
-            return hdr.map_or(Ok(()), HdrLog::finish).map(|()| end.code());
+            return Ok(end.code());
         }
         if unanswered > 0 || (failed > 0 && !settings.errors.ignore) {
             log.print(&format!("{FAILURE}\n"));
@@ -162,9 +187,7 @@ pub fn run(
             std::thread::sleep(SETTLE);
         }
     }
-    finish(&mut log, settings, &done, steps);
-    graph.map_or(Ok(()), Graph::finish)?;
-    hdr.map_or(Ok(()), HdrLog::finish)?;
+    finish(log, settings, &done, steps);
     Ok(0)
 }
 

@@ -116,7 +116,7 @@ UNDECIDED = ("none", "same", "slight")
 
 
 def text_without_winner(claim: Claim, metric: str, sides: Sequence[str], matters: float) -> str:
-    """The text for two or more sides if none is better."""
+    """The text if none of two or more sides is better."""
     among, least = units.join_names(sides), units.format_percent(matters)
     if claim == "none":
         return f"undecided whether {metric} differs between {among}"

@@ -118,7 +118,7 @@ def side_by_side(judgement: Judgement, comparisons: Sequence[Comparison], matter
         elif claim in UNDECIDED:
             sentences.append(text_without_winner(claim, metric, [*names, baseline], matters))
         else:
-            sentences.append(f"{units.join_names(names)} without a ratio to {baseline}")
+            sentences.append(f"there is no ratio of {units.join_names(names)} to {baseline}")
     return ", ".join(sentences) + capacity_clause(comparisons)
 
 
@@ -158,7 +158,7 @@ CLAIMS = {
     "impossible": "too few repeats for a claim",
     "refused": "refused as invalid",
     "unranked": "not ranked, as operations failed or never completed",
-    "descriptive": "a ratio without a rank",
+    "descriptive": "a ratio that cannot be ranked",
 }
 
 

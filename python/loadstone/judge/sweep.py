@@ -48,7 +48,7 @@ def describe_sweep(comparisons: Sequence[Comparison], varying: set[str]) -> Iter
 
 
 def is_undecided(group: Sequence[Comparison]) -> bool:
-    """Whether repeats allow claims, but there is none at any number of clients."""
+    """Whether repeats allow claims, but no claim is made at any number of clients."""
     return all(item.claim == "none" and math.isfinite(item.ratio.value) for item in group)
 
 

@@ -144,7 +144,7 @@ def render_ratio(comparison: Comparison) -> Iterator[TableCell]:
         "none": ("~", f"{short}, undecided{why}"),
         "same": ("=", f"{short}, no difference that matters"),
         "slight": ("≈", f"{short}, the difference is too small to matter"),
-        # Single runs allow no ratio (n=1).
+        # A single run does not allow a ratio (n=1).
         "impossible": (number if least > 1 else wording.DASH, comparison.why or f"n={least}: no claim possible"),
         "descriptive": (number, between) if excludes_one(comparison.ratio) else ("~", between),
         "refused": ("refused", refusal(comparison)),

@@ -188,7 +188,7 @@ def find_unsteadiness(
         # The ends of the fitted line are clipped at 0, because a figure cannot be negative.
         first, last = [max(assessment.level * (1 + side * assessment.trend_share / 2), 0.0) for side in (-1, 1)]
         ends.append((first, last))
-        # Readers can verify means, but not the ends of a line; a line that contradicts them is printed itself.
+        # Readers can verify means, but not the ends of a line; a line that contradicts them is printed instead.
         quarter = max(len(points) // 4, 1)
         levels = fmean(points[:quarter]), fmean(points[-quarter:])
         spans = "from the first quarter of the window to the last"
