@@ -277,7 +277,8 @@ class Judgement:
     @property
     def coverage(self) -> str:
         """The number of checks that ran; empty if all of them did."""
-        lacking = len({not_looked.check for not_looked in self.not_looked})
+        # A check that lacked information in some trials only, and found something in others, ran.
+        lacking = len({missing.check for missing in self.not_looked} - {finding.check for finding in self.all_findings})
         has_faults = any(trial.faults for trial in self.results.trials)
         every = len(DEFAULTS) - (0 if has_faults else len((*FAULTS, *LOSS)))
         return f"{every - lacking} of {every} checks ran" if lacking else ""

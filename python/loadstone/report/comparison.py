@@ -10,6 +10,7 @@ from loadstone.judge.finding import Finding, Severity, Verdict, worst_verdict
 from loadstone.judge.judgement import Cell, Claim, Comparison, VariantKey
 from loadstone.report.table import Column, Rows, Table, TableCell
 from loadstone.report.view import View, shorten
+from loadstone.results.result_set import ALL_OPERATIONS
 from loadstone.results.value import metric_statistic
 from loadstone.statistics.estimate import Estimate
 
@@ -28,8 +29,10 @@ EXPLORATORY = "; this metric is exploratory, as only the first metric decides"
 
 
 def tables(view: View) -> list[Table]:
-    """A table for each headline metric that was measured."""
-    return [content for metric in view.headline if (content := table(view, metric))]
+    """A table for each measured headline metric; for a single variant, also for the latencies of its answer."""
+    alone = ALL_OPERATIONS if len(view.variants) == 1 else ()
+    metrics = dict.fromkeys([*view.headline, *alone])
+    return [content for metric in metrics if (content := table(view, metric))]
 
 
 def table(view: View, metric: str) -> Table:

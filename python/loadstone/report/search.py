@@ -64,7 +64,7 @@ def explanation(search: Search) -> list[str]:
     """How the search proceeded and why it stopped; sentences without their periods."""
     if isinstance(search.end, SearchOutcome):
         return list(explain_search(search.end))
-    return [f"The search is not finished: {search.rule.over} {units.format_load(search.end)} comes next"]
+    return [f"The search is not finished: the next load is {search.rule.format_load(search.end)}"]
 
 
 def tables(view: View) -> list[Table]:

@@ -47,6 +47,11 @@ class Probe:
         return [sample for sample in self.samples if not sample.invalid]
 
     @cached_property
+    def usable(self) -> list[ProbeSample]:
+        """The samples with figures of the system: without late trials, only the low figures of a load would remain."""
+        return [sample for sample in self.samples if sample.late or not sample.invalid]
+
+    @cached_property
     def invalid(self) -> str:
         """The most frequent reason why trials do not count, if they are too many to judge the load; else empty."""
         reasons = [sample.invalid for sample in self.samples if sample.invalid]
@@ -61,12 +66,13 @@ class Probe:
 
     def median_figure(self, key: str) -> float | None:
         """The median of one of the objective's figures."""
-        figures = [sample.figures[key] for sample in self.valid if key in sample.figures]
+        figures = [sample.figures[key] for sample in self.usable if key in sample.figures]
         return median(figures) if figures else None
 
-    def weakest_bound(self, key: str) -> Bound | None:
-        """The bound of one of the objective's figures over all trials."""
-        return weakest_bound([sample.bounds.get(key) for sample in self.valid])
+    def weakest_bound(self, key: str) -> str | None:
+        """The bound of one of the objective's figures over all trials; `at_most` if the load generator was late."""
+        bound = weakest_bound([sample.bounds.get(key) for sample in self.usable])
+        return bound or ("at_most" if any(sample.late for sample in self.usable) else None)
 
     @property
     def miss_reason(self) -> str:

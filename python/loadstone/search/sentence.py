@@ -124,7 +124,7 @@ def limit_parts(outcome: SearchOutcome) -> list[str]:
     first = next((decision for decision in outcome.decisions if decision.load > load), None)
     there += f" at {rule.format_load(load)}{count_judged(outcome, load)}"
     beyond = "" if first is None else f"; {figures_text(outcome, first.load)} at {rule.format_load(first.load)}"
-    beyond += f" ({first.votes})" if first is not None and first.votes else ""
+    beyond += count_judged(outcome, first.load) if first is not None and first.votes else ""
     confidence = f", {units.format_percent(CONFIDENCE)} confidence" if rule.confirmations else ""
     bracket = f"(bracket {low} to {high}{confidence})"
     contradiction = contradiction_text(outcome)

@@ -220,7 +220,7 @@ def draw(view: View, context: VariantKey, lines: Sequence[Line], metric: str) ->
     ]
     if any(row["holds"] is None for row in points):
         unknown = base.transform_filter("datum.holds === null").encode(tooltip=hover)
-        layers.append(unknown.mark_text(text="?", fontSize=17, fontWeight="bold", dy=-2, dx=-9))
+        layers.append(unknown.mark_text(text="?", fontSize=17, fontWeight="bold", dy=-9))
     if failing:
         crosses = plot([{**row, "value": row["value"] or top} for row in failing])
         crosses = crosses.encode(x=x, y=y, tooltip=figure.tooltip(**names, at=str(view.load), failed="failed"))
