@@ -21,7 +21,7 @@ ENGINE_COMMANDS = {
     "teravalidate": "check that rows are sorted, and compute their checksum: loadstone teravalidate OUT",
     "ledger": "read back a run's writes, and list missing acknowledged writes",
     "describe": "print stores, properties, workload kinds and front ends as JSON",
-    "trial": "run one trial: its spec on standard input, its events on standard output",
+    "trial": "run one trial: read its spec from standard input, and write its events to standard output",
 }
 # The lab's commands. Each is a module of `loadstone.commands`, with the same name if Python allows it.
 LAB_COMMANDS = {

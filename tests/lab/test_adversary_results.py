@@ -156,7 +156,9 @@ def test_omitted_dimension_is_named_even_without_pooling() -> None:
     rates: dict[tuple[Scalar, ...], list[float]] = {("a", 1): [1.0] * 6, ("b", 8): [8.0] * 6}
     results = matrix(rates, ("system", "size"), planned={"gone": {"system": "a", "size": 1}})
     left = project_results(results, Projection(row=(), col=("system",))).results
-    assert left.warnings == ("omitted size: variants also differ in it, so it may cause the difference",)
+    assert left.warnings == (
+        "omitted size: variants also differ in omitted dimensions, which may cause the difference",
+    )
     assert left.planned == {}
     retained = project_results(results, Projection()).results
     assert (retained.warnings, retained.planned) == ((), {"gone": {"size": 1, "system": "a"}})

@@ -108,15 +108,18 @@ def test_when_there_is_a_pilot(tmp_path: Path, keys: str, pilot: bool, warmup: f
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ("measure: {duration: 1s, warmup: 1s}", "with `measure.warmup`, which it would find"),
-        ("measure: {operations: 100}", "without `measure.duration`"),
-        ("measure: {duration: 1s}\nfind: {over: clients}", "with `find`"),
+        (
+            "measure: {duration: 1s, warmup: 1s}",
+            "`pilot` and `measure.warmup` cannot be combined: the pilot block exists to find the warm-up",
+        ),
+        ("measure: {operations: 100}", "there can be no pilot block without `measure.duration`"),
+        ("measure: {duration: 1s}\nfind: {over: clients}", "there can be no pilot block with `find`"),
     ],
 )
 def test_a_pilot_that_cannot_be_is_refused(tmp_path: Path, keys: str, message: str) -> None:
     (tmp_path / "w").write_text("recordcount=10\n")
     text = f'systems: {{a: {{store: "null"}}}}\nworkload: {{file: w}}\npilot: true\n{keys}\n'
-    assert mistakes(tmp_path, text) == [f"there can be no pilot block {message}"]
+    assert mistakes(tmp_path, text) == [message]
 
 
 def test_pooled_warm_up_ignores_the_noisiest_trial() -> None:

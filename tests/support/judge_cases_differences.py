@@ -232,8 +232,8 @@ CASES = [
         "placements on one machine",
         experiment(place_systems("yes"), question=asking(by="placement")),
         SUSPECT,
-        "the hosts of clients and of servers are one machine (one kernel): placement does not change the competition"
-        " for its processors",
+        "the hosts of clients and of servers are one machine (one kernel): clients and servers compete for the same"
+        " processors in every placement",
     ),
     Case("sides-differ", "unknown on one side", experiment(rocksdb(lambda trial: replace(trial, clients=None)))),
     Case(

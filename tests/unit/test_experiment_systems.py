@@ -207,7 +207,8 @@ def test_data_on_servers_are_reused_without_copies(tmp_path: Path) -> None:
 
 def test_data_in_files_are_not_shared(tmp_path: Path) -> None:
     messages = mistakes(tmp_path, f"systems: [lmdb]\n{READS}load: {{reuse: shared}}\n")
-    assert messages == ["lmdb keeps its data in files, and each trial has separate files"]
+    reason = "it keeps its data in files, and each trial has separate files"
+    assert messages == [f"`reuse: shared` is not possible with lmdb: {reason}"]
 
 
 def test_resolved_file_is_equal_and_omits_absent_servers(

@@ -127,7 +127,7 @@ def test_facts_file_of_the_full_name_takes_precedence(tmp_path: Path) -> None:
         ("a: {b\n", "not YAML: expected ',' or '}', but got '<stream end>' (bench.facts.yaml:2)"),
         (
             "variants:\n  banch: {clients: 4}\n",
-            'there is no variant "banch" in bench.log (bench.facts.yaml)\nhint: its variants are bench',
+            'there is no variant "banch" in bench.log (bench.facts.yaml)\nhint: the variants in bench.log are bench',
         ),
     ],
 )
@@ -277,7 +277,7 @@ def test_nothing_is_found_where_nothing_is() -> None:
 def test_file_of_two_formats_needs_a_format_name(tmp_path: Path) -> None:
     path = write_file(tmp_path, RUN + (FIXTURES / "TestDFSIO_results.log").read_text())
     assert refusal(path) == (
-        "error: it has results of several formats: YCSB text, TestDFSIO results (bench.log)\n"
+        "error: bench.log has results in several formats: YCSB text, TestDFSIO results\n"
         "hint: choose one: loadstone import --format ycsb"
     )
     assert len(read_file(path, {}, format="ycsb")) == 1

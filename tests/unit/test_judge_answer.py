@@ -103,9 +103,11 @@ def test_refusal_over_single_trials_gives_the_necessary_repeats() -> None:
             trial
         )
 
-    assert answer(experiment(failing(3))).endswith("(errors); 1 more repeat could decide it if lmdb-3 were excluded")
+    assert answer(experiment(failing(3))).endswith(
+        "(errors); 1 more repeat could decide the comparison if lmdb-3 were excluded"
+    )
     assert answer(experiment(failing(2, 3))).endswith(
-        "(errors); 2 more repeats could decide it if lmdb-2, lmdb-3 were excluded"
+        "(errors); 2 more repeats could decide the comparison if lmdb-2, lmdb-3 were excluded"
     )
     # Repeats do not help if all trials of a side are affected.
     assert "could decide" not in answer(experiment(set_figures(wrong=5)))

@@ -65,7 +65,9 @@ def test_without_wishes_the_compared_dimension_makes_the_columns() -> None:
 
 def test_omitted_key_is_pooled_and_reported() -> None:
     projected = project_results(RESULTS, Projection(row=()))
-    assert projected.results.warnings == ("pooled over letter: trials that differ in it count as repeats",)
+    assert projected.results.warnings == (
+        "pooled over letter: trials that differ only in dropped dimensions count as repeats",
+    )
     assert projected.results.pooled
     assert {
         variant_name(key): [trial.repeat for trial in trials] for key, trials in projected.results.variants.items()

@@ -108,7 +108,7 @@ impl Tls {
         self.verify
     }
 
-    /// The name that the certificate of a server must have.
+    /// The name that a server's certificate must match.
     fn server_name(&self, host: &str) -> Result<ServerName<'static>, Failure> {
         match &self.name {
             Some(name) => Ok(name.clone()),

@@ -13,7 +13,7 @@ def main(arguments: list[str]) -> int:
     """Imports files into a new folder, and prints the folder's path."""
     parser = CommandParser(
         "import",
-        "Import results of other tools, so that show, compare, check and report work with them: YCSB, go-ycsb,\n"
+        "Import results from other tools, so that show, compare, check and report work with them: YCSB, go-ycsb,\n"
         "YCSB-cpp, cassandra-stress, cql-stress, scylla-bench, latte, TestDFSIO, TeraSort, HBase\n"
         "PerformanceEvaluation, fio, pgbench, sysbench, redis-benchmark, memtier_benchmark, hyperfine, HDR logs,\n"
         "CSV, or JSON of any tool.",

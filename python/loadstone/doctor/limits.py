@@ -164,7 +164,8 @@ CHECKS = (
     Check(
         "open files",
         f"the hard limit, and preferably the soft limit, is at least the number of clients + {OTHER_FILES}",
-        "a connection is an open file; the engine raises its soft limit, but servers started from this shell may not",
+        "a connection is an open file; the engine raises its own soft limit, but a server started from this shell "
+        "might keep the current one",
         open_files,
     ),
     Check(

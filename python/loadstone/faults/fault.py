@@ -39,7 +39,10 @@ class Fault(ABC):
         """Checks and creates the parts of the fault that may fail, before the load. Raises LoadstoneError."""
 
     def aim(self) -> None:
-        """Finds the processes of the victims. This is the last step before the order that may take milliseconds."""
+        """Finds the processes of the victims.
+
+        Of the steps before the fault is ordered, this step is the last that may take milliseconds.
+        """
         servers = [server for server in self.running.running_processes() if server.name in self.victims]
         self.members = [member for server in servers for member in process.process_tree(server)]
         missing = {*self.victims} - {server.name for server in servers}

@@ -49,7 +49,9 @@ class HostSystems:
     def perform(self, operation: str, arguments: Mapping[str, Any]) -> Any:
         """Performs an operation, and returns its result. Raises LoadstoneError."""
         if operation not in OPERATIONS:
-            raise LoadstoneError(f"the agent has no operation {operation}", "install the same version everywhere")
+            raise LoadstoneError(
+                f"the agent does not support the operation {operation}", "install the same version everywhere"
+            )
         return OPERATIONS[operation](self, **arguments)
 
     def find_watched(self) -> list[Watched]:

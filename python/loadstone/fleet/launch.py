@@ -98,7 +98,7 @@ class Launched:
         if bound_ns > limit_ns and len(self._links) > 1:
             raise EngineError(
                 f"host {worst.host.name}: its clock is known only to within ±{bound_ns / 1e6:.3g} ms; "
-                f"a tenth of an interval is {limit_ns / 1e6:.3g} ms",
+                f"the limit is {limit_ns / 1e6:.3g} ms (a tenth of an interval)",
                 "reduce the load on the network and on the lab's machine, or measure with longer intervals",
                 1,
             )
@@ -302,7 +302,7 @@ class Launched:
         # After a jump, the offsets at the start are no longer known.
         is_known = not any(jumps.values())
         if is_known and skew_ns is not None and skew_ns > self._limit_ns:
-            limit = f"a tenth of an interval is {self._limit_ns / 1e6:g} ms"
+            limit = f"the limit is {self._limit_ns / 1e6:g} ms (a tenth of an interval)"
             message = f"engines started {skew_ns / 1e6:.3g} ms apart; {limit}"
             yield Note("clock", message, "check the clocks of the hosts: `loadstone fleet check`")
 

@@ -115,7 +115,7 @@ def parse_line(report: PgbenchReport, line: str) -> bool:
         if match.lastindex == 2:
             script["tps"] = match[2]
         if script.setdefault("latency" if "latency" in line else "count", match[1]) != match[1]:
-            raise ValueError("a figure of a script occurs twice")
+            raise ValueError("a figure of a script has two different values")
     elif ABORTED in line:
         report.aborted = True
     elif not report.tps and (match := FIELD.search(line)):

@@ -228,7 +228,7 @@ def detect_format(path: Path, text: str) -> Format:
     if len(matches) > 1:
         titles = ", ".join(module.TITLE for module in matches)
         hint = f"choose one: loadstone import --format {matches[0].NAME}"
-        raise LoadstoneError(f"it has results of several formats: {titles} ({path.name})", hint)
+        raise LoadstoneError(f"{path.name} has results in several formats: {titles}", hint)
     if not matches and (known := next((title for title, sign in SUMMARIES.items() if re.search(sign, short)), None)):
         raise LoadstoneError(
             f"{path.name} is {known}, which does not contain the individual executions",
@@ -250,7 +250,7 @@ def name_runs(path: Path, runs: Sequence[ImportedRun], written: Facts, stated: M
     names = dict.fromkeys(str(config["variant"]) for config in configs)
     if unknown := next((name for name in written.variants if name not in names), None):
         message = f'there is no variant "{unknown}" in {path.name} ({written.path.name if written.path else ""})'
-        raise LoadstoneError(message, f"its variants are {', '.join(names)}")
+        raise LoadstoneError(message, f"the variants in {path.name} are {', '.join(names)}")
     facts = [{**written.common, **written.variants.get(str(config["variant"]), {}), **stated} for config in configs]
     clients = [clients_of(run, fact) for run, fact in zip(runs, facts, strict=True)]
     if clients_vary(clients):

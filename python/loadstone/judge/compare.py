@@ -255,7 +255,7 @@ def missing_repeats_text(findings: Sequence[Finding], pair: Pair) -> str:
         return ""
     return (
         f"{units.count_noun(missing_repeats(alone, pair), 'more repeat')} could "
-        f"decide it if {units.list_items(bad)} were excluded"
+        f"decide the comparison if {units.list_items(bad)} were excluded"
     )
 
 

@@ -28,8 +28,8 @@ def trial_drift(
 ) -> tuple[float, list[Finding]]:
     """The factor by which trials of both sides drifted, and the findings on the drift; 1 if the factor is unknown.
 
-    A trial's steady figure is assumed to lie within this factor of the measured figure. A finding on repeats that
-    all drift in one direction has no factor, as their drift may continue after the window.
+    The figure that a trial would have had without drift is assumed to lie within this factor of the measured figure.
+    A finding on repeats that all drift in one direction has no factor, as their drift may continue after the window.
     """
     drifting = [
         finding for finding in findings if finding.severity == Severity.SUSPECT and 1 < finding.effect.drifts < math.inf

@@ -27,7 +27,7 @@ ENGINE = "engine"
 
 @dataclass
 class IntervalRow:
-    """One interval of a phase over all its engines, including operations that completed later."""
+    """One interval of a phase, summed over all engines, including operations due in it that completed after it."""
 
     start_ns: int
     length_ns: int

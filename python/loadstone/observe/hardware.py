@@ -110,7 +110,7 @@ def list_caches(sys: Path) -> dict[str, int]:
 
 
 def describe_memory(proc: Path, sys: Path) -> dict[str, Any]:
-    """The sizes of memory and swap, and when transparent huge pages are used."""
+    """The sizes of memory and swap, and the mode of transparent huge pages."""
     meminfo = parse_fields(read_text(proc / "meminfo"))
     return {
         "bytes": meminfo.get("MemTotal"),

@@ -146,13 +146,13 @@ def latency(trials: Sequence[TrialResult], metric: str) -> TableCell:
 
 
 def instants(view: View, outages: Sequence[Outage]) -> Table:
-    """The instants of each repeat, relative to the order of its fault."""
+    """The instants of each repeat, relative to the instant when its fault was ordered."""
     groups = []
     for outage in outages:
         rows = [instant_row(trial, fault) for trial in outage.trials for fault in trial.faults]
         groups.append(Rows(title_of(view, outage), tuple(rows)))
     heads = ("repeat", "victim", "ordered at", *INSTANTS, *FIRSTS, "recovered after the lift")
-    note = "Times are since the order of the fault; the time of the order is since the start of the measurement"
+    note = "Times count from when the fault was ordered; `ordered at` counts from the start of the measurement"
     return Table(INSTANTS_TITLE, columns(*heads), tuple(groups), (note,))
 
 

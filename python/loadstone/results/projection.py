@@ -75,7 +75,7 @@ def project_results(results: ResultSet, request: Projection) -> Projected:
     warnings = filtered.warnings
     gone = [key for key in dimensions if key not in (*table, *row, *col) and len(filtered.dimensions[key]) > 1]
     if pooled:
-        warnings += (f"pooled over {', '.join(gone)}: trials that differ in it count as repeats",)
+        warnings += (f"pooled over {', '.join(gone)}: trials that differ only in dropped dimensions count as repeats",)
         repeats = number_keys(variant_key(trial.config) for trial in trials)
         own = ({f"{POOLED}{key}": old.config[key] for key in gone if key in old.config} for old in filtered.trials)
         trials = [
@@ -83,7 +83,8 @@ def project_results(results: ResultSet, request: Projection) -> Projected:
             for trial, repeat, facts in zip(trials, repeats, own, strict=True)
         ]
     elif gone:
-        warnings += (f"omitted {', '.join(gone)}: variants also differ in it, so it may cause the difference",)
+        omitted = f"omitted {', '.join(gone)}"
+        warnings += (f"{omitted}: variants also differ in omitted dimensions, which may cause the difference",)
     by_name = name if col else None
     # Guarantees that may differ between the values compared in the question must not differ between other columns.
     promises = filtered.question.promises if filtered.comparison_dimension in (by_name, *col) else ()

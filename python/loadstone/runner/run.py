@@ -112,7 +112,8 @@ class ExperimentRun:
             try:
                 conductor.load(PlannedTrial(f"load-{key}", planned, 0, 0), files)
             except LoadstoneError as error:
-                self.display.say(f"the load of {place} failed: {error.args[0]}; its trials load it again", bad=True)
+                again = "each trial that uses this data will load it again"
+                self.display.say(f"loading {place} failed: {error.args[0]}; {again}", bad=True)
 
     @contextmanager
     def conducting(self) -> Iterator[Conductor]:

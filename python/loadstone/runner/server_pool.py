@@ -93,7 +93,7 @@ class TrialServers:
         for server in self.hosts.dead() if self.hosts else self.stack.dead():
             how = self.requested.how
             log = f"`loadstone systems logs {how.system.system}`" if isinstance(how, StartedSystems) else "its log"
-            hint = f"find out why from {log}; it is restarted for the next trial"
+            hint = f"see {log} for the reason; the server is restarted for the next trial"
             yield Note(DIED, f"{server} exited during the trial", hint)
 
     def still_busy(self) -> Iterator[Note]:

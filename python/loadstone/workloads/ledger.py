@@ -89,7 +89,7 @@ def read(ended: Ended) -> ImportedRun:
 
 
 def figures(document: Any) -> Iterator[Value]:
-    """Yields the figures about the writes and their outcomes."""
+    """Yields the counts of writes and of their outcomes."""
     fields = document["read"]["fields"]
     for group, names in COUNTED.items():
         unit = "operations" if group == "writes" else "fields"

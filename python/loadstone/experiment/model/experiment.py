@@ -275,13 +275,13 @@ class Experiment(FilePart):
     """Your question."""
 
     systems: dict[str, SystemKeys] = Field(examples=[{"rocksdb": {}, "lmdb": {"store": "lmdb"}}], min_length=1)
-    """The systems, by names that you choose; or a list of stores."""
+    """The systems, under names of your choice; or a list of stores."""
 
     workload: Workload = Field(description=str(Workload.__doc__), examples=[{"file": "../workloads/workloada"}])
     workloads: dict[str, Workload] = Field(
         default={}, examples=[{"a": "../workloads/workloada", "c": {"file": "../workloads/workloadc"}}]
     )
-    """Several workloads, by names that you choose, instead of `workload`; the names form the dimension `workload`."""
+    """Several workloads, under names of your choice, instead of `workload`; the names form the dimension `workload`."""
 
     durability: Durability = Field(default="os", examples=["device"])
     """The crash that an acknowledged write survives: none, a crash of the process (os), or of the machine (device)."""
@@ -290,8 +290,8 @@ class Experiment(FilePart):
     """Number of clients, each with at most one operation in flight."""
 
     rate: Annotated[float | Stages | None, NumberOrStages()] = Field(default=None, examples=[10000])
-    """Operations per second of all clients together; without a rate, a closed loop. Or `stages`: ramps, steps and
-    spikes."""
+    """Operations per second of all clients together, or `stages` (ramps, steps and spikes). Without a rate, the loop
+    is closed."""
 
     arrival: Arrival = Field(default="uniform", examples=["poisson"])
     """Spacing of the due times at a rate."""

@@ -124,7 +124,10 @@ def check_servers(context: Context, path: Path, fault: FaultKeys) -> None:
         if not context.is_valid(*at):
             continue
         if system.start is None and system.attach is None:
-            hint = f"write `{name}: {{start: redis}}`, or `attach:`; an embedded store exits with its engine"
+            hint = (
+                f"use a store with servers: write `{name}: {{start: redis}}`, or `attach:`; "
+                "an embedded store runs inside the engine and has no server that can fail alone"
+            )
             context.add_mistake(at, f"the fault {kind} needs servers, but {name} has none", hint)
         elif system.attach is not None:
             check_attached(context, at, system, kind)

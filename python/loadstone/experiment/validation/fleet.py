@@ -15,7 +15,7 @@ OF_HOSTS = ("address", "per_host", "placement", "hosts")
 # Keys of `start` that have no meaning for servers on hosts, with a hint for each.
 NOT_ON_HOSTS = {
     "over": "start both systems on their hosts, and name them by `attach`",
-    "isolate": "leave it out: each host has a network",
+    "isolate": "leave it out: servers on different hosts are already on separate networks",
     "keep": "leave it out: servers on hosts stop at the end of the run",
     "before": "prepare the hosts before the run",
     "after": "clean up the hosts after the run",

@@ -9,6 +9,8 @@ from loadstone.format import units
 from loadstone.format.quantity import format_seconds
 from loadstone.statistics.estimate import REPEATS_MIN
 
+FINDS_WARMUP = "`pilot` and `measure.warmup` cannot be combined: the pilot block exists to find the warm-up"
+
 
 def check_window(context: Context) -> None:
     """Checks that the window has one length, and fits into the timeout."""
@@ -95,8 +97,8 @@ def check_pilot(context: Context, measure: Measure) -> None:
         reason = "with `find`" if experiment.find else "with `faults`" if experiment.faults else ""
         reason = reason or ("with `rate.stages`" if experiment.stages else "")
         reason = reason or ("" if possible else "without `measure.duration`")
-        reason = reason or "with `measure.warmup`, which it would find"
-        context.add_mistake(("pilot",), f"there can be no pilot block {reason}", "leave `pilot` out")
+        message = f"there can be no pilot block {reason}" if reason else FINDS_WARMUP
+        context.add_mistake(("pilot",), message, "leave `pilot` out")
     pilot = possible and measure.warmup is None and experiment.pilot is not False
     if measure.warmup is None and not pilot and not experiment.faults:
         measure = measure.model_copy(update={"warmup": WARMUP_SECONDS})

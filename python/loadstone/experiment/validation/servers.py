@@ -58,7 +58,11 @@ def complete_start(context: Context, path: Keys, system: SystemKeys, start: Star
     name = start.system or SERVED_BY.get(system.store, "")
     known = list(registry.SYSTEMS)
     if name not in known:
-        message = f'there is no system "{name}" to start' if name else f"{path[1]} does not name a system to start"
+        message = (
+            f'there is no system "{name}" to start'
+            if name
+            else f"`systems.{path[1]}` does not state which system to start"
+        )
         context.add_mistake(
             (*path, "start", "system"), message, suggest_names(name, known, "write `start:` with one of")
         )
@@ -202,7 +206,8 @@ def check_reuse(context: Context) -> None:
     if reuse == "shared":
         files = next((name for name, store in stores.items() if describe_engine().keeps_files(store)), None)
         if files is not None:
-            message = f"{files} keeps its data in files, and each trial has separate files"
+            reason = "it keeps its data in files, and each trial has separate files"
+            message = f"`reuse: shared` is not possible with {files}: {reason}"
             context.add_mistake(where, message, "write `reuse: copy`")
         return
     for point in context.points:

@@ -87,7 +87,8 @@ def check_settings(context: Context, path: Path, dimension: str, settings: Mappi
     first = next(iter(settings.values()), {})
     for setting, own in settings.items():
         if missing := [key for key in first if key not in own]:
-            context.add_mistake((*path, setting), f'"{setting}" does not set {missing[0]}', "set it for every name")
+            message, hint = f'"{setting}" does not set {missing[0]}', f"set {missing[0]} under every name"
+            context.add_mistake((*path, setting), message, hint)
         for key in own:
             if key in (*AT_RUN_TIME, *PREDEFINED, *points.distinct_values(vary)) or key not in first:
                 message = f'"{setting}" cannot set {key}' if key in first else f'only "{setting}" sets {key}'

@@ -67,7 +67,10 @@ def check_phase(trial: TrialResult, prefix: str, settings: Settings) -> Iterator
         message, severity = f"{message}, among them {units.list_items(kinds)}", Severity.INVALID
     if (unsent := trial.value(f"{prefix}unsent.unreached")) and not faults.has_fault(trial):
         message = f"{message}, {unsent:,.0f} of them unsent: no server could be reached"
-    hint = "see the counts by operation and status; a failed operation can be faster than a successful one"
+    hint = (
+        "see the counts by operation and status; failed operations can finish early, "
+        "so failures can make a system look faster"
+    )
     # With a requested fault, the first failure is usually its result, not the cause of other failures.
     cause = first_failure(trial) if prefix == MEASURED and not faults.has_fault(trial) else ""
     if prefix == MEASURED and (missing := trial.value(MISSING)):

@@ -220,7 +220,7 @@ def find_shared_machines(pair: Pair) -> Iterator[Finding]:
     shared = tuple(trial.trial for trial in chain(*pair.sides) if trial.facts.get("machines_shared") == "yes")
     if shared:
         message = "the hosts of clients and of servers are one machine (one kernel)"
-        reason = "placement does not change the competition for its processors"
+        reason = "clients and servers compete for the same processors in every placement"
         yield Finding(NAME, Severity.SUSPECT, f"{message}: {reason}", "use hosts that are separate machines", shared)
 
 

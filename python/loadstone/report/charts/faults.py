@@ -1,6 +1,7 @@
 """Trials with faults over time: the outcomes of the operations of one trial, and the yield of all repeats.
 
-Time is relative to the order of the fault, so that repeats whose faults began at different instants can be compared.
+Time is relative to the instant when the fault was ordered, so that repeats whose faults began at different instants
+can be compared.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ REPEATS: Legend = ((FAULT, 1), (TWIN, 7))
 
 @dataclass(frozen=True)
 class FaultSeries:
-    """One trial around its fault: seconds since its order, and shares of the operations that were due."""
+    """One trial around its fault: seconds since the fault was ordered, and shares of the operations due."""
 
     seconds: Sequence[float]
     step: float
@@ -51,12 +52,15 @@ class FaultSeries:
 
 
 def order_seconds(fault: FaultRecord) -> float:
-    """The instant of the fault's order, s since the start of the measurement; for a twin, the planned instant."""
+    """The instant when the fault was ordered, s since the start of the measurement; for a twin, the planned instant."""
     return (fault.planned_at_ns if fault.ordered_ns is None else fault.ordered_ns) / 1e9
 
 
 def series_around(series: Series, order_s: float, step: float) -> FaultSeries | None:
-    """The counts of a trial in steps that begin at the order of the fault; None without counts by due time."""
+    """The counts of a trial in steps that begin at the instant when the fault was ordered.
+
+    None without counts by due time.
+    """
     if not series.due or not series.good:
         return None
     counts = {
@@ -109,9 +113,9 @@ def timeline(view: View) -> Figure:
             late = [f"{mark['label']} at {mark['at']}" for mark in marks_of(trial) if mark["seconds"] > end]
             omitted += [f"{view.name(outage.variant)} {text}" for text in late]
     caption = (
-        "Operations by due time, in the trial with the median outage. Time 0 is the order of the fault; the band ends"
-        " when the lift of the fault was verified. Vertical lines mark verified instants. The mark of each outcome is"
-        " at its highest rate."
+        "Operations by due time, in the trial with the median outage. Time 0 is when the fault was ordered; the band"
+        " ends when the lift of the fault was verified. Vertical lines mark verified instants. The mark of each outcome"
+        " is at its highest rate."
     )
     if omitted:
         caption += f" After the end of the window: {units.list_items(omitted)}."
@@ -142,7 +146,7 @@ def typical_trial(outage: Outage) -> TrialResult | None:
 
 
 def marks_of(trial: TrialResult) -> list[Row]:
-    """The instants of a trial's fault, s since its order."""
+    """The instants of a trial's fault, s since it was ordered."""
     fault = trial.faults[0]
     order_ns = order_seconds(fault) * 1e9
     lift_ns = fault.planned_lift_ns if fault.lift_ordered_ns is None else fault.lift_ordered_ns
@@ -158,7 +162,7 @@ def marks_of(trial: TrialResult) -> list[Row]:
 
 
 def band_of(trials: Sequence[TrialResult], end: float) -> list[Row]:
-    """The band from the order of the fault to its verified lift (the median over several trials)."""
+    """The band from the instant when the fault was ordered to its verified lift (the median over several trials)."""
     ends = []
     for trial in trials:
         fault = trial.faults[0]
@@ -255,7 +259,7 @@ def mark_layers(marks: list[Row], scale: alt.Scale, axis: alt.Axis) -> tuple[alt
 
 
 def repeats(view: View) -> Figure:
-    """The yield of all repeats, and of the twins, aligned at the order of the fault."""
+    """The yield of all repeats, and of the twins, aligned at the instant when the fault was ordered."""
     panels = []
     for outage in view.judgement.outages[:PANELS_MAX]:
         twin = view.variants.get(outage.twin, []) if outage.twin is not None else []
@@ -273,8 +277,8 @@ def repeats(view: View) -> Figure:
             head = figure.join_title(view.name(outage.variant), view.title(view.context(outage.variant)))
             panels.append(Panel(head, repeats_chart(rows, outage), 150))
     caption = (
-        "Yield: operations answered in time ÷ operations due. Each line is a repeat, aligned at the order of its fault."
-        " The dashed line is the level of recovery (median of the repeats)."
+        "Yield: operations answered in time ÷ operations due. Each line is a repeat, aligned at the time when"
+        " its fault was ordered. The dashed line is the level of recovery (median of the repeats)."
     )
     alt_text = "the yield of each repeat around the fault"
     return Figure("fault-repeats", tuple(panels), caption, alt_text, "All repeats", select_entries(REPEATS, panels))

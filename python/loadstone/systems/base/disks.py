@@ -25,7 +25,9 @@ COMMAND_SECONDS = 60.0
 # A killed server keeps its files open until the kernel has removed it.
 BUSY_SECONDS, POLL_SECONDS = 10.0, 0.02
 SIZE_MIN = 16 << 20
-HINT = "run as root, on a kernel with loop devices and ext4; `loadstone doctor` names the faults of this host"
+HINT = (
+    "run as root, on a kernel with loop devices and ext4; `loadstone doctor` lists the faults that this host supports"
+)
 
 
 def image_path(root: Path, name: str) -> Path:
@@ -86,7 +88,7 @@ def unmount_directory(directory: Path) -> None:
             run_or_fail("nsenter", f"--target={pid}", "--mount", "--", "umount", point)
     if copies := find_copies(device):
         message = f"{directory} is still mounted in the mount namespace of process {copies[0][0]}"
-        raise SystemsError(message, "end that process, or unmount it there")
+        raise SystemsError(message, "end that process, or unmount the directory in its namespace")
 
 
 def find_copies(device: int) -> list[tuple[int, str]]:

@@ -17,7 +17,7 @@ from loadstone.systems.base.system import SystemsError
 
 # The last number of the host's address; the addresses of nodes end in 1, 2, …
 HOST_NUMBER = 254
-HINT = "run as root, with the program `ip`; `loadstone doctor` names the faults of this host"
+HINT = "run as root, with the program `ip` installed; `loadstone doctor` lists the faults that this host supports"
 
 
 def name_prefix(root: Path) -> str:
