@@ -61,9 +61,10 @@ def test_answer_has_outage_recovery_and_loss() -> None:
         " (6 of 6); acknowledged writes lost in 2 of 6 kills, 6 to 15 writes, at most 46.0 ms old (as allowed);"
         " probability of a loss per kill: 4.3–78 %"
     )
-    quorum, comparison, *_ = judgement.further
+    quorum, failures, comparison, *_ = judgement.further
     assert "outage 14.3 s (96.9 % interval 14.0 to 14.7 s, n=6)" in quorum
     assert "recovered after 12.0 s (median, 6 of 6); no acknowledged write lost in 6 kills" in quorum
+    assert re.match(r"in QUORUM-kill-\d, [\d,]+ operations failed during the kill of ", failures)
     assert "outage is 88 % lower with ONE than" in comparison
 
 

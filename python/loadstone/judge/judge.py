@@ -17,7 +17,7 @@ from loadstone.judge.finding import Finding, NotLooked, Severity, Verdict, worst
 from loadstone.judge.findings import check_trial, judge_variant, missing_trials
 from loadstone.judge.judgement import Comparison, Judgement, VariantKey
 from loadstone.judge.order import OF_SEARCH
-from loadstone.judge.outages import outage_clauses, summarize_outages
+from loadstone.judge.outages import describe_failures, outage_clauses, summarize_outages
 from loadstone.judge.pairing import Match, Variants, choose_baseline, list_paired, list_unpaired, match_variants
 from loadstone.judge.search import judge_searches, read_rule
 from loadstone.judge.settings import Own, Settings
@@ -206,7 +206,8 @@ def state_answer(judgement: Judgement, settings: Settings) -> Judgement:
         else answer_question(judgement, metrics, settings.matters)
     )
     # In an experiment with faults, the question is about the faults; comparisons of other figures come last.
-    text, *further = [*outage_clauses(judgement.outages), *sentences]
+    failures = list(describe_failures(chain.from_iterable(judgement.trials.values()))) if judgement.outages else []
+    text, *further = [*outage_clauses(judgement.outages), *failures, *sentences]
     return replace(judgement, answer=text, further=tuple(further))
 
 

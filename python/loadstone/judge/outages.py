@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 from loadstone.format import units, wording
-from loadstone.judge.checks import faults, loss
+from loadstone.judge.checks import errors, faults, loss
 from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.judgement import VariantKey
 from loadstone.judge.settings import Settings
@@ -238,6 +238,14 @@ def outage_clause(outage: Outage, names: Mapping[VariantKey, str]) -> str:
     parts = [part for part in (figures, recovery_text(outage), losses) if part]
     counted = f" ({units.count_noun(outage.excluded, 'repeat')} excluded)" if outage.excluded else ""
     return f"{name}: {'; '.join(parts)}{counted}" if name else f"{outage.kind}: {'; '.join(parts)}{counted}"
+
+
+def describe_failures(findings: Iterable[Finding]) -> Iterator[str]:
+    """The failures in the trial with the most during a fault, preferably a trial that names servers considered down."""
+    failures = [finding for finding in findings if finding.check == faults.FAILURES]
+    if failures:
+        worst = max(failures, key=lambda finding: (errors.DOWN in finding.message, finding.size))
+        yield f"in {worst.trials[0]}, {worst.message}"
 
 
 def name_variants(outages: Sequence[Outage]) -> dict[VariantKey, str]:

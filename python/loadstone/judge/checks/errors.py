@@ -27,7 +27,8 @@ MISSING_COPY_HINT = "repair the keyspace (`nodetool repair`) after a change of i
 FIRST = ", the first: "
 # The engine's note on reads of rows that were never written.
 MISSING_ROWS = "missing-rows"
-# The engine's note on the servers that the cluster considered down, with the times.
+# The engine's note on the servers that the cluster considered down, with the times, and the words of each.
+DOWN = "considered down"
 SERVER_EVENTS = "server-events"
 
 
