@@ -288,7 +288,8 @@ def test_selection_of_many_includes_both_ends() -> None:
     assert (result[0], result[-1]) == (keys[0], keys[-1])
 
 
-def test_search_draws_objective_and_answer() -> None:
+def searched() -> View:
+    """A search for p99 below 10 ms, which two of four numbers of clients meet."""
     latencies = {1: 5e6, 2: 8e6, 4: 20e6, 3: 12e6}
     trials = [
         replace(
@@ -302,13 +303,23 @@ def test_search_draws_objective_and_answer() -> None:
     ]
     find: dict[str, Scalar | None] = {"such_that": "p99 < 10ms", "over": "clients", "from": 1, "to": 4}
     question = Question(at_least=3, at_most=3, find=find)
-    chart = scaling.curves(View(judge_results(ResultSet("searched", trials, question))))
+    return View(judge_results(ResultSet("searched", trials, question)))
+
+
+def test_search_draws_objective_and_answer() -> None:
+    chart = scaling.curves(searched())
     assert [panel.title for panel in chart.panels[:2]] == ["p99", "throughput, op/s"]
     points = [row for row in rows(chart, 0) if "figure" in row]
     assert [(row["load"], row["holds"]) for row in points] == [(1, True), (2, True), (3, False), (4, False)]
     assert [row["text"] for row in rows(chart, 0) if "text" in row] == ["objective < 10.0 ms"]
     (answer,) = [row["load"] for row in rows(chart, 1) if set(row) == {"name", "load"}]
     assert answer == 2
+
+
+def test_search_charts_loads_next_to_its_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    view = searched()
+    monkeypatch.setattr(time_series, "PANELS_MAX", 2)
+    assert [dict(key)["clients"] for key in time_series.choose_variants(view, list(view.variants))] == [2, 3]
 
 
 def test_confounded_loads_are_charted_by_variant() -> None:

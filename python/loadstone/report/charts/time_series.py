@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -44,7 +45,7 @@ class ChartedSeries:
 def select_series(view: View) -> ChartedSeries:
     """Reads the series of as many trials as fit."""
     fitting = [key for key in view.variants if view.value(key) in figure.select_values(view)]
-    keys = spread(fitting, PANELS_MAX)
+    keys = choose_variants(view, fitting)
     most = max(LINES_MAX // max(len(keys), 1), 1)
     series_of: dict[VariantKey, list[tuple[str, int, Series]]] = {}
     for key in keys:
@@ -54,6 +55,25 @@ def select_series(view: View) -> ChartedSeries:
                 series_of.setdefault(key, []).append((trial.trial, trial.repeat, series))
     total = max((len(view.variants[key]) for key in keys), default=0)
     return ChartedSeries(series_of, len(fitting), total)
+
+
+def choose_variants(view: View, fitting: Sequence[VariantKey]) -> list[VariantKey]:
+    """As many variants as fit: of a search, the loads nearest to its answer; else variants spread over all."""
+    answers = {
+        search.context: search.outcome.load
+        for search in view.judgement.searches
+        if search.outcome is not None and search.outcome.load
+    }
+    if not answers:
+        return spread(fitting, PANELS_MAX)
+
+    def distance(key: VariantKey) -> float:
+        load = dict(key).get(view.load or "")
+        answer = answers.get(tuple(pair for pair in key if pair[0] != view.load))
+        return abs(math.log(load / answer)) if answer and isinstance(load, int | float) and load > 0 else math.inf
+
+    nearest = sorted(fitting, key=distance)[:PANELS_MAX]
+    return [key for key in fitting if key in nearest]
 
 
 def throughput(view: View, charted: ChartedSeries) -> Figure:
