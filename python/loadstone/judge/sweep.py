@@ -62,16 +62,23 @@ def describe_undecided(contender: str, groups: Sequence[tuple[str, Sequence[Comp
     where = f"{groups[0][0]}: " if len(groups) == 1 and groups[0][0] else ""
     metric, least = wording.metric_name(every[0].metric), min(item.ratio.n for item in every)
     trust = f"n={least}, {max(item.verdict for item in every)}"
+    lows, highs = [item.ratio.low or 0.0 for item in every], [item.ratio.high or math.inf for item in every]
     return (
         f"{where}undecided whether {metric} differs between {contender} and {baseline} at any load from"
-        f" {list_loads(every)} (ratios at single loads: {', '.join(spans)}; {trust})"
+        f" {list_loads(every)} (ratios at single loads: {', '.join(spans)}, with intervals within"
+        f" {join_ratios(min(lows), max(highs))}; {trust})"
     )
 
 
 def describe_span(group: Sequence[Comparison]) -> str:
-    """The lowest and the highest ratio: `4.9 % lower to 1.11×`."""
+    """The lowest and the highest ratio: `0.951–1.11`."""
     ratios = [item.ratio.value for item in group]
-    return " to ".join(dict.fromkeys(wording.short_change(end) for end in (min(ratios), max(ratios))))
+    return join_ratios(min(ratios), max(ratios))
+
+
+def join_ratios(low: float, high: float) -> str:
+    """Two ratios as a range; one number if they are equal in print."""
+    return wording.DASH.join(dict.fromkeys(units.format_ratio(end).removesuffix("×") for end in (low, high)))
 
 
 def describe_group(contender: str, group: Sequence[Comparison]) -> str:
