@@ -288,7 +288,7 @@ def test_selection_of_many_includes_both_ends() -> None:
     assert (result[0], result[-1]) == (keys[0], keys[-1])
 
 
-def searched() -> View:
+def search_clients() -> View:
     """A search for p99 below 10 ms, which two of four numbers of clients meet."""
     latencies = {1: 5e6, 2: 8e6, 4: 20e6, 3: 12e6}
     trials = [
@@ -307,7 +307,7 @@ def searched() -> View:
 
 
 def test_search_draws_objective_and_answer() -> None:
-    chart = scaling.curves(searched())
+    chart = scaling.curves(search_clients())
     assert [panel.title for panel in chart.panels[:2]] == ["p99", "throughput, op/s"]
     points = [row for row in rows(chart, 0) if "figure" in row]
     assert [(row["load"], row["holds"]) for row in points] == [(1, True), (2, True), (3, False), (4, False)]
@@ -317,7 +317,7 @@ def test_search_draws_objective_and_answer() -> None:
 
 
 def test_search_charts_loads_next_to_its_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    view = searched()
+    view = search_clients()
     monkeypatch.setattr(time_series, "PANELS_MAX", 2)
     assert [dict(key)["clients"] for key in time_series.choose_variants(view, list(view.variants))] == [2, 3]
 
