@@ -67,10 +67,9 @@ def name_knees(curves: Sequence[Curve]) -> list[str]:
         last = units.load_over(scattered[0].knee.loads[-1], CLIENTS)
         shared = [f"no knee is named for {which}: the repeats differ too much to decide whether throughput still rises"]
         shared[0] += f" at {last}"
-        lowers = sorted({curve.knee.lower for curve in scattered if curve.knee.lower is not None})
-        if len(lowers) and all(curve.knee.lower is not None for curve in scattered):
-            above = " to ".join(units.format_load(load) for load in dict.fromkeys((lowers[0], lowers[-1])))
-            shared[0] += f"; 95 % of each plateau requires more than {above} {CLIENTS}"
+        lowers = [curve.knee.lower for curve in scattered if curve.knee.lower is not None]
+        if len(lowers) == len(scattered):
+            shared[0] += f"; each requires more than {units.load_over(min(lowers), CLIENTS)} for 95 % of its plateau"
     own = [
         knee_text(curve.knee, whose=name)
         for curve, name in zip(curves, names, strict=True)
