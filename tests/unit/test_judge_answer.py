@@ -93,7 +93,7 @@ def test_missing_evidence_is_reported_with_its_interval() -> None:
     assert text.endswith(f"n=6, valid; {COVERAGE})")
     # The difference that the repeats could detect has its own line.
     assert judgement.further == (
-        "6 repeats can detect a difference of 2.3 % or more; 24 repeats (4 times the run time), of 1.1 %",
+        "6 repeats can detect a difference of 3.1 % or more (80 % power); 24 repeats (4 times the run time), of 1.3 %",
     )
 
 
@@ -318,7 +318,7 @@ def test_median_latency_is_compared_by_default() -> None:
     judgement = judge_results(rate_results())
     assert judgement.answer.startswith("at 1,000 op/s, which both sustained: undecided whether update p99 differs ")
     detectable, exploratory = judgement.further
-    assert detectable.startswith("6 repeats can detect a difference of 63 % or more")
+    assert detectable.startswith("6 repeats can detect a difference of 94 % or more (80 % power)")
     assert exploratory.startswith(
         "exploratory, as only the first metric decides: update p50 is 75 % lower with lmdb than "
     )

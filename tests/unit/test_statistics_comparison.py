@@ -80,11 +80,28 @@ def test_the_drift_of_a_block_cancels() -> None:
 
 def test_bias_does_not_shrink_with_repeats() -> None:
     half = math.log(1.2)
-    assert detectable_difference(half, 6, 24) == pytest.approx(math.sqrt(1.2) - 1)
-    assert detectable_difference(half, 6, 24, bias=math.log(2)) == pytest.approx(2 * math.sqrt(1.2) - 1)
+    now, later = (detectable_difference([(0.0, half)], 6, count) for count in (6, 24))
+    assert math.log1p(later) < math.log1p(now) / 2
+    # Two scenarios whose centres differ by a factor of 4.
+    biased = detectable_difference([(0.0, half), (math.log(4), half)], 6, 24)
+    assert biased == pytest.approx(2 * (1 + later) - 1)
     # A bias beyond the distance from 1 is never overcome.
     assert repeats_for(Estimate(1.5, 6), half, math.log(2), 0.01) == math.inf
     assert repeats_for(Estimate(1.5, 6), half, 0.0, 0.01) == 2
+
+
+@pytest.mark.parametrize("repeats", [6, 24])
+def test_detectable_difference_is_shown_in_four_fifths(repeats: int) -> None:
+    draws, spread, runs = np.random.default_rng(7), 0.1, 2000
+    # The half-width that six blocks with this spread have on average.
+    half = float(stats.t.isf(ALPHA / 2, 5)) * spread / math.sqrt(6)
+    difference = math.log1p(detectable_difference([(0.0, half)], 6, repeats))
+    hits = 0
+    for _ in range(runs):
+        noise = np.exp(draws.normal(difference, spread, repeats))
+        p = compare_blocks(number_blocks(np.ones(repeats)), number_blocks(noise)).p
+        hits += p is not None and p < ALPHA
+    assert 0.77 <= hits / runs <= 0.83
 
 
 def test_part_of_the_runs_needs_four_repeats() -> None:

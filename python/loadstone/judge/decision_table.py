@@ -12,7 +12,14 @@ from loadstone.judge.finding import Finding, Pair, Severity
 from loadstone.judge.judgement import Claim, Comparison, ScenarioRow
 from loadstone.judge.scenarios import Kind, Scenario, Weighed
 from loadstone.results.value import Direction
-from loadstone.statistics.comparison import ALPHA, detectable_difference, half_width, rank_sum_p, repeats_for
+from loadstone.statistics.comparison import (
+    ALPHA,
+    POWER,
+    detectable_difference,
+    half_width,
+    rank_sum_p,
+    repeats_for,
+)
 from loadstone.statistics.estimate import Estimate
 
 CLAIMS = ("better", "worse", "same", "slight")
@@ -214,19 +221,24 @@ def explain_undecided(comparison: Comparison, tested: Tested, matters: float, te
         least = next(size for size in range(n, 1000) if rank_sum_p(0, size, size) * tests < ALPHA)
         why = f"n = {n} cannot decide {units.count_noun(tests, 'test')}, n ≥ {least} can"
         return replace(comparison, claim="impossible", why=why)
-    half = half_width(comparison.ratio)
-    if half is None or comparison.ratio.value <= 0:
+    if half_width(comparison.ratio) is None or comparison.ratio.value <= 0:
         return comparison
     ratios = [widen_by_resolution(weighed.evidence.ratio, comparison) for weighed in tested.weighed]
     # The scenarios' own intervals narrow with more repeats; the distances between the scenarios do not.
-    sampling = max(own for ratio in ratios if (own := half_width(ratio)) is not None)
-    bias = max(half - sampling, 0.0)
+    intervals = [
+        (math.log(ratio.low * ratio.high) / 2, own)
+        for ratio in ratios
+        if (own := half_width(ratio)) is not None and ratio.low and ratio.high
+    ]
+    centres, sampling = [at for at, _ in intervals], max(own for _, own in intervals)
+    bias = (max(centres) - min(centres)) / 2
     more = int(min(max(repeats_for(comparison.ratio, sampling, bias, matters), n + 1), TIMES_MAX * n))
-    now, later = (detectable_difference(sampling, n, count, bias) for count in (n, more))
+    now, later = (detectable_difference(intervals, n, count) for count in (n, more))
     # Both are in percent, or both are factors.
     at_more = f"of {units.short_percent(later)}" if now < 1 else f"a factor of {1 + later:,.3g}"
     noun = comparison.n_unit.removesuffix("s") or "repeat"
     why = f"{units.count_noun(n, noun)} can detect {describe_difference(now)} or more"
+    why += f" ({units.format_percent(POWER)} power)"
     why += f"; {units.count_noun(more, noun)} ({more / n:.2g} times the run time), {at_more}"
     biased = [weighed.scenario.kind for weighed in tested.weighed[1:] if not weighed.scenario.is_part]
     if bias > sampling and biased:

@@ -19,6 +19,8 @@ from loadstone.statistics.distributions import normal_tail, rank_sum_counts, stu
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
 ALPHA = 0.05
+# The probability with which a detectable difference is shown.
+POWER = 0.8
 # With fewer repeats of a side, even disjoint ranks do not reach ALPHA.
 UNPAIRED_MIN = 4
 # Up to this number of repeats of a side, the probabilities of ranks are exact; SciPy has the same limit.
@@ -213,13 +215,20 @@ def half_width(ratio: Estimate) -> float | None:
     return math.log(ratio.high / ratio.low) / 2
 
 
-def detectable_difference(half: float, n: int, repeats: int, bias: float = 0.0) -> float:
-    """The smallest difference, as a share, whose interval would exclude 1 with this number of repeats and this spread.
+def detectable_difference(intervals: Sequence[tuple[float, float]], n: int, repeats: int) -> float:
+    """The smallest difference, as a share, that this number of repeats shows with a probability of POWER.
 
-    `half`: half the width of the interval of `n` repeats on the logarithmic scale, which narrows with the root of the
-    number of repeats. `bias`: the half-width that no number of repeats narrows.
+    `intervals`: the centre and the half-width of each scenario's interval of `n` repeats, on the logarithmic scale. The
+    half-widths narrow with the number of repeats, the distances between the centres do not. A difference
+    of half the width of all intervals together would be shown in half of the runs; for POWER, the difference must be
+    greater by t(POWER) standard errors (Cohen 1988, 2.2).
     """
-    return math.expm1(bias + half * math.sqrt(n / repeats))
+    # From half-widths to standard errors, and from these to the half-widths of more repeats.
+    to_error = math.sqrt(n / repeats) / student_quantile(ALPHA / 2, n - 1)
+    shrink = to_error * student_quantile(ALPHA / 2, repeats - 1)
+    half = (max(at + shrink * own for at, own in intervals) - min(at - shrink * own for at, own in intervals)) / 2
+    power = student_quantile(1 - POWER, repeats - 1)
+    return math.expm1(half + power * to_error * max(own for _, own in intervals))
 
 
 def repeats_for(ratio: Estimate, half: float, bias: float, matters: float) -> float:
