@@ -270,7 +270,7 @@ def test_instants_are_by_the_clock_of_the_lab() -> None:
 
 
 def test_unknown_operation_is_refused() -> None:
-    with pytest.raises(LoadstoneError, match="has no operation kill_all"):
+    with pytest.raises(LoadstoneError, match="does not support the operation kill_all"):
         HostSystems("host0").perform("kill_all", {})
 
 

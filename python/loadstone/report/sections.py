@@ -408,8 +408,12 @@ def reason(view: View) -> str:
     # If a comparison is refused, the answer already states the cause.
     if any(finding.message in view.judgement.answer for finding in by_check[most]):
         return ""
-    worst = max(by_check[most], key=magnitude)
-    message = name_source(worst, name_owners(view.judgement).get(worst, ""))
+    owners = name_owners(view.judgement)
+    texts = [name_source(finding, owners.get(finding, "")) for finding in sorted(by_check[most], key=magnitude)[::-1]]
+    # The worst message that readers find again among the warnings, if there is one.
+    groups = [group for group in warnings(view.judgement) if (group.check, group.label) == (most, str(view.verdict))]
+    lines = [line for group in groups for line in group.messages]
+    message = next((text for text in texts if any(line.startswith(text) for line in lines)), texts[0])
     affected = {trial for finding in by_check[most] for trial in finding.trials}
     every = units.count_noun(len(view.results.trials), "trial")
     share = f", {len(affected):,} of {every}" if len(affected) > 1 else ""
