@@ -392,7 +392,7 @@ def test_a_ramp_climbs_and_then_stays(engine: Engine) -> None:
 def test_words_for_late_operations_are_the_engines() -> None:
     # If the engine's words change, every check of timing fails on a busy machine.
     source = (ROOT / "crates/measure/src/diagnostics.rs").read_text()
-    assert all(words in source for words in LATE)
+    assert all(text in source for text in LATE)
 
 
 def test_steps_follow_one_another(engine: Engine) -> None:
