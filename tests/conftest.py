@@ -38,7 +38,7 @@ LINE = re.compile(r"\[(\w.*?)\], (.*?), (.*)")
 # The time in a status line; tests request one line per second.
 STAMP = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d:\d{3}) \d+ sec: ")
 SECOND = timedelta(seconds=1)
-# The engine's words for late operations; a test compares them with its source.
+# The engine's messages about late operations, which a test compares with its source.
 LATE = ("more than 1 ms late", "waited over 1 ms")
 
 
