@@ -24,6 +24,7 @@ from loadstone.results.result_set import ALL_OPERATIONS, DEFAULT_METRICS, varian
 from loadstone.results.stage import prefix_of
 from loadstone.results.value import THROUGHPUT, metric_statistic
 from loadstone.search.sentence import knee_text, outcome_parts, outcome_sentence
+from loadstone.statistics.knee import TOLERANCE
 from loadstone.statistics.usl import COUNTS_MIN
 
 EXPLORATORY = "exploratory, as only the first metric decides"
@@ -59,23 +60,27 @@ def name_knees(curves: Sequence[Curve]) -> list[str]:
     """A clause for the knee of each of the first curves; curves whose repeats scatter share a clause."""
     names = name_contexts([curve.context for curve in curves]) if len(curves) > 1 else [""]
     scattered = [curve for curve in curves if curve.knee.upper is None and curve.knee.unclaimed == "scatter"]
-    shared = []
-    if len(scattered) > 1:
-        which = f"any of the {len(curves)} curves"
-        if len(scattered) < len(curves):
-            which = f"{len(scattered)} of {len(curves)} curves"
-        last = units.load_over(scattered[0].knee.loads[-1], CLIENTS)
-        shared = [f"no knee is named for {which}: the repeats differ too much to decide whether throughput still rises"]
-        shared[0] += f" at {last}"
-        lowers = [curve.knee.lower for curve in scattered if curve.knee.lower is not None]
-        if len(lowers) == len(scattered):
-            shared[0] += f"; each requires more than {units.load_over(min(lowers), CLIENTS)} for 95 % of its plateau"
-    own = [
-        knee_text(curve.knee, whose=name)
-        for curve, name in zip(curves, names, strict=True)
-        if not shared or curve not in scattered
-    ]
+    if len(scattered) < 2:
+        scattered = []
+    named = zip(curves, names, strict=True)
+    own = [knee_text(curve.knee, whose=name) for curve, name in named if curve not in scattered]
+    shared = [describe_scatter(scattered, len(curves))] if scattered else []
     return [*own[:CLAUSES_MAX], *count_omitted(len(own) - CLAUSES_MAX), *shared]
+
+
+def describe_scatter(curves: Sequence[Curve], every: int) -> str:
+    """The joint clause of curves whose repeats scatter too much for a knee; `every`: the number of all curves."""
+    which = f"any of the {every} curves" if len(curves) == every else f"{len(curves)} of {every} curves"
+    loads = {curve.knee.loads[-1] for curve in curves}
+    last = units.load_over(loads.pop(), CLIENTS) if len(loads) == 1 else "its highest load"
+    text = (
+        f"no knee is named for {which}: the repeats differ too much to decide whether throughput still rises at {last}"
+    )
+    lowers = [curve.knee.lower for curve in curves if curve.knee.lower is not None]
+    if len(lowers) == len(curves):
+        share = units.format_percent(1 - TOLERANCE)
+        text += f"; each requires more than {units.load_over(min(lowers), CLIENTS)} for {share} of its plateau"
+    return text
 
 
 def compare_variants(judgement: Judgement, metrics: Sequence[str], matters: float) -> list[str]:

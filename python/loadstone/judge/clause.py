@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -17,8 +16,6 @@ from loadstone.results.value import THROUGHPUT
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
 NO_CLAIM = "no claim possible"
-# The side and the repeats at the end of a scenario's name.
-CAUSE = re.compile(r"( of [^()]+)?( \(.*\))?$")
 
 
 def comparison_clause(judgement: Judgement, comparison: Comparison, matters: float) -> str:
@@ -74,9 +71,7 @@ def ratio_ends(comparison: Comparison, ratio: Estimate) -> str:
     measured = wording.ratio_interval(alone)
     if not measured or (alone.low, alone.high) == (ratio.low, ratio.high) or measured == every:
         return every
-    # `without disturbed trials of lmdb (r4)` allows for disturbed trials.
-    wider = [row for row in comparison.scenarios[1:] if widens(alone, row.ratio)]
-    causes = dict.fromkeys(CAUSE.sub("", row.name).removeprefix("without ") for row in wider)
+    causes = dict.fromkeys(row.cause for row in comparison.scenarios[1:] if row.cause and widens(alone, row.ratio))
     allowing = f", {every} allowing for {units.join_names([*causes]) or 'all scenarios'}" if every else ""
     return f"{measured} as measured{allowing}"
 

@@ -40,6 +40,11 @@ class Lost:
     equality: Claim | None
     severity: Severity
 
+    @property
+    def cause(self) -> str:
+        """The cause of the scenario, as a noun."""
+        return self.name.removeprefix("without ")
+
 
 # The decision table. The evidence as measured may allow a claim, which is valid if it holds in every scenario.
 TABLE: dict[Kind, Lost] = {
@@ -150,7 +155,7 @@ def scenario_row(weighed: Weighed, reading: Claim, tested: Tested) -> ScenarioRo
     elif scenario.side is not None:
         name += f" ({names[scenario.side]})"
     ratio = widen_by_resolution(weighed.evidence.ratio, tested.comparison)
-    return ScenarioRow(name, ratio, weighed.evidence.n, reading)
+    return ScenarioRow(name, ratio, weighed.evidence.n, reading, cause=TABLE[scenario.kind].cause)
 
 
 def describe_excluded(scenario: Scenario, pair: Pair) -> str:
@@ -242,7 +247,7 @@ def explain_undecided(comparison: Comparison, tested: Tested, matters: float, te
     why += f"; {units.count_noun(more, noun)} ({more / n:.2g} times the run time), {at_more}"
     biased = [weighed.scenario.kind for weighed in tested.weighed[1:] if not weighed.scenario.is_part]
     if bias > sampling and biased:
-        cause = units.join_names([*dict.fromkeys(TABLE[kind].name.removeprefix("without ") for kind in biased)])
+        cause = units.join_names([*dict.fromkeys(TABLE[kind].cause for kind in biased)])
         why += f"; most of that is due to {cause}, which more repeats do not change"
     return replace(comparison, why=why)
 
@@ -340,7 +345,8 @@ def shift_ratio(
         stands = known and is_equivalent(
             replace(alike, low=(low or 0.0) / factor, high=(high or 0.0) * factor), matters
         )
-    row = ScenarioRow(TABLE[kind].name, wider, ratio.n, comparison.claim if stands else "none")
+    claim = comparison.claim if stands else "none"
+    row = ScenarioRow(TABLE[kind].name, wider, ratio.n, claim, cause=TABLE[kind].cause)
     comparison = replace(comparison, scenarios=(*comparison.scenarios, row))
     return (comparison if stands else mark_deciding(comparison, -1)), stands
 

@@ -72,6 +72,8 @@ class ScenarioRow:
     reading: Claim
     # Whether this is the first scenario in which the claim fails, so that the verdict depends on it.
     decides: bool = False
+    # The cause of the difference from the measured figures, as a noun.
+    cause: str = ""
 
 
 @dataclass(frozen=True)
@@ -277,8 +279,7 @@ class Judgement:
     @property
     def coverage(self) -> str:
         """The number of checks that ran; empty if all of them did."""
-        # A check that lacked information in some trials only, and found something in others, ran.
-        lacking = len({missing.check for missing in self.not_looked} - {finding.check for finding in self.all_findings})
+        lacking = len({not_looked.check for not_looked in self.not_looked})
         has_faults = any(trial.faults for trial in self.results.trials)
         every = len(DEFAULTS) - (0 if has_faults else len((*FAULTS, *LOSS)))
         return f"{every - lacking} of {every} checks ran" if lacking else ""

@@ -61,8 +61,8 @@ class Probe:
 
     @property
     def throughput(self) -> float | None:
-        """The median throughput, op/s; None without valid samples."""
-        return median(sample.throughput for sample in self.valid) if self.valid else None
+        """The median throughput, op/s; None without usable samples."""
+        return median(sample.throughput for sample in self.usable) if self.usable else None
 
     def median_figure(self, key: str) -> float | None:
         """The median of one of the objective's figures."""

@@ -93,7 +93,9 @@ def curves(view: View) -> Figure:
     named = {line.name for lines in grouped.values() for line in lines}
     used = [value for value in figure.select_values(view) if view.short[value] in named]
     is_compared = bool(used) and view.dimension != view.load
-    caption = "Points are medians of the repeats with their intervals, joined in order of load."
+    is_search = any(line.search for lines in grouped.values() for line in lines)
+    intervals = "" if is_search else " with their intervals"
+    caption = f"Points are medians of the repeats{intervals}, joined in order of load."
     if any(line.knee is not None and line.knee.upper is not None for lines in grouped.values() for line in lines):
         caption += " The band is the knee: within it, throughput reaches 95 % of its plateau."
     if any(line.search and line.search.rule.objective for lines in grouped.values() for line in lines):
@@ -272,7 +274,7 @@ def measure(view: View, line: Line, metric: str) -> list[Row]:
         holds = line.holds(load)
         state = {True: "met", False: "not met", None: "could not be judged"}[holds]
         # The figures of a search are from its probes, which have no intervals.
-        low, high = (cell.estimate.low, cell.estimate.high) if value == cell.estimate.value else (None, None)
+        low, high = (cell.estimate.low, cell.estimate.high) if line.search is None else (None, None)
         is_positive = low is not None and (low > 0 or metric == THROUGHPUT)
         rows.append(
             {
