@@ -17,7 +17,7 @@ from loadstone.report.reproduce import Recipe
 from loadstone.report.sections import Section, answer, describe_setting, gist, headline, meaning
 from loadstone.report.table import Table, TableCell
 from loadstone.report.view import View
-from loadstone.report.warnings import Warnings, page_address, warnings
+from loadstone.report.warnings import Warnings, page_address
 
 # The maximum depth of a rendered environment, and the maximum number of entries in a list.
 DEPTH_MAX = 6
@@ -99,7 +99,7 @@ def stand(view: View) -> list[str]:
 
 def link_causes(view: View, text: str) -> list[str]:
     """A text in which each check in brackets, such as `(not-steady)`, is a link to its findings on the page."""
-    places = {group.check: f"#{anchor(group.check)}-{group.label}" for group in reversed(warnings(view.judgement))}
+    places = {group.check: f"#{anchor(group.check)}-{group.label}" for group in reversed(view.warnings)}
     parts: list[str] = []
     for number, part in enumerate(CAUSE.split(keep_units(text))):
         parts += ["check ", tag("a", part, href=places[part])] if number % 2 and part in places else [part]

@@ -32,9 +32,7 @@ from loadstone.report.warnings import (
     Warnings,
     list_unavailable_checks,
     magnitude,
-    name_owners,
     name_source,
-    warnings,
 )
 from loadstone.results.result_set import variant_key
 from loadstone.results.value import THROUGHPUT
@@ -232,7 +230,7 @@ def warnings_section(view: View) -> Section:
     notes = tuple(f"While reading: {warning}." for warning in view.results.warnings)
     unavailable = list_unavailable_checks(view.judgement)
     notes += (f"Checks that did not run: {'; '.join(unavailable)}.",) if unavailable else ()
-    groups = tuple(warnings(view.judgement))
+    groups = tuple(view.warnings)
     if not groups:
         notes = ("No check found a problem.", *notes) if view.results.trials else notes
     return Section("warnings", "Warnings", notes, warnings=groups)
@@ -360,7 +358,7 @@ def cut(view: View) -> str:
 
 def count_warnings(view: View) -> str:
     """The number of checks with findings, by severity."""
-    counts = Counter(group.label for group in warnings(view.judgement))
+    counts = Counter(group.label for group in view.warnings)
     texts = [
         units.count_noun(number, label) if label == "note" else f"{number} {label}" for label, number in counts.items()
     ]
@@ -385,7 +383,7 @@ def meaning(view: View) -> str:
             verb = "is" if len(worse) == 1 else "are"
             claim = f"{len(worse)} of {units.count_noun(every, 'comparison')} of {names} {verb}"
         further = f"{claim} {view.judgement.verdict}: see the warnings"
-    if view.verdict is Verdict.VALID and warnings(view.judgement):
+    if view.verdict is Verdict.VALID and view.warnings:
         text = "No warning concerns the first claim" if further else "No warning concerns a claim"
     return " ".join(f"{part}." for part in (reason(view), text, further, coverage) if part)
 
@@ -408,10 +406,10 @@ def reason(view: View) -> str:
     # If a comparison is refused, the answer already states the cause.
     if any(finding.message in view.judgement.answer for finding in by_check[most]):
         return ""
-    owners = name_owners(view.judgement)
+    owners = view.owners
     texts = [name_source(finding, owners.get(finding, "")) for finding in sorted(by_check[most], key=magnitude)[::-1]]
     # The worst message that readers find again among the warnings, if there is one.
-    groups = [group for group in warnings(view.judgement) if (group.check, group.label) == (most, str(view.verdict))]
+    groups = [group for group in view.warnings if (group.check, group.label) == (most, str(view.verdict))]
     lines = [line for group in groups for line in group.messages]
     message = next((text for text in texts if any(line.startswith(text) for line in lines)), texts[0])
     affected = {trial for finding in by_check[most] for trial in finding.trials}

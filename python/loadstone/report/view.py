@@ -13,6 +13,7 @@ from typing import TypeVar
 from loadstone.format import units, wording
 from loadstone.judge.finding import Finding, Verdict, concerns_metric
 from loadstone.judge.judgement import Cell, Comparison, Judgement, VariantKey
+from loadstone.report.warnings import Warnings, name_owners, warnings
 from loadstone.results.result_set import name_value, natural_key, variant_name
 from loadstone.results.trial_result import Scalar, TrialResult
 
@@ -139,6 +140,16 @@ class View:
     def _common_pairs(self) -> set[tuple[str, Scalar]]:
         """The dimensions with values that all variants share."""
         return set.intersection(*map(set, self.results.variants))
+
+    @cached_property
+    def owners(self) -> dict[Finding, str]:
+        """The name of the variant or context that a finding concerns."""
+        return name_owners(self.judgement)
+
+    @cached_property
+    def warnings(self) -> list[Warnings]:
+        """The findings by check and severity, the most severe first."""
+        return warnings(self.judgement)
 
     @cached_property
     def headline(self) -> tuple[str, ...]:
