@@ -27,11 +27,16 @@ def spec_of(command: str, arguments: Sequence[str], stdin: str = "") -> list[Spe
         [program.find_engine(), command, *arguments, "--print-spec"], input=stdin, capture_output=True, text=True
     )
     if done.returncode:
-        if not done.stderr and done.stdout:
-            # cassandra-stress prints its errors on standard output, before its usage.
-            message = done.stdout.splitlines()[0]
-            raise EngineError(message, f"`loadstone {command} help` describes the options", done.returncode)
-        raise engine_error(done.returncode, done.stderr.splitlines())
+        log = done.stderr.splitlines()
+        if done.stdout and not any(line.startswith("error: ") for line in log):
+            # cassandra-stress prints its errors on standard output, before its usage or after that of a group.
+            lines = [line for line in done.stdout.splitlines() if line and not line.startswith((" ", "---"))]
+            message = lines[-1] if lines[0].startswith("Usage") else lines[0]
+            hints = [line.removeprefix("hint: ") for line in log if line.startswith("hint: ")]
+            raise EngineError(
+                message, (*hints, f"`loadstone {command} help` describes the options")[0], done.returncode
+            )
+        raise engine_error(done.returncode, log)
     try:
         specs = [json.loads(line) for line in done.stdout.splitlines() if line]
         if not specs:
