@@ -125,6 +125,17 @@ def test_overwrites_of_cassandra_stress_have_a_ledger(tmp_path: Path, is_forgetf
     assert (trial.value("ledger.proven"), trial.value("ledger.corrupt")) == (1.0, 0)
 
 
+def test_mixed_counters_and_rows_are_loaded(tmp_path: Path) -> None:
+    command = "mixed ratio(write=1,read=1,counter_write=1,counter_read=1) -col n=FIXED(5)"
+    with FakeCassandra() as server:
+        text = ROWS.replace("mixed ratio(write=1,read=1)", command).replace(", ledger: true", "")
+        loadstone(tmp_path, "run", experiment(tmp_path, text.replace("PORT", str(server.port))), "--no-report")
+        (trial,) = trials(single_folder(tmp_path))
+    operations = {name: set(counts) for name, counts in trial.statuses.items() if name != "CLEANUP"}
+    names = ("READ", "WRITE", "COUNTER_READ", "COUNTER_WRITE")
+    assert operations == {name: {"OK"} for name in names}
+
+
 @pytest.mark.parametrize("command", ["counter_write", "user profile=a.yaml ops(insert=1)"])
 def test_ledger_of_counters_and_profiles_is_refused(tmp_path: Path, command: str) -> None:
     path = experiment(tmp_path, ROWS.replace("mixed ratio(write=1,read=1)", command))

@@ -119,6 +119,30 @@ def test_relative_library_is_found(tmp_path: Path) -> None:
     assert "no file lib.so" not in errors(tmp_path, text)
 
 
+@pytest.mark.parametrize(
+    ("command", "error"),
+    [
+        ("mixed 'ratio(write=1,read=3)'", "error: Invalid parameter 'ratio(write=1,read=3)'\nhint: mixed accepts"),
+        ("write -col names=a n=fixed(3)", "error: Invalid -col options provided"),
+        ("write -rate threads=5", "error: -rate cannot be set in the command"),
+        ("write -mode native cql3 user=a", "error: user= cannot be set in the command"),
+        ("write -schema replication (factor=3)", "error: the replication cannot be set in the command"),
+        ("cassandra-stress write", 'error: "cassandra-stress write" has no command'),
+        ("", 'error: "" has no command of cassandra-stress'),
+        ("write -compat 9", "error: -compat must be 3.0, 3.11, 4 or 5"),
+        ("read -pop dist=uniform(1..2k)", "error: the command reads partitions 1 to 2,000, and `population` is 10"),
+        ("read -pop seq=0..9", "error: the command reads partitions 0 to 9, and `population` is 10"),
+        ("write -pop dist=uniform(1..2k)", "error: cannot connect to 127.0.0.1:1"),
+        ("read -pop seq=1..10 -col n=FIXED(8) size=FIXED(128)", "error: cannot connect to 127.0.0.1:1"),
+    ],
+)
+def test_commands_of_cassandra_stress_are_checked(tmp_path: Path, command: str, error: str) -> None:
+    text = "systems: {c: {store: cassandra, properties: {hosts: 127.0.0.1, port: 1}}}\nmeasure: {operations: 9}\n"
+    text += f'workload: {{cassandra-stress: {{command: "{command}", population: 10}}}}\n'
+    code = 2 if "cannot be set" in error or "has no command" in error else 1
+    assert error in loadstone(tmp_path, "run", experiment(tmp_path, text), "--dry-run", code=code).stderr
+
+
 def test_command_of_an_older_tool_states_its_error(tmp_path: Path) -> None:
     text = "systems: {c: {store: cassandra, attach: {hosts: [127.0.0.1]}}}\nmeasure: {operations: 9}\n"
     text += "workload: {cassandra-stress: {command: write cl=MANY, population: 10}}\n"

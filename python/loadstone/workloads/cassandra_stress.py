@@ -35,25 +35,39 @@ if TYPE_CHECKING:
     from loadstone.results.trial_result import Scalar
 
 STORE = "cassandra"
-LEVELS = ("cassandra.readconsistencylevel", "cassandra.writeconsistencylevel", "cassandra.keyspace")
-# Options that the experiment sets, with a hint for each.
+# Properties of the store that the command sets.
+OF_COMMAND = (
+    "cassandra.readconsistencylevel",
+    "cassandra.writeconsistencylevel",
+    "cassandra.keyspace",
+    "cassandra.protocol",
+)
+# Parameters of the command that the experiment sets, with a hint for each.
 OF_EXPERIMENT = {
     "n=": "use `population`, and `measure: {operations: …}` or `measure: {duration: …}`",
     "duration=": "use `measure: {duration: …}`",
     "err<": "use `measure: {duration: …}`",
     "no-warmup": "use `measure: {warmup: 0}`",
+    "truncate=": "remove it: the lab drops the keyspace before each load",
+}
+# Groups and other parameters that the experiment sets.
+GROUPS_OF_EXPERIMENT = {
     "-rate": "use `clients` and `rate`",
     "-node": "use `systems: {cassandra: {properties: {hosts: …}}}`",
     "-port": "use `systems: {cassandra: {properties: {port: …}}}`",
     "-log": "remove it: the lab records all results",
     "-graph": "remove it: the lab writes a report",
     "-errors": "remove it: failures are counted, but do not end a trial",
+    "-transport": "use `systems: {cassandra: {properties: {cassandra.tls.ca: …}}}`",
+    "user=": "use `systems: {cassandra: {properties: {cassandra.username: …}}}`",
+    "password=": "use `systems: {cassandra: {properties: {cassandra.password: …}}}`",
 }
 REPLICATION = "replication_factor"
 # The mean size of a profile's value without `size`: texts and blobs have 4 to 8 bytes, numbers have 4 or 8.
 PROFILE_VALUE_BYTES = 6
-# The commands that only write.
-WRITES = ("write", "insert", "counter_write", "counterwrite")
+# The commands that only write, with their other names.
+WRITES = ("write", "counter_write", "insert", "counterwrite", "counter_add", "counteradd")
+COMMANDS = ("read", "mixed", "counter_read", "user", *WRITES, "counterread", "counter_get", "counterget")
 
 
 class CassandraStress(FilePart):
@@ -89,12 +103,24 @@ def check(context: Context, path: Keys, keys: Any) -> None:
     if context.experiment.measure.ledger and (tokens[:1] == ["user"] or "counter" in str(keys.command)):
         message = "`measure.ledger` records rows of the predefined tables, not of profiles and counters"
         context.add_mistake((*path, "command"), message, "use the command `write` or `mixed`, or leave `ledger` out")
-    for option, hint in OF_EXPERIMENT.items():
-        if any(word.startswith(option) for word in tokens):
-            context.add_mistake((*path, "command"), f"{option} cannot be set in the command", hint)
-    if any(word.startswith(("replication(", "factor=")) for word in tokens):
+    if "".join(tokens[:1]).lower() not in COMMANDS and not any("{" in word for word in tokens[:1]):
+        message = f'"{keys.command}" has no command of cassandra-stress'
+        context.add_mistake((*path, "command"), message, f"begin with {', '.join(COMMANDS[:6])}")
+    # A parameter of a group may have the same name: `-col n=fixed(8)`.
+    own, groups = split_groups(tokens)
+    for words, options in ((own, OF_EXPERIMENT), (groups, GROUPS_OF_EXPERIMENT)):
+        for option, hint in options.items():
+            if any(word.lower().startswith(option) for word in words):
+                context.add_mistake((*path, "command"), f"{option} cannot be set in the command", hint)
+    if "replication(" in "".join(tokens):
         hint = f"write `systems: {{cassandra: {{table: {{{REPLICATION}: 3}}}}}}`"
         context.add_mistake((*path, "command"), "the replication cannot be set in the command", hint)
+
+
+def split_groups(tokens: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """The command with its parameters, and the groups of options."""
+    start = next((at for at, word in enumerate(tokens) if word.startswith("-")), len(tokens))
+    return tokens[:start], tokens[start:]
 
 
 def writes(work: CassandraStress) -> bool:
@@ -104,7 +130,7 @@ def writes(work: CassandraStress) -> bool:
 
 def is_load(command: str) -> bool:
     """Whether a command defines new tables and reads nothing."""
-    operation = command.split()[0] if command.split() else "read"
+    operation = command.split()[0].lower() if command.split() else "read"
     is_load = operation == "user" and re.search(r"ops\(insert=[\d.]+\)", command.replace(" ", "")) is not None
     return is_load or operation in WRITES
 
@@ -162,7 +188,7 @@ def mean_of(distribution: str) -> float:
         pairs = [part.split(":") for part in text[len("presets(") : -1].split(",")]
         shares = [(float(share), digits(value)) for share, value in pairs]
         return sum(share * value for share, value in shares) / sum(share for share, _ in shares)
-    bounds = re.match(r"~?\w+\(([\d.]*?\d[kmb]?)(?:\.\.+(\d+[kmb]?))?[,)]", text)
+    bounds = match_range(text)
     if bounds is None:
         return 0.0
     return (digits(bounds[1]) + digits(bounds[2] or bounds[1])) / 2
@@ -180,8 +206,32 @@ def mean_size(size: str) -> int:
 
 
 def preflight(variant: Variant) -> Iterator[Callable[[], object]]:
-    """The front end's checks."""
-    yield partial(translate_variant, variant, variant.work)
+    """The front end's checks, and the range of the partitions that the command reads."""
+    yield partial(check_range, variant)
+
+
+def check_range(variant: Variant) -> None:
+    """Refuses a command that reads partitions outside the population."""
+    work, selection = variant.work, translate_variant(variant, variant.work)["work"]["population"]
+    first, last = selection_range(selection)
+    if writes(work) or work.written_for or selection.get("sequence", {}).get("read_lookback"):
+        return
+    if first < 1 or last > work.population:
+        message = f"the command reads partitions {first:,.0f} to {last:,.0f}, and `population` is {work.population:,}"
+        raise LoadstoneError(message, "raise `population`, or remove -pop")
+
+
+def selection_range(selection: Mapping[str, Any]) -> tuple[float, float]:
+    """The first and the last partition that a spec selects."""
+    if "sequence" in selection:
+        return selection["sequence"]["first"], selection["sequence"]["last"]
+    bounds = match_range(selection["distribution"])
+    return (digits(bounds[1]), digits(bounds[2] or bounds[1])) if bounds is not None else (1, 1)
+
+
+def match_range(text: str) -> re.Match[str] | None:
+    """The bounds in the text of a distribution; the second is None for `fixed(N)`."""
+    return re.match(r"~?\w+\(([\d.]*?\d[kmb]?)(?:\.\.+(\d+[kmb]?))?[,)]", text)
 
 
 def phases(variant: Variant, experiment: Experiment) -> Sequence[Phase]:
@@ -197,7 +247,7 @@ def phases(variant: Variant, experiment: Experiment) -> Sequence[Phase]:
 
 def translate_command(work: CassandraStress, *, clients: int, hosts: str, port: str, factor: str | None) -> Spec:
     """The spec of a command line. Raises LoadstoneError with the engine's message."""
-    command, *rest = work.command.split()
+    command, *rest = work.command.split() or [""]
     arguments = [command, f"n={work.population}", "no-warmup", *rest]
     if factor is not None:
         if "-schema" not in arguments:
@@ -219,20 +269,17 @@ def translate_variant(variant: Variant, work: CassandraStress) -> Spec:
         port=str(properties.get("port", "9042")),
         factor=factor or None,
     )
-    own = {name: text for name, text in spec["store"]["properties"].items() if name in LEVELS}
+    own = {name: text for name, text in spec["store"]["properties"].items() if name in OF_COMMAND}
     store = {**spec["store"], "properties": {**properties, **own}, "durability": variant.durability}
     return {**spec, "store": store, "clients": variant.clients, "interval_ms": INTERVAL_MS}
 
 
-def load_work(work: CassandraStress) -> CassandraStress:
-    """The command that writes the population, with the options of the measured command that determine the data."""
-    tokens = work.command.split()
-    counts = "counter" in work.command and tokens[0] != "mixed"
-    groups = next((at for at, word in enumerate(tokens) if word.startswith("-")), len(tokens))
-    own = [token for token in tokens[1:groups] if token.startswith(("cl=", "keysize="))]
-    options = drop_group(tokens[groups:], "-pop")
-    command = " ".join(["counter_write" if counts else "write", *own, *options])
-    return CassandraStress.model_construct(command=command, population=work.population)
+def load_work(work: CassandraStress, command: str) -> CassandraStress:
+    """A command that writes the population, with the options of the measured command that determine the data."""
+    parameters, groups = split_groups(work.command.split())
+    own = [token for token in parameters[1:] if token.startswith(("cl=", "keysize="))]
+    text = " ".join([command, *own, *drop_group(groups, "-pop")])
+    return CassandraStress.model_construct(command=text, population=work.population)
 
 
 def drop_group(tokens: Sequence[str], group: str) -> list[str]:
@@ -248,25 +295,32 @@ def load_specs(variant: Variant, settle: bool, directory: Path, seed: int) -> La
     """Drops and defines the tables and writes one row, then writes the population."""
     if variant.work.command.split()[0] == "user":
         return load_profiles(variant, settle, seed)
-    spec = {**translate_variant(variant.loading, load_work(variant.work)), "seed": seed}
-    work = spec["work"]
+    mix = translate_variant(variant, variant.work)["work"]["mix"]
+    counters = {name.startswith("counter") for name, weight in mix.items() if weight}
+    commands = ["counter_write" if is_counter else "write" for is_counter in sorted(counters)]
+    specs = [
+        {**translate_variant(variant.loading, load_work(variant.work, command)), "seed": seed, "settle": settle}
+        for command in commands
+    ]
+    spec, work = specs[0], specs[0]["work"]
     if not work.get("definitions"):
         hint = "use loadstone and loadstone-engine from the same installation"
         raise LoadstoneError("the engine's spec defines no table", hint)
     drop = f'DROP KEYSPACE IF EXISTS "{work["keyspace"]}"'
-    written = {**spec, "work": {**work, "definitions": []}, "settle": settle}
     schema = {
-        **written,
+        **spec,
         "work": {**work, "definitions": [drop, *work["definitions"]]},
         "clients": 1,
         "until": {"operations": 1},
     }
     stages = [("schema", schema)]
-    if variant.work.written_for and not writes(variant.work):
+    until: Spec = {"until": {"operations": variant.work.population}}
+    if variant.work.written_for:
         seconds = variant.work.written_for / variant.work.writers
-        stages.append(("load", {**written, "clients": variant.clients, "until": {"seconds": seconds}}))
-    elif not writes(variant.work):
-        stages.append(("load", {**written, "until": {"operations": variant.work.population}}))
+        until = {"clients": variant.clients, "until": {"seconds": seconds}}
+    for at, load in enumerate(() if writes(variant.work) else specs):
+        name = "load" if at == 0 else f"load{at + 1}"
+        stages.append((name, {**load, "work": {**load["work"], "definitions": []}, **until}))
     return LaunchStages(stages, alone=("schema",))
 
 
