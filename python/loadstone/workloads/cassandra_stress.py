@@ -108,9 +108,9 @@ def check(context: Context, path: Keys, keys: Any) -> None:
         context.add_mistake((*path, "command"), message, f"begin with {', '.join(COMMANDS[:6])}")
     # A parameter of a group may have the same name: `-col n=fixed(8)`.
     own, groups = split_groups(tokens)
-    for words, options in ((own, OF_EXPERIMENT), (groups, GROUPS_OF_EXPERIMENT)):
+    for part, options in ((own, OF_EXPERIMENT), (groups, GROUPS_OF_EXPERIMENT)):
         for option, hint in options.items():
-            if any(word.lower().startswith(option) for word in words):
+            if any(word.lower().startswith(option) for word in part):
                 context.add_mistake((*path, "command"), f"{option} cannot be set in the command", hint)
     if "replication(" in "".join(tokens):
         hint = f"write `systems: {{cassandra: {{table: {{{REPLICATION}: 3}}}}}}`"

@@ -29,7 +29,7 @@ def spec_of(command: str, arguments: Sequence[str], stdin: str = "") -> list[Spe
     if done.returncode:
         log = done.stderr.splitlines()
         if done.stdout and not any(line.startswith("error: ") for line in log):
-            # cassandra-stress prints its errors on standard output, before its usage or after that of a group.
+            # cassandra-stress prints its errors on standard output, before its usage or after a group's usage.
             lines = [line for line in done.stdout.splitlines() if line and not line.startswith((" ", "---"))]
             message = lines[-1] if lines[0].startswith("Usage") else lines[0]
             hints = [line.removeprefix("hint: ") for line in log if line.startswith("hint: ")]
