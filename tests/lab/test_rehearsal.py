@@ -143,6 +143,21 @@ def test_commands_of_cassandra_stress_are_checked(tmp_path: Path, command: str, 
     assert error in loadstone(tmp_path, "run", experiment(tmp_path, text), "--dry-run", code=code).stderr
 
 
+@pytest.mark.parametrize(
+    ("keys", "error"),
+    [
+        ("statements: {w: {weight: 0}}", "no statement has a weight above 0"),
+        ("statements: {w: {}, x: {weight: -1}}", "weight must not be negative, got -1"),
+        ("statements: {w: {}}, keyspace: my-shop", '"my-shop" cannot be the name of a keyspace'),
+        ("statements: {w: {}}, columns: {a: {size: UNIFORM(1k .. 10)}}", 'the range of "UNIFORM(1k .. 10)" is empty'),
+    ],
+)
+def test_impossible_statements_are_refused_early(tmp_path: Path, keys: str, error: str) -> None:
+    text = "systems: {c: {store: cassandra, properties: {hosts: 127.0.0.1, port: 1}}}\nmeasure: {operations: 9}\n"
+    text += f"workload: {{statements: {{define: [CREATE TABLE t (a int PRIMARY KEY)], table: t, {keys}}}}}\n"
+    assert f"error: {error}" in loadstone(tmp_path, "run", experiment(tmp_path, text), "--dry-run", code=2).stderr
+
+
 def test_command_of_an_older_tool_states_its_error(tmp_path: Path) -> None:
     text = "systems: {c: {store: cassandra, attach: {hosts: [127.0.0.1]}}}\nmeasure: {operations: 9}\n"
     text += "workload: {cassandra-stress: {command: write cl=MANY, population: 10}}\n"

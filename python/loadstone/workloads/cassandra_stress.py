@@ -231,7 +231,7 @@ def selection_range(selection: Mapping[str, Any]) -> tuple[float, float]:
 
 def match_range(text: str) -> re.Match[str] | None:
     """The bounds in the text of a distribution; the second is None for `fixed(N)`."""
-    return re.match(r"~?\w+\(([\d.]*?\d[kmb]?)(?:\.\.+(\d+[kmb]?))?[,)]", text)
+    return re.match(r"~?\w+\(([\d.]*?\d[kmb]?)(?:\.\.+(\d+[kmb]?))?[,)]", text.replace(" ", "").lower())
 
 
 def phases(variant: Variant, experiment: Experiment) -> Sequence[Phase]:

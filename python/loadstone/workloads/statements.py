@@ -25,7 +25,7 @@ from loadstone.experiment.model.values import (
     value_schema,
 )
 from loadstone.format import units
-from loadstone.workloads.cassandra_stress import REPLICATION, STORE, mean_of, row_count, stores
+from loadstone.workloads.cassandra_stress import REPLICATION, STORE, digits, match_range, mean_of, row_count, stores
 from loadstone.workloads.pace import INTERVAL_MS, counting, pace
 
 if TYPE_CHECKING:
@@ -109,16 +109,31 @@ def check(context: Context, path: Keys, keys: Any) -> None:
     """Checks names, texts and distributions."""
     if not keys.statements:
         context.add_mistake((*path, "statements"), "there is no statement", 'add one: `read: {cql: "SELECT …"}`')
+    weights = [statement.weight for statement in keys.statements.values()]
+    if weights and all(not isinstance(weight, str) and weight <= 0 for weight in weights):
+        hint = "write a weight of 1 or more, or leave it out"
+        context.add_mistake((*path, "statements"), "no statement has a weight above 0", hint)
+    if not re.fullmatch(r"[A-Za-z]\w*", keys.keyspace) and "{" not in keys.keyspace:
+        hint = "use letters, digits and _, a letter first"
+        context.add_mistake((*path, "keyspace"), f'"{keys.keyspace}" cannot be the name of a keyspace', hint)
     for name, column in keys.columns.items():
         for key in ("population", "size", "cluster"):
             text = getattr(column, key)
             if text is not None and "{" not in text and not DISTRIBUTION.fullmatch(text.replace(" ", "")):
                 hint = "write uniform(1..10), gaussian(1..10), exp(1..10), fixed(3) or presets(70:1, 30:5)"
                 context.add_mistake((*path, "columns", name, key), f'"{text}" is not a distribution', hint)
+            bounds = match_range(text) if text is not None else None
+            if bounds and bounds[2] and digits(bounds[1]) > digits(bounds[2]):
+                message = f'the range of "{text}" is empty'
+                context.add_mistake((*path, "columns", name, key), message, "write the smaller number first")
     for name, statement in keys.statements.items():
         place = (*path, "statements", name)
         if not re.fullmatch(r"[A-Za-z][\w-]*", name) or name.upper() == "CLEANUP":
             context.add_mistake(place, f'"{name}" cannot be the name of a statement', "use letters, digits, _ and -")
+        if not isinstance(statement.weight, str) and statement.weight < 0:
+            context.add_mistake(
+                (*place, "weight"), f"weight must not be negative, got {statement.weight:g}", "write 0 or more"
+            )
         if statement.compare is True and statement.cql is None:
             context.add_mistake(
                 (*place, "compare"), "a write reads no rows", "remove `compare`, or set `cql: SELECT …`"
