@@ -126,6 +126,17 @@ def test_unwritten_seeds_are_named_with_the_range(stress: Stress) -> None:
     assert f"1 reads found no row: {reason}" in outcome.stderr
 
 
+@pytest.mark.parametrize("line", ["read n=9 -pop seq=1..40", "read n=9 -pop seq=1..20", "read n=9 -compat 3.11"])
+def test_rows_of_other_seeds_are_not_denied(stress: Stress, line: str) -> None:
+    with FakeCassandra() as server:
+        stress(server, "write n=20 no-warmup -pop seq=21..40 -rate threads=2").check_end()
+        outcome = stress(server, f"{line} -rate threads=1")
+    outcome.check_failure()
+    assert "nothing was written" not in outcome.stderr
+    assert ("the table has rows, but none of these partitions" in outcome.stderr) == ("1..40" not in line)
+    assert "loadstone-engine --help" not in outcome.stderr
+
+
 def test_small_revisit_range_is_warned_about(stress: Stress) -> None:
     with FakeCassandra() as server:
         outcome = stress(server, "write n=50 no-warmup -insert revisit=uniform(1..1000) -rate threads=2")
@@ -133,6 +144,20 @@ def test_small_revisit_range_is_warned_about(stress: Stress) -> None:
     # The data is the tool's: all partitions have one key.
     assert len(server.rows) == 1
     assert "every partition has the same key" in outcome.stderr
+
+
+@pytest.mark.parametrize("partitions", ["fixed(3)", "uniform(1..50)", "fixed(1)"])
+@pytest.mark.parametrize("no_wrap", ["", "-pop seq=1..100 no-wrap"])
+def test_partitions_of_inserts_are_counted_exactly(
+    stress: Stress, tmp_path: Path, partitions: str, no_wrap: str
+) -> None:
+    profile = tmp_path / "profile.yaml"
+    profile.write_text(PROFILE.replace("fixed(1)", f"{partitions}, batchtype: UNLOGGED"))
+    with FakeCassandra() as server:
+        line = f"user profile={profile} ops(insert=1) n=100 no-warmup -rate threads=2"
+        outcome = stress(server, f"{line} {no_wrap}")
+    outcome.check_end()
+    assert outcome.totals("partitions")["total"] == server.batched + server.kinds["WRITE"] == 100
 
 
 @pytest.mark.parametrize("command", ["write", "counter_write"])

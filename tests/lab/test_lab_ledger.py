@@ -125,6 +125,19 @@ def test_overwrites_of_cassandra_stress_have_a_ledger(tmp_path: Path, is_forgetf
     assert (trial.value("ledger.proven"), trial.value("ledger.corrupt")) == (1.0, 0)
 
 
+def test_inserts_of_profiles_continue_after_the_population(tmp_path: Path) -> None:
+    profile = tmp_path / "profile.yaml"
+    query = '{cql: "SELECT * FROM standard1 WHERE key = ?", fields: samerow}'
+    profile.write_text(f"keyspace: keyspace1\ntable: standard1\nqueries: {{one: {query}}}\n")
+    with FakeCassandra() as server:
+        text = ROWS.replace("mixed ratio(write=1,read=1)", f"user profile={profile} ops(insert=1)")
+        text = text.replace(", ledger: true", "").replace("PORT", str(server.port))
+        loadstone(tmp_path, "run", experiment(tmp_path, text), "--no-report")
+        (trial,) = trials(single_folder(tmp_path))
+    # A population of 50, at 400/s for 2 s.
+    assert trial.statuses["insert"] == {"OK": 800}
+
+
 def test_mixed_counters_and_rows_are_loaded(tmp_path: Path) -> None:
     command = "mixed ratio(write=1,read=1,counter_write=1,counter_read=1) -col n=FIXED(5)"
     with FakeCassandra() as server:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from scripted_relay import Fault, Line, Log, Scripted
 
 ERROR, STARTUP, READY, AUTHENTICATE, OPTIONS, SUPPORTED, QUERY, RESULT = 0, 1, 2, 3, 5, 6, 7, 8
-PREPARE, EXECUTE, REGISTER, EVENT, AUTH_RESPONSE, AUTH_SUCCESS = 9, 10, 11, 12, 15, 16
+PREPARE, EXECUTE, REGISTER, EVENT, BATCH, AUTH_RESPONSE, AUTH_SUCCESS = 9, 10, 11, 12, 13, 15, 16
 SERVER_ERROR, PROTOCOL_ERROR, BAD_CREDENTIALS, INVALID = 0x0000, 0x000A, 0x0100, 0x2200
 UNAVAILABLE, OVERLOADED, WRITE_TIMEOUT, READ_TIMEOUT, UNPREPARED = 0x1000, 0x1001, 0x1100, 0x1200, 0x2500
 # Fields after the message of an ERROR (section 9 of version 4).
@@ -177,6 +177,8 @@ class FakeCassandra(Scripted):
         self.prepares: list[str] = []
         self.executions: list[Execution] = []
         self.kinds: Counter[str] = Counter()
+        # Rows in batches, which are not stored.
+        self.batched = 0
         # Versions of the protocol in which statements were executed.
         self.spoken: set[int] = set()
         self.listeners: list[CassandraLine] = []
@@ -225,6 +227,8 @@ class FakeCassandra(Scripted):
             described = [describe_node(address, at) for at, address in enumerate(self.peers, 2)]
         elif table == "system_schema.columns":
             described = [describe_column(name) for name in ("key", *NAMES)]
+        elif match[1] == "key" and text.endswith("LIMIT 1"):
+            described = [{"key": (BLOB, key)} for key in list(self.rows)[:1]]
         elif match[1] == "key":
             key = bytes.fromhex(text.partition("key = 0x")[2])
             described = [{"key": (BLOB, key)}] if key in self.rows else []
@@ -348,6 +352,9 @@ class CassandraLine(Line):
             (owner.queries if opcode == QUERY else owner.prepares).append(text)
             right = owner.query if opcode == QUERY else self._prepare
             self._respond(stream, owner.refuse(text) if owner.refuse else None, lambda: right(text))
+        elif opcode == BATCH:
+            owner.batched += int.from_bytes(body[1:3])
+            self._respond(stream, None, lambda: VOID)
         elif opcode == EXECUTE:
             self._execute(stream, body)
         else:

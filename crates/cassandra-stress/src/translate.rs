@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use loadstone_kinds::columns::count_operations;
 use loadstone_load::Segment;
 use loadstone_load::pace::{Arrival, PaceSpec, RatePiece};
 use loadstone_measure::clock::unix_ns;
 use loadstone_session::Options;
 use loadstone_stress::columns::{ColumnsSpec, OperationSpec};
+use loadstone_stress::population::Selection;
 use loadstone_stress::profile::Profile;
 use loadstone_stress::settings::{Command, Length, RateSettings, Settings};
 use loadstone_stress::spec::{Command as Operation, StressSpec};
@@ -31,7 +33,8 @@ pub fn first_threads(settings: &Settings) -> u32 {
 
 /// The trial for a run with the given number of clients.
 pub fn translate(settings: &Settings, profiles: &[Profile], threads: u32) -> Result<TrialSpec, EngineError> {
-    let work = if let Some(user) = &settings.command.user {
+    let seed = unix_ns();
+    let mut work = if let Some(user) = &settings.command.user {
         StatementsSpec::Columns(columns_spec(settings, profiles, user)?)
     } else {
         let mix = settings.operations().into_iter().filter_map(|(command, weight)| Some((operation(command)?, weight)));
@@ -43,10 +46,7 @@ pub fn translate(settings: &Settings, profiles: &[Profile], threads: u32) -> Res
         StatementsSpec::Stress(_) => 1.0,
     };
     let until = match settings.command.length {
-        Length::Count(count) => {
-            let operations = (count.max(0) as f64 / partitions).ceil() as u64;
-            Until { operations: Some(operations), seconds: None }
-        }
+        Length::Count(count) => count_until(count.max(0) as u64, &mut work, seed)?,
         Length::Duration { amount, unit } => {
             Until { operations: None, seconds: Some((amount * unit.seconds()) as f64) }
         }
@@ -63,7 +63,24 @@ pub fn translate(settings: &Settings, profiles: &[Profile], threads: u32) -> Res
         }
         _ => PaceSpec::Closed,
     };
-    trial(settings, profiles, work, (threads, pace, until))
+    trial(settings, profiles, work, seed, (threads, pace, until))
+}
+
+/// The end of a run that takes this number of partitions. If a sequence has the same number, the run ends with it.
+fn count_until(count: u64, work: &mut StatementsSpec, seed: u64) -> Result<Until, EngineError> {
+    let operations = match work {
+        StatementsSpec::Columns(columns) => {
+            let length = columns.population(seed).ok().and_then(|population| population.length());
+            if let Selection::Sequence { wrap, .. } = &mut columns.population
+                && length.and_then(|length| length.checked_mul(u64::from(columns.visits))) == Some(count)
+            {
+                *wrap = false;
+            }
+            count_operations(columns, count, seed)?
+        }
+        StatementsSpec::Stress(_) => count,
+    };
+    Ok(Until { operations: Some(operations), seconds: None })
 }
 
 /// The trials of the warm-up, one per operation, with their names. They have no rate, and errors do not end them.
@@ -89,10 +106,11 @@ pub fn translate_warmups(settings: &Settings, profiles: &[Profile]) -> Result<Ve
         works
     };
     let mut specs = Vec::new();
-    for (name, work) in works {
-        let until = Until { operations: Some(operations), seconds: None };
+    for (name, mut work) in works {
+        let seed = unix_ns();
+        let until = count_until(operations, &mut work, seed)?;
         let threads = first_threads(settings).min(WARMUP_THREADS);
-        let mut spec = trial(settings, profiles, work, (threads, PaceSpec::Closed, until))?;
+        let mut spec = trial(settings, profiles, work, seed, (threads, PaceSpec::Closed, until))?;
         spec.inserts.keep_going = true;
         spec.sinks = Vec::new();
         specs.push((name, spec));
@@ -114,6 +132,7 @@ fn trial(
     settings: &Settings,
     profiles: &[Profile],
     work: StatementsSpec,
+    seed: u64,
     (threads, pace, until): (u32, PaceSpec, Until),
 ) -> Result<TrialSpec, EngineError> {
     let spec = TrialSpec {
@@ -130,7 +149,7 @@ fn trial(
         until,
         warmup_seconds: 0.0,
         segment: Segment::default(),
-        seed: unix_ns(),
+        seed,
         inserts: InsertSpec {
             retries: u64::from(settings.errors.tries.saturating_sub(1)),
             retry_seconds: f64::from(settings.errors.pause_ms()) / 1e3,
@@ -183,9 +202,9 @@ pub fn properties(settings: &Settings, profiles: &[Profile]) -> Result<BTreeMap<
     let mut set = |name: &str, value: String| drop(properties.insert(name.to_owned(), value));
     let (mut hosts, mut port) = (Vec::new(), None);
     for node in &settings.node.nodes {
-        // An address that contains several colons is an IPv6 address without a port.
+        // An IPv6 address has several colons, and needs brackets before a port.
         let (host, own) = match node.rsplit_once(':') {
-            Some((host, own)) if !host.contains(':') => (host, Some(own)),
+            Some((host, own)) if host.ends_with(']') || !host.contains(':') => (host, Some(own)),
             _ => (node.as_str(), None),
         };
         if own.is_some() && port.is_some() && own != port {

@@ -51,6 +51,17 @@ impl Counts {
     }
 }
 
+/// The number of operations that together take this number of partitions. The last operation may take more.
+pub fn count_operations(spec: &ColumnsSpec, partitions: u64, seed: u64) -> Result<u64, EngineError> {
+    let mut weighted = spec.operations.iter().filter(|operation| operation.weight > 0.0);
+    let (Some(only), None, 1..) = (weighted.next(), weighted.next(), partitions) else {
+        return Ok((partitions as f64 / spec.partitions_per_operation()).ceil() as u64);
+    };
+    let table = spec.tables.iter().find(|table| table.name == only.table && only.work == OperationWork::Insert);
+    let strides = Strides::new(table.and_then(|table| table.insert.partitions.as_ref()), seed);
+    strides.map(|strides| strides.find(partitions - 1) + 1).map_err(|reason| usage(Invalid { field: "tables", reason }))
+}
+
 /// An operation with the data that is computed only once.
 #[derive(Debug)]
 struct Prepared {
@@ -76,6 +87,8 @@ pub struct ColumnsWork {
     /// Whether operations take several partitions, and all of them are inserts of the same number of partitions.
     is_dense: bool,
     stride_max: u64,
+    /// Number of places in the population, if it has an end.
+    places_max: u64,
     /// Number of partitions whose visits alternate (`revisit`).
     group: u64,
     generators: Generators,
@@ -168,11 +181,18 @@ impl ColumnsWork {
                 .collect::<Result<_, _>>()
                 .map_err(refuse)?,
         };
+        let places_max = match &spec.population {
+            Selection::Sequence { wrap: false, .. } => {
+                generators.population.length().unwrap_or(u64::MAX).saturating_mul(u64::from(spec.visits))
+            }
+            _ => u64::MAX,
+        };
         let stride_max = operations.iter().map(|operation| operation.partitions.max()).max().unwrap_or(1);
         Ok(Self {
             runs: Strides::new(spec.clustering.as_ref().filter(|_| operations.len() > 1), seed).map_err(refuse)?,
             is_dense: operations.len() == 1,
             stride_max,
+            places_max,
             group,
             steps: Box::leak(names.into_boxed_slice()),
             statements: statements.into(),
@@ -202,7 +222,11 @@ impl ColumnsWork {
     fn places(&self, index: u64, operation: usize) -> (u64, u64) {
         let partitions = &self.operations[operation].partitions;
         let (first, count) = partitions.value_at(index);
-        if self.is_dense { (first, count) } else { (index.wrapping_mul(self.stride_max), count) }
+        if self.is_dense {
+            (first, count.min(self.places_max.saturating_sub(first)))
+        } else {
+            (index.wrapping_mul(self.stride_max), count)
+        }
     }
 
     /// The place of a partition and the number of its visit. A group of partitions is visited once before it is visited
@@ -305,9 +329,11 @@ impl Workload for ColumnsWork {
     }
 
     fn operations(&self) -> Option<u64> {
-        let Selection::Sequence { wrap: false, .. } = &self.spec.population else { return None };
-        let partitions = self.generators.population.length()? * u64::from(self.spec.visits);
-        Some(if self.is_dense { self.operations[0].partitions.find(partitions) } else { partitions / self.stride_max })
+        match self.places_max {
+            u64::MAX => None,
+            places if self.is_dense => Some(self.operations[0].partitions.find(places - 1) + 1),
+            places => Some(places / self.stride_max),
+        }
     }
 
     fn any_order(&self) -> bool {

@@ -255,6 +255,10 @@ def translate_command(work: CassandraStress, *, clients: int, hosts: str, port: 
         arguments.insert(arguments.index("-schema") + 1, f"replication(factor={factor})")
     arguments += ["-rate", f"threads={clients}", "-node", hosts, "-port", f"native={port}"]
     (spec,) = spec_of("cassandra-stress", arguments)
+    sequence = spec["work"]["population"].get("sequence")
+    if sequence and "no-wrap" not in work.command.lower():
+        # A run with `n=` may end with its sequence, but the experiment determines the length.
+        sequence["wrap"] = True
     return spec
 
 
