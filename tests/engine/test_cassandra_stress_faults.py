@@ -7,6 +7,7 @@ import re
 import signal
 import struct
 import subprocess
+import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -260,6 +261,62 @@ def test_a_stall_delays_the_responses_behind_it(stress: Stress, tmp_path: Path) 
     for position in range(0, 40, 10):
         assert responses[position] >= (stall_s - position / rate) * 1e9 * 0.9
     assert max(histograms["WRITE-st"]) >= stall_s * 1e9 * 0.9
+
+
+def test_histogram_times_begin_with_the_run(stress: Stress, tmp_path: Path) -> None:
+    log = tmp_path / "stress.hlog"
+    with FakeCassandra() as server:
+        server.delay_s = DELAY_S
+        # The warm-up takes at least 1.25 s.
+        stress(server, f"write n=100 -rate threads=1 -log hdrfile={log}").check_end()
+        end_s = time.time()
+    (base_s,) = map(float, re.findall(r"^#\[BaseTime: ([\d.]+)", log.read_text(), re.MULTILINE))
+    spans = re.findall(r"^Tag=WRITE-st,([\d.]+),([\d.]+),", log.read_text(), re.MULTILINE)
+    assert end_s - 1 < base_s + sum(map(float, spans[-1])) < end_s
+
+
+def test_histogram_times_grow_over_steps(stress: Stress, tmp_path: Path) -> None:
+    log = tmp_path / "stress.hlog"
+    with FakeCassandra() as server:
+        line = f"read n=50 no-warmup -errors ignore retries=0 -rate threads>=2 threads<=4 -log hdrfile={log}"
+        assert stress(server, line).code == 0
+    first, second = map(float, re.findall(r"^Tag=READ-st,([\d.]+),", log.read_text(), re.MULTILINE))
+    assert first < second
+
+
+def test_interrupted_warm_up_has_the_status_130(stress: Stress) -> None:
+    with FakeCassandra() as server:
+        outcome = stress(server, "write n=1M -rate threads=2", interrupt=(50, signal.SIGINT))
+    assert outcome.code == 130
+    assert "note: the run was interrupted during the warm-up" in outcome.stderr
+    assert "Results:" not in outcome.stdout
+
+
+def test_interrupted_pause_keeps_the_results(program: Path) -> None:
+    with FakeCassandra() as server:
+        line = "write n=20 no-warmup -rate threads>=2 threads<=4 -node 127.0.0.1"
+        arguments = [str(program), "cassandra-stress", *line.split(), "-port", f"native={server.port}"]
+        with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout
+            lines = list(iter(process.stdout.readline, "Sleeping for 15s\n"))
+            process.send_signal(signal.SIGINT)
+            table = process.communicate(timeout=10)[0]
+    assert process.returncode == 130
+    assert "Results:\n" in lines
+    assert "2 threadCount, total," in table
+    assert server.kinds == {"WRITE": 20}
+
+
+@pytest.mark.parametrize("refused", [("COMPACT STORAGE", "SimpleStrategy"), ("SimpleStrategy",)])
+def test_refused_parts_of_definitions_are_replaced(stress: Stress, refused: tuple[str, ...]) -> None:
+    def refuse(text: str) -> Answer:
+        return next((error(INVALID, f"{part} is not supported") for part in refused if part in text), None)
+
+    with FakeCassandra() as server:
+        server.refuse = refuse
+        outcome = stress(server, "write n=5 no-warmup -compat 3.11 -rate threads=1")
+    outcome.check_end()
+    assert outcome.stderr.count("note: the server refuses") == len(refused)
 
 
 def test_the_histogram_log_has_every_operation(stress: Stress, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use loadstone_kinds::columns::Counts;
 use loadstone_load::StepId;
 use loadstone_load::meter::Reading;
-use loadstone_measure::clock::unix_ns;
+use loadstone_measure::clock::{Clock, Monotonic, unix_ns};
 use loadstone_measure::control::{End, TrialFailure};
 use loadstone_measure::diagnostics;
 use loadstone_measure::observer::{Closed, Interval, Moment, Observer, Opened};
@@ -24,6 +24,15 @@ use loadstone_wire::event::{MissingRows, Note, encode};
 use loadstone_wire::output::err;
 
 use super::log::Log;
+
+/// Parts of hints that name a property, which this command line cannot set, and their replacements.
+const PROPERTIES: [(&str, &str); 2] = [
+    (
+        "lower the rate, run fewer clients, or let idle clients spin: -p spin.sleep=true",
+        "lower the rate, or run fewer clients",
+    ),
+    ("use more executors (-p executors=N), or a host", "use several processes (-pop segment=k/n), or a host"),
+];
 
 /// The names of the operations by step, and their numbers of rows.
 #[derive(Debug)]
@@ -226,6 +235,12 @@ impl Observer for Printer<'_> {
         self.log.print(&render_header("", self.settings.compat));
     }
 
+    fn begin_window(&mut self, moment: &Moment<'_>) {
+        if let Some(hdr) = &mut self.hdr {
+            hdr.begin(moment.borders.first_ns);
+        }
+    }
+
     fn interval(&mut self, _moment: &Moment<'_>, interval: &Interval<'_>) {
         let mut new = Additions::default();
         new.merge(interval.additions);
@@ -294,7 +309,10 @@ impl Observer for Printer<'_> {
         notes.extend(diagnostics::notes(closed));
         let is_quiet = self.settings.log.level == LogLevel::Minimal && self.settings.errors.ignore;
         self.notes = if is_quiet { Vec::new() } else { self.describe_failures(closed, &mut notes) };
-        self.notes.extend(notes.iter().map(|note| format!("note: {}: {} ({})\n", note.name, note.message, note.hint)));
+        self.notes.extend(notes.iter().map(|note| {
+            let hint = PROPERTIES.iter().fold(note.hint.clone(), |hint, (property, text)| hint.replace(property, text));
+            format!("note: {}: {} ({hint})\n", note.name, note.message)
+        }));
         self.step = Some(Step {
             summary,
             uncertainty: self.uncertainty.value(),
@@ -312,28 +330,48 @@ pub struct HdrLog {
     path: String,
     file: File,
     open: bool,
+    /// Start of the first step and of the current step, ns since the Unix epoch; 0 before the first step.
+    base_ns: u64,
+    step_ns: u64,
     error: Option<std::io::Error>,
 }
 
 impl HdrLog {
     /// Creates the file. `open`: operations have due times, and therefore also response times.
     pub fn create(path: &str, open: bool) -> Result<Self, EngineError> {
-        let start = unix_ns() as f64 / 1e9;
-        let head = format!(
-            "#Logging op latencies for Cassandra Stress\n#[Histogram log format version 1.3]\n\
-             #[BaseTime: {start:.3} (seconds since epoch)]\n#[StartTime: {start:.3} (seconds since epoch)]\n\
-             \"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n"
-        );
-        let file = File::create(path).and_then(|mut file| file.write_all(head.as_bytes()).map(|()| file));
+        let file = File::create(path);
         let file = file.map_err(|error| {
             EngineError::usage(format!("cannot write {path}: {error}"))
                 .hint("-log hdrfile= names a file in a writable directory")
         })?;
-        Ok(Self { path: path.to_owned(), file, open, error: None })
+        Ok(Self { path: path.to_owned(), file, open, base_ns: 0, step_ns: 0, error: None })
+    }
+
+    /// Begins a step at this time on the monotonic clock. The first step begins after the warm-up, and is the base of
+    /// all times.
+    fn begin(&mut self, first_ns: u64) {
+        self.step_ns = unix_ns().wrapping_add(first_ns).wrapping_sub(Monotonic.now_ns());
+        if self.base_ns > 0 {
+            return;
+        }
+        self.base_ns = self.step_ns;
+        let start = self.base_ns as f64 / 1e9;
+        self.write(&format!(
+            "#Logging op latencies for Cassandra Stress\n#[Histogram log format version 1.3]\n\
+             #[BaseTime: {start:.3} (seconds since epoch)]\n#[StartTime: {start:.3} (seconds since epoch)]\n\
+             \"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n"
+        ));
+    }
+
+    fn write(&mut self, text: &str) {
+        if self.error.is_none() {
+            self.error = self.file.write_all(text.as_bytes()).err();
+        }
     }
 
     fn interval(&mut self, names: &Names, readings: &Readings, interval: &Interval<'_>) {
-        let (start, length) = (interval.start_ns as f64 / 1e9, interval.length_ns as f64 / 1e9);
+        let start_ns = self.step_ns.saturating_sub(self.base_ns) + interval.start_ns;
+        let (start, length) = (start_ns as f64 / 1e9, interval.length_ns as f64 / 1e9);
         let mut text = String::new();
         for operation in names.operations(readings) {
             let timings: &[(Timing, usize)] =
@@ -352,9 +390,7 @@ impl HdrLog {
                 }
             }
         }
-        if self.error.is_none() {
-            self.error = self.file.write_all(text.as_bytes()).err();
-        }
+        self.write(&text);
     }
 
     /// Returns the first write error, if there was one.
