@@ -72,7 +72,9 @@ pub fn run(
         profiles.iter().map(|profile| format!("TRUNCATE {}", profile.table.full_name())).collect()
     };
     let truncate = || execute_script(&options, &emptying).map(drop);
-    warm_up(settings, profiles, controls)?;
+    if let Some(code) = warm_up(settings, profiles, controls)? {
+        return Ok(code);
+    }
     if settings.command.truncate == Truncate::Once {
         truncate()?;
     }
@@ -184,7 +186,10 @@ fn run_steps(
         }
         if settings.command.command.updates() {
             out(&format!("Sleeping for {}s\n", SETTLE.as_secs()));
-            std::thread::sleep(SETTLE);
+            if let Some(end) = controls.recv_timeout(SETTLE).ok().and_then(Control::find_end) {
+                finish(log, settings, &done, steps);
+                return Ok(end.code());
+            }
         }
     }
     finish(log, settings, &done, steps);
@@ -196,7 +201,7 @@ fn explain_failure(explained: Option<String>, why: &TrialFailure) -> EngineError
     const HINT: &str =
         "to continue after failed operations, use -errors ignore; to retry more often, raise -errors retries=";
     match explained {
-        Some(reason) => EngineError::failed(reason),
+        Some(reason) => EngineError::failed(reason).hint("to continue after failed operations, use -errors ignore"),
         None => EngineError::failed(format!("the run ended: {why}")).hint(HINT),
     }
 }
@@ -210,7 +215,8 @@ fn finish(log: &mut Log, settings: &Settings, done: &[(u32, Summary, f64)], step
 }
 
 /// Performs the warm-up of each operation. The results of the warm-up do not count, and its errors do not end the run.
-fn warm_up(settings: &Settings, profiles: &[Profile], controls: &Receiver<Control>) -> Result<(), EngineError> {
+/// Returns the exit code if the run was interrupted.
+fn warm_up(settings: &Settings, profiles: &[Profile], controls: &Receiver<Control>) -> Result<Option<u8>, EngineError> {
     for (label, spec) in translate_warmups(settings, profiles)? {
         out(&render_warmup(settings, &label));
         let mut warm_up = WarmUp::default();
@@ -218,12 +224,17 @@ fn warm_up(settings: &Settings, profiles: &[Profile], controls: &Receiver<Contro
         if warm_up.failed > 0 {
             err(&format!("warning: {} warm-up operations failed\n", warm_up.failed));
         }
+        if let End::Failed(why) = &end {
+            return Err(
+                EngineError::failed(format!("the warm-up ended: {why}")).hint("to skip the warm-up, use no-warmup")
+            );
+        }
         if end != End::Done {
-            return Err(EngineError::failed("the run was interrupted during the warm-up")
-                .hint("to skip the warm-up, use no-warmup"));
+            err("note: the run was interrupted during the warm-up; to skip the warm-up, use no-warmup\n");
+            return Ok(Some(end.code()));
         }
     }
-    Ok(())
+    Ok(None)
 }
 
 /// Counts failed operations.
