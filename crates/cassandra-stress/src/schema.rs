@@ -9,23 +9,29 @@ use loadstone_wire::output::err;
 
 /// Creates the keyspace and the tables if they do not exist.
 pub fn create(settings: &Settings, profiles: &[Profile], options: &Options) -> Result<Description, EngineError> {
-    let statements = if profiles.is_empty() { schema_statements(settings) } else { profile_definitions(profiles) };
-    match execute_script(options, &statements) {
-        // Cassandra 4.0 and later refuse this option for new tables.
-        Err(error) if refuses(&error, "COMPACT STORAGE") => {
-            err("note: the server refuses COMPACT STORAGE; the tables are created without it\n");
-            let statements: Vec<_> = statements.iter().map(|text| drop_compact_storage(text)).collect();
-            execute_script(options, &statements)
+    let mut statements = if profiles.is_empty() { schema_statements(settings) } else { profile_definitions(profiles) };
+    // A server may refuse both parts.
+    let (mut has_storage, mut has_strategy) = (true, true);
+    loop {
+        match execute_script(options, &statements) {
+            // Cassandra 4.0 and later refuse this option for new tables.
+            Err(error) if has_storage && refuses(&error, "COMPACT STORAGE") => {
+                has_storage = false;
+                err("note: the server refuses COMPACT STORAGE; the tables are created without it\n");
+                statements = statements.iter().map(|text| drop_compact_storage(text)).collect();
+            }
+            // ScyllaDB with tablets refuses this strategy.
+            Err(error) if has_strategy && refuses(&error, "SimpleStrategy") => {
+                has_strategy = false;
+                err("note: the server refuses SimpleStrategy; the keyspace is created with NetworkTopologyStrategy\n");
+                let text = |text: &String| {
+                    text.replace("org.apache.cassandra.locator.", "")
+                        .replace("SimpleStrategy", "NetworkTopologyStrategy")
+                };
+                statements = statements.iter().map(text).collect();
+            }
+            done => return done,
         }
-        // ScyllaDB with tablets refuses this strategy.
-        Err(error) if refuses(&error, "SimpleStrategy") => {
-            err("note: the server refuses SimpleStrategy; the keyspace is created with NetworkTopologyStrategy\n");
-            let network = |text: &String| {
-                text.replace("org.apache.cassandra.locator.", "").replace("SimpleStrategy", "NetworkTopologyStrategy")
-            };
-            execute_script(options, &statements.iter().map(network).collect::<Vec<_>>())
-        }
-        done => done,
     }
 }
 
