@@ -39,10 +39,20 @@ pub fn explain(settings: &Settings, options: &Options, missing: MissingRows) -> 
     };
     let written = match find_end(first, last, exist) {
         Coverage::Unknown => return None,
+        Coverage::Nothing if has_rows(options, &table) => {
+            let reason = "the table has rows, but none of these partitions; use -pop, -compat, keysize= and -insert revisit= of the write";
+            return Some(format!("{} reads found no row: {reason}", missing.reads));
+        }
         Coverage::Nothing => None,
         Coverage::Through(end) => Some((first, end)),
     };
     explain_missing_row(missing.number, written).map(|reason| format!("{} reads found no row: {reason}", missing.reads))
+}
+
+/// Whether a table has any row.
+fn has_rows(options: &Options, table: &str) -> bool {
+    count_rows(options, &[format!("SELECT key FROM {table} LIMIT 1")])
+        .is_ok_and(|rows| rows.iter().any(|rows| *rows > 0))
 }
 
 /// The numbers in the population that have rows.
@@ -58,9 +68,15 @@ enum Coverage {
 
 /// Finds the last number with a row, if the numbers with rows start at the beginning of the population.
 fn find_end(first: i64, last: i64, mut exist: impl FnMut(&[i64]) -> Option<Vec<bool>>) -> Coverage {
-    let Some(true) = exist(&[first]).and_then(|states| states.first().copied()) else {
-        return if exist(&[first]).is_some() { Coverage::Nothing } else { Coverage::Unknown };
-    };
+    // Numbers over the whole range, because the rows may begin after the first number.
+    let sample = (0..ROUND).map(|n| {
+        (i128::from(first) + (i128::from(last) - i128::from(first)) * i128::from(n) / i128::from(ROUND - 1)) as i64
+    });
+    match exist(&sample.collect::<Vec<_>>()).as_deref() {
+        Some([true, ..]) => {}
+        Some(states) if !states.contains(&true) => return Coverage::Nothing,
+        _ => return Coverage::Unknown,
+    }
     let (mut low, mut high) = (first, last.saturating_add(1));
     while high - low > 1 {
         let step = ((high - low) / ROUND).max(1);
@@ -100,6 +116,7 @@ mod tests {
         let find =
             |exists: fn(i64) -> bool| find_end(1, 100, |numbers| Some(numbers.iter().map(|n| exists(*n)).collect()));
         assert_eq!(find(|_| false), Coverage::Nothing);
+        assert_eq!(find(|n| n > 50), Coverage::Unknown);
         assert_eq!(find(|n| !(20..60).contains(&n)), Coverage::Unknown);
         assert_eq!(find_end(1, 100, |_| None), Coverage::Unknown);
     }
