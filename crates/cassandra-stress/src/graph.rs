@@ -4,8 +4,9 @@
 //! `revision`, `command`, `metrics`, `intervals`, and the labels of `Results:` in lower case. If the page already
 //! exists, the run is added to it.
 
-use std::fs::{File, OpenOptions};
-use std::io::{Read, Seek, Write};
+use std::fs::{OpenOptions, canonicalize, read_to_string, remove_file, rename, write};
+use std::io::Read;
+use std::path::PathBuf;
 
 use loadstone_stress::output::METRICS;
 use loadstone_stress::settings::GraphSettings;
@@ -19,9 +20,10 @@ const END: &str = "/* stats end */";
 /// A page and the runs that it shows.
 #[derive(Debug)]
 pub struct Graph {
-    path: String,
-    file: File,
+    path: PathBuf,
+    /// The page's object when the run began; the page may change until the run ends.
     stats: Value,
+    runs: Vec<Value>,
     test: String,
     revision: String,
     command: String,
@@ -33,7 +35,8 @@ impl Graph {
         let Some(path) = &settings.file else { return Ok(None) };
         let mut page = String::new();
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
-        let file = file.and_then(|mut file| file.read_to_string(&mut page).map(|_| file)).map_err(|error| {
+        let target = file.and_then(|mut file| file.read_to_string(&mut page)).and_then(|_| canonicalize(path));
+        let target = target.map_err(|error| {
             EngineError::usage(format!("cannot write {path}: {error}"))
                 .hint("-graph file= names a page in a writable directory")
         })?;
@@ -44,9 +47,9 @@ impl Graph {
                 .hint("-graph file= names a new file, or a page of an earlier run")
         })?;
         Ok(Some(Self {
-            path: path.clone(),
-            file,
+            path: target,
             stats,
+            runs: Vec::new(),
             test: settings.operation.clone(),
             revision: settings.revision.clone(),
             command: mask_passwords(&arguments.join(" ")),
@@ -70,17 +73,24 @@ impl Graph {
         run.insert("command".to_owned(), self.command.clone().into());
         run.insert("metrics".to_owned(), METRICS.to_vec().into());
         run.insert("intervals".to_owned(), rows.lines().filter_map(parse_row).collect());
-        if let Some(runs) = self.stats["stats"].as_array_mut() {
-            runs.push(run.into());
-        }
+        self.runs.push(run.into());
     }
 
-    /// Writes the page.
+    /// Adds the runs to the page, which includes runs of other processes that have ended since. A page that cannot be
+    /// written remains as it was.
     pub fn finish(mut self) -> Result<(), EngineError> {
-        let page = render_page(&self.stats);
-        let written = self.file.rewind().and_then(|()| self.file.set_len(0));
-        written.and_then(|()| self.file.write_all(page.as_bytes())).map_err(|error| {
-            EngineError::failed(format!("cannot write {}: {error}", self.path)).hint("free space and run again")
+        let current = read_to_string(&self.path).ok().and_then(|page| parse_page(&page));
+        let mut stats = current.unwrap_or(self.stats);
+        if let Some(runs) = stats["stats"].as_array_mut() {
+            runs.append(&mut self.runs);
+        }
+        let mut temporary = self.path.clone().into_os_string();
+        temporary.push(format!(".{}", std::process::id()));
+        let written = write(&temporary, render_page(&stats)).and_then(|()| rename(&temporary, &self.path));
+        written.map_err(|error| {
+            let _ = remove_file(&temporary);
+            EngineError::failed(format!("cannot write {}: {error}", self.path.display()))
+                .hint("free space and run again")
         })
     }
 }
@@ -106,16 +116,22 @@ fn render_page(stats: &Value) -> String {
     PAGE.replacen(START, &format!("{START}\nstats = {text};"), 1)
 }
 
-/// Masks the values of `password=`, including the passwords of key stores.
+/// Masks the values of `password=`, including the passwords of key stores. As with every option, the name may be in
+/// upper case, and `=` may have spaces on both sides.
 fn mask_passwords(text: &str) -> String {
-    const NAME: &str = "password=";
-    let mut parts = text.split(NAME);
-    let mut masked = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let end = part.find([' ', ',', ')']).unwrap_or(part.len());
-        masked.push_str(&format!("{NAME}*******{}", &part[end..]));
+    const NAME: &str = "password";
+    let mut masked = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.to_ascii_lowercase().find(NAME) {
+        let (name, after) = rest.split_at(at + NAME.len());
+        masked.push_str(name);
+        rest = after;
+        if let Some(value) = after.trim_start().strip_prefix('=').map(str::trim_start) {
+            masked.push_str("=*******");
+            rest = &value[value.find([' ', ',', ')']).unwrap_or(value.len())..];
+        }
     }
-    masked
+    masked + rest
 }
 
 #[cfg(test)]
@@ -163,6 +179,28 @@ mod tests {
         assert_eq!(runs[0]["command"], "write -mode native cql3 password=******* -graph");
         assert!(runs[0]["op rate"].as_str().unwrap().ends_with("op/s]"));
         assert!(runs[0]["total operation time"].as_str().unwrap().starts_with("00:01"));
+    }
+
+    #[test]
+    fn passwords_are_masked_in_every_notation() {
+        for line in ["user=a password=secret", "PASSWORD= secret", "keystore-password =secret,b", "(password = secret)"]
+        {
+            assert!(!mask_passwords(line).contains("secret"), "{}", mask_passwords(line));
+        }
+    }
+
+    #[test]
+    fn simultaneous_runs_share_a_page() {
+        let (mut first, settings) = graph("both", "title");
+        let mut second = Graph::open(&settings, &[]).unwrap().unwrap();
+        first.add_run(SAMPLE, None);
+        second.add_run(SAMPLE, None);
+        first.finish().unwrap();
+        second.finish().unwrap();
+        let path = settings.file.unwrap();
+        let page = std::fs::read_to_string(&path).unwrap();
+        std::fs::remove_file(path).unwrap();
+        assert_eq!(parse_page(&page).unwrap()["stats"].as_array().unwrap().len(), 2);
     }
 
     #[test]
