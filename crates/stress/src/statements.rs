@@ -4,6 +4,7 @@
 //! `CqlCounterGetter.java`, `SettingsCommand.java`.
 
 use crate::compat::Compat;
+use crate::cql::quote;
 use crate::settings::{Command, Settings};
 
 /// The table that `write` and `read` use.
@@ -56,7 +57,7 @@ pub fn create_keyspace(settings: &Settings) -> String {
 #[must_use]
 pub fn create_table(settings: &Settings, table: &str, column_type: &str) -> String {
     let Settings { compat, schema, columns, .. } = settings;
-    let name = if *compat == Compat::V5 { format!("{}.{table}", schema.keyspace) } else { table.to_owned() };
+    let name = if *compat == Compat::V5 { format!("{}.{table}", quote(&schema.keyspace)) } else { table.to_owned() };
     let mut text = format!("CREATE TABLE IF NOT EXISTS {name} (key blob PRIMARY KEY ");
     for column in &columns.names {
         text.push_str(&format!("\n, \"{column}\" {column_type}"));
@@ -94,7 +95,7 @@ pub fn truncate_statements(settings: &Settings) -> Vec<String> {
     let mut tables: Vec<&str> = settings.operations().iter().map(|(command, _)| table_of(*command)).collect();
     tables.sort_unstable_by(|a, b| b.cmp(a));
     tables.dedup();
-    tables.iter().map(|table| format!("TRUNCATE {}.{table}", settings.schema.keyspace)).collect()
+    tables.iter().map(|table| format!("TRUNCATE {}.{table}", quote(&settings.schema.keyspace))).collect()
 }
 
 /// The table of an operation.
@@ -205,6 +206,13 @@ mod tests {
             text("write n=1 -col n=fixed(1) timestamp=123", Command::Write),
             "UPDATE \"standard1\" USING TIMESTAMP 123 SET \"C0\" = ? WHERE KEY=?"
         );
+    }
+
+    #[test]
+    fn keyspaces_keep_their_case() {
+        let settings = settings("write n=1 -compat 5 -schema keyspace=Shop");
+        assert!(create_table(&settings, STANDARD_TABLE, "blob").contains("EXISTS \"Shop\".standard1"));
+        assert_eq!(truncate_statements(&settings), ["TRUNCATE \"Shop\".standard1"]);
     }
 
     #[test]
