@@ -10,6 +10,7 @@ from loadstone.format import units, wording
 from loadstone.judge.answer import name_contexts
 from loadstone.judge.finding import Finding, Verdict
 from loadstone.report import (
+    answer,
     comparison,
     conditions,
     faults,
@@ -284,15 +285,6 @@ def headline(view: View) -> str:
     return units.join_names(view.values) if compared else view.results.name or "Results"
 
 
-def answer(view: View) -> str:
-    """The answer by the deciding metric, as a sentence; a name at its start keeps its case."""
-    if text := view.judgement.answer:
-        first = text.partition(" ")[0].rstrip(":,")
-        is_name = "=" in first or first in {str(value) for key in view.results.variants for _, value in key}
-        return text if is_name else text[:1].upper() + text[1:]
-    return "No answer: there are no trials." if not view.results.trials else "No answer was given."
-
-
 def describe_setting(view: View) -> list[str]:
     """The conditions that all trials share, as clauses: origin, load, guarantee, clients, window and host."""
     trials = view.results.trials
@@ -371,7 +363,7 @@ def meaning(view: View) -> str:
         return "Nothing was measured."
     coverage = view.judgement.coverage
     # With a valid claim, the answer already states it.
-    coverage = "" if coverage in view.judgement.answer else coverage
+    coverage = "" if coverage in answer.sentence(view) else coverage
     text = MEANING[view.verdict]
     further = ""
     if view.judgement.verdict > view.verdict:
