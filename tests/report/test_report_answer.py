@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+import report_support
 from judge_support import Change, asking, experiment, rocksdb, set_figures, sound
 from loadstone.judge.judge import judge_results
 from loadstone.report import answer
@@ -118,6 +119,25 @@ def test_search_without_a_limit_keeps_its_sentence(met: dict[int, int]) -> None:
     view = search_view(met)
     assert answer.table(view) is None
     assert answer.sentence(view).endswith("trials")
+
+
+def test_sweep_has_ranges_over_its_loads() -> None:
+    view = View(judge_results(report_support.scaling().results))
+    assert (
+        answer.sentence(view)
+        == "Throughput is 1.53× to 4.05× as high with scylla as with cassandra, at 1 to 64 clients"
+    )
+    throughput, latency = table_texts(view)
+    medians = [
+        cell.estimate.value
+        for (key, metric), cell in view.judgement.cells.items()
+        if metric == "throughput" and ("system", "cassandra") in key
+    ]
+    ends = [float(end.replace(",", "")) for end in throughput[1].removesuffix(" op/s").split(" to ")]
+    assert ends == pytest.approx([min(medians), max(medians)], rel=0.01)
+    assert throughput[3:] == ["1.53–4.05× intervals within 1.48–4.16", "scylla is better in all 7 comparisons valid"]
+    assert latency[0] == "read p99"
+    assert any("95 % of that is reached between 16 and 32 clients" in remark for remark in answer.remarks(view))
 
 
 def test_text_for_pull_requests_has_the_table() -> None:

@@ -11,7 +11,6 @@ from loadstone.format import units, wording
 from loadstone.judge.checks.too_few_samples import too_few
 from loadstone.judge.clause import (
     Clause,
-    capacity_clause,
     comparison_clause,
     context_prefix,
     explain_undecided,
@@ -66,10 +65,19 @@ def answer_question(judgement: Judgement, metrics: Sequence[str], matters: float
         knees = name_knees(curves)
         # If no claim is possible, ranges of medians do not answer the question, so they come last.
         is_claimable = any(comparison.claim != "impossible" for comparison in comparisons)
-        return Answer([*answer.clauses, *knees] if is_claimable else ["; ".join(knees), *answer.clauses])
+        clauses = [*answer.clauses, *knees] if is_claimable else ["; ".join(knees), *answer.clauses]
+        return Answer(clauses, answer.short and add_knees(answer.short, knees))
     if curves:
         return Answer(["; ".join(name_knees(curves)), *describe_knee(judgement)])
     return Answer(describe_single_variant(judgement, metrics))
+
+
+def add_knees(short: ShortAnswer, knees: Sequence[str]) -> ShortAnswer:
+    """The short answer of a sweep, with the knees: one in the statement, several among the remarks."""
+    knee, _, why = knees[0].partition(": ") if len(knees) == 1 else ("", "", "")
+    statement = f"{short.statement}; {knee}" if knee else short.statement
+    remarks = [why] if why else [] if knee else knees
+    return replace(short, statement=statement, remarks=(*short.remarks, *remarks))
 
 
 def name_knees(curves: Sequence[Curve]) -> list[str]:
@@ -147,23 +155,26 @@ def compare_variants(judgement: Judgement, metrics: Sequence[str], matters: floa
     remarks = [f"the table shows {units.count_noun(len(omitted), 'further stage')}"] if omitted else []
     remarks += list_withheld_metrics(judgement, silent)
     clauses = [lead + main, *detectable, *further, *remarks]
-    if not has_short_form(by_metric):
+    tabulated = {metric: every for metric, every in by_metric.items() if metric not in omitted}
+    if not has_short_form(tabulated):
         return Answer(clauses)
     statement = "; ".join(clause.statement for clause in state_separately(judgement, stated[0], matters))
-    return Answer(clauses, ShortAnswer(lead + statement, tuple(by_metric), (*detectable, *remarks)))
+    return Answer(clauses, ShortAnswer(lead + statement, tuple(tabulated), (*detectable, *remarks)))
 
 
 def has_short_form(by_metric: Mapping[str, Sequence[Comparison]]) -> bool:
-    """Whether a table with a row for each comparison can state all figures: two sides in a few contexts."""
+    """Whether a table can state all figures: two sides in a few contexts, or at several numbers of clients."""
     every = [comparison for comparisons in by_metric.values() for comparison in comparisons]
     sides = {(name_side(item, item.baseline), name_side(item, item.contender)) for item in every}
     stated = (
         item.claim in ("refused", "unranked") or (item.claim != "impossible" and math.isfinite(item.ratio.value))
         for item in every
     )
-    if len(sides) > 1 or len(every) > PARTS_MAX or not all(stated):
+    if len(sides) > 1 or not all(stated):
         return False
-    return all(is_separate(comparisons) and not is_sweep(comparisons) for comparisons in by_metric.values())
+    if all(map(is_sweep, by_metric.values())):
+        return True
+    return len(every) <= PARTS_MAX and all(map(is_separate, by_metric.values()))
 
 
 def list_withheld_metrics(judgement: Judgement, metrics: Sequence[str]) -> Iterator[str]:
@@ -176,12 +187,10 @@ def list_withheld_metrics(judgement: Judgement, metrics: Sequence[str]) -> Itera
 
 def state_metric(judgement: Judgement, comparisons: Sequence[Comparison], matters: float) -> str:
     """The comparisons of one metric: a clause each, a joint clause for each baseline, or only numbers of claims."""
+    if is_sweep(comparisons) or is_separate(comparisons):
+        return "; ".join(drop_repeated_ends([item.text for item in state_separately(judgement, comparisons, matters)]))
     varying = varying_names(comparisons)
     contexts = {comparison.context for comparison in comparisons}
-    if is_sweep(comparisons):
-        return "; ".join(describe_sweep(comparisons, varying)) + capacity_clause(comparisons)
-    if is_separate(comparisons):
-        return "; ".join(drop_repeated_ends([item.text for item in state_separately(judgement, comparisons, matters)]))
     if len(comparisons) <= PARTS_MAX and len(contexts) <= CONTEXTS_MAX:
         return merge_comparisons(judgement, comparisons, varying, matters)
     return "; ".join(count_claims(comparisons))
@@ -194,8 +203,11 @@ def is_separate(comparisons: Sequence[Comparison]) -> bool:
 
 
 def state_separately(judgement: Judgement, comparisons: Sequence[Comparison], matters: float) -> Iterator[Clause]:
-    """A clause for each comparison, with its context."""
+    """A clause for each comparison, with its context; in a sweep, for each contender and context."""
     varying = varying_names(comparisons)
+    if is_sweep(comparisons):
+        yield from describe_sweep(comparisons, varying)
+        return
     for comparison in comparisons:
         prefix, clause = context_prefix(comparison, varying), comparison_clause(judgement, comparison, matters)
         yield Clause(prefix + clause.text, prefix + clause.statement)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 
 from loadstone.format import units, wording
 from loadstone.judge.answer import name_contexts
 from loadstone.judge.clause import split_interval
 from loadstone.judge.judgement import Claim, Comparison, Search, VariantKey
+from loadstone.judge.sweep import describe_span, is_sweep, span_intervals, span_medians
 from loadstone.report.comparison import refusal
 from loadstone.report.table import Column, Rows, Table, TableCell
 from loadstone.report.view import View
@@ -51,20 +53,66 @@ def table(view: View) -> Table | None:
 
 
 def compare_sides(view: View) -> Table:
-    """A row for each comparison: the medians of both sides, the difference with its interval, and the conclusion."""
+    """The medians of both sides, their difference and the conclusion, for each metric and context.
+
+    A sweep has a row for each context of the first metric, and one row for each further metric.
+    """
     metrics = view.judgement.short.metrics if view.judgement.short else ()
-    pairs = [pair for metric in metrics for pair in view.judgement.comparisons if pair.metric == metric]
-    sides = [view.name(cell.variant) for cell in (pairs[0].baseline, pairs[0].contender)]
-    contexts: dict[VariantKey, list[Comparison]] = {}
-    for pair in pairs:
-        contexts.setdefault(pair.context, []).append(pair)
-    groups = [
-        Rows(view.title(context), tuple(compare_row(view, pair, sides) for pair in every))
-        for context, every in contexts.items()
-    ]
+    by_metric = [[pair for pair in view.judgement.comparisons if pair.metric == metric] for metric in metrics]
+    first = by_metric[0][0]
+    sides = [view.name(cell.variant) for cell in (first.baseline, first.contender)]
     heads = [Column("metric"), *(Column(side, "right") for side in sides)]
     columns = (*heads, Column(f"{sides[1]} against {sides[0]}"), Column("conclusion"))
-    return Table("", columns, tuple(groups), tuple(describe_method(pairs)))
+    every = [pair for pairs in by_metric for pair in pairs]
+    if is_sweep(every):
+        rows = [row for pairs in by_metric for row in sweep_rows(view, pairs, sides, is_first=pairs is by_metric[0])]
+        groups = [Rows("", tuple(rows))]
+    else:
+        groups = [
+            Rows(view.title(context), tuple(compare_row(view, pair, sides) for pair in pairs))
+            for context, pairs in group_by(every, lambda pair: pair.context).items()
+        ]
+    return Table("", columns, tuple(groups), tuple(describe_method(every)))
+
+
+def sweep_rows(
+    view: View, pairs: Sequence[Comparison], sides: Sequence[str], *, is_first: bool
+) -> Iterator[tuple[TableCell, ...]]:
+    """The rows of one metric of a sweep: ranges over the numbers of clients."""
+
+    def series(pair: Comparison) -> VariantKey:
+        return tuple(item for item in pair.context if item[0] != view.load) if is_first else ()
+
+    for context, group in group_by(pairs, series).items():
+        title = view.title(context)
+        name = wording.metric_name(pairs[0].metric) + (f" · {title}" if title else "")
+        medians = [span_medians([pair.baseline for pair in group]), span_medians([pair.contender for pair in group])]
+        ranked = [pair for pair in group if pair.claim not in ("refused", "unranked")]
+        difference = TableCell(wording.DASH, tone="muted")
+        if ranked:
+            difference = TableCell(f"{describe_span(ranked)}×", f"intervals within {span_intervals(ranked)}")
+        counts = Counter(text for pair in group if (text := conclude(pair, sides)))
+        number = units.count_noun(len(group), "comparison")
+        parts = [f"{text} in {f'all {number}' if count == len(group) else count}" for text, count in counts.items()]
+        conclusion = units.list_items(parts) + (f" of {number}" if len(counts) > 1 else "")
+        verdict = max(pair.verdict for pair in group)
+        yield TableCell(name), *map(TableCell, medians), difference, TableCell(conclusion, verdict=verdict)
+
+
+def group_by(
+    pairs: Sequence[Comparison], key: Callable[[Comparison], VariantKey]
+) -> dict[VariantKey, list[Comparison]]:
+    """The comparisons by a key, in their order."""
+    groups: dict[VariantKey, list[Comparison]] = {}
+    for pair in pairs:
+        groups.setdefault(key(pair), []).append(pair)
+    return groups
+
+
+def conclude(pair: Comparison, sides: Sequence[str]) -> str:
+    """The conclusion of a comparison in a few words; empty for a metric of which neither direction is better."""
+    better = {"better": sides[1], "worse": sides[0]}.get(pair.claim)
+    return f"{better} is better" if better else CONCLUSIONS.get(pair.claim, "")
 
 
 def describe_method(pairs: Sequence[Comparison]) -> Iterator[str]:
@@ -89,11 +137,9 @@ def compare_row(view: View, pair: Comparison, sides: Sequence[str]) -> tuple[Tab
         if pair.claim == "none":
             between = f"{measured} as measured, {allowing}" if allowing else measured
             difference = TableCell(wording.ratio_text(pair.ratio), between)
-    better = {"better": sides[1], "worse": sides[0]}.get(pair.claim)
-    conclusion = f"{better} is better" if better else CONCLUSIONS.get(pair.claim, "")
     why = refusal(pair) if pair.claim == "refused" else ""
     name = TableCell(wording.metric_name(pair.metric))
-    return name, *medians, difference, TableCell(conclusion, why, verdict=pair.verdict)
+    return name, *medians, difference, TableCell(conclude(pair, sides), why, verdict=pair.verdict)
 
 
 def surround_answers(every: Sequence[Search]) -> Table:

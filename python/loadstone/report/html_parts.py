@@ -52,6 +52,8 @@ def header(view: View, first: Figure | None) -> Markup:
     started = min((trial.start_unix_ns for trial in results.trials if trial.start_unix_ns), default=None)
     day = None if started is None else datetime.fromtimestamp(started / 1e9, UTC).strftime("%-d %B %Y, %H:%M UTC")
     over = [part for part in ("Loadstone report", results.name, day) if part]
+    # A sweep or search is best explained by its curves.
+    has_load = bool(view.judgement.searches or view.judgement.curves)
     figures = [tag("div", table(decisive), class_="figures")] if (decisive := answer.table(view)) else []
     return tag(
         "header",
@@ -64,12 +66,11 @@ def header(view: View, first: Figure | None) -> Markup:
             tag("p", badge(view.verdict), " ", *stand(view), class_="stand"),
             class_=f"verdict {view.verdict}",
         ),
-        *([] if view.judgement.searches else figures),
+        *([] if has_load else figures),
         *([tag("ul", *(tag("li", *link_causes(view, text)) for text in remarks), class_="further")] if remarks else []),
         *([list_expectations(view.judgement.expectations)] if view.judgement.expectations else []),
         *([figure(first)] if first else []),
-        # The claim of a search has its figures, so the chart explains it best.
-        *(figures if view.judgement.searches else []),
+        *(figures if has_load else []),
         tag("p", *wrap_items(gist(view)), class_="gist"),
     )
 
