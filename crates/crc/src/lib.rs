@@ -1,7 +1,7 @@
 //! The part of the crate `crc` 3.4 that hdfs-native uses, under the same names, but with the processor's CRC instructions.
 //!
-//! HDFS has a CRC for every 512 bytes. The lookup tables of `crc` took a third of the CPU time of a client that reads;
-//! `Cargo.toml` replaces it with this crate.
+//! HDFS has a CRC for every 512 bytes. The lookup tables of `crc` took a third of the CPU time of a client that reads,
+//! so `Cargo.toml` replaces `crc` with this crate.
 
 use std::marker::PhantomData;
 

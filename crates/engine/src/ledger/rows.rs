@@ -67,7 +67,7 @@ impl RowRun<'_, Evidence<'_, Mapping>> {
     }
 
     /// Makes a pass over the rows at the workload's own level, and another at the strongest level that the servers can
-    /// answer; returns the states of both, which are equal if that is the workload's own level. The weaker level is first, as a
+    /// answer; returns the states of both, which are equal if the levels are the same. The weaker level is first, as a
     /// read at a stronger level repairs the replicas that it contacts.
     pub fn read_at_levels<S: StatementStore, T: Clone>(
         &self,
@@ -117,7 +117,7 @@ pub fn unread(message: String) -> EngineError {
     super::levels::unread(message, "row")
 }
 
-/// Reads partitions by a statement with their key, and passes the answers to `judge`.
+/// Reads each partition with a statement that takes its key, and passes the answer to `judge`.
 pub async fn read_partitions<S: StatementStore, P>(
     store: &S,
     select: &str,

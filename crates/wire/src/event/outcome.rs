@@ -44,7 +44,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Without sums; `open`: with responses.
+    /// Creates an outcome without sums. `open`: with response times.
     fn new(operation: &str, status: &str, count: u64, [service, response, lower]: &Latencies, open: bool) -> Self {
         Self {
             operation: operation.to_owned(),
@@ -59,7 +59,7 @@ impl Outcome {
     }
 }
 
-/// A sum in ns, as an event contains it: at most 584 years.
+/// A sum in ns, limited to the largest number that an event can contain: 584 years.
 fn sum_ns(reading: &Reading) -> u64 {
     u64::try_from(reading.sum()).unwrap_or(u64::MAX)
 }

@@ -53,7 +53,7 @@ pub struct FilesSummary {
     /// Files that were begun but not completed when the trial ended: their bytes are not included in any figure of the
     /// files.
     pub unfinished: u64,
-    /// Files that were read, but at least partly not compared.
+    /// Files that were read but not completely compared.
     pub unverified: u64,
     /// Unverified files without Loadstone's mark. If other files have the mark, these files were damaged or replaced.
     #[serde(default)]
