@@ -269,7 +269,7 @@ def test_half_done_insert_was_not_refused(engine: Engine) -> None:
         (f"run null {WORK} ledger=there operationcount=10", "there", "one run"),
         ("run null -P workloads/workloada recordcount=10 ledger=x operationcount=1", "seed", "seed=1"),
         (f"run null {WORK} ledger=x fieldlength=20 operationcount=1", "at least 21 bytes", "fieldlength"),
-        (f"run null {WORK} ledger=x dataintegrity=true operationcount=1", "exclude each other", "dataintegrity"),
+        (f"run null {WORK} ledger=x dataintegrity=true operationcount=1", "mutually exclusive", "dataintegrity"),
         (f"run null {WORK} ledger=x segment=0/2 -threads 2 operationcount=2", "number of their run", "runnumber="),
         (
             "run null workload=TimeSeriesWorkload recordcount=10 seed=1 ledger=x operationcount=1",

@@ -82,7 +82,7 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
     run::run(&settings, &profiles, arguments, controls).map_err(name_options)
 }
 
-/// Replaces the store's properties in a hint by options of this command line, and sets the tool's exit status.
+/// Replaces the store's properties in a hint with options of this command line, and sets the tool's exit status.
 fn name_options(mut error: EngineError) -> EngineError {
     const OPTIONS: [(&str, &str); 3] = [
         (

@@ -274,8 +274,8 @@ impl CoreRun {
     }
 
     /// The records that certainly exist when the operation at a position is sent. These are the loaded records and all
-    /// inserted records except the most recent (the lag), without the records deleted from the low end (with the same
-    /// lag ahead).
+    /// inserted records except the most recent (the lag), minus the records at the low end that earlier deletes or the
+    /// next few deletes (the same lag) remove.
     #[inline]
     fn existing(&self, at: Position) -> Existing {
         let spec = &self.shape.spec;

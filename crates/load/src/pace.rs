@@ -174,7 +174,7 @@ impl Pace {
             return 0;
         }
         // Searches outwards from the expected index. The sums of a Poisson process are computed only up to the
-        // requested index, so hardly further than the load itself needs them.
+        // requested index, so the search needs hardly more of them than the load itself.
         let guess = self.expected(ns);
         let (mut low, mut high) = (0, u64::MAX);
         let mut step = 1;

@@ -74,7 +74,7 @@ impl Zipfian {
         if uz < self.second {
             return 1;
         }
-        // Converted through a signed number, which is faster on processors.
+        // Converts to a signed integer first, because processors do this faster.
         (self.items * hundredth_power(self.eta * u - self.eta + 1.0)) as i64 as u64
     }
 }

@@ -154,7 +154,7 @@ pub struct Recorder {
     /// Operations that finished in an interval but were due in another one, or in the warm-up: successes, then other
     /// outcomes; by the interval's number modulo [`ENDED`].
     ended: [[AtomicU64; 2]; ENDED],
-    /// Operations due in the window that succeeded in another interval than their own, or after the window.
+    /// Operations due in the window that succeeded in an interval other than their own, or after the window.
     succeeded_elsewhere: AtomicU64,
     /// Operations that finished after their slot was released.
     straggled: Counts,

@@ -9,7 +9,7 @@ use loadstone_load::Segment;
 use crate::borders::{Borders, NEVER};
 use crate::control::TrialFailure;
 
-/// On a separate cache line, because every client of every thread may write it once per operation.
+/// A value on a separate cache line, because every client of every thread may write it once per operation.
 #[repr(align(128))]
 #[derive(Debug, Default)]
 struct Alone<T>(T);

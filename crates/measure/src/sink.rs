@@ -27,7 +27,7 @@ pub struct Times {
 pub struct YcsbMeasurements {
     /// Recordings of done − sent.
     pub op: YcsbTable,
-    /// done − due; with a rate only.
+    /// Recordings of done − due; with a rate only.
     pub intended: Option<YcsbTable>,
     to_unix_ns: u64,
 }

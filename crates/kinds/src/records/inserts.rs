@@ -57,7 +57,7 @@ pub enum Inserted {
 /// The times at which recent inserts of the run phase were acknowledged, and the inserts that failed.
 ///
 /// A read that finds no record is a failure of the store only if the insert of the record had been acknowledged before
-/// the read was sent. The log costs two stores per insert, and only reads that find no record read it.
+/// the read was sent. The log costs two memory writes per insert, and only reads that find no record read it.
 #[derive(Debug)]
 pub struct InsertLog {
     slots: Vec<Slot>,
@@ -211,7 +211,11 @@ mod tests {
         assert_eq!(log.state_at(later, 200), Inserted::Unknown, "in progress");
         assert_eq!(log.state_at(5, 200), Inserted::Acknowledged, "long ago");
         log.end(5, Status::Ok, 300);
-        assert_eq!(log.state_at(later, 400), Inserted::Unknown, "the earlier one's late end is not the later one's");
+        assert_eq!(
+            log.state_at(later, 400),
+            Inserted::Unknown,
+            "the late end of the earlier insert does not count for the later insert"
+        );
     }
 
     #[test]

@@ -28,7 +28,7 @@ fn anything_but_a_ledger_is_refused() {
     let cells = ledger().memory;
     let cut: Vec<_> =
         cells[..cells.len() - 1].iter().map(|word| AtomicU64::new(word.load(Ordering::Relaxed))).collect();
-    assert!(Ledger::open(cut).unwrap_err().contains("cut short"));
+    assert!(Ledger::open(cut).unwrap_err().contains("truncated"));
     assert!(Ledger::create(cells, LAYOUT, RUN, Segment::default()).unwrap_err().contains("not empty"));
     let small = memory(Layout { workers: 2, ..LAYOUT });
     assert!(Ledger::create(small, LAYOUT, RUN, Segment::default()).unwrap_err().contains("words"));

@@ -160,7 +160,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// A reader of these recorders. There must not be another one.
+    /// A reader of these recorders, which must not have another reader.
     pub fn new(recorders: Vec<Arc<Recorder>>) -> Self {
         let length = recorders.len();
         Self {

@@ -14,7 +14,8 @@
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
-/// The number of ticks (a few ms) by which readers lengthen the last line. A correction begins where a span ends. Even.
+/// The number of ticks (a few ms) by which readers lengthen the last line. A correction begins where a span ends.
+/// The number is even: see [`CLOSED`].
 const STRIDE: u64 = 1 << 22;
 /// Flag in a span: the span is final, and another line follows. Without this flag, all spans are even.
 const CLOSED: u64 = 1;
@@ -120,7 +121,7 @@ impl Lines {
             ..Line::new(base_ticks, base_ns, 0)
         };
         if let Some(line) = self.follow(kernel_line) {
-            // Effective at once, because the counter may have stopped, and would then never reach the end of the span.
+            // Takes effect at once, because a counter that has stopped would never reach the end of the span.
             self.current.store(line, Release);
         }
     }
@@ -191,7 +192,7 @@ mod tests {
         let earlier = time_at(&lines, STRIDE + 5);
         lines.steer(ONE / 2);
         assert_eq!(time_at(&lines, STRIDE + 5), earlier);
-        assert_eq!(time_at(&lines, 2 * STRIDE), 2 * STRIDE, "the old line holds to the end of its span");
+        assert_eq!(time_at(&lines, 2 * STRIDE), 2 * STRIDE, "the old line is valid to the end of its span");
         assert_eq!(time_at(&lines, 2 * STRIDE + 100), 2 * STRIDE + 50);
         assert_eq!(time_at(&lines, 2 * STRIDE - 1), 2 * STRIDE, "a late reader does not see the clock go back");
         // Two consecutive corrections without a reading between them.
