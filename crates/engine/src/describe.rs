@@ -68,7 +68,7 @@ pub struct StoreDescription {
 pub struct PropertyDescription {
     /// The property's name.
     pub name: String,
-    /// Its default value, as text.
+    /// The property's default value, as text.
     pub default: String,
     /// The property's meaning.
     pub meaning: String,

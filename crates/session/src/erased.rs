@@ -25,7 +25,7 @@ use crate::session::{
 /// The facts about a type of store that are known without opening a store.
 #[derive(Clone, Copy, Debug)]
 pub struct StoreType {
-    /// Its description: name, properties, type of system.
+    /// The description of the store: name, properties, type of system.
     pub about: About,
     /// The threads that drive its sessions.
     pub driving: Driving,

@@ -25,7 +25,7 @@ pub enum Drive {
 /// A consistency level for reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadLevel {
-    /// Its name, which is also the property's value.
+    /// The level's name, which is also the property's value.
     pub name: &'static str,
     /// The property that sets it.
     pub property: &'static str,
@@ -35,7 +35,7 @@ pub struct ReadLevel {
 pub trait Store: std::fmt::Debug + Send + Sync + Sized + 'static {
     /// One client's session.
     type Session: Connection;
-    /// Its description: name, properties, type of system.
+    /// The store's description: name, properties, type of system.
     const ABOUT: About;
     /// How its sessions are driven.
     const DRIVE: Drive;

@@ -164,7 +164,7 @@ fn assert_sorted(mut input: Vec<Row>, output: Vec<Row>) {
     let mut sorted = output;
     input.sort_unstable();
     sorted.sort_unstable();
-    assert!(input == sorted, "the output has other rows than the input");
+    assert!(input == sorted, "the rows of the output differ from the rows of the input");
 }
 
 const KINDS: [Keys; 6] = [Keys::Random, Keys::Presorted, Keys::Reversed, Keys::Equal, Keys::Zipf, Keys::LastByte];

@@ -43,7 +43,7 @@ impl Command {
              --disk          also measure the speed of the disk itself\n  \
              -D NAME=VALUE   a Hadoop property: mapreduce.job.maps, mapreduce.job.reduces, dfs.replication,\n                  \
              mapreduce.terasort.output.replication; dfs.* and fs.* go to the HDFS client\n  \
-             --verify        compare each row of the input of terasort with the row that TeraGen makes\n  \
+             --verify        compare each row of the input of terasort with the row that TeraGen generates\n  \
              --run-copies N  copies of the runs of an external sort on HDFS (default: 1)\n  \
              --print-spec    print the spec of each stage as one line of JSON, and exit\n\n\
              Directories are local or hdfs://HOST:PORT/….\n",

@@ -20,13 +20,13 @@ use super::reading::Reading;
 pub struct RowRun<'a, E> {
     /// The spec of the run.
     pub spec: &'a TrialSpec,
-    /// Its operations.
+    /// The operations of the run.
     pub work: &'a StressWork,
-    /// The names of its columns.
+    /// The names of the run's columns.
     pub columns: &'a [String],
     /// The number of writes that may have been sent.
     pub writes: u64,
-    /// Its ledgers.
+    /// The ledgers of the run.
     pub evidence: &'a E,
     /// When the system crashed, ns of Unix time.
     pub crash_ns: Option<u64>,

@@ -48,9 +48,9 @@ pub async fn insert<T: Timer, S: Session, W>(
 /// The known state of an insert in the run phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inserted {
-    /// It was acknowledged before the given time, so its record must exist.
+    /// The insert was acknowledged before the given time, so its record must exist.
     Acknowledged,
-    /// It was in progress, it failed, or its outcome is unknown, so its record may or may not exist.
+    /// The insert was in progress, failed, or has an unknown outcome, so its record may or may not exist.
     Unknown,
 }
 

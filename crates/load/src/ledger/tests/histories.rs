@@ -349,7 +349,7 @@ fn check(history: &History) -> Result<usize, TestCaseError> {
         prop_assert!(span.sent <= deed.sent + SKEW && span.done >= deed.done);
         prop_assert_eq!(missed, fate == Fate::Lost);
         let fields = (0..history.fields).filter(|&field| deed.touches.field.is_none_or(|own| own == field));
-        // Only histories that do not return a phantom value.
+        // Considers only histories that do not return a phantom value.
         let standings: Vec<_> = fields.filter_map(|field| overs.get(&(deed.touches.record, field))).collect();
         let lost = |apart: u64| standings.iter().any(|(over, _)| over.saturating_add(apart) < deed.sent);
         match fate {

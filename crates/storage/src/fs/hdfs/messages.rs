@@ -122,7 +122,7 @@ messages! {
 
     DataNodeInfo {
         required message(DataNodeId) id = 1;
-        /// Its rack. A name node refuses a request whose data node has none.
+        /// The data node's rack. A name node refuses a request whose data node has none.
         optional string location = 8;
         optional string upgrade_domain = 14;
     }

@@ -199,7 +199,7 @@ impl NameNode {
         drop(idle);
         match answer {
             Ok(message) => Ok(A::decode_length_delimited(message.as_slice()).map_err(io::Error::from)?),
-            // As in the crate (`convert_rpc_error`).
+            // The exception is converted as in the crate (`convert_rpc_error`).
             Err((class, message)) => match class.rsplit('.').next() {
                 Some("FileAlreadyExistsException" | "AlreadyBeingCreatedException") => {
                     Err(HdfsError::AlreadyExists(message))

@@ -215,7 +215,7 @@ impl Pipeline {
         match tokio::time::timeout(self.timeout, self.acknowledgements.read(free)).await {
             Ok(Ok(0)) => Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(received) => received,
-            Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "no acknowledgement came")),
+            Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "no acknowledgement arrived in time")),
         }
     }
 

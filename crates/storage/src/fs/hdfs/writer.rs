@@ -145,7 +145,7 @@ impl HdfsWriter {
         if reply.and_then(|status| status.id) == Some(*number) {
             return Ok(());
         }
-        let message = "it was deleted or replaced while it was written";
+        let message = "it was deleted or replaced while it was being written";
         Err(FsError::new(ErrorKind::NotFound, "write", &self.path, message).with_offset(self.at))
     }
 
