@@ -1,4 +1,5 @@
-//! The cassandra-stress front end: a drop-in replacement for `cassandra-stress write|read|mixed|counter_write|counter_read …`.
+//! The cassandra-stress front end: a drop-in replacement for `cassandra-stress
+//! write|read|mixed|counter_write|counter_read …`.
 
 mod coverage;
 mod graph;
@@ -46,7 +47,7 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
         settings.warnings.push(warning);
     }
     if let Some(user) = &settings.command.user {
-        // Checked before any table is created.
+        // The spec is checked before any table is created.
         user::columns_spec(&settings, &profiles, user).map_err(name_options)?;
     }
     if settings.front_end.explain {

@@ -1,4 +1,5 @@
-//! The part of the crate `crc` 3.4 that hdfs-native uses, under the same names, but with the processor's CRC instructions.
+//! The part of the crate `crc` 3.4 that hdfs-native uses, under the same names, but with the processor's CRC
+//! instructions.
 //!
 //! HDFS has a CRC for every 512 bytes. The lookup tables of `crc` took a third of the CPU time of a client that reads,
 //! so `Cargo.toml` replaces `crc` with this crate.

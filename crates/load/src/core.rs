@@ -416,7 +416,8 @@ impl RecordWorkload for CoreRun {
 
     #[inline]
     fn compares(&self, index: u64) -> bool {
-        // Chosen at random, because the indices within a segment, or with one kind of operation, may be periodic.
+        // These reads are chosen at random, because the indices within a segment, or with one kind of operation, may be
+        // periodic.
         self.shape.spec.versions && mix(index).is_multiple_of(COMPARED_ONE_IN)
     }
 

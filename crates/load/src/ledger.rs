@@ -287,7 +287,7 @@ impl<M: AsRef<[AtomicU64]>> Ledger<M> {
             self.set(place + 2, exception.done);
             let status = exception.status.map_or(u64::from(u32::MAX), |status| status as u64);
             self.set(place + 3, if exception.retried { status | RETRIED } else { status });
-            // Written last, and never zero, so that a partly written exception does not count.
+            // The index is written last, and is never zero, so that a partly written exception does not count.
             self.set(place, exception.index + 1);
         }
     }

@@ -42,7 +42,8 @@ impl Streams {
     #[inline]
     #[must_use]
     pub const fn new(seed: u64, purpose: Purpose) -> Self {
-        // Two rounds of mixing, so that no equal differences of seeds or of indices give shifted copies of a stream.
+        // There are two rounds of mixing, so that no equal differences of seeds or of indices give shifted copies of a
+        // stream.
         Self(mix(seed ^ (purpose as u64).wrapping_mul(GOLDEN)))
     }
 

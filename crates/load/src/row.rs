@@ -96,8 +96,8 @@ impl EqualHeads {
 /// The fields of a record, with names and values.
 #[derive(Clone, Default)]
 pub struct Row {
-    /// The fields from `start` on, followed by remains of longer rows: bytes that will be overwritten need not be zeroed
-    /// for each row.
+    /// The fields from `start` on, followed by remains of longer rows: bytes that will be overwritten need not be
+    /// zeroed for each row.
     buffer: Vec<u8>,
     /// The first byte of the buffer whose address is a multiple of [`ALIGNMENT`]. Otherwise, the length of the
     /// command's path determines how many memory writes cross a border of cache lines: 7 % of the cost of a load.

@@ -190,7 +190,7 @@ impl TrueZipfian {
         zipf.from = zipf.integral(1.5) - 1.0;
         zipf.to = zipf.integral(items as f64 + 0.5);
         zipf.squeeze = 2.0 - zipf.inverse(zipf.integral(2.5) - zipf.height(2.0));
-        // An even number of bits, so that the Feistel network has equal halves.
+        // The number of bits is even, so that the Feistel network has equal halves.
         zipf.bits = (64 - (items - 1).leading_zeros()).next_multiple_of(2).max(2);
         zipf
     }

@@ -109,8 +109,8 @@ impl<'a> Conductor<'a> {
             }
         };
         self.announce(&borders);
-        // Read before any client writes: without a warm-up, everything that clients do before this thread wakes again
-        // is counted.
+        // The bytes are read before any client writes: without a warm-up, everything that clients do before this thread
+        // wakes again is counted.
         let device_bytes = usage::device_bytes();
         self.workers.release(Some(borders));
         let refused = end.is_some();

@@ -268,7 +268,7 @@ impl Recorder {
         next.interval.store(interval, Ordering::Relaxed);
         next.before.set(current.all());
         next.state.store(WRITTEN, Ordering::Release);
-        // Stored first: once a slot is released, the reader may clear it, and must not count operations from it
+        // This is stored first: once a slot is released, the reader may clear it, and must not count operations from it
         // afterwards.
         self.current.store(at + 1, Ordering::Release);
         current.state.store(LEFT, Ordering::Release);
@@ -412,7 +412,7 @@ impl Recorder {
     #[cold]
     fn straggling_operation(&self, interval: u64, which: usize, elsewhere: bool) {
         add(&self.succeeded_elsewhere, u64::from(elsewhere && which < SUCCEEDED));
-        // For the same reason as in `count_other_end`.
+        // The fence has the same reason as in `count_other_end`.
         fence(Ordering::Release);
         add(&self.straggled.0[which], 1);
         self.straggle(interval, |more| {

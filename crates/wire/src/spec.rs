@@ -167,7 +167,7 @@ impl TrialSpec {
                 from_version_1(&mut value);
                 serde_json::from_value(value).map_err(unreadable)?
             }
-            // Parsed from the text rather than the value, so that error messages include the position.
+            // The spec is parsed from the text rather than the value, so that error messages include the position.
             _ => serde_json::from_str::<Self>(text).map_err(unreadable)?,
         };
         spec.check()?;

@@ -54,8 +54,8 @@ impl RowRun<'_, Evidence<'_, Mapping>> {
         }
     }
 
-    /// Counts the acknowledged writes by their fate. `find_fate` returns the fate of the write with this key and index, and
-    /// whether the write is missing at the workload's consistency level.
+    /// Counts the acknowledged writes by their fate. `find_fate` returns the fate of the write with this key and index,
+    /// and whether the write is missing at the workload's consistency level.
     pub fn account(&self, findings: &mut Findings, find_fate: impl Fn(&[u8], u64) -> Option<(Fate, bool)>) {
         self.visit_writes(|index, operation, state| {
             if is_acknowledged(state)

@@ -74,7 +74,7 @@ fn closed_loop_has_no_due_time() {
 
 #[test]
 fn a_late_answer_does_not_stretch_the_window() {
-    // Ten clients with operations of one millisecond, and one answer that is 1.8 s late in a window of one second.
+    // Ten clients perform operations of one millisecond; one answer is 1.8 s late in a window of one second.
     let script: Script = Rc::new(|key| (if number(key) == 400 { 1_800 * MS } else { MS }, Status::Ok));
     let setting = Setting { window_ns: 1_000 * MS, ..Setting::new(None, 10) };
     let run = run(reads(1_000_000), &setting, &script);
@@ -146,7 +146,7 @@ fn system_stall_is_not_charged_to_the_generator() {
 /// A wait during which the client would have been busy anyway is attributed to the client.
 #[test]
 fn only_generator_delay_is_subtracted_from_wait() {
-    // Due at 100. The client is free at 150, which is 20 later than without late sends, and sends at 155.
+    // The operation is due at 100. The client is free at 150, 20 later than without late sends, and sends at 155.
     assert_eq!(Wait::new(100, 150, 20, 155), Wait { client: 30, generator: 25, idle: 5 });
     assert_eq!(Wait::new(100, 150, 80, 155), Wait { client: 0, generator: 55, idle: 5 });
     assert_eq!(
@@ -158,7 +158,7 @@ fn only_generator_delay_is_subtracted_from_wait() {
 
 #[test]
 fn late_operation_is_blamed_on_the_longer_delay() {
-    // Due time, time at which the client is free, earlier delay caused by the generator, and send time.
+    // The times are: due, client free, earlier delay caused by the generator, and sent.
     for (times, late) in [
         ((0, 11, 0, 11), false),
         ((0, 100, 60, 100), true),

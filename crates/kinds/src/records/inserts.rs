@@ -38,7 +38,7 @@ pub async fn insert<T: Timer, S: Session, W>(
             known = known.map(|earlier| earlier.then(state(session, status)));
             status
         };
-        // Boxed, because its state would use 400 B of each client's memory for the few inserts that fail.
+        // The future is boxed, because its state would use 400 B of each client's memory for the few inserts that fail.
         let retried = Box::pin(retry(task, policy, session, watch, operation, (status, done), attempt));
         (status, done, unsent) = retried.await;
     }
@@ -118,7 +118,7 @@ impl InsertLog {
             last if last > number => true,
             _ => slot.done_ns.load(Ordering::Acquire) <= ns,
         };
-        // Checked after the slot, because the slot is written after it.
+        // The set of failures is checked after the slot, because the slot is written after it.
         if ended && !self.failed.lock().unwrap_or_else(PoisonError::into_inner).contains(&number) {
             Inserted::Acknowledged
         } else {

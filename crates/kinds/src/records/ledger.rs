@@ -78,7 +78,8 @@ impl LedgerWriter<'_> {
     /// Notes the write with this number after its last attempt. The write was claimed at `ready_ns` or later.
     #[inline]
     pub fn write(&self, number: u64, state: State, ready_ns: u64, how: Exception) {
-        // Written before the bits, because readers assume that an acknowledged write without an exception was fast.
+        // Exceptions are written before the bits, because readers assume that an acknowledged write without an
+        // exception was fast.
         if state != State::Acknowledged || how.done.saturating_sub(ready_ns) > self.ledger.slow_ns() {
             self.ledger.except(how);
         }

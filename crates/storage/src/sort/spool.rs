@@ -21,7 +21,8 @@ pub enum Keep {
     /// The file is read once by this job, and need not be durable. It has this number of replicas if the file system
     /// replicates.
     Scratch(u16),
-    /// The file is part of the output and must be durable. It has this number of replicas if the file system replicates.
+    /// The file is part of the output and must be durable. It has this number of replicas if the file system
+    /// replicates.
     Output(Option<u16>),
 }
 

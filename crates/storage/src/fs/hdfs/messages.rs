@@ -10,7 +10,8 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 /// The longest message lists the blocks of a file, with about 300 bytes per replica.
 const MESSAGE_BYTES_MAX: u64 = 128 << 20;
 
-/// Declares messages in the syntax of a .proto file, except that a field whose type is a message names it in parentheses.
+/// Declares messages in the syntax of a .proto file, except that a field whose type is a message names it in
+/// parentheses.
 macro_rules! messages {
     ($(
         $(#[$about:meta])*
