@@ -30,7 +30,7 @@ pub fn main(arguments: &[String]) -> Result<u8, EngineError> {
         let line = line.map_err(|error| EngineError::failed(format!("cannot read stdin: {error}")))?;
         let (segment, event) = line.split_once('\t').ok_or_else(|| refused(format!("a line without a tab: {line}")))?;
         let segment = segment.parse().ok().filter(|&segment: &usize| segment < segments);
-        let segment = segment.ok_or_else(|| refused(format!("a line of segment {segments} or above: {line}")))?;
+        let segment = segment.ok_or_else(|| refused(format!("a line for segment {segments} or above: {line}")))?;
         let complete = match event {
             "lost" => merger.lose(segment)?,
             event => {

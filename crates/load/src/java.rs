@@ -25,7 +25,7 @@ pub fn string_hash(s: &str) -> i32 {
 
 /// The hash of a text with `bytes` appended, if the text alone hashes to `seed_hash` (0 for the empty text).
 ///
-/// Exact for ASCII, and for bytes above 127 if they represent ISO-8859-1 characters.
+/// The result is exact for ASCII, and for bytes above 127 if they represent ISO-8859-1 characters.
 #[inline]
 #[must_use]
 pub fn hash_ascii(seed_hash: i32, bytes: &[u8]) -> i32 {

@@ -107,7 +107,7 @@ pub struct WorkerThreads {
     pub recorders: Vec<Arc<Recorder>>,
     /// The pulses of the executors; empty if each client has a thread.
     pub pulses: Vec<Arc<Pulse>>,
-    /// The conductor's pulse, which also represents the threads of single clients.
+    /// The conductor's pulse, which also represents the threads that serve one client each.
     pub conductor: Arc<Pulse>,
     threads: Vec<JoinHandle<()>>,
     gate: Arc<Gate>,

@@ -27,7 +27,7 @@ pub enum Drive {
 pub struct ReadLevel {
     /// The level's name, which is also the property's value.
     pub name: &'static str,
-    /// The property that sets it.
+    /// The property that sets the level.
     pub property: &'static str,
 }
 

@@ -148,7 +148,7 @@ fn is_in_memory(directory: &str) -> bool {
     // The width of the type differs between targets.
     #[allow(clippy::unnecessary_cast, reason = "i64 here, other types elsewhere")]
     let kind = kind as i64;
-    // TMPFS_MAGIC and RAMFS_MAGIC in linux/magic.h.
+    // The numbers are TMPFS_MAGIC and RAMFS_MAGIC in linux/magic.h.
     matches!(kind, 0x0102_1994 | 0x8584_58f6)
 }
 

@@ -1,7 +1,7 @@
 //! Tests of sorts in memory and external sorts, with all types of keys, by one segment and by several segments. The
 //! results are compared with sorts by the standard library.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+#![allow(clippy::unwrap_used, reason = "test helpers fail as tests do")]
 
 use std::collections::HashMap;
 use std::fs;

@@ -71,8 +71,8 @@ pub struct Args {
 const OPTIONS: &[&str] =
     &["--memory", "--parts", "--threads", "--direct", "--verify", "--disk", "--run-copies", "--print-spec"];
 
-/// Hadoop properties that have no effect here: threads and memory are not the JVM's, output is always flushed, and
-/// splitters are always sampled.
+/// Hadoop properties that have no effect here, because there is no JVM with threads and memory to set, output is always
+/// flushed, and splitters are always sampled.
 const IDLE: &[&str] = &[
     "io.file.buffer.size",
     "mapreduce.framework.name",

@@ -126,7 +126,7 @@ fn failed_kind_is_listed_with_zero_operations() {
     }
 }
 
-/// The output of `HdrHistogram` 2.1.4 with each value from 1 to 10000 µs once.
+/// Compares with the output of `HdrHistogram` 2.1.4 for the values from 1 to 10000 µs, each recorded once.
 #[test]
 fn percentiles_are_those_of_javas_library() {
     let sinks = [Sink::YcsbHdrUs];

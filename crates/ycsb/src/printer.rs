@@ -153,7 +153,7 @@ impl<'a> Printer<'a> {
         if failed as f64 > self.tolerated * self.totals.operations as f64 && end.code() == 0 {
             return Err(EngineError::failed(format!("{} of this {what} failed", count_noun(failed, "operation")))
                 .hint(
-                    "see their counts in the report; failures.tolerated=SHARE sets how large a share still exits 0",
+                    "see their counts in the report; failures.tolerated=SHARE sets the share of failures to accept",
                 ));
         }
         // A store that buffers writes only sends them when it is closed, after it has answered OK.
@@ -164,7 +164,7 @@ impl<'a> Printer<'a> {
                 self.unclosed
             ))
             .hint(
-                "see the store's message in the warning above; failures.tolerated=SHARE sets how large a share still exits 0",
+                "see the store's message in the warning above; failures.tolerated=SHARE sets the share of failures to accept",
             ));
         }
         Ok(end.code())

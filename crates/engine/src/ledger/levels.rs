@@ -1,4 +1,4 @@
-//! The levels of the reads of a read-back, and its errors.
+//! The consistency levels at which a read-back reads, and its errors.
 
 use std::time::Duration;
 

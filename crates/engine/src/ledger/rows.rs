@@ -112,7 +112,7 @@ pub const fn is_acknowledged(state: State) -> bool {
     matches!(state, State::Acknowledged | State::Retried)
 }
 
-/// A read-back that failed and proves nothing.
+/// The error of a read-back that proves nothing because it could not read every row.
 pub fn unread(message: String) -> EngineError {
     super::levels::unread(message, "row")
 }

@@ -3,8 +3,8 @@
 use super::*;
 use std::cell::Cell;
 
-/// One client, 1,000 operations per second of 0.1 ms each, and one stall of one second. Every operation that became due
-/// before the backlog was cleared has waited, and its response time shows this to the nanosecond.
+/// One client performs 1,000 operations per second of 0.1 ms each, with one stall of one second. Every operation that
+/// became due before the backlog was cleared has waited, and its response time shows this to the nanosecond.
 #[test]
 fn stall_delays_every_operation_due_in_it() {
     const STALLED: u64 = 1_000;
@@ -86,7 +86,7 @@ fn a_late_answer_does_not_stretch_the_window() {
     assert_eq!(run.elapsed_ns, 40 * MS + 1_800 * MS);
 }
 
-/// 500 operations per second for two seconds and four clients. The system is silent from 1.0 to 2.1 s.
+/// Four clients perform 500 operations per second for two seconds. The system is silent from 1.0 to 2.1 s.
 #[test]
 fn stall_until_the_end_is_measured_completely() {
     let timer = SimTimer::default();
@@ -171,7 +171,7 @@ fn late_operation_is_blamed_on_the_longer_delay() {
     }
 }
 
-/// 1,000 operations per second. The system is silent for nearly all of a warm-up of three seconds.
+/// The rate is 1,000 operations per second. The system is silent for nearly all of a warm-up of three seconds.
 #[test]
 fn warm_up_backlog_adds_no_throughput() {
     let timer = SimTimer::default();

@@ -74,7 +74,7 @@ struct Slot {
     done_ns: AtomicU64,
 }
 
-/// Far more inserts than any reasonable number of clients has in progress. YCSB's window is 2^20.
+/// Number of slots, which is far more than the number of inserts that clients have in progress. YCSB's window is 2^20.
 const SLOTS: usize = 1 << 16;
 
 impl Default for InsertLog {

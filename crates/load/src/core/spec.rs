@@ -133,7 +133,7 @@ impl CoreSpec {
         let shortest = Lengths::shortest(&self.field_length);
         if self.versions && self.integrity {
             return Err(Refusal::new(
-                "{work.versions} and {work.integrity} are mutually exclusive: a value follows from its write or from its key",
+                "{work.versions} and {work.integrity} are mutually exclusive: values are derived from writes or from keys",
                 "leave one of {work.versions} and {work.integrity} out",
             ));
         }

@@ -32,7 +32,7 @@ fn key(number: u64, order: InsertOrder, padding: usize) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// Keys as printed by YCSB's classes in version 0.17.0.
+/// Compares with keys printed by YCSB's classes in version 0.17.0.
 #[test]
 fn keys_are_ycsbs() {
     for (number, hashed) in [

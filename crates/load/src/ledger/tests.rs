@@ -43,7 +43,7 @@ fn ledger_survives_its_engine() {
     for index in 9..12 {
         ledger.except(Exception { index, ..exception });
     }
-    // One and a half rings: the second half is only in the ring.
+    // Notes one and a half rings; the last half is only in the ring.
     for number in 0..360 {
         ledger.pen(2).note(number, State::Acknowledged);
     }

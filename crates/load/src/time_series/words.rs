@@ -81,7 +81,7 @@ pub(super) fn fill(number: u64, out: &mut [u8]) {
 mod tests {
     use super::*;
 
-    /// Words as printed by YCSB's generator.
+    /// Compares with words printed by YCSB's generator.
     #[test]
     fn words_are_ycsbs() {
         let vocabulary = Words::new(8);
