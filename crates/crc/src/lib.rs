@@ -65,7 +65,7 @@ mod tests {
     const CRC32: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_ISO_HDLC);
     const CRC32C: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_ISCSI);
 
-    /// The check values of the catalogue of parametrised CRC algorithms (Cook), and of RFC 3720, B.4.
+    /// Compares with the check values of the catalogue of parametrised CRC algorithms (Cook), and of RFC 3720, B.4.
     #[test]
     fn checksums_equal_those_of_the_specifications() {
         assert_eq!((CRC32.checksum(b"123456789"), CRC32C.checksum(b"123456789")), (0xcbf4_3926, 0xe306_9283));

@@ -140,7 +140,7 @@ mod tests {
         assert_ne!(stream(7, 3, Purpose::Key), stream(7, 3, Purpose::Value));
     }
 
-    /// 100 cells and 10^6 draws across indices: chi-square with 99 degrees of freedom stays below its 1 − 10^-6
+    /// For 100 cells and 10^6 draws across indices, chi-square with 99 degrees of freedom stays below its 1 − 10^-6
     /// quantile.
     #[test]
     fn draws_across_indices_are_uniform() {

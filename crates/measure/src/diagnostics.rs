@@ -278,7 +278,7 @@ mod tests {
         }
     }
 
-    /// The same cases as in the judge's test of this check (`tests/support/judge_cases_generator.py`).
+    /// Uses the same cases as the judge's test of this check (`tests/support/judge_cases_generator.py`).
     #[test]
     fn only_one_client_per_processor_is_working() {
         let window_ns = 100_000_000_000;

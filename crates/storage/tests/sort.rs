@@ -221,8 +221,8 @@ proptest! {
     }
 }
 
-/// Each type of keys with each number of segments, in memory and external, for no rows, one row, one block and many
-/// blocks.
+/// Sorts each type of keys with each number of segments, in memory and external, for no rows, one row, one block and
+/// many blocks.
 #[test]
 fn sort_equals_the_standard_library() {
     for kind in KINDS {

@@ -2,7 +2,8 @@
 
 use crate::error::EngineError;
 
-/// Common names of settings, each with the name of the YCSB property. In lower case, without blanks, `_`, `-` or `.`.
+/// Common names of settings, each with the name of the YCSB property. They are in lower case, without blanks, `_`, `-`
+/// or `.`.
 const ALIASES: &[(&str, &str)] = &[
     ("threads", "threadcount"),
     ("clients", "threadcount"),

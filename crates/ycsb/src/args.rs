@@ -133,7 +133,7 @@ mod tests {
         Args::parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
     }
 
-    /// The command lines in reports that Loadstone must support, except for the name of the store.
+    /// Parses command lines from reports that Loadstone must support, except for the name of the store.
     #[test]
     fn the_reports_command_lines_parse() {
         let lines = [

@@ -49,7 +49,7 @@ fn ok(kind: Kind, points: &[(u64, u64)]) -> Vec<(Kind, Status, u64, u64)> {
     points.iter().map(|&(unix_ms, us)| (kind, Status::Ok, us, unix_ms)).collect()
 }
 
-/// The raw points of a YCSB run, and its report.
+/// Compares with the report of a YCSB run that had the same raw points.
 #[test]
 fn hdrhistogram_and_raw_report_equals_that_of_ycsb() {
     let sinks = vec![Sink::YcsbHdrUs, Sink::YcsbRaw];

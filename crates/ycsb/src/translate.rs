@@ -14,7 +14,7 @@ use loadstone_wire::error::{EngineError, count_noun};
 use loadstone_wire::spec::{Durability, InsertSpec, LedgerSpec, Phase, StoreSpec, TrialSpec, Until, VERSION, WorkSpec};
 use loadstone_wire::suggest;
 
-/// Without `-s`, no intervals are read; the conductor still wakes occasionally.
+/// Length of an interval without `-s`, ms: no intervals are read, but the conductor still wakes occasionally.
 const QUIET_INTERVAL_MS: u64 = 3_600_000;
 
 /// The property that corresponds to each field that a refusal can name. `pace.rate` corresponds to several properties.

@@ -188,7 +188,7 @@ fn warm_up_backlog_adds_no_throughput() {
     assert!((60 * MS..80 * MS).contains(&totals.carried_ns), "{totals:?}");
 }
 
-/// Every due operation is exactly one of answered, failed and censored, in comparison with a brute-force count.
+/// Every due operation is either answered, failed or censored, as a brute-force count confirms.
 #[test]
 fn every_due_operation_has_an_outcome() {
     let mut draws = loadstone_load::random::Draws::new(20, 0, loadstone_load::random::Purpose::KindSequence);

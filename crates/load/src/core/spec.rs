@@ -55,7 +55,7 @@ pub struct CoreSpec {
 
 /// Maximum size of a record, bytes. Larger records belong in a file system.
 const RECORD_BYTES_MAX: usize = 1 << 30;
-/// No supported store allows longer keys.
+/// Maximum number of digits in a key: no supported store allows longer keys.
 const ZERO_PADDING_MAX: usize = 1_000;
 
 impl CoreSpec {

@@ -111,7 +111,8 @@ pub fn format_decimals(value: f64, decimals: usize) -> String {
 mod tests {
     use super::*;
 
-    /// value, `Double.toString`, `DecimalFormat("#.##")`, `String.format("%.2f")`, as printed by JDK 17.0.15.
+    /// Values, and the results of `Double.toString`, `DecimalFormat("#.##")` and `String.format("%.2f")` in JDK
+    /// 17.0.15.
     const JDK_17: &[(f64, &str, &str, &str)] = &[
         (0.0, "0.0", "0", "0.00"),
         (-0.0, "-0.0", "-0", "-0.00"),
@@ -175,7 +176,7 @@ mod tests {
         }
     }
 
-    /// Values from real YCSB reports.
+    /// Compares with values from real YCSB reports.
     #[test]
     fn values_of_reports_keep_their_digits() {
         for text in ["3013863.7733574444", "0.16544125012521285", "328.83919763235775", "42.810810810810814"] {

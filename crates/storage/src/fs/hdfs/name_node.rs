@@ -25,7 +25,7 @@ use super::packets::Memory;
 use super::write_messages::{Empty, RenewLease, ServerDefaults, ServerDefaultsAnswer};
 
 const PROTOCOL: &str = "org.apache.hadoop.hdfs.protocol.ClientProtocol";
-/// Version 9, service class 0, no authentication (`org.apache.hadoop.ipc.Server`).
+/// The start of a connection: version 9, service class 0, no authentication (`org.apache.hadoop.ipc.Server`).
 pub(super) const GREETING: &[u8] = b"hrpc\x09\x00\x00";
 /// The call id of the connection's context (`RpcConstants.CONNECTION_CONTEXT_CALL_ID`).
 pub(super) const CONTEXT_CALL: i32 = -3;
