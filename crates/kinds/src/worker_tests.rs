@@ -283,7 +283,7 @@ impl<const IN_SCAN: bool> Store for Ending<IN_SCAN> {
     }
     fn session(&self) -> Result<BrokenSession, EngineError> {
         let scan = || {
-            // Longer than the trial, which is then waiting for its clients.
+            // This is longer than the trial, which is then waiting for its clients.
             std::thread::sleep(Duration::from_millis(500));
             ENDED[1].store(true, Ordering::SeqCst);
             hangs();

@@ -205,7 +205,8 @@ mod tests {
         assert_eq!(looks(5 * SLICE_NS, || false), 100);
     }
 
-    /// The order in which clients with the same number of turns have their turns. `waits`: their operations wait.
+    /// The order in which clients with the same number of turns have their turns. `waits`: whether their operations
+    /// wait.
     fn order_turns(clients: u32, turns: u32, waits: bool) -> Vec<u32> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
         let order = Rc::new(RefCell::new(Vec::new()));

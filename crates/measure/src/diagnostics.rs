@@ -22,7 +22,7 @@ const CARRIED_SHARE: f64 = 0.1;
 /// Pauses of the engine shorter than this share of the window do not explain why the rate was not reached.
 const HELD_SHARE: f64 = 0.05;
 
-/// The notes of a trial, except `generator-limited`: with the lab, the judge decides it.
+/// The notes of a trial, except `generator-limited`, which the judge decides if the lab runs the trial.
 pub fn notes(closed: &Closed<'_>) -> Vec<Note> {
     let mut notes = Vec::new();
     notes.extend(client_limited(closed));

@@ -91,7 +91,8 @@ const EMPTY: u8 = 0;
 const WRITTEN: u8 = 1;
 const LEFT: u8 = 2;
 
-/// The recordings of one interval until they are read. Aligned, so that the reader's slot is on separate cache lines.
+/// The recordings of one interval until they are read. It is aligned, so that the reader's slot is on separate cache
+/// lines.
 #[repr(align(128))]
 #[derive(Debug)]
 struct Slot {

@@ -14,9 +14,10 @@ use crate::session::{Connection, Store};
 pub struct Statement {
     /// The statement's text, with a `?` in place of each value.
     pub text: String,
-    /// Whether it is a write. Writes have their own consistency level, and a timestamp.
+    /// Whether the statement is a write. Writes have their own consistency level, and a timestamp.
     pub writes: bool,
-    /// Whether the server prepares it when the client connects; otherwise the text is sent with each execution.
+    /// Whether the server prepares the statement when the client connects; otherwise the text is sent with each
+    /// execution.
     pub prepared: bool,
 }
 

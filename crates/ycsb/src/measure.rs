@@ -180,8 +180,8 @@ pub fn metrics(recorders: &[Arc<Recorder>], reporting: &Reporting) -> Vec<Metric
     all
 }
 
-/// Adds operations whose completion was not observed to the intended latencies, with their lower bounds. YCSB omits
-/// these operations.
+/// Adds to the intended latencies the lower bounds of operations whose completion was not observed. YCSB omits these
+/// operations.
 pub fn add_censored(metrics: &mut [Metric], censored: &Censored, reporting: &Reporting) {
     let prefix = match reporting.interval {
         Interval::Op => return,

@@ -156,7 +156,7 @@ impl<'a> Printer<'a> {
                     "see their counts in the report; failures.tolerated=SHARE sets the share of failures to accept",
                 ));
         }
-        // A store that buffers writes only sends them when it is closed, after it has answered OK.
+        // A store that buffers writes sends them only when it is closed, after it has answered OK.
         if self.unclosed as f64 > self.tolerated * self.spec.clients as f64 && end.code() == 0 {
             let (ending, pronoun) = if self.unclosed == 1 { ("", "it") } else { ("s", "they") };
             return Err(EngineError::failed(format!(

@@ -110,7 +110,7 @@ pub struct Summary {
     pub saturated_values: u64,
     /// Outcomes of the whole measured window.
     pub outcomes: Vec<Outcome>,
-    /// The first error message for each `OPERATION STATUS`.
+    /// The first error message for each operation and status; a key has the form `OPERATION STATUS`.
     #[serde(rename = "words")]
     pub messages: BTreeMap<String, String>,
     /// The sections that belong to the workload kinds.
