@@ -103,7 +103,7 @@ impl Shape {
         self.pool.place(draws, if phase == Phase::Run { self.run.turn } else { 0 })
     }
 
-    /// Generates again, from the draws of a write, the value that this write put into `field`.
+    /// Regenerates the value that a write put into `field`, from the draws of this write.
     fn regenerate(&self, version: Version, write: Write, key: &[u8], field: usize, out: &mut Vec<u8>) {
         let mut draws = self.values.stream(version.index);
         let mut place = self.place(version.phase, &mut draws);

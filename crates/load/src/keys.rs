@@ -175,8 +175,9 @@ impl Chooser {
     #[expect(clippy::inline_always, reason = "a call on the hot path")]
     #[inline(always)]
     pub fn choose(&self, turn: u64, existing: Existing, draws: &mut Draws) -> u64 {
-        // One loop per distribution instead of one loop with the choice inside: the constants of one distribution (two
-        // powers for `latest`) would otherwise be computed before the loop for all other distributions too.
+        // There is one loop per distribution instead of one loop with the choice inside: the constants of one
+        // distribution (two powers for `latest`) would otherwise be computed before the loop for all other
+        // distributions too.
         match self {
             Self::Uniform(range) => existing.draw(REDRAWS, || Some(range.start + draws.below(range.count))),
             // A redraw would give the same record.

@@ -220,7 +220,7 @@ impl Store for HdfsStore {
     }
 
     fn connections(&self, clients: u64) -> u64 {
-        // One connection to the name node, and three to data nodes: one in use and two idle.
+        // Each client has one connection to the name node and three to data nodes: one in use and two idle.
         clients.saturating_mul(4)
     }
 }

@@ -238,7 +238,8 @@ impl Files {
         let offset = match self.spec.access {
             Access::Sequential => part * buffer,
             Access::Skip => part * (buffer + self.spec.skip_bytes),
-            // As in TestDFSIO's nextOffset, whole buffers are read from the end. The last one begins at 0 and overlaps.
+            // As in TestDFSIO's nextOffset, whole buffers are read from the end. The last one begins at 0 and overlaps
+            // another.
             Access::Backward => whole.saturating_sub((part + 1).saturating_mul(buffer)),
             Access::Random if self.spec.align_bytes == buffer => self.shuffle_part(file, part) * buffer,
             Access::Random => {

@@ -98,7 +98,7 @@ pub fn format_decimals(value: f64, decimals: usize) -> String {
     let sign = if value.is_sign_negative() { "-" } else { "" };
     let (mut whole, mut fraction) = plain(value.abs());
     if fraction.len() > decimals {
-        // 17 digits at most, and more than `decimals` of them after the point, so the rounded number fits.
+        // There are at most 17 digits, and more than `decimals` of them after the point, so the rounded number fits.
         let number: u64 = format!("{whole}{}", &fraction[..decimals]).parse().unwrap_or(0);
         let number = number + u64::from(fraction.as_bytes()[decimals] >= b'5');
         whole = format!("{number:0width$}", width = decimals + 1);

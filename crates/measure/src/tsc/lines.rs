@@ -28,7 +28,7 @@ struct Line {
     ns_per_tick: u64,
     /// Number of ticks after `base_ticks` for which the line is valid; 0 if `lead_ns` is set.
     span: AtomicU64,
-    /// Set before the span is closed, and read after that.
+    /// Set before the span is closed, and read only after that.
     next: AtomicPtr<Line>,
     /// Set when the counter is abandoned in favour of the kernel's clock: the counter's lead over this clock.
     lead_ns: Option<u64>,
@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(time_at(&lines, 2 * STRIDE), 2 * STRIDE, "the old line is valid to the end of its span");
         assert_eq!(time_at(&lines, 2 * STRIDE + 100), 2 * STRIDE + 50);
         assert_eq!(time_at(&lines, 2 * STRIDE - 1), 2 * STRIDE, "a late reader does not see the clock go back");
-        // Two consecutive corrections without a reading between them.
+        // Makes two consecutive corrections without a reading between them.
         lines.steer(ONE);
         lines.steer(2 * ONE);
         assert_eq!(time_at(&lines, 5 * STRIDE), 2 * STRIDE + STRIDE / 2 + STRIDE + 2 * STRIDE);

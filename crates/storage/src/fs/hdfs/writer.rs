@@ -103,7 +103,7 @@ impl HdfsWriter {
         })
     }
 
-    /// Hands a file whose data nodes were lost over to the crate, together with the unwritten part of a buffer.
+    /// Hands over to the crate a file whose data nodes were lost, together with the unwritten part of a buffer.
     async fn hand_over(&mut self, action: &'static str, buffer: &Bytes, error: HdfsError) -> Result<(), FsError> {
         self.direct = None;
         if resumable(&error) { self.resume(buffer, error).await } else { Err(self.action_error(action, &error)) }
