@@ -1,5 +1,5 @@
-//! The cassandra-stress front end: a drop-in replacement for `cassandra-stress
-//! write|read|mixed|counter_write|counter_read …`.
+//! The cassandra-stress front end: a drop-in replacement for
+//! `cassandra-stress write|read|mixed|counter_write|counter_read …`.
 
 mod coverage;
 mod graph;
