@@ -205,7 +205,7 @@ def test_a_replaced_file_among_ours_fails_the_test(program: Path, tmp_path: Path
     result = dfsio(program, tmp_path, READ, place)
     assert (result.code, result.engine_figure("files not compared")) == (1, "1, 0")
     assert (
-        f"error: 1 of 3 files lack Loadstone's mark, which others have, and are unverified: {place}/io_data/test_io_1"
+        f"error: 1 of 3 files lack Loadstone's mark, unlike other files, and are unverified: {place}/io_data/test_io_1"
         in result.err
     )
     hint_of(result)

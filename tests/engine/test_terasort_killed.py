@@ -152,7 +152,7 @@ def test_of_jobs_started_together_one_writes_the_output(
             if run.code:
                 error, hint = run.err.splitlines()
                 assert f"is writing {out}" in error or f"output directory {out} already exists" in error
-                assert hint.startswith("hint: wait until it ends" if "is writing" in error else "hint: remove it")
+                assert hint.startswith("hint: wait until it exits" if "is writing" in error else "hint: remove it")
                 refused += "is writing" in error
         assert [path.name for path in home.iterdir()] == ["out"]
         assert read_rows(out) == read_rows(inputs / "sorted")

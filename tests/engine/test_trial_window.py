@@ -195,8 +195,8 @@ def test_server_killed_in_the_warm_up_is_reported(engine: Engine) -> None:
             line, "warmuptime=1", "insertorder=ordered", "redis.host=127.0.0.1", f"redis.port={server.port}"
         )
     assert result.code == 1
-    assert "no operation of this run ended in the measured time" in result.err
-    assert "note: carried-over: 1 operation of the warm-up had not ended when the window began" in result.err
+    assert "no operation of this run finished in the measured time" in result.err
+    assert "note: carried-over: 1 operation of the warm-up had not finished when the window began" in result.err
 
 
 def test_engine_pause_affects_response_but_not_lower_bound(program: Path, tmp_path: Path) -> None:

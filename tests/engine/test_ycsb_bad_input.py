@@ -112,7 +112,7 @@ def refuse(engine: Engine, line: str, *more: str, code: int = USAGE, stdin: str 
         (f"{RUN} rate.steps=100:-1", "seconds", "rate.steps"),
         (f"{RUN} rate.ramp=1:2", "rate.ramp", "rate.ramp"),
         (f"{RUN} rate.ramp=5:0:1", "rate", "rate.ramp"),
-        (f"{RUN} rate.ramp=1:2:3 -target 5", "exclude each other", "keep one"),
+        (f"{RUN} rate.ramp=1:2:3 -target 5", "mutually exclusive", "keep one"),
         (f"{RUN} arrival=bursty", "arrival", "arrival"),
         (f"{RUN} segment=4/4", "segment", "segment=0/4"),
         (f"{RUN} segment=half", "segment", "segment=0/4"),
@@ -218,7 +218,7 @@ def test_malformed_properties_file_is_named_with_its_line(engine: Engine, text: 
 def test_long_property_name_is_refused(engine: Engine) -> None:
     (engine.home / "long").write_text("recordcount=10\n" + "n" * 3_000_000 + "=1\n")
     error, _ = refuse(engine, "load null -P long")
-    assert error.startswith("a property name of 3000000 bytes")
+    assert error.startswith("a property name has 3000000 bytes")
     assert "(long:2)" in error
     assert len(error) < 1_000
 

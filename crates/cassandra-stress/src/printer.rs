@@ -316,7 +316,7 @@ pub struct HdrLog {
 }
 
 impl HdrLog {
-    /// Creates the file. `open`: operations have due times, and therefore also response times.
+    /// Creates the file. `open`: whether operations have due times, and therefore also response times.
     pub fn create(path: &str, open: bool) -> Result<Self, EngineError> {
         let start = unix_ns() as f64 / 1e9;
         let head = format!(

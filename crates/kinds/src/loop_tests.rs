@@ -214,7 +214,7 @@ fn run_in<W: RecordWorkload + fmt::Debug + 'static>(
             Box::pin(drive(&task, &borders, &clock, session, context)) as crate::simulation::Client<'_>
         })
         .collect();
-    // As the conductor does.
+    // The conductor does the same.
     if has_window {
         let (reader, additions) = (&mut reader, &mut additions);
         futures.push(Box::pin(pulse.beat(&borders, &clock, || clock.now_ns() > borders.cutoff_ns)));

@@ -15,7 +15,7 @@ use crate::recorder::Waits;
 use crate::recorder::reader::{Additions, Totals};
 use crate::usage;
 
-/// Time that a slow lab has to read the last events.
+/// Maximum time for a slow lab to read the last events.
 const FLUSH: Duration = Duration::from_secs(5);
 
 /// Prints events, one per line, and flushes each of them at once. Runs on a separate thread, because a lab that does

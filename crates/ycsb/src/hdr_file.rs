@@ -1,7 +1,7 @@
 //! `hdrhistogram.fileoutput`: one interval log per metric, which every `HdrHistogram` tool can read.
 //!
-//! YCSB writes V1 payloads, and only throws an exception on Java 11 and later. The logs written here have V2 payloads,
-//! which the same tools can read.
+//! YCSB writes V1 payloads; on Java 11 and later, it throws an exception instead. The logs written here have V2
+//! payloads, which the same tools can read.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
