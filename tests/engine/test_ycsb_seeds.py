@@ -86,7 +86,7 @@ def test_options_of_hse_1_are_refused_with_successors(engine: Engine, line: str)
     result = engine.run(line)
     assert (result.code, result.out) == (2, "")
     assert result.messages("error: ") == [
-        "only HSE 1 knows hse.mpool_name and hse.config_path; "
+        "only HSE 1 has hse.mpool_name and hse.config_path; "
         "since HSE 2.0 a KVDB is kept in a directory, not in an mpool"
     ]
     assert result.messages("hint: ") == [

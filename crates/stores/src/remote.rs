@@ -193,7 +193,7 @@ pub fn milliseconds(options: &Options, name: &str, default: u64) -> Result<Durat
     match text.parse() {
         Ok(ms @ 1..=86_400_000) => Ok(Duration::from_millis(ms)),
         _ => Err(EngineError::usage(format!("{name} must be milliseconds from 1 to 86400000, got \"{text}\""))
-            .hint(format!("the default is {default}; a wait without a limit is not possible"))),
+            .hint(format!("the default is {default}; every wait must have a limit"))),
     }
 }
 

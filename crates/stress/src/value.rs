@@ -1,4 +1,4 @@
-//! Generates values of every CQL type from seeds. For types that the tool supports, they are the same byte for byte.
+//! Generates values of every CQL type from seeds. For types that the tool supports, the bytes equal the tool's.
 //!
 //! Sources: Cassandra's `Generator.java` and its subclasses in `stress/generate/values`. The tool refuses maps, tuples,
 //! user-defined types, and collections within collections. Here, these types follow the tool's rule for lists: parts

@@ -74,12 +74,12 @@ impl Compressor {
     pub fn read_block(&mut self, block: &[u8], len: usize) -> Result<&[u8], String> {
         self.buffer.resize(len, 0);
         let read = decompress_into(block, &mut self.buffer).map_err(|error| error.to_string())?;
-        if read == len { Ok(&self.buffer) } else { Err(format!("a block of {len} bytes has {read}")) }
+        if read == len { Ok(&self.buffer) } else { Err(format!("a block has {read} bytes instead of {len}")) }
     }
 }
 
 fn check_length(len: usize) -> Result<usize, String> {
-    if len <= BODY_MAX { Ok(len) } else { Err(format!("a compressed body of {len} bytes")) }
+    if len <= BODY_MAX { Ok(len) } else { Err(format!("a compressed body that would expand to {len} bytes")) }
 }
 
 #[cfg(test)]

@@ -104,7 +104,7 @@ impl Settings {
                     _ => {
                         let name = path.rsplit_once('.').map_or(path, |(_, name)| name);
                         return Err(EngineError::usage(format!(
-                            "hse.config: {path} is of another KVS than the table \"{table}\""
+                            "hse.config: {path} is for a KVS other than the table \"{table}\""
                         ))
                         .hint(format!("write kvdb.kvs.default.{name}=… or kvdb.kvs.{table}.{name}=…")));
                     }
@@ -166,6 +166,6 @@ fn check_table(table: &str) -> Result<(), EngineError> {
     if fits {
         return Ok(());
     }
-    Err(EngineError::usage(format!("table cannot be a KVS of HSE: \"{table}\""))
+    Err(EngineError::usage(format!("table is not a valid name for a KVS of HSE: \"{table}\""))
         .hint("use 1 to 31 of A-Z a-z 0-9 - _, and not \"default\""))
 }

@@ -25,7 +25,7 @@ impl Subsystem {
         // The list is locked during the calls, because they are not thread safe.
         let mut initialised = INITIALISED.lock().unwrap_or_else(PoisonError::into_inner);
         if initialised.contains(&api.identity()) {
-            return Err(EngineError::failed("this process has a KVDB open, and HSE opens one at a time")
+            return Err(EngineError::failed("this process has a KVDB open, and HSE opens only one")
                 .hint("close it first, or use another process"));
         }
         let config = settings.config_file.as_ref().map(|path| c_text(path.as_os_str().as_bytes())).transpose()?;

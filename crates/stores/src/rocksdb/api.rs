@@ -66,8 +66,8 @@ c_api! {
 }
 
 impl Api {
-    /// Loads a shared object. Lazily bound: 5.11.3 has an undefined symbol that is never called. The signatures are unchanged since
-    /// 5.11.
+    /// Loads a shared object with lazy binding, because 5.11.3 has an undefined symbol that is never called. The
+    /// signatures are unchanged since 5.11.
     pub fn load(path: &Path) -> Result<(Library, Self), EngineError> {
         // SAFETY: loading runs the object's initialisers. The file was named by the user or is in the cache.
         let library = unsafe { Library::open(Some(path), RTLD_LAZY | RTLD_LOCAL) };

@@ -50,8 +50,8 @@ impl Reader {
             _ => {
                 self.report(
                     node.line,
-                    format!("{name} must be a text, got {}", node.describe()),
-                    "write it in one line, or after |",
+                    format!("{name} must be text, got {}", node.describe()),
+                    "write it on one line, or after |",
                 );
                 None
             }
@@ -135,8 +135,8 @@ impl Reader {
                 format!("write CREATE {word} {name} …"),
             ),
             Some(defined) if !defined.eq_ignore_ascii_case(name) => {
-                let message = format!("the definition creates {defined}, and the profile uses {name}");
-                self.report(line, message, "use one name");
+                let message = format!("the definition creates {defined}, but the profile uses {name}");
+                self.report(line, message, "use the same name");
             }
             Some(_) => {}
         }
