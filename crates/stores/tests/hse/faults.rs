@@ -104,7 +104,8 @@ fn refused_parameters_are_shown() {
         assert_eq!(
             refusal(name, "nonsense=1"),
             format!(
-                "error: HSE cannot {action}: fake.c:1: Invalid argument (22)\nhint: a parameter in nonsense=1 is invalid; {log}"
+                "error: HSE cannot {action}: fake.c:1: Invalid argument (22)\n\
+                 hint: a parameter in nonsense=1 is invalid; {log}"
             )
         );
     }
