@@ -65,8 +65,8 @@ def check_refusals(
     """Operations due while the server's port was closed failed, and none failed after the first success.
 
     A host that takes the processors away moves operations past the outage; the engine counts them as late, or
-    as incomplete. `share` is the permitted share of missing failures. If a client logs in after the outage, the time of a
-    login is bounded by the first success and not by a clock.
+    as incomplete. `share` is the permitted share of missing failures. If a client logs in after the outage, the login
+    time is bounded by the first success and not by a clock.
     """
     assert server.closed is not None
     assert server.reopened is not None
