@@ -57,7 +57,7 @@ impl Server {
         self.port
     }
 
-    /// Whether this host and port are how the server was named.
+    /// Whether the user named the server by this host and port.
     pub fn is_at(&self, host: &str, port: u16) -> bool {
         self.host == host && self.port == port
     }
@@ -90,7 +90,7 @@ pub fn connect_hint(failure: &Failure, start: &str) -> String {
     }
 }
 
-/// The methods of a session's `Connection` that its [`LastFailure`] answers.
+/// The methods of a session's `Connection` that its [`LastFailure`] implements.
 macro_rules! answer_by_last_failure {
     ($($field:ident).+) => {
         async fn pause(&mut self) {

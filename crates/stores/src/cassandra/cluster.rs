@@ -1,4 +1,4 @@
-//! The properties of a cluster that are read before the first operation: its nodes, the table and its guarantee.
+//! The properties of a cluster that are read before the first operation: the nodes, the table and the guarantee.
 
 use std::net::{IpAddr, SocketAddr};
 

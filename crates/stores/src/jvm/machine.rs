@@ -16,7 +16,7 @@ use super::home;
 use super::host::Host;
 use crate::error::EngineError;
 
-/// Options that precede the user's arguments, which override them.
+/// Default options. The user's arguments follow them and override them.
 const OPTIONS: &[&str] = &[
     // The engine handles Ctrl-C.
     "-Xrs",

@@ -1,4 +1,4 @@
-//! Tests of what the store refuses, and with which messages.
+//! Tests of the refusals of the store and of their messages.
 
 use loadstone_load::{Projection, Row, Status};
 use loadstone_stores::{Connection, Durability, Session, Store};

@@ -157,7 +157,7 @@ fn a_run_needs_a_load() {
         bench.refusal(),
         "error: no HSE database in DIR/kvdb\nhint: load one first: loadstone ycsb load hse -p hse.kvdb_home=DIR/kvdb"
     );
-    assert!(!bench.home().exists(), "a run makes nothing");
+    assert!(!bench.home().exists(), "a run creates nothing");
 
     bench.options.create = true;
     bench.open().close().unwrap();
