@@ -114,7 +114,7 @@ def find_page(target: str) -> str | None:
 
 
 def replace_links(markdown: str, page: Any, **_: Any) -> str:
-    """Replaces links to files of the repository by links to pages; a link to a file without a page becomes its path."""
+    """Replaces links to repository files with links to pages; a link to a file without a page becomes its path."""
     own = page.file.src_uri
     base = posixpath.dirname(source_of(own))
 

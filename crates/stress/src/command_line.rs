@@ -28,7 +28,7 @@ use crate::settings::Settings;
 pub enum Request {
     /// Run a workload.
     Run(Box<Settings>),
-    /// Print a text on standard output; the exit status is 0.
+    /// Print text on standard output; the exit status is 0.
     Print(String),
 }
 

@@ -61,7 +61,8 @@ impl ValueGenerator {
         };
         let sampler = |spec: &Option<Spec>, default: Spec| spec.as_ref().unwrap_or(&default).sampler();
         let part = |suffix: &str, kind: &CqlType| {
-            // The elements of a list have the list's name and settings. As in cassandra-stress, the size of the list also applies to its elements.
+            // The elements of a list have the list's name and settings. As in cassandra-stress, the size of the list
+            // also applies to its elements.
             Self::new(&format!("{name}{suffix}"), kind, specs, compat)
         };
         let parts = match kind {

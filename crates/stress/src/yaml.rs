@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use saphyr_parser::{Event, Parser, ScalarStyle};
 
-/// Maximum length of a text in bytes; longer texts are refused.
+/// Maximum length of a document in bytes; longer documents are refused.
 const BYTES_MAX: usize = 1 << 20;
 /// Maximum depth of nested lists and maps; deeper nesting is refused.
 const DEPTH_MAX: usize = 16;
-/// Maximum number of nodes. Aliases repeat nodes, so a short text may have many.
+/// Maximum number of nodes. Aliases repeat nodes, so a short document may have many.
 const NODES_MAX: usize = 100_000;
 
 /// A mistake in a profile.
@@ -43,7 +43,7 @@ pub struct Node {
 pub enum Content {
     /// `null`, `~`, or no text.
     Null,
-    /// A text, a number or a truth value, as the user wrote it.
+    /// A string, a number or a Boolean, as the user wrote it.
     Scalar(String),
     /// A list.
     List(Vec<Node>),
@@ -75,7 +75,7 @@ pub fn parse(text: &str) -> Result<Node, Mistake> {
     let mut builder = Builder { anchors: BTreeMap::new(), open: Vec::new(), root: None, nodes: 0 };
     for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|error| {
-            let hint = "correct the YAML: indent with spaces, and quote texts with \": \" or \" #\"";
+            let hint = "correct the YAML: indent with spaces, and quote strings with \": \" or \" #\"";
             Mistake::new(error.marker().line(), format!("not YAML: {}", error.info()), hint)
         })?;
         builder.add(event, span.start.line())?;

@@ -10,7 +10,7 @@ use super::settings::Settings;
 use crate::guarantee::Guarantee;
 use crate::options::{Durability, Options};
 
-/// Opening that takes longer than this in a virtual machine is reported. Without the trap on CPUID, it takes 0.1 s.
+/// A note reports if opening takes longer than this in a virtual machine. Without the trap on CPUID, it takes 0.1 s.
 const OPEN_SLOW: Duration = Duration::from_secs(3);
 
 /// The guarantee in HSE's terms, as HSE reports it, because a `kvdb.conf` in the home directory overrides all settings.

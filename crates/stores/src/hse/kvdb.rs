@@ -45,7 +45,7 @@ impl Kvdb {
         let parameters = Arguments::new(&settings.kvs_open)?;
         let open = || {
             let mut kvs: Ptr = std::ptr::null_mut();
-            // SAFETY: the KVDB is open, and the texts outlive the call.
+            // SAFETY: the KVDB is open, and the strings outlive the call.
             let opened = parameters.with(|count, values| unsafe {
                 (api.kvdb_kvs_open)(self.handle, name.as_ptr(), count, values, &raw mut kvs)
             });
@@ -117,7 +117,7 @@ impl Drop for Kvdb {
 /// Creates the KVDB if it is missing.
 pub fn create(api: &Api, settings: &Settings, home: &Path) -> Result<(), EngineError> {
     let path = c_text(home.as_os_str().as_bytes())?;
-    // SAFETY: the texts outlive the call.
+    // SAFETY: the strings outlive the call.
     let arguments = Arguments::new(&settings.kvdb_create)?
         .with(|count, values| unsafe { (api.kvdb_create)(path.as_ptr(), count, values) });
     match api.check(arguments) {

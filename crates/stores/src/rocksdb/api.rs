@@ -87,7 +87,7 @@ impl Api {
         if error.is_null() {
             return Ok(value);
         }
-        // SAFETY: RocksDB set the pointer to a NUL-terminated text that it allocated and that `rocksdb_free` must free.
+        // SAFETY: RocksDB set the pointer to a NUL-terminated string that `rocksdb_free` must free.
         unsafe {
             let text = CStr::from_ptr(error).to_string_lossy().into_owned();
             (self.free)(error.cast());
@@ -95,12 +95,12 @@ impl Api {
         }
     }
 
-    /// The text of a column family's property.
+    /// The value of a column family's property, as a string.
     ///
     /// # Safety
     /// `db` and `family` must be open.
     pub unsafe fn property(&self, db: Ptr, family: Ptr, name: &CStr) -> Option<String> {
-        // SAFETY: the caller guarantees the handles. The text must be freed here.
+        // SAFETY: the caller guarantees the handles. The string must be freed here.
         unsafe {
             let text = (self.property_value_cf)(db, family, name.as_ptr());
             if text.is_null() {

@@ -119,7 +119,7 @@ impl RocksDbEngine {
 
 const ENGINE: Engine = Engine { store: "rocksdb", name: "RocksDB", marker: "CURRENT" };
 
-/// The cause of an error from RocksDB. The C API returns only a text, which ends in the operating system's message.
+/// The cause of an error from RocksDB. The C API returns only a string, which ends with the system's message.
 fn cause(text: &str) -> Cause {
     let has = |parts: &[&str]| parts.iter().any(|part| text.contains(part));
     if has(&["Permission denied", "Operation not permitted", "Read-only file system"]) {
