@@ -25,10 +25,10 @@ from window_support import HEADWAY_NS, SLACK, check_refusals, sums, unix_less_mo
 PER_SECOND = 500
 # The time before the outage, and the time after it.
 BEFORE, AFTER = 0.5, 2.0
-# Refusals need no time-out; on a busy host, answers take long.
+# Refusals need no timeout; on a busy host, answers take a long time.
 TIMEOUT_MS = {"gone": 10_000, "mute": 400}
 UPDATES = {"read": 0, "update": 1, "insert": 0, "scan": 0, "read_modify_write": 0, "delete": 0}
-# The share of operations that a busy host may add.
+# The tolerance for a busy host, as a share of the operations.
 SLACK_SHARE = 0.03
 # The share of late operations of an idle host: timers fire up to 2 ms late, and in a long silence these delays add up.
 LATE_SHARE = 0.02
@@ -87,7 +87,7 @@ def measure(program: Path, kind: Any, seconds: float, clients: int, **changes: A
 def measure_on_time(program: Path, kind: Any, seconds: float, clients: int) -> Outage:
     """The first trial of up to five with few late operations; a late trial measures the host's processors.
 
-    On a busy host, many clients may not even connect within the time-out of an operation.
+    On a busy host, many clients may not even connect within the timeout of an operation.
     """
     for _ in range(4):
         with contextlib.suppress(EOFError):
@@ -98,7 +98,7 @@ def measure_on_time(program: Path, kind: Any, seconds: float, clients: int) -> O
 
 
 def simulate(seconds: float, clients: int) -> tuple[int, int]:
-    """Time-outs, and operations over 1 ms late because all clients were busy, with a silent server: a simple queue."""
+    """Timeouts, and operations over 1 ms late because all clients were busy, with a silent server: a simple queue."""
     timed_out = late = 0
     free = [0.0] * clients
     until, timeout = BEFORE + seconds, TIMEOUT_MS["mute"] / 1000

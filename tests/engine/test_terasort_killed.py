@@ -26,7 +26,7 @@ OPTIONS = ["--threads", "1", "--memory", "64MiB"]
 
 @pytest.fixture(scope="module")
 def inputs(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Few rows, but more than fit into the minimum memory, and few sorted ones."""
+    """Few rows, but more than fit into the minimum memory, and few sorted rows."""
     directory = tmp_path_factory.mktemp("inputs")
     tera(program, "teragen", "--parts", "2", "3000", directory / "few")
     tera(program, "teragen", "--parts", "2", "400k", directory / "many")
@@ -60,7 +60,7 @@ def stage(job: str, out: Path) -> str:
         ("teragen", f"{CHANGES},pwrite64", 1),
         ("in memory", CHANGES, 1),
         ("teravalidate", CHANGES, 1),
-        # Its remaining stages equal those in memory.
+        # Its remaining stages are the same as for a sort in memory.
         ("external", CHANGES, 3),
     ],
 )

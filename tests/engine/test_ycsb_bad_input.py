@@ -1,4 +1,4 @@
-"""Bad input: the YCSB front end reports the problem in one line and a hint in another, and leaves no partial output."""
+"""Bad input: the YCSB front end reports the problem on one line and a hint on another, and leaves no partial output."""
 
 from __future__ import annotations
 
@@ -402,7 +402,7 @@ def test_field_names_may_be_very_long(engine: Engine) -> None:
 
 
 def test_linked_export_file_is_written_through_its_link(engine: Engine) -> None:
-    """`exportfile=/dev/stdout` is a link; a rename over it would replace it for every process of the host."""
+    """`exportfile=/dev/stdout` is a link; a rename over it would replace it for every process on the host."""
     (engine.home / "link").symlink_to("target")
     engine(f"{RUN} exportfile=link")
     assert (engine.home / "link").is_symlink()
@@ -410,7 +410,7 @@ def test_linked_export_file_is_written_through_its_link(engine: Engine) -> None:
 
 
 def test_special_export_file_is_written_but_not_replaced(engine: Engine) -> None:
-    """As root, a rename over `exportfile=/dev/null` would leave the host without one."""
+    """As root, a rename over `exportfile=/dev/null` would leave the host without /dev/null."""
     fifo = engine.home / "fifo"
     os.mkfifo(fifo)
     reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)

@@ -46,7 +46,7 @@ def reading(at_s: float, offset_ns: float, there_ns: float, back_ns: float) -> R
 
 
 def run(fleet: Fleet, segments: Sequence[dict[str, Any]]) -> tuple[Result, Observations]:
-    """A launch, followed as by the runner."""
+    """A launch that is followed in the same way as by the runner."""
     with (
         fleet.launch(segments, lambda part, line: merger.hear(part, line)) as running,
         Merger([part.title for part in running.parts]) as merger,

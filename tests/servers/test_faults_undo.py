@@ -84,7 +84,7 @@ def is_lifted(injector: Injector) -> bool:
 
 @pytest.fixture
 def up(tiny: Tiny) -> Iterator[RunningSystem]:
-    """Three tiny servers that run."""
+    """Three running tiny servers."""
     running = running_of(tiny.root)
     running.up(3, {"port": str(tiny.port)})
     yield running

@@ -267,7 +267,7 @@ def test_three_nodes_lose_one_and_find_it_again(three: RunningSystem) -> None:
 
 
 def test_killed_node_misses_writes_but_loses_none(three: RunningSystem, engine: Engine) -> None:
-    """Without hints its writes are stale at ONE, but not lost."""
+    """Without hints, the writes that it missed are stale at ONE, but not lost."""
     properties = tuple(f"{name}={text}" for name, text in three.store_properties().items())
     cassandra = Proof(engine, "cassandra", (*properties, *PATIENT))
     three.recreate_table("usertable", {"keyspace": "ycsb", "replication_factor": "3"})

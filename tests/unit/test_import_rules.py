@@ -73,7 +73,7 @@ def test_runs_that_follow_stay_apart(path: Path, tmp_path: Path) -> None:
     whole = read_whole(path)
     assert runs is not None
     if format_of(path).startswith("fio") and len(runs) == len(whole):
-        # Reports with one time are one report.
+        # Reports with the same time are one report.
         assert [run.result.values for run in runs] == [run.result.values for run in whole]
         return
     assert len(runs) == 2 * len(whole)

@@ -25,7 +25,7 @@ REPEATS, POINTS, NOISE = 6, 40, 0.05
 def judge_steps(
     steps: list[float], repeats: int = REPEATS, noise: float = NOISE, seed: int = 1, interleaved: bool = True
 ) -> Judgement:
-    """lmdb's i-th repeat changes its level by the factor `steps[i]` half way; rocksdb's repeats are steady."""
+    """lmdb's i-th repeat changes its level by the factor `steps[i]` halfway; rocksdb's repeats are steady."""
     random = Random(seed)
     results = experiment(repeats=repeats)
     series_by_trial = {}
