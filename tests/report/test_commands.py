@@ -48,8 +48,8 @@ def test_numbered_logs_as_sides_are_named_as_runs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("option", "hint"),
     [
-        ("--duration 5s", "this is a key of the file: --set measure.duration=5s"),
-        ("--repeats=3", "this is a key of the file: --set repeats=3"),
+        ("--duration 5s", "this is a key of the experiment file: use --set measure.duration=5s"),
+        ("--repeats=3", "this is a key of the experiment file: use --set repeats=3"),
         ("--scales small", 'did you mean "--scale"?'),
         ("--zzz", "`loadstone run --help` shows the options"),
     ],

@@ -39,7 +39,7 @@ def main(arguments: list[str]) -> int:
         raise UsageError("--redact needs a .zip file", "add `--output FILE.zip`; export tables from that file")
     if output is not None and is_archive:
         if options.filter:
-            raise UsageError("--filter cannot be combined with a .zip file", "an archive is the whole folder")
+            raise UsageError("--filter cannot be combined with a .zip file", "an archive contains the whole folder")
         folder = folder_at(options.results_at, options.results)
         for name in archive.write_archive(folder, output, redact=options.redact):
             print(f"omitted {name}: a binary file cannot be redacted", file=sys.stderr)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 VERBS = {
     "status": "print every host: address, labels, processors, memory, kernel, clock",
     "check": "also compare versions and engines, and run `doctor` on every host; exit status 1 if a host is unfit",
-    "stop": "end every agent and engine in the cluster, whichever lab started it",
+    "stop": "stop all agents and engines in the cluster, including those that another lab started",
 }
 # Host clocks must be known to within a tenth of an interval, which is 1 s unless a window is short.
 BOUND_NS_MAX = 100_000_000
@@ -48,7 +48,7 @@ def main(arguments: list[str]) -> int:
 
 
 def stop_agents(options: Namespace) -> int:
-    """Ends every agent, and prints their names."""
+    """Stops all agents, and prints their names."""
     from loadstone.fleet.ray import RayTransport
 
     transport = RayTransport(options.address)
@@ -107,7 +107,7 @@ def describe_hosts(fleet: Remote, *, is_checked: bool) -> list[dict[str, Any]]:
 
 
 def doctor_problems(facts: Any) -> Iterator[str]:
-    """The failed checks of a host's doctor."""
+    """The checks of `loadstone doctor` that failed on a host."""
     for check in facts.get("doctor", {}).get("checks", ()):
         if check["state"] == "fail":
             yield f"doctor: {check['check']}: {check['found']}; required: {check['wanted']}"

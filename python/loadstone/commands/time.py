@@ -120,7 +120,7 @@ def create_folder(commands: Sequence[Timed], options: Namespace) -> Folder:
 
 
 def build_parser() -> CommandParser:
-    """The parser, whose options have the names that hyperfine uses for them."""
+    """The parser; its options have the same names as in hyperfine."""
     command_line = CommandParser(
         NAME,
         "Time shell commands, interleaved, until the interval of their ratio is narrow; then judge the difference.",

@@ -40,7 +40,7 @@ def find_engine() -> str:
     if path is None:
         raise LoadstoneError(
             f"{NAME} is neither next to {sys.argv[0]} nor on PATH",
-            f"install the wheel of `make wheel`, build it with `make`, or name it in {VARIABLE}",
+            f"install the wheel that `make wheel` builds, build the engine with `make`, or set {VARIABLE}",
         )
     return path
 

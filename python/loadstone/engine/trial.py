@@ -212,7 +212,7 @@ def engine_error(status: int, log: list[str]) -> EngineError:
     last = f"last line of its log: {log[-1]}" if log else "its log is empty"
     if status < 0:
         name = signal.Signals(-status).name
-        hint = f"{last}; see the kernel's log (dmesg) for a lack of memory" if name == "SIGKILL" else last
+        hint = f"{last}; the kernel log (dmesg) shows whether memory ran out" if name == "SIGKILL" else last
         return EngineError(f"the engine was killed by {name}", hint, status)
     if "error" in fields:
         return EngineError(fields["error"], fields.get("hint", "the message above comes from the engine"), status)

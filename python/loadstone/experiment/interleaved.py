@@ -15,7 +15,7 @@ OLD, NEW = "old", "new"
 # Keys in which the experiments of two builds may differ.
 FREE = ("question", "systems", "seed", "compare", "expect", "directory", "timeout", "pilot")
 HEAD = "# This experiment can decide: it interleaves the trials of both builds.\n"
-EQUAL = "# Both files describe one system: set what selects each build, such as its version or its hosts.\n"
+EQUAL = "# Both files describe the same system: set the key that selects the build, such as a version or hosts.\n"
 
 
 def deciding_experiment(sides: Sequence[Sequence[ResultSet]], expected: Sequence[str]) -> str:

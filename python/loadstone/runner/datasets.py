@@ -72,4 +72,4 @@ def remove(path: Path) -> None:
     """Removes a directory. Raises LoadstoneError if anything remains, because the next trial would use the remains."""
     shutil.rmtree(path, ignore_errors=True)
     if path.exists():
-        raise LoadstoneError(f"cannot remove {path}", "end the processes that use it: `fuser -v` lists them")
+        raise LoadstoneError(f"cannot remove {path}", "stop the processes that use it: `fuser -v` lists them")

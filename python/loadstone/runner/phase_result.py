@@ -64,7 +64,7 @@ def command_result(
     notes = list(run.notes)
     for path, size in printed.items():
         if path.stat().st_size < size:
-            message = f"{path.name} had {units.format_size(size)}; only its beginning and end are kept"
+            message = f"{path.name} was {units.format_size(size)} long; only its beginning and end are kept"
             notes.append(Note("output-cut", message, "have the command print less"))
     notes += survivor_notes(observed, ended)
     if ended.status:

@@ -157,7 +157,7 @@ def failure(launched: Sequence[EndedLaunch]) -> Note | None:
         if summary is not None and summary.validation is not None and summary.validation.faults:
             checked = summary.validation
             message = f"{checked.faults:,} of {checked.rows:,} rows are wrong: {'; '.join(checked.first_faults[:1])}"
-            return Note("failed", message, "do not use these figures: the output is not a correct sort")
+            return Note("failed", message, "do not use these figures: the output is not sorted correctly")
     return None
 
 

@@ -136,7 +136,7 @@ class Measure(FilePart):
     that a window has 20 intervals."""
 
     deadline: Length | None = Field(default=None, examples=["250ms"])
-    """Operations that succeed later than this after they were due (in a closed loop: sent) are counted as late."""
+    """Operations that succeed more than this time after they were due (in a closed loop: sent) are counted as late."""
 
 
 class LoadKeys(FilePart):
@@ -145,7 +145,7 @@ class LoadKeys(FilePart):
     reuse: Reuse = Field(default=False, examples=["copy"])
     """false: each trial loads a fresh store. copy: data is loaded once, and each trial uses a copy; on servers, each
     trial uses the table itself, which the workload must not change. shared: trials use the data on the servers as
-    earlier trials left them."""
+    earlier trials left it."""
 
     clients: Count | None = Field(default=None, examples=[32])
     """Number of clients of the load. Default: the number of the trial's clients."""
@@ -302,8 +302,8 @@ class Experiment(FilePart):
         default=Measure(), description=str(Measure.__doc__), examples=[{"warmup": "1s", "duration": "5s"}]
     )
     faults: tuple[FaultKeys, ...] = Field(default=(), examples=[[{"do": "kill", "at": "60s", "lift": "10s"}]])
-    """Faults in the measured window. The servers and instants are drawn from seed and repeat, and are the same for all
-    variants of a block."""
+    """Faults in the measured window. The servers and instants are drawn from the seed and the repeat number, and are
+    the same for all variants of a block."""
 
     load: LoadKeys = Field(default=LoadKeys(), description=str(LoadKeys.__doc__), examples=[{"reuse": "copy"}])
     fleet: FleetKeys = Field(default=FleetKeys(), description=str(FleetKeys.__doc__), examples=[{"engines": 4}])

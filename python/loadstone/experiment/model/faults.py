@@ -100,7 +100,7 @@ class At(FilePart):
 
 
 class Lift(FilePart):
-    """Time from the start of the fault to its lift: drawn between two lengths. A single value is an exact length."""
+    """Time after which the fault is lifted: drawn between two lengths. A single value is an exact length."""
 
     if TYPE_CHECKING:
 

@@ -36,7 +36,7 @@ def translate_error(tree: MappingNode, error: ErrorDetails, path: Path) -> Mista
     if kind == "missing":
         return Mistake(location, f"`{format_path(path)}` is missing", example_hint(path))
     if path == ("systems",) and isinstance(value, list) and None in value:
-        message = f"systems[{value.index(None) + 1}] is `null`, not a name without quotes"
+        message = f"systems[{value.index(None) + 1}] is the value `null`, not a name"
         return Mistake(location, message, "write 'null' in quotes")
     if kind in CONTAINERS:
         hint = suggest_name(str(path[-1]), LONG) if path[:2] == ("vary", "matrix") else ""

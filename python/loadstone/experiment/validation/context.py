@@ -204,7 +204,7 @@ def check_named(context: Context, entry: Template, word: str) -> None:
     elif word in ("rate", "operations"):
         hint = f"set {'a `rate`' if word == 'rate' else '`measure.operations`'}, or vary it"
     elif word in ADDRESS and entry.is_command:
-        hint = "have the lab start servers (`systems: {redis: {start: redis}}`), or name them by `attach`"
+        hint = "have the lab start servers (`systems: {redis: {start: redis}}`), or name them in `attach`"
     elif not re.fullmatch(r"[\w.-]+", word):
         hint = f"write {{{{{word}}}}} for literal braces"
     if hint:

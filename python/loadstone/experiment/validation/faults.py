@@ -108,7 +108,7 @@ def check_lift(context: Context, path: Path, fault: FaultKeys, kinds: set[str]) 
             message = "`lift` has no effect on a restart, which ends when the server is ready"
             context.add_warning((*path, "lift"), message, "leave it out")
         if longest is not None and (shortest == NEVER or longest < shortest):
-            context.add_mistake((*path, "lift", "to"), "lift.to is before lift.from", "write the shorter length first")
+            context.add_mistake((*path, "lift", "to"), "lift.to is below lift.from", "write the shorter length first")
 
 
 def check_servers(context: Context, path: Path, fault: FaultKeys) -> None:
