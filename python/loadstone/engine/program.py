@@ -1,7 +1,7 @@
 """Finds and runs the engine, the Rust program that drives the load.
 
-`loadstone ycsb` and similar commands consist of this module and an exec, so it imports only modules that are already
-loaded.
+`loadstone ycsb` and similar commands run only this module and an exec, so the module imports only modules that are
+already loaded.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 
 from loadstone.errors import LoadstoneError
 
-TYPE_CHECKING = False  # typing's own constant costs the import of typing
+TYPE_CHECKING = False  # `typing.TYPE_CHECKING` would require the slow import of `typing`
 if TYPE_CHECKING:
     from typing import NoReturn
 

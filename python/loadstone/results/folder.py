@@ -159,7 +159,7 @@ class Folder:
         return repairs
 
     def _record_interrupted(self, marker: Path) -> None:
-        """Records the attempt of a marker file as interrupted, unless it already has a line."""
+        """Records the attempt that a marker file describes as interrupted, unless the attempt already has a line."""
         try:
             document = json.loads(marker.read_bytes())
             result = TrialResult.from_json(document["line"])
@@ -324,7 +324,7 @@ class Folder:
 
 @contextlib.contextmanager
 def pause_collector() -> Iterator[None]:
-    """Pauses the cyclic garbage collector, which takes as long as reading a million new objects without cycles."""
+    """Pauses the cyclic garbage collector: for a million new objects, it would take as long as reading them."""
     enabled = gc.isenabled()
     gc.disable()
     try:

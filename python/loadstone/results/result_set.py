@@ -1,5 +1,5 @@
 """A result set: trials with the question that they answer. It is the input of all later steps: the judge, tables,
-reports and exports treat Loadstone's own trials and the files of other tools in the same way.
+reports and exports treat Loadstone's own trials and files from other tools in the same way.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ class ResultSet:
 
 
 def order_metrics(trials: Iterable[TrialResult], requested: Sequence[str]) -> tuple[str, ...]:
-    """The measured metrics to compare; the first is confirmatory and decides about stopping, the claim and the chart.
+    """The measured metrics to compare; the first is confirmatory and determines stopping, the claim and the chart.
 
     They are the `requested` metrics, else DEFAULT_METRICS, else the figures for which more is better, else means, else
     the first figure that can be compared. At a set rate, every system's throughput equals the rate, so a latency
@@ -237,7 +237,7 @@ def name_value(dimension: str, value: object) -> str:
 
 
 def natural_key(value: object) -> list[tuple[int, float, str]]:
-    """A sort key that orders numbers by value, also within texts: 2 before 16, `v9` before `v10`."""
+    """A sort key that orders numbers by value, even within text: 2 before 16, `v9` before `v10`."""
     if isinstance(value, tuple):
         return [part for item in value for part in natural_key(item)]
     if isinstance(value, int | float):

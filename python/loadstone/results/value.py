@@ -35,7 +35,7 @@ NO_DIRECTION = frozenset(
     | {"start", "rate_from", "rate_to"}
     | {"line", "median", "noise", "window", "hold", "held", "clock_offset", "clock_drift"}
 )
-# Figures that may be negative: a host's clock minus the lab's, ns, and its growth, ppm.
+# Figures that may be negative: a host's clock minus the lab's, ns, and the growth rate of this difference, ppm.
 SIGNED = frozenset({"clock_offset", "clock_drift"})
 
 

@@ -20,7 +20,7 @@ class DataSpace:
         """`run` distinguishes runs that share the directory. Raises LoadstoneError if the directory cannot be used."""
         self.path = directory / f"{PREFIX}{run}"
         try:
-            # What an earlier, killed attempt at this run left behind.
+            # Removes the files of an earlier attempt at this run that was killed.
             shutil.rmtree(self.path, ignore_errors=True)
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:

@@ -153,7 +153,7 @@ class Pilot:
         return result
 
     def report_pairs(self) -> None:
-        """Reports findings that would make comparisons invalid, before the run spends hours on them."""
+        """Reports findings that would make comparisons invalid, before the run spends hours on its trials."""
         question = self.folder.question
         settings = Settings.from_question(question)
         pilots = ResultSet(self.folder.name, self.folder.read_pilots(), question, interleaved=True)

@@ -110,8 +110,8 @@ class RunProgress:
     """The progress of a run, with the same attributes as PhaseProgress."""
 
     def __init__(self, name: str, trials: int, done: int, seconds_each: float, *, rough: bool = False) -> None:
-        """`seconds_each` is an estimate, which is used until the first trial has ended; with `rough`, so is
-        the number of trials."""
+        """`seconds_each` is an estimate, which is used until the first trial has ended. With `rough`, the number of
+        trials is also an estimate."""
         self.name = name
         self.about = "about " if rough else ""
         self.latency = self.spark = ""

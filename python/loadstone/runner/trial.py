@@ -422,5 +422,5 @@ def add_amplification(measured: dict[str, Value]) -> dict[str, Value]:
 
 
 def record_hooks(experiment: Experiment, system: str) -> dict[str, str]:
-    """The hooks of a system as settings, as they are written in the file; `none` without any."""
+    """The hooks of a system as settings, as they are written in the file; `none` if there are none."""
     return {f"hooks.{when}": "; ".join(commands) or "none" for when, commands in experiment.hooks_of(system).items()}

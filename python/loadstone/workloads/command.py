@@ -42,7 +42,7 @@ COUNTED = ("throughput", "runtime", "operations")
 # Figures of every command, which are compared if the file names no figures. Small memory peaks are unknown.
 TIMES = ("time", "cpu_time")
 BY_PATHS = ("json", "regex")
-# The minimum share of the requested operations: tools round the number for each client down.
+# The minimum share of the requested operations: tools round the number of operations per client down.
 DONE_MIN = 0.9
 # Larger outputs are not searched for figures.
 FIGURES_MAX = 64 << 20

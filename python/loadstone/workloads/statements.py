@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from loadstone.experiment.validation.context import Context
     from loadstone.results.trial_result import Scalar
 
-# The mean size of a value without `size`, in bytes: texts and blobs have 4 to 8 bytes, numbers have 4 or 8.
+# The mean size of a value without `size`, in bytes: texts and blobs have 4 to 8 bytes, and numbers have 4 or 8.
 VALUE_BYTES = 6
 INDEX_CLASSES = {"sai": "StorageAttachedIndex", "sasi": "org.apache.cassandra.index.sasi.SASIIndex"}
 DISTRIBUTION = re.compile(r"~?[a-zA-Z]+\(.*\)")

@@ -20,7 +20,7 @@ class Dumper(yaml.SafeDumper):
     """Writes documents for `loadstone.experiment.reading.scalars`: ambiguous scalars are quoted."""
 
     def ignore_aliases(self, data: Any) -> bool:
-        """Write equal parts twice instead of using anchors."""
+        """Makes the dumper write equal parts twice instead of using anchors."""
         return True
 
 

@@ -85,7 +85,7 @@ GROUPS = {
 }
 
 
-# The texts of a command, as the judge's record has them.
+# The names of the texts of a command in the judge's record.
 COMMAND_TEXTS = ("work.run", "work.prepare")
 
 
@@ -97,7 +97,7 @@ def guarantees_by_dimension(context: Context) -> dict[str, tuple[str, ...]]:
         if (key := str(entry.path[-1])) in GUARANTEES:
             sets = (*sets, GUARANTEES[key])
         for name in template.template_names(entry.text) if sets else ():
-            # A command that names the system chooses its store; the work that it reports must still be equal.
+            # A command that contains the system's name uses it to choose a store; its work must still be the same.
             of_command = COMMAND_TEXTS if name == "system" and "command" in entry.path else sets
             guarantees.setdefault(name, {}).update(dict.fromkeys(of_command))
     for dimension, settings in context.experiment.vary.named.items():

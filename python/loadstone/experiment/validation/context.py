@@ -69,7 +69,7 @@ class Template:
 class Context(Shaped):
     """An experiment during validation. Checks fill in its defaults; if there are no mistakes, it is then complete."""
 
-    # The directories in which relative paths are searched: the file's directory, then the current directory.
+    # The directories in which files with relative paths are searched for: the experiment file's, then the current one.
     bases: tuple[Path, ...] = ()
     warnings: list[Mistake] = field(default_factory=list)
     dimensions: dict[str, tuple[Scalar, ...]] = field(default_factory=dict)
