@@ -1,6 +1,6 @@
 """The command `loadstone`. The front ends of older tools exec the engine; the lab handles all other commands.
 
-To start fast, this module imports modules that only some commands need inside functions.
+Modules that only some commands need are imported inside functions, so that every command starts fast.
 """
 
 import os
@@ -39,7 +39,7 @@ LAB_COMMANDS = {
     "import": "import results of YCSB, cassandra-stress, TestDFSIO, fio and others",
     "export": "export figures as CSV or Parquet, or the whole folder as one .zip file",
     "doctor": "check whether this machine is fit for measuring, and print commands that fix problems",
-    "completion": "print completion for bash, zsh or fish, or the man page: loadstone completion bash",
+    "completion": "print a completion script for bash, zsh or fish, or the man page: loadstone completion bash",
     "fleet": "list the hosts of a Ray cluster: loadstone fleet status",
     "systems": "start and stop servers on this machine: loadstone systems up cassandra --nodes 3",
 }

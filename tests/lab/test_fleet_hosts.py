@@ -401,7 +401,7 @@ RAY = "fleet: {on: ray, engines: 3}\n"
         (HEAD + RAY + "vary: {placement: [apart, near]}", 'placement cannot be "near"'),
         (HEAD.replace('"null"', "lmdb") + RAY, "lmdb has no server that several hosts could reach"),
         (HEAD.replace("duration: 1s", "operations: 100") + RAY, "the slowest host determines the end"),
-        (HEAD.replace("duration: 1s", "duration: 1s, ledger: true") + RAY, "ledgers of several hosts"),
+        (HEAD.replace("duration: 1s", "duration: 1s, ledger: true") + RAY, "ledgers on several hosts"),
         ("systems: [file]\nworkload: {sort: {rows: 1000}}\n" + RAY, "sort runs only on this machine"),
         (
             "systems: [file]\nworkload: {dfsio: {operation: write, files: 3, file_size: 1MB}}\n" + RAY,

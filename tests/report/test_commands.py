@@ -172,7 +172,7 @@ def test_a_filter_may_begin_with_a_dash(tmp_path: Path) -> None:
             2,
             "error: rate must be a number of operations per second above 0, got",
         ),
-        (("check", "thousands.yaml"), 1, "error: thousands.yaml is an experiment, not results\nhint: name a result"),
+        (("check", "thousands.yaml"), 1, "error: thousands.yaml is an experiment, not a result\nhint: name a result"),
     ],
 )
 def test_bad_usage_is_one_error_and_one_hint(

@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> int:
 
 
 def group_numbered(sides: Sequence[str]) -> str:
-    """The command that makes names which differ only in their numbers runs of one side, as for `a-*.log b-*.log`.
+    """A command in which names that differ only in numbers are the runs of one side, as for `a-*.log b-*.log`.
 
     Empty unless at least two sides would have several runs; also empty if a side already has several runs.
     """

@@ -1,4 +1,4 @@
-"""`loadstone completion` generates completion for a shell, or the man page, from the help of every command."""
+"""`loadstone completion` generates a completion script for a shell, or the man page, from the help of every command."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def create_main(catalogue: CommandCatalogue) -> Callable[[list[str]], int]:
 
     @guard_command
     def main(arguments: list[str]) -> int:
-        parser = CommandParser("completion", "Print completion for a shell, or the man page.", PLACES)
+        parser = CommandParser("completion", "Print a completion script for a shell, or the man page.", PLACES)
         parser.add_argument("form", choices=[*FORMS], help="what to print")
         form = FORMS[parser.parse_args(arguments).form]
         print(form(catalogue, read_help(catalogue)), end="")

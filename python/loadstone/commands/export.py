@@ -29,7 +29,7 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_argument("--filter", metavar="EXPR", default="", help="only matching trials: 'system:lmdb -clients:1'")
     parser.add_argument(
-        "--redact", action="store_true", help="replace host names, addresses and absolute paths (only to a .zip file)"
+        "--redact", action="store_true", help="replace host names, addresses and absolute paths (only for a .zip file)"
     )
     parser.results_option()
     options = parser.parse_args(join_filters(arguments))

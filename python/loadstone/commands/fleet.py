@@ -1,4 +1,4 @@
-"""`loadstone fleet` shows, checks and stops the hosts of a Ray cluster, for experiments with `fleet: {on: ray}`."""
+"""`loadstone fleet` shows and checks the hosts of a Ray cluster for `fleet: {on: ray}`, and stops its agents."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ VERBS = {
     "check": "also compare versions and engines, and run `doctor` on every host; exit status 1 if a host is unfit",
     "stop": "stop all agents and engines in the cluster, including those that another lab started",
 }
-# Host clocks must be known to within a tenth of an interval, which is 1 s unless a window is short.
+# Clock offsets must be known to within a tenth of an interval, which is 1 s unless a window is short.
 BOUND_NS_MAX = 100_000_000
 
 
@@ -26,7 +26,7 @@ BOUND_NS_MAX = 100_000_000
 def main(arguments: list[str]) -> int:
     """Runs one verb. The exit status is 0 if every host is fit."""
     verbs = "\n".join(f"  {verb:<8}{text}" for verb, text in VERBS.items())
-    parser = CommandParser("fleet", "Show, check or stop the hosts of a Ray cluster.", f"verbs:\n{verbs}")
+    parser = CommandParser("fleet", "Show or check the hosts of a Ray cluster, or stop its agents.", f"verbs:\n{verbs}")
     parser.add_argument("verb", metavar="VERB", choices=VERBS, help=", ".join(VERBS))
     parser.add_argument(
         "--address", metavar="HOST:PORT", default="auto", help="the cluster's head (default: on this machine)"

@@ -31,7 +31,7 @@ def folder_at(name: str, root: Path) -> Folder:
         return open_folder(path)
     if path.suffix in EXPERIMENTS:
         hint = f"name a result folder; `loadstone run {name} --dry-run` shows the experiment's plan"
-        raise LoadstoneError(f"{name} is an experiment, not results", hint)
+        raise LoadstoneError(f"{name} is an experiment, not a result", hint)
     if is_archive(path):
         return unpack_archive(path)
     if path.is_file():

@@ -139,7 +139,7 @@ def run_experiment(
 def serve_live(folder: Folder, console: Console, options: Namespace) -> Iterator[None]:
     """Serves the live page and the metrics, if requested, from a separate process as long as the run lasts.
 
-    The standard input of that process is a lease: it exits shortly after this process, however this process ends.
+    The standard input of that process is a lease: when this process exits for any reason, that process exits, too.
     """
     has_page, metrics_port = getattr(options, "live", False), getattr(options, "metrics_port", None)
     if not has_page and metrics_port is None:

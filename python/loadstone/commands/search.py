@@ -211,7 +211,7 @@ def belongs_to_store(key: str, patterns: Set[str]) -> bool:
 
 
 def take_address(store: str, properties: dict[str, str]) -> dict[str, Any]:
-    """The servers' address, as the key `attach`; it is removed from the store's properties."""
+    """The servers' address, in the form of the key `attach`; it is removed from the store's properties."""
     host, port = describe_engine().address_properties(store) or ("", "")
     attach: dict[str, Any] = {"hosts": (properties.pop(host, "") or "127.0.0.1").split(",")}
     if text := properties.pop(port, ""):

@@ -89,7 +89,7 @@ def show_logs(options: Namespace) -> None:
     if name and not chosen:
         names = sorted({path.name.partition(".")[0] for path in paths})
         raise UsageError(
-            f'{running.name} has no log of a server "{name}"',
+            f'{running.name} has no log for a server "{name}"',
             f"the servers with logs are: {', '.join(names) or 'none'}",
         )
     for path in chosen:

@@ -140,7 +140,7 @@ def check_accept_queue(machine: Machine, clients: int) -> CheckResult:
         return unknown_result()
     if length >= needed:
         return CheckResult("ok", f"{length:,}")
-    return CheckResult("warn", f"{length:,}, {needed:,} is enough", f"sudo sysctl -w net.core.somaxconn={needed}")
+    return CheckResult("warn", f"{length:,}; {needed:,} is enough", f"sudo sysctl -w net.core.somaxconn={needed}")
 
 
 def check_ports(machine: Machine, _: int) -> CheckResult:

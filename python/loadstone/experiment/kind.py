@@ -126,7 +126,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class ObservedCommand:
-    """A command that does the work of a trial, with the host observed as for engines."""
+    """A command that does the work of a trial. The host is observed, as it is for engines."""
 
     # The stem of the names of its files: `<name>.stdout` and `<name>.stderr`.
     name: str
@@ -196,9 +196,9 @@ class Kind:
     work: Callable[[Any, Experiment], Any] = lambda keys, _: keys
     # The files that define its work.
     files: Callable[[Any], Sequence[Path]] = lambda _: ()
-    # The figures compared by default, from its keys; if empty: throughput and latencies.
+    # The figures compared by default, which depend on its keys; if empty, throughput and latencies.
     metrics: Callable[[Any], Sequence[str]] = lambda _: ()
-    # The operations that it performs, from its keys; None if it may perform any operation.
+    # The operations that it performs, which depend on its keys; None if it may perform any operation.
     operations: Callable[[Any], Collection[str] | None] = lambda _: None
     # Facts about a phase, for the results.
     facts: Callable[[Sequence[EndedLaunch]], Mapping[str, Scalar]] = lambda _: {}

@@ -242,7 +242,7 @@ class Folder:
             try:
                 attempts.append(TrialResult.from_line(line))
             except (ValueError, OverflowError):
-                # Python's JSON reader decides which lines are damaged, and words the reasons.
+                # Python's JSON reader decides which lines are damaged, and states the reasons.
                 document = lines.parse_line(line)
                 if document is None:
                     warnings.append(f"{name}:{number} is damaged and is omitted")

@@ -21,7 +21,7 @@ DEFAULT_METRICS = ("throughput", "read.p99", "update.p99", "insert.p99", "read.p
 ALL_OPERATIONS = ("all.p99", "all.p50")
 # The maximum width of an interval, as a share of the figure: for the first compared metric, or for each named metric.
 Until = float | Mapping[str, float] | None
-# The default of the compared dimension: the first of these dimensions that varies.
+# The default compared dimension is the first of these dimensions that varies.
 USUAL = ("system", "variant", "run", "store")
 AT_LEAST = 6
 # The smallest difference that a comparison claims, as a share, unless the question sets another share.

@@ -134,7 +134,7 @@ class Launcher(AbstractContextManager["Launcher"]):
             with suppress(ProcessLookupError):
                 os.killpg(self._pid, signal.SIGKILL)
             self._pid = 0
-        return CommandError("the process that starts commands was killed", "see the kernel's log", -signal.SIGKILL)
+        return CommandError("the process that starts commands was killed", "see the kernel log", -signal.SIGKILL)
 
 
 def run(

@@ -118,7 +118,7 @@ def borders_of(fault: FaultRecord) -> tuple[int, int | None]:
 def figures_of_faults(
     faults: Sequence[FaultRecord], rows: Sequence[FaultInterval], options: Options = DEFAULTS
 ) -> list[Value]:
-    """The figures of a trial with faults, from the first order to the last lift; empty without faults or intervals."""
+    """The figures of a trial with faults, from the first fault to the last lift; empty without faults or intervals."""
     if not faults or not rows:
         return []
     orders, lifts = zip(*map(borders_of, faults), strict=True)

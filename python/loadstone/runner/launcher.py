@@ -25,7 +25,7 @@ from contextlib import suppress
 from typing import Any
 
 PR_SET_CHILD_SUBREAPER = 36
-# The time that a command has to exit after SIGTERM, and its remaining processes after the command has exited.
+# The time that a command has to exit after SIGTERM, and that its remaining processes have after it has exited.
 ENDING_SECONDS, GRACE_SECONDS = 5.0, 0.1
 READ_BYTES = 1 << 16
 # Signals that Python ignores or handles, and that a command must not inherit.

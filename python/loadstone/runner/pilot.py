@@ -82,7 +82,7 @@ class Pilot:
     overhead_seconds: list[float] = field(default_factory=list)
 
     def find(self, conductor: Conductor, retry_failed: bool) -> Mapping[str, Any]:
-        """The fields of `PilotResult`, from pilot.json; if the file has no result, runs the remaining block first.
+        """The fields of `PilotResult`, from pilot.json; if the file has no result, runs the remaining trials first.
 
         Raises LoadstoneError if no variant can run.
         """

@@ -38,7 +38,7 @@ class PhaseProgress:
         self.started: float | None = None
 
     def start(self) -> None:
-        """Starts the clock: the store is open."""
+        """Starts the clock, when the store is open."""
         self.started = time.monotonic()
 
     def take(self, interval: Interval) -> None:

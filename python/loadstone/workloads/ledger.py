@@ -31,7 +31,7 @@ COUNTED = {
     "writes": ("acknowledged", "refused", "maybe", "unknown", "retried"),
     "found": ("phantom", "corrupt", "other_run", "not_loaded", "unsure"),
 }
-# The bits of a run's number, so that JSON readers in any language represent it exactly.
+# The length of a run's number in bits, so that JSON readers in any language represent it exactly.
 RUN_BITS = 53
 
 

@@ -49,7 +49,7 @@ PILOT_CAP, PILOT_WINDOWS = 1.5, 2.0
 
 
 class Workload(FilePart):
-    """The work of trials: the keys of a YCSB workload, or the key of one other kind. A string is the `file`."""
+    """The work of trials: the keys of a YCSB workload, or the key of one other kind. A string is short for `file`."""
 
     if TYPE_CHECKING:
         # Each workload kind adds its keys (`add_kinds`).
@@ -148,7 +148,7 @@ class LoadKeys(FilePart):
     earlier trials left it."""
 
     clients: Count | None = Field(default=None, examples=[32])
-    """Number of clients of the load. Default: the number of the trial's clients."""
+    """Number of clients for the load. Default: the number of the trial's clients."""
 
     properties: dict[str, Property] = Field(default={}, examples=[{"clientbuffering": True}])
     """Store properties for the load; they override the system's properties."""
@@ -335,7 +335,7 @@ class Experiment(FilePart):
     """Seed for the order of trials and for all random choices in them."""
 
     timeout: Length | None = Field(default=None, examples=["10m"])
-    """Time limit of one phase of a trial."""
+    """Time limit for one phase of a trial."""
 
     @property
     def all_workloads(self) -> dict[tuple[str | int, ...], Workload]:
@@ -355,7 +355,7 @@ class Experiment(FilePart):
         return ("workloads", str(point["workload"])) if self.workloads else ("workload",)
 
     def hooks_of(self, system: str) -> dict[str, tuple[str, ...]]:
-        """A system's commands before and after each trial. Nested: its own run last before a trial, and first after."""
+        """A system's commands before and after each trial; its own hooks run last before a trial, and first after."""
         outer, inner = self.hooks, self.systems[system].hooks
         return {"before": outer.before + inner.before, "after": inner.after + outer.after}
 

@@ -130,7 +130,7 @@ else:
         **{
             "from": (
                 LengthOrNever,
-                Field(description="The shortest length; `never`: at the end of the window.", examples=["30s"]),
+                Field(description="The shortest length; `never`: until the end of the window.", examples=["30s"]),
             ),
             "to": (
                 Length | None,

@@ -43,7 +43,7 @@ class Over(FilePart):
 
 
 class Start(FilePart):
-    """Servers that the lab starts and stops. A string is the `system`."""
+    """Servers that the lab starts and stops. A string is short for `system`."""
 
     system: Text = Field(default="", examples=["redis"])
     """A system that `loadstone systems` lists. Default: the system of the store."""

@@ -86,7 +86,7 @@ def list_operations(plan: Plan) -> set[str] | None:
 
 
 def select_metrics(plan: Plan) -> tuple[str, ...]:
-    """The metrics of the comparison, in their order; without a request, the default metrics of the mix's operations."""
+    """The metrics of the comparison, in order; by default, the default metrics of the operations in the mix."""
     is_at_rate = all(variant.rate is not None or variant.stages for variant in plan.variants)
     metrics = plan.experiment.compare.metrics
     if not metrics:

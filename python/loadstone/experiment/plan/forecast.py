@@ -40,7 +40,7 @@ PROBES_LEAST = 3
 
 
 def estimate_seconds(plan: Plan) -> tuple[float, float]:
-    """The seconds that the whole run takes: a fast system with the fewest repeats, a slow system with the most."""
+    """The seconds of the whole run: for a fast system and the fewest repeats, and for a slow system and the most."""
     repeats = plan.experiment.repeats
     least, most = repeats.at_least, repeats.at_most or repeats.at_least
     if (rule := rule_of(plan)) is not None:

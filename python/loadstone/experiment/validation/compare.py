@@ -66,7 +66,7 @@ def check_compare(context: Context) -> None:
         same = [value for value in values if str(value) == str(baseline)]
         if not same:
             hint = suggest_names(str(baseline), [str(value) for value in values], f"the values of {by} are")
-            context.add_mistake(("compare", "baseline"), f"{by} is never {quote_value(baseline)}", hint)
+            context.add_mistake(("compare", "baseline"), f"{by} never has the value {quote_value(baseline)}", hint)
             return
         baseline = same[0]
     context.fill_in(compare=compare.model_copy(update={"by": by, "baseline": baseline}))

@@ -85,7 +85,7 @@ def check_placement(context: Context) -> None:
 
 
 def check_work(context: Context) -> None:
-    """Checks that other hosts reach the servers over the network, and need no files of this machine."""
+    """Checks that other hosts can reach the servers over the network, and need no files on this machine."""
     experiment = context.experiment
     for name, system in experiment.systems.items():
         if not context.is_valid("systems", name):
@@ -108,7 +108,7 @@ def check_work(context: Context) -> None:
                 context.add_mistake(path, message, f"leave `fleet.on` out; engines on other hosts can run {able}")
     if experiment.measure.ledger:
         hint = "leave `ledger` out, or run the engines on this machine"
-        context.add_mistake(("measure", "ledger"), "ledgers of several hosts cannot be read back", hint)
+        context.add_mistake(("measure", "ledger"), "ledgers on several hosts cannot be read back", hint)
 
 
 def check_start(context: Context, name: str, start: Start) -> None:

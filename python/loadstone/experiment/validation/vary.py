@@ -47,7 +47,7 @@ def check_vary(context: Context) -> None:
         context.add_mistake(
             ("vary",),
             f"{units.format_count(points.count_points(vary))} variants are too many",
-            f"vary less: at most {units.format_count(POINTS_MAX)} are allowed",
+            f"vary fewer values: at most {units.format_count(POINTS_MAX)} variants are allowed",
         )
         return
     complete = check_include(context, vary)
@@ -125,7 +125,7 @@ def check_value(context: Context, path: Path, dimension: str, value: Scalar) -> 
         except PydanticCustomError:
             context.add_mistake(path, message, "write apart or beside, or a label of the hosts, such as role=clients")
     elif dimension == "rate" and (isinstance(value, bool | str) or value <= 0):
-        context.add_mistake(path, message, digits_hint(value) or "write operations per second, above 0")
+        context.add_mistake(path, message, digits_hint(value) or "write a number of operations per second above 0")
 
 
 def check_zip(context: Context, vary: Vary) -> None:
