@@ -395,7 +395,7 @@ RAY = "fleet: {on: ray, engines: 3}\n"
     [
         (HEAD + "fleet: {per_host: 1}", "fleet.per_host has no meaning on this machine"),
         (HEAD + "fleet: {on: spark}", 'fleet.on must be local or ray, got "spark"'),
-        (HEAD + "fleet: {on: ray, engines: 2, per_host: 1}", "fleet.engines and fleet.per_host exclude each other"),
+        (HEAD + "fleet: {on: ray, engines: 2, per_host: 1}", "fleet.engines and fleet.per_host cannot be combined"),
         (HEAD + "fleet: {on: ray, placement: near}", 'fleet.placement must be a placement, got "near"'),
         (HEAD + "fleet: {on: ray, placement: beside}", "placement `beside` needs the label of the servers' hosts"),
         (HEAD + RAY + "vary: {placement: [apart, near]}", 'placement cannot be "near"'),

@@ -43,7 +43,7 @@ def folder_at(name: str, root: Path) -> Folder:
 
 
 def open_folder(path: Path) -> Folder:
-    """A result folder, or the latest one in an experiment's folder. Raises LoadstoneError if the path is neither."""
+    """The result folder at a path, or the latest in an experiment's folder. Raises LoadstoneError if it is neither."""
     if not (path / "folder.json").exists():
         inside = sorted(header.parent for header in path.glob("*/folder.json"))
         if inside:

@@ -1,6 +1,6 @@
 """`loadstone ycsb run STORE … --search clients` searches for a store's maximum load, with YCSB's command line.
 
-The arguments are translated into an experiment with `find`, which is run, judged and reported as by `loadstone run`.
+The arguments are translated into an experiment with `find`, which is run, judged and reported as with `loadstone run`.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ def engine_result(
     processors: Scalar | None,
 ) -> PhaseResult:
     """The result of a measured engine phase."""
-    # If there are several stages, the time series is taken from the longest one.
+    # If there are several stages, the time series is taken from the longest stage.
     run = max(runs, key=lambda item: item.result.summary.measured_ns)
     ready, lost = run.result.ready, sum(item.lost for item in runs)
     engines = max(item.engines for item in runs)

@@ -142,7 +142,7 @@ class RunProgress:
         elapsed = time.monotonic() - self._started
         # A first trial that takes longer than estimated corrects the estimate before it ends.
         trial_seconds = elapsed / self._finished if self._finished else max(self._seconds_each, elapsed)
-        # The estimate from finished trials includes the time of the running one; the initial estimate does not.
+        # The estimate from finished trials includes the time of the running trial; the initial estimate does not.
         left = trial_seconds * (self.trials - self.done) - (0 if self._finished else elapsed)
         return f"{self.about}{units.format_clock(max(left, 0))} left" if self.done < self.trials else "done"
 

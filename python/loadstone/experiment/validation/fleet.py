@@ -44,7 +44,7 @@ def check_fleet(context: Context) -> None:
         return
     if fleet.engines > 1 and fleet.per_host is not None:
         context.add_mistake(
-            ("fleet", "per_host"), "fleet.engines and fleet.per_host exclude each other", "keep one of them"
+            ("fleet", "per_host"), "fleet.engines and fleet.per_host cannot be combined", "keep one of them"
         )
     if fleet.engines > 1:
         check_engines(context)
