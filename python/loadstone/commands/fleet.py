@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 VERBS = {
     "status": "print every host: address, labels, processors, memory, kernel, clock",
     "check": "also compare versions and engines, and run `doctor` on every host; exit status 1 if a host is unfit",
-    "stop": "stop all agents and engines in the cluster, including those that another lab started",
+    "stop": "stop all agents and engines in the cluster, including the agents of other labs",
 }
 # Clock offsets must be known to within a tenth of an interval, which is 1 s unless a window is short.
 BOUND_NS_MAX = 100_000_000
