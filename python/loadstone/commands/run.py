@@ -159,7 +159,7 @@ def serve_live(folder: Folder, console: Console, options: Namespace) -> Iterator
     command += ["--port", str(options.live_port)] if has_page else ["--metrics-only"]
     command += [] if metrics_port is None else ["--metrics-port", str(metrics_port)]
     pipe = subprocess.PIPE
-    # In a separate session, so that Ctrl-C reaches only the lab.
+    # The server runs in a separate session, so that Ctrl-C reaches only the lab.
     server = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, start_new_session=True)
     assert server.stdin is not None
     assert server.stdout is not None

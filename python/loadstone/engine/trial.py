@@ -64,7 +64,7 @@ class Trial:
         self._revoked = False
         path = program.find_engine()
         try:
-            # In a separate process group: Ctrl-C reaches only the lab, which then decides how to stop its engines.
+            # The engine runs in a separate process group: Ctrl-C reaches only the lab, which then stops its engines.
             self._process = subprocess.Popen(
                 [path, "trial"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, process_group=0
             )

@@ -50,7 +50,7 @@ class Question:
     verify: bool = False
     # Thresholds of checks that differ from the defaults: {"littles-law": {"low": 0.9}}.
     checks: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    # The search: {"such_that": "p99 < 10ms", "over": "clients", "from": 1, "to": 1024}; None: not a search.
+    # The search: {"such_that": "p99 < 10ms", "over": "clients", "from": 1, "to": 1024}; None if there is no search.
     find: Mapping[str, Scalar | None] | None = None
     # Guarantees in which the compared values differ on purpose: `durability`, `consistency` …
     promises: tuple[str, ...] = ()

@@ -44,7 +44,7 @@ class Launcher(AbstractContextManager["Launcher"]):
     """The process that starts commands (`loadstone.runner.launcher`)."""
 
     def __init__(self) -> None:
-        # In a separate session, so that Ctrl-C on the terminal does not kill the launcher before its command.
+        # The launcher runs in a separate session, so that Ctrl-C does not kill it before its command.
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", launcher.__file__],
             stdin=subprocess.PIPE,

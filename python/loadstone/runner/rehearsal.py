@@ -85,7 +85,7 @@ def front_end_checks(plan: Plan) -> Iterator[Callable[[], object]]:
 
 
 def extreme_variants(variants: Iterable[Variant]) -> list[Variant]:
-    """Of variants that differ only in their number of clients, the variants with the fewest and the most clients.
+    """The variants with the fewest and the most clients, among variants that differ only in their number of clients.
 
     Every limit on the number of clients is a minimum or a maximum, so checking these variants is enough. This saves
     time, because each check starts an engine.

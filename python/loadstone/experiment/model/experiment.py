@@ -189,7 +189,7 @@ class FleetKeys(FilePart):
     """Number of engine processes on each host, instead of `engines`."""
 
     placement: Placement = Field(default="apart", examples=["role=clients"])
-    """Hosts of the engines. `apart`: hosts without servers. `beside`: the hosts of the servers. Or a label
+    """Hosts of the engines: `apart` (hosts without servers), `beside` (the hosts of the servers), or a label
     `KEY=VALUE`."""
 
     hosts: FleetHosts = Field(

@@ -161,8 +161,8 @@ class FaultKeys(FilePart):
     fault, the twin. A template makes it a dimension: `"{fault}"`."""
 
     server: tuple[Text, ...] = Field(default=(ANY,), examples=[["cassandra-1"]])
-    """The servers: `any` (drawn), `all`, names as in `loadstone systems status`, or hosts of `attach`. Or a role, from
-    whose servers they are drawn: a name without its number, such as `region-server`, or `meta` for HBase."""
+    """The servers: `any` (drawn), `all`, names as in `loadstone systems status`, hosts of `attach`, or a role from
+    whose servers they are drawn (a name without its number, such as `region-server`, or `meta` for HBase)."""
 
     count: VariedCount = Field(default=1, examples=[2])
     """Number of servers that are drawn at once from `any` or a role."""

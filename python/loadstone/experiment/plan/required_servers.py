@@ -21,7 +21,7 @@ class StartRequest:
 
     system: str
     nodes: int
-    # Only explicit settings; all other settings have defaults.
+    # These are only the explicit settings; all other settings have defaults.
     settings: Mapping[str, str]
     # Commands to run before the system starts, and after it has stopped.
     before: tuple[str, ...] = ()

@@ -128,7 +128,7 @@ def warn_of_guarantees(context: Context) -> None:
 
 
 def check_thresholds(context: Context) -> None:
-    """Checks that the judge has these checks and thresholds."""
+    """Checks that the judge has the checks and thresholds that the file names."""
     for check_name, thresholds in context.experiment.checks.items():
         check = RENAMED.get(check_name, check_name)
         if check not in DEFAULTS:

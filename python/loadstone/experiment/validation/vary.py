@@ -187,7 +187,7 @@ def check_exclude(context: Context, vary: Vary) -> None:
         known = check_names(context, path, point, dimensions)
         if known and not any(points.has_values(excluded, point) for excluded in combinations):
             wrong = [key for key, value in point.items() if value not in dimensions[key]]
-            hint = "name a combination of `matrix` and `zip`, or remove it"
+            hint = "name a combination of `matrix` and `zip`, or remove the exclusion"
             if wrong:
                 values = [str(value) for value in dimensions[wrong[0]]]
                 hint = suggest_names(str(point[wrong[0]]), values, f"the values of {wrong[0]} are")
