@@ -118,7 +118,7 @@ def check_start(context: Context, name: str, start: Start) -> None:
         # Another check reports this error.
         return
     if context.experiment.fleet.hosts.servers.label is None:
-        message = f"the hosts of the servers of {name} are not named"
+        message = f"no hosts are named for the servers of {name}"
         context.add_mistake(path, message, "name their label: `fleet: {hosts: {servers: {label: role=servers}}}`")
     if not registry.load_system(start.system).spreadable:
         able = ", ".join(system for system in SYSTEMS if registry.load_system(system).spreadable)
