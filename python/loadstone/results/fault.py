@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-# The kinds of faults that stop server processes. Restarting the processes takes time, and CPU time of the host.
+# The kinds of faults that end server processes. Restarting them takes time, and CPU time of the host.
 ENDING_SERVERS = frozenset({"kill", "stop", "restart", "power"})
 
 

@@ -22,7 +22,7 @@ from loadstone.systems.base.system import System, SystemPlan, SystemsError
 INTERVAL_SECONDS = 0.1
 # The check that examines the level before the fault.
 UNSTEADY = "before-unsteady"
-# Faults that affect a file system. They require a separate file system for each server.
+# Faults of a file system. They require a separate file system for each server.
 OF_FILE_SYSTEM = frozenset({"power", "full"})
 
 
