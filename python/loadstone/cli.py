@@ -34,7 +34,7 @@ LAB_COMMANDS = {
     "compare": "compare later runs, or files from other tools, with the first",
     "history": "show figures by version and commit over all results of one question",
     "check": "check whether results can be trusted; if not, state why",
-    "serve": "show results in the browser, and update a running experiment every second",
+    "serve": "show results in the browser, and a running experiment second by second",
     "report": "regenerate report.html and report.md",
     "import": "import results of YCSB, cassandra-stress, TestDFSIO, fio and others",
     "export": "export figures as CSV or Parquet, or the whole folder as one .zip file",

@@ -64,7 +64,7 @@ class Trial:
         self._revoked = False
         path = program.find_engine()
         try:
-            # The engine runs in a separate process group: Ctrl-C reaches only the lab, which then stops its engines.
+            # The engine runs in a separate process group: Ctrl-C reaches only the lab, which decides how to stop it.
             self._process = subprocess.Popen(
                 [path, "trial"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, process_group=0
             )

@@ -160,7 +160,7 @@ def with_names(vary: Vary, dimension: str, names: tuple[str, ...]) -> Vary:
 
 
 def check_include(context: Context, vary: Vary) -> bool:
-    """Checks that additional points are new and name exactly the dimensions. Returns whether they name them all."""
+    """Checks that additional points are new, and that each names exactly the dimensions; returns whether each does."""
     dimensions = points.distinct_values(vary.model_copy(update={"include": ()})) or points.distinct_values(vary)
     crossed = points.list_points(vary.model_copy(update={"include": ()})) if vary.include else []
     complete = True
