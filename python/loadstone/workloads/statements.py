@@ -53,7 +53,7 @@ class StatementColumn(FilePart):
     """Length: of a text in characters, of a blob in bytes, or of a collection in elements. Default: 4 to 8."""
 
     cluster: Text | None = Field(default=None, examples=["presets(70:1, 20:2.5, 10:3.5)"])
-    """Number of values of a clustering column per value of the preceding column: the rows of a partition. Default: 1."""
+    """Number of values of a clustering column per value of the preceding one: the rows of a partition. Default: 1."""
 
 
 class Statement(FilePart):
