@@ -395,13 +395,13 @@ RAY = "fleet: {on: ray, engines: 3}\n"
     [
         (HEAD + "fleet: {per_host: 1}", "fleet.per_host has no meaning on this machine"),
         (HEAD + "fleet: {on: spark}", 'fleet.on must be local or ray, got "spark"'),
-        (HEAD + "fleet: {on: ray, engines: 2, per_host: 1}", "fleet.engines and fleet.per_host exclude each other"),
+        (HEAD + "fleet: {on: ray, engines: 2, per_host: 1}", "fleet.engines and fleet.per_host cannot be combined"),
         (HEAD + "fleet: {on: ray, placement: near}", 'fleet.placement must be a placement, got "near"'),
         (HEAD + "fleet: {on: ray, placement: beside}", "placement `beside` needs the label of the servers' hosts"),
         (HEAD + RAY + "vary: {placement: [apart, near]}", 'placement cannot be "near"'),
         (HEAD.replace('"null"', "lmdb") + RAY, "lmdb has no server that several hosts could reach"),
-        (HEAD.replace("duration: 1s", "operations: 100") + RAY, "the slowest decides the tail"),
-        (HEAD.replace("duration: 1s", "duration: 1s, ledger: true") + RAY, "ledgers of several hosts"),
+        (HEAD.replace("duration: 1s", "operations: 100") + RAY, "the slowest host determines the end"),
+        (HEAD.replace("duration: 1s", "duration: 1s, ledger: true") + RAY, "ledgers on several hosts"),
         ("systems: [file]\nworkload: {sort: {rows: 1000}}\n" + RAY, "sort runs only on this machine"),
         (
             "systems: [file]\nworkload: {dfsio: {operation: write, files: 3, file_size: 1MB}}\n" + RAY,
@@ -409,7 +409,7 @@ RAY = "fleet: {on: ray, engines: 3}\n"
         ),
         (
             "systems: [file]\nworkload: {command: {run: 'true', figures: time}}\n" + RAY,
-            "leave `fleet.on` out; engines on hosts can do cassandra-stress, statements, ycsb",
+            "leave `fleet.on` out; engines on other hosts can run cassandra-stress, statements, ycsb",
         ),
     ],
 )

@@ -295,7 +295,7 @@ POSTGRES = START.replace(SERVER, "postgres: {start: {system: postgres}}")
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (START.replace(", servers: {label: role=servers}", ""), "the hosts of the servers of redis are not named"),
+        (START.replace(", servers: {label: role=servers}", ""), "no hosts are named for the servers of redis"),
         (START.replace("system: redis", "system: redis, keep: true"), "`keep` and servers on hosts"),
         (START.replace("port: 6379", 'port: 6379, tls: "yes"'), "certificates of servers on hosts"),
         (START + "faults: [{do: cut, at: 200ms}]", "the fault cut cannot be injected on hosts of a fleet"),

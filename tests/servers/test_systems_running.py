@@ -396,7 +396,7 @@ def test_logs_are_selected_by_the_names_of_status(server: str) -> None:
         assert output == f"==> {logs.resolve()}/name-node.log <==\nname-node is serving\n"
         stderr = systems(root, "logs", "hdfs", f"{server}-2", code=2).stderr
         assert stderr == (
-            'error: hdfs has no log of a server "name-node-2"\n'
+            'error: hdfs has no log for a server "name-node-2"\n'
             "hint: the servers with logs are: data-node-1, name-node\n"
         )
 
