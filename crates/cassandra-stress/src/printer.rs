@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use loadstone_kinds::columns::Counts;
 use loadstone_load::StepId;
-use loadstone_load::meter::Reading;
+use loadstone_load::histogram::Reading;
 use loadstone_measure::clock::unix_ns;
 use loadstone_measure::control::{End, TrialFailure};
 use loadstone_measure::diagnostics;

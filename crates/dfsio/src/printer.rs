@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use loadstone_load::meter::Reading;
+use loadstone_load::histogram::Reading;
 use loadstone_load::{Status, StepId};
 use loadstone_storage::store::WITHOUT_URING;
 use loadstone_storage::work::{FileStep, Files};

@@ -11,9 +11,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use loadstone_load::core::{CoreLoad, CoreRun, CoreSpec, Mix};
+use loadstone_load::histogram::{Grid, Reading};
 use loadstone_load::keys::{InsertOrder, KeyDistribution};
 use loadstone_load::ledger::{Layout, Ledger, Run, State};
-use loadstone_load::meter::{Grid, Reading};
 use loadstone_load::pace::{Arrival, Cursor, Pace, PaceSpec, RatePiece};
 use loadstone_load::values::Length;
 use loadstone_load::{Kind, RecordWorkload, Segment, Status};

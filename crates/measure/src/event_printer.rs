@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use loadstone_load::Status;
-use loadstone_load::meter::{Grid, Reading};
+use loadstone_load::histogram::{Grid, Reading};
 use loadstone_wire::event::{self, Event, Ready, Summary, encode, outcomes};
 
 use crate::borders::NEVER;

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering, fence};
 use std::sync::{Mutex, PoisonError};
 
-use loadstone_load::meter::{Grid, Table};
+use loadstone_load::histogram::{Grid, Table};
 use loadstone_load::{Status, StepId};
 
 use crate::clock::{LATE_NS, elapsed_ns};

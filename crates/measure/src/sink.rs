@@ -6,7 +6,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use loadstone_load::meter::{Grid, Table};
+use loadstone_load::histogram::{Grid, Table};
 use loadstone_load::{Kind, Status, StepId};
 use loadstone_wire::sink::Sink;
 

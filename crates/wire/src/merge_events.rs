@@ -168,7 +168,7 @@ fn merge_all<T: Merge>(parts: Vec<T>) -> Option<T> {
 
 #[cfg(test)]
 mod tests {
-    use loadstone_load::meter::Reading;
+    use loadstone_load::histogram::Reading;
 
     use super::*;
     use crate::event::{Additions, Earlier, encode};

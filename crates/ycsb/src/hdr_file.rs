@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 
-use loadstone_load::meter::Reading;
+use loadstone_load::histogram::Reading;
 
 use super::measure::{Measure, Metric};
 use super::report::HdrFigures;

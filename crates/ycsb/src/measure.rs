@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
+use loadstone_load::histogram::{Reading, Table};
 use loadstone_load::java::concurrent_hash_map_order;
-use loadstone_load::meter::{Reading, Table};
 use loadstone_load::{Kind, Status};
 
 use super::config::{Interval, Reporting};

@@ -1,6 +1,6 @@
 //! YCSB's final report, with lines such as `[READ], Operations, 99830`, or in JSON.
 
-use loadstone_load::meter::Reading;
+use loadstone_load::histogram::Reading;
 use loadstone_session::Collections;
 
 use super::config::{Exporter, Reporting};

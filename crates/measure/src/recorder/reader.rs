@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{Arc, PoisonError};
 
-use loadstone_load::meter::{Reading, Table};
+use loadstone_load::histogram::{Reading, Table};
 use loadstone_load::{Status, StepId};
 
 use super::flight::Flight;

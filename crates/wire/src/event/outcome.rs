@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use loadstone_load::meter::Reading;
+use loadstone_load::histogram::Reading;
 use loadstone_load::{Status, StepId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
