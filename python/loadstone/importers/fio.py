@@ -60,7 +60,7 @@ NOT_OF_WORK = (
 NS_PER_MS = 1e6
 # Modes in which a job reads only to verify its data.
 NO_READS = ("write", "randwrite", "trim", "randtrim", "trimwrite", "randtrimwrite")
-# If the shortest time of jobs is a smaller share of the longest, their rates cannot be added.
+# If the shortest run time of jobs is less than this share of the longest, their rates cannot be added.
 COMMON_MIN = 0.95
 INTERRUPTED = re.compile(r"^fio: terminating on signal \d+")
 # The length of a job, in s unless it has a unit.
@@ -97,7 +97,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
 
 
 def mark_interrupted(source: Source, runs: Iterable[ImportedRun]) -> None:
-    """Marks the runs of a report as interrupted if fio prints so: its report then has its usual form."""
+    """Marks the runs of a report as interrupted if fio printed this: the report itself looks complete."""
     for index, line in enumerate(source.lines):
         if INTERRUPTED.search(line):
             source.used.add(index)
@@ -217,7 +217,7 @@ def number_names(names: Iterable[str], separator: str) -> list[str]:
 
 
 def join_directions(value: Any) -> str:
-    """An option's value; for equal values of reads, writes and trims (`4k,4k`), this value."""
+    """An option's value; if the values for reads, writes and trims are equal (`4k,4k`), only one of them."""
     values = set(str(value).split(","))
     return values.pop() if len(values) == 1 else str(value)
 
@@ -256,7 +256,7 @@ def read_run(name: str | None, jobs: Sequence[Job], shared: dict[str, Any]) -> I
     if "read" in active and len(active) > 1 and str(options.get("rw")) in NO_READS:
         # The reads of `verify` follow the writes, so the sum of both rates was never reached.
         active = [way for way in active if way != "read"]
-        message = "the job does not read: its reads verified the data, and the totals omit them"
+        message = "the job reads only to verify its data, so the totals omit its reads"
         run.add_note("verification", message, "see `read.…` for their figures")
     parts = [job[way] for job in jobs for way in active if is_active(job.get(way, {}))]
     done = sum(map(count_operations, parts))
@@ -321,7 +321,7 @@ def add_rates(rates: Sequence[float], parts: Sequence[Job]) -> float:
 
 
 def are_apart(times: Sequence[float]) -> bool:
-    """Whether times differ by more than 5 %: the sum of the rates was not reached for the longest of them."""
+    """Whether times differ by more than 5 %, so that the sum of the rates was not reached for the longest time."""
     return len(times) > 1 and min(times) < COMMON_MIN * max(times)
 
 

@@ -125,9 +125,10 @@ def read_runs(source: Source) -> list[ImportedRun]:
 
 
 def split_logs(source: Source) -> list[Source]:
-    """The logs in a file, if each begins after the end of the previous log; otherwise they may be of processes.
+    """Splits a file into its logs if each begins after the end of the previous log; otherwise, returns the whole file.
 
-    A log begins with comments that include the version. Lines keep their numbers.
+    Logs that overlap may belong to parallel processes. A log begins with comments that include the version. Lines
+    keep their numbers.
     """
     begins, until = [0], 0
     ends: list[float] = []
@@ -299,7 +300,7 @@ def check_overlap(tag: Tag, intervals: Sequence[tuple[float, float, Histogram]],
                 f"intervals of {tag.operation} overlap: one begins at {start:g} s and lasts {length:g} s, "
                 f"but the next begins at {following:g} s"
             )
-            hint = "logs with the end of an interval as its length, or with cumulative histograms, are not supported"
+            hint = "logs that give the end of an interval as its length, or cumulative histograms, are not supported"
             raise source.error_at(message, hint)
 
 

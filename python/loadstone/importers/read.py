@@ -321,7 +321,7 @@ def clients_vary(clients: Sequence[int | None]) -> bool:
 
 
 def configure_runs(path: Path, runs: Sequence[ImportedRun], facts: Mapping[str, Scalar]) -> list[dict[str, Scalar]]:
-    """The config of each run. Its variant is a fact, the run's name, or the file's name, numbered if runs share it.
+    """The config of each run. Its variant is a fact, the name of the run, or the (numbered) name of the file.
 
     Raises LoadstoneError if one fact would name several variants.
     """
@@ -361,7 +361,7 @@ def loop_of(run: ImportedRun, facts: Mapping[str, Scalar]) -> Loop:
     stated = facts.get("loop", run.loop)
     if stated not in ("closed", "open"):
         raise LoadstoneError(
-            f'the fact "loop" must be closed or open, got "{stated}"', "use open if the tool had a rate set"
+            f'the fact "loop" must be closed or open, got "{stated}"', "use `open` if the tool had a target rate"
         )
     return "open" if stated == "open" else "closed"
 

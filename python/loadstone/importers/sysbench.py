@@ -33,7 +33,7 @@ VERSION = re.compile(r"sysbench (\d\S*)(?: \(|:)")
 BEGIN = re.compile(r"(?m)sysbench \d\S*(?: \(|:)|Running the test with following options|^Threads fairness:\s*$")
 COMMAND = re.compile(r"(?:^|[\s/$])(sysbench\s+(?:-\S|\w+ |\S+\.lua).*)$")
 OPTION = re.compile(r"\s--?([a-z][\w-]*)(?:=(\S+))?")
-# Options that the report repeats, and options of its form; options that choose the database.
+# Options that the report repeats or that set its form, and options of the database connection.
 NOT_OF_WORK = re.compile(
     r"(num-)?threads|(max-)?time|events|max-requests|(tx-)?rate|report-.*|histogram|percentile|test"
 )

@@ -70,7 +70,7 @@ def entry_of(text: str, index: int, source: Source) -> ReportEntry | None:
 
 
 def check_end(source: Source, reports: list[tuple[list[ReportEntry], ReportContext]], around: ReportContext) -> None:
-    """Raises LoadstoneError if the last run has no report or a truncated last line; adds the lines after its report."""
+    """Raises LoadstoneError if the last run has no report or ends in a truncated line; adds later lines."""
     if is_torn(source, reports):
         last = source.lines[source.last].strip()
         raise source.error_at(f'the YCSB log is truncated within its last line: "{last[:60]}"', CUT, source.last)

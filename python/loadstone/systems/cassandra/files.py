@@ -172,7 +172,7 @@ def node_settings(place: Place, plan: SystemPlan, node: int) -> dict[str, Any]:
     if tls.is_requested(plan):
         if release_line(plan) == "4.0":
             raise SystemsError(
-                "tls needs version 4.1 or later: 4.0 reads no PEM files", "set version to 4.1.10 or later"
+                "tls needs version 4.1 or later: 4.0 cannot read PEM files", "set version to 4.1.10 or later"
             )
         written["client_encryption_options"] = encryption_settings(place)
     if release_line(plan) == "4.0":

@@ -1,6 +1,6 @@
 """The nodes' views of a Cassandra cluster, read over CQL.
 
-`nodetool status` would report the same, but each call starts a JVM (2 s of CPU time). Its state UN means that the node
+`nodetool status` reports the same, but each call starts a JVM (2 s of CPU time). Its state UN means that the node
 has joined and has its place in the ring (tables `system.local` and `system.peers`), and that the failure detector of
 the queried node considers it alive. No table shows which nodes are considered alive, but if a read of a fully
 replicated table at consistency ALL fails, the error `Unavailable` contains their number.

@@ -217,7 +217,7 @@ def plan_server(place: Place, plan: SystemPlan, name: str, jars: Sequence[Path])
             "java.net.preferIPv4Stack": "true",
             # ZooKeeper's admin server would listen on 0.0.0.0:8080.
             "zookeeper.admin.enableServer": "false",
-            # HBase needs memory outside the heap to be fast.
+            # HBase is slow without memory outside the heap.
             "org.apache.hbase.thirdparty.io.netty.tryReflectionSetAccessible": "true",
         },
         # In a single JVM, ZooKeeper stops before the other servers, which would retry its address for 20 s.

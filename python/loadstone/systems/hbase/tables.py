@@ -68,7 +68,7 @@ class Serving:
 def split_keys(splits: int) -> list[str]:
     """The keys at which YCSB's `user…` keys are split; there is one more region than keys. Raises SystemsError."""
     if not 0 <= splits <= LAST - FIRST:
-        raise SystemsError(f"splits must be between 0 and {LAST - FIRST}, got {splits}", "200 is usual")
+        raise SystemsError(f"splits must be between 0 and {LAST - FIRST}, got {splits}", "200 splits are usual")
     return [f"user{FIRST + i * (LAST - FIRST) // splits}" for i in range(1, splits + 1)]
 
 
