@@ -92,14 +92,14 @@ def probe_faults(kinds: Iterable[str] | None = None) -> Mapping[str, str]:
 
 
 def require_support(plan: Plan) -> None:
-    """Raises LoadstoneError if the plan has a fault of started servers that this host does not support."""
+    """Raises LoadstoneError if the plan has a fault for started servers that this host does not support."""
     kinds = {
         fault.kind
         for variant in plan.variants
         for fault in variant.faults
         if variant.servers is not None
         and not isinstance(variant.servers.how, Attached)
-        # For servers on other hosts, the agent of each host finds out.
+        # For servers on other hosts, the agent of each host checks this.
         and not variant.servers.how.system.on_hosts
     }
     for kind, reason in sorted(probe_faults(kinds - {"none"}).items()):

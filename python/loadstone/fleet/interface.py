@@ -66,7 +66,7 @@ class Running(Protocol):
         """
 
     def kill(self) -> None:
-        """Ends every engine immediately. Any thread may call this."""
+        """Kills every engine immediately. Any thread may call this."""
 
     def observations(self) -> Observations:
         """The observations of the hosts; to be called after the last event."""
@@ -92,7 +92,7 @@ class Fleet(Protocol):
     ) -> AbstractContextManager[Running]:
         """Starts an engine for each spec; all engines begin the load at the same instant.
 
-        Leaving the `with` block ends the engines. Raises LoadstoneError if an engine cannot be started.
+        Leaving the `with` block stops the engines. Raises LoadstoneError if an engine cannot be started.
         """
 
 

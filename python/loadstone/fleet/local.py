@@ -94,7 +94,7 @@ class Engines:
             yield segments[trial], event
 
     def kill(self) -> None:
-        """Ends every engine immediately."""
+        """Kills every engine immediately."""
         for trial in self.trials:
             trial.kill()
 

@@ -116,7 +116,7 @@ def open_entry(path: Path, stamp: tuple[int, int]) -> CatalogueEntry | None:
     """An entry for a folder; None if the folder cannot be opened."""
     try:
         folder = Folder(path)
-        # Reading the question now detects a damaged one, which would otherwise break the listing.
+        # Reading the question now detects any damage, which would otherwise break the listing.
         _ = folder.question
     except LoadstoneError:
         return None

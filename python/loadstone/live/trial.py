@@ -21,7 +21,7 @@ EVENTS = ".events.jsonl"
 LOAD = "load"
 # The latency quantiles that a point contains.
 QUANTILES = {"p50": 0.5, "p99": 0.99, "max": 1.0}
-# The prefix of a server among the observed processes (`loadstone.observe.summary`).
+# The prefix of an engine among the observed processes. A server has the prefix SERVER.
 ENGINE = "engine"
 
 

@@ -26,7 +26,7 @@ class ControlGroup:
     def processors(self) -> float | None:
         """The number of processors that the group may use at the same time; None if there is no limit.
 
-        The tightest limit of its ancestors applies.
+        The tightest limit of the group and its ancestors applies.
         """
         return min((quota for quota in map(read_quota, self.cpu) if quota is not None), default=None)
 
@@ -41,7 +41,7 @@ class ControlGroup:
 
         None if there is no limit.
 
-        The tightest limit of its ancestors applies.
+        The tightest limit of the group and its ancestors applies.
         """
         # `max` is not a number.
         limits = ((read_number(path / "pids.max"), path) for path in self.pids)

@@ -15,7 +15,7 @@ from loadstone.observe.sample import LAB, HostSample
 
 ALL_PROCESSORS = "cpu"
 IDLE = frozenset({"idle", "iowait"})
-# The columns of programs and kernel threads. Interrupts are not attributed to any process, because they also serve the
+# The columns for programs and kernel threads. Interrupts are not attributed to any process, because they also serve the
 # engine's I/O.
 BY_SOMEBODY = frozenset({"user", "nice", "system"})
 

@@ -49,7 +49,7 @@ class Resident:
                 raise
 
     def end_program(self) -> None:
-        """Ends the program; does nothing if none is running."""
+        """Stops the program; does nothing if none is running."""
         with self._lock:
             self._end_process()
 
