@@ -15,7 +15,7 @@ P99_FACTOR = 1.5
 THROUGHPUT_SHARE = 0.8
 # The figures of generator hosts whose maximum over the hosts becomes the trial's figure.
 WORST = ("cpu.busy", "cpu.steal", "cpu.others")
-# The figures among these that also count on hosts with only servers.
+# The figures in WORST that also count on hosts with only servers.
 DISTURBANCES = ("cpu.steal", "cpu.others")
 
 

@@ -85,7 +85,7 @@ class Fleet(Protocol):
         """A system whose nodes run on hosts of the fleet. Raises LoadstoneError if no hosts are for servers."""
 
     def describe(self) -> Sequence[Mapping[str, Any]]:
-        """The hardware, name and role of each host in use except this machine. Raises EngineError if one is silent."""
+        """The hardware, name and role of each host in use except this machine. Raises EngineError for a silent host."""
 
     def launch(
         self, specs: Sequence[Spec], listener: LineListener, placement: str = ""

@@ -277,7 +277,7 @@ class Launched:
             yield Value(f"{name}.clock_drift", drift.offset_ns * 1e6, "ppm", 1)
 
     def _machine_facts(self) -> Mapping[str, Scalar]:
-        """The number of machines behind the hosts of engines and servers, and whether both share one.
+        """The number of machines behind the hosts of engines and servers, and whether both share a machine.
 
         Hosts that are namespaces or containers on the same kernel share its processors. Empty if a host does not report
         its machine.

@@ -107,7 +107,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
 
 
 def read_rows(source: Source, top: Header) -> Iterator[TableRow]:
-    """Yields the rows of the table, up to an empty line. Raises LoadstoneError if one has too few or too many cells."""
+    """Yields the rows of the table, up to an empty line. Raises LoadstoneError if a row lacks cells or has too many."""
     for index in range(top.line + 1, len(source.lines)):
         line = source.lines[index]
         if not line.strip() or line.startswith(FENCE):

@@ -83,7 +83,7 @@ def recognise_text(text: str) -> bool:
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
-    """Every run in the file. Raises LoadstoneError if one is truncated."""
+    """Every run in the file. Raises LoadstoneError if a run is truncated."""
     if MEASUREMENTS in source.text:
         return read_measurements(source)
     reports = [GoYcsbReport()]
@@ -97,7 +97,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
         header_line = text.strip("*").strip() == "properties"
         ended = bool(report.final) or report.finished is not None
         begins = header_line or FINISHED.search(line) or (command and command.phase)
-        # Properties precede the first interval of a run: if they follow one, the earlier run was interrupted.
+        # Properties precede the first interval of a run: if they follow an interval, the earlier run was interrupted.
         if (ended and begins) or (report.intervals and header_line):
             report = GoYcsbReport(line=index)
             reports.append(report)
@@ -225,7 +225,7 @@ def parse_rows(line: str, header: list[str]) -> list[tuple[str, Row]]:
 
 
 def parse_row(fields: dict[str, str]) -> Row:
-    """A row's figures. Raises ValueError if one is missing."""
+    """A row's figures. Raises ValueError if a figure is missing."""
     row = {name.strip().upper(): parse_number(value) for name, value in fields.items()}
     if not {"TAKES(S)", "COUNT", "OPS", *FIELDS} <= row.keys():
         raise ValueError("a field is missing")

@@ -77,7 +77,7 @@ def recognise_text(text: str) -> bool:
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
-    """Every test in the file. Raises LoadstoneError if one is truncated."""
+    """Every test in the file. Raises LoadstoneError if a test is truncated."""
     logs: list[TestLog] = []
     for index, line in enumerate(source.bare_lines):
         if match := OPTIONS.search(line):

@@ -53,7 +53,7 @@ SERVICE_TIME, RESPONSE_TIME, WAIT_TIME = "-st", "-rt", "-wt"
 STRESS_TAG = re.compile(r"(?P<operation>.+)(?P<time>-st|-rt|-wt)")
 BENCH_TAG = re.compile(r"(?P<time>raw|co-fixed)(?:-(?P<operation>read|write))?")
 BENCH_TIMES = {"raw": SERVICE_TIME, "co-fixed": RESPONSE_TIME}
-# The share of an interval by which it may overlap the next one: starts and lengths are rounded to ms.
+# The share of an interval by which it may overlap the next interval: starts and lengths are rounded to ms.
 OVERLAP = 0.02
 # If the processes ran together for a smaller share of the time, the load was visibly lower for part of it.
 COMMON_MIN = 0.95

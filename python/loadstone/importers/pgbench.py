@@ -77,7 +77,7 @@ def recognise_text(text: str) -> bool:
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
-    """Every run in the file. Raises LoadstoneError if one is truncated."""
+    """Every run in the file. Raises LoadstoneError if a run is truncated."""
     reports = [PgbenchReport()]
     for index, line in enumerate(source.bare_lines):
         report = reports[-1]
@@ -216,7 +216,7 @@ def add_facts(report: PgbenchReport, run: ImportedRun) -> None:
 
 
 def add_scripts(report: PgbenchReport, run: ImportedRun, done: int, source: Source) -> None:
-    """Adds the figures of each script. Raises an error if one is missing, or if they contradict the totals."""
+    """Adds the figures of each script. Raises an error if a figure is missing, or if figures contradict the totals."""
     counts = {name: int(script["count"]) for name, script in report.scripts.items()}
     check_total(source, sum(counts.values()), done, report.line)
     rates = [float(script["tps"]) for script in report.scripts.values()]

@@ -146,7 +146,7 @@ def open_source(path: Path, facts: Mapping[str, Scalar], name: str | None) -> tu
 def read_source(source: Source, chosen: Format) -> list[ImportedRun]:
     """Every run in a file. Raises LoadstoneError if the file is damaged or has no runs.
 
-    A line may be unread because of the words that follow its figure. The file is then read again without such words.
+    A line may be unread because of the words that follow its figure. The file is then read again without these words.
     """
     error: LoadstoneError | None = None
     result: list[ImportedRun] = []

@@ -77,7 +77,7 @@ def recognise_text(text: str) -> bool:
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
-    """Every test in the file. Raises LoadstoneError if one is truncated."""
+    """Every test in the file. Raises LoadstoneError if a test is truncated."""
     tests: list[Test] = []
     command = ""
     header: list[str] = []
@@ -175,7 +175,7 @@ def parse_line(test: Test, line: str, torn: bool) -> bool:
 
 
 def read_test(test: Test, command: str) -> ImportedRun:
-    """The figures of a test. Raises ValueError if one is not a number."""
+    """The figures of a test. Raises ValueError if a figure is not a number."""
     run = ImportedRun(dimensions={"test": test.name}, facts={"tool": NAME, "latency": "service"})
     clients = test.facts.pop("clients", None) or find_option(command, "c")
     run.clients = int(clients) if clients else None

@@ -60,7 +60,7 @@ def recognise_text(text: str) -> bool:
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
-    """Every run in the file. Raises LoadstoneError if one is truncated."""
+    """Every run in the file. Raises LoadstoneError if a run is truncated."""
     reports = [ScyllaBenchReport()]
     for index, line in enumerate(source.bare_lines):
         report = reports[-1]
@@ -129,7 +129,7 @@ def check_end(report: ScyllaBenchReport, source: Source) -> None:
 
 
 def read_report(report: ScyllaBenchReport) -> ImportedRun:
-    """A report's figures. Raises ValueError if one is not a number."""
+    """A report's figures. Raises ValueError if a figure is not a number."""
     settings = report.settings
     run = ImportedRun(facts={"tool": "cql-stress" if report.other else NAME})
     if report.other:

@@ -272,7 +272,7 @@ def strip_numbers(text: str) -> str:
 def strip_collector(text: str) -> str:
     """Removes the prefixes of a log collector, and groups the lines by origin.
 
-    Otherwise, the interleaved output of two containers would be read as the output of one.
+    Otherwise, the interleaved output of two containers would be read as the output of a single container.
     """
     text = strip_quotes(strip_numbers(read_json_log(text)))
     lines = strip_breaks(text.split("\n"))

@@ -123,12 +123,12 @@ class SysbenchReport:
 
 
 def recognise_text(text: str) -> bool:
-    """Whether the text contains a report, or the beginning of one."""
+    """Whether the text contains a report, or the beginning of a report."""
     return BEGIN.search(text) is not None
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
-    """Every run in the file. Raises LoadstoneError if one is truncated."""
+    """Every run in the file. Raises LoadstoneError if a run is truncated."""
     reports = [SysbenchReport()]
     for index, line in enumerate(source.bare_lines):
         report = reports[-1]
@@ -222,7 +222,7 @@ def command_facts(command: str) -> dict[str, Scalar]:
 
 
 def read_report(report: SysbenchReport, source: Source) -> ImportedRun:
-    """A report's figures. Raises ValueError if one is missing or not a number."""
+    """A report's figures. Raises ValueError if a figure is missing or not a number."""
     fields = {name: text for (_, name), text in report.fields.items()}
     run = ImportedRun(facts={"tool": NAME})
     run.facts |= {"version": report.version} if report.version else {}

@@ -59,7 +59,7 @@ def recognise_text(text: str) -> bool:
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
-    """Every job in the file. Raises LoadstoneError if one is truncated."""
+    """Every job in the file. Raises LoadstoneError if a job is truncated."""
     jobs: list[Job] = []
     stage = ""
     for index, line in enumerate(source.bare_lines):

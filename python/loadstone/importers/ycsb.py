@@ -26,7 +26,7 @@ def recognise_text(text: str) -> bool:
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
-    """Every run in the file. Raises LoadstoneError if one is truncated or missing."""
+    """Every run in the file. Raises LoadstoneError if a run is truncated or missing."""
     reports: list[tuple[list[ReportEntry], ReportContext]] = []
     around = ReportContext()
     for index, text in join_lines(source):

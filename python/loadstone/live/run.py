@@ -76,7 +76,7 @@ class FollowedRun:
             self.findings.append((result.trial, failed))
 
     def _find_current(self) -> None:
-        """Finds the attempt whose directory is not complete, or the last complete one."""
+        """Finds the attempt whose directory is not complete, or the last complete attempt."""
         parts = sorted((self.folder.path / "trials").glob(f"*{UNDER_WAY}/{ATTEMPT_START}"))
         last = next(reversed(self.results.values()), None)
         if parts:

@@ -15,7 +15,7 @@ UNLIMITED = 1 << 62
 
 @dataclass(frozen=True)
 class ControlGroup:
-    """The directories of this process's control group and its ancestors, up to the outermost visible one."""
+    """The directories of this process's control group and its ancestors, up to the outermost visible ancestor."""
 
     # The directories for each controller; in v2, all are equal.
     cpu: tuple[Path, ...] = ()

@@ -38,7 +38,7 @@ class Mount:
 
 @dataclass(frozen=True)
 class Device:
-    """Block devices by their kernel names: the `parts` that contain the file system (a single one, except for btrfs),
+    """Block devices by their kernel names: the `parts` that contain the file system (several only for btrfs),
     and the `disks` under them."""
 
     parts: tuple[str, ...]

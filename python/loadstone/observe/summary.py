@@ -19,7 +19,7 @@ TICKS_MIN = 100
 # The minimum duration for figures of one process or device; at this duration, a tick is 5 %.
 ELAPSED_NS_MIN = 200_000_000
 LOOPBACK = "lo"
-# The prefix of the names and of the figures of servers; the figures come from loadstone.observe.server_usage.
+# The prefix of servers among the processes, and of their figures, which loadstone.observe.server_usage computes.
 SERVER = "server."
 
 

@@ -192,7 +192,7 @@ class RunningSystem:
                 process.send_signal(member, number)
 
     def stop_servers(self, servers: Sequence[str]) -> bool:
-        """Shuts servers down gracefully, all at the same time, and waits for them; False if one had to be killed."""
+        """Shuts servers down gracefully, all at the same time, and waits for them; False if any had to be killed."""
         known = self._require_state()
         chosen = [started for started in known.started if started.process.name in servers]
         processes = [started.process for started in chosen]

@@ -162,7 +162,7 @@ def node_settings(place: Place, plan: SystemPlan, node: int) -> dict[str, Any]:
         "authorizer": authorizer,
         "read_request_timeout": plan.settings["read_request_timeout"],
         "write_request_timeout": plan.settings["write_request_timeout"],
-        # Otherwise, a dropped table would remain on disk, and every trial with a fresh table drops one.
+        # Otherwise, a dropped table would remain on disk, and every trial with a fresh table drops a table.
         "auto_snapshot": False,
     }
     for directory in ("commitlog", "saved_caches", "hints", "cdc_raw"):
