@@ -48,7 +48,7 @@ Message = dict[str, Any]
 
 
 class Agent:
-    """The engines of one host. Any thread may call `exchange`, but only one at a time may poll."""
+    """The engines of one host. Any thread may call `exchange`, but only one thread at a time may poll."""
 
     def __init__(
         self, clock: HostClock | None = None, carriers: Mapping[str, int] | None = None, name: str = "host"

@@ -63,7 +63,7 @@ def p99_ns(summary: Summary) -> float | None:
 
 
 def slowest_host(summaries: Mapping[str, Summary]) -> Note | None:
-    """A note on the host that deviates most from the median of all hosts, if a host deviates."""
+    """A note on the host that deviates most from the median of all hosts, if the deviation is large."""
     if len(summaries) < 2:
         return None
     is_open = any(summary.due is not None for summary in summaries.values())

@@ -82,7 +82,7 @@ class Fleet(Protocol):
         """The number of hosts of a placement."""
 
     def open_system(self, name: str) -> SpreadSystem:
-        """A system whose nodes run on hosts of the fleet. Raises LoadstoneError if no hosts are for servers."""
+        """A system whose nodes run on hosts of the fleet. Raises LoadstoneError if there are none for servers."""
 
     def describe(self) -> Sequence[Mapping[str, Any]]:
         """The hardware, name and role of each host in use except this machine. Raises EngineError for a silent host."""

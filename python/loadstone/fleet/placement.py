@@ -52,7 +52,7 @@ def select_servers(hosts: Sequence[Host], label: str | None, nodes: int) -> list
         raise LoadstoneError(
             f"the servers need {units.count_noun(nodes, 'host')}, "
             f"but the cluster has {len(chosen)} with the label {label}",
-            "give more hosts the label, or start fewer nodes: each host runs one",
+            "give more hosts the label, or start fewer nodes: each host runs one node",
         )
     return chosen[:nodes]
 

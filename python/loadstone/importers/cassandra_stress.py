@@ -59,7 +59,7 @@ SUMMARY_MAX = 1000
 SETTINGS = (
     "Type", "Count", "Thread Count", "OpsPer Sec", "Consistency Level", "Replication Strategy Options", "Sequence",
     "Distribution", "Size Distribution", "Count Distribution", "Command Ratios", "Operation", "Duration",
-    # The names of cql-stress.
+    # The names that cql-stress uses.
     "Column Names", "Partition Key Seed Distribution", "Coordinated-Omission-Fixed Latencies",
 )  # fmt: skip
 SETTING_NAMES = {name.lower(): name for name in SETTINGS}
@@ -120,7 +120,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
 
 
 def parse_line(log: StressLog, line: str, index: int) -> bool:
-    """Parses a line, whose index counts from 0, and returns whether it was recognised."""
+    """Parses the line with this index (from 0), and returns whether it was recognised."""
     text = line.strip()
     cells = text.removeprefix("type").lstrip(" ,\t")
     if match := RUNNING.search(line):

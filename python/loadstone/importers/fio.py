@@ -1,7 +1,7 @@
 """fio's JSON (`--output-format=json` or `json+`), with or without its normal output around it.
 
 Jobs with the same name and group form one run. Their rates are added, and their latencies are combined where possible:
-means are weighted by count, and percentiles are computed from the bins of `json+`. The latency read is the latency for
+means are weighted by count, and percentiles are computed from the bins of `json+`. The importer reads the latency for
 which fio prints percentiles: completion latency (clat), or total latency with `lat_percentiles=1`.
 """
 
@@ -40,7 +40,7 @@ ALL_CLIENTS = "All clients"
 # Facts, and the options that state them.
 FACTS = {"io_engine": "ioengine", "block_size": "bs", "direct": "direct", "mode": "rw", "size": "size"}
 NUMBERS = ("iodepth", "numjobs", "fsync", "fdatasync")
-# Options that state locations or the form of the output, and the length of the run, which is the figure `runtime`.
+# Options that state locations, the form of the output, or the length of the run (the figure `runtime`).
 NOT_OF_WORK = (
     "name",
     "filename",
@@ -97,7 +97,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
 
 
 def mark_interrupted(source: Source, runs: Iterable[ImportedRun]) -> None:
-    """Marks the runs of a report as interrupted if fio printed this: the report itself looks complete."""
+    """Marks the runs of a report as interrupted if a signal terminated fio: the report itself looks complete."""
     for index, line in enumerate(source.lines):
         if INTERRUPTED.search(line):
             source.used.add(index)
@@ -157,7 +157,7 @@ def count_operations(way: Job) -> int:
 
 
 def read_report(document: Job, earlier: Sequence[Job] = ()) -> list[ImportedRun]:
-    """The runs in a report, named after its jobs; `earlier` has the earlier reports of the run, for the time series."""
+    """The runs in a report, named after its jobs; `earlier` contains the run's earlier reports, for the time series."""
     jobs: dict[tuple[str, int], list[Job]] = {}
     for job in list_jobs(document):
         jobs.setdefault(job_key(job), []).append(job)
@@ -313,7 +313,7 @@ def check_direction(way: Job) -> None:
 
 
 def add_rates(rates: Sequence[float], parts: Sequence[Job]) -> float:
-    """The sum of rates; if their times differ, the rate over the longest time, as in fio's totals of a group."""
+    """The sum of rates; if their times differ, the rate over the longest time, as in fio's group totals."""
     times = [float(way["runtime"]) for way in parts]
     if not are_apart(times):
         return sum(rates)

@@ -93,7 +93,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
         report = reports[-1]
         text = line.strip()
         command = parse_command(line)
-        # A run ends with the rows after `Run finished`, even if they are missing; later lines belong to another run.
+        # A run ends with `Run finished` and any rows that follow it; later lines belong to another run.
         header_line = text.strip("*").strip() == "properties"
         ended = bool(report.final) or report.finished is not None
         begins = header_line or FINISHED.search(line) or (command and command.phase)
@@ -263,7 +263,7 @@ def read_report(report: GoYcsbReport, source: Source) -> ImportedRun:
                 # A property with a dot in its name belongs to the binding.
                 run.facts[f"store.{name}"] = number_or_text(text)
             else:
-                # Such properties are locations.
+                # Such properties state locations.
                 run.omitted[name] = None
     weights = {
         name.removesuffix(PROPORTION): float(text)

@@ -69,7 +69,7 @@ HINT = "import the whole file; its last line may be truncated"
 
 
 class Tag(NamedTuple):
-    """The meaning of a tag: an operation with a status, and its service or response times."""
+    """The meaning of a tag: an operation, a status, and whether the values are response times."""
 
     operation: str
     status: str = "OK"
@@ -372,7 +372,7 @@ def read_log(log: HistogramLog, source: Source) -> ImportedRun:
             run.values.extend(histogram_figures(name, population.well, log.ns, population))
     for tag, histogram in totals.items():
         run.histograms[tag.label] = convert_to_ns(histogram, log.ns)
-        # Operations that were never sent have no service time, so they count by their response times.
+        # Operations that were never sent have no service time, so their response times are counted.
         if log.additive and (not tag.response or tag.status == CENSORED or len(totals) == 1):
             known = run.statuses.setdefault(tag.operation, {})
             known[tag.status] = max(known.get(tag.status, 0), histogram.count)
@@ -446,7 +446,7 @@ def convert_to_ns(histogram: Histogram, ns: int) -> Histogram:
 
 
 def list_failures(totals: Mapping[Tag, Histogram], log: HistogramLog) -> dict[str, Population]:
-    """Failed and censored operations, keyed by the tag of the successful operations; also for all operations."""
+    """Failed and censored operations, keyed by the tag of the successful operations, and in total."""
     failures = {ALL: Population()}
     for tag, histogram in totals.items():
         operation, status, response = tag

@@ -101,7 +101,7 @@ SUMMARIES = {
 }
 # The number of unknown names that a note lists.
 UNKNOWN_MAX = 6
-# When the run began, as a time with a zone; many tools print none.
+# When the run began, as a time with a zone; many tools do not print it.
 START = "start"
 # Facts that become other parts of a result, and are not repeated among its facts.
 NAMING = frozenset({"variant", "repeat", "clients", "loop", "hlog_unit", "partial", "json", START})
@@ -304,7 +304,7 @@ def parse_start(facts: Mapping[str, Scalar]) -> int | None:
 
 
 def coarse_figures(run: ImportedRun) -> list[str]:
-    """Means and percentiles whose last digit is a large share of their value, unless a note has reported it."""
+    """Means and percentiles whose last digit is a large share of their value, unless a note already reports them."""
     if any(note.name == "coarse" for note in run.notes):
         return []
     return [
@@ -316,12 +316,12 @@ def coarse_figures(run: ImportedRun) -> list[str]:
 
 
 def clients_vary(clients: Sequence[int | None]) -> bool:
-    """Whether the number of clients is a dimension: it is known for every run, and the runs differ in it."""
+    """Whether the number of clients is a dimension: it is known for every run, and differs between runs."""
     return None not in clients and len(set(clients)) > 1
 
 
 def configure_runs(path: Path, runs: Sequence[ImportedRun], facts: Mapping[str, Scalar]) -> list[dict[str, Scalar]]:
-    """The config of each run. Its variant is a fact, the name of the run, or the (numbered) name of the file.
+    """The config of each run. The variant comes from a fact, the run's name or the file's name (with a number).
 
     Raises LoadstoneError if one fact would name several variants.
     """

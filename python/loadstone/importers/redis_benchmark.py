@@ -1,7 +1,7 @@
 """The report of redis-benchmark from Redis 2 to 8: as text, in short form (`-q`), or as CSV (`--csv`).
 
-Each test (SET, GET, …) is a run. Reports up to version 6.0 state how many operations completed within each number of
-whole milliseconds, so percentiles are known only to 1 ms. With a pipeline (`-P`), a latency covers a whole pipeline.
+Each test (SET, GET, …) is a run. Reports up to version 6.0 state how many operations completed within each whole
+number of milliseconds, so percentiles are known only to 1 ms. With `-P`, a latency covers a whole pipeline.
 """
 
 from __future__ import annotations

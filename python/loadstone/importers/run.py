@@ -99,7 +99,7 @@ class ImportedRun:
     def add_figure(self, metric: str, value: float | None, unit: str, n: int, resolution: float = 0.0) -> None:
         """Adds a figure with the value of its last digit. None (the tool could not compute the figure) is ignored.
 
-        Raises ValueError if the figure is negative, because no benchmark figure can be.
+        Raises ValueError if the figure is negative, because figures of benchmarks cannot be.
         """
         if value is not None and math.isfinite(value):
             if value < 0:

@@ -229,7 +229,7 @@ def read_json_log(text: str) -> str:
 
 
 def find_trailing(line: str) -> re.Match[str] | None:
-    """The match of a line with words after its last figure, which are not a unit."""
+    """The match of a line whose last figure is followed by words that are not a unit."""
     if len(line) >= COMMENTED_MAX:
         return None
     match = next(filter(None, (pattern.match(line.rstrip()) for pattern in TRAILING)), None)

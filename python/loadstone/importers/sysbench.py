@@ -146,7 +146,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
                 source.used.add(index)
     for report, following in pairwise(reports):
         if not report.is_run:
-            # Its last command is the command of the run that follows.
+            # Its last command belongs to the run that follows.
             following.command = following.command or report.command
     reports = [report for report in reports if report.is_run] or reports
     for report in reports:
@@ -204,7 +204,7 @@ def parse_line(report: SysbenchReport, line: str) -> bool:
 
 
 def command_facts(command: str) -> dict[str, Scalar]:
-    """The script, the tables and the options of the work in a command, and the options of the connection (`store.`)."""
+    """The script, tables and work options in a command, and its connection options (prefix `store.`)."""
     if not command:
         return {}
     facts: dict[str, Scalar] = {"command": command_fact(command)}

@@ -131,7 +131,7 @@ def build_run(entries: Sequence[ReportEntry], context: ReportContext, source: So
     step = rate / runtime if rate and runtime else 0.0
     run.add_totals(rate, None if runtime is None else runtime * NS["ms"], total, step, NS["ms"])
     if throughput is None:
-        run.add_note("not-a-number", "YCSB printed no throughput: it completed no operation", "check the run")
+        run.add_note("not-a-number", "YCSB printed no throughput: it completed no operations", "check the run")
     responses = {name for name in operations if name.startswith(INTENDED)}
     for name, block in operations.items():
         suffix = ".service" if INTENDED + name in responses else ""

@@ -61,7 +61,7 @@ class ResultCatalogue:
         self.entries = entries
 
     def find_folder(self, name: str) -> Folder | None:
-        """The folder with an identity. Only folders below the root have one, so a request cannot name other paths."""
+        """The folder with this identity. Only folders below the root have one, so a request cannot name other paths."""
         if name not in self.entries:
             self.refresh_entries()
         entry = self.entries.get(name)

@@ -17,7 +17,7 @@ UNLIMITED = 1 << 62
 class ControlGroup:
     """The directories of this process's control group and its ancestors, up to the outermost visible ancestor."""
 
-    # The directories for each controller; in v2, all are equal.
+    # The directories for each controller; in v2, all controllers have the same directories.
     cpu: tuple[Path, ...] = ()
     memory: tuple[Path, ...] = ()
     pids: tuple[Path, ...] = ()

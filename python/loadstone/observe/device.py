@@ -43,7 +43,7 @@ class Device:
 
     parts: tuple[str, ...]
     disks: tuple[str, ...]
-    # False if the kernel is configured not to count I/O (queue/iostats), so that its zeros are meaningless.
+    # False if the kernel is configured not to count I/O (queue/iostats): zeros are then meaningless.
     counted: bool = True
 
     def __str__(self) -> str:

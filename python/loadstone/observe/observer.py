@@ -6,7 +6,7 @@
         observer.begin_phase("flush")
         values = observer.phase_figures("measure")
 
-It has no thread: the loop that waits for the engine's events calls it, and a sample costs 0.5 to 2 ms.
+The observer has no thread: the loop that waits for the engine's events calls it, and a sample costs 0.5 to 2 ms.
 """
 
 from __future__ import annotations

@@ -145,7 +145,7 @@ def sum_watched_ticks(before: HostSample, after: HostSample) -> int | None:
                 return None
             children -= was.all_ticks
         if process is not None:
-            # It was not watched before. All its work belongs to this pair only if it started between the two samples.
+            # A newly watched process. All its work belongs to this pair only if it started between the two samples.
             if process.start_ticks < before.clocks.boot_ticks:
                 return None
             total += process.all_ticks
@@ -169,5 +169,5 @@ def add_rows(
 
 
 def counter_delta(before: int, after: int) -> int:
-    """The increase of a counter. If it is smaller than before, it was reset, and has since increased to its value."""
+    """The increase of a counter. A smaller value means that it was reset, and has since reached this value."""
     return after - before if after >= before else after

@@ -97,7 +97,7 @@ class RunningSystem:
     def plan_for(
         self, nodes: int | None, settings: Mapping[str, str], file_system_bytes: int = 0, *, isolated: bool = False
     ) -> SystemPlan:
-        """A plan with defaults filled in. Raises SystemsError for unknown settings, and for nodes without a network."""
+        """A plan with defaults filled in. Raises SystemsError for unknown settings, or if nodes cannot be isolated."""
         network = networks.address_prefix(self.place.root) if isolated else ""
         plan = plan_of(self.system, nodes, settings, file_system_bytes, network)
         if network and not self.system.isolatable:

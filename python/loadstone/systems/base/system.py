@@ -138,7 +138,7 @@ class System(ABC):
     start_estimate: ClassVar[StartEstimate] = StartEstimate(15.0, 45.0, 120.0)
     # Whether a host can run several instances.
     has_instances: ClassVar[bool] = True
-    # Periodic activities of its servers, with a regular expression for the log line that begins each.
+    # Periodic activities of its servers, with a regular expression for the first log line of each activity.
     activities: ClassVar[Mapping[str, str]] = {}
     # How long each of its stages may take to become ready, in seconds.
     deadline_s: ClassVar[float] = 180.0

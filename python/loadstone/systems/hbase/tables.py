@@ -24,13 +24,13 @@ CLASS = "HBaseTables"
 SOURCE = Path(__file__).parent / "java" / f"{CLASS}.java"
 # The options of a table; the family has no default.
 OPTIONS = {"family": "", "splits": "0", "compression": "NONE", "durability": "USE_DEFAULT"}
-# Such a short program does not benefit from the JVM's second compiler.
+# The program is too small to benefit from the JVM's second compiler.
 JVM_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
 ANSWER_S = 60.0
 SERVING_S = 30.0
 # Tables with thousands of regions take a long time.
 CREATE_S = 600.0
-# YCSB's formula spreads keys from user1000 to user9999; more keys than that would be duplicates.
+# YCSB's formula spreads keys from user1000 to user9999; further keys would be duplicates.
 FIRST, LAST = 1000, 9999
 ADMINISTRATION = Resident()
 

@@ -101,7 +101,7 @@ def copy_certificates(files: Path, directory: Path, user: str | None) -> Path:
 def forget_ended(cluster: Path) -> None:
     """Removes the lock files of an exited server whose pid still exists because it has not been reaped.
 
-    The next server would consider it alive. (It detects on its own that a pid no longer exists.)
+    The next server would consider that server alive. (Only pids that no longer exist are detected by PostgreSQL.)
     """
     for lock in (cluster / "postmaster.pid", *cluster.glob(".s.PGSQL.*.lock")):
         with contextlib.suppress(OSError, ValueError, IndexError):

@@ -290,7 +290,7 @@ def find_server(place: Place, plan: SystemPlan) -> tuple[str, Mapping[str, str]]
         if executable is None:
             raise SystemsError(f"there is no program {named}", HINT)
         return str(Path(executable).absolute()), {}
-    # The server is a link to a program in redis-tools, which would not be unpacked if it is installed already.
+    # The server is a link to a program in redis-tools, which is not unpacked if that package is already installed.
     root = debian.unpack_packages([PROGRAM, "redis-tools"], plan.settings["version"], place.cache)
     binary = str(root / "usr/bin" / PROGRAM)
     variables = {"LD_LIBRARY_PATH": debian.library_path(root)}
