@@ -54,7 +54,7 @@ COUNTS = ("total partitions", "total operations")
 ERRORS = "total errors"
 CUT = "import the whole output of cassandra-stress, from its settings to END"
 MS = 1e6
-# The maximum length of a summary line: enough for the figures of several operations, but it excludes other long lines.
+# The maximum length of a summary line: enough for several operations, but short enough to exclude other lines.
 SUMMARY_MAX = 1000
 SETTINGS = (
     "Type", "Count", "Thread Count", "OpsPer Sec", "Consistency Level", "Replication Strategy Options", "Sequence",

@@ -156,7 +156,7 @@ def read_test(log: TestLog, source: Source) -> ImportedRun:
 
 
 def add_latencies(log: TestLog, test: str, run: ImportedRun, source: Source) -> None:
-    """Adds the latencies of all clients, as far as they can be combined."""
+    """Adds the latencies of all clients, where they can be combined."""
     if log.anonymous:
         message = "its lines do not name the client, so latencies of several clients cannot be separated"
         run.add_note("percentiles-left-out", message, "run PerformanceEvaluation with one client")

@@ -55,7 +55,7 @@ BENCH_TAG = re.compile(r"(?P<time>raw|co-fixed)(?:-(?P<operation>read|write))?")
 BENCH_TIMES = {"raw": SERVICE_TIME, "co-fixed": RESPONSE_TIME}
 # The share of an interval by which it may overlap the next interval: starts and lengths are rounded to ms.
 OVERLAP = 0.02
-# If the processes ran together for a smaller share of the time, the load was visibly lower for part of it.
+# If the processes ran together for a smaller share of the time, the load was visibly lower for part of the time.
 COMMON_MIN = 0.95
 # The fact that states how much warm-up to exclude, in s.
 WARMUP = "warmup_s"
@@ -154,7 +154,7 @@ def split_logs(source: Source) -> list[Source]:
 
 
 def merge_runs(sources: Sequence[Source]) -> ImportedRun:
-    """Merges the logs of processes (or operations) of one tool that were measured together into one run.
+    """Merges logs into one run. They belong to processes (or operations) of one tool that were measured together.
 
     Times are aligned by the start of each log; if a start is unknown, all logs are assumed to begin together. The
     throughput covers the time in which any process ran; if all ran together for less than 95 % of that time, a note

@@ -168,7 +168,7 @@ def check_times(report: PgbenchReport, done: int) -> None:
     printed = sum(rate * length for _, length, rate in rows)
     if printed > 1.01 * done + 1 + 0.1 * sum(length for _, length, _ in rows):
         raise ValueError(f"its progress covers {printed:,.0f} transactions, but its total is {done:,}")
-    # Excluding connection time, a run that reconnects is shorter than its duration.
+    # If connection time is excluded, a run that reconnects is shorter than its duration.
     rate = next((text for start in reversed(RATES) for name, text in report.tps.items() if name.startswith(start)), "0")
     including = next((text for name, text in report.tps.items() if name.startswith("including")), rate)
     speed, duration = parse_number(including), re.match(r"(\d+) s$", report.fields.get("duration", ""))

@@ -338,7 +338,7 @@ def configure_runs(path: Path, runs: Sequence[ImportedRun], facts: Mapping[str, 
     counts = Counter(keys)
     configs: list[dict[str, Scalar]] = []
     for run, key, number in zip(runs, keys, number_keys(keys), strict=True):
-        # Runs that have the number of a repeat are already distinct.
+        # Runs with a repeat number are already distinct.
         apart = run.variant is None and run.repeat is None and counts[key] > 1
         configs.append({"variant": f"{path.stem}-{number}" if apart else run.variant or path.stem, **run.dimensions})
     return configs

@@ -1,4 +1,4 @@
-"""A run: the data that an importer reads from a file, before the name and facts that the file omits are added."""
+"""A run: the data that an importer reads from a file. A name and facts that the file omits are added later."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def set_once(fields: dict[Any, Any], name: Any, value: Any) -> None:
 
 
 def check_rate(rate: float, seconds: float, done: float, slack: float = 0.0) -> None:
-    """Raises ValueError if rate × time differs from the operations by more than 1 % and `slack` operations."""
+    """Raises ValueError if rate × time differs from the operations by more than 1 % plus `slack` operations."""
     if abs(rate * seconds - done) > 1 + slack + 0.01 * done:
         raise ValueError(f"{done:,.0f} operations in {seconds:g} s contradict its {rate:,g} operations per second")
 

@@ -242,7 +242,7 @@ def read_report(report: SysbenchReport, source: Source) -> ImportedRun:
     if report.directions:
         add_directions(report, run)
         return run
-    # sysbench 1.1 renamed the time, and prints it with the throughput.
+    # sysbench 1.1 renamed the field with the time, and prints it with the throughput.
     time = (fields["total time"] if "total time" in fields else fields["time elapsed"]).rstrip("s")
     events = int(fields["total number of events"])
     seconds = parse_number(time) or 0.0

@@ -103,7 +103,7 @@ def missing_readiness(plan: SystemPlan, nodes: list[int]) -> str | None:
     """The condition that these nodes do not meet yet; None if they are ready.
 
     They are ready if they answer, and if all answering nodes know the same ring and the same schema and consider as
-    many nodes alive as answer. A dead node elsewhere does not prevent readiness.
+    many nodes alive as there are answers. A dead node elsewhere does not prevent readiness.
     """
     views, silent = read_views(plan)
     for node in nodes:

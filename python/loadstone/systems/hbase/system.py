@@ -253,7 +253,7 @@ def name_of(plan: SystemPlan, server: RegionServer) -> str:
 
 
 def conf_of(place: Place, number: int = 0) -> Path:
-    """The site files of a region server; with 0, the files of all other servers and of clients."""
+    """The site files of a region server; for 0, the files of all other servers and of clients."""
     return place.data / region_server(number) / "conf" if number else place.data / "conf"
 
 
