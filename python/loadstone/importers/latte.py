@@ -1,6 +1,6 @@
 """The JSON report of latte 0.26 and later, and of Scylla's fork: its histograms, in ns, and its configuration.
 
-A cycle is one call of the workload's function. With a rate, latencies count from the time at which a cycle was due.
+A cycle is one call of the workload's function. With a rate, latencies are measured from the due time of a cycle.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The report of pgbench in PostgreSQL 9.4 to 17.
 
 Without `-P`, `-r`, `-R` or `-L`, pgbench does not time transactions: its `latency average` is clients × time ÷
-transactions, and it prints no standard deviation. With a rate (`-R`), latency counts from the scheduled start, so it is
-response time.
+transactions, and it prints no standard deviation. With a rate (`-R`), latency is measured from the scheduled start:
+it is response time.
 """
 
 from __future__ import annotations

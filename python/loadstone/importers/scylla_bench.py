@@ -1,6 +1,6 @@
 """Reports of scylla-bench, and of the scylla-bench in cql-stress.
 
-`raw latency` is service time. `c-o fixed latency` counts from the instant at which an operation was due: with a rate,
+`raw latency` is service time. `c-o fixed latency` is measured from the due time of an operation: with a rate,
 it is response time; without a rate, both latencies are the same. cql-stress prints `99h` for `99th`, and prints the
 maximum as the 99.9th percentile (`value_at_quantile(99.9)`), so this percentile is not read.
 """

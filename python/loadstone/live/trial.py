@@ -27,7 +27,7 @@ ENGINE = "engine"
 
 @dataclass
 class IntervalRow:
-    """One interval of a phase, summed over all engines, including operations due in it that completed after it."""
+    """One interval of a phase, summed over all engines; includes operations due in it that completed later."""
 
     start_ns: int
     length_ns: int

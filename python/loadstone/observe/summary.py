@@ -19,7 +19,7 @@ TICKS_MIN = 100
 # The minimum duration for figures of one process or device; at this duration, a tick is 5 %.
 ELAPSED_NS_MIN = 200_000_000
 LOOPBACK = "lo"
-# The prefix of servers among the processes, and of their figures, which loadstone.observe.server_usage computes.
+# The prefix of servers' names and figures. loadstone.observe.server_usage computes the figures.
 SERVER = "server."
 
 

@@ -169,5 +169,5 @@ def add_rows(
 
 
 def counter_delta(before: int, after: int) -> int:
-    """The increase of a counter. A smaller value means that it was reset, and has since reached this value."""
+    """The increase of a counter. If `after` is smaller, the counter was reset, and has since reached `after`."""
     return after - before if after >= before else after

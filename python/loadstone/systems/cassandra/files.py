@@ -66,7 +66,7 @@ def module_options() -> list[str]:
 
 
 def server_name(node: int) -> str:
-    """The name of a node's server; nodes count from 1."""
+    """The name of a node's server; nodes are numbered from 1."""
     return f"cassandra-{node}"
 
 

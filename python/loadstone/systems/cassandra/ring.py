@@ -82,8 +82,7 @@ def read_views(
 ) -> tuple[Mapping[int, RingView], Mapping[int, SystemsError]]:
     """The view of each node that answers, and the reason for each node that does not."""
     nodes = range(1, plan.nodes + 1)
-    # Queries in parallel, because right after a node has failed, each query of a remaining node can take as long as its
-    # timeout.
+    # In parallel, because just after a node has failed, a query to a remaining node can take as long as its timeout.
     with ThreadPoolExecutor(plan.nodes) as pool:
         answers = dict(zip(nodes, pool.map(lambda node: try_view(plan, node, within_s), nodes), strict=True))
     views = {node: answer for node, answer in answers.items() if isinstance(answer, RingView)}

@@ -201,7 +201,7 @@ def is_cluster(plan: SystemPlan) -> bool:
 
 
 def server_name(plan: SystemPlan, node: int) -> str:
-    """The name of a node's server; nodes count from 1."""
+    """The name of a node's server; nodes are numbered from 1."""
     return f"redis-{node}" if is_cluster(plan) else "redis"
 
 
