@@ -183,7 +183,7 @@ def test_json_has_no_infinity_and_no_nan(tmp_path: Path) -> None:
         ("a,1,4,throughput,GB/s,1e305,", "throughput is too large in B/s (bad.csv:2)"),
         (f"a,1,{'9' * 5000},throughput,op/s,1,", "clients must be a whole number of at least 1, got"),
         (f"a,1,4,read.p99,ms,1,{'9' * 30}", "n must be a whole number of at least 0, got"),
-        (f"{'a' * 200_000},1,4,read.p99,ms,1,", "the row is not CSV: field larger than field limit"),
+        (f"{'a' * 200_000},1,4,read.p99,ms,1,", "the row is not valid CSV: field larger than field limit"),
     ],
     ids=["value", "clients", "n", "cell"],
 )

@@ -317,7 +317,7 @@ def test_damaged_engine_is_not_installed(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_engine_for_another_processor_is_refused() -> None:
     header = b"\x7fELF" + bytes(14) + (183).to_bytes(2, "little")
-    assert elf_mismatch(header, "x86_64") == "the engine is built for aarch64, and this host is x86_64"
+    assert elf_mismatch(header, "x86_64") == "the engine is built for aarch64, but this host is x86_64"
     assert elf_mismatch(header, "aarch64") == ""
 
 

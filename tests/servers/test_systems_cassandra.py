@@ -345,7 +345,7 @@ def test_table_is_created_by_the_bindings_statements() -> None:
     [
         ("usertable; DROP", {}, "is not a valid CQL identifier"),
         ("t", {"splits": "3"}, 'no option "splits" for a table'),
-        ("t", {"replication_factor": "4"}, "needs as many nodes, got 3"),
+        ("t", {"replication_factor": "4"}, "needs 4 nodes, got 3"),
         ("t", {"fieldcount": "ten"}, 'fieldcount must be a whole number of at least 1, got "ten"'),
         ("t", {"compression": "gzip"}, 'compression cannot be "gzip"'),
         ("t", {"durable_writes": "yes"}, 'durable_writes cannot be "yes"'),

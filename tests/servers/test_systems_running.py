@@ -292,7 +292,7 @@ def test_a_damaged_state(tiny: Tiny, damage: bytes) -> None:
     for verb in ("status", "up", "kill", "restart", "properties"):
         stderr = tiny(verb, code=1).stderr
         assert f"error: {tiny.state}: " in stderr
-        assert "hint: `loadstone systems down tiny` ends every server that was started there" in stderr
+        assert "hint: `loadstone systems down tiny` stops every server that was started there" in stderr
     assert len(tiny.there()) == 2
     tiny("down")
     assert tiny.is_clean()
