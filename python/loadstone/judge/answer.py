@@ -103,7 +103,7 @@ def describe_scatter(curves: Sequence[Curve], every: int) -> str:
     lowers = [curve.knee.lower for curve in curves if curve.knee.lower is not None]
     if len(lowers) == len(curves):
         share = units.format_percent(1 - TOLERANCE)
-        text += f"; each requires more than {units.load_over(min(lowers), CLIENTS)} for {share} of its plateau"
+        text += f"; every curve reaches {share} of its plateau above {units.load_over(min(lowers), CLIENTS)}"
     return text
 
 

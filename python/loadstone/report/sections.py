@@ -407,9 +407,12 @@ def reason(view: View) -> str:
     affected = {trial for finding in by_check[most] for trial in finding.trials}
     every = units.count_noun(len(view.results.trials), "trial")
     share = f", {len(affected):,} of {every}" if len(affected) > 1 else ""
-    if share and any(search.outcome for search in view.judgement.searches):
+    outcomes = [search.outcome for search in view.judgement.searches if search.outcome]
+    if share and outcomes:
         # A search is judged by the trials at its answer.
-        share = f", {units.count_noun(len(affected), 'trial')} at the answer"
+        met = [outcome.decision_at(outcome.load) for outcome in outcomes if outcome.load is not None]
+        behind = sum(decision.met for decision in met if decision)
+        share = f", {len(affected):,} of the {units.count_noun(behind, 'trial')} behind the answer"
     return f"{message} ({most}{share}{more})"
 
 
