@@ -225,7 +225,7 @@ def test_engine_pause_affects_response_but_not_lower_bound(program: Path, tmp_pa
         return summary, watch.longest
 
     # The pause must be within the measured second, and no stall of the host next to it.
-    summary = next(found for found, stall in (run_paused() for _ in range(20)) if stall < STALL_SECONDS)
+    summary = next(result for result, stall in (run_paused() for _ in range(20)) if stall < STALL_SECONDS)
     kinds = ("response", "lower")
     upper, lower = (group_by_operation(summary.outcomes, kind)["all"][0].read_percentiles([0.99])[0] for kind in kinds)
     assert upper.value > 0.2e9
