@@ -135,7 +135,7 @@ def read_scenario(weighed: Weighed, comparison: Comparison, matters: float, scal
     return "none"
 
 
-def look_up_claim(comparison: Comparison, kind: Kind) -> Claim:
+def choose_claim(comparison: Comparison, kind: Kind) -> Claim:
     """The claim of a comparison whose claim as measured does not hold in a scenario; the same claim if the table keeps
     it."""
     lost = TABLE[kind]
@@ -313,7 +313,7 @@ def count_failures(
         return comparison
     message = f"attempts failed: {first} of {pair.baseline}, {second} of {pair.contender}"
     if comparison.claim in ("same", "slight"):
-        return restore_ratio(replace(comparison, claim=look_up_claim(comparison, "failures"), why=message))
+        return restore_ratio(replace(comparison, claim=choose_claim(comparison, "failures"), why=message))
     (figures, lost), (remaining, won) = sides if comparison.claim == "better" else reversed(sides)
     worst = 0.0 if comparison.direction == "higher" else math.inf
     stands = not attempts.failures_reverse_claim(figures, remaining, (lost, won), worst)
@@ -326,7 +326,7 @@ def count_failures(
     message += "; with these counted as the worst figure, there is no such difference"
     severity = TABLE["failures"].severity
     finding = Finding(attempts.RETRIED, severity, message, attempts.RETRIED_HINT, pair.trials)
-    claim = comparison.claim if rank_invalid else look_up_claim(comparison, "failures")
+    claim = comparison.claim if rank_invalid else choose_claim(comparison, "failures")
     return restore_ratio(replace(comparison, claim=claim, findings=(*comparison.findings, finding)))
 
 
@@ -355,7 +355,7 @@ def shift_ratio(
     comparison = replace(comparison, scenarios=(*comparison.scenarios, row))
     if stands:
         return comparison, True
-    return replace(mark_deciding(comparison, -1), claim=look_up_claim(comparison, kind)), False
+    return replace(mark_deciding(comparison, -1), claim=choose_claim(comparison, kind)), False
 
 
 def excludes_one(ratio: Estimate) -> bool:
