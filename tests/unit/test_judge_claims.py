@@ -226,7 +226,7 @@ def test_six_repeats_between_runs_cannot_decide_many_tests() -> None:
     assert {comparison.claim for comparison in first} == {"worse"}
     remaining = [comparison for comparison in comparisons if comparison.exploratory]
     assert {comparison.claim for comparison in remaining} == {"impossible"}
-    assert {comparison.why for comparison in remaining} == {"n = 6 cannot decide 32 tests, n ≥ 7 can"}
+    assert {comparison.why for comparison in remaining} == {"n = 6 cannot decide 32 tests; n ≥ 7 can"}
 
 
 def test_a_verdict_shows_how_many_checks_could_look() -> None:

@@ -224,7 +224,7 @@ def explain_undecided(comparison: Comparison, tested: Tested, matters: float, te
     # The smallest p that a rank test can reach, whatever the figures are.
     if not tested.pair.blocks and rank_sum_p(0, *sizes) * tests >= ALPHA:
         least = next(size for size in range(n, 1000) if rank_sum_p(0, size, size) * tests < ALPHA)
-        why = f"n = {n} cannot decide {units.count_noun(tests, 'test')}, n ≥ {least} can"
+        why = f"n = {n} cannot decide {units.count_noun(tests, 'test')}; n ≥ {least} can"
         return replace(comparison, claim="impossible", why=why)
     if half_width(comparison.ratio) is None or comparison.ratio.value <= 0:
         return comparison

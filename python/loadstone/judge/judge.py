@@ -30,7 +30,9 @@ from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
 # At most this share of a variant's repeats may be disturbed by chance.
 MINORITY = 1 / 3
-MINORITY_HINT = "no action needed: {} disturbed (a claim tolerates a third), and the claim is also tested without them"
+MINORITY_HINT = (
+    "no action needed: {} disturbed (a claim tolerates a third), and the claim is also tested without disturbed repeats"
+)
 MAJORITY_HINT = "{}; {} disturbed, and a claim tolerates at most a third"
 
 

@@ -49,7 +49,7 @@ def check_attempts(trial: TrialResult, _: Settings) -> Looks:
     )
     if trial.failures:
         attempts = units.count_noun(len(trial.failures), "earlier attempt")
-        message = f"{attempts} at this trial failed, the last: {trial.failures[-1]}"
+        message = f"{attempts} at this trial failed; last error: {trial.failures[-1]}"
         yield Finding(RETRIED, Severity.SUSPECT, message, RETRIED_HINT, here)
     if trial.end not in ("done", *LOST_ENDS):
         reason, hint = note_text(trial, INCOMPLETE, trial.end)
