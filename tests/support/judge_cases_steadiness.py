@@ -30,7 +30,7 @@ CASES = [
         "a JVM that compiles",
         experiment(facts(jvm_compiling=0.06)),
         SUSPECT,
-        "the JVM still compiled during 6 % of the window",
+        "the JVM was still compiling during 6 % of the window",
     ),
     Case("not-steady", "a JVM that hardly compiles", experiment(facts(jvm_compiling=0.05))),
     Case(

@@ -150,7 +150,7 @@ def test_table_distinguishes_a_narrowly_missed_rate() -> None:
     rule = Rule("rate", 1_000, 2_000, parse_objective("p99 < 10ms"))
     samples = {load: [ProbeSample(0.9485 * load, True, figures={"all.p99": 1e6})] * 3 for load in (1_000.0, 2_000.0)}
     result = Search((), rule, samples, next_step(rule, samples))
-    assert [row[-1] for row in rows(result)] == ["does not hold: 94.8 % of the rate done"] * 2
+    assert [row[-1] for row in rows(result)] == ["does not hold: 94.8 % of the rate achieved"] * 2
 
 
 # At a rate.

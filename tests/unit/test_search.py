@@ -66,7 +66,7 @@ def test_search_doubles_past_the_plateau_then_halves() -> None:
         "Starting at 1 client, the number of clients was doubled until the load was 4 times the load that"
         " reaches 95 % of the plateau; then the bracket was halved on a logarithmic scale",
         "The search stopped because 20 and 21 are neighbours",
-        "The bracket (contains the answer in 90 % of simulated searches or more): at 20, throughput"
+        "The bracket (contains the answer in at least 90 % of simulated searches): at 20, throughput"
         " is below 95 % of the plateau; at 21, throughput reaches this share",
     ]
 
@@ -315,7 +315,7 @@ def test_missed_rate_fails_however_low_its_latency() -> None:
     )
     assert outcome.load is not None
     assert 9_500 < outcome.load <= 10_000 / 0.95
-    assert "of the rate done" in outcome_sentence(outcome)
+    assert "of the rate achieved" in outcome_sentence(outcome)
 
 
 def test_narrowly_missed_rate_is_printed_with_enough_digits() -> None:
@@ -323,7 +323,7 @@ def test_narrowly_missed_rate_is_printed_with_enough_digits() -> None:
     outcome, _ = run_search(
         Rule("rate", 1000, 2000, objective), lambda load, _: ProbeSample(0.9485 * load, figures={"all.p99": 1e6})
     )
-    assert "94.8 % of the rate done" in outcome_sentence(outcome)
+    assert "94.8 % of the rate achieved" in outcome_sentence(outcome)
 
 
 def test_narrowly_exceeded_errors_are_printed_with_enough_digits() -> None:

@@ -45,7 +45,7 @@ def examine_expectations(judgement: Judgement, matches: Sequence[Match], compare
     every = [part for text in judgement.results.question.expect for part in parse_expectations(text)]
     ratios = dict.fromkeys(term.metric for _, term in every if term.is_ratio)
     comparisons = list(judgement.comparisons)
-    # Figures that the question does not compare are compared here, only for their expectation.
+    # Figures that the question does not compare are compared here, only to decide their expectations.
     if further := [metric for metric in ratios if all(item.metric != metric for item in comparisons)]:
         comparisons += comparer.compare_matches(matches, further)
     # The rate of false alarms is limited over all ratios together (Bonferroni).
@@ -335,7 +335,7 @@ def refuse_runs(match: Match, judgement: Judgement) -> str:
     if min(runs) < REPEATS_MIN:
         names = (match.pair.baseline, match.pair.contender)
         counts = " and ".join(f"{units.count_noun(n, 'run')} of {name}" for n, name in zip(runs, names, strict=True))
-        return f"{counts}: builds measured at different times also differ by changes over time"
+        return f"{counts}: builds measured at different times also differ because conditions change"
     return "" if order_of(*times) == "alternating" else "the runs of both sides did not alternate"
 
 

@@ -220,7 +220,7 @@ def guarantee_of(facts: Facts, faults: Iterable[FaultRecord]) -> Guarantee:
 
 
 def bound_of(row: GuaranteeRow, fault: FaultRecord, facts: Facts) -> float | None:
-    """The bound for one fault. A store without a number of nodes is assumed to have one node."""
+    """The bound for one fault. A store that states no number of nodes is assumed to have one node."""
     is_all = len(fault.servers) >= (parse_fact_number(facts, "nodes") or 1)
     if fault.kind in KILLS:
         return row.kill_all if is_all else row.kill_one

@@ -264,7 +264,7 @@ class Judgement:
         compared = {cell.variant for pair in comparisons for cell in (pair.baseline, pair.contender)}
         groups = [self.findings, *(comparison.findings for comparison in comparisons)]
         if any(search.outcome for search in self.searches):
-            # A search also tries loads that the system cannot hold; it claims only its answer.
+            # A search also tries loads that the system cannot sustain; it claims only its answer.
             return list(chain.from_iterable([*groups, *(search.findings for search in self.searches)]))
         for key, trials in self.results.variants.items():
             if key not in compared:

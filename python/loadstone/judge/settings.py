@@ -93,7 +93,7 @@ class Settings(Question):
         for check, thresholds in question.checks.items():
             checks.setdefault(RENAMED.get(check, check), {}).update(thresholds)
         for name, known in find_unknown_names(checks):
-            hint = did_you_mean(name.rpartition(".")[2], known).strip() or f"known are {', '.join(known) or 'none'}"
+            hint = did_you_mean(name.rpartition(".")[2], known).strip() or f"known names: {', '.join(known) or 'none'}"
             raise LoadstoneError(f"there is no threshold or check {name}", hint)
         every = {check: {**defaults, **checks.get(check, {})} for check, defaults in DEFAULTS.items()}
         return cls(**{**vars(question), "checks": every})

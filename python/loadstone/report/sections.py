@@ -107,7 +107,7 @@ def opening(view: View, content: list[Section]) -> tuple[Figure | None, list[Sec
     judged = view.judgement
     curved = metric == THROUGHPUT or judged.searches or not judged.comparisons or view.dimension == view.load
     order = ("scaling", decides) if curved else (decides, "scaling")
-    # A single run is one mark among intervals; over time, it says more.
+    # A chart of intervals would show a single run as one mark; its time series shows more.
     alone = ("time",) if len(view.results.trials) == 1 else ()
     names = [name for name in ("faults", *alone, *order, "throughput", "headline") if name in figures]
     if not names:
@@ -149,7 +149,7 @@ def search_section(view: View) -> Section:
     least, most = rule.at_least, rule.at_most
     count = units.count_noun(max(least, most or 0), "trial")
     count = f"{least} to {count}" if most and most > least else count
-    lead = f"Searched for {describe_rule(rule)}; a probe has {count}, more at the ends of the bracket."
+    lead = f"Searched for {describe_rule(rule)}; a probe has {count}, with more at the ends of the bracket."
     return Section("search", "Search", (lead,), tuple(search.tables(view)))
 
 
@@ -370,7 +370,7 @@ def meaning(view: View) -> str:
     if not view.results.trials:
         return "Nothing was measured."
     coverage = view.judgement.coverage
-    # With a valid claim, the answer already states it.
+    # If the claim is valid, the answer already states this number.
     coverage = "" if coverage in view.judgement.answer else coverage
     text = MEANING[view.verdict]
     further = ""

@@ -111,7 +111,7 @@ class Climb(Path):
             reached = self.fit_knee(0).reached
             if reached is not None and load >= BEYOND * reached:
                 return f"{units.format_load(load)} is {BEYOND} times the load that reaches the plateau"
-        return "the upper bound is reached"
+        return "the upper bound was reached"
 
     def halve_gap(self) -> str:
         """Halves the gap below the load that reaches the plateau; returns the reason for stopping."""
@@ -128,9 +128,7 @@ class Climb(Path):
             if middle is None:
                 return self.rule.explain_closeness(below, reached)
             if sum(load not in ladder for load in self.probes) >= self.rule.halvings_most:
-                return (
-                    f"the limit of {units.count_noun(self.rule.halvings_most, 'load')} between the doublings is reached"
-                )
+                return f"the limit of {units.count_noun(self.rule.halvings_most, 'load')} between doublings was reached"
             if not self.record_load(middle):
                 return f"{self.rule.format_load(middle)} cannot be judged"
 
@@ -176,9 +174,9 @@ class Way(Path):
             if self.wall is not None:
                 return self.answer_search("wall", self.low, f"{self.rule.format_load(self.wall[0])} cannot be judged")
             self.confirm_bracket()
-            return self.answer_search("beyond", self.low, "the upper bound is reached")
+            return self.answer_search("beyond", self.low, "the upper bound was reached")
         if self.low is None:
-            return self.answer_search("below", None, "there is no lower load to try")
+            return self.answer_search("below", None, "there was no lower load to try")
         load, stopped = self.halve_bracket(self.low, self.high)
         wall = self.wall
         self.confirm_bracket()
@@ -230,7 +228,7 @@ class Way(Path):
         ladder, most = self.rule.load_ladder(), self.rule.halvings_most
         while (middle := self.rule.middle_load(low, high)) is not None:
             if middle not in self.probes and sum(load not in ladder for load in self.probes) >= most:
-                return low, f"the limit of {units.count_noun(most, 'load')} between the doublings is reached"
+                return low, f"the limit of {units.count_noun(most, 'load')} between doublings was reached"
             go = self.decide_load(middle)
             if go is None:
                 # Earlier trials may have tried other loads below it.

@@ -185,7 +185,7 @@ def short_of_rate(rule: Rule, probe: Probe) -> str:
     if rule.over != "rate" or done is None:
         return ""
     if done < DELIVERED * probe.load:
-        return f"{units.short_percent(done / probe.load, DELIVERED)} of the rate done"
+        return f"{units.short_percent(done / probe.load, DELIVERED)} of the rate achieved"
     return f"the rate was not held: {probe.miss_reason}" if probe.miss_reason else ""
 
 
@@ -228,7 +228,7 @@ def explain_bracket(outcome: SearchOutcome) -> str:
         )
     ends = ((outcome.low, low), (outcome.high, high))
     known = [f"at {units.format_load(load)}, {what}" for load, what in ends if load is not None]
-    share = f" (contains the answer in {units.format_percent(CONFIDENCE)} of simulated searches or more)"
+    share = f" (contains the answer in at least {units.format_percent(CONFIDENCE)} of simulated searches)"
     return f"The bracket{share if outcome.rule.confirmations else ''}: {'; '.join(known)}"
 
 

@@ -48,7 +48,7 @@ def compare_blocks(
     """Compares interleaved variants: only blocks with both variants count, and drift between blocks cancels.
 
     The paired t test on logarithms decides; the ratio is the geometric mean of the blocks' ratios. A signed-rank or
-    sign-flip permutation test cannot: at n = 6, it falls below 0.05 only if all six differences have one sign.
+    sign-flip permutation test cannot: at n = 6, its p is below 0.05 only if all six differences have one sign.
     If the ratio is the same in every block, t is undefined, and the exact signed-rank test is used instead.
     Fewer than `least` blocks are not tested.
     """
@@ -182,7 +182,7 @@ def critical_u(m: int, n: int, level: float = LEVEL) -> int:
 
     0 if no U reaches that level; 95 % requires REPEATS_MIN repeats.
     """
-    # 1 - 0.95 is not quite 0.05 in floats, and p can be exactly that.
+    # 1 - 0.95 is not quite 0.05 in floats, and p can be exactly 0.05.
     alpha = round(1 - level, 12)
     return max(bisect_left(range(m * n // 2 + 1), alpha, key=lambda u: rank_sum_p(u, m, n)) - 1, 0)
 
@@ -219,7 +219,7 @@ def detectable_difference(intervals: Sequence[tuple[float, float]], n: int, repe
     """The smallest difference, as a share, that this number of repeats shows with a probability of POWER.
 
     `intervals`: the centre and the half-width of each scenario's interval of `n` repeats, on the logarithmic scale. The
-    half-widths narrow with the number of repeats, the distances between the centres do not. A difference
+    half-widths narrow with the number of repeats; the distances between the centres do not. A difference
     of half the width of all intervals together would be shown in half of the runs; for POWER, the difference must be
     greater by t(POWER) standard errors (Cohen 1988, 2.2).
     """

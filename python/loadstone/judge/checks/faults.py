@@ -1,4 +1,4 @@
-"""faults: whether a requested fault took place as requested, and whether the system recovered.
+"""faults: whether a fault took place as requested, and whether the system recovered.
 
 Findings: `fault-missed`, `not-lifted`, `bystander-hit`, `before-unsteady`, `not-recovered`, `hidden-retries`,
 `shared-host`; `fault-errors` is in the check `errors`.

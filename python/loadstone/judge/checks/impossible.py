@@ -70,7 +70,7 @@ class Speed:
 
 
 def check_plausibility(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
-    """Speeds beyond the facts' limits, and figures that contradict each other."""
+    """Speeds beyond the limits that facts state, and figures that contradict each other."""
     here = (trial.trial,)
     for speed in list_speeds(trial):
         yield from speed.find_excess(settings, here)
@@ -105,7 +105,7 @@ def find_duplicate_repeats(trials: Sequence[TrialResult], levels: LevelsOfTrials
 
 
 def find_constant_figures(trials: Sequence[TrialResult]) -> Iterator[Finding]:
-    """A figure that is equal in all repeats and has too many digits for chance, since a mean was copied.
+    """A figure that is equal in all repeats and has too many digits to be equal by chance: a mean was copied.
 
     If only the first repeat differs, all later repeats may have printed a stored result.
     """
@@ -150,7 +150,7 @@ def find_shared_runs(pair: Pair, levels: LevelsOfTrials) -> Iterator[Finding]:
 
 
 def find_copies(trials: Sequence[TrialResult], levels: LevelsOfTrials) -> Iterator[tuple[TrialResult, TrialResult]]:
-    """Pairs of trials with equal figures: the earlier trial and its copy. In a copied log, the total may be edited."""
+    """Pairs of trials with equal figures: the earlier trial and its copy. A copied log's total may be edited."""
     trial_of: dict[tuple[tuple[str, float], ...], TrialResult] = {}
     for trial in trials:
         figures = tuple(sorted((metric, value.value) for metric, value in trial.values.items()))

@@ -38,7 +38,7 @@ def check_loss(trial: TrialResult, settings: Settings) -> Looks:
     phantoms, acknowledged = trial.value("ledger.phantom"), trial.value("ledger.acknowledged") or 0
     if phantoms:
         message = units.count_noun(phantoms, *unverified.LOST["phantom"])
-        hint = f"the system did what it refused to do; {FIRST}"
+        hint = f"the system stored a write that it had refused or never received; {FIRST}"
         yield Finding(PHANTOM, Severity.INVALID, message, hint, (trial.trial,), size=phantoms)
     corrupt = sum(trial.value(f"ledger.{name}") or 0 for name in ("corrupt", "other_run"))
     if corrupt:
@@ -106,7 +106,7 @@ def stale_finding(trial: TrialResult, stale: float) -> Finding:
 
 @dataclass(frozen=True)
 class Losses:
-    """Losses over the repeats of one variant; ages in ns, `oldest_ns` is None without a known age."""
+    """Losses over the repeats of one variant; `oldest_ns` is None if no age is known."""
 
     kind: str
     trials: int

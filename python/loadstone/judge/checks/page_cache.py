@@ -41,7 +41,7 @@ def check_page_cache(trial: TrialResult, settings: Settings) -> Looks:
         return
     if claimed and returned is None and trial.value("stored") is None:
         message = "the results are claimed to be the device's, but nothing shows how many bytes were read or written"
-        yield Finding(NAME, Severity.UNCHECKED, message, "import a log with these bytes, or omit `claims`", here)
+        yield Finding(NAME, Severity.UNCHECKED, message, "import a log that states these bytes, or omit `claims`", here)
         return
     if returned is None or (read is None and not claimed):
         lacks = "the bytes that reads returned" if returned is None else "the device's bytes"

@@ -101,18 +101,18 @@ CONSEQUENCES: Mapping[str, tuple[str, ...]] = {
     "sync": (DURABILITY, "how"),
     "replication": ("replication_acknowledged", "store.dfs.replication"),
     "consistency": ("replication_acknowledged",),
-    # A command that names the compared system may be another version of the tool.
+    # A command that names the compared system may run another version of the tool.
     "work.run": ("tool_version",),
     # The processors and memory of the hosts are still compared.
     "placement": ("hosts", "host_names", "engines", "connections", "executors", "machines", "machines_shared"),
 }
 RESUMED = "a run that is resumed after a change measures two different things: start a new run"
 DIFFERS = "make both sides equal, or compare by this fact; if it is the question, name it in `compare.guarantees`"
-COST = "the comparison is by this guarantee: the difference is its cost"
+COST = "the sides are compared by this guarantee: the difference is its cost"
 MANY = 10**10
 # If the first repeat differs from all later repeats by more than this factor, they may have reused its result.
 REUSED = 5
-REUSED_HINT = "remove what an execution stores in `hooks.before`, or execute the command before each trial (`warmups`)"
+REUSED_HINT = "in `hooks.before`, remove what an execution stores, or execute the command before each trial (`warmups`)"
 # A sort uses half of the free memory unless the file sets its memory.
 JOB_MEMORY = "work.job.memory_bytes"
 # If the ratio of the longest to the shortest window of repeats is larger, the repeats measure different things.
@@ -171,7 +171,7 @@ def check_sides(pair: Pair, settings: Settings) -> Looks:
 
 
 def list_partly_known(pair: Pair, sides: Sequence[Records]) -> Iterator[str]:
-    """The options that only some logs of one tool state: their defaults are not known, so other logs lack them."""
+    """The options that only some logs of one tool state: in the other logs, they have unknown defaults."""
     records = [*chain(*sides)]
     if pair.is_one_run or any("tool" not in trial.facts for trial in chain(*pair.sides)):
         return
@@ -183,7 +183,7 @@ def list_partly_known(pair: Pair, sides: Sequence[Records]) -> Iterator[str]:
 
 
 def find_reused_results(pair: Pair, settings: Settings) -> Iterator[Finding]:
-    """Findings on a first repeat that differs from all later repeats of its side by far: they may reuse its result.
+    """Findings on a first repeat that differs greatly from all later repeats of its side: they may reuse its result.
 
     If the first repeats of both sides differ, this is a warm-up. Trials of Loadstone's engine reuse nothing.
     """

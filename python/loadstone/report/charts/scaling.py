@@ -196,7 +196,7 @@ def draw(view: View, context: VariantKey, lines: Sequence[Line], metric: str) ->
     if brackets := [row for line in lines for row in bracket_rows(line, ends)]:
         spans = plot(brackets).encode(x=alt.X("low:Q", scale=scale), x2="high:Q", color=colour(view))
         layers.append(spans.mark_rect(opacity=0.12).encode(tooltip=figure.tooltip(bracket="bracket")))
-    # Equal answers of two sides are next to each other.
+    # Equal answers of two sides are drawn next to each other.
     for at, row in enumerate(answers):
         rule = plot([row]).mark_rule(strokeWidth=1.5, opacity=0.8, xOffset=shift_side(at, len(answers)))
         layers.append(rule.encode(x=x, color=colour(view)))
