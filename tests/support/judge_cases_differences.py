@@ -208,7 +208,7 @@ CASES = [
             rocksdb(lambda trial: replace(trial, facts={k: v for k, v in trial.facts.items() if k != "durability"}))
         ),
         SUSPECT,
-        "rocksdb does not state its durability; the other side guarantees os",
+        "rocksdb does not state its durability; the other side states durability os",
     ),
     Case(
         "sides-differ",

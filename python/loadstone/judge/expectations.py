@@ -36,7 +36,7 @@ from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 REPEATS_MAX = 1000
 # The ends of an unknown figure.
 UNKNOWN = (-math.inf, math.inf)
-MEASURE = "name a measured figure: `loadstone show --json` lists them"
+MEASURE = "name a figure that was measured: `loadstone show --json` lists all of them"
 FAILING = "find out why attempts fail, then run again"
 
 

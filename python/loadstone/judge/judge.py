@@ -45,7 +45,7 @@ class ExaminedTrials:
     # The throughput within a trial, and the levels in the parts of its window.
     within: Mapping[str, Estimate]
     levels: Mapping[str, not_steady.Levels]
-    # By check: the trials in which a changed threshold hides a finding.
+    # The trials in which a changed threshold hides a finding, by check.
     loosened: Mapping[str, Sequence[str]]
 
 
@@ -224,7 +224,7 @@ def note_minority(
     ended = [
         trial.trial for trial in trials if trial.values and worst_verdict(findings[trial.trial]) != Verdict.INVALID
     ]
-    # By the kind of figures: the number of disturbed repeats as text, and whether they are a minority.
+    # The number of disturbed repeats as text, and whether they are a minority, for each kind of figures.
     counted: dict[str, tuple[str, bool]] = {}
     for abouts in (("all",), ("all", "latencies")):
         had = {

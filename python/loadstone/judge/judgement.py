@@ -200,7 +200,7 @@ class Judgement:
     results: ResultSet
     # The findings by trial id; trials without findings have an empty tuple.
     trials: Mapping[str, tuple[Finding, ...]]
-    # By variant: findings that no single trial can show (noisy, incomplete, too few repeats).
+    # The findings that no single trial can show, by variant (noisy, incomplete, too few repeats).
     variants: Mapping[VariantKey, tuple[Finding, ...]]
     # The cells by variant and metric.
     cells: Mapping[tuple[VariantKey, str], Cell]

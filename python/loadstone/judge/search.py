@@ -45,7 +45,7 @@ def judge_searches(
     settings: Settings,
     contexts: Iterable[VariantKey] = (),
 ) -> list[Search]:
-    """Every search, including the `contexts` without a trial; `findings` has each trial's own findings, by its id."""
+    """Every search, including the `contexts` without a trial; `findings` has each trial's findings, by trial id."""
     rule = read_rule(question)
     if rule is None:
         return []

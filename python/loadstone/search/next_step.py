@@ -23,7 +23,7 @@ FALL = 0.05
 
 @dataclass(eq=False)
 class WantedError(Exception):
-    """A request for one more trial of a load, before anything can be decided."""
+    """A request for one more trial at a load, before anything can be decided."""
 
     load: float
 

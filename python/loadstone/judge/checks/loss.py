@@ -21,7 +21,7 @@ from loadstone.statistics.availability import clopper_pearson
 LOST, ALLOWED, STALE, PHANTOM, CORRUPT = "lost-writes", "lost-as-allowed", "stale", "phantom", "corrupt"
 # Faults after which a node still has everything that it acknowledged.
 REMEMBERING = frozenset({"pause", "cut", "slow", "full"})
-FIRST = "ledger.stdout of the trial names the first"
+FIRST = "ledger.stdout of the trial names the first case"
 
 
 def check_loss(trial: TrialResult, settings: Settings) -> Looks:

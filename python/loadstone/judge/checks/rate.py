@@ -281,7 +281,7 @@ def understatement_factor(trials: Sequence[TrialResult]) -> float:
 
 
 def operation_ns(trial: TrialResult) -> float | None:
-    """The time of one client for an operation and the gap before the next operation, ns.
+    """The time that one client takes for an operation and the gap before the next operation, ns.
 
     With more clients than processors, some clients always wait for a processor. This wait is not work of the store,
     and would make the engine's share appear smaller as clients are added, so it is excluded.

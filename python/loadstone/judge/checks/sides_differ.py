@@ -107,7 +107,7 @@ CONSEQUENCES: Mapping[str, tuple[str, ...]] = {
     "placement": ("hosts", "host_names", "engines", "connections", "executors", "machines", "machines_shared"),
 }
 RESUMED = "a run that is resumed after a change measures two different things: start a new run"
-DIFFERS = "make both sides equal, or compare by this fact; if it is the question, name it in `compare.guarantees`"
+DIFFERS = "make both sides equal, or compare by this fact; to let it differ, name it in `compare.guarantees`"
 COST = "the sides are compared by this guarantee: the difference is its cost"
 MANY = 10**10
 # If the first repeat differs from all later repeats by more than this factor, they may have reused its result.
@@ -166,7 +166,7 @@ def check_sides(pair: Pair, settings: Settings) -> Looks:
         message = f"{UNKNOWN_OF_BOTH}{', '.join([*map(name_fact, unknown), *files])}"
         unknown += [PROPERTY_FILES] if files else []
         facts = " ".join(f"--fact {name}=…" for name in unknown)
-        hint = f"state the facts of each side: `loadstone import {facts} LOG`, or a facts file next to each log"
+        hint = f"state the facts of each side with `loadstone import {facts} LOG`, or in a facts file next to each log"
         yield Finding(NAME, Severity.UNCHECKED, message, hint, pair.trials)
 
 
@@ -199,7 +199,7 @@ def find_reused_results(pair: Pair, settings: Settings) -> Iterator[Finding]:
         texts = [units.format_figure(figure, unit) for figure in (first, min(later), max(later))]
         message = (
             f"{metric} of {(pair.baseline, pair.contender)[at]} is {texts[0]} in the first repeat and {texts[1]} to"
-            f" {texts[2]} in all later repeats: they may reuse its result"
+            f" {texts[2]} in all later repeats, which may reuse its result"
         )
         yield Finding(NAME, Severity.SUSPECT, message, REUSED_HINT, pair.trials, metric)
 
@@ -431,7 +431,7 @@ def check_durability(pair: Pair, records: Sequence[Records]) -> Looks:
         return
     if any(states):
         silent, trials = (pair.contender, pair.contenders) if states[0] else (pair.baseline, pair.baselines)
-        message = f"{silent} does not state its durability; the other side guarantees {next(chain(*states))}"
+        message = f"{silent} does not state its durability; the other side states durability {next(chain(*states))}"
         reasons = [trial.facts[name] for trial in trials if (name := f"{DURABILITY}_{UNKNOWN}") in trial.facts]
         message += f": {reasons[0]}" if reasons else ""
     elif any("engine" in facts for facts in chain(*records)):

@@ -79,8 +79,8 @@ def find_lost_writes(trial: TrialResult) -> Iterator[Finding]:
     if losses:
         message = f"{'; '.join(losses)} (of {trial.value('ledger.acknowledged') or 0:,.0f} acknowledged)"
         hint = (
-            "ledger.stdout of the trial names the first; an embedded store whose clients update single fields needs"
-            " `writeallfields: true`; any other system has lost the writes"
+            "ledger.stdout of the trial names the first case; an embedded store whose clients update single fields"
+            " needs `writeallfields: true`; any other system has lost the writes"
         )
         yield Finding(NAME, Severity.INVALID, message, hint, (trial.trial,))
     if trial.value("ledger.proved") == 0:
