@@ -215,7 +215,7 @@ CASES = [
         "one after the other",
         experiment(interleaved=False),
         UNCHECKED,
-        "not known for both sides: order of the runs",
+        "unknown for at least one side: order of the runs",
     ),
     Case("sides-differ", "nothing to compare", ResultSet("one", [sound(repeat=n) for n in range(1, 7)])),
     Case(

@@ -168,7 +168,7 @@ def test_unjudged_load_above_the_answer_leaves_it_open() -> None:
     sentence = outcome_sentence(outcome)
     assert sentence.startswith("p99 < 10ms holds up to 9 clients (bracket ")
     assert "); 10 could not be judged" in sentence
-    assert "at 10 clients the probe is invalid: generator-limited" in sentence
+    assert "the probe at 10 clients is invalid: generator-limited" in sentence
 
 
 def test_wall_is_the_load_that_stopped_the_search() -> None:
@@ -179,7 +179,7 @@ def test_wall_is_the_load_that_stopped_the_search() -> None:
     assert outcome.load == 40
     assert "holds up to 40 clients" in outcome_sentence(outcome)
     assert "45 could not be judged" in outcome_sentence(outcome)
-    assert "at 45 clients the probe is invalid: late" in outcome_sentence(outcome)
+    assert "the probe at 45 clients is invalid: late" in outcome_sentence(outcome)
 
 
 def test_omitted_failures_do_not_narrow_the_bracket() -> None:
@@ -283,7 +283,7 @@ def test_an_invalid_first_probe_leaves_nothing_to_say() -> None:
     outcome, _ = run_search(Rule(), lambda *_: ProbeSample(invalid="errors: all failed"))
     assert (outcome.kind, outcome.load) == ("nothing", None)
     assert outcome_sentence(outcome) == (
-        "no knee was found: at 1 client the probe is invalid: errors: all failed; 1 probe, 2 trials"
+        "no knee was found: the probe at 1 client is invalid: errors: all failed; 1 probe, 2 trials"
     )
 
 
@@ -293,7 +293,7 @@ def test_invalid_probe_beyond_the_knee_is_harmless() -> None:
 
     outcome, _ = run_search(Rule(), limit_load)
     assert (outcome.kind, outcome.load) == ("found", 4)
-    assert outcome.notes == ("nothing is known about 16 clients: the probe is invalid: errors: 1 %",)
+    assert outcome.notes == ("nothing is known about 16 clients, because the probe is invalid: errors: 1 %",)
 
 
 def test_invalid_trial_is_omitted_and_replaced() -> None:

@@ -289,10 +289,10 @@ def judge_ratio(
         holds, why = term.is_met_by(math.inf), f"{term.metric} falls on failed operations in every repeat"
         return Expectation(text, "", holds, None, "×", why)
     if any(cell.bound for cell in cells):
-        return leave_undecided(text, "", comparison.why, "expect a lower percentile, or throughput", ratio, "×")
+        return leave_undecided(text, "", comparison.why, "use a lower percentile, or throughput", ratio, "×")
     if math.isnan(ratio.value):
         why = f"{term.metric} is 0 in some repeats, which have no ratio"
-        return leave_undecided(text, "", why, "expect a bound without `x`", None, "×")
+        return leave_undecided(text, "", why, "write the bound without `x`", None, "×")
     drift = max((finding.effect.drifts for finding in comparison.findings), default=1.0)
     if ratio.low is not None and ratio.high is not None:
         ratio = replace(ratio, low=ratio.low / drift, high=ratio.high * drift)

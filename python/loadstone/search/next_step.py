@@ -99,7 +99,7 @@ class Climb(Path):
             kind = "wall" if self.wall else "beyond"
         elif self.wall is not None:
             where, reason = self.rule.format_load(self.wall[0]), self.wall[1]
-            self.notes.append(f"nothing is known about {where}: the probe is invalid: {reason}")
+            self.notes.append(f"nothing is known about {where}, because the probe is invalid: {reason}")
         load = max(self.tried) if knee.upper is None else knee.reached
         return replace(self.build_outcome(kind, stopped, load, knee.lower, knee.upper), knee=knee)
 
@@ -304,4 +304,4 @@ def certain_bounds(decisions: Sequence[Decision], load: float | None) -> tuple[f
 def refusal_reason(rule: Rule, wall: tuple[float, str] | None) -> str:
     """The reason why a load cannot be judged."""
     assert wall is not None, "a load cannot be judged"
-    return f"at {rule.format_load(wall[0])} the probe is invalid: {wall[1]}"
+    return f"the probe at {rule.format_load(wall[0])} is invalid: {wall[1]}"

@@ -156,7 +156,7 @@ def has_open_end(outcome: SearchOutcome) -> bool:
 def contradiction_text(outcome: SearchOutcome) -> str:
     """The loads far from the answer that contradict it, as a text that follows `it`; empty if there are no such
     loads."""
-    verbs = ("held again at", "did not hold at")
+    verbs = ("was met again at", "was not met at")
     return " and ".join(
         f"{verb} {units.list_items([units.format_load(load) for load in loads])}"
         for verb, loads in zip(verbs, outcome.contradictions, strict=True)

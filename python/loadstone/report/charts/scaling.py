@@ -107,7 +107,7 @@ def curves(view: View) -> Figure:
         caption += " ✕ marks a load at which operations failed, with the share that failed."
         caption += " An infinite latency is drawn at the upper edge."
     if any(line.curve and line.curve.law for lines in grouped.values() for line in lines):
-        caption += " The thin line is the Universal Scalability Law, where it fits as closely as the repeats agree."
+        caption += " The thin line is the Universal Scalability Law, where it fits within the noise of the repeats."
     caption += figure.limits(view, len(contexts) * len(metrics), every, apart=is_compared)
     legend = figure.legend(view, used) if is_compared else ()
     return Figure("scaling", tuple(panels), caption, f"throughput and latency against {view.load}", legend=legend)
