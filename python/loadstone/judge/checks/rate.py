@@ -151,7 +151,7 @@ def check_carried(trial: TrialResult, settings: Settings) -> Looks:
     """A finding on operations of the warm-up that lasted too far into the window."""
     count, longest, window = trial.value("carried"), trial.value("carried.max"), trial.value("runtime")
     if count is None:
-        yield NotLooked(CARRIED_OVER, "operations of the warm-up that ended in the window were not counted")
+        yield NotLooked(CARRIED_OVER, "operations of the warm-up that completed in the window were not counted")
     if not count or not longest or not window or longest <= settings.check_threshold(CARRIED_OVER, "share") * window:
         return
     backlog = trial.loop == "open"
