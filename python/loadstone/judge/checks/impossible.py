@@ -36,7 +36,7 @@ CONSTANT_MIN, CONSTANT_DIGITS_MIN = 3, 5
 # A measured rate of at least this multiple of its resolution varies between repeats.
 ROUND_STEPS_MIN = 1000
 MEMORY = "the data came from the page cache: read several times more than memory holds, or drop the caches first"
-WRONG = "the figure or the stated speed is wrong: measure the device again, and check which hosts and processes moved the bytes"
+WRONG = "the figure or the stated speed is wrong: measure the device again, and check which processes moved these bytes"
 MIXED = "the figures are from several runs, or not in the stated unit: copy them again from a single log"
 
 
