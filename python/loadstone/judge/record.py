@@ -16,7 +16,7 @@ from loadstone.results.trial_result import Scalar, TrialResult
 UNKNOWN = "unknown"
 # Facts that are measured or assigned in each trial, so that they differ between repeats with the same settings.
 VOLATILE = frozenset({"address", "checksum", "job_name", "jvm_compiling", "percentiles_of", "target"})
-# Where a tool finds its data and writes its output, and its whole command line, whose options are separate facts.
+# Facts on where a tool finds its data and writes its output; and its command line, whose options are separate facts.
 PLACES = re.compile(r"(^|\.)(exportfile|label|hdrhistogram\.output\.path|[\w-]*(dir|directory|path|outputfile))$")
 COMMAND_LINE = "store.command"
 # The type of operation of each tool: figures of different types of operations cannot be compared.
