@@ -1,7 +1,8 @@
 """Expectations: the interval of a figure decides whether each condition of the question is true, false or undecided.
 
 A condition on a figure concerns each variant; a condition with `x` concerns the ratio of each contender to its
-baseline. A ratio decides only where changes over time cannot: within blocks of one run, or over alternating runs.
+baseline. A ratio decides only where changes over time cannot affect it: within blocks of one run, or over
+alternating runs.
 """
 
 from __future__ import annotations

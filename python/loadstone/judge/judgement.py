@@ -210,7 +210,7 @@ class Judgement:
     searches: Sequence[Search] = ()
     # The figures of each variant with a fault.
     outages: Sequence[Outage] = ()
-    # Findings on the whole result set: missing points, hosts that differ between variants.
+    # Findings on the whole result set: missing variants, hosts that differ between variants.
     findings: tuple[Finding, ...] = ()
     # The checks that could not run, each with the number of affected trials or pairs.
     not_looked: Mapping[NotLooked, int] = field(default_factory=dict)

@@ -257,8 +257,8 @@ class Way(Path):
 
     def holds_objective(self, load: float, sample: ProbeSample) -> bool:
         """Whether a trial meets the objective and, in a search over rates, achieved the rate."""
-        # The check rate-not-held decides. In a short window, it may miss a throughput far below the rate, so this is
-        # tested as well.
+        # The check rate-not-held decides. In a short window, it may miss a throughput far below the rate, so the
+        # throughput is tested as well.
         if self.rule.over == "rate" and (sample.missed or sample.throughput < DELIVERED * load):
             return False
         return bool(sample.meets)

@@ -88,7 +88,7 @@ def find_interrupted(trials: Sequence[TrialResult]) -> Iterator[Finding]:
 
 
 def find_unavailable_checks(trial: TrialResult, missing: Sequence[NotLooked]) -> Iterator[Finding]:
-    """Findings on data that all of Loadstone's own trials have, but this trial lacks: its checks could not run."""
+    """Findings on data that all of Loadstone's own trials have, but this trial lacks, so that checks could not run."""
     reasons: dict[str, dict[str, None]] = {}
     for not_looked in missing:
         reasons.setdefault(not_looked.reason, {})[not_looked.check] = None

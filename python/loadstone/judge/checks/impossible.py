@@ -122,7 +122,7 @@ def find_constant_figures(trials: Sequence[TrialResult]) -> Iterator[Finding]:
             len(significant_digits(figure).rstrip("0")) >= CONSTANT_DIGITS_MIN
             and resolution * 10 ** (CONSTANT_DIGITS_MIN - 1) <= figure
         )
-        # A round rate that never varies is a setting, or a text that the command prints.
+        # A round rate that never varies is a setting, or a constant that the command prints.
         is_round = len(trials) >= REPEATS_MIN and is_first_equal and 0 < resolution * ROUND_STEPS_MIN <= figure
         kind = split_metric(metric)[1]
         if (copied and kind in ("throughput", BANDWIDTH, "mean")) or (is_round and kind in ("throughput", BANDWIDTH)):
@@ -168,7 +168,7 @@ def find_copies(trials: Sequence[TrialResult], levels: LevelsOfTrials) -> Iterat
 
 
 def is_distinctive(figures: Sequence[tuple[str, float]]) -> bool:
-    """Whether figures are not equal by chance, as round figures, or only a few figures, may be."""
+    """Whether figures are unlikely to be equal by chance: there are enough, and they are not all round."""
     return len(figures) >= FIGURES_MIN and any(len(significant_digits(figure)) >= DIGITS_MIN for _, figure in figures)
 
 

@@ -120,7 +120,7 @@ class Losses:
 
     @property
     def probability(self) -> tuple[float, float]:
-        """The 95 % interval of the probability of a loss per fault."""
+        """The 95 % interval for the probability of a loss per fault."""
         return clopper_pearson(self.with_loss, self.trials)
 
     @property

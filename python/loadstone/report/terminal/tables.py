@@ -309,7 +309,7 @@ def figures(judgement: Judgement, cells: Sequence[Cell]) -> dict[VariantKey, str
 
 def interval_of(judgement: Judgement, cell: Cell) -> tuple[float, float, str]:
     """The ends of a cell's interval (equal if it has no interval), and a label; for a single run, the interval within
-    it."""
+    the run."""
     estimate = judgement.output_estimate(cell)
     value, low, high = estimate.value, estimate.low, estimate.high
     if low is not None and high is not None:
