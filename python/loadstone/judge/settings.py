@@ -6,8 +6,8 @@ Figures: `throughput`, `runtime`, `operations`, `errors` (failed operations), `n
 `all.mean`; with the prefix `load.` for the load phase. `attempts.failed`: failed attempts, including retried attempts;
 `unsent.unreached`: operations that failed because no server could be reached. `overdue`: at a rate with a limit on
 operations, operations sent after the cut-off. `due`, `censored`: operations that were due, and operations that never
-completed. `carried`, `carried.max`: operations of the warm-up that lasted into the window, and their longest time in
-it (ns). `unclosed`: clients whose session did not close. `late.generator`, `late.client`: operations that were more than 1
+completed. `carried`, `carried.max`: operations of the warm-up that lasted into the window, and the longest time in it
+(ns). `unclosed`: clients whose session did not close. `late.generator`, `late.client`: operations that were more than 1
 ms late because of the load generator or of the clients. `executor.busy_max`: the share of the time in which the busiest
 thread that drives clients ran; `cpu.engine_share`: the share that the engine used of the processors available to it.
 `clock.jumps`: the number of jumps of the measuring clock. `driver`: ns that an operation takes on the null store.
