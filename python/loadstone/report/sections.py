@@ -341,7 +341,7 @@ def gist(view: View) -> list[str]:
 
 
 def cut(view: View) -> str:
-    """A clause if the pilot's cap shortened the warm-up: `; capped, although system=lmdb needs 4.5 s`; else empty."""
+    """A clause if the pilot's cap shortened the warm-up: ` and capped, although system=lmdb needs 4.5 s`; else empty."""
     pilot, configs = (
         view.results.pilot,
         {pilot_trial.trial: set(variant_key(pilot_trial.config)) for pilot_trial in view.results.pilots},
@@ -353,7 +353,7 @@ def cut(view: View) -> str:
         seconds = group.get("warmup_seconds", 0.0)
         if seconds > pilot["cap_seconds"]:
             needs.append(f"{name if len(groups) > 1 else 'every variant'} needs {seconds:g} s")
-    return f"; capped, although {units.list_items(needs)}" if needs else ""
+    return f" and capped, although {units.list_items(needs)}" if needs else ""
 
 
 def count_warnings(view: View) -> str:

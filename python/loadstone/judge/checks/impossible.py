@@ -150,7 +150,7 @@ def find_shared_runs(pair: Pair, levels: LevelsOfTrials) -> Iterator[Finding]:
 
 
 def find_copies(trials: Sequence[TrialResult], levels: LevelsOfTrials) -> Iterator[tuple[TrialResult, TrialResult]]:
-    """Pairs of trials with equal figures: the earlier trial and its copy. A copied log's total may be edited."""
+    """Pairs of trials with equal figures: the earlier trial and its copy. A copied log's total may have been edited."""
     trial_of: dict[tuple[tuple[str, float], ...], TrialResult] = {}
     for trial in trials:
         figures = tuple(sorted((metric, value.value) for metric, value in trial.values.items()))
