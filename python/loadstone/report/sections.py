@@ -341,7 +341,7 @@ def gist(view: View) -> list[str]:
 
 
 def cut(view: View) -> str:
-    """A clause if the pilot's cap shortened the warm-up: ` and capped, although system=lmdb needs 4.5 s`; else empty."""
+    """A clause if the pilot's cap shortened the warm-up: ` and capped, although lmdb needs 4.5 s`; else empty."""
     pilot, configs = (
         view.results.pilot,
         {pilot_trial.trial: set(variant_key(pilot_trial.config)) for pilot_trial in view.results.pilots},
