@@ -274,7 +274,7 @@ def test_invalid_probe_ends_the_way_up_with_reason() -> None:
     assert loads == [1, 2, 4, 8, 16]
     assert len(outcome.probe_at(16).samples) == 2
     assert outcome_sentence(outcome) == (
-        "throughput still rises at 8 clients (8,000 op/s); at 16 clients the probe is"
+        "throughput still rises at 8 clients (8,000 op/s); the probe at 16 clients is"
         " invalid: generator-limited: our own limit; 5 probes, 14 trials"
     )
 
