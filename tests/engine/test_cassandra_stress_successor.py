@@ -130,7 +130,7 @@ def test_small_revisit_range_is_warned_about(stress: Stress) -> None:
     with FakeCassandra() as server:
         outcome = stress(server, "write n=50 no-warmup -insert revisit=uniform(1..1000) -rate threads=2")
     outcome.check_end()
-    # The data is the tool's: all partitions have one key.
+    # The data is the same as the tool's: all partitions have one key.
     assert len(server.rows) == 1
     assert "every partition has the same key" in outcome.stderr
 
@@ -199,7 +199,7 @@ def test_retries_pause_before_each_attempt(stress: Stress) -> None:
         stress(server, "write n=1 no-warmup -rate threads=1 -errors retries=3").check_failure()
     received = [execution.received for execution in server.executions]
     assert len(received) == 4
-    # Pauses of 50 ms on average, from 40 ms on.
+    # The pauses are 50 ms on average, and at least 40 ms.
     assert all(later - earlier > 0.03 for earlier, later in pairwise(received))
 
 
@@ -216,7 +216,7 @@ def test_contact_points_have_ports(stress: Stress) -> None:
         outcome = stress(server, line, nodes=f"127.0.0.1:{server.port}")
     outcome.check_end()
     assert "JMX" not in outcome.stderr
-    # No collection is measured, so none has a time.
+    # No garbage collections are measured, so there is no collection time.
     assert re.search(r"^Avg GC time +: +NaN ms", outcome.stdout, re.MULTILINE)
 
 
@@ -249,7 +249,7 @@ def test_refused_compact_storage_is_omitted(stress: Stress) -> None:
 @pytest.mark.parametrize(("mode", "is_prepared"), [("maxPending=9", True), ("unprepared", False)])
 def test_mode_of_generation_5_keeps_prepared_statements(stress: Stress, mode: str, is_prepared: bool) -> None:
     with FakeCassandra() as server:
-        # An unprepared statement is a QUERY, and the scripted server has no rows of those.
+        # An unprepared statement is a QUERY, for which the scripted server has no rows.
         outcome = stress(server, f"write n=5 no-warmup -compat 5 -mode {mode} -rate threads=1")
     outcome.check_end()
     assert (len(server.executions) == 5) == is_prepared
@@ -264,7 +264,7 @@ def count_lines(stdout: str, start: str) -> int:
 @pytest.mark.parametrize(
     ("reporting", "row_count", "header_counts"),
     [
-        # One row for all of the run, and one header.
+        # One row for the whole run, and one header.
         ("output-frequency=1h", range(1, 2), range(1, 2)),
         # Rows and headers every 100 ms.
         ("output-frequency=100ms header-frequency=100ms", range(3, 99), range(3, 99)),

@@ -186,7 +186,7 @@ def test_too_few_operations_for_percentiles_end_the_search(tmp_path: Path) -> No
     loadstone(tmp_path, "run", file, "--no-report", code=1)
     answer = read_answer(single_folder(tmp_path))
     pattern = r"the probe at 100 op/s is invalid: (\d+) operations are too few for all\.p99: measure longer"
-    # Ten are due; the last may be too late.
+    # Ten operations are due; the last may be too late.
     assert (match := re.search(pattern, answer)), answer
     assert 1 <= int(match[1]) <= 10
 
@@ -316,7 +316,7 @@ def test_servers_are_attached_at_the_given_address() -> None:
     result = line_document(line, spec)
     assert result["systems"] == {"redis": {"properties": {}, "attach": {"hosts": ["10.0.0.1"], "port": 7000}}}
     assert result["workload"]["properties"] == {}
-    # Servers' data is loaded once and changed by every trial; the user must be warned of that.
+    # Servers' data is loaded once and changed by every trial; the user must be warned about this.
     assert result["load"] == {"reuse": "shared"}
     (warning,) = search.line_experiment(line, spec).warnings
     assert "loads its records into an existing table of redis" in warning.message
@@ -329,7 +329,7 @@ def test_search_on_an_embedded_store_copies_its_data() -> None:
 
 def test_a_ycsb_binding_is_searched_like_a_store(tmp_path: Path) -> None:
     binding = ("jvm", "-db", "site.ycsb.BasicDB", "-cp", f"{CORE.parent}/*", "-jvm-args", "-Xmx64m")
-    # It sleeps 1 ms per operation; otherwise the engine would be the bottleneck.
+    # The binding sleeps 1 ms per operation; otherwise the engine would be the bottleneck.
     delay = ("-p", "basicdb.simulatedelay=1", "-p", "basicdb.randomizedelay=false", "-p", "basicdb.verbose=false")
     arguments = ("-p", "recordcount=100", *delay, "-p", "jvm.networked=true")
     where = ("--search", "clients", "--search-to", "2", "--search-seconds", "0.2")

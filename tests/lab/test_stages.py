@@ -144,7 +144,7 @@ def test_stage_mistake_has_line_and_hint(tmp_path: Path) -> None:
 
 
 def due(pieces: Sequence[tuple[float, float, float]], start: float, end: float) -> int:
-    """The number of operations due between two instants, by whole numbers, for pieces of (from, to, seconds)."""
+    """The number of operations due between two instants, computed with integers, for pieces of (from, to, seconds)."""
 
     def integral(until: float) -> float:
         total = 0.0
@@ -205,13 +205,13 @@ def test_operations_belong_to_stage_they_were_due_in(tmp_path: Path) -> None:
     assert first == {"due": 4, "errors": 0, "unanswered": 1, "throughput": 2}
     assert second == {"due": 3, "errors": 1, "unanswered": 0, "throughput": 3}
     assert trial.value("stage1.late.client") == 1
-    # One operation was sent almost 0.9 s late, one 4 µs.
+    # One operation was sent almost 0.9 s late, and one 4 µs late.
     assert trial.value("stage1.wait.mean") == pytest.approx((0.9e9 - 1000 + 4000) / 3, rel=1e-2)
     assert trial.values["stage2.all.max"].bound == "failed"
 
 
 POINTS = 40
-# By stage: the requested rate.
+# The requested rate of each stage.
 RATES = (100.0, 400.0, 100.0)
 
 

@@ -122,7 +122,7 @@ def test_refused_row_is_not_valid() -> None:
     assert entry_text(rows["b"][AGAINST]) == "refused invalid: impossible"
     assert (rows["b"][-1].verdict, rows["b"][-1].note) == (Verdict.INVALID, "impossible")
     assert rows["a"][-1].verdict == Verdict.VALID
-    # A test that is not relied on has no p.
+    # A test on which no claim relies has no p.
     assert "p=" not in entry_text(rows["b"][AGAINST + 1])
 
 

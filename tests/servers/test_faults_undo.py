@@ -84,7 +84,7 @@ def is_lifted(injector: Injector) -> bool:
 
 @pytest.fixture
 def up(tiny: Tiny) -> Iterator[RunningSystem]:
-    """Three tiny servers that run."""
+    """Three running tiny servers."""
     running = running_of(tiny.root)
     running.up(3, {"port": str(tiny.port)})
     yield running
@@ -369,6 +369,20 @@ def test_servers_by_role_are_drawn_among_them(up: RunningSystem, monkeypatch: py
     monkeypatch.setattr(site, "roles", lambda: {"replica": ["tiny-3", "tiny-1"]})
     victims = {tuple(choose_servers(site, replace(PLANNED, servers=("replica",)), 1, repeat)[0]) for repeat in (1, 2)}
     assert victims == {("tiny-1",), ("tiny-3",)}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_unmounting_waits_for_another_namespaces_process(tiny: Tiny) -> None:
+    running = running_of(tiny.root)
+    running.up(1, {"port": str(tiny.port)}, file_system_bytes=DISK_BYTES)
+    directory = (running.place.data / "tiny-1").resolve()
+    busy = ["unshare", "--mount", "--propagation", "private", "sh", "-c", 'cd "$0"; sleep 2; cd /; exec cat']
+    with subprocess.Popen([*busy, str(directory)], stdin=subprocess.PIPE) as other:
+        until(lambda: os.readlink(f"/proc/{other.pid}/cwd") == str(directory), "a process in the copy")
+        running.down()
+        assert other.poll() is None
+        other.kill()
+    assert tiny.is_clean()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")

@@ -58,7 +58,7 @@ def lucky_block() -> ResultSet:
 
 
 def narrow_at_one_look() -> ResultSet:
-    """Repeats stop when the interval is 5 % wide at two consecutive evaluations; it is so at the last of nine only.
+    """Repeats stop when the interval is 5 % wide at two consecutive evaluations; this happens only at the last of nine.
 
     With eight repeats the interval runs from the minimum to the maximum, 11 %. With nine it runs from the second
     smallest to the second largest value, which are 4 % apart (docs/concepts/statistics.md).

@@ -98,7 +98,7 @@ def state_side(known: Mapping[str, Scalar], other: Mapping[str, Scalar]) -> Resu
 
 
 def state_without(*names: str) -> dict[str, Scalar]:
-    """The stated facts without these."""
+    """The stated facts without these names."""
     return {name: value for name, value in KNOWN.items() if name not in names}
 
 

@@ -61,7 +61,7 @@ def test_resolved_file_has_the_same_plan(tmp_path: Path) -> None:
         ("repeats: 6", "find: {max: throughput}", "`find` and `faults` cannot be combined"),
         ("from: 1/3", "from: 20s", "only 20s before the fault: 12 windows of 5s take 1m"),
         ("from: 1/3, to: 60%", "from: 60%, to: 1/2", "at.to is before at.from"),
-        ("lift: 10s", "lift: {from: 10s, to: 5s}", "lift.to is before lift.from"),
+        ("lift: 10s", "lift: {from: 10s, to: 5s}", "lift.to is below lift.from"),
         ("lift: 10s", "server: [any, redis]", "`any` cannot be combined with names"),
         ("lift: 10s", "server: redis-2", 'redis has no server "redis-2"'),
         ("from: 1/3", "from: 3/2", 'faults[1].at.from must be within the window, got "3/2"'),

@@ -112,7 +112,7 @@ def test_every_page_has_an_example_and_all_thresholds(name: str) -> None:
 
 @pytest.mark.parametrize("path", sorted(PAGES.glob("*.md")), ids=lambda path: path.stem)
 def test_page_of_check_is_short(path: Path) -> None:
-    # Bars of tables and signs of formulas are not words.
+    # Bars of tables and symbols in formulas are not words.
     assert sum(bool(re.search(r"\w", word)) for word in path.read_text().split()) <= PAGE_WORDS_MAX
 
 

@@ -52,7 +52,7 @@ def outcome(such_that: str, change: Change) -> SearchOutcome:
 
 
 def from_two_clients_on(change: Change) -> Change:
-    """A change of all loads but one client."""
+    """A change of all loads except one client."""
     return lambda trial: trial if trial.config["clients"] == 1 else change(trial)
 
 
@@ -132,7 +132,7 @@ def test_two_conditions_on_errors_have_a_figure_each() -> None:
     )
     assert rows(result)[0][2:4] == ("20", "0.02 %")
     assert outcome(such_that, set_figures(errors=9)).kind == "beyond"
-    # Few, but more than one percent.
+    # Few, but more than 0.1 percent.
     assert outcome("errors < 1000 and errors < 0.1%", set_figures(errors=900)).kind == "below"
 
 

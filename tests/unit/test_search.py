@@ -11,7 +11,7 @@ import pytest
 from loadstone.search.next_step import next_step
 from loadstone.search.objective import parse_objective
 from loadstone.search.outcome import SearchOutcome
-from loadstone.search.probe import ProbeSample
+from loadstone.search.probe import Probe, ProbeSample
 from loadstone.search.rule import Rule
 from loadstone.search.sentence import explain_search, outcome_sentence
 
@@ -191,6 +191,14 @@ def test_omitted_failures_do_not_narrow_the_bracket() -> None:
     assert (outcome.load, outcome.low, outcome.high) == (8, 4, 9)
 
 
+def test_lateness_makes_the_figures_of_a_probe_bounds() -> None:
+    def draw(lower: float) -> ProbeSample:
+        return ProbeSample(1000.0, False, figures={"all.p99": 4e7}, lower={"all.p99": lower})
+
+    assert Probe(8, [draw(3e7)] * 3).weakest_bound("all.p99") == "at_most"
+    assert Probe(8, [draw(4e7 / 1.001)] * 3).weakest_bound("all.p99") is None
+
+
 def test_disagreeing_repeats_are_extended_until_majority_decides() -> None:
     objective = parse_objective("p99 < 10ms")
 
@@ -208,6 +216,9 @@ def test_disagreeing_repeats_are_extended_until_majority_decides() -> None:
     assert [decision.load for decision in outcome.unsure] == [8, 9, 10]
     # An uncertain result does not narrow the bracket.
     assert (outcome.load, outcome.low, outcome.high) == (10, 4, 11)
+    assert "holds up to 10 clients (met in 4 of 6 trials; bracket 4 to 11, 90 % confidence)" in outcome_sentence(
+        outcome
+    )
     message = "The repeats disagree at 8, 9 and 10: the majority decided, and the bracket does not rely on these loads"
     assert message in list(explain_search(outcome))
 

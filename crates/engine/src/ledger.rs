@@ -31,19 +31,19 @@ const SKEW_NS: u64 = 10_000_000;
 const USAGE: &str = "\
 usage: loadstone ledger [FILE…] --spec SPEC [--crash UNIX_NS] [--loaded] [--events FILE]…
 
-Reads back what a run wrote and prints, as one JSON object, which of its acknowledged writes are missing. To prove itself, it
-then corrupts one value and removes one record of the run, checks that it finds both faults, and repairs them. (Rows of
-cassandra-stress are damaged in memory only: they could not be repaired with the same timestamp.)
+Reads back what a run wrote and prints, as one JSON object, which of its acknowledged writes are missing. To prove that it
+detects losses, it then corrupts one value and removes one record of the run, checks that it finds both faults, and repairs
+them. (Rows of cassandra-stress are damaged in memory only: they could not be repaired with the same timestamp.)
 
   FILE             the ledger of the run, or the ledgers of all its segments, in order (default: the file that SPEC names)
   --spec SPEC      the run's TrialSpec (loadstone-engine ycsb run … --print-spec)
-  --crash UNIX_NS  when a process of the system was killed, ns of Unix time: the age of lost writes is then reported, and
-                   losses that the store's guarantee allows count separately
-  --loaded         the load wrote all its records: a record with nothing in it is lost
+  --crash UNIX_NS  when a process of the system was killed, in ns of Unix time: the age of lost writes is then reported, and
+                   losses that the store's guarantee allows are counted separately
+  --loaded         the load wrote all its records, so an empty record counts as lost
   --events FILE    the output of `loadstone-engine trial` for a segment: reads that missed another segment's insert count
-                   as failures if that insert had been acknowledged before
+                   as failures if that insert had been acknowledged before they were sent
 
-exit status: 0 nothing is lost that the guarantee keeps, 1 writes are lost, 2 the command is wrong, 3 nothing is proven
+exit status: 0 no write that the guarantee protects is lost, 1 writes are lost, 2 the command is wrong, 3 nothing is proven
 ";
 
 /// The arguments of the command.
@@ -124,8 +124,8 @@ fn judge(spec: &TrialSpec, args: &Args) -> Result<Findings, EngineError> {
         return Err(EngineError::usage("the spec is not for a run on records or rows").hint("use the spec of the run"));
     }
     if matches!(&spec.work, WorkSpec::Records(core) if !core.versions) {
-        return Err(EngineError::usage("the values of this spec do not name their writes")
-            .hint("use the spec of the run, with its versions or ledger"));
+        return Err(EngineError::usage("the values of this spec do not identify their writes")
+            .hint("use the spec of a run with versions=true or a ledger"));
     }
     let wrong = |error: String| EngineError::usage(error).hint("give the ledgers of all segments of one run, in order");
     let ledgers = args.files.iter().map(|file| Ledger::open(Mapping::open(file)?).map_err(wrong));
@@ -176,7 +176,7 @@ fn judge_rows(
     let (StatementsSpec::Stress(stress), Some(start_us)) =
         (statements, spec.run.and_then(|run| i64::try_from(run).ok()))
     else {
-        return Err(EngineError::usage("the spec does not name the timestamps of its writes")
+        return Err(EngineError::usage("the spec does not determine the timestamps of its writes")
             .hint("use the spec of the run, with its ledger"));
     };
     let work = StressWork::new(stress, spec.seed, spec.until.operations)?;

@@ -24,8 +24,8 @@ __all__ = ["Judgement", "Latencies", "LoadstoneError", "Percentile", "Run", "com
 
 
 def open(path: str | PathLike[str], results: str | PathLike[str] = "results") -> Run:  # noqa: A001
-    """Opens results: a result folder, an archive of a folder, the latest run of a named experiment, or another tool's
-    file.
+    """Opens results: a result folder, an archive of a folder, the latest run of a named experiment, or a file
+    from another tool.
 
     `results` is the directory in which names are looked up. Damaged lines are omitted and listed in `Run.warnings`.
     Raises LoadstoneError if there are no results, or if they were written by a newer version.
@@ -40,7 +40,7 @@ def load(
     facts: Mapping[str, Scalar] | None = None,
     format: str | None = None,  # noqa: A002
 ) -> Run:
-    """Reads files of other tools (YCSB, cassandra-stress, fio, HDR logs …) without writing anything.
+    """Reads files from other tools (YCSB, cassandra-stress, fio, HDR logs …) without writing anything.
 
     `facts` states what the files do not contain (`{"clients": 4}`); `format` is a format's name, as for `loadstone
     import --format`. Equal variants in several files count as repeats. Raises LoadstoneError if a file is damaged or

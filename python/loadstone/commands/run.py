@@ -139,7 +139,7 @@ def run_experiment(
 def serve_live(folder: Folder, console: Console, options: Namespace) -> Iterator[None]:
     """Serves the live page and the metrics, if requested, from a separate process as long as the run lasts.
 
-    The standard input of that process is a lease: it exits shortly after this process, however this process ends.
+    The standard input of that process is a lease: when this process exits for any reason, that process exits, too.
     """
     has_page, metrics_port = getattr(options, "live", False), getattr(options, "metrics_port", None)
     if not has_page and metrics_port is None:
@@ -159,7 +159,7 @@ def serve_live(folder: Folder, console: Console, options: Namespace) -> Iterator
     command += ["--port", str(options.live_port)] if has_page else ["--metrics-only"]
     command += [] if metrics_port is None else ["--metrics-port", str(metrics_port)]
     pipe = subprocess.PIPE
-    # In a separate session, so that Ctrl-C reaches only the lab.
+    # The server runs in a separate session, so that Ctrl-C reaches only the lab.
     server = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, start_new_session=True)
     assert server.stdin is not None
     assert server.stdout is not None

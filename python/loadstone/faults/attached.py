@@ -62,7 +62,7 @@ class AttachedSite:
         return True
 
     def find_start_ns(self, server: str) -> int | None:
-        """Always None: it is unknown."""
+        """Always None: the start is unknown."""
         return None
 
     def backlog(self) -> str | None:
@@ -70,7 +70,7 @@ class AttachedSite:
         return "the pending work of attached servers is unknown"
 
     def data_bytes(self, server: str) -> int | None:
-        """Always None: it is unknown."""
+        """Always None: the size is unknown."""
         return None
 
 
@@ -126,5 +126,5 @@ class AttachedFault:
         return f"`verify` fails on {affected[0]}" if affected else None
 
     def facts(self) -> Mapping[str, str | int | float | bool]:
-        """There are no facts."""
+        """Always empty: the commands report no facts."""
         return {}

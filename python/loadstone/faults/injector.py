@@ -30,7 +30,7 @@ from loadstone.faults.fault import FaultError
 from loadstone.format.suggestion import suggest_names
 from loadstone.results.fault import FaultRecord
 
-# The time in which an ordered fault must show its effect, and a lifted fault must lose it.
+# The time within which an ordered fault must take effect, and the effect of a lifted fault must disappear.
 EFFECT_SECONDS = 10.0
 POLL_SECONDS = 0.002
 # The interval between readings of the servers' backlog; each reading costs the servers some CPU time.
@@ -116,7 +116,7 @@ class Injector:
 
     @property
     def crash_unix_ns(self) -> int | None:
-        """When a fault ended processes whose last writes may be lost, ns since the epoch; None if there was none."""
+        """When a fault killed processes whose last writes may be lost, ns since the epoch; None if there was none."""
         ordered = [record.ordered_ns for record in self.records if record.kind in CRASHES and record.ordered_ns]
         return self.zero_unix_ns + ordered[0] if ordered else None
 
@@ -135,7 +135,7 @@ class Injector:
             run.begin(zero_ns)
 
     def note_summary(self, start_unix_ns: int, events: Sequence[ServerEvent]) -> None:
-        """Stores what the engine reports at its end: its start of the window, ns since the epoch, and server events.
+        """Stores the engine's final report: the window's start by its clock, ns since the epoch, and server events.
 
         The records can then state the difference between both clocks, and when a victim was first considered down.
         """

@@ -141,6 +141,13 @@ def read_scenario(weighed: Weighed, comparison: Comparison, matters: float, scal
     return "none"
 
 
+def lost_claim(comparison: Comparison, kind: Kind) -> Claim:
+    """The claim of a comparison whose claim as measured does not hold in a scenario; the same claim if the table keeps
+    it."""
+    lost = TABLE[kind]
+    return (lost.equality if comparison.claim in ("same", "slight") else lost.difference) or comparison.claim
+
+
 def claims_agree(reading: Claim, measured: Claim) -> bool:
     """Whether a scenario allows the claim; `same` and `slight` both state that the difference does not matter."""
     return reading == measured or {reading, measured} == {"same", "slight"}
@@ -155,7 +162,10 @@ def scenario_row(weighed: Weighed, reading: Claim, tested: Tested) -> ScenarioRo
     elif scenario.side is not None:
         name += f" ({names[scenario.side]})"
     ratio = widen_by_resolution(weighed.evidence.ratio, tested.comparison)
-    return ScenarioRow(name, ratio, weighed.evidence.n, reading, cause=TABLE[scenario.kind].cause)
+    cause, excluded = TABLE[scenario.kind].cause, sum(map(len, scenario.without))
+    if excluded:
+        cause = f"{excluded} {cause if excluded > 1 else cause.removesuffix('s')}"
+    return ScenarioRow(name, ratio, weighed.evidence.n, reading, cause=cause)
 
 
 def describe_excluded(scenario: Scenario, pair: Pair) -> str:
@@ -309,7 +319,7 @@ def count_failures(
         return comparison
     message = f"attempts failed: {first} of {pair.baseline}, {second} of {pair.contender}"
     if comparison.claim in ("same", "slight"):
-        return restore_ratio(replace(comparison, claim="none", why=message))
+        return restore_ratio(replace(comparison, claim=lost_claim(comparison, "failures"), why=message))
     (figures, lost), (remaining, won) = sides if comparison.claim == "better" else reversed(sides)
     worst = 0.0 if comparison.direction == "higher" else math.inf
     stands = not attempts.failures_reverse_claim(figures, remaining, (lost, won), worst)
@@ -320,8 +330,9 @@ def count_failures(
         return comparison
     comparison = mark_deciding(comparison, -1)
     message += "; with these counted as the worst figure, there is no such difference"
-    finding = Finding(attempts.RETRIED, Severity.INVALID, message, attempts.RETRIED_HINT, pair.trials)
-    claim: Claim = comparison.claim if rank_invalid else "refused"
+    severity = TABLE["failures"].severity
+    finding = Finding(attempts.RETRIED, severity, message, attempts.RETRIED_HINT, pair.trials)
+    claim = comparison.claim if rank_invalid else lost_claim(comparison, "failures")
     return restore_ratio(replace(comparison, claim=claim, findings=(*comparison.findings, finding)))
 
 
@@ -348,7 +359,9 @@ def shift_ratio(
     claim = comparison.claim if stands else "none"
     row = ScenarioRow(TABLE[kind].name, wider, ratio.n, claim, cause=TABLE[kind].cause)
     comparison = replace(comparison, scenarios=(*comparison.scenarios, row))
-    return (comparison if stands else mark_deciding(comparison, -1)), stands
+    if stands:
+        return comparison, True
+    return replace(mark_deciding(comparison, -1), claim=lost_claim(comparison, kind)), False
 
 
 def excludes_one(ratio: Estimate) -> bool:

@@ -202,15 +202,15 @@ def state_answer(judgement: Judgement, settings: Settings) -> Judgement:
     """The judgement with its answer."""
     results = judgement.results
     metrics = results.headline_metrics or (THROUGHPUT,)
-    sentences = (
+    answer = (
         summarize_searches(judgement.searches)
         if judgement.searches
         else answer_question(judgement, metrics, settings.matters)
     )
     # In an experiment with faults, the question is about the faults; comparisons of other figures come last.
     failures = list(describe_failures(chain.from_iterable(judgement.trials.values()))) if judgement.outages else []
-    text, *further = [*outage_clauses(judgement.outages), *failures, *sentences]
-    return replace(judgement, answer=text, further=tuple(further))
+    text, *further = [*outage_clauses(judgement.outages), *failures, *answer.clauses]
+    return replace(judgement, answer=text, further=tuple(further), short=None if judgement.outages else answer.short)
 
 
 def note_minority(

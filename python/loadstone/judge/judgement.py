@@ -194,6 +194,18 @@ class Expectation:
 
 
 @dataclass(frozen=True)
+class ShortAnswer:
+    """The answer for use above a table that states the figures of two sides."""
+
+    # The answer by the deciding metric, without figures.
+    statement: str
+    # The metrics in the table.
+    metrics: tuple[str, ...]
+    # The further clauses that the table does not replace.
+    remarks: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Judgement:
     """All findings, comparisons and answers for a result set."""
 
@@ -217,6 +229,8 @@ class Judgement:
     # The answer by the deciding metric, and a clause for each further metric of the question.
     answer: str = ""
     further: tuple[str, ...] = ()
+    # None if no table of two sides can state the figures of the answer.
+    short: ShortAnswer | None = None
     notes: Mapping[str, str] = field(default_factory=dict)
     # The throughput within each trial with its interval, by trial id; trials with too short a time series have none.
     within: Mapping[str, Estimate] = field(default_factory=dict)

@@ -133,12 +133,14 @@ def sample_load(trial: TrialResult, findings: Sequence[Finding], rule: Rule, set
     ]
     reason = f"{bad[0].check}: {bad[0].message}" if bad else ""
     late, load = False, trial.config.get(rule.over)
+    terms = () if rule.objective is None else rule.objective.terms
+    lower = {term.key: lower_figure(trial, term, figures[term.key]) for term in terms if term.key in figures}
     is_slow = rule.over == "rate" and isinstance(load, int | float) and throughput < DELIVERED * load
-    if meets is False and not (bounds or missed or is_slow) and rule.objective is not None:
-        lower = {term.key: lower_figure(trial, term, figures[term.key]) for term in rule.objective.terms}
+    is_missed = meets is False and not (reason or bounds or missed or is_slow)
+    if is_missed and rule.objective is not None and rule.objective.is_met_by(lower):
         # The limit would be the load generator's.
-        if late := not reason and rule.objective.is_met_by(lower):
-            reason = f"{rate.GENERATOR_LIMITED}: without the generator's lateness, the objective is met"
+        late = True
+        reason = f"{rate.GENERATOR_LIMITED}: without the generator's lateness, the objective is met"
     if rule.over == "clients" and trial.loop == "open":
         reason = reason or "the loop is open: the workload file sets a rate"
     if not reason and not throughput:
@@ -147,7 +149,7 @@ def sample_load(trial: TrialResult, findings: Sequence[Finding], rule: Rule, set
     return (
         failure_sample(reason)
         if failed
-        else ProbeSample(throughput, meets, reason or lacking, figures, bounds, missed, late)
+        else ProbeSample(throughput, meets, reason or lacking, figures, bounds, missed, late, lower=lower)
     )
 
 

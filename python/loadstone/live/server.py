@@ -416,7 +416,7 @@ def with_port(options: ServerOptions, **ports: int) -> ServerOptions:
 
 
 def watch_lease(server: uvicorn.Server, site: LiveSite) -> None:
-    """Ends the server when standard input ends, because the lab has exited; first gives viewers time to see the end."""
+    """Stops the server after the lab has exited (standard input is closed); first gives viewers time to see the end."""
     while sys.stdin.buffer.read(1):
         pass
     until = time.monotonic() + FAREWELL_SECONDS

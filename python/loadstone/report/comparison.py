@@ -153,7 +153,9 @@ def render_ratio(comparison: Comparison) -> Iterator[TableCell]:
         "refused": ("refused", refusal(comparison)),
         "unranked": ("not ranked", comparison.why),
     }
-    yield TableCell(*texts[claim], tone=claim if claim == "better" or claim == "worse" else "muted")
+    # A difference is emphasised only if it can be trusted.
+    is_trusted = comparison.verdict < Verdict.SUSPECT
+    yield TableCell(*texts[claim], tone=claim if is_trusted and (claim == "better" or claim == "worse") else "muted")
     # Without a claim from the test, no p is shown.
     has_p = claim not in ("refused", "unranked")
     p = wording.p_text(comparison.p, comparison.p_adjusted) if has_p else ""

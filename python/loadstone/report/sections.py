@@ -10,6 +10,7 @@ from loadstone.format import units, wording
 from loadstone.judge.answer import name_contexts
 from loadstone.judge.finding import Finding, Verdict
 from loadstone.report import (
+    answer,
     comparison,
     conditions,
     faults,
@@ -284,15 +285,6 @@ def headline(view: View) -> str:
     return units.join_names(view.values) if compared else view.results.name or "Results"
 
 
-def answer(view: View) -> str:
-    """The answer by the deciding metric, as a sentence; a name at its start keeps its case."""
-    if text := view.judgement.answer:
-        first = text.partition(" ")[0].rstrip(":,")
-        is_name = "=" in first or first in {str(value) for key in view.results.variants for _, value in key}
-        return text if is_name else text[:1].upper() + text[1:]
-    return "No answer: there are no trials." if not view.results.trials else "No answer was given."
-
-
 def describe_setting(view: View) -> list[str]:
     """The conditions that all trials share, as clauses: origin, load, guarantee, clients, window and host."""
     trials = view.results.trials
@@ -371,7 +363,7 @@ def meaning(view: View) -> str:
         return "Nothing was measured."
     coverage = view.judgement.coverage
     # If the claim is valid, the answer already states this number.
-    coverage = "" if coverage in view.judgement.answer else coverage
+    coverage = "" if coverage in answer.sentence(view) else coverage
     text = MEANING[view.verdict]
     further = ""
     if view.judgement.verdict > view.verdict:
@@ -415,9 +407,12 @@ def reason(view: View) -> str:
     affected = {trial for finding in by_check[most] for trial in finding.trials}
     every = units.count_noun(len(view.results.trials), "trial")
     share = f", {len(affected):,} of {every}" if len(affected) > 1 else ""
-    if share and any(search.outcome for search in view.judgement.searches):
+    outcomes = [search.outcome for search in view.judgement.searches if search.outcome]
+    if share and outcomes:
         # A search is judged by the trials at its answer.
-        share = f", {units.count_noun(len(affected), 'trial')} at the answer"
+        met = [outcome.decision_at(outcome.load) for outcome in outcomes if outcome.load is not None]
+        behind = sum(decision.met for decision in met if decision)
+        share = f", {len(affected):,} of the {units.count_noun(behind, 'trial')} behind the answer"
     return f"{message} ({most}{share}{more})"
 
 

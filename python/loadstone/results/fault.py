@@ -20,7 +20,7 @@ class FaultRecord:
 
     # `kill`, `stop`, `pause`, `restart`, `power`, `cut`, `full`, `slow`; `none` is the twin.
     kind: str
-    # The names of the servers. If they were drawn by a role, `role` names it.
+    # The names of the servers. If they were drawn from a role, `role` names it.
     servers: tuple[str, ...]
     # The instants drawn from (seed, repeat).
     planned_at_ns: int
@@ -37,7 +37,7 @@ class FaultRecord:
     # The reasons why effects could not be verified, keyed by step: `held`, `lifted`, `bystanders`. Empty if all effects
     # were verified.
     unverified: Mapping[str, str] = field(default_factory=dict)
-    # Facts at the time of the order: the victim's share of the operations, the size of its log, hints …
+    # Facts at the time when the fault was ordered: the victim's share of the operations, the size of its log, hints …
     facts: Mapping[str, str | int | float | bool] = field(default_factory=dict)
 
     @property

@@ -1,7 +1,7 @@
 """The figures of a trial with faults: outage, recovery, and the users' view in each window around the fault.
 
 They come from the engine's events, which count operations and latencies by the interval in which the operations were
-due. The windows can therefore be split at the actual instants of the fault, which are known only afterwards.
+due. The time can therefore be split into windows at the actual instants of the fault, which are known only afterwards.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def borders_of(fault: FaultRecord) -> tuple[int, int | None]:
 def figures_of_faults(
     faults: Sequence[FaultRecord], rows: Sequence[FaultInterval], options: Options = DEFAULTS
 ) -> list[Value]:
-    """The figures of a trial with faults, from the first order to the last lift; empty without faults or intervals."""
+    """The figures of a trial with faults, from the first fault to the last lift; empty without faults or intervals."""
     if not faults or not rows:
         return []
     orders, lifts = zip(*map(borders_of, faults), strict=True)
@@ -133,8 +133,8 @@ def apply_deadline(
 ) -> tuple[Sequence[FaultInterval], int]:
     """The rows, in which operations that missed the deadline count as late; and the deadline, ns.
 
-    If the engine had no deadline, the default follows from the latencies before the fault. The bucket of its latency,
-    which is at most 0.1 % wide, then decides whether an operation is late.
+    If the engine had no deadline, the default follows from the latencies before the fault. The bucket of an operation's
+    latency, which is at most 0.1 % wide, then decides whether the operation is late.
     """
     if options.deadline_ns is not None:
         return rows, options.deadline_ns
@@ -208,7 +208,7 @@ def measure_open_loop(
 
 
 def count_interrupted(rows: Sequence[FaultInterval], order_ns: int) -> int:
-    """Operations that were due before the fault and failed after its order: they were in flight."""
+    """Operations that were due before the fault was ordered, but failed afterwards, because they were in flight."""
     interrupted = 0
     for row in (row for row in rows if row.failed and row.start_ns + row.length_ns <= order_ns):
         for outcome in row.outcomes:
@@ -221,8 +221,8 @@ def count_interrupted(rows: Sequence[FaultInterval], order_ns: int) -> int:
 
 
 def first_figures(rows: Sequence[FaultInterval], order_ns: int, deadline_ns: int, step: float) -> Iterator[Value]:
-    """The end of the first failure, and the instant at which the first late operation passed its deadline, ns since the
-    order.
+    """The instants at which the first failure completed and the first late operation passed its deadline, ns since the
+    fault was ordered.
 
     Both are accurate to one interval, since an operation's due time within its interval is unknown.
     """
@@ -240,7 +240,7 @@ def first_figures(rows: Sequence[FaultInterval], order_ns: int, deadline_ns: int
 
 
 def record_figures(faults: Sequence[FaultRecord], order_ns: int, lift_ns: int | None) -> Iterator[Value]:
-    """The instants of detection, ns since the order, and of readiness and settling, ns since the lift."""
+    """The instants of detection, ns since the fault was ordered, and of readiness and settling, ns since the lift."""
     detected = [fault.detected_ns for fault in faults if fault.detected_ns is not None]
     if detected:
         yield Value("detected", min(detected) - order_ns, "ns", len(detected))
@@ -301,8 +301,8 @@ def failures_by_status(outcomes: Iterable[Outcome]) -> Mapping[str, int]:
 def latency_figures(window: str, outcomes: Sequence[Outcome], unanswered: int, kinds: Sequence[str]) -> Iterator[Value]:
     """Percentiles of a window by operation, over everything that was due; `kinds` are the operations of the trial.
 
-    An unanswered operation has no latency in any interval; in `all`, its latency counts as infinite. Its kind is known
-    only if there is a single kind; otherwise, the percentiles by kind are lower bounds.
+    An unanswered operation has no latency in any interval; in `all`, its latency counts as infinite. Its type is known
+    only if the trial has a single type of operation; otherwise, the percentiles by type are lower bounds.
     """
     of_all = {figures.ALL, *(kinds if len(kinds) == 1 else ())}
     for kind in ("response", "service"):

@@ -85,10 +85,10 @@ def front_end_checks(plan: Plan) -> Iterator[Callable[[], object]]:
 
 
 def extreme_variants(variants: Iterable[Variant]) -> list[Variant]:
-    """Of variants that differ only in their number of clients, the variants with the fewest and the most clients.
+    """The variants with the fewest and the most clients, among variants that differ only in their number of clients.
 
-    Every limit on the number of clients is a minimum or a maximum, so checking these is enough; each check starts an
-    engine.
+    Every limit on the number of clients is a minimum or a maximum, so checking these variants is enough. This saves
+    time, because each check starts an engine.
     """
     groups: dict[str, list[Variant]] = {}
     for variant in variants:
@@ -233,7 +233,7 @@ def missing_programs(plan: Plan) -> Iterator[str]:
         program = "mvn" if load_system(system).runs_in_java else "apt-get"
         if shutil.which(program) is None:
             hint = "install it" if program == "mvn" else f"run {system} yourself, and use `attach`"
-            message = f"{program} is not on PATH; it fetches {system} unless the cache already contains it"
+            message = f"{program} is not on PATH, but fetches {system} unless the cache already contains it"
             yield f"warning: {message}\nhint: {hint}"
 
 
@@ -251,7 +251,7 @@ def absent_metrics(plan: Plan) -> Iterator[str]:
             listed = ", ".join(sorted(performed))
             yield (
                 f"warning: no variant performs the operation of {metric}\n"
-                f"hint: remove the metric, or add the operation to the workload; it performs {listed}"
+                f"hint: remove the metric, or add the operation to the workload, which performs {listed}"
             )
 
 

@@ -122,11 +122,13 @@ def limit_parts(outcome: SearchOutcome) -> list[str]:
     # The ends of the answer's bracket.
     low, high = ("?" if bound is None else units.format_load(bound) for bound in (outcome.low, outcome.high))
     first = next((decision for decision in outcome.decisions if decision.load > load), None)
-    there += f" at {rule.format_load(load)}{count_judged(outcome, load)}"
+    there += f" at {rule.format_load(load)}"
     beyond = "" if first is None else f"; {figures_text(outcome, first.load)} at {rule.format_load(first.load)}"
-    beyond += count_judged(outcome, first.load) if first is not None and first.votes else ""
+    if first is not None and first.votes and (against := count_judged(outcome, first.load)):
+        beyond += f" ({against})"
     confidence = f", {units.format_percent(CONFIDENCE)} confidence" if rule.confirmations else ""
-    bracket = f"(bracket {low} to {high}{confidence})"
+    votes = count_judged(outcome, load)
+    bracket = f"({f'{votes}; ' if votes else ''}bracket {low} to {high}{confidence})"
     contradiction = contradiction_text(outcome)
     but = f"; but in most repeats it {contradiction}" if contradiction else ""
     wall = outcome.wall if has_open_end(outcome) else None
@@ -143,7 +145,7 @@ def count_judged(outcome: SearchOutcome, load: float) -> str:
     if decision is None or (decision.met == decision.trials == every):
         return ""
     unjudged = every - decision.trials
-    return f" (met in {decision.met} of {every} trials{f', {unjudged} not judged' if unjudged else ''})"
+    return f"met in {decision.met} of {every} trials{f', {unjudged} not judged' if unjudged else ''}"
 
 
 def has_open_end(outcome: SearchOutcome) -> bool:

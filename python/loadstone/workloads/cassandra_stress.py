@@ -50,7 +50,7 @@ OF_EXPERIMENT = {
     "-errors": "remove it: failures are counted, but do not end a trial",
 }
 REPLICATION = "replication_factor"
-# The mean size of a profile's value without `size`: texts and blobs have 4 to 8 bytes, numbers have 4 or 8.
+# The mean size of a profile's value without `size`: texts and blobs have 4 to 8 bytes, and numbers have 4 or 8.
 PROFILE_VALUE_BYTES = 6
 # The commands that only write.
 WRITES = ("write", "insert", "counter_write", "counterwrite")

@@ -31,7 +31,7 @@ COUNTED = {
     "writes": ("acknowledged", "refused", "maybe", "unknown", "retried"),
     "found": ("phantom", "corrupt", "other_run", "not_loaded", "unsure"),
 }
-# The bits of a run's number, so that JSON readers in any language represent it exactly.
+# The length of a run's number in bits, so that JSON readers in any language represent it exactly.
 RUN_BITS = 53
 
 
@@ -54,7 +54,7 @@ def add_ledger(spec: Spec, directory: Path, run: int | None = None) -> Spec:
 
 
 def read_back(engines: int, *, loaded: bool) -> ObservedCommand:
-    """The command that reads back every record of a run. `loaded`: the load wrote all records, as it did not fail."""
+    """The command that reads back every record of a run. `loaded`: whether the load wrote all records."""
     return ObservedCommand(NAME, partial(arguments, engines, loaded), read, role="verify", settled=True)
 
 

@@ -23,9 +23,9 @@ pub struct CounterReadBack<'a, E> {
     pub select: String,
 }
 
-/// The bounds of each counter, by the key of its partition; the values are still 0.
+/// The bounds of each counter, by the key of its partition. The field `value` of each counter is still 0.
 type Bounds = HashMap<Vec<u8>, Vec<Counter>>;
-/// What each counter of a partition lacks, by key, for partitions that lack anything.
+/// The missing amount of each counter of a partition, by key, for partitions in which any amount is missing.
 type Missing = HashMap<Vec<u8>, Vec<i64>>;
 
 /// An acknowledged write to a partition with missing increments.

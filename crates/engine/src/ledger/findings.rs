@@ -76,7 +76,7 @@ struct Lost {
     writes: u64,
     /// Number of these writes whose loss the store's guarantee allows when the process is killed.
     allowed: u64,
-    /// Writes missing at the strongest readable level. As this is not the strongest level, they may not be lost.
+    /// Writes missing at the strongest readable level. As a stronger level exists, they are not necessarily lost.
     undecided: u64,
     /// Number of loaded records with an empty field.
     loaded: u64,
@@ -278,7 +278,7 @@ impl Findings {
         }
     }
 
-    /// Whether it has not been shown yet that the checker finds planted faults.
+    /// Whether the checker has yet to prove that it finds planted faults.
     pub fn needs_proof(&self) -> bool {
         self.proved.is_none()
     }
@@ -309,7 +309,7 @@ impl Findings {
             let count = match (writes - allowed, loaded) {
                 (0, records) => format!("{records} loaded records are lost"),
                 (lost, _) if allowed > 0 => format!(
-                    "{lost} acknowledged writes are lost, and {allowed} more that the guarantee allows to be lost"
+                    "{lost} acknowledged writes are lost, and so are {allowed} more, whose loss the guarantee allows"
                 ),
                 (lost, _) => format!("{lost} acknowledged writes are lost"),
             };
@@ -337,13 +337,13 @@ impl Findings {
             let Proof { corrupted, removed, restored, refused, .. } = proof;
             let refused = refused.as_ref().map_or(String::new(), |status| format!(" (the store answered {status})"));
             return Some(format!(
-                "the checker did not prove itself: of two planted faults it found the corrupted value: {corrupted}, the \
-                 removed write: {removed}, and it repaired both: {restored}{refused}"
+                "the checker failed its self-test with two planted faults: corrupted value found: {corrupted}; removed \
+                 write found: {removed}; both repaired: {restored}{refused}"
             ));
         }
         if self.lost.undecided > 0 {
             return Some(format!(
-                "{} acknowledged writes are missing at the strongest level that could be read, {}, and may not be lost",
+                "{} acknowledged writes are missing at the strongest readable level, {}, but are not necessarily lost",
                 self.lost.undecided,
                 self.read.level.as_deref().unwrap_or("the workload's level")
             ));
@@ -359,7 +359,7 @@ impl Findings {
             ));
         }
         if self.writes.acknowledged > 0 && self.proved.is_none() && self.lost.writes == 0 {
-            return Some("the checker could not prove itself: no record holds an acknowledged write".to_owned());
+            return Some("the checker could not test itself: no record contains an acknowledged write".to_owned());
         }
         None
     }

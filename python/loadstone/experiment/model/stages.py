@@ -59,7 +59,7 @@ def stage_length(value: Any) -> float:
     if round(seconds * 1e3, 3) % STEP_MS:
         refuse_value(
             f"must be a multiple of {STEP_MS}ms, got {quote_value(value)}",
-            f"{hint}: counting intervals end with a stage",
+            f"{hint}: each stage must end where a counting interval ends",
         )
     return seconds
 

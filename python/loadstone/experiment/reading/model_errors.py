@@ -36,7 +36,7 @@ def translate_error(tree: MappingNode, error: ErrorDetails, path: Path) -> Mista
     if kind == "missing":
         return Mistake(location, f"`{format_path(path)}` is missing", example_hint(path))
     if path == ("systems",) and isinstance(value, list) and None in value:
-        message = f"systems[{value.index(None) + 1}] is `null`, not a name without quotes"
+        message = f"systems[{value.index(None) + 1}] is the value `null`, not a name"
         return Mistake(location, message, "write 'null' in quotes")
     if kind in CONTAINERS:
         hint = suggest_name(str(path[-1]), LONG) if path[:2] == ("vary", "matrix") else ""
@@ -61,7 +61,7 @@ def translate_error(tree: MappingNode, error: ErrorDetails, path: Path) -> Mista
     return Mistake(location, f"{format_path(path)}: {error['msg'].lower()}", example_hint(path))
 
 
-# Keys that users of other tools expect, with Loadstone's.
+# Keys that users of other tools expect, with Loadstone's equivalents.
 INSTEAD = {
     "search": "find: {over: rate, such_that: p99 < 10ms}",
     "ycsb": "workload: workloads/workloada",
@@ -124,7 +124,7 @@ def type_without_none(annotation: Any) -> Any:
 
 
 def all_paths(model: type[BaseModel], above: str = "") -> list[str]:
-    """Every key of a model that is not below a user's name, as a dotted path."""
+    """Every key of a model that is not below a name chosen by the user, as a dotted path."""
     paths = []
     for key, field in model.model_fields.items():
         path = f"{above}{key}"

@@ -20,7 +20,7 @@ from loadstone.systems import registry
 from loadstone.systems.base.system import System, SystemPlan, SystemsError
 
 INTERVAL_SECONDS = 0.1
-# The check of the level before the fault.
+# The check that examines the level before the fault.
 UNSTEADY = "before-unsteady"
 # Faults of a file system. They require a separate file system for each server.
 OF_FILE_SYSTEM = frozenset({"power", "full"})
@@ -108,7 +108,7 @@ def check_lift(context: Context, path: Path, fault: FaultKeys, kinds: set[str]) 
             message = "`lift` has no effect on a restart, which ends when the server is ready"
             context.add_warning((*path, "lift"), message, "leave it out")
         if longest is not None and (shortest == NEVER or longest < shortest):
-            context.add_mistake((*path, "lift", "to"), "lift.to is before lift.from", "write the shorter length first")
+            context.add_mistake((*path, "lift", "to"), "lift.to is below lift.from", "write the shorter length first")
 
 
 def check_servers(context: Context, path: Path, fault: FaultKeys) -> None:

@@ -23,7 +23,7 @@ from loadstone.systems.base.system import SystemsError
 VERSION = 1
 # The file's name in the directory of a system.
 FILE = "undo.json"
-# Moving is repeated, because a process that is forked during the move is in the group, too.
+# Moving is repeated, because a process that is forked during the move stays in the group.
 ATTEMPTS = 50
 
 
