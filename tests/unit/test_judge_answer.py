@@ -14,7 +14,7 @@ from loadstone.results.result_set import Question, ResultSet, name_value
 from loadstone.results.trial_result import TrialResult
 
 # The crafted trials lack the figures of two checks.
-COVERAGE = f"{CHECKS - 2} of {CHECKS} checks ran"
+COVERAGE = f"{CHECKS - 2} of {CHECKS} checks ran in full"
 
 
 def answer(results: ResultSet) -> str:
@@ -93,7 +93,8 @@ def test_missing_evidence_is_reported_with_its_interval() -> None:
     assert text.endswith(f"n=6, valid; {COVERAGE})")
     # The difference that the repeats could detect has its own line.
     assert judgement.further == (
-        "6 repeats can detect a difference of 3.1 % or more (80 % power); 24 repeats (4 times the run time), of 1.3 %",
+        "6 repeats can detect a difference of 3.1 % or more (80 % power);"
+        " 24 repeats (4 times the run time) can detect 1.3 %",
     )
 
 

@@ -1,4 +1,4 @@
-"""The claim, which one function derives from the evidence of all scenarios by one table."""
+"""The claim: one function derives it from the evidence of all scenarios, by one table."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ TABLE: dict[Kind, Lost] = {
 }
 
 
-# The alternatives that concern one side only, in words for a refusal.
+# The alternatives that concern one side only, as worded in a refusal.
 ONE_SIDED: dict[Kind, str] = {
     "own-time": "if the generator slowed only one side",
     "lateness": "if the generator was late on only one side",
@@ -228,7 +228,7 @@ def explain_undecided(comparison: Comparison, tested: Tested, matters: float, te
     # The smallest p that a rank test can reach, whatever the figures are.
     if not tested.pair.blocks and rank_sum_p(0, *sizes) * tests >= ALPHA:
         least = next(size for size in range(n, 1000) if rank_sum_p(0, size, size) * tests < ALPHA)
-        why = f"n = {n} cannot decide {units.count_noun(tests, 'test')}, n ≥ {least} can"
+        why = f"n = {n} cannot decide {units.count_noun(tests, 'test')}; n ≥ {least} can"
         return replace(comparison, claim="impossible", why=why)
     if half_width(comparison.ratio) is None or comparison.ratio.value <= 0:
         return comparison
@@ -244,11 +244,11 @@ def explain_undecided(comparison: Comparison, tested: Tested, matters: float, te
     more = int(min(max(repeats_for(comparison.ratio, sampling, bias, matters), n + 1), TIMES_MAX * n))
     now, later = (detectable_difference(intervals, n, count) for count in (n, more))
     # Both are in percent, or both are factors.
-    at_more = f"of {units.short_percent(later)}" if now < 1 else f"a factor of {1 + later:,.3g}"
+    at_more = units.short_percent(later) if now < 1 else f"a factor of {1 + later:,.3g}"
     noun = comparison.n_unit.removesuffix("s") or "repeat"
     why = f"{units.count_noun(n, noun)} can detect {describe_difference(now)} or more"
     why += f" ({units.format_percent(POWER)} power)"
-    why += f"; {units.count_noun(more, noun)} ({more / n:.2g} times the run time), {at_more}"
+    why += f"; {units.count_noun(more, noun)} ({more / n:.2g} times the run time) can detect {at_more}"
     biased = [weighed.scenario.kind for weighed in tested.weighed[1:] if not weighed.scenario.is_part]
     if bias > sampling and biased:
         cause = units.join_names([*dict.fromkeys(TABLE[kind].cause for kind in biased)])

@@ -1,6 +1,6 @@
 """Searches: the probes of a result set, judged like all trials, and the outcome.
 
-The outcome is always computed from the trials, so that the lab, a table and a report cannot differ. The lab calls the
+The outcome is always computed from the trials, so that the lab, a table and a report agree. The lab calls the
 same function after each trial to find the next load.
 """
 
@@ -45,7 +45,7 @@ def judge_searches(
     settings: Settings,
     contexts: Iterable[VariantKey] = (),
 ) -> list[Search]:
-    """Every search, including the `contexts` without a trial; `findings` has each trial's own findings, by its id."""
+    """Every search, including the `contexts` without a trial; `findings` has each trial's findings, by trial id."""
     rule = read_rule(question)
     if rule is None:
         return []
@@ -90,7 +90,7 @@ def find_contradictions(outcome: SearchOutcome, trials: Mapping[float, Sequence[
     if not (text := contradiction_text(outcome)):
         return
     answer = "no load" if outcome.load is None else outcome.rule.format_load(outcome.load)
-    message = f"the answer of the search is {answer}, but in most repeats, the objective {text}"
+    message = f"the search's answer is {answer}, but in most repeats, the objective {text}"
     hint = "search again on an idle host; if the contradiction remains, the limit depends on more than the load"
     here = tuple(trial.trial for load in chain(*outcome.contradictions) for trial in trials[load])
     yield Finding(noisy.NAME, Severity.SUSPECT, message, hint, here)

@@ -157,7 +157,7 @@ def name_source(finding: Finding, variant: str) -> str:
 
 
 def list_unavailable_checks(judgement: Judgement) -> list[str]:
-    """The checks that could not run, each with its reason: `clock (the clock was not compared with another)`."""
+    """The checks that could not run, each with its reason: `clock (the clock was not compared with another clock)`."""
     reasons: dict[str, dict[str, None]] = {}
     for check in judgement.not_looked:
         reasons.setdefault(check.reason, {})[check.check] = None

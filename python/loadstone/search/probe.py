@@ -17,7 +17,7 @@ RESOLUTION = 0.002
 
 @dataclass(frozen=True, slots=True)
 class ProbeSample:
-    """The result of one trial of a load."""
+    """The result of one trial at a load."""
 
     throughput: float = 0.0
     # Whether the trial met the objective; None without an objective.

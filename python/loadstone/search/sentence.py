@@ -158,7 +158,7 @@ def has_open_end(outcome: SearchOutcome) -> bool:
 def contradiction_text(outcome: SearchOutcome) -> str:
     """The loads far from the answer that contradict it, as a text that follows `it`; empty if there are no such
     loads."""
-    verbs = ("held again at", "did not hold at")
+    verbs = ("was met again at", "was not met at")
     return " and ".join(
         f"{verb} {units.list_items([units.format_load(load) for load in loads])}"
         for verb, loads in zip(verbs, outcome.contradictions, strict=True)
@@ -187,7 +187,7 @@ def short_of_rate(rule: Rule, probe: Probe) -> str:
     if rule.over != "rate" or done is None:
         return ""
     if done < DELIVERED * probe.load:
-        return f"{units.short_percent(done / probe.load, DELIVERED)} of the rate done"
+        return f"{units.short_percent(done / probe.load, DELIVERED)} of the rate achieved"
     return f"the rate was not held: {probe.miss_reason}" if probe.miss_reason else ""
 
 
@@ -230,7 +230,7 @@ def explain_bracket(outcome: SearchOutcome) -> str:
         )
     ends = ((outcome.low, low), (outcome.high, high))
     known = [f"at {units.format_load(load)}, {what}" for load, what in ends if load is not None]
-    share = f" (contains the answer in {units.format_percent(CONFIDENCE)} of simulated searches or more)"
+    share = f" (contains the answer in at least {units.format_percent(CONFIDENCE)} of simulated searches)"
     return f"The bracket{share if outcome.rule.confirmations else ''}: {'; '.join(known)}"
 
 

@@ -46,7 +46,7 @@ def compare_blocks(
     """Compares interleaved variants: only blocks with both variants count, and drift between blocks cancels.
 
     The paired t test on logarithms decides; the ratio is the geometric mean of the blocks' ratios. A signed-rank or
-    sign-flip permutation test cannot: at n = 6, it falls below 0.05 only if all six differences have one sign.
+    sign-flip permutation test cannot: at n = 6, its p is below 0.05 only if all six differences have one sign.
     If the ratio is the same in every block, t is undefined, and the exact signed-rank test is used instead.
     Fewer than `least` blocks are not tested.
     """
@@ -180,7 +180,7 @@ def critical_u(m: int, n: int, level: float = LEVEL) -> int:
 
     0 if no U reaches that level; 95 % requires REPEATS_MIN repeats.
     """
-    # 1 - 0.95 is not quite 0.05 in floats, and p can be exactly that.
+    # 1 - 0.95 is not quite 0.05 in floats, and p can be exactly 0.05.
     alpha = round(1 - level, 12)
     return max(bisect_left(range(m * n // 2 + 1), alpha, key=lambda u: rank_sum_p(u, m, n)) - 1, 0)
 

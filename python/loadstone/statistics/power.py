@@ -24,7 +24,7 @@ def detectable_difference(intervals: Sequence[tuple[float, float]], n: int, repe
     """The smallest difference, as a share, that this number of repeats shows with a probability of POWER.
 
     `intervals`: the centre and the half-width of each scenario's interval of `n` repeats, on the logarithmic scale. The
-    half-widths narrow with the number of repeats, the distances between the centres do not. A difference
+    half-widths narrow with the number of repeats; the distances between the centres do not. A difference
     of half the width of all intervals together would be shown in half of the runs; for POWER, the difference must be
     greater by t(POWER) standard errors (Cohen 1988, 2.2).
     """
