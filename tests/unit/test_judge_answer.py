@@ -180,10 +180,10 @@ def test_refusals_of_several_contenders_have_separate_reasons() -> None:
     values = "5 of 50,000 values read differed from the values written (unverified)"
     result = answer(rank_systems(change_systems({"c": set_figures(wrong=5)}), "a", "b", "c"))
     assert result.startswith("b holds 1.103×")
-    assert f"the throughput of a, c not ranked with a: {values} (" in result
+    assert f"the throughput of a, c not ranked against a: {values} (" in result
     changes = {"b": set_figures(segments__lost=1), "c": set_figures(wrong=5), "d": set_figures(wrong=5)}
     assert answer(rank_systems(change_systems(changes), "a", "b", "c", "d")).startswith(
-        f"b not ranked with a: segments lost: 1 of 4 (lost-segment), c and d not ranked with a: {values} ("
+        f"b not ranked against a: segments lost: 1 of 4 (lost-segment), c and d not ranked with a: {values} ("
     )
 
 
