@@ -183,7 +183,7 @@ def test_refusals_of_several_contenders_have_separate_reasons() -> None:
     assert f"the throughput of a, c not ranked against a: {values} (" in result
     changes = {"b": set_figures(segments__lost=1), "c": set_figures(wrong=5), "d": set_figures(wrong=5)}
     assert answer(rank_systems(change_systems(changes), "a", "b", "c", "d")).startswith(
-        f"b not ranked against a: segments lost: 1 of 4 (lost-segment), c and d not ranked with a: {values} ("
+        f"b not ranked against a: segments lost: 1 of 4 (lost-segment), c and d not ranked against a: {values} ("
     )
 
 
@@ -307,7 +307,7 @@ def test_latency_is_answered_at_a_rate() -> None:
     lead, _, trust = judgement.answer.partition(" (")
     assert lead.startswith("at 1,000 op/s, which both sustained: update p50 is 75 % lower with lmdb than ")
     assert trust == (
-        f"100.1 µs against 402 µs, 95 % interval 74.9–75.2 %, n=6, valid; {CHECKS - 3} of {CHECKS} checks ran)"
+        f"100.1 µs against 402 µs, 95 % interval 74.9–75.2 %, n=6, valid; {CHECKS - 3} of {CHECKS} checks ran in full)"
     )
     assert judgement.further == (
         "exploratory, as only the first metric decides: update p99 is undecided: 11.0 ms with lmdb, 11.0 ms with"

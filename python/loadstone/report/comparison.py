@@ -125,7 +125,9 @@ def explain_missing_ratio(view: View, key: VariantKey, metric: str) -> Iterator[
         yield TableCell("baseline", tone="muted")
     else:
         cell = None if beside is None else view.cell(beside, metric)
-        yield TableCell("–", "baseline withheld" if cell and cell.withheld else "no baseline in this context", tone="muted")
+        yield TableCell(
+            "–", "baseline withheld" if cell and cell.withheld else "no baseline in this context", tone="muted"
+        )
     yield TableCell("")
 
 
