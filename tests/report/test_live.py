@@ -86,6 +86,15 @@ def test_path_that_climbs_out_is_refused(server: Server, path: str) -> None:
     assert "import" not in text
 
 
+def test_wildcard_address_is_reachable_by_address(home: Path) -> None:
+    with serve(home, "--host", "0.0.0.0") as server:
+        port = server.host.rpartition(":")[2]
+        # 127.0.0.2 represents an address of this host in the network.
+        for name, status in ((f"127.0.0.2:{port}", 200), ("evil.example", 400), (f"evil.example:{port}", 400)):
+            assert server.get("/", host=f"127.0.0.1:{port}", Host=name)[0] == status
+        assert server.get("/", host=f"127.0.0.1:{port}", Host=f"127.0.0.2:{port}", token=False)[0] == 403
+
+
 def test_cross_site_request_is_refused(server: Server) -> None:
     assert server.get("/runs.json", Sec_Fetch_Site="cross-site")[0] == 403
     assert server.get("/runs.json", Sec_Fetch_Site="same-site")[0] == 403

@@ -18,6 +18,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,7 @@ from loadstone.live.trial import Attempt
 from loadstone.report.markup import countable
 from loadstone.results.folder import Folder
 
+WILDCARDS = ("0.0.0.0", "::", "[::]")
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
 # The time between two reads of the files while a page is open: the engine reports once a second.
 POLL_SECONDS = 1.0
@@ -219,7 +221,7 @@ class LiveSite:
     def refuse_request(self, request: Request) -> Response | None:
         """The response that refuses a request, or sets the cookie and redirects; None if the request is allowed."""
         host = request.headers.get("host", "").rpartition(":")[0] or request.headers.get("host", "")
-        if host not in {*LOOPBACK, self.options.host}:
+        if host not in {*LOOPBACK, self.options.host} and not (self.options.host in WILDCARDS and is_own_name(host)):
             # Any other name that resolves to this host belongs to a different site (DNS rebinding).
             return PlainTextResponse("unknown host", 400)
         server = request.scope.get("server") or ("", 0)
@@ -348,6 +350,13 @@ class LiveSite:
 def write_event(name: str, data: Any) -> str:
     """The text of one server-sent event."""
     return f"event: {name}\ndata: {json.dumps(countable(data))}\n\n"
+
+
+def is_own_name(host: str) -> bool:
+    """Whether a name in a request is an address or this host's name, which no other site can make its own."""
+    with suppress(ValueError):
+        return bool(ip_address(host.strip("[]")))
+    return host.lower() in {socket.gethostname().lower(), socket.getfqdn().lower()}
 
 
 def respond_not_found() -> Response:
