@@ -373,10 +373,11 @@ def open_listener(host: str, port: int) -> socket.socket:
         listener.bind((host.strip("[]"), port))
         # From now on, clients can connect; they wait until the server is ready.
         listener.listen()
-    except OSError as error:
+    except (OSError, OverflowError) as error:
         listener.close()
         hint = "choose another port, or 0 for any free port"
-        raise LoadstoneError(f"cannot listen on {host}:{port}: {error.strerror}", hint) from error
+        reason = error.strerror if isinstance(error, OSError) else "ports are 0 to 65535"
+        raise LoadstoneError(f"cannot listen on {host}:{port}: {reason}", hint) from error
     return listener
 
 
