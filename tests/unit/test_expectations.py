@@ -273,6 +273,8 @@ def test_six_alternating_runs_decide() -> None:
     assert answers(expecting(join_results([old, new[:5]]), "throughput >= 0.95x")) == ["undecided"]
     apart = expecting(join_results([old, runs(900, 20, seed=3)]), "throughput >= 0.95x")
     assert take_only(apart).why == "the runs of both sides did not alternate"
+    untimed = change_trials(apart, *(item.trial for item in apart.trials), start_unix_ns=None)
+    assert take_only(untimed).why.startswith("the start times of the runs are unknown")
 
 
 def test_copies_of_a_run_are_one_run() -> None:

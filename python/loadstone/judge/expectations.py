@@ -360,6 +360,8 @@ def refuse_ratio(comparison: Comparison, match: Match, judgement: Judgement) -> 
 def refuse_runs(match: Match, judgement: Judgement) -> str:
     """The reason why two sides of separate runs cannot be compared; empty if they can."""
     times = [list_start_times(judgement.results, trials, by_run=True) for trials in match.pair.sides]
+    if None in times:
+        return "the start times of the runs are unknown, so they may not have alternated"
     # A run that is listed under two names counts once.
     runs = [0 if began is None else len(set(began)) for began in times]
     if min(runs) < REPEATS_MIN:
