@@ -76,6 +76,12 @@ def test_a_line_of_garbage_is_refused(tmp_path: Path, start: str) -> None:
     assert is_refused(write_file(tmp_path, start + GARBAGE))
 
 
+# Each took minutes or hours while the tools' signs were searched in quadratic time; a page of HTML is such a text.
+@pytest.mark.parametrize("text", ["1" * 200_000, "-" * 200_000, "a: " * 60_000, "\n" * 500_000], ids="1-a\n")
+def test_long_foreign_text_is_refused(tmp_path: Path, text: str) -> None:
+    assert "the format of bench.log is unknown" in refusal(write_file(tmp_path, f"{text}.\n"))
+
+
 def test_garbage_line_within_a_log_is_skipped(tmp_path: Path) -> None:
     head, overall, rest = RUN.partition("[OVERALL]")
     run = read_single(write_file(tmp_path, f"{head}{GARBAGE}\n{overall}{rest}"))

@@ -48,6 +48,8 @@ def load(
     """
     from loadstone.importers.read import read_all
 
+    if not files:
+        raise LoadstoneError("there are no files to load", "name at least one file")
     paths = [Path(file) for file in files]
     imported = read_all(paths, dict(facts or {}), format)
     series = {imported_run.result.trial: imported_run.series for imported_run in imported}
@@ -107,6 +109,6 @@ def compare(*sides: Run | str | PathLike[str] | Sequence[Run | str | PathLike[st
     def open_side(member: Run | str | PathLike[str]) -> ResultSet:
         return member.results if isinstance(member, Run) else open(member).results
 
-    if len(sides) < 2:
+    if len(sides) < 2 or not all(sides):
         raise LoadstoneError("a comparison needs at least two results", "name a second run, path or name")
     return Run(join_results([read_side(side) for side in sides]))

@@ -89,6 +89,7 @@ def carry_out(loaded: Loaded, name: str, options: Namespace) -> int:
 
     from loadstone.experiment.plan.plan import plan_experiment
 
+    require_live_ports(options)
     if options.dry_run:
         from loadstone.experiment.plan.description import describe_plan
         from loadstone.runner.rehearsal import advice, rehearse
@@ -133,6 +134,20 @@ def run_experiment(
                 signal.signal(number, interrupt_run)
         with serve_live(folder, console, options):
             return folder, run_trials(loaded, planned, folder, console, options.retry_failed)
+
+
+def require_live_ports(options: Namespace) -> None:
+    """Refuses ports of the live page and the metrics before anything runs. Raises LoadstoneError."""
+    ports = {
+        "the live page": getattr(options, "live", False) and options.live_port,
+        "the metrics server": getattr(options, "metrics_port", None),
+    }
+    for name, port in ports.items():
+        # A run without either does not import the systems.
+        if port:
+            from loadstone.systems.base.startup import require_port
+
+            require_port(name, "127.0.0.1", port)
 
 
 @contextmanager

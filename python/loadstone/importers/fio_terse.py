@@ -28,7 +28,7 @@ CUT = "import fio's whole output, or run it with --output-format=json"
 def recognise_text(text: str) -> bool:
     """Whether a line contains the result of a job."""
     other = fio.recognise_text(text) or fio_normal.recognise_text(text)
-    return re.search(r"(?m)^\W*\d+;fio-[^;]+;", text) is not None and not other
+    return re.search(r"(?m)^[^\w\n]*\d+;fio-[^;]+;", text) is not None and not other
 
 
 def read_runs(source: Source) -> list[ImportedRun]:

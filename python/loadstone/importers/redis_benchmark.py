@@ -67,10 +67,15 @@ def recognise_text(text: str) -> bool:
     return (
         CSV_HEADER in text
         or PROGRESS.search(text) is not None
-        or any(
-            re.search(pattern.pattern.removeprefix("^").removesuffix(r"\s*$"), text, re.MULTILINE) is not None
-            and "requests" in text
-            for pattern in (BEGIN, QUIET)
+        or (
+            "requests" in text
+            and any(
+                # Text may precede the result, so only a line with a sign is searched: that takes time ∝ length².
+                re.search(pattern.pattern.removeprefix("^").removesuffix(r"\s*$"), line) is not None
+                for line in text.split("\n")
+                for sign, pattern in (("======", BEGIN), (" requests per second", QUIET))
+                if sign in line
+            )
         )
         or re.search(r'(?m)^"(?:PING_INLINE|PING_BULK|PING_MBULK|SET|GET)","[\d.]+"\s*$', text) is not None
     )

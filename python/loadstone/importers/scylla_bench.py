@@ -56,7 +56,7 @@ class ScyllaBenchReport:
 
 def recognise_text(text: str) -> bool:
     """Whether the text contains settings or totals of scylla-bench."""
-    return re.search(r"(?m)^\W*Time \(avg\):\s|^\W*Clustering row size:\s", text) is not None
+    return re.search(r"(?m)^[^\w\n]*Time \(avg\):\s|^[^\w\n]*Clustering row size:\s", text) is not None
 
 
 def read_runs(source: Source) -> list[ImportedRun]:

@@ -17,7 +17,7 @@ MEASUREMENT = re.compile(rf"(?:Total )?Operations|Return=\S+|{LATENCY.pattern}")
 TORN = re.compile(r"\[[A-Z][\w%-]*(\](, ?[^,]*(, ?\S*)?)?)?$")
 SIGNS = ("[OVERALL],", " operations; ", "YCSB Client 0.")
 # YCSB-cpp prints the same status lines.
-OTHER = re.compile(r"(?m)^\W*(?:Load|Run) runtime\(sec\):")
+OTHER = re.compile(r"(?m)^[^\w\n]*(?:Load|Run) runtime\(sec\):")
 
 
 def recognise_text(text: str) -> bool:

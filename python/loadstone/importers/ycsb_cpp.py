@@ -39,7 +39,7 @@ class Phase:
 
 def recognise_text(text: str) -> bool:
     """Whether the text contains the summary of a phase."""
-    return re.search(r"(?m)^\W*(?:\S+ *\| *)?(?:Load|Run) runtime\(sec\):", text) is not None
+    return re.search(r"(?m)^[^\w\n]*+(?:\S+ *\| *)?(?:Load|Run) runtime\(sec\):", text) is not None
 
 
 def read_runs(source: Source) -> list[ImportedRun]:

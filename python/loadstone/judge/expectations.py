@@ -27,7 +27,7 @@ from loadstone.judge.scenarios import is_single
 from loadstone.results.result_set import variant_key, variant_name
 from loadstone.results.trial_result import TrialResult
 from loadstone.results.value import better_direction
-from loadstone.search.objective import Term, parse_expectations
+from loadstone.search.objective import EQUAL_HINT, Term, parse_expectations
 from loadstone.statistics.centre import LEVEL, median_rank, order_interval
 from loadstone.statistics.comparison import ALPHA
 from loadstone.statistics.distributions import student_quantile
@@ -35,6 +35,11 @@ from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
 # The maximum number of repeats that a remedy proposes.
 REPEATS_MAX = 1000
+# Units of counts, which are facts and not estimates, and examples of bounds in other units.
+COUNTS = frozenset(
+    {"operations", "attempts", "values", "fields", "records", "rows", "files", "clients", "segments", "jumps", "pauses"}
+)
+BOUNDS = {"ns": "12ms", "share": "12%", "op/s": "12 op/s", "B/s": "12 MB/s", "B": "12 MB", "B/op": "12 B/op"}
 # The ends of an unknown figure.
 UNKNOWN = (-math.inf, math.inf)
 MEASURE = "name a figure that was measured: `loadstone show --json` lists all of them"
@@ -130,20 +135,41 @@ def estimate_figure(text: str, term: Term, key: VariantKey, judgement: Judgement
     cell = judgement.cells.get((key, term.metric))
     if cell is None:
         return leave_undecided(text, "", f"{term.metric} was not measured", MEASURE)
+    unit = "share" if term.share else cell.unit
+    if not term.share and not term.fits(unit):
+        why = f"the bound has another unit than {term.metric} ({unit or 'none'})"
+        return leave_undecided(text, "", why, f"write `{term.metric} {term.sign} {BOUNDS.get(unit, 12)}`")
     findings = find_concerning(judgement, key, term.metric)
     excluded = {trial for finding in findings if is_single(finding) for trial in finding.trials}
     invalid = [item for item in findings if item.severity == Severity.INVALID and not is_single(item)]
     refusing = [item for item in invalid if item.effect.understates == 1]
     samples = [(trial.trial, *ends_of(trial, term)) for trial in trials]
-    unit = "share" if term.share else cell.unit
     estimate = interval_of([ends for name, *ends in samples])
     if excluded:
         estimate = cover_intervals(estimate, interval_of([ends for name, *ends in samples if name not in excluded]))
-    if cell.withheld or refusing:
+    counted = count_trials(text, term, unit, [ends for _, *ends in samples]) if unit in COUNTS else None
+    if (cell.withheld or refusing) and not (counted and counted.holds is False):
         why = cell.withheld or f"{refusing[0].check}: {refusing[0].message}"
         return leave_undecided(text, "", why, refusing[0].hint if refusing else "measure longer", estimate, unit)
+    if counted is not None:
+        return counted
+    if term.sign == "==":
+        return leave_undecided(text, "", "an estimate never equals a number exactly", EQUAL_HINT, estimate, unit)
     estimate = widen_by_errors(estimate, findings, term, cell.resolution, cell.unit)
     return decide_condition(text, term, estimate, unit)
+
+
+def count_trials(text: str, term: Term, unit: str, samples: Sequence[Sequence[float]]) -> Expectation:
+    """A condition on a count: a fact, which every trial must meet, as for errors."""
+    lows, highs = zip(*samples, strict=True)
+    estimate = Estimate(max(highs), len(samples), min(lows), max(highs))
+    met = [term.decide_between(*ends) for ends in samples]
+    if failing := met.count(False):
+        why = f"in {failing} of {units.count_noun(len(met), 'trial')}"
+        return Expectation(text, "", False, estimate, unit, why)
+    if None in met:
+        return leave_undecided(text, "", f"{term.metric} is unknown in some trials", MEASURE, estimate, unit)
+    return Expectation(text, "", True, estimate, unit)
 
 
 def find_concerning(judgement: Judgement, key: VariantKey, metric: str) -> list[Finding]:
@@ -166,9 +192,13 @@ def find_concerning(judgement: Judgement, key: VariantKey, metric: str) -> list[
 def ends_of(trial: TrialResult, term: Term) -> tuple[float, float]:
     """The lowest and the highest possible figure of a trial; a failed trial or operation has the worst figure."""
     value = trial.values.get(term.metric)
-    worst = 0.0 if better_direction(term.metric, value.unit if value else "") == "higher" else math.inf
+    direction = better_direction(term.metric, value.unit if value else "")
+    if trial.is_failure and direction is not None:
+        return (0.0, 0.0) if direction == "higher" else (math.inf, math.inf)
     if trial.is_failure or value is None:
-        return (worst, worst) if trial.is_failure else UNKNOWN
+        return UNKNOWN
+    if term.metric == "ledger.lost":
+        return value.value, value.value + (trial.value("ledger.undecided") or 0)
     if term.share:
         every = figures.count_operations(trial)
         return (value.value / every,) * 2 if every else UNKNOWN
@@ -331,6 +361,8 @@ def refuse_ratio(comparison: Comparison, match: Match, judgement: Judgement) -> 
 def refuse_runs(match: Match, judgement: Judgement) -> str:
     """The reason why two sides of separate runs cannot be compared; empty if they can."""
     times = [list_start_times(judgement.results, trials, by_run=True) for trials in match.pair.sides]
+    if None in times:
+        return "the start times of the runs are unknown, so they may not have alternated"
     # A run that is listed under two names counts once.
     runs = [0 if began is None else len(set(began)) for began in times]
     if min(runs) < REPEATS_MIN:

@@ -23,6 +23,7 @@ from loadstone.experiment.validation.figures import OPERATIONS
 from loadstone.faults.support import require_support
 from loadstone.format import units
 from loadstone.runner.server_pool import expected, with_expected_address
+from loadstone.search.objective import parse_expectations
 from loadstone.systems.base import jvm
 from loadstone.systems.base.ownership import refuse_taken
 from loadstone.systems.base.running_system import RunningSystem
@@ -130,11 +131,13 @@ def addresses(variant: Variant, how: Attached | None) -> Iterator[tuple[str, int
     """The addresses of servers that must already be running, as far as the store's properties state them."""
     known = describe_engine().address_properties(variant.store)
     properties = {**(how.store_properties(variant.store) if how else {}), **variant.store_properties}
-    if known is None or not properties.get(known[1], "").isdigit():
+    if known is None:
         return
-    for host in properties.get(known[0], "").split(","):
+    usual = (setting.default for setting in load_system(variant.store).settings if setting.name == "port")
+    port = properties.get(known[1]) or next(usual, "")
+    for host in properties.get(known[0], "").split(",") if port.isdigit() else ():
         if host.strip():
-            yield host.strip(), int(properties[known[1]])
+            yield host.strip(), int(port)
 
 
 def check_reachable(store: str, host: str, port: int) -> None:
@@ -238,14 +241,15 @@ def missing_programs(plan: Plan) -> Iterator[str]:
 
 
 def absent_metrics(plan: Plan) -> Iterator[str]:
-    """Warns of compared metrics whose operation no variant performs."""
+    """Warns of compared and expected metrics whose operation no variant performs."""
     experiment = plan.experiment
     until = experiment.repeats.until if isinstance(experiment.repeats.until, dict) else {}
     known = [kind_of(variant).operations(variant.work) for variant in plan.variants]
     performed = {operation for operations in known for operation in operations or ()}
     if None in known or not performed:
         return
-    for metric in dict.fromkeys([*experiment.compare.metrics, *until]):
+    expected_metrics = [term.metric for text in experiment.expect for _, term in parse_expectations(text)]
+    for metric in dict.fromkeys([*experiment.compare.metrics, *until, *expected_metrics]):
         operation = metric.partition(".")[0].replace("_", "-")
         if "." in metric and operation in {*OPERATIONS} - {"all"} and operation not in performed:
             listed = ", ".join(sorted(performed))

@@ -23,12 +23,21 @@ from loadstone.format.suggestion import nearest_name, suggest_name, suggest_name
 # Pydantic's errors about containers, and the expected type for each.
 CONTAINERS = {"model_type": "a mapping", "dict_type": "a mapping", "tuple_type": "a list"}
 
+# Keys whose values can be dimensions without a template.
+VARIED = (("clients",), ("rate",), ("durability",), ("arrival",), ("measure", "operations"))
+
 
 def translate_error(tree: MappingNode, error: ErrorDetails, path: Path) -> Mistake:
     """The mistake for a pydantic error at a path."""
     kind, value = error["type"], error["input"]
     location = locate_path(tree, path)
     context = error.get("ctx", {})
+    if path in VARIED and isinstance(value, list) and all(isinstance(item, str | int | float) for item in value):
+        hint = f"write `vary: {{{path[-1]}: {flow_yaml(value)}}}` instead"
+        return Mistake(location, f"{format_path(path)} must be a single value, got a list", hint)
+    if path == ("systems",) and isinstance(value, list) and len({*map(str, value)}) < len(value):
+        hint = "name each store once; another system with this store needs a name: `other: {store: lmdb}`"
+        return Mistake(location, "systems lists a store twice", hint)
     if kind == "mistake":
         return Mistake(location, f"{format_path(path)} {context['what']}", context["hint"])
     if kind == "extra_forbidden":
