@@ -95,6 +95,12 @@ def test_no_loss_has_an_upper_bound() -> None:
     assert losses.sentence == "no acknowledged write lost in 20 kills (probability of a loss per kill: at most 17 %)"
 
 
+def test_loss_in_every_kill_is_a_percentage() -> None:
+    losses = loss.count_losses(kills(*[4] * 20), Settings())
+    assert losses is not None
+    assert losses.sentence.endswith("; probability of a loss per kill: 83–100 %")
+
+
 def test_loss_beyond_the_guarantee_is_named() -> None:
     losses = loss.count_losses(kills(0, 4, oldest_ms=101.0), Settings())
     assert losses is not None

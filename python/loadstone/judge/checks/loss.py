@@ -127,7 +127,7 @@ class Losses:
     def sentence(self) -> str:
         """The losses as text: `… in 3 of 20 kills, 1 to 19 writes, at most 94 ms old (…); probability …: 3–38 %`."""
         faults_text = units.count_noun(self.trials, self.kind)
-        low, high = (f"{100 * end:.2g}" for end in self.probability)
+        low, high = (units.short_percent(end).removesuffix(" %") for end in self.probability)
         if not self.with_loss:
             return (
                 f"no acknowledged write lost in {faults_text} (probability of a loss per {self.kind}: at most {high} %)"
