@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -112,6 +113,24 @@ def test_survivors_carry_the_load_is_absorbed() -> None:
     measured = figures(ScriptedStore(100, 150, [Span(60 * SECOND, 64 * SECOND, "refuse")]), 60 * SECOND, 100 * SECOND)
     assert measured["absorbed"].value == 4 * SECOND
     assert measured["recovered"].value == 0
+
+
+def test_fault_without_lift_is_observed_from_its_order() -> None:
+    store = ScriptedStore(100, 150, [Span(60 * SECOND, 64 * SECOND, "refuse")])
+    # The lab lifts the fault when the load has ended.
+    record = replace(fault(60 * SECOND, None), lift_ordered_ns=151 * SECOND, lifted_ns=152 * SECOND)
+    measured = {value.metric: value for value in figures_of_faults([record], store.rows(store.operations()))}
+    assert (measured["recovered"].value, measured["recovered"].bound) == (4 * SECOND, None)
+    assert measured["recovered.held"].value == 86 * SECOND
+
+
+def test_planned_twin_does_not_move_the_lift() -> None:
+    store = ScriptedStore(100, 200, [Span(60 * SECOND, 80 * SECOND, "refuse")])
+    twins = [fault(50 * SECOND, 55 * SECOND, "none"), fault(140 * SECOND, 150 * SECOND, "none")]
+    records = [twins[0], fault(60 * SECOND, 70 * SECOND), twins[1]]
+    measured = {value.metric: value for value in figures_of_faults(records, store.rows(store.operations()))}
+    assert measured["recovered"].value == measured["during.length"].value == 10 * SECOND
+    assert measured["before.length"].value == 60 * SECOND
 
 
 def test_unanswered_operations_are_outage_and_infinite() -> None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from loadstone.engine.events import COMPOSED, TIMED_STEPS, WELL, Counts, Interval, Outcome, parse_event
 from loadstone.engine.histogram import Histogram, decode_histogram
-from loadstone.results.fault import FaultRecord
+from loadstone.results.fault import FaultRecord, borders_of
 from loadstone.results.trial_result import Series, TrialResult, values_by_metric
 from loadstone.results.value import Value
 from loadstone.runner import figures
@@ -108,21 +108,13 @@ def add_interval(rows: dict[int, FaultInterval], event: Interval) -> None:
             target.outcomes += part.outcomes
 
 
-def borders_of(fault: FaultRecord) -> tuple[int, int | None]:
-    """The instants at which the fault and its lift were ordered, ns; the planned instants if nothing was ordered, as in
-    the twin (the same trial without the fault)."""
-    order = fault.planned_at_ns if fault.ordered_ns is None else fault.ordered_ns
-    return order, fault.planned_lift_ns if fault.lift_ordered_ns is None else fault.lift_ordered_ns
-
-
 def figures_of_faults(
     faults: Sequence[FaultRecord], rows: Sequence[FaultInterval], options: Options = DEFAULTS
 ) -> list[Value]:
     """The figures of a trial with faults, from the first fault to the last lift; empty without faults or intervals."""
     if not faults or not rows:
         return []
-    orders, lifts = zip(*map(borders_of, faults), strict=True)
-    order_ns, lift_ns = min(orders), max((lift for lift in lifts if lift is not None), default=None)
+    order_ns, lift_ns = borders_of(faults)
     if any(row.due is None for row in rows):
         return list(measure_closed_loop(rows, faults, order_ns, lift_ns))
     return list(measure_open_loop(apply_deadline(rows, order_ns, options), faults, order_ns, lift_ns, options))
@@ -365,6 +357,6 @@ def add_figures(
         options = replace(options, deadline_ns=round(deadline_ms * 1e6))
     computed = figures_of_faults(result.faults, rows, options)
     if series is not None and len(rows) == len(series.start_seconds) and all(row.due is not None for row in rows):
-        counted, _ = apply_deadline(rows, borders_of(result.faults[0])[0], options)
+        counted, _ = apply_deadline(rows, borders_of(result.faults)[0], options)
         series = replace(series, good=tuple(row.good for row in counted), late=tuple(row.late for row in counted))
     return replace(result, values={**result.values, **values_by_metric(*computed)}), series

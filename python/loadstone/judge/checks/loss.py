@@ -15,6 +15,7 @@ from loadstone.judge.checks import faults, unverified
 from loadstone.judge.finding import Finding, Looks, NotLooked, Severity
 from loadstone.judge.guarantees import Guarantee, guarantee_of, reads_are_current
 from loadstone.judge.settings import Settings
+from loadstone.results.fault import NONE
 from loadstone.results.trial_result import TrialResult
 from loadstone.statistics.availability import clopper_pearson
 
@@ -94,7 +95,7 @@ def stale_finding(trial: TrialResult, stale: float) -> Finding:
     """A finding on writes that only the strongest consistency level returns; suspect if the levels exclude that."""
     writes = units.count_noun(stale, "acknowledged write is missing", "acknowledged writes are missing")
     text = f"{writes} at the workload's consistency level, but not at the strongest"
-    remembered = all(fault.kind in REMEMBERING | {faults.NONE} for fault in trial.faults)
+    remembered = all(fault.kind in REMEMBERING | {NONE} for fault in trial.faults)
     if reads_are_current(trial.facts) and remembered:
         message = f"{text}; its levels (R + W > RF) exclude that"
         return Finding(
@@ -180,5 +181,5 @@ def is_conclusive(trial: TrialResult, settings: Settings) -> bool:
 def faults_found(trial: TrialResult) -> Iterator[Finding]:
     """Findings on faults of a trial that did not take place as requested."""
     for fault in trial.faults:
-        if fault.kind != faults.NONE:
+        if fault.kind != NONE:
             yield from faults.check_fault(trial, fault)
