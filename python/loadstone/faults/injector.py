@@ -318,14 +318,14 @@ def message_of(error: LoadstoneError | OSError) -> str:
 
 def choose_servers(site: Site, planned: PlannedFault, seed: int, repeat: int) -> tuple[list[str], str | None]:
     """The servers of a fault, and the role from which they were drawn. Raises FaultError if a server does not exist."""
-    every, request = [*site.servers()], planned.servers
+    every, request = [*site.servers()], tuple(dict.fromkeys(planned.servers))
     if request == (ALL,):
         return every, None
     if request == (ANY,):
         return draw_servers(planned, seed, repeat, every), None
     if len(request) == 1 and request[0] not in every:
         roles = site.roles()
-        if request[0] in roles:
+        if roles.get(request[0]):
             return draw_servers(planned, seed, repeat, roles[request[0]]), request[0]
         raise unknown(request[0], [*every, *roles])
     for name in request:
