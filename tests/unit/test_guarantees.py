@@ -20,7 +20,9 @@ from loadstone.statistics.availability import clopper_pearson
 
 MS = 1e6
 ALL = replace(KILL, servers=("node-1", "node-2", "node-3"))
+TWO = replace(KILL, servers=("node-1", "node-2"))
 POWER = replace(KILL, kind="power")
+HBASE: dict[str, Scalar] = {"store": "hbase", "durability": "os", "wal.file_system": "hdfs", "consistency": "strong"}
 
 
 def test_page_of_guarantees_is_current() -> None:
@@ -35,12 +37,17 @@ def test_page_of_guarantees_is_current() -> None:
         ({}, POWER, 10_000 * MS),
         ({}, replace(KILL, kind="pause"), 0),
         ({}, replace(KILL, kind="stop"), 0),
+        ({}, replace(KILL, kind="restart"), 0),
+        ({"store": "redis", "appendonly": "yes", "appendfsync": "everysec"}, replace(KILL, kind="restart"), 0),
         ({"commitlog_sync": "batch"}, KILL, 0),
         ({"durable_writes": "no"}, KILL, math.inf),
         ({"commitlog_format": "compressed"}, KILL, 10_000 * MS),
         ({"replication": "3", "consistency": "read QUORUM, write QUORUM"}, KILL, 0),
         ({"replication": "3", "consistency": "read QUORUM, write QUORUM"}, ALL, 100 * MS),
+        ({"replication": "3", "consistency": "read QUORUM, write QUORUM"}, TWO, 100 * MS),
+        ({"replication": "3", "consistency": "read ONE, write ALL"}, TWO, 0),
         ({"replication": "3", "consistency": "read ONE, write ONE"}, KILL, 100 * MS),
+        ({"replication": "3", "consistency": "read ONE, write ONE"}, TWO, 100 * MS),
         ({"replication": "2", "consistency": "read ONE, write TWO"}, KILL, 0),
         ({"consistency": "unknown"}, KILL, None),
         ({"store": "fjall"}, KILL, None),
@@ -51,6 +58,7 @@ def test_page_of_guarantees_is_current() -> None:
         ({"store": "postgres", "durability": "interval"}, KILL, 600 * MS),
         ({"store": "postgres", "durability": "device"}, POWER, 0),
         ({"store": "hbase", "durability": "os", "wal.file_system": "hdfs"}, KILL, 0),
+        (HBASE, replace(TWO, kind="power"), None),
         ({"store": "hbase", "durability": "os", "wal.file_system": "ext4 (local)"}, KILL, None),
         ({"store": "hbase", "durability": "interval", "wal.file_system": "hdfs"}, KILL, None),
     ],
