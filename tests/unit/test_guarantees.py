@@ -12,6 +12,7 @@ from judge_cases_faults import CASSANDRA, KILL, TWIN, fail_verification, ledger,
 from judge_support import Change, both, facts, set_figures, sound
 from loadstone.judge import guarantees
 from loadstone.judge.checks import loss
+from loadstone.judge.finding import Severity
 from loadstone.judge.guarantees import guarantee_of, reads_are_current
 from loadstone.judge.settings import Settings
 from loadstone.results.fault import FaultRecord
@@ -113,6 +114,14 @@ def test_loss_beyond_the_guarantee_is_named() -> None:
     losses = loss.count_losses(kills(0, 4, oldest_ms=101.0), Settings())
     assert losses is not None
     assert "(beyond the guarantee)" in losses.sentence
+
+
+@pytest.mark.parametrize("setting", [{}, {"store": "redis", "appendonly": "no"}])
+def test_loss_after_the_fault_is_not_allowed(setting: dict[str, Scalar]) -> None:
+    trial = both(ledger(lost=2, lost_later=2), facts(**setting))(sound("cassandra", 1))
+    (finding,) = loss.find_lost_writes(trial, guarantee_of(trial.facts, trial.faults))
+    assert (finding.check, finding.severity) == (loss.LOST, Severity.INVALID)
+    assert "2 of them sent after the fault" in finding.message
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from loadstone.experiment.model.faults import ALL, ANY
 from loadstone.experiment.plan.faults import Draw, PlannedFault, draw_instants, draw_servers
 from loadstone.faults.fault import FaultError
 from loadstone.format.suggestion import suggest_names
-from loadstone.results.fault import FaultRecord
+from loadstone.results.fault import ENDING_SERVERS, FaultRecord
 
 # The time within which an ordered fault must take effect, and the effect of a lifted fault must disappear.
 EFFECT_SECONDS = 10.0
@@ -37,9 +37,6 @@ POLL_SECONDS = 0.002
 SETTLED_POLL_SECONDS = 1.0
 # How long before its instant a fault reads facts and finds its processes.
 AHEAD_SECONDS = 0.5
-
-# The kinds of faults for which the age of lost writes is measured from the order.
-CRASHES = frozenset({"kill", "power"})
 
 Facts = Mapping[str, str | int | float | bool]
 
@@ -115,10 +112,10 @@ class Injector:
         return tuple(sorted((run.record for run in self._runs), key=lambda record: record.planned_at_ns))
 
     @property
-    def crash_unix_ns(self) -> int | None:
-        """When a fault killed processes whose last writes may be lost, ns since the epoch; None if there was none."""
-        ordered = [record.ordered_ns for record in self.records if record.kind in CRASHES and record.ordered_ns]
-        return self.zero_unix_ns + ordered[0] if ordered else None
+    def crashes_unix_ns(self) -> tuple[int, ...]:
+        """When faults ended processes whose last writes may be lost, ns since the epoch."""
+        ended = (record.ordered_ns for record in self.records if record.kind in ENDING_SERVERS)
+        return tuple(self.zero_unix_ns + ordered_ns for ordered_ns in ended if ordered_ns is not None)
 
     def prepare(self) -> None:
         """Draws the servers, and prepares each fault. Raises LoadstoneError."""

@@ -62,15 +62,17 @@ def find_lost_writes(trial: TrialResult, guarantee: Guarantee) -> Iterator[Findi
     if not count:
         return
     acknowledged, oldest = trial.value("ledger.acknowledged") or 0, trial.value("ledger.oldest")
+    later = trial.value("ledger.lost_later")
     age = "of unknown age" if oldest is None else f"at most {units.format_duration(oldest)} old"
+    age = f"{later:,.0f} of them sent after the fault" if later else age
     writes, verb = units.count_noun(acknowledged, "acknowledged write"), "is" if count == 1 else "are"
     text = f"{count:,.0f} of {writes} {verb} lost, {age}"
     bound = f"; {guarantee.setting or 'the setting'} allows the loss of {describe_bound(guarantee)}"
-    if guarantee.age_ns is None or (oldest is None and 0 < guarantee.age_ns < math.inf):
+    if guarantee.age_ns is None or (oldest is None and not later and 0 < guarantee.age_ns < math.inf):
         reason = "the guarantee of this setting is unknown" if guarantee.age_ns is None else "their age is unknown"
         hint = "docs/concepts/guarantees.md lists the known settings"
         yield Finding(LOST, Severity.UNCHECKED, f"{text}; {reason}", hint, here, size=count)
-    elif guarantee.age_ns < math.inf and (guarantee.age_ns == 0 or is_beyond(trial, guarantee.age_ns)):
+    elif later or (guarantee.age_ns < math.inf and (guarantee.age_ns == 0 or is_beyond(trial, guarantee.age_ns))):
         yield Finding(
             LOST, Severity.INVALID, text + bound, f"the system broke its guarantee; {FIRST}", here, size=count
         )
