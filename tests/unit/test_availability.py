@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
+from loadstone.engine.events import Outcome
+from loadstone.engine.histogram import encode_histogram
 from loadstone.results.value import Value
 from loadstone.runner.fault_figures import FaultInterval, Options, figures_of_faults
 from loadstone.statistics.availability import (
@@ -21,7 +23,17 @@ from loadstone.statistics.availability import (
     measure_dip,
     window_of,
 )
-from scripted_store import INTERVAL_NS, MILLISECOND, SECOND, SERVICE_NS, Operation, ScriptedStore, Span, fault
+from scripted_store import (
+    INTERVAL_NS,
+    MILLISECOND,
+    SECOND,
+    SERVICE_NS,
+    Operation,
+    ScriptedStore,
+    Span,
+    fault,
+    histogram_of,
+)
 
 DEADLINE_NS = 50 * MILLISECOND
 SCHEDULES = 1000
@@ -113,6 +125,24 @@ def test_survivors_carry_the_load_is_absorbed() -> None:
     measured = figures(ScriptedStore(100, 150, [Span(60 * SECOND, 64 * SECOND, "refuse")]), 60 * SECOND, 100 * SECOND)
     assert measured["absorbed"].value == 4 * SECOND
     assert measured["recovered"].value == 0
+
+
+@pytest.mark.parametrize(("part_ms", "seconds"), [(60, 10), (30, 5), (20, 0)])
+def test_read_modify_write_is_late_once(part_ms: int, seconds: int) -> None:
+    rows = []
+    for at in range(1200):
+        part_ns = part_ms * MILLISECOND if 600 <= at < 700 else SERVICE_NS
+        latencies = {"READ": [part_ns] * 10, "UPDATE": [part_ns] * 5, "READ-MODIFY-WRITE": [2 * part_ns] * 5}
+        texts = {name: encode_histogram(histogram_of(values)) for name, values in latencies.items()}
+        outcomes = [
+            Outcome(operation=name, status="OK", count=len(latencies[name]), service=text, response=text)
+            for name, text in texts.items()
+        ]
+        rows.append(FaultInterval(at * INTERVAL_NS, INTERVAL_NS, 10, good=10, outcomes=outcomes))
+    record = fault(60 * SECOND, 70 * SECOND)
+    measured = {value.metric: value.value for value in figures_of_faults([record], rows)}
+    assert measured["outage"] == pytest.approx(seconds * SECOND)
+    assert measured["during.late"] == seconds * 100
 
 
 def test_fault_without_lift_is_observed_from_its_order() -> None:

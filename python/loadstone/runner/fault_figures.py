@@ -27,6 +27,8 @@ from loadstone.statistics.percentile import Population
 DEADLINE_FACTOR = 10
 DEADLINE_NS_MIN = 50_000_000
 DEADLINE_QUANTILE = 0.999
+# The parts of a composed operation.
+PARTS = frozenset({"READ", "UPDATE"})
 # The files of the measured phase, whether it ran one engine or several.
 EVENTS, SPECS = "run*.events.jsonl", "run*.spec.json"
 
@@ -62,12 +64,13 @@ class FaultInterval:
     late_generator: int = 0
     outcomes: list[Outcome] = field(default_factory=list)
 
-    def latencies(self) -> Histogram:
-        """The latencies of the successful operations, ns, without the parts of composed operations."""
-        merged = Histogram()
+    def latencies(self) -> dict[str, Histogram]:
+        """The latencies of the successful operations, ns, by operation."""
+        merged: dict[str, Histogram] = {}
         for outcome in self.outcomes:
-            if outcome.status in WELL and outcome.count and outcome.operation not in TIMED_STEPS | COMPOSED:
-                merged.add_histogram(decode_histogram(outcome.response or outcome.service))
+            if outcome.status in WELL and outcome.count and outcome.operation not in TIMED_STEPS:
+                histogram = merged.setdefault(outcome.operation, Histogram())
+                histogram.add_histogram(decode_histogram(outcome.response or outcome.service))
         return merged
 
     def first_failure_ns(self) -> int | None:
@@ -132,17 +135,32 @@ def apply_deadline(
         return rows, options.deadline_ns
     latencies = [row.latencies() for row in rows]
     before = Histogram()
-    for row, histogram in zip(rows, latencies, strict=True):
-        if row.start_ns + row.length_ns <= order_ns:
-            before.add_histogram(histogram)
+    for row, histograms in zip(rows, latencies, strict=True):
+        for operation, histogram in histograms.items() if row.start_ns + row.length_ns <= order_ns else ():
+            if operation not in COMPOSED:
+                before.add_histogram(histogram)
     tail_ns = before.value_at_quantile(DEADLINE_QUANTILE) if before.count else 0
     deadline_ns = max(DEADLINE_FACTOR * tail_ns, DEADLINE_NS_MIN)
     counted = []
-    for row, histogram in zip(rows, latencies, strict=True):
-        highest = histogram.layout.highest_equivalent
-        late = sum(count for index, count in histogram.counts.items() if highest(index) > deadline_ns)
+    for row, histograms in zip(rows, latencies, strict=True):
+        late = min(count_late(histograms, deadline_ns), row.good + row.late)
         counted.append(replace(row, good=row.good + row.late - late, late=late))
     return counted, deadline_ns
+
+
+def count_late(histograms: Mapping[str, Histogram], deadline_ns: int) -> int:
+    """The number of operations that took longer than the deadline.
+
+    The histograms of reads and updates include the parts of read-modify-writes. All choose their keys in the same way,
+    so the parts are taken to be as slow as other reads and updates.
+    """
+    composed = sum(histogram.count for operation, histogram in histograms.items() if operation in COMPOSED)
+    late = 0.0
+    for operation, histogram in histograms.items():
+        highest, parts = histogram.layout.highest_equivalent, composed if operation in PARTS else 0
+        slow = sum(count for index, count in histogram.counts.items() if highest(index) > deadline_ns)
+        late += slow * max(1 - parts / histogram.count, 0)
+    return round(late)
 
 
 def load_of(rows: Sequence[FaultInterval]) -> OfferedLoad:
