@@ -396,6 +396,23 @@ def test_report_of_a_survivor_is_recorded(up: RunningSystem) -> None:
         assert injector.records[0].facts["clock_offset_ns"] == 5
 
 
+def test_report_about_a_host_without_port_is_recorded(tmp_path: Path) -> None:
+    paused = f"{tmp_path}/{{host}}"
+    commands = {"pause": f"touch {paused}", "resume": f"rm {paused}", "verify": f"test ! -e {paused}"}
+    hosts = AttachedServers(Attached(("10.0.0.1", "10.0.0.2"), None, "", "", "", "", **commands), tmp_path / "log")
+    planned = replace(PLANNED, kind="pause", servers=("10.0.0.2",))
+    injector = Injector(attached.AttachedSite(hosts, tmp_path / undo.FILE), [planned], 1, 1)
+    injector.prepare()
+    zero_unix_ns = time.time_ns()
+    with injector:
+        injector.begin(time.monotonic_ns(), zero_unix_ns)
+        until(partial(is_lifted, injector), "lifted")
+        events = [ServerEvent(zero_unix_ns + 9 * 10**9, f"10.0.0.{host}:9042", "down") for host in (1, 2)]
+        injector.note_summary(zero_unix_ns, events[1:])
+    (record,) = injector.records
+    assert (record.detected_ns, record.unverified) == (9 * 10**9, {})
+
+
 def test_servers_by_role_are_drawn_among_them(up: RunningSystem, monkeypatch: pytest.MonkeyPatch) -> None:
     site = StartedSite(up)
     assert site.roles() == {"tiny": ["tiny-1", "tiny-2", "tiny-3"]}

@@ -45,9 +45,9 @@ class AttachedSite:
         return {}
 
     def addresses(self) -> Mapping[str, str]:
-        """The address of each host, if the port is known."""
+        """The address of each host, without a port if it is the default of the store."""
         port = self.commands.how.port
-        return {} if port is None else {host: f"{host}:{port}" for host in self.servers()}
+        return {host: host if port is None else f"{host}:{port}" for host in self.servers()}
 
     def action(self, planned: PlannedFault, victims: Sequence[str]) -> AttachedFault:
         """The fault on these hosts."""

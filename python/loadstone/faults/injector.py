@@ -204,7 +204,11 @@ class FaultRun:
         """Records the first report about a victim after the order; instants are ns since the start of the window."""
         ordered_ns = self.record.ordered_ns
         victims = {self._addresses.get(name) for name in self.record.servers}
-        instants = [at for at, server in reports if ordered_ns is not None and at >= ordered_ns and server in victims]
+        # The address of a victim may lack its port.
+        named = [
+            at for at, server in reports if not victims.isdisjoint((server, server.rpartition(":")[0].strip("[]")))
+        ]
+        instants = [at for at in named if ordered_ns is not None and at >= ordered_ns]
         if instants:
             self.record = replace(self.record, detected_ns=min(instants))
 
