@@ -205,10 +205,8 @@ class FaultRun:
         ordered_ns = self.record.ordered_ns
         victims = {self._addresses.get(name) for name in self.record.servers}
         # The address of a victim may lack its port.
-        named = [
-            at for at, server in reports if not victims.isdisjoint((server, server.rpartition(":")[0].strip("[]")))
-        ]
-        instants = [at for at in named if ordered_ns is not None and at >= ordered_ns]
+        hits = [at for at, server in reports if victims & {server, server.rpartition(":")[0].strip("[]")}]
+        instants = [at for at in hits if ordered_ns is not None and at >= ordered_ns]
         if instants:
             self.record = replace(self.record, detected_ns=min(instants))
 
