@@ -96,7 +96,7 @@ def test_a_withheld_percentile_is_not_drawn_but_named() -> None:
     assert ("fjall", "99.95 %") in draws
     assert ("fjall", "99.99 %") not in draws
     assert ("lmdb", "99.99 %") in draws
-    assert result.caption.endswith("Withheld for too few samples: fjall update p99.99.")
+    assert result.caption.endswith("Withheld because of too few samples: fjall update p99.99.")
 
 
 def test_each_further_nine_has_the_same_room() -> None:

@@ -58,7 +58,7 @@ def test_a_context_without_the_baseline_is_marked() -> None:
     result = column_cells(make_view([("a", "A"), ("b", "A"), ("b", "B")], asking(), set_figures()), "throughput")
     assert {place: entry_text(entry) for place, entry in result.items() if place != ("workload A", "b")} == {
         ("workload A", "a"): "baseline",
-        ("workload B", "b"): "– no baseline here",
+        ("workload B", "b"): "– no baseline in this context",
     }
     assert result["workload A", "b"].tone == "better"
 

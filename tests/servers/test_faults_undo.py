@@ -422,6 +422,20 @@ def test_servers_by_role_are_drawn_among_them(up: RunningSystem, monkeypatch: py
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_unmounting_waits_for_another_namespaces_process(tiny: Tiny) -> None:
+    running = running_of(tiny.root)
+    running.up(1, {"port": str(tiny.port)}, file_system_bytes=DISK_BYTES)
+    directory = (running.place.data / "tiny-1").resolve()
+    busy = ["unshare", "--mount", "--propagation", "private", "sh", "-c", 'cd "$0"; sleep 2; cd /; exec cat']
+    with subprocess.Popen([*busy, str(directory)], stdin=subprocess.PIPE) as other:
+        until(lambda: os.readlink(f"/proc/{other.pid}/cwd") == str(directory), "a process in the copy")
+        running.down()
+        assert other.poll() is None
+        other.kill()
+    assert tiny.is_clean()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 def test_mount_namespace_does_not_keep_a_stopped_disk(tiny: Tiny) -> None:
     running = running_of(tiny.root)
     running.up(2, {"port": str(tiny.port)}, file_system_bytes=DISK_BYTES)

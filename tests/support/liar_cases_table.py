@@ -271,7 +271,7 @@ SCENARIOS = [
     Case(
         "a search whose highest load never ran",
         lambda: search_clients({1: OK, 2: OK, 4: OK, 8: ("failed",) * 3}),
-        (says("holds at 4 clients"), says("8 clients the probe is invalid")),
+        (says("holds at 4 clients"), says("8 clients is invalid")),
     ),
     Case(
         "a search without a failure",

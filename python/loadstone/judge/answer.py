@@ -57,7 +57,7 @@ def answer_question(judgement: Judgement, metrics: Sequence[str], matters: float
         answer = compare_variants(judgement, metrics, matters)
         is_closed = not judgement.results.is_at_rate
         if not curves and is_closed and 1 < len(judgement.results.dimensions.get(CLIENTS, ())) < COUNTS_MIN:
-            no_knee = f"no knee is named: it requires {COUNTS_MIN} numbers of clients"
+            no_knee = f"no knee is named: it requires at least {COUNTS_MIN} numbers of clients"
             short = answer.short and replace(answer.short, remarks=(*answer.short.remarks, no_knee))
             answer = Answer([*answer.clauses, no_knee], short)
         if not (curves and is_sweep(comparisons)):
@@ -103,7 +103,7 @@ def describe_scatter(curves: Sequence[Curve], every: int) -> str:
     lowers = [curve.knee.lower for curve in curves if curve.knee.lower is not None]
     if len(lowers) == len(curves):
         share = units.format_percent(1 - TOLERANCE)
-        text += f"; each requires more than {units.load_over(min(lowers), CLIENTS)} for {share} of its plateau"
+        text += f"; every curve reaches {share} of its plateau above {units.load_over(min(lowers), CLIENTS)}"
     return text
 
 

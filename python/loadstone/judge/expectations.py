@@ -1,7 +1,8 @@
 """Expectations: the interval of a figure decides whether each condition of the question is true, false or undecided.
 
 A condition on a figure concerns each variant; a condition with `x` concerns the ratio of each contender to its
-baseline. A ratio decides only where changes over time cannot: within blocks of one run, or over alternating runs.
+baseline. A ratio decides only where changes over time cannot affect it: within blocks of one run, or over
+alternating runs.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 REPEATS_MAX = 1000
 # The ends of an unknown figure.
 UNKNOWN = (-math.inf, math.inf)
-MEASURE = "name a measured figure: `loadstone show --json` lists them"
+MEASURE = "name a figure that was measured: `loadstone show --json` lists all of them"
 FAILING = "find out why attempts fail, then run again"
 
 
@@ -45,7 +46,7 @@ def examine_expectations(judgement: Judgement, matches: Sequence[Match], compare
     every = [part for text in judgement.results.question.expect for part in parse_expectations(text)]
     ratios = dict.fromkeys(term.metric for _, term in every if term.is_ratio)
     comparisons = list(judgement.comparisons)
-    # Figures that the question does not compare are compared here, only for their expectation.
+    # Figures that the question does not compare are compared here, only to decide their expectations.
     if further := [metric for metric in ratios if all(item.metric != metric for item in comparisons)]:
         comparisons += comparer.compare_matches(matches, further)
     # The rate of false alarms is limited over all ratios together (Bonferroni).
@@ -289,10 +290,10 @@ def judge_ratio(
         holds, why = term.is_met_by(math.inf), f"{term.metric} falls on failed operations in every repeat"
         return Expectation(text, "", holds, None, "×", why)
     if any(cell.bound for cell in cells):
-        return leave_undecided(text, "", comparison.why, "expect a lower percentile, or throughput", ratio, "×")
+        return leave_undecided(text, "", comparison.why, "use a lower percentile, or throughput", ratio, "×")
     if math.isnan(ratio.value):
         why = f"{term.metric} is 0 in some repeats, which have no ratio"
-        return leave_undecided(text, "", why, "expect a bound without `x`", None, "×")
+        return leave_undecided(text, "", why, "write the bound without `x`", None, "×")
     drift = max((finding.effect.drifts for finding in comparison.findings), default=1.0)
     if ratio.low is not None and ratio.high is not None:
         ratio = replace(ratio, low=ratio.low / drift, high=ratio.high * drift)
@@ -335,7 +336,7 @@ def refuse_runs(match: Match, judgement: Judgement) -> str:
     if min(runs) < REPEATS_MIN:
         names = (match.pair.baseline, match.pair.contender)
         counts = " and ".join(f"{units.count_noun(n, 'run')} of {name}" for n, name in zip(runs, names, strict=True))
-        return f"{counts}: builds measured at different times also differ by changes over time"
+        return f"{counts}: builds measured at different times also differ because conditions change"
     return "" if order_of(*times) == "alternating" else "the runs of both sides did not alternate"
 
 

@@ -120,11 +120,11 @@ def is_redis(fsync: str) -> Callable[[Facts], bool]:
 # The first row that applies gives the guarantee.
 TABLE: tuple[GuaranteeRow, ...] = (
     GuaranteeRow(
-        CASSANDRA, "`durable_writes = false`: since the last flush", is_setting("durable_writes", "no"),
+        CASSANDRA, "`durable_writes = false` (writes since the last flush)", is_setting("durable_writes", "no"),
         ANYTHING, ANYTHING, ANYTHING, ANYTHING, None, "documentation",
     ),
     GuaranteeRow(
-        CASSANDRA, "written at `ANY`: hints in a coordinator's memory", lambda facts: levels_of(facts)[1] == "ANY",
+        CASSANDRA, "written at `ANY` (hints in a coordinator's memory)", lambda facts: levels_of(facts)[1] == "ANY",
         COMMIT_LOG, COMMIT_LOG, None, None, None, "HintsService: hints are flushed every 10 s",
     ),
     GuaranteeRow(
@@ -185,11 +185,11 @@ TABLE: tuple[GuaranteeRow, ...] = (
         NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, "documentation; measured",
     ),
     GuaranteeRow(
-        HBASE, "`SKIP_WAL`: since the last flush", is_setting("durability", "none"),
+        HBASE, "`SKIP_WAL` (writes since the last flush)", is_setting("durability", "none"),
         ANYTHING, ANYTHING, ANYTHING, ANYTHING, None, "documentation",
     ),
     GuaranteeRow(
-        HBASE, "`ASYNC_WAL`: not yet flushed to HDFS", is_setting("durability", "interval"),
+        HBASE, "`ASYNC_WAL` (writes not yet flushed to HDFS)", is_setting("durability", "interval"),
         None, None, None, None, NOTHING, "HBASE-16689 states no bound",
     ),
     GuaranteeRow(
@@ -220,7 +220,7 @@ def guarantee_of(facts: Facts, faults: Iterable[FaultRecord]) -> Guarantee:
 
 
 def bound_of(row: GuaranteeRow, fault: FaultRecord, facts: Facts) -> float | None:
-    """The bound for one fault. A store without a number of nodes is assumed to have one node.
+    """The bound for one fault. A store that states no number of nodes is assumed to have one node.
 
     Several servers count as one server while an acknowledged write is on more replicas, and otherwise as all servers.
     """

@@ -241,7 +241,7 @@ def outage_clause(outage: Outage, names: Mapping[VariantKey, str]) -> str:
 
 
 def describe_failures(findings: Iterable[Finding]) -> Iterator[str]:
-    """The failures in the trial with the most during a fault, preferably a trial that names servers considered down."""
+    """The failures during a fault in the worst trial, preferably a trial that names servers considered down."""
     failures = [finding for finding in findings if finding.check == faults.FAILURES]
     if failures:
         worst = max(failures, key=lambda finding: (errors.DOWN in finding.message, finding.size))

@@ -25,7 +25,7 @@ def is_sweep(comparisons: Sequence[Comparison]) -> bool:
 
 
 def describe_sweep(comparisons: Sequence[Comparison], varying: set[str]) -> Iterator[Clause]:
-    """A clause for each contender and context other than the clients: `throughput is 73 to 78 % lower with RF 2 …`."""
+    """A clause for each contender and context but the clients: `throughput is 73 to 78 % lower with RF 2 …`."""
     groups: dict[tuple[str, VariantKey], list[Comparison]] = {}
     for comparison in comparisons:
         context = tuple(pair for pair in comparison.context if pair[0] != CLIENTS and pair[0] in varying)

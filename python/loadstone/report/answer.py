@@ -9,7 +9,7 @@ from loadstone.format import units, wording
 from loadstone.judge.answer import name_contexts
 from loadstone.judge.clause import split_interval
 from loadstone.judge.judgement import Claim, Comparison, Search, VariantKey
-from loadstone.judge.sweep import describe_span, is_sweep, span_intervals, span_medians
+from loadstone.judge.sweep import describe_span, is_sweep, list_loads, span_intervals, span_medians
 from loadstone.report.comparison import refusal
 from loadstone.report.table import Column, Rows, Table, TableCell
 from loadstone.report.view import View
@@ -72,7 +72,7 @@ def compare_sides(view: View) -> Table:
             Rows(view.title(context), tuple(compare_row(view, pair, sides) for pair in pairs))
             for context, pairs in group_by(every, lambda pair: pair.context).items()
         ]
-    return Table("", columns, tuple(groups), tuple(describe_method(every)))
+    return Table("", columns, tuple(groups), tuple(describe_method(view, every)))
 
 
 def sweep_rows(
@@ -115,11 +115,20 @@ def conclude(pair: Comparison, sides: Sequence[str]) -> str:
     return f"{better} is better" if better else CONCLUSIONS.get(pair.claim, "")
 
 
-def describe_method(pairs: Sequence[Comparison]) -> Iterator[str]:
+def describe_method(view: View, pairs: Sequence[Comparison]) -> Iterator[str]:
     """Notes on the table of two sides."""
     levels = dict.fromkeys(f"{pair.ratio.level * 100:.3g} %" for pair in pairs if pair.ratio.level is not None)
     counts = units.list_items([*dict.fromkeys(pair.n_text for pair in pairs)])
-    yield f"Medians; differences with {units.join_names([*levels])} intervals, {counts}" if levels else counts
+    between = f", with {units.join_names([*levels])} intervals" if levels else ""
+    if is_sweep(pairs):
+        loads = list_loads(pairs)
+        yield f"Lowest and highest median, and lowest and highest ratio, at {loads}{between}; {counts}"
+    else:
+        within = " within blocks" if all("within blocks" in pair.test for pair in pairs if pair.test) else ""
+        yield f"Medians, and ratios{within}{between}; {counts}"
+    cells = [cell for pair in pairs for cell in (pair.baseline, pair.contender)]
+    if any(view.judgement.output_bound(cell) == "at_most" for cell in cells):
+        yield "At most: without the load generator's lateness, the figure is lower"
     if any(pair.exploratory for pair in pairs):
         yield "Only the first metric decides; all other metrics are exploratory"
 
@@ -170,11 +179,13 @@ def describe_votes(outcome: SearchOutcome, probe: Probe) -> str:
     """The number of trials of a probe that met the objective, or the reason why there is no decision."""
     decision, every = outcome.decision_at(probe.load), len(probe.samples)
     if decision is None:
-        return f"could not be judged ({probe.invalid.partition(':')[0]})" if probe.invalid else "could not be judged"
+        count, judged = sum(sample.meets is True for sample in probe.valid), len(probe.valid)
+        check = f" ({probe.invalid.partition(':')[0]})" if probe.invalid else ""
+        return f"could not be judged: met in {count} of {every} trials, {every - judged} not judged{check}"
     if decision.failed:
         return "the system failed"
-    met = "not met in any" if decision.met == 0 else "met in all" if decision.met == every else f"met in {decision.met}"
+    votes = f"met in {decision.met} of {every} trials" if decision.met else f"not met in any of {every} trials"
+    votes = f"met in all {every} trials" if decision.met == every else votes
     unjudged = f", {every - decision.trials} not judged" if every > decision.trials else ""
-    votes = f"{met} of {units.count_noun(every, 'trial')}".replace("met in all of", "met in all")
     missed = "" if decision.go else short_of_rate(outcome.rule, probe)
     return "; ".join(part for part in (votes + unjudged, missed) if part)

@@ -30,11 +30,11 @@ COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
 }
 ERRORS = "errors"
-LATENCY_HINT = "a latency has a unit: write p99 < 10ms"
+LATENCY_HINT = "a latency needs a unit: write p99 < 10ms"
 ERRORS_HINT = "write errors == 0 or errors < 0.1%"
 AMOUNT_HINT = "write throughput >= 12000, or throughput >= 0.95x for a ratio to the baseline"
-LIMIT_HINT = "write < or <=, or errors == 0: a search finds the highest load at which its objective holds"
-HINT = "write p99 < 10ms, read.p99.9 < 5ms, errors == 0 or errors < 0.1%, with `and` between several"
+LIMIT_HINT = "write < or <=, or errors == 0: a search finds the highest load that meets its objective"
+HINT = "write p99 < 10ms, read.p99.9 < 5ms, errors == 0 or errors < 0.1%; join several conditions with `and`"
 RATIO_HINT = "write throughput >= 0.95x, which is relative to the baseline, or read.p99 < 10ms"
 EQUAL_HINT = "write >= or <=: only a number of errors can be compared with =="
 

@@ -1,4 +1,4 @@
-"""faults: whether a requested fault took place as requested, and whether the system recovered.
+"""faults: whether a fault took place as requested, and whether the system recovered.
 
 Findings: `fault-missed`, `not-lifted`, `bystander-hit`, `before-unsteady`, `not-recovered`, `hidden-retries`,
 `shared-host`; `fault-errors` is in the check `errors`.
@@ -77,7 +77,7 @@ def check_before(trial: TrialResult, settings: Settings) -> Looks:
     median = trial.value("recovered.median") or 0.0
     least = settings.check_threshold(UNSTEADY, "windows")
     if line.n < least:
-        message = f"only {line.n} windows before the fault, fewer than {least:g}: the noise is unknown"
+        message = f"only {line.n} windows precede the fault, fewer than {least:g}: the noise is unknown"
         yield unsteady_finding(trial, message, "let the fault begin later, with `at`")
     elif median < settings.check_threshold(UNSTEADY, "yield"):
         message = f"before the fault, only {units.format_percent(median)} of the operations were answered in time"

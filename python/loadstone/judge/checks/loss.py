@@ -22,7 +22,7 @@ from loadstone.statistics.availability import clopper_pearson
 LOST, ALLOWED, STALE, PHANTOM, CORRUPT = "lost-writes", "lost-as-allowed", "stale", "phantom", "corrupt"
 # Faults after which a node still has everything that it acknowledged.
 REMEMBERING = frozenset({"pause", "cut", "slow", "full"})
-FIRST = "ledger.stdout of the trial names the first"
+FIRST = "ledger.stdout of the trial names the first case"
 
 
 def check_loss(trial: TrialResult, settings: Settings) -> Looks:
@@ -39,7 +39,7 @@ def check_loss(trial: TrialResult, settings: Settings) -> Looks:
     phantoms, acknowledged = trial.value("ledger.phantom"), trial.value("ledger.acknowledged") or 0
     if phantoms:
         message = units.count_noun(phantoms, *unverified.LOST["phantom"])
-        hint = f"the system did what it refused to do; {FIRST}"
+        hint = f"the system stored a write that it had refused or never received; {FIRST}"
         yield Finding(PHANTOM, Severity.INVALID, message, hint, (trial.trial,), size=phantoms)
     corrupt = sum(trial.value(f"ledger.{name}") or 0 for name in ("corrupt", "other_run"))
     if corrupt:
@@ -109,7 +109,7 @@ def stale_finding(trial: TrialResult, stale: float) -> Finding:
 
 @dataclass(frozen=True)
 class Losses:
-    """Losses over the repeats of one variant; ages in ns, `oldest_ns` is None without a known age."""
+    """Losses over the repeats of one variant; `oldest_ns` is None if no age is known."""
 
     kind: str
     trials: int
@@ -123,7 +123,7 @@ class Losses:
 
     @property
     def probability(self) -> tuple[float, float]:
-        """The 95 % interval of the probability of a loss per fault."""
+        """The 95 % interval for the probability of a loss per fault."""
         return clopper_pearson(self.with_loss, self.trials)
 
     @property

@@ -83,13 +83,16 @@ def unmount_directory(directory: Path) -> None:
             if time.monotonic() >= until:
                 raise
             time.sleep(POLL_SECONDS)
-    for pid, point in find_copies(device):
-        # A namespace may disappear at any time.
-        with contextlib.suppress(SystemsError):
-            run_or_fail("nsenter", f"--target={pid}", "--mount", "--", "umount", point)
-    if copies := find_copies(device):
-        message = f"{directory} is still mounted in the mount namespace of process {copies[0][0]}"
-        raise SystemsError(message, "stop that process, or unmount the directory in its namespace")
+    # A namespace may disappear at any time; a new one may inherit a copy, and a process may still use it.
+    until = time.monotonic() + BUSY_SECONDS
+    while copies := find_copies(device):
+        if time.monotonic() >= until:
+            message = f"{directory} is still mounted in the mount namespace of process {copies[0][0]}"
+            raise SystemsError(message, "stop that process, or unmount the directory in its namespace")
+        for pid, point in copies:
+            with contextlib.suppress(SystemsError):
+                run_or_fail("nsenter", f"--target={pid}", "--mount", "--", "umount", point)
+        time.sleep(POLL_SECONDS)
 
 
 def find_copies(device: int) -> list[tuple[int, str]]:
