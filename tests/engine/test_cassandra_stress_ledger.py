@@ -60,9 +60,9 @@ class Ledger:
         summary: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
         return summary
 
-    def read_back(self, spec: Path) -> tuple[int, dict[str, Any], str]:
+    def read_back(self, spec: Path, *more: str) -> tuple[int, dict[str, Any], str]:
         """Exit status, findings and message of the read-back."""
-        command = [str(self.program), "ledger", "--spec", str(spec)]
+        command = [str(self.program), "ledger", "--spec", str(spec), *more]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
         return done.returncode, json.loads(done.stdout or "{}"), done.stderr
 
@@ -125,6 +125,19 @@ def test_ledger_counts_every_dropped_write(ledger: Ledger, count: int) -> None:
     assert status == (count > 0)
     assert (findings["lost"]["writes"], findings["proven"]["writes"]) == (count, 40 - count)
     assert (findings["found"]["lost"], findings["found"]["fine"]) == (5 * count, 5 * (20 - count))
+
+
+@pytest.mark.parametrize(("minutes", "later"), [((-2, -1), 7), ((-1, 1), 0)], ids=["before", "during"])
+def test_crash_explains_only_earlier_writes(ledger: Ledger, minutes: tuple[int, int], later: int) -> None:
+    with FakeCassandra(lambda execution: VOID if 33 <= execution.number < 40 else None) as server:
+        spec = ledger.write_spec(server, ROUNDS)
+        crashes = [time.time_ns() + minute * 60_000_000_000 for minute in minutes]
+        ledger.run(spec)
+        _, findings, _ = ledger.read_back(spec, *(word for crash in crashes for word in ("--crash", str(crash))))
+    lost = findings["lost"]
+    assert (lost["writes"], lost["later"]) == (7, later)
+    assert (lost["oldest"] is None) == (later > 0)
+    assert later or 50_000 < lost["oldest"]["at_least_ms"] < 60_000
 
 
 @pytest.mark.parametrize("is_ordered", [True, False], ids=["by timestamp", "by arrival"])

@@ -347,6 +347,37 @@ def test_unavailable_replicas_are_named_with_counts(stress: Stress) -> None:
     assert len(re.findall(down, outcome.stderr)) == 1
 
 
+def test_silent_control_node_hides_no_event(stress: Stress) -> None:
+    unavailable = error(UNAVAILABLE, "Cannot achieve consistency level TWO", struct.pack(">Hii", 2, 2, 1))
+    with FakeCassandra() as first:
+        second = FakeCassandra()
+        second.address, second.port = "127.0.0.2", first.port
+        first.peers = [second.address]
+        place = bytes([4, 127, 0, 0, 99]) + struct.pack(">i", first.port)
+
+        def announce(change: str, *servers: FakeCassandra) -> None:
+            for server in servers:
+                body = string("STATUS_CHANGE") + string(change) + place
+                server._loop.call_soon_threadsafe(server.announce, body)
+
+        def script(_: Execution) -> Answer:
+            number = len(first.executions) + len(second.executions)
+            if number == 20:
+                # The first node is paused: it reports nothing.
+                announce("DOWN", second)
+            if number == 40:
+                announce("UP", first, second)
+            return unavailable if 20 <= number < 40 else None
+
+        first.script = second.script = script
+        with second:
+            outcome = stress(first, "write n=100 no-warmup -errors ignore retries=0 -rate threads=1 throttle=100/s")
+    outcome.check_end()
+    assert len(re.findall(r"127\.0\.0\.99:\d+ was considered down from [\d.]+ s to [\d.]+ s", outcome.stderr)) == 1
+    assert first.listeners
+    assert second.listeners
+
+
 def test_credentials_come_from_a_file(stress: Stress, tmp_path: Path) -> None:
     file = tmp_path / "credentials"
     file.write_text("# CQL\ncql.username=user\ncql.password=right\njmx.password=other\n")

@@ -212,7 +212,7 @@ def busy_clients(plan: Plan) -> Iterator[str]:
         nodes = len(how.hosts) if isinstance(how, Attached) else how.system.nodes if how else 1
         for fault in variant.faults:
             waiting_s = min([fault.lift_s[1] if fault.lift_s else math.inf, *time_outs(variant)])
-            share = 1.0 if fault.servers == (ALL,) else min(fault.count / nodes, 1.0)
+            share = 1.0 if fault.servers == (ALL,) else min(max(fault.count, len(fault.servers)) / nodes, 1.0)
             needed = math.ceil((variant.rate or 0.0) * share * min(waiting_s, plan.experiment.measure.duration or 0.0))
             if fault.kind in SILENT and variant.clients < needed:
                 yield (

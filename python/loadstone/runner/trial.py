@@ -375,8 +375,8 @@ class Conductor:
             "results": str(files.absolute()),
             "seed": self._seed(planned),
         }
-        if injector is not None and (crash_ns := injector.crash_unix_ns) is not None:
-            names["crash_unix_ns"] = crash_ns
+        if injector is not None:
+            names["crashes_unix_ns"] = " ".join(map(str, injector.crashes_unix_ns))
         context = CommandContext(files.absolute(), directory, names, at.client_environment() if at else {})
         return command.run(part, context, self.display, watch, self._timeout())
 

@@ -38,8 +38,8 @@ pub struct ReadBack<'a, E> {
     pub workload: &'a CoreRun,
     /// The run's ledgers.
     pub evidence: &'a E,
-    /// Time at which the system crashed, ns since the Unix epoch.
-    pub crash: Option<u64>,
+    /// Times at which the system crashed, in order, ns since the Unix epoch.
+    pub crashes: &'a [u64],
     /// Whether the load wrote all of the run's records.
     pub loaded: bool,
     /// The findings so far.
@@ -124,8 +124,8 @@ impl ReadBack<'_, Evidence<'_, Mapping>> {
                 self.findings.note_weaker_level();
             };
             self.findings.add(decisive.reading);
-            let (findings, crash_ns) = (&mut self.findings, self.crash);
-            judge.account(&decisive.standings, earlier.as_ref(), |outcome| findings.account(&outcome, crash_ns));
+            let (findings, crashes) = (&mut self.findings, self.crashes);
+            judge.account(&decisive.standings, earlier.as_ref(), |outcome| findings.account(&outcome, crashes));
             if self.findings.needs_proof() {
                 let session = strongest.as_mut().map_or(&mut own, |(session, _)| session);
                 let proof = self.prove(session, &judge, &decisive.samples).await?;

@@ -28,8 +28,8 @@ pub struct RowRun<'a, E> {
     pub writes: u64,
     /// The ledgers of the run.
     pub evidence: &'a E,
-    /// When the system crashed, ns of Unix time.
-    pub crash_ns: Option<u64>,
+    /// When the system crashed, in order, ns of Unix time.
+    pub crashes: &'a [u64],
 }
 
 /// The result of one pass over all partitions.
@@ -61,7 +61,7 @@ impl RowRun<'_, Evidence<'_, Mapping>> {
             if is_acknowledged(state)
                 && let Some((fate, missed)) = find_fate(&operation.row().key, index)
             {
-                findings.account(&Outcome { index, span: self.evidence.span(index), fate, missed }, self.crash_ns);
+                findings.account(&Outcome { index, span: self.evidence.span(index), fate, missed }, self.crashes);
             }
         });
     }

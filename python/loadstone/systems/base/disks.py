@@ -11,6 +11,7 @@ import fcntl
 import os
 import struct
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -156,12 +157,16 @@ def run_or_fail(*command: str) -> None:
 
 def run_command(command: Sequence[str], hint: str) -> str:
     """The output of a command. Raises SystemsError with the command's error message and `hint`."""
-    try:
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=COMMAND_SECONDS, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise SystemsError(f"cannot run {command[0]}: {error}", hint) from error
-    if done.returncode:
-        raise SystemsError(f"`{' '.join(command)}` failed: {done.stderr.strip()}", hint)
-    return done.stdout
+    # Files instead of pipes: a server that the command leaves in the background would keep a pipe open.
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
+        try:
+            done = subprocess.run(
+                command, stdin=subprocess.DEVNULL, stdout=out, stderr=errors, timeout=COMMAND_SECONDS, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise SystemsError(f"cannot run {command[0]}: {error}", hint) from error
+        for file in (out, errors):
+            file.seek(0)
+        if done.returncode:
+            raise SystemsError(f"`{' '.join(command)}` failed: {errors.read().decode(errors='replace').strip()}", hint)
+        return out.read().decode(errors="replace")

@@ -9,6 +9,7 @@ import signal
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 
 from loadstone.format.suggestion import did_you_mean
@@ -223,19 +224,21 @@ class RunningSystem:
         if fault is None:
             return False
         say(f"{self.name}: undoing a fault: {fault.fault}")
-        for step in undo.pending_steps(fault):
-            servers = [server for server in self.running_processes() if server.name == step.target]
-            if step.do == "resume":
-                for member in (member for server in servers for member in process.process_tree(server)):
-                    process.send_signal(member, signal.SIGCONT)
-            elif step.do == "unmount":
-                if disks.is_shut_down(Path(step.text)):
-                    process.end_processes(servers, 0)
-                    disks.unmount_stopped(Path(step.text))
-            else:
-                undo.carry_out(step)
+        undo.try_all(partial(self._undo_step, step) for step in undo.pending_steps(fault))
         undo.clear_journal(path)
         return True
+
+    def _undo_step(self, step: undo.Step) -> None:
+        servers = [server for server in self.running_processes() if server.name == step.target]
+        if step.do == "resume":
+            for member in (member for server in servers for member in process.process_tree(server)):
+                process.send_signal(member, signal.SIGCONT)
+        elif step.do == "unmount":
+            if disks.is_shut_down(Path(step.text)):
+                process.end_processes(servers, 0)
+                disks.unmount_stopped(Path(step.text))
+        else:
+            undo.carry_out(step)
 
     def restart(self, server: str | None = None, say: Say = say_nothing) -> None:
         """Stops a server, or all servers if none is named, and starts it again on its existing data."""
