@@ -1,5 +1,4 @@
-"""Compares the engine with another binary of it, in one run: CPU per operation and peak memory of the trials of (a) to
-(c).
+"""Compares two binaries of the engine in one run: CPU per operation and peak memory of the trials of (a) to (c).
 
 (d) measures the lab and involves no engine.
 """
@@ -45,7 +44,7 @@ def cases(scale: int) -> list[Case]:
 
 
 def compare_with_before(engine: Path, only: str | None, work: Path, scale: int, repeats: int) -> None:
-    """CPU per operation of `engine` ÷ the present engine's: up to `repeats` pairs, until the interval is narrow."""
+    """The CPU per operation of `engine` ÷ the current engine's: up to `repeats` pairs, until the interval is narrow."""
     for case in cases(scale):
         if only not in (None, case.part):
             continue

@@ -1,7 +1,7 @@
 """`loadstone cassandra-stress` side by side with cassandra-stress 4.0-alpha2 on one Cassandra node.
 
 Both tools run the same command line unthrottled. Only one of them runs at a time: the other is suspended by SIGSTOP, so
-that the JVM stays warm between its windows. A suspension is shorter than the request time-out of 12 s. The trials of
+that the JVM stays warm between its windows. A suspension is shorter than the request timeout of 12 s. The trials of
 ``experiments/more/cassandra-stress-side-by-side.yaml`` are whole processes instead, each with the start of the JVM.
 """
 
@@ -123,7 +123,7 @@ def compare_turns(name: str, tools: dict[str, list[str]], line: list[str], optio
             running[side].process.send_signal(signal.SIGSTOP)
         turns: list[dict[str, tuple[float, float]]] = []
         for pair in range(options.pairs):
-            # Always in one order: two turns of one tool would exceed the request time-out of the other.
+            # Always in the same order: two consecutive turns of one tool would exceed the request timeout of the other.
             turns.append({side: tool.measure_turn(options.seconds) for side, tool in running.items()})
             print(f"    pair {pair}: {turns[-1]}", flush=True)
         peaks = {side: tool.peak_bytes() for side, tool in running.items()}
@@ -147,7 +147,7 @@ def compare_turns(name: str, tools: dict[str, list[str]], line: list[str], optio
 
 
 def measure_start(tools: dict[str, list[str]], where: list[str], running: RunningSystem, repeats: int) -> None:
-    """Seconds from a tool's start until its first row is in the table, whose schema exists."""
+    """Seconds from a tool's start until its first row is in the table. The schema already exists."""
     port = int(running.store_properties()["port"])
     line = ["write", "n=1", "cl=ONE", "no-warmup", "-pop", "seq=1..1", "-rate", "threads=1", *where]
     seconds: dict[str, list[float]] = {side: [] for side in tools}

@@ -147,7 +147,7 @@ def test_dfsio(java: Sequence[str], test: str, files: int, size: int, copies: in
 def compare_with_testdfsio(work: Path, size: int, repeats: int, files: int = 4) -> None:
     """(j) HDFS on three data nodes of this machine: Hadoop's `Throughput`, Loadstone ÷ Hadoop, and the clients' CPU.
 
-    The CPU is marginal, of a large run less a small run: start-up is in both. The data are in memory if they fit: a
+    The CPU is the difference between a large and a small run: start-up is in both. Data are in memory if possible: a
     disk would limit both clients equally.
     """
     small = max(size // 8, 1)

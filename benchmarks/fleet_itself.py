@@ -19,7 +19,7 @@ from loadstone.results.folder import find_folders
 from namespace_support import boot_cluster
 
 RATE, REPEATS, SECONDS = 1000, 6, 10
-# By metric.
+# The maximum relative difference of each metric.
 LIMITS = {"all.p50": 0.02, "all.mean": 0.02, "all.p99": 0.05}
 EXPERIMENT = f"""
 systems: {{scripted: {{store: redis, properties: {{redis.host: 10.77.0.1, redis.port: "6399"}}}}}}

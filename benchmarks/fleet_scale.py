@@ -41,7 +41,7 @@ def lines_of(k: int, templates: list[list[dict[str, Any]]]) -> list[str]:
 
 
 def merge_intervals(hosts: int) -> dict[str, float]:
-    """CPU time of the merge of one interval of all hosts, s, and the merger's largest memory, B."""
+    """The CPU time to merge one interval of all hosts, s, and the merger's largest memory, B."""
     draw = random.Random(1)
     pool = []
     for _ in range(20):

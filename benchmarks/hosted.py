@@ -1,4 +1,4 @@
-"""The cost of the JVM host: a YCSB binding that does nothing, less the store `null`."""
+"""The cost of the JVM host: a YCSB binding that does nothing, minus the store `null`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ FEW, MANY = 1_000_000, 6_000_000
 
 
 def measure_binding_cost(class_path: str, repeats: int, scale: float = 1) -> None:
-    """(h) CPU per operation of `jvm` with BasicDB less the CPU of `null`, on one thread.
+    """(h) CPU per operation of `jvm` with BasicDB minus the CPU of `null`, on one thread.
 
     Medians of interleaved pairs.
     """

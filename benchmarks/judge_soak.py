@@ -1,9 +1,9 @@
 """How often does the judge claim a false difference, and how often does it find a true one?
 
 In twenty experiments without a difference, each claim is false; at 5 %, three or fewer of twenty are expected in 98 %
-of all cases (binomial). In twenty experiments one side takes 10 % longer for each operation: at least 15 must be found.
+of all cases (binomial). In twenty more, one side takes 10 % longer for each operation: at least 15 must be found.
 Both use the store `null`, whose `null.delay` sets the time of an operation. Exit status 1 if either fails. Run it on an
-idle machine: on a busy one the judge refuses more claims and finds less.
+idle machine: on a busy one the judge refuses more claims and finds fewer differences.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def claims_difference(directory: Path, name: str, seed: int) -> bool:
     results = ["--results", str(directory)]
     run = [str(LOADSTONE), "run", str(file), *results, "--no-report", "--set", f"seed={seed}"]
     done = subprocess.run(run, capture_output=True, text=True)
-    # 1: only partly valid. The judgement below states the part.
+    # Exit status 1 means that only a part is valid. The judgement below states this part.
     if done.returncode not in (0, 1):
         raise SystemExit(done.stderr)
     process = subprocess.run([str(LOADSTONE), "show", file.stem, *results, "--json"], capture_output=True, text=True)

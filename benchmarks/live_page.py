@@ -3,8 +3,8 @@
     python benchmarks/live_page.py [--experiments 200] [--trials 50] [--seconds 20] [--viewers 2]
 
 The first part writes result folders, serves them, and measures the first paint of the list in a browser. The second
-runs an experiment with `--live` and viewers, and compares the CPU time of the server with a processor's and the
-engine's.
+runs an experiment with `--live` and viewers, and compares the CPU time of the server with the time of one processor
+and with the engine's CPU time.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def measure_share(home: Path, seconds: int, viewers: int) -> tuple[float, float]
 
 
 def read(path: Path) -> str:
-    """A file of /proc; empty if its process has ended."""
+    """The content of a file in /proc; empty if its process has exited."""
     try:
         return path.read_text()
     except OSError:
@@ -135,7 +135,7 @@ def read(path: Path) -> str:
 
 
 def parent(entry: Path) -> str:
-    """The parent of a process."""
+    """The pid of a process's parent."""
     return read(entry / "stat").rpartition(")")[2].split()[1] if read(entry / "stat") else ""
 
 

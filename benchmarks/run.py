@@ -1,9 +1,9 @@
 """make bench: Loadstone next to other tools, in one run, as ratios.
 
 Each figure is a ratio of two quantities measured alternately on this machine; the absolute figures next to it are for
-orientation only. A pair is an experiment instead (``experiments/more/*-side-by-side.yaml``) if its figures are of whole
-processes and have no goal; (a) has goals, and builds the store of its second pair. ``--quick`` checks that everything
-works, with too few operations for valid figures.
+orientation only. Pairs whose figures cover whole processes and have no goal are experiments instead
+(``experiments/more/*-side-by-side.yaml``); (a) has goals, and builds the store of its second pair. ``--quick`` checks
+that everything works, with too few operations for valid figures.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ BARE = str(TARGET / "release" / "examples" / "bare")
 
 def build() -> None:
     """Builds the engine as users get it, and the bare loop, optimised."""
-    # In one command, the features of the examples' dependencies would become the engine's too: another binary.
+    # In a single command, the features of the examples' dependencies would also be enabled in the engine's binary.
     for parts in (["loadstone-engine"], ["loadstone-stores", "-p", "loadstone-storage", "--examples"]):
         subprocess.run(["cargo", "build", "--release", "-p", *parts], cwd=ROOT, check=True)
 

@@ -1,8 +1,8 @@
 """Loadstone on real servers next to their own tools.
 
-cassandra-stress, redis-benchmark and HBase's PerformanceEvaluation, on one server, in one run. They are no experiments,
-whose figures are of one process: (e) and (g) subtract the CPU of a short run from the CPU of a long one, and (f) is
-checked against a goal.
+cassandra-stress, redis-benchmark and HBase's PerformanceEvaluation, on one server, in one run. They are not
+experiments, because the figures of an experiment are for one process: (e) and (g) subtract the CPU of a short run from
+the CPU of a long run, and (f) is checked against a goal.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ WORKLOAD = ["-P", str(ROOT / "workloads" / "workloada")]
 
 @contextlib.contextmanager
 def up(name: str, nodes: int = 1, below: Path | None = None, **settings: str) -> Iterator[RunningSystem]:
-    """Starts a system on its usual ports, with its data below a directory; always stopped at the end."""
+    """Starts a system on its usual ports, with its data below a directory, and always stops it at the end."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with tempfile.TemporaryDirectory(prefix="loadstone-bench-", dir=below) as root:
         running = RunningSystem(name, Path(root) / name)
@@ -61,7 +61,7 @@ def property_arguments(**named: object) -> list[str]:
 
 
 def sleep_cpu_us() -> float:
-    """CPU of a thread that sleeps and wakes on this machine, µs: the minimum of any paced tool."""
+    """CPU of a thread that sleeps and wakes on this machine, µs: the minimum for any paced tool."""
     wakes = 2_000
     before = time.thread_time()
     for _ in range(wakes):
@@ -70,7 +70,7 @@ def sleep_cpu_us() -> float:
 
 
 def marginal_us(short: tuple[float, float], long: tuple[float, float], more: int) -> float:
-    """CPU per operation of the `more` operations in a long run, µs; a run is its CPU and its rate."""
+    """CPU per operation of the `more` operations in a long run, µs; each run is given by its CPU and its rate."""
     return (long[0] - short[0]) / more * 1e6
 
 
@@ -132,7 +132,7 @@ def compare_with_cassandra_stress(work: Path, few: int, many: int, rate: int) ->
 
 
 def compare_with_redis_benchmark(repeats: int, operations: int) -> None:
-    """(f) Throughput of the same commands over as many connections, none pipelined, one thread each."""
+    """(f) Throughput of the same commands over the same number of connections, unpipelined, with one thread each."""
     tools = unpack_packages(["redis-tools"])
     environment = {"LD_LIBRARY_PATH": library_path(tools)}
     bench = next(tools.glob("usr/bin/redis-benchmark"))
@@ -165,7 +165,7 @@ def compare_with_redis_benchmark(repeats: int, operations: int) -> None:
 
 
 def compare_with_performance_evaluation(repeats: int, few: int, many: int) -> None:
-    """(g) Rows per second, and client CPU per row, of HBase's own load generator with the same buffering: none."""
+    """(g) Rows per second, and client CPU per row, of HBase's own load generator, both without buffering."""
     version, threads = "2.6.1-hadoop3", 4
     server = f"org.apache.hbase:hbase-server:{version}:test-jar:tests"
     evaluation = [f"org.apache.hbase:hbase-mapreduce:{version}:test-jar:tests", server]

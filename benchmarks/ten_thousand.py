@@ -13,7 +13,7 @@ CLIENTS = 10_000
 RECORDS = 100_000
 SECONDS = 10.0
 MEMORY_MAX_BYTES = 1 << 30
-# Above it a run is `generator-limited`. This is reported, but not a failure, because the server uses the same
+# Above this share, a run is `generator-limited`. This is reported, but not a failure, because the server uses the same
 # processors.
 LATE_SHARE = 0.001
 
@@ -29,7 +29,7 @@ def main() -> int:
 
 
 def check_limits(store: str, **settings: str) -> int:
-    """Runs one store; returns 1 if a limit is broken."""
+    """Runs one store; returns 1 if a limit is exceeded."""
     with up(store, 1, None, **settings) as running:
         if store == "cassandra":
             running.recreate_table("usertable", {})

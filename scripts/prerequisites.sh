@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Lists the programs needed to build Loadstone that are missing on this machine, with the installing command, one per
-# line; exit status 2 if any is missing. It runs only these programs, so it works on a minimal machine.
+# Lists the programs needed to build Loadstone that are missing on this machine, each with the command that installs it,
+# one per line; exit status 2 if any is missing. It runs only these programs, so it works on a minimal machine.
 
 rust_needed=1.90 # Cargo.toml: rust-version
 python_needed=3.11
@@ -30,7 +30,7 @@ if ! found rustc; then
 elif ! read -r _ version _ <<<"$(rustc --version 2>/dev/null)" || [[ $version != [0-9]* ]]; then
     lacks "rustc does not run" "$install_rust"
 elif older "$version" $rust_needed; then
-    lacks "rustc $version is too old, $rust_needed is needed" "$install_rust"
+    lacks "rustc $version is too old; $rust_needed is needed" "$install_rust"
 fi
 
 if ! found "$python"; then
@@ -40,9 +40,9 @@ else
     if [[ $version != [0-9]* ]]; then
         lacks "$python does not run" "apt-get install python3 python3-venv"
     elif older "$version" $python_needed; then
-        lacks "$python $version is too old, $python_needed is needed" "apt-get install python$python_needed-venv && make PYTHON=python$python_needed"
+        lacks "$python $version is too old; $python_needed is needed" "apt-get install python$python_needed-venv && make PYTHON=python$python_needed"
     elif ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
-        lacks "$python has no venv" "apt-get install python3-venv"
+        lacks "$python has no module venv" "apt-get install python3-venv"
     fi
 fi
 
@@ -54,7 +54,7 @@ else
     if [[ $version != [0-9]* ]]; then
         lacks "$javac does not run" "apt-get install openjdk-$jdk_needed-jdk-headless"
     elif older "$version" $jdk_needed; then
-        lacks "$javac $version is too old, $jdk_needed is needed" "apt-get install openjdk-$jdk_needed-jdk-headless"
+        lacks "$javac $version is too old; $jdk_needed is needed" "apt-get install openjdk-$jdk_needed-jdk-headless"
     fi
 fi
 found mvn || lacks "mvn not found" "apt-get install maven"
@@ -62,7 +62,7 @@ found mvn || lacks "mvn not found" "apt-get install maven"
 if ! found gcc; then
     lacks "gcc not found" "apt-get install gcc libc6-dev"
 elif ! gcc -fsyntax-only -x c - <<<'#include <stdlib.h>' 2>/dev/null; then
-    lacks "gcc finds no stdlib.h" "apt-get install libc6-dev"
+    lacks "gcc cannot find stdlib.h" "apt-get install libc6-dev"
 fi
 found make || lacks "make not found" "apt-get install make"
 

@@ -1,4 +1,4 @@
-"""A hook of mkdocs: pages from outside docs/, links to files that are not pages, and the list of rendered reports.
+"""A hook for mkdocs: pages from outside docs/, links to files that are not pages, and the list of rendered reports.
 
 mkdocs.yml names it; https://www.mkdocs.org/user-guide/configuration/#hooks describes the events.
 """
@@ -26,7 +26,7 @@ PROJECT = {
     "project/code-of-conduct.md": "CODE_OF_CONDUCT.md",
     "experiments/index.md": "experiments/README.md",
 }
-# README.md of the repository and of docs/ have the same readers.
+# The repository's README.md and docs/README.md have the same readers.
 HOME = "README.md"
 LINK = re.compile(r"\]\(([^)#\s]+)(#[^)\s]*)?\)")
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
@@ -34,7 +34,7 @@ FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 
 @cache
 def list_experiments() -> dict[str, Path]:
-    """Every experiment by the path of its page, the reports of the mission first."""
+    """Every experiment by the path of its page, in the order of experiments/README.md."""
     folder = ROOT / "experiments"
     listed = re.findall(r"\]\(([\w/-]+\.yaml)\)", (folder / "README.md").read_text())
     return {f"experiments/{Path(name).stem}.md": folder / name for name in listed}
@@ -61,7 +61,7 @@ def render_experiment(path: Path) -> str:
         f"\n[The rendered report](../docs/reports/{path.stem}/report.html)\n" if path.stem in list_reports() else ""
     )
     body = text[comment.end() :].strip()
-    # A search engine and the menu show the name, readers the question.
+    # Search engines and the menu show the name; readers see the question.
     return f"# {path.stem}\n\n**{read_question(path)}**\n{report}\n{description}\n```yaml\n{body}\n```\n"
 
 
@@ -114,7 +114,7 @@ def find_page(target: str) -> str | None:
 
 
 def replace_links(markdown: str, page: Any, **_: Any) -> str:
-    """Replaces links to files of the repository by links to pages; a file without a page becomes its path."""
+    """Replaces links to repository files with links to pages; a link to a file without a page becomes its path."""
     own = page.file.src_uri
     base = posixpath.dirname(source_of(own))
 
@@ -138,5 +138,5 @@ def replace_links(markdown: str, page: Any, **_: Any) -> str:
     return f"{text}\n{render_reports()}\n" if own == "reports/README.md" else text
 
 
-# The events that mkdocs calls.
+# The handlers of the events of mkdocs.
 on_config, on_files, on_page_markdown = extend_navigation, add_pages, replace_links

@@ -56,7 +56,7 @@ class CommandResult:
         return report(self.out)
 
     def value(self, metric: str, measurement: str) -> float:
-        """A figure of the report, which must have it once."""
+        """A figure of the report, which must contain it exactly once."""
         (value,) = [v for m, k, v in self.report() if (m, k) == (metric, measurement)]
         return float(value)
 
@@ -65,7 +65,7 @@ class CommandResult:
         return {k.removeprefix("Return="): int(v) for m, k, v in self.report() if m == metric and "Return=" in k}
 
     def metrics(self) -> list[str]:
-        """The metrics of the report in their order, without OVERALL and the collector's."""
+        """The metrics of the report in their order, without OVERALL and the metrics of the collector."""
         names = dict.fromkeys(m for m, _, _ in self.report())
         return [name for name in names if not name.startswith(("OVERALL", "TOTAL_GC"))]
 
@@ -76,7 +76,7 @@ class CommandResult:
         return any(text in self.err for text in LATE) or max(gaps, default=SECOND) > 1.25 * SECOND
 
     def messages(self, start: str) -> list[str]:
-        """The lines of stderr with this prefix, without it."""
+        """The lines of stderr that begin with this prefix, without the prefix."""
         return [line.removeprefix(start) for line in self.err.splitlines() if line.startswith(start)]
 
 
@@ -184,7 +184,7 @@ SIMULATIONS = (
 )
 # Files whose tests share no fixture. Each test is a unit, so that no file occupies a worker at the end of the suite.
 INDEPENDENT = ("test_judge_simulations", "test_search_simulations", "test_statistics_simulations")
-# Its tests share one server per store; the store is their first parameter.
+# The file whose tests share one server per store; the store is their first parameter.
 BY_STORE = "test_stores_networked"
 
 
@@ -260,7 +260,7 @@ def module_engine(program: Path, tmp_path_factory: pytest.TempPathFactory) -> En
 
 @pytest.fixture
 def running() -> Iterator[list[subprocess.Popen[str]]]:
-    """Processes that a test started; the fixture kills the processes that still run at the end."""
+    """Processes that a test started; the fixture kills the processes that are still running at the end."""
     processes: list[subprocess.Popen[str]] = []
     yield processes
     for process in processes:

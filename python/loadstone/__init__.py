@@ -4,12 +4,12 @@
     run = loadstone.open("results/quickstart")
     run.judgement.answer, run.figures, run.latencies("read").percentile(99.9), run.charts["throughput"]
 
-The interface is `loadstone.api`. It is imported at its first use, so that commands that do not need it start faster.
+The interface is `loadstone.api`. It is imported on first use, so that commands that do not need it start faster.
 """
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # The constant of `typing` would cost the import of `typing`.
+TYPE_CHECKING = False  # `typing.TYPE_CHECKING` would require the slow import of `typing`.
 if TYPE_CHECKING:
     from typing import Any
 

@@ -1,6 +1,6 @@
 """The command `loadstone`. The front ends of older tools exec the engine; the lab handles all other commands.
 
-To start fast, this module imports modules that only some commands need inside functions.
+Modules that only some commands need are imported inside functions, so that every command starts fast.
 """
 
 import os
@@ -10,7 +10,7 @@ from loadstone import __version__
 from loadstone.engine import program
 from loadstone.errors import LoadstoneError
 
-# The engine's subcommands for users; it parses their arguments itself.
+# The engine's subcommands for users; the engine parses their arguments.
 ENGINE_COMMANDS = {
     "ycsb": "YCSB's command line: loadstone ycsb load rocksdb -P workloads/workloada -p rocksdb.dir=data;"
     " with --search clients, find the maximum load",
@@ -31,15 +31,15 @@ LAB_COMMANDS = {
     "fio": "fio's command line, with Loadstone's verdict and a report: loadstone fio JOBFILE",
     "list": "list results",
     "show": "show a run's results as tables",
-    "compare": "compare later runs, or files of other tools, with the first",
+    "compare": "compare later runs, or files from other tools, with the first",
     "history": "show figures by version and commit over all results of one question",
     "check": "check whether results can be trusted; if not, state why",
-    "serve": "show results in the browser, a running experiment second by second",
+    "serve": "show results in the browser, and a running experiment second by second",
     "report": "regenerate report.html and report.md",
     "import": "import results of YCSB, cassandra-stress, TestDFSIO, fio and others",
     "export": "export figures as CSV or Parquet, or the whole folder as one .zip file",
     "doctor": "check whether this machine is fit for measuring, and print commands that fix problems",
-    "completion": "print completion for bash, zsh or fish, or the man page: loadstone completion bash",
+    "completion": "print a completion script for bash, zsh or fish, or the man page: loadstone completion bash",
     "fleet": "list the hosts of a Ray cluster: loadstone fleet status",
     "systems": "start and stop servers on this machine: loadstone systems up cassandra --nodes 3",
 }
@@ -138,4 +138,4 @@ options:
 
 environment:
   {program.VARIABLE}  the engine to run instead of the installed engine
-  LOADSTONE_DOCS    the docs site that reports and messages link to: an address, or the folder of `make site`"""
+  LOADSTONE_DOCS    the docs site that reports and messages link to: an address, or the output of `make site`"""

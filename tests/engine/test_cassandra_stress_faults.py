@@ -348,7 +348,7 @@ def test_failed_step_keeps_graph_of_earlier_steps(stress: Stress, tmp_path: Path
     page = tmp_path / "graph.html"
     with FakeCassandra() as server:
         stress(server, "write n=60 no-warmup -rate threads=2").check_end()
-        # The first step takes 60 requests more.
+        # The first step takes 60 further requests.
         server.script = lambda execution: error(SERVER_ERROR) if execution.number > 130 else None
         line = "read n=60 no-warmup -pop seq=1..60 -errors retries=0 -rate threads>=2 threads<=4"
         outcome = stress(server, f"{line} -graph file={page}")
@@ -431,7 +431,7 @@ MEMORY_MAX = 150_000_000
 
 @pytest.mark.parametrize("engines", [1, 4])
 def test_ten_thousand_clients_are_counted_exactly(program: Path, engines: int) -> None:
-    """The clients share a few connections. One engine does all operations, or four do a share each."""
+    """The clients share a few connections. One engine performs all operations, or four engines perform a share each."""
     line = ["cassandra-stress", "write", "n=12000", "no-warmup", "-rate", "threads=10000", "-node", "127.0.0.1"]
     with FakeCassandra(fail_every(1000, error(INVALID))) as server:
         options = ["-port", f"native={server.port}", "-errors", "ignore", "retries=0", "--print-spec"]

@@ -1,4 +1,4 @@
-"""The ledger of cassandra-stress: the timestamp of a row names its write, on a scripted server that loses some."""
+"""The ledger of cassandra-stress: the timestamp of a row names its write. A scripted server loses some writes."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ class Ledger:
         summary: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
         return summary
 
-    def read_back(self, spec: Path) -> tuple[int, dict[str, Any], str]:
+    def read_back(self, spec: Path, *more: str) -> tuple[int, dict[str, Any], str]:
         """Exit status, findings and message of the read-back."""
-        command = [str(self.program), "ledger", "--spec", str(spec)]
+        command = [str(self.program), "ledger", "--spec", str(spec), *more]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
         return done.returncode, json.loads(done.stdout or "{}"), done.stderr
 
@@ -127,9 +127,22 @@ def test_ledger_counts_every_dropped_write(ledger: Ledger, count: int) -> None:
     assert (findings["found"]["lost"], findings["found"]["fine"]) == (5 * count, 5 * (20 - count))
 
 
+@pytest.mark.parametrize(("minutes", "later"), [((-2, -1), 7), ((-1, 1), 0)], ids=["before", "during"])
+def test_crash_explains_only_earlier_writes(ledger: Ledger, minutes: tuple[int, int], later: int) -> None:
+    with FakeCassandra(lambda execution: VOID if 33 <= execution.number < 40 else None) as server:
+        spec = ledger.write_spec(server, ROUNDS)
+        crashes = [time.time_ns() + minute * 60_000_000_000 for minute in minutes]
+        ledger.run(spec)
+        _, findings, _ = ledger.read_back(spec, *(word for crash in crashes for word in ("--crash", str(crash))))
+    lost = findings["lost"]
+    assert (lost["writes"], lost["later"]) == (7, later)
+    assert (lost["oldest"] is None) == (later > 0)
+    assert later or 50_000 < lost["oldest"]["at_least_ms"] < 60_000
+
+
 @pytest.mark.parametrize("is_ordered", [True, False], ids=["by timestamp", "by arrival"])
 def test_late_writes_are_judged_by_timestamp(ledger: Ledger, is_ordered: bool) -> None:
-    # Writes 0 to 4 and 35 to 39 time out. The server does them after the run.
+    # Writes 0 to 4 and 35 to 39 time out. The server executes them after the run.
     late: list[Execution] = []
 
     def script(execution: Execution) -> Answer:
@@ -148,7 +161,7 @@ def test_late_writes_are_judged_by_timestamp(ledger: Ledger, is_ordered: bool) -
             server.execute(execution, has_metadata=False)
         status, findings, _ = ledger.read_back(spec)
     assert (findings["writes"]["acknowledged"], findings["writes"]["maybe"]) == (30, 10)
-    # Writes 20 to 24 were acknowledged; by arrival, the older ones replaced them.
+    # Writes 20 to 24 were acknowledged; ordered by arrival, the older writes replaced them.
     lost = 0 if is_ordered else 5
     assert (status, findings["lost"]["writes"], findings["proven"]["writes"]) == (lost > 0, lost, 30 - lost)
     assert (findings["found"]["lost"], findings["found"]["came_true"], findings["found"]["phantom"]) == (
@@ -159,7 +172,7 @@ def test_late_writes_are_judged_by_timestamp(ledger: Ledger, is_ordered: bool) -
 
 
 def test_ledger_names_the_older_write(ledger: Ledger) -> None:
-    # Acknowledged and not done: the last write of partition 6, and both writes of partition 8.
+    # Acknowledged but not executed: the last write of partition 6, and both writes of partition 8.
     with FakeCassandra(lambda execution: VOID if execution.number in (25, 7, 27) else None) as server:
         spec = ledger.write_spec(server, ROUNDS)
         ledger.run(spec)
@@ -228,7 +241,7 @@ def test_ledger_finds_corrupt_and_foreign_values(ledger: Ledger) -> None:
 
 
 def test_partitions_with_equal_keys_are_one_row(ledger: Ledger) -> None:
-    # Keys of one byte: most partitions share their key with partitions of other values.
+    # Keys of one byte: most partitions share their key with partitions that have other values.
     with FakeCassandra() as server:
         line = "write n=2000 keysize=1 no-warmup -pop seq=1..1000 -errors retries=0 ignore -rate threads=1"
         spec = ledger.write_spec(server, line)
@@ -247,7 +260,7 @@ def test_ledger_finds_writes_older_than_the_rows(ledger: Ledger, stress: Stress)
         spec = ledger.write_spec(server, ROUNDS, run=1)
         ledger.run(spec)
         status, findings, message = ledger.read_back(spec)
-    # The server was right to keep the newer rows, so they are no phantoms: nothing is proven.
+    # The server was right to keep the newer rows, so they are not phantoms: nothing is proven.
     assert status == 3
     assert (findings["found"]["other_run"], findings["lost"]["writes"], findings["proven"]["writes"]) == (100, 0, 0)
     assert findings["found"]["phantom"] == 0
@@ -275,7 +288,7 @@ def test_ledger_outlives_its_engine(ledger: Ledger) -> None:
 
 
 def test_write_in_flight_is_no_phantom(ledger: Ledger) -> None:
-    # Writes are rare, so that the last one is hundreds of operations after the write before it.
+    # Writes are rare, so that the last write is hundreds of operations after the preceding write.
     with FakeCassandra() as server:
         spec = ledger.write_spec(
             server, "mixed ratio(write=1,read=400) n=1M no-warmup -pop seq=1..1 -errors ignore -rate threads=1"
@@ -322,7 +335,7 @@ def test_ledger_counts_every_dropped_increment(ledger: Ledger, count: int) -> No
 
 
 def test_uncertain_increments_widen_the_bounds(ledger: Ledger) -> None:
-    # Numbers 30 to 34 time out; the server does 30 to 32.
+    # Numbers 30 to 34 time out; the server executes 30 to 32.
     def script(execution: Execution) -> Answer:
         if not 30 <= execution.number < 35:
             return None

@@ -141,7 +141,7 @@ def test_small_revisit_range_is_warned_about(stress: Stress) -> None:
     with FakeCassandra() as server:
         outcome = stress(server, "write n=50 no-warmup -insert revisit=uniform(1..1000) -rate threads=2")
     outcome.check_end()
-    # The data is the tool's: all partitions have one key.
+    # The data is the same as the tool's: all partitions have one key.
     assert len(server.rows) == 1
     assert "every partition has the same key" in outcome.stderr
 
@@ -224,7 +224,7 @@ def test_retries_pause_before_each_attempt(stress: Stress) -> None:
         stress(server, "write n=1 no-warmup -rate threads=1 -errors retries=3").check_failure()
     received = [execution.received for execution in server.executions]
     assert len(received) == 4
-    # Pauses of 50 ms on average, from 40 ms on.
+    # The pauses are 50 ms on average, and at least 40 ms.
     assert all(later - earlier > 0.03 for earlier, later in pairwise(received))
 
 
@@ -241,7 +241,7 @@ def test_contact_points_have_ports(stress: Stress) -> None:
         outcome = stress(server, line, nodes=f"127.0.0.1:{server.port}")
     outcome.check_end()
     assert "JMX" not in outcome.stderr
-    # No collection is measured, so none has a time.
+    # No garbage collections are measured, so there is no collection time.
     assert re.search(r"^Avg GC time +: +NaN ms", outcome.stdout, re.MULTILINE)
 
 
@@ -274,7 +274,7 @@ def test_refused_compact_storage_is_omitted(stress: Stress) -> None:
 @pytest.mark.parametrize(("mode", "is_prepared"), [("maxPending=9", True), ("unprepared", False)])
 def test_mode_of_generation_5_keeps_prepared_statements(stress: Stress, mode: str, is_prepared: bool) -> None:
     with FakeCassandra() as server:
-        # An unprepared statement is a QUERY, and the scripted server has no rows of those.
+        # An unprepared statement is a QUERY, for which the scripted server has no rows.
         outcome = stress(server, f"write n=5 no-warmup -compat 5 -mode {mode} -rate threads=1")
     outcome.check_end()
     assert (len(server.executions) == 5) == is_prepared
@@ -289,7 +289,7 @@ def count_lines(stdout: str, start: str) -> int:
 @pytest.mark.parametrize(
     ("reporting", "row_count", "header_counts"),
     [
-        # One row for all of the run, and one header.
+        # One row for the whole run, and one header.
         ("output-frequency=1h", range(1, 2), range(1, 2)),
         # Rows and headers every 100 ms.
         ("output-frequency=100ms header-frequency=100ms", range(3, 99), range(3, 99)),
@@ -370,6 +370,37 @@ def test_unavailable_replicas_are_named_with_counts(stress: Stress) -> None:
     start, end = map(float, re.search(down, failure).groups())  # type: ignore[union-attr]
     assert 0 < start < end
     assert len(re.findall(down, outcome.stderr)) == 1
+
+
+def test_silent_control_node_hides_no_event(stress: Stress) -> None:
+    unavailable = error(UNAVAILABLE, "Cannot achieve consistency level TWO", struct.pack(">Hii", 2, 2, 1))
+    with FakeCassandra() as first:
+        second = FakeCassandra()
+        second.address, second.port = "127.0.0.2", first.port
+        first.peers = [second.address]
+        place = bytes([4, 127, 0, 0, 99]) + struct.pack(">i", first.port)
+
+        def announce(change: str, *servers: FakeCassandra) -> None:
+            for server in servers:
+                body = string("STATUS_CHANGE") + string(change) + place
+                server._loop.call_soon_threadsafe(server.announce, body)
+
+        def script(_: Execution) -> Answer:
+            number = len(first.executions) + len(second.executions)
+            if number == 20:
+                # The first node is paused: it reports nothing.
+                announce("DOWN", second)
+            if number == 40:
+                announce("UP", first, second)
+            return unavailable if 20 <= number < 40 else None
+
+        first.script = second.script = script
+        with second:
+            outcome = stress(first, "write n=100 no-warmup -errors ignore retries=0 -rate threads=1 throttle=100/s")
+    outcome.check_end()
+    assert len(re.findall(r"127\.0\.0\.99:\d+ was considered down from [\d.]+ s to [\d.]+ s", outcome.stderr)) == 1
+    assert first.listeners
+    assert second.listeners
 
 
 def test_credentials_come_from_a_file(stress: Stress, tmp_path: Path) -> None:

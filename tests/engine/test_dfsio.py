@@ -34,7 +34,7 @@ def place(tmp_path: Path) -> Path:
 
 
 def hint_of(result: DfsioResult) -> str:
-    """The hint of an error of one line."""
+    """The hint of a one-line error."""
     lines = result.err.splitlines()
     assert len(lines) >= 2, result.err
     assert lines[-2].startswith("error: "), result.err
@@ -101,7 +101,7 @@ def test_compressed_files_match_the_codec_and_are_readable(
     contents = [file.read_bytes() for file in files]
     result = dfsio(program, tmp_path, f"-write {size} --seed 7 --compressible -compression {codec}", place)
     assert (result.code, result.engine_figure("files done")) == (0, "2, 0, 0, 0"), result.err
-    # Hadoop counts bytes before they are compressed, too.
+    # Hadoop also counts bytes before they are compressed.
     assert blocks(result.out)[0]["Total MBytes processed"] == blocks(plain.out)[0]["Total MBytes processed"]
     assert [decompress(file.read_bytes()) for file in files] == contents
     assert all(0.4 < file.stat().st_size / 1_500_001 < 0.6 for file in files)
@@ -143,7 +143,7 @@ def test_flipped_bit_is_named_by_file_and_offset(program: Path, tmp_path: Path, 
     assert result.code == 1
     assert f"{victim} at byte {offset}: found {byte ^ 4:#04x}, expected {byte:#04x}" in result.err
     assert result.engine_figure("files done") == "2, 1, 0, 0"
-    # The bytes of a failed file are not throughput; Hadoop would have printed nothing.
+    # The bytes of a failed file do not count as throughput; Hadoop would have printed nothing.
     assert not results.exists()
     result = dfsio(program, tmp_path, f"{READ} {how} --no-verify", place)
     assert result.code == 0
@@ -205,7 +205,7 @@ def test_a_replaced_file_among_ours_fails_the_test(program: Path, tmp_path: Path
     result = dfsio(program, tmp_path, READ, place)
     assert (result.code, result.engine_figure("files not compared")) == (1, "1, 0")
     assert (
-        f"error: 1 of 3 files lack Loadstone's mark, which others have, and are unverified: {place}/io_data/test_io_1"
+        f"error: 1 of 3 files lack Loadstone's mark, unlike other files, and are unverified: {place}/io_data/test_io_1"
         in result.err
     )
     hint_of(result)

@@ -1,7 +1,7 @@
 """Data loaded by a YCSB binding in the JVM is read by Loadstone's store, and vice versa.
 
-The binding uses RocksDB's Java API with the layout of YCSB's RocksDB binding, and the store the C API of the same
-library.
+The binding uses RocksDB's Java API with the layout of YCSB's RocksDB binding, and the store uses the C API of the
+same library.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def test_what_a_binding_loads_our_store_verifies(engine: Engine, binding: str) -
     assert len(dump(engine)) == RECORDS
 
 
-# The host caches names by their place in a request and their last eight bytes; the single field of an update has any
-# name.
+# The host caches names by their place in a request and their last eight bytes; the single field of an update can have
+# any name.
 @pytest.mark.parametrize("prefix", ["field", "f", "longer_than_eight_"])
 def test_what_our_store_loads_a_binding_verifies(engine: Engine, binding: str, prefix: str) -> None:
     common = f"{COMMON} fieldnameprefix={prefix} fieldcount=12"

@@ -49,7 +49,7 @@ def test_shutdown_hooks_of_a_binding_run(engine: Engine, jvm_arguments: str) -> 
 
 def test_hanging_jvm_shutdown_is_abandoned(engine: Engine, jvm_arguments: str) -> None:
     result = engine(f"run {jvm_arguments} {RUN} scripted=endless_hook")
-    assert result.messages("warning: ") == ["the binding's shutdown hooks did not end within 10 s"]
+    assert result.messages("warning: ") == ["the binding's shutdown hooks did not finish within 10 s"]
 
 
 def test_a_binding_is_named_as_ycsb_names_it(engine: Engine) -> None:
@@ -109,7 +109,7 @@ def test_binding_that_cannot_connect_ends_the_run(engine: Engine, jvm_arguments:
     result = engine.run(f"run {jvm_arguments} {RUN} scripted=refuse -threads 4")
     assert (result.code, result.out) == (1, "")
     assert result.messages("error: ") == [
-        "Scripted does not connect: site.ycsb.DBException: no server; "
+        "Scripted cannot connect: site.ycsb.DBException: no server; "
         "caused by java.net.ConnectException: Connection refused"
     ]
 
@@ -165,8 +165,8 @@ def test_what_is_no_binding_is_refused(engine: Engine, jvm_arguments: str) -> No
 
 def test_empty_class_path_is_refused(engine: Engine) -> None:
     for path, message in (
-        ("none.jar", "nothing is at none.jar (-cp)"),
-        (f"{engine.home}/*", f"{engine.home}/* holds no jar (-cp)"),
+        ("none.jar", "none.jar does not exist (-cp)"),
+        (f"{engine.home}/*", f"{engine.home}/* contains no jar (-cp)"),
     ):
         result = engine.run(f"run jvm -db Scripted -cp {path} {RUN}")
         assert (result.code, result.messages("error: ")) == (2, [message])
@@ -193,7 +193,7 @@ def test_arguments_of_the_jvm_are_its_own(engine: Engine, jvm_arguments: str) ->
     result = engine(f"run {jvm_arguments} {RUN}", "-jvm-args", "-Xmx64m -XX:+UseSerialGC")
     assert "TOTAL_GCS_Copy" in result.out
     result = engine.run(f"run {jvm_arguments} {RUN}", "-jvm-args", "-XX:NoSuchFlag")
-    assert (result.code, result.messages("error: ")) == (2, ["the JVM does not start with -XX:NoSuchFlag (JNI -6)"])
+    assert (result.code, result.messages("error: ")) == (2, ["the JVM did not start with -XX:NoSuchFlag (JNI -6)"])
 
 
 def test_collections_stand_in_the_report(engine: Engine, jvm_arguments: str) -> None:

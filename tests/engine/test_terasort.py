@@ -160,7 +160,7 @@ def test_flipped_input_bit_is_named_by_its_offset(program: Path, tmp_path: Path,
     damaged[at] ^= 4
     second.write_bytes(damaged)
     error, hint = tera(program, *command, code=1).err.splitlines()
-    assert f"{second}: row {at // ROW_BYTES} (offset {at}): it differs from the row that TeraGen makes" in error
+    assert f"{second}: row {at // ROW_BYTES} (offset {at}): it differs from the row that TeraGen generates" in error
     assert hint.startswith("hint: generate or copy the file again; without --verify")
     assert [*tmp_path.iterdir()] == [source]
     command.remove("--verify")

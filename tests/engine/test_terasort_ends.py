@@ -1,4 +1,4 @@
-"""Sorts that are killed, interrupted, short of disk space or left by their parent."""
+"""Sorts that are killed, interrupted, short of disk space or abandoned by their parent."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_killed_job_leaves_no_output_for_the_next(program: Path, tmp_path: Path,
         process.communicate()
         if process.returncode == -signal.SIGKILL and not out.exists():
             break
-        # It ended before its message was read.
+        # The stage ended before its message was read.
         shutil.rmtree(out)
     else:
         pytest.fail("no kill reached the stage in time")
@@ -172,7 +172,7 @@ def test_a_disk_that_was_full_before(program: Path, rows: Path, small_disk: Any)
         assert [path.name for path in disk.iterdir()] == ["filler"]
 
 
-# Starts engines as a lab does: all but the last stage in sequence. Waits forever with the last.
+# Starts engines as a lab does: all but the last stage in sequence. Starts the last stage and waits forever.
 PARENT = """
 import json, subprocess, sys, time
 program, log, *stages = sys.argv[1:]
@@ -241,7 +241,7 @@ def test_stage_engines_end_with_their_parent(
 def test_sort_with_separate_engines_is_undisturbed_between_stages(program: Path, tmp_path: Path, rows: Path) -> None:
     job = {"input": str(rows), "output": str(tmp_path / "out")}
     run_stage(program, "prepare", 1, job)
-    # The engine has ended; its parent has not.
+    # The engine has exited; its parent has not.
     stderr = tera(program, "terasort", rows, tmp_path / "out", code=1).err
     assert f"process {os.getpid()} on " in stderr
     for stage in ("sample", "sort", "merge", "commit"):

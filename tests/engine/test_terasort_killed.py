@@ -26,7 +26,7 @@ OPTIONS = ["--threads", "1", "--memory", "64MiB"]
 
 @pytest.fixture(scope="module")
 def inputs(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Few rows, but more than fit into the minimum memory, and few sorted ones."""
+    """Few rows, but more than fit into the minimum memory, and few sorted rows."""
     directory = tmp_path_factory.mktemp("inputs")
     tera(program, "teragen", "--parts", "2", "3000", directory / "few")
     tera(program, "teragen", "--parts", "2", "400k", directory / "many")
@@ -60,7 +60,7 @@ def stage(job: str, out: Path) -> str:
         ("teragen", f"{CHANGES},pwrite64", 1),
         ("in memory", CHANGES, 1),
         ("teravalidate", CHANGES, 1),
-        # Its remaining stages equal those in memory.
+        # Its remaining stages are the same as for a sort in memory.
         ("external", CHANGES, 3),
     ],
 )
@@ -152,7 +152,7 @@ def test_of_jobs_started_together_one_writes_the_output(
             if run.code:
                 error, hint = run.err.splitlines()
                 assert f"is writing {out}" in error or f"output directory {out} already exists" in error
-                assert hint.startswith("hint: wait until it ends" if "is writing" in error else "hint: remove it")
+                assert hint.startswith("hint: wait until it exits" if "is writing" in error else "hint: remove it")
                 refused += "is writing" in error
         assert [path.name for path in home.iterdir()] == ["out"]
         assert read_rows(out) == read_rows(inputs / "sorted")

@@ -111,7 +111,7 @@ def test_an_engine_that_does_not_go_is_killed(stand_in: Callable[[str], None], m
         (
             "echo log >&2; kill -KILL $$",
             "the engine was killed by SIGKILL",
-            "last line of its log: log; see the kernel's log (dmesg) for a lack of memory",
+            "last line of its log: log; the kernel log (dmesg) shows whether memory ran out",
             -signal.SIGKILL,
         ),
         ("exit 0", "the engine exited without a result, with status 0", "its log is empty", 0),

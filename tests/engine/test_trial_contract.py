@@ -48,7 +48,7 @@ def test_closed_stdin_ends_the_load_with_its_results(
     summary = single_summary(events)
     assert (code, summary.end, summary.reason) == (1, "lease", "stdin closed")
     assert summary.succeeded == summary.operations > 0
-    # Neither the spec's minute nor the lease's 20 s.
+    # Less than the spec's minute and the lease's 20 s.
     assert time.monotonic() - closed < 10
     assert 0.5e9 < summary.measured_ns < 15e9
 
@@ -68,7 +68,7 @@ def test_any_line_is_a_sign_of_life(start: Start) -> None:
     for word in ('"heartbeat"', "", "not JSON", '{"unheard": "of"}') * 100:
         if engine.process.poll() is not None:
             break
-        # It may end at any time.
+        # The engine may exit at any time.
         with contextlib.suppress(BrokenPipeError):
             engine.say(word)
         time.sleep(0.1)
@@ -291,7 +291,7 @@ def test_intervals_add_up_to_the_summary(
     assert sum(part.good + part.late for part in parts) == summary.succeeded
     assert sum(part.failed for part in parts) == summary.failures
     # Operations that ended after the window are in no interval's completions. At a rate, at most the operations due in
-    # the interval count; the excess are operations of the warm-up that ended in it.
+    # the interval count; the excess is operations of the warm-up that ended in it.
     beyond = sum(part.completed for part in parts) - summary.completed
     assert 0 <= beyond <= (summary.carried.ended if pace["mode"] == "open" else 0)
     # Operations sent in the warm-up may end in an interval.
@@ -384,8 +384,8 @@ def test_the_binary_under_test_is_a_release_build(start: Start) -> None:
         ("[]", "TrialSpec"),
         (json.dumps(spec(cilents=2)), "unknown field `cilents`"),
         (json.dumps(spec(work=work(feildcount=2))), "unknown field `feildcount`"),
-        (json.dumps(spec(spec=3)), "version 3, this engine reads"),
-        (json.dumps(spec(spec=3, field_of_version_3=True)), "version 3, this engine reads"),
+        (json.dumps(spec(spec=3)), "version 3, but this engine reads"),
+        (json.dumps(spec(spec=3, field_of_version_3=True)), "version 3, but this engine reads"),
         (json.dumps(spec(clients=0)), "must be at least 1"),
         (json.dumps(spec(until={})), "never end"),
         (json.dumps(spec(store={"name": "rocksbd"})), 'no store "rocksbd"'),

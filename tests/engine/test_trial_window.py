@@ -19,6 +19,7 @@ from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
 from loadstone.runner.figures import figures, group_by_operation
 from scripted_relay import FakeRedis, Fault, Relay
+from stall_support import STALL_SECONDS, StallWatch
 from trial_support import HANGS_SECONDS, rate, spec, work
 from window_support import CLOCKS_NS, percentiles, responses_of, run_relayed, sums, unix_less_monotonic_ns
 
@@ -195,8 +196,8 @@ def test_server_killed_in_the_warm_up_is_reported(engine: Engine) -> None:
             line, "warmuptime=1", "insertorder=ordered", "redis.host=127.0.0.1", f"redis.port={server.port}"
         )
     assert result.code == 1
-    assert "no operation of this run ended in the measured time" in result.err
-    assert "note: carried-over: 1 operation of the warm-up had not ended when the window began" in result.err
+    assert "no operation of this run finished in the measured time" in result.err
+    assert "note: carried-over: 1 operation of the warm-up had not finished when the window began" in result.err
 
 
 def test_engine_pause_affects_response_but_not_lower_bound(program: Path, tmp_path: Path) -> None:
@@ -205,19 +206,26 @@ def test_engine_pause_affects_response_but_not_lower_bound(program: Path, tmp_pa
 
     load = lmdb(phase="load", until={"operations": 2_000})
     subprocess.run([program, "trial"], input=load, check=True, capture_output=True, text=True)
-    run = subprocess.Popen([program, "trial"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert run.stdin
-    assert run.stdout
-    run.stdin.write(lmdb(pace=rate(3_000), until={"seconds": 1}))
-    run.stdin.flush()
-    assert isinstance(parse_event(run.stdout.readline()), Ready)
-    time.sleep(0.3)
-    run.send_signal(signal.SIGSTOP)
-    time.sleep(0.3)
-    run.send_signal(signal.SIGCONT)
-    output, _ = run.communicate(timeout=HANGS_SECONDS)
-    summary = parse_event(output.splitlines()[-1])
-    assert isinstance(summary, Summary)
+
+    def run_paused() -> tuple[Summary, float]:
+        run = subprocess.Popen([program, "trial"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert run.stdin
+        assert run.stdout
+        with StallWatch() as watch:
+            run.stdin.write(lmdb(pace=rate(3_000), until={"seconds": 1}))
+            run.stdin.flush()
+            assert isinstance(parse_event(run.stdout.readline()), Ready)
+            time.sleep(0.3)
+            run.send_signal(signal.SIGSTOP)
+            time.sleep(0.3)
+            run.send_signal(signal.SIGCONT)
+            output, _ = run.communicate(timeout=HANGS_SECONDS)
+        summary = parse_event(output.splitlines()[-1])
+        assert isinstance(summary, Summary)
+        return summary, watch.longest
+
+    # The pause must be within the measured second, and no stall of the host next to it.
+    summary = next(result for result, stall in (run_paused() for _ in range(20)) if stall < STALL_SECONDS)
     kinds = ("response", "lower")
     upper, lower = (group_by_operation(summary.outcomes, kind)["all"][0].read_percentiles([0.99])[0] for kind in kinds)
     assert upper.value > 0.2e9

@@ -1,4 +1,4 @@
-"""Bad input: the YCSB front end reports the problem in one line and a hint in another, and leaves no partial output."""
+"""Bad input: the YCSB front end reports the problem on one line and a hint on another, and leaves no partial output."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def refuse(engine: Engine, line: str, *more: str, code: int = USAGE, stdin: str 
         (f"{RUN} rate.steps=100:-1", "seconds", "rate.steps"),
         (f"{RUN} rate.ramp=1:2", "rate.ramp", "rate.ramp"),
         (f"{RUN} rate.ramp=5:0:1", "rate", "rate.ramp"),
-        (f"{RUN} rate.ramp=1:2:3 -target 5", "exclude each other", "keep one"),
+        (f"{RUN} rate.ramp=1:2:3 -target 5", "mutually exclusive", "keep one"),
         (f"{RUN} arrival=bursty", "arrival", "arrival"),
         (f"{RUN} segment=4/4", "segment", "segment=0/4"),
         (f"{RUN} segment=half", "segment", "segment=0/4"),
@@ -218,7 +218,7 @@ def test_malformed_properties_file_is_named_with_its_line(engine: Engine, text: 
 def test_long_property_name_is_refused(engine: Engine) -> None:
     (engine.home / "long").write_text("recordcount=10\n" + "n" * 3_000_000 + "=1\n")
     error, _ = refuse(engine, "load null -P long")
-    assert error.startswith("a property name of 3000000 bytes")
+    assert error.startswith("a property name has 3000000 bytes")
     assert "(long:2)" in error
     assert len(error) < 1_000
 
@@ -402,7 +402,7 @@ def test_field_names_may_be_very_long(engine: Engine) -> None:
 
 
 def test_linked_export_file_is_written_through_its_link(engine: Engine) -> None:
-    """`exportfile=/dev/stdout` is a link; a rename over it would replace it for every process of the host."""
+    """`exportfile=/dev/stdout` is a link; a rename over it would replace it for every process on the host."""
     (engine.home / "link").symlink_to("target")
     engine(f"{RUN} exportfile=link")
     assert (engine.home / "link").is_symlink()
@@ -410,7 +410,7 @@ def test_linked_export_file_is_written_through_its_link(engine: Engine) -> None:
 
 
 def test_special_export_file_is_written_but_not_replaced(engine: Engine) -> None:
-    """As root, a rename over `exportfile=/dev/null` would leave the host without one."""
+    """As root, a rename over `exportfile=/dev/null` would leave the host without /dev/null."""
     fifo = engine.home / "fifo"
     os.mkfifo(fifo)
     reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)

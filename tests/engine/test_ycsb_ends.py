@@ -168,7 +168,7 @@ def test_rare_operations_occur_or_cause_a_warning(engine: Engine) -> None:
     result = engine(command, "readproportion=1", "insertproportion=0.000001")
     assert result.value("INSERT", "Operations") == 2
     (warning,) = result.messages("warning: ")
-    rounded = r"a proportion of 9\.99999\d*e-7 is rounded up to 1 in 50000, the smallest one possible"
+    rounded = r"a proportion of 9\.99999\d*e-7 is rounded up to 1 in 50000, the smallest possible share"
     assert re.fullmatch(rounded, warning)
 
 

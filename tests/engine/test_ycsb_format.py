@@ -204,7 +204,7 @@ def test_percentiles_default_to_50_95_and_99(engine_with_data: Engine) -> None:
 def test_raw_operations_are_listed_before_the_report(engine_with_data: Engine) -> None:
     result = engine_with_data("run null -P workloads/workloada operationcount=10 seed=1 measurementtype=raw")
     lines = result.out.splitlines()
-    # YCSB prints it at the first occurrence for each metric.
+    # YCSB prints this line at the first occurrence of each metric.
     announced = [line for line in lines if line.startswith("Raw data measurement: ")]
     assert announced == ["Raw data measurement: will output to stdout."] * 3
     assert lines[:3] == announced
@@ -389,7 +389,7 @@ def test_export_file_holds_the_whole_report(engine_with_data: Engine) -> None:
     assert [path.name for path in engine_with_data.home.glob("report.txt*")] == ["report.txt"]
 
 
-# A histogram in HdrHistogram's V2 form: a cookie, the length of a deflated body, and in it a header and counts in
+# A histogram in HdrHistogram's V2 form: a cookie, the length of a deflated body, and within it a header and counts in
 # ZigZag LEB128, with runs of zeros as negative counts. Source: HdrHistogram's AbstractHistogram.java.
 def hdr_counts(text: str) -> dict[int, int]:
     """Counts by lowest value, with 3 significant digits."""

@@ -47,7 +47,7 @@ def test_seed_command_runs_with_rocksdb_instead_of_hbase(
     threads = re.search(r"thread(?:s|count)[ =](\d+)", line.replace("-p threads=10", ""))
     assert result.value("CLEANUP", operations) == (int(threads[1]) if threads else 1)
     assert not result.messages("error: ")
-    # One warning for each property that only HBase's binding knows, and no other warning.
+    # One warning for each property that only HBase's binding supports, and no other warning.
     strange = [word for word in ("-p columnfamily=", "-p threads=", "-cp ") if word in line]
     # Runs on the same data insert over the records of earlier runs, with a separate warning.
     warnings = [
@@ -86,7 +86,7 @@ def test_options_of_hse_1_are_refused_with_successors(engine: Engine, line: str)
     result = engine.run(line)
     assert (result.code, result.out) == (2, "")
     assert result.messages("error: ") == [
-        "only HSE 1 knows hse.mpool_name and hse.config_path; "
+        "only HSE 1 has hse.mpool_name and hse.config_path; "
         "since HSE 2.0 a KVDB is kept in a directory, not in an mpool"
     ]
     assert result.messages("hint: ") == [

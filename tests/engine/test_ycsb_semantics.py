@@ -318,7 +318,7 @@ def test_the_seed_that_is_told_repeats_the_run(engine: Engine) -> None:
 
 def test_run_without_operation_count_lasts_its_time(engine: Engine) -> None:
     result = engine("run null -P workloads/workloadc operationcount=0 maxexecutiontime=2")
-    # Without a rate nothing reports that the last operation was late; a run with a rate shows the end.
+    # Without a rate, no report states that the last operation was late, so the run time has no tight upper bound.
     assert 1000 <= result.value("OVERALL", "RunTime(ms)") <= 1000 * result.seconds
     assert result.value("READ", "Operations") > 10_000
     assert 2 <= result.seconds < 20
@@ -390,7 +390,7 @@ def test_a_ramp_climbs_and_then_stays(engine: Engine) -> None:
 
 
 def test_words_for_late_operations_are_the_engines() -> None:
-    # If the engine's words change, every check of timing fails on a busy machine.
+    # If the wording of the engine's messages changes, every timing check fails on a busy machine.
     source = (ROOT / "crates/measure/src/diagnostics.rs").read_text()
     assert all(text in source for text in LATE)
 
@@ -399,7 +399,7 @@ def test_steps_follow_one_another(engine: Engine) -> None:
     due_ms = [*range(0, 1000, 10), *range(1000, 2000, 2), *range(2000, 3000, 5)]
 
     def stepping(result: CommandResult) -> None:
-        # The first read can be late without a report of late operations, but hardly all of them.
+        # The first read can be late without a report of late operations, but hardly all reads.
         start = min(at - due for at, due in zip(reads_at(result), due_ms, strict=False))
         for count, expected in zip(reads_per_second(result, start), (100, 500, 200), strict=True):
             assert abs(count - expected) <= 12

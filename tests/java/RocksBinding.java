@@ -23,8 +23,8 @@ import site.ycsb.DBException;
 import site.ycsb.Status;
 
 /**
- * RocksDB through its Java API, with the layout of YCSB's binding: a column family a table, their names in a file, and a
- * record as [int32 name length][name][int32 value length][value] for each field.
+ * RocksDB through its Java API, with the layout of YCSB's binding: a column family for each table, their names in a
+ * file, and a record as [int32 name length][name][int32 value length][value] for each field.
  */
 public class RocksBinding extends DB {
   private static final String FAMILIES = "CF_NAMES";

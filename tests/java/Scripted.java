@@ -11,7 +11,7 @@ import site.ycsb.DB;
 import site.ycsb.DBException;
 import site.ycsb.Status;
 
-/** A binding that does what the property `scripted` says, for the tests of the store `jvm`. */
+/** A binding whose behaviour is set by the property `scripted`, for the tests of the store `jvm`. */
 public class Scripted extends DB {
   private static final AtomicInteger CALLS = new AtomicInteger();
   private static final boolean LOADED_WITH_RESOURCES = Thread.currentThread().getContextClassLoader() != null;
@@ -21,10 +21,10 @@ public class Scripted extends DB {
 
   @Override
   public void init() throws DBException {
-    // As on the threads of YCSB's client, and where it loads a binding.
+    // The same class loader as on the threads of YCSB's client, and where YCSB loads a binding.
     ClassLoader resources = Thread.currentThread().getContextClassLoader();
     if (!LOADED_WITH_RESOURCES || resources == null || resources.getResource("site/ycsb/DB.class") == null) {
-      throw new DBException("this thread's class loader does not find what is on the class path");
+      throw new DBException("this thread's class loader does not find the entries of the class path");
     }
     script = getProperties().getProperty("scripted", "");
     OPEN.incrementAndGet();

@@ -69,7 +69,7 @@ def places(document: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...
 
 
 def damage_document(document: Any, path: tuple[Any, ...], part: Any) -> Any:
-    """The document with another part; `...` deletes it."""
+    """The document with a part replaced; `...` deletes the part."""
     if not path:
         return part
     result = copy.deepcopy(document)
@@ -90,7 +90,7 @@ def test_damaged_file_causes_no_traceback(tmp_path: Path, name: str, capsys: pyt
     document = json.loads(first)
     commands = [(check, [str(path)]), (show, [str(path), "--json"]), (list_all, ["--results", str(path.parent.parent)])]
     for number, place in enumerate(places(document)):
-        # Each place has some of the wrong values, and each file has all of them.
+        # Each place gets some of the wrong values, and each file gets all of them.
         for part in (..., *(WRONG[(number + offset) % len(WRONG)] for offset in range(3))):
             if part is ... and not place:
                 continue
@@ -183,7 +183,7 @@ def test_json_has_no_infinity_and_no_nan(tmp_path: Path) -> None:
         ("a,1,4,throughput,GB/s,1e305,", "throughput is too large in B/s (bad.csv:2)"),
         (f"a,1,{'9' * 5000},throughput,op/s,1,", "clients must be a whole number of at least 1, got"),
         (f"a,1,4,read.p99,ms,1,{'9' * 30}", "n must be a whole number of at least 0, got"),
-        (f"{'a' * 200_000},1,4,read.p99,ms,1,", "the row is not CSV: field larger than field limit"),
+        (f"{'a' * 200_000},1,4,read.p99,ms,1,", "the row is not valid CSV: field larger than field limit"),
     ],
     ids=["value", "clients", "n", "cell"],
 )

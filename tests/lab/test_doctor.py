@@ -75,7 +75,7 @@ def examine_check(check: str, machine: Machine, clients: int = CLIENTS) -> Check
 
 
 def remove_programs(*names: str) -> dict[str, Program]:
-    """The fit machine's programs without some."""
+    """The fit machine's programs without the named programs."""
     return {name: program for name, program in FIT.programs.items() if name not in names}
 
 
@@ -103,12 +103,12 @@ def test_unknown_facts_cause_no_complaint() -> None:
 
 
 def with_program(name: str, program: Program) -> dict[str, Program]:
-    """The fit machine's programs with one replaced."""
+    """The fit machine's programs with one program replaced."""
     return {**FIT.programs, name: program}
 
 
 def with_dnf(*names: str) -> dict[str, Program]:
-    """The programs of a machine of the other family, without some."""
+    """The programs of a machine with dnf instead of apt, without the named programs."""
     return {**remove_programs("apt-get", *names), "dnf": Program("/usr/bin/dnf")}
 
 

@@ -304,7 +304,7 @@ def test_engine_killed_at_the_timeout_is_reported(tmp_path: Path, monkeypatch: p
     if trial.end == "lost":
         assert "segment 1/3: run: the engine did not finish within 2 s" in messages
     else:
-        # A busy host was too slow for all three.
+        # On a busy host, all three engines were too slow.
         assert trial.end == "failed"
         assert messages[-1] == "run: the engine did not finish within 2 s"
 
@@ -346,7 +346,7 @@ def test_two_engines_sort_what_one_would(tmp_path: Path) -> None:
             if name.endswith(("generate.generate", "sort.sort", "merge", "in_memory", "validate.validate")):
                 assert sum(summary["sort"]["rows"] for summary in result) == 400_000
                 assert all(summary["sort"]["rows"] for summary in result)
-            # No engine begins a stage before all engines have ended the preceding stage.
+            # No engine begins a stage before all engines have completed the preceding stage.
             assert min(summary["start_unix_ns"] for summary in result) >= ended, name
             ended = max(summary["start_unix_ns"] + summary["measured_ns"] for summary in result)
             if name.startswith("sort."):

@@ -46,7 +46,7 @@ def reading(at_s: float, offset_ns: float, there_ns: float, back_ns: float) -> R
 
 
 def run(fleet: Fleet, segments: Sequence[dict[str, Any]]) -> tuple[Result, Observations]:
-    """A launch, followed as by the runner."""
+    """A launch that is followed in the same way as by the runner."""
     with (
         fleet.launch(segments, lambda part, line: merger.hear(part, line)) as running,
         Merger([part.title for part in running.parts]) as merger,
@@ -317,7 +317,7 @@ def test_damaged_engine_is_not_installed(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_engine_for_another_processor_is_refused() -> None:
     header = b"\x7fELF" + bytes(14) + (183).to_bytes(2, "little")
-    assert elf_mismatch(header, "x86_64") == "the engine is built for aarch64, and this host is x86_64"
+    assert elf_mismatch(header, "x86_64") == "the engine is built for aarch64, but this host is x86_64"
     assert elf_mismatch(header, "aarch64") == ""
 
 
@@ -395,13 +395,13 @@ RAY = "fleet: {on: ray, engines: 3}\n"
     [
         (HEAD + "fleet: {per_host: 1}", "fleet.per_host has no meaning on this machine"),
         (HEAD + "fleet: {on: spark}", 'fleet.on must be local or ray, got "spark"'),
-        (HEAD + "fleet: {on: ray, engines: 2, per_host: 1}", "fleet.engines and fleet.per_host exclude each other"),
+        (HEAD + "fleet: {on: ray, engines: 2, per_host: 1}", "fleet.engines and fleet.per_host cannot be combined"),
         (HEAD + "fleet: {on: ray, placement: near}", 'fleet.placement must be a placement, got "near"'),
         (HEAD + "fleet: {on: ray, placement: beside}", "placement `beside` needs the label of the servers' hosts"),
         (HEAD + RAY + "vary: {placement: [apart, near]}", 'placement cannot be "near"'),
         (HEAD.replace('"null"', "lmdb") + RAY, "lmdb has no server that several hosts could reach"),
-        (HEAD.replace("duration: 1s", "operations: 100") + RAY, "the slowest decides the tail"),
-        (HEAD.replace("duration: 1s", "duration: 1s, ledger: true") + RAY, "ledgers of several hosts"),
+        (HEAD.replace("duration: 1s", "operations: 100") + RAY, "the slowest host determines the end"),
+        (HEAD.replace("duration: 1s", "duration: 1s, ledger: true") + RAY, "ledgers on several hosts"),
         ("systems: [file]\nworkload: {sort: {rows: 1000}}\n" + RAY, "sort runs only on this machine"),
         (
             "systems: [file]\nworkload: {dfsio: {operation: write, files: 3, file_size: 1MB}}\n" + RAY,
@@ -409,7 +409,7 @@ RAY = "fleet: {on: ray, engines: 3}\n"
         ),
         (
             "systems: [file]\nworkload: {command: {run: 'true', figures: time}}\n" + RAY,
-            "leave `fleet.on` out; engines on hosts can do cassandra-stress, statements, ycsb",
+            "leave `fleet.on` out; engines on other hosts can run cassandra-stress, statements, ycsb",
         ),
     ],
 )

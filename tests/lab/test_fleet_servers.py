@@ -1,4 +1,4 @@
-"""Servers on hosts of a fleet: placed, observed, broken and ended by agents in this process, without Ray."""
+"""Servers on hosts of a fleet: placed, observed, broken and stopped by agents in this process, without Ray."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ repeats: 1
 
 @pytest.fixture
 def root(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The servers' state directory of all hosts, empty at the end."""
+    """The state directory for the servers of all hosts, which must be empty at the end."""
     with temporary_root() as path:
         monkeypatch.setenv("LOADSTONE_SYSTEMS", str(path))
         yield path
@@ -196,7 +196,7 @@ def test_new_agent_starts_its_server_again(fleet: Remote) -> None:
     running.up(3, settings)
     first = {server.name: server.pid for server in running.running_processes()}
     assert isinstance(fleet.transport, InProcess)
-    # The kernel releases the mark of an agent that has ended.
+    # The kernel releases the mark of an agent that has exited.
     fleet.transport.agents[1].systems._marks.pop("tiny").close()
     fleet.links[1].is_open = False
     assert states(running) == {"tiny-1": "up", "tiny-2": "dead", "tiny-3": "up"}
@@ -295,7 +295,7 @@ POSTGRES = START.replace(SERVER, "postgres: {start: {system: postgres}}")
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (START.replace(", servers: {label: role=servers}", ""), "the hosts of the servers of redis are not named"),
+        (START.replace(", servers: {label: role=servers}", ""), "no hosts are named for the servers of redis"),
         (START.replace("system: redis", "system: redis, keep: true"), "`keep` and servers on hosts"),
         (START.replace("port: 6379", 'port: 6379, tls: "yes"'), "certificates of servers on hosts"),
         (START + "faults: [{do: cut, at: 200ms}]", "the fault cut cannot be injected on hosts of a fleet"),

@@ -1,4 +1,4 @@
-"""No result is lost or duplicated by any end of a run or of its parts: kills, Ctrl-C, a full disk, damage.
+"""No result is lost or duplicated, however a run or its parts end: kills, Ctrl-C, a full disk, damage.
 
 Each occurs at a random instant, once here and fifty times in `make soak` (LOADSTONE_CRASHES=50).
 """
@@ -48,7 +48,7 @@ repeats: 3
 PILOTED = TINY.replace("warmup: 0, ", "")
 # The maximum duration of an undisturbed run of TINY after Python has started, which contains the random instants.
 STARTED_SECONDS, RUN_SECONDS = 0.7, 1.6
-# Fewer bytes would not fit folder.json, more would fit all results.
+# Fewer bytes would not hold folder.json; more bytes would hold all results.
 TMPFS_BYTES = (64 << 10, 400 << 10)
 
 Outline = list[tuple[str, dict[str, Scalar], int, str]]
@@ -92,12 +92,12 @@ def complete(folder: Folder, names: set[str]) -> None:
 
 
 def instant(seed: int) -> float:
-    """Seconds after the start."""
+    """A random instant, in seconds after the start."""
     return STARTED_SECONDS + random.Random(seed).random() * RUN_SECONDS
 
 
 def have_engines_ended(home: Path) -> bool:
-    """Whether every engine has ended within the time of its lease."""
+    """Whether every engine has exited within the time of its lease."""
     for _ in range(200):
         if not engines(home):
             return True
@@ -151,11 +151,11 @@ def test_an_engine_is_killed(tmp_path: Path, reference_outline: Outline, round_:
 @pytest.mark.parametrize("round_", ROUNDS)
 def test_the_lab_is_interrupted(tmp_path: Path, reference_outline: Outline, round_: int) -> None:
     process = start(tmp_path, "run", experiment(tmp_path, TINY), "--no-report")
-    # Any earlier, Python may not have started the lab's code.
+    # An earlier signal could arrive before Python has started the lab's code.
     time.sleep(instant(4000 + round_) + 0.3)
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=60)
-    # By the signal directly if Python was already exiting.
+    # The signal kills the process directly if Python is already exiting.
     assert process.returncode in (0, 130, -signal.SIGINT), stderr
     assert "Traceback" not in stderr
     assert engines(tmp_path) == []

@@ -83,7 +83,7 @@ def test_a_store_without_data_has_no_device_figures(tmp_path: Path) -> None:
 
 
 def test_zipfian_length_has_the_mean_of_its_distribution() -> None:
-    # Lengths 1 and 2; with theta 1 length 2 would be half as frequent, and YCSB's theta is 0.99.
+    # Lengths 1 and 2: with a theta of 1, length 2 would be half as frequent as length 1; YCSB's theta is 0.99.
     weight = 2**-0.99
     length = {"distribution": "zipfian", "min": 1, "max": 2}
     assert ycsb.mean_length(length) == pytest.approx((1 + 2 * weight) / (1 + weight))

@@ -81,7 +81,7 @@ def keep_cached(directory: Path) -> Iterator[None]:
     def read() -> None:
         while not done.wait(0.05):
             for path in directory.rglob("test_io_*"):
-                # The file of a trial that has ended.
+                # The file of a trial that has ended may have been deleted.
                 with contextlib.suppress(OSError):
                     path.read_bytes()
 

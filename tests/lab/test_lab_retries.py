@@ -26,7 +26,7 @@ repeats: {at_least: 4}
 
 
 def ends(home: Path, system: str) -> list[tuple[str, int]]:
-    """The end and the attempt of each of a system's trials."""
+    """The end and the attempt number of each trial of a system."""
     return [(trial.end, trial.attempt) for trial in trials(single_folder(home)) if trial.config["system"] == system]
 
 

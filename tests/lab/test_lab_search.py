@@ -185,8 +185,8 @@ def test_too_few_operations_for_percentiles_end_the_search(tmp_path: Path) -> No
     file = searching(tmp_path, "{over: rate, from: 100, to: 400, such_that: p99 < 100s}")
     loadstone(tmp_path, "run", file, "--no-report", code=1)
     answer = read_answer(single_folder(tmp_path))
-    pattern = r"at 100 op/s the probe is invalid: (\d+) operations are too few for all\.p99: measure longer"
-    # Ten are due; the last may be too late.
+    pattern = r"the probe at 100 op/s is invalid: (\d+) operations are too few for all\.p99: measure longer"
+    # Ten operations are due; the last may be too late.
     assert (match := re.search(pattern, answer)), answer
     assert 1 <= int(match[1]) <= 10
 
@@ -195,7 +195,7 @@ def test_rate_of_a_workload_file_opens_the_loop(tmp_path: Path) -> None:
     (tmp_path / "paced").write_text((ROOT / "workloads/workloadc").read_text() + "target=100\n")
     file = searching(tmp_path, "{to: 64}", ("%s/workloads/workloadc", str(tmp_path / "paced")))
     loadstone(tmp_path, "run", file, "--no-report", code=1)
-    message = "at 1 client the probe is invalid: the loop is open: the workload file sets a rate"
+    message = "the probe at 1 client is invalid: the loop is open: the workload file sets a rate"
     assert message in read_answer(single_folder(tmp_path))
 
 
@@ -214,7 +214,7 @@ def test_generator_limit_ends_the_search_with_its_name(
     monkeypatch.setenv("LOADSTONE_ENGINE", str(slow))
     file = searching(tmp_path, "{to: 64}", ("driver: 1,", "driver: 0.1,"))
     output = loadstone(tmp_path, "run", file, "--no-report", code=1).stdout
-    assert "no knee was found: at 1 client the probe is invalid: generator-limited: " in output
+    assert "no knee was found: the probe at 1 client is invalid: generator-limited: " in output
     assert len(trials(single_folder(tmp_path))) == 2
 
 
@@ -234,7 +234,7 @@ case $spec in *'"clients": 4,'*) echo 'error: 4 threads are too many here' >&2; 
     loadstone(tmp_path, "run", searching(tmp_path, "{to: 64, such_that: p50 < 100s}"), "--no-report")
     answer = read_answer(single_folder(tmp_path))
     assert answer.startswith("p50 < 100s holds at 2 clients: p50 ")
-    assert "; at 4 clients the probe is invalid: incomplete: " in answer
+    assert "; the probe at 4 clients is invalid: incomplete: " in answer
     assert "4 threads are too many here" in answer
 
 
@@ -316,7 +316,7 @@ def test_servers_are_attached_at_the_given_address() -> None:
     result = line_document(line, spec)
     assert result["systems"] == {"redis": {"properties": {}, "attach": {"hosts": ["10.0.0.1"], "port": 7000}}}
     assert result["workload"]["properties"] == {}
-    # Servers' data is loaded once and changed by every trial; the user must be warned of that.
+    # Servers' data is loaded once and changed by every trial; the user must be warned about this.
     assert result["load"] == {"reuse": "shared"}
     (warning,) = search.line_experiment(line, spec).warnings
     assert "loads its records into an existing table of redis" in warning.message
@@ -329,7 +329,7 @@ def test_search_on_an_embedded_store_copies_its_data() -> None:
 
 def test_a_ycsb_binding_is_searched_like_a_store(tmp_path: Path) -> None:
     binding = ("jvm", "-db", "site.ycsb.BasicDB", "-cp", f"{CORE.parent}/*", "-jvm-args", "-Xmx64m")
-    # It sleeps 1 ms per operation; otherwise the engine would be the bottleneck.
+    # The binding sleeps 1 ms per operation; otherwise the engine would be the bottleneck.
     delay = ("-p", "basicdb.simulatedelay=1", "-p", "basicdb.randomizedelay=false", "-p", "basicdb.verbose=false")
     arguments = ("-p", "recordcount=100", *delay, "-p", "jvm.networked=true")
     where = ("--search", "clients", "--search-to", "2", "--search-seconds", "0.2")

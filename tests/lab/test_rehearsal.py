@@ -56,6 +56,11 @@ def test_unreachable_server_is_reported(tmp_path: Path) -> None:
     assert "error: cannot connect to 127.0.0.1:1: Connection refused\nhint: start the server" in errors(tmp_path, text)
 
 
+def test_server_at_default_port_is_checked(tmp_path: Path) -> None:
+    text = f'systems: {{redis: {{attach: {{hosts: ["127.0.0.1:1"]}}}}}}\n{TINY}'
+    assert "error: cannot connect to 127.0.0.1:1:6379: " in errors(tmp_path, text)
+
+
 def test_impossible_port_is_reported(tmp_path: Path) -> None:
     text = f"systems: {{redis: {{properties: {{redis.host: 127.0.0.1, redis.port: 70000}}}}}}\n{TINY}"
     assert "error: there is no port 70000\nhint: correct the address of redis" in errors(tmp_path, text)
@@ -94,6 +99,10 @@ def test_metric_of_absent_operation_is_reported(tmp_path: Path) -> None:
     text = f"systems: [lmdb]\nworkload: {{properties: {{{mix}}}}}\ncompare: {{metrics: [read.p99, %s]}}\n"
     reported = errors(tmp_path, text.replace("%s", "scan.p99"), code=0)
     assert "warning: no variant performs the operation of scan.p99\nhint: remove the metric, or add" in reported
+    expected = errors(tmp_path, text.replace("%s", "all.p99") + "expect: [insert.p99 < 1s, all.p99 < 1s]\n", code=0)
+    assert [line for line in expected.splitlines() if line.startswith("warning")] == [
+        "warning: no variant performs the operation of insert.p99"
+    ]
     assert "warning" not in errors(tmp_path, text.replace("%s", "all.p99"), code=0)
 
 
@@ -110,7 +119,7 @@ def test_missing_program_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("LOADSTONE_SYSTEMS", str(tmp_path / "systems"))
     monkeypatch.setenv("PATH", str(tmp_path))
     text = errors(tmp_path, f"systems: {{redis: {{start: {{settings: {{port: 1023}}}}}}}}\n{TINY}", code=0)
-    assert "warning: apt-get is not on PATH; it fetches redis unless the cache already contains it\nhint: " in text
+    assert "warning: apt-get is not on PATH, but fetches redis unless the cache already contains it\nhint: " in text
 
 
 def test_relative_library_is_found(tmp_path: Path) -> None:

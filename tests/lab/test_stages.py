@@ -44,7 +44,7 @@ def test_stages_set_window_intervals_and_metrics(tmp_path: Path) -> None:
         False,
         2.0,
     )
-    metrics = [f"stage{number}.all.p99" for number in (2, 1, 3, 4)]
+    metrics = [f"stage{number}.all.p99" for number in (2, 1, 4)]
     assert resolved.compare.metrics == (*metrics, "throughput")
 
 
@@ -144,7 +144,7 @@ def test_stage_mistake_has_line_and_hint(tmp_path: Path) -> None:
 
 
 def due(pieces: Sequence[tuple[float, float, float]], start: float, end: float) -> int:
-    """The number of operations due between two instants, by whole numbers, for pieces of (from, to, seconds)."""
+    """The number of operations due between two instants, computed with integers, for pieces of (from, to, seconds)."""
 
     def integral(until: float) -> float:
         total = 0.0
@@ -205,13 +205,13 @@ def test_operations_belong_to_stage_they_were_due_in(tmp_path: Path) -> None:
     assert first == {"due": 4, "errors": 0, "unanswered": 1, "throughput": 2}
     assert second == {"due": 3, "errors": 1, "unanswered": 0, "throughput": 3}
     assert trial.value("stage1.late.client") == 1
-    # One operation was sent almost 0.9 s late, one 4 µs.
+    # One operation was sent almost 0.9 s late, and one 4 µs late.
     assert trial.value("stage1.wait.mean") == pytest.approx((0.9e9 - 1000 + 4000) / 3, rel=1e-2)
     assert trial.values["stage2.all.max"].bound == "failed"
 
 
 POINTS = 40
-# By stage: the requested rate.
+# The requested rate of each stage.
 RATES = (100.0, 400.0, 100.0)
 
 
@@ -297,7 +297,7 @@ def test_ramp_is_not_tested_for_steadiness() -> None:
 def test_unanswered_operations_refuse_their_stage_alone() -> None:
     judgement = judge_results(stage_results(unanswered=160))
     (message,) = {finding.message for finding in findings_of(judgement, "rate-not-held")}
-    assert message == "stage 2 (400 op/s): 1 % of the 16,000 operations due never completed in time"
+    assert message == "stage 2 (400 op/s): 1 % of the 16,000 operations due did not complete in time"
     assert claims(judgement) == {
         "stage2.all.p99": "refused",
         "stage1.all.p99": "better",

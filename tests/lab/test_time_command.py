@@ -1,4 +1,4 @@
-"""`loadstone time`: interleaved executions, judged; failures, time-outs and effects of the order are reported."""
+"""`loadstone time`: interleaved executions, judged; failures, timeouts and effects of the order are reported."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_rounds_are_balanced_and_kept(tmp_path: Path) -> None:
     assert (comparison["baseline"], comparison["n"]) == ("sleep 0.01", 6)
     folder = single_folder(tmp_path)
     assert document["results"] == str(folder.path.relative_to(tmp_path))
-    # Each round has both commands, and each runs first in half of the rounds.
+    # Each round has both commands, and each command runs first in half of the rounds.
     rounds = [{trial.repeat for trial in trials(folder)[at : at + 2]} for at in range(0, 12, 2)]
     assert rounds == [{number} for number in range(1, 7)]
     first = [trial.config["command"] for trial in trials(folder)[::2]]
@@ -123,7 +123,7 @@ def test_figures_are_printed_for_each_command(tmp_path: Path) -> None:
     first, second = text.partition("Command 2: ")[::2]
     assert "Command 1: nothing" in first
     assert text.count("6 runs") == 2
-    # A process as small as the launcher has no figure.
+    # A process as small as the launcher has no figure for its peak memory.
     assert "(peak)" in second
     assert "(peak)" not in first
 
@@ -169,7 +169,7 @@ def test_daemons_are_killed_and_named(tmp_path: Path) -> None:
         (["true", "--width", "wide"], 2, "--width must be above 0"),
         (["true", "--warmups", "-1"], 2, "--warmups must be 0 or more"),
         (["true", " "], 2, "a command is empty"),
-        (["true", "true", "true", "-p", "true", "-p", "true"], 2, "--prepare is given 2 times, for 3 commands"),
+        (["true", "true", "true", "-p", "true", "-p", "true"], 2, "--prepare is given 2 times for 3 commands"),
         (["true", "--prepare", "exit 4", "--runs", "6"], 1, "exited with status 4"),
     ],
 )

@@ -54,7 +54,7 @@ class Bare:
         self.path = environment / "bin"
 
     def run(self, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-        """Runs `loadstone`, which must end with this status."""
+        """Runs `loadstone`, which must exit with this status."""
         done = subprocess.run(
             [self.path / "loadstone", *arguments],
             cwd=self.home,

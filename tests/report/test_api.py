@@ -112,7 +112,7 @@ def test_changed_question_equals_the_command_lines(run: loadstone.Run, home: Pat
     assert run.path is not None
     options = ("--set", "compare.by=letter", "--set", "compare.baseline=b", "--metric", "read.p50")
     document = json.loads(command(home, "show", run.path, "--json", *options).stdout)
-    judgement = run.compare(by="letter", baseline="b", metrics=["read.p50"])
+    judgement = run.compare(by="letter", baseline="b", metrics="read.p50")
     assert judgement.answer == document["answer"]
     assert {row["baseline"] for row in judgement.comparisons.to_pylist()} == {"b"}
     with pytest.raises(loadstone.LoadstoneError, match='no dimension "clients"'):
@@ -193,6 +193,13 @@ def test_logs_of_other_tools_load() -> None:
     assert (round(throughput["ratio"], 2), throughput["claim"]) == (4.56, "impossible")
     joined = loadstone.load(IMPORTS / "regular.log").compare(IMPORTS / "accelerated.log")
     assert joined.comparisons.to_pylist()[0]["ratio"] == throughput["ratio"]
+
+
+def test_nothing_to_read_is_refused(run: loadstone.Run) -> None:
+    with pytest.raises(loadstone.LoadstoneError, match="no files to load"):
+        loadstone.load()
+    with pytest.raises(loadstone.LoadstoneError, match="at least two results"):
+        loadstone.compare(run, [])
 
 
 def test_reference_page_is_current() -> None:

@@ -48,8 +48,8 @@ def test_numbered_logs_as_sides_are_named_as_runs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("option", "hint"),
     [
-        ("--duration 5s", "this is a key of the file: --set measure.duration=5s"),
-        ("--repeats=3", "this is a key of the file: --set repeats=3"),
+        ("--duration 5s", "this is a key of the experiment file: use --set measure.duration=5s"),
+        ("--repeats=3", "this is a key of the experiment file: use --set repeats=3"),
         ("--scales small", 'did you mean "--scale"?'),
         ("--zzz", "`loadstone run --help` shows the options"),
     ],
@@ -80,7 +80,10 @@ def test_thread_sweep_violations_of_littles_law_are_named(tmp_path: Path) -> Non
     output = loadstone(tmp_path, "check", IMPORTS / "hbase-read-only.csv", "--verbose", code=1).stdout
     assert output.count("littles-law (suspect)") == 22
     assert "(68,849 op/s × 731 µs ÷ 20)" in output
-    assert output.splitlines()[-1] == f"hbase-read-only.csv: 34 trials, suspect ({CHECKS - 10} of {CHECKS} checks ran)"
+    assert (
+        output.splitlines()[-1]
+        == f"hbase-read-only.csv: 34 trials, suspect ({CHECKS - 10} of {CHECKS} checks ran in full)"
+    )
 
 
 def test_import_is_an_ordinary_result_folder(tmp_path: Path) -> None:
@@ -172,7 +175,7 @@ def test_a_filter_may_begin_with_a_dash(tmp_path: Path) -> None:
             2,
             "error: rate must be a number of operations per second above 0, got",
         ),
-        (("check", "thousands.yaml"), 1, "error: thousands.yaml is an experiment, not results\nhint: name a result"),
+        (("check", "thousands.yaml"), 1, "error: thousands.yaml is an experiment, not a result\nhint: name a result"),
     ],
 )
 def test_bad_usage_is_one_error_and_one_hint(

@@ -21,7 +21,7 @@ from test_live import parse_families, write_attempt
 DEPLOY = Path(__file__).parents[2] / "deploy"
 DASHBOARD: dict[str, Any] = json.loads((DEPLOY / "grafana-dashboard.json").read_text())
 PANELS: list[dict[str, Any]] = DASHBOARD["panels"]
-# Grafana's requirements of a dashboard of this schema version (its JSON model), for the features used here.
+# Grafana's requirements for a dashboard of this schema version (its JSON model), for the features used here.
 SCHEMA = {
     "type": "object",
     "required": ["title", "uid", "schemaVersion", "panels", "templating", "time"],

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import fcntl
 import json
+import re
 import shutil
+import socket
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +16,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from event_support import earlier, interval, outcome
+from lab_support import experiment, loadstone
 from live_support import Server, serve, tear_line, write_folder
 from loadstone.engine.histogram import Histogram
 from loadstone.live.catalogue import ResultCatalogue
@@ -84,6 +87,30 @@ def test_path_that_climbs_out_is_refused(server: Server, path: str) -> None:
     assert status in (400, 404)
     assert "root:" not in text
     assert "import" not in text
+
+
+def test_wildcard_address_is_reachable_by_address(home: Path) -> None:
+    with serve(home, "--host", "0.0.0.0") as server:
+        port = server.host.rpartition(":")[2]
+        # 127.0.0.2 represents an address of this host in the network.
+        for name, status in ((f"127.0.0.2:{port}", 200), ("evil.example", 400), (f"evil.example:{port}", 400)):
+            assert server.get("/", host=f"127.0.0.1:{port}", Host=name)[0] == status
+        assert server.get("/", host=f"127.0.0.1:{port}", Host=f"127.0.0.2:{port}", token=False)[0] == 403
+
+
+def test_unusable_port_gets_one_line(home: Path) -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        port = str(listener.getsockname()[1])
+        path = experiment(home, "systems: [lmdb]\nworkload: {properties: {recordcount: 10}}\n")
+        for arguments in (["--metrics-port", port], ["--live", "--live-port", "99999"]):
+            for more in ([], ["--dry-run"]):
+                done = loadstone(home, "run", path, *arguments, *more, code=1)
+                assert re.fullmatch(r"error: .*\bport.*\nhint: .*\n", done.stderr)
+        assert not (home / "results" / path.stem).exists()
+    done = loadstone(home, "serve", "results", "--port", "99999", code=1)
+    assert done.stderr.startswith("error: cannot listen on 127.0.0.1:99999: ports are 0 to 65535\nhint: ")
 
 
 def test_cross_site_request_is_refused(server: Server) -> None:

@@ -16,7 +16,7 @@ from loadstone.errors import LoadstoneError
 from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Judgement
-from loadstone.report import trials
+from loadstone.report import answer, trials
 from loadstone.report.charts.figure import Figure
 from loadstone.report.sections import OPENING_PANELS, opening, sections
 from loadstone.report.view import View
@@ -324,7 +324,7 @@ def test_ten_thousand_trials_make_a_readable_page() -> None:
     assert len(large) < 4_000_000
     assert len(names) <= 60
     assert large.count("<tr") < 600
-    assert "300 of 10,000 trials, the invalid and suspect ones first: values.jsonl has all" in large
+    assert "300 of 10,000 trials, invalid and suspect ones first: values.jsonl has all of them" in large
     # The one suspect trial is among them.
     assert ">000017<" in large
     assert "940 more variants not shown here" in large
@@ -333,7 +333,7 @@ def test_ten_thousand_trials_make_a_readable_page() -> None:
 def test_the_judgement_of_real_results_can_be_shown() -> None:
     judgement = judge_results(report_support.scaling().results)
     result = outline(report_support.page(judgement))
-    assert judgement.answer[1:] in result.text
+    assert answer.sentence(View(judgement)) in result.text
     assert {"comparison", "scaling", "throughput", "percentiles", "warnings"} <= set(result.ids)
 
 

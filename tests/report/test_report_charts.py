@@ -38,7 +38,7 @@ def rows(expected: Figure, panel: int) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("name", ["usual", "scaling"])
 def test_every_chart_is_valid_vega_lite(name: str) -> None:
     for result in figures(report_support.ALL[name]()).values():
-        # One panel suffices: the panels of a figure differ in their rows only.
+        # One panel suffices: the panels of a figure differ only in their rows.
         spec = {**result.panels[0].spec, "config": theme.file_config()}
         alt.LayerChart.from_dict(countable(spec)).to_dict(validate=True)
 
@@ -96,7 +96,7 @@ def test_a_withheld_percentile_is_not_drawn_but_named() -> None:
     assert ("fjall", "99.95 %") in draws
     assert ("fjall", "99.99 %") not in draws
     assert ("lmdb", "99.99 %") in draws
-    assert result.caption.endswith("Withheld for too few samples: fjall update p99.99.")
+    assert result.caption.endswith("Withheld because of too few samples: fjall update p99.99.")
 
 
 def test_each_further_nine_has_the_same_room() -> None:
@@ -204,7 +204,7 @@ def test_labels_of_loads_keep_their_distance(loads: list[float]) -> None:
 
 def test_charts_limit_their_panels_and_lines() -> None:
     by_name = figures(report_support.large(400))
-    # Each of many metrics has a panel in each context: more panels, but not more of one metric.
+    # Each of many metrics has a panel in each context: more panels, but not more panels for one metric.
     panels = {name: len(figure.panels) for name, figure in by_name.items()}
     assert 12 < panels.pop("headline") <= intervals.HEADLINES_MAX
     assert set(panels.values()) == {12}

@@ -58,7 +58,7 @@ def test_a_context_without_the_baseline_is_marked() -> None:
     result = column_cells(make_view([("a", "A"), ("b", "A"), ("b", "B")], asking(), set_figures()), "throughput")
     assert {place: entry_text(entry) for place, entry in result.items() if place != ("workload A", "b")} == {
         ("workload A", "a"): "baseline",
-        ("workload B", "b"): "– no baseline here",
+        ("workload B", "b"): "– no baseline in this context",
     }
     assert result["workload A", "b"].tone == "better"
 
@@ -122,7 +122,7 @@ def test_refused_row_is_not_valid() -> None:
     assert entry_text(rows["b"][AGAINST]) == "refused invalid: impossible"
     assert (rows["b"][-1].verdict, rows["b"][-1].note) == (Verdict.INVALID, "impossible")
     assert rows["a"][-1].verdict == Verdict.VALID
-    # A test that is not relied on has no p.
+    # A test on which no claim relies has no p.
     assert "p=" not in entry_text(rows["b"][AGAINST + 1])
 
 

@@ -16,7 +16,7 @@ from fault_support import REPEATS, experiment_with_faults, instants, trial_of
 from loadstone.judge.finding import Effect, Finding, Severity, Verdict
 from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Judgement
-from loadstone.judge.outages import outage_clauses, summarize_outages
+from loadstone.judge.outages import outage_clauses, recovery_text, summarize_outages
 from loadstone.judge.settings import Settings
 from loadstone.report import html
 from loadstone.report.charts import faults as charts
@@ -101,6 +101,18 @@ def test_outage_is_paired_with_the_blocks_twin() -> None:
     settings = Settings()
     for outage in summarize_outages(replace(results, trials=trials).variants, {}, settings):
         assert (outage.excess_ns, outage.blocks) == (5e8, REPEATS)
+
+
+def test_early_recoveries_do_not_hide_late_ones() -> None:
+    results = experiment_with_faults()
+    outage, *_ = summarize_outages(results.variants, {}, Settings())
+    for recovered, censored, text in [
+        ((0.0, 0.0, 0.0), (), "recovered before the lift (3 of 3)"),
+        ((0.0, 0.0, 9e9), (), "recovered before the lift in 2 of 3, after 9.00 s in 1 of 3"),
+        ((0.0,), (40e9, 30e9), "recovered before the lift (1 of 3), not within 30.0 s in 2 of 3"),
+        ((5e9,), (40e9, 41e9), "recovered after 5.00 s in 1 of 3, not within 40.0 s in 2 of 3"),
+    ]:
+        assert recovery_text(replace(outage, recovered_ns=recovered, censored_ns=censored)) == text
 
 
 def close_loop(trial: TrialResult) -> TrialResult:

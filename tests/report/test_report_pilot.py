@@ -34,8 +34,8 @@ def summarize_pilot(judgement: Judgement, steady_seconds: dict[str, float]) -> s
     ("steady_seconds", "text"),
     [
         ({"a": 1.0, "b": 2.0}, "3 s of warm-up, found by a pilot block, "),
-        ({"a": 1.0, "b": 3.0}, "3 s of warm-up, found by a pilot block, and capped, as b needs 4.5 s, "),
-        ({"a": 3.0}, "3 s of warm-up, found by a pilot block, and capped, as every variant needs 4.5 s, "),
+        ({"a": 1.0, "b": 3.0}, "3 s of warm-up, found by a pilot block and capped, although b needs 4.5 s, "),
+        ({"a": 3.0}, "3 s of warm-up, found by a pilot block and capped, although every variant needs 4.5 s, "),
     ],
 )
 def test_limited_warm_up_names_the_systems_needing_more(steady_seconds: dict[str, float], text: str) -> None:

@@ -38,7 +38,7 @@ class Target:
     program: Path
 
     def run(self, line: str, *options: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-        """Runs a command line of cassandra-stress, which must end with this status."""
+        """Runs a command line of cassandra-stress, which must exit with this status."""
         address = ["-node", self.up.properties["hosts"], "-port", f"native={self.up.properties['port']}"]
         arguments = [str(self.program), "cassandra-stress", *line.split(), *options, *address]
         done = subprocess.run(arguments, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL)
@@ -54,7 +54,7 @@ class Target:
 
 @pytest.fixture(scope="module")
 def target(program: Path) -> Iterator[Target]:
-    # Such a node accepts both encrypted and plain connections.
+    # A node with these settings accepts both encrypted and plain connections.
     with up("cassandra", tls="yes") as cassandra:
         target = Target(cassandra, program)
         target.run(f"write n={POPULATION} no-warmup -rate threads=8")
@@ -199,7 +199,7 @@ def test_ledger_finds_every_dropped_write(target: Target, tmp_path: Path, count:
     assert proof.findings["writes"]["acknowledged"] == 600
     assert proof.findings["proven"]["writes"] == 600 - count
     assert proof.findings["found"]["fine"] == 5 * (200 - count)
-    # Dropped overwrites leave the values of the write before.
+    # Dropped overwrites leave the values of the preceding write.
     target.run(f"read n=200 no-warmup -pop seq=1..200 -schema keyspace=proven_{count} -rate threads=2")
 
 

@@ -35,7 +35,7 @@ class Cluster:
 
     running: RunningSystem
     jars: str
-    # No host may share its data nodes' storage with another test.
+    # The storage of the data nodes, which no other test uses.
     storage: Path
 
     @property
@@ -51,7 +51,7 @@ class Cluster:
         return str(done.stdout)
 
     def syncs(self) -> int:
-        """The number of syncs by the data nodes as of ten seconds ago, the age of their beans."""
+        """The number of syncs by the data nodes; their beans are up to ten seconds old."""
         first = int(self.running.plan.settings["data.port"])
         beans = [hadoop.read_bean("127.0.0.1", first + 10 * node + 1, DATA_NODE) for node in range(3)]
         return sum(bean["FsyncCount"] for bean in beans if bean)
@@ -133,7 +133,7 @@ def test_hadoop_reads_ours_and_we_read_hadoops(program: Path, tmp_path: Path, cl
 
 @pytest.fixture(scope="module")
 def files_with_damage(program: Path, tmp_path_factory: pytest.TempPathFactory, cluster: Cluster) -> str:
-    """Three files, one with a flipped bit, one truncated; replaced through HDFS, so that its checksums are right."""
+    """Three files, one with a flipped bit, one truncated; replaced through HDFS, so that its checksums are correct."""
     home, size = tmp_path_factory.mktemp("damaged"), "-write -nrFiles 3 -fileSize 1MB --seed 7"
     for place in (f"{cluster.uri}/damaged", str(home)):
         assert dfsio(program, home, size, place).code == 0
@@ -155,7 +155,7 @@ def test_incorrect_and_missing_bytes_are_named_by_offset(program: Path, tmp_path
 
 
 def test_damaged_block_is_named_by_file_and_offset(program: Path, tmp_path: Path, cluster: Cluster) -> None:
-    """Below HDFS's checksums: its client refuses the bytes, and there is no other copy."""
+    """The damage is below HDFS's checksums: the client refuses the bytes, and there is no other copy."""
     # No other test has blocks of this size: HDFS may copy another test's block at any time.
     place, size = f"{cluster.uri}/block", "-nrFiles 2 -fileSize 987654B"
     assert dfsio(program, tmp_path, f"-write {size} -D dfs.replication=1", place).code == 0

@@ -19,6 +19,8 @@ import pytest
 
 from loadstone.engine.events import ServerEvent
 from loadstone.experiment.plan.faults import PlannedFault
+from loadstone.experiment.plan.required_servers import Attached
+from loadstone.faults import attached
 from loadstone.faults.cut import Cut
 from loadstone.faults.fault import FaultError
 from loadstone.faults.injector import Injector, choose_servers
@@ -28,6 +30,7 @@ from loadstone.faults.site import StartedSite
 from loadstone.observe.device import list_mounts
 from loadstone.observe.kernel_file import PROC
 from loadstone.results.fault import FaultRecord
+from loadstone.runner.attached_system import AttachedServers
 from loadstone.systems.base import disks, undo
 from loadstone.systems.base.networks import list_namespaces, name_prefix
 from loadstone.systems.base.running_system import RunningSystem, ServerState
@@ -84,7 +87,7 @@ def is_lifted(injector: Injector) -> bool:
 
 @pytest.fixture
 def up(tiny: Tiny) -> Iterator[RunningSystem]:
-    """Three tiny servers that run."""
+    """Three running tiny servers."""
     running = running_of(tiny.root)
     running.up(3, {"port": str(tiny.port)})
     yield running
@@ -341,6 +344,36 @@ def test_steps_on_files_are_repeatable(tmp_path: Path) -> None:
     assert messages == ["undoing a fault: test"] * 2
 
 
+def test_failed_step_does_not_prevent_the_next(tmp_path: Path) -> None:
+    journal, ballast = tmp_path / undo.FILE, tmp_path / "ballast"
+    ballast.touch()
+    steps = (undo.Step("run", command=("false",)), undo.Step("remove", str(ballast)))
+    undo.write_journal(journal, undo.Undo("test", steps))
+    with pytest.raises(SystemsError, match="`false` failed"):
+        undo.carry_out_all(journal, str)
+    assert journal.exists()
+    assert not ballast.exists()
+
+
+def test_undo_does_not_wait_for_a_started_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disks, "COMMAND_SECONDS", 5.0)
+    started = tmp_path / "pid"
+    undo.carry_out(undo.Step("run", command=("sh", "-c", f"sleep 600 & echo $! > {started}")))
+    os.kill(int(started.read_text()), signal.SIGKILL)
+
+
+def test_unresponsive_verification_shows_a_pause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attached, "VERIFY_SECONDS", 0.5)
+    commands = dict.fromkeys(("resume", "pause"), "true") | {"verify": f"test ! -e {tmp_path}/paused || sleep 600"}
+    hosts = AttachedServers(Attached(("a", "b"), None, "", "", "", "", **commands), tmp_path / "log")
+    site = attached.AttachedSite(hosts, tmp_path / undo.FILE)
+    fault = site.action(replace(PLANNED, kind="pause"), ["a"])
+    fault.prepare()
+    assert fault.missing_effect() == "`verify` still succeeds on a"
+    (tmp_path / "paused").touch()
+    assert fault.missing_effect() is None
+
+
 def test_reboot_undoes_volatile_steps(tmp_path: Path) -> None:
     lasting = undo.Step("remove", "/x", volatile=False)
     fault = undo.Undo("test", (undo.Step("resume", "a"), lasting))
@@ -363,12 +396,43 @@ def test_report_of_a_survivor_is_recorded(up: RunningSystem) -> None:
         assert injector.records[0].facts["clock_offset_ns"] == 5
 
 
+def test_report_about_a_host_without_port_is_recorded(tmp_path: Path) -> None:
+    paused = f"{tmp_path}/{{host}}"
+    commands = {"pause": f"touch {paused}", "resume": f"rm {paused}", "verify": f"test ! -e {paused}"}
+    hosts = AttachedServers(Attached(("10.0.0.1", "10.0.0.2"), None, "", "", "", "", **commands), tmp_path / "log")
+    planned = replace(PLANNED, kind="pause", servers=("10.0.0.2",))
+    injector = Injector(attached.AttachedSite(hosts, tmp_path / undo.FILE), [planned], 1, 1)
+    injector.prepare()
+    zero_unix_ns = time.time_ns()
+    with injector:
+        injector.begin(time.monotonic_ns(), zero_unix_ns)
+        until(partial(is_lifted, injector), "lifted")
+        events = [ServerEvent(zero_unix_ns + 9 * 10**9, f"10.0.0.{host}:9042", "down") for host in (1, 2)]
+        injector.note_summary(zero_unix_ns, events[1:])
+    (record,) = injector.records
+    assert (record.detected_ns, record.unverified) == (9 * 10**9, {})
+
+
 def test_servers_by_role_are_drawn_among_them(up: RunningSystem, monkeypatch: pytest.MonkeyPatch) -> None:
     site = StartedSite(up)
     assert site.roles() == {"tiny": ["tiny-1", "tiny-2", "tiny-3"]}
     monkeypatch.setattr(site, "roles", lambda: {"replica": ["tiny-3", "tiny-1"]})
     victims = {tuple(choose_servers(site, replace(PLANNED, servers=("replica",)), 1, repeat)[0]) for repeat in (1, 2)}
     assert victims == {("tiny-1",), ("tiny-3",)}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_unmounting_waits_for_another_namespaces_process(tiny: Tiny) -> None:
+    running = running_of(tiny.root)
+    running.up(1, {"port": str(tiny.port)}, file_system_bytes=DISK_BYTES)
+    directory = (running.place.data / "tiny-1").resolve()
+    busy = ["unshare", "--mount", "--propagation", "private", "sh", "-c", 'cd "$0"; sleep 2; cd /; exec cat']
+    with subprocess.Popen([*busy, str(directory)], stdin=subprocess.PIPE) as other:
+        until(lambda: os.readlink(f"/proc/{other.pid}/cwd") == str(directory), "a process in the copy")
+        running.down()
+        assert other.poll() is None
+        other.kill()
+    assert tiny.is_clean()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")

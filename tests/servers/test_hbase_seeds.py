@@ -146,7 +146,7 @@ def raw_points(home: Path, line: str, done: dict[str, int]) -> None:
     rows = [row.split(",") for row in (home / named[1]).read_text().splitlines()]
     for kind, count in done.items():
         points = [row for row in rows if row[0] == kind]
-        # And a heading.
+        # The file also has a heading.
         assert len([row for row in points if row[1].strip().isdigit()]) == count
         assert all(int(row[2]) > 0 for row in points if row[1].strip().isdigit())
 

@@ -14,7 +14,7 @@ from systems_support import free_port
 
 LOGGED = {"durability": "device", "how": "commit log, synced before a write is acknowledged"}
 SET = "'CONFIG', 'SET', 'appendfsync', 'always'"
-REFUSED = "not known: the server refuses CONFIG GET"
+REFUSED = "unknown: the server refuses CONFIG GET"
 
 
 def test_store_query_takes_precedence_over_the_lab() -> None:
@@ -28,12 +28,12 @@ def test_unknown_durability_is_omitted_with_its_reason() -> None:
 
 
 def test_silent_binding_is_covered_by_the_lab_query() -> None:
-    assert guarantee_facts("unknown", "nothing is known of it", {}, LOGGED) == LOGGED
+    assert guarantee_facts("unknown", "nothing is known about it", {}, LOGGED) == LOGGED
 
 
 def test_why_the_labs_query_failed_is_recorded() -> None:
     facts = {UNKNOWN: "redis does not answer CONFIG GET: timed out"}
-    assert guarantee_facts("unknown", "nothing is known of it", {}, facts)[UNKNOWN] == facts[UNKNOWN]
+    assert guarantee_facts("unknown", "nothing is known about it", {}, facts)[UNKNOWN] == facts[UNKNOWN]
 
 
 @pytest.mark.parametrize("durability", ["none", "interval"])

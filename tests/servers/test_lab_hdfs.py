@@ -43,7 +43,7 @@ class Results:
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Results]:
-    """One run of every kind, on servers that the lab starts in a separate directory."""
+    """One run of every workload kind, on servers that the lab starts in a separate directory."""
     home = tmp_path_factory.mktemp("replication")
     settings = json.dumps({**hdfs_ports(2), "blocksize": "1m", "data.dir": str(home / "blocks")})
     with temporary_root() as root, pytest.MonkeyPatch.context() as patched:

@@ -196,7 +196,7 @@ def test_dropped_update_is_named(engine: Engine) -> None:
 
 
 def run_on_fake(engine: Engine, server: FakeRedis) -> Proof:
-    """Runs on a small Redis that refuses by a script."""
+    """Runs on a small Redis that refuses requests according to a script."""
     return Proof(engine, "redis", ("redis.host=127.0.0.1", f"redis.port={server.port}", "redis.timeout=10000"))
 
 
@@ -249,7 +249,7 @@ def test_executed_update_despite_refusal_is_detected(engine: Engine) -> None:
 
 
 def test_half_done_insert_was_not_refused(engine: Engine) -> None:
-    # HMSET is done, ZADD is refused: the record can be read.
+    # HMSET is executed, ZADD is refused: the record can be read.
     with FakeRedis() as server:
         redis = run_on_fake(engine, server)
         redis.load()
@@ -269,7 +269,7 @@ def test_half_done_insert_was_not_refused(engine: Engine) -> None:
         (f"run null {WORK} ledger=there operationcount=10", "there", "one run"),
         ("run null -P workloads/workloada recordcount=10 ledger=x operationcount=1", "seed", "seed=1"),
         (f"run null {WORK} ledger=x fieldlength=20 operationcount=1", "at least 21 bytes", "fieldlength"),
-        (f"run null {WORK} ledger=x dataintegrity=true operationcount=1", "exclude each other", "dataintegrity"),
+        (f"run null {WORK} ledger=x dataintegrity=true operationcount=1", "mutually exclusive", "dataintegrity"),
         (f"run null {WORK} ledger=x segment=0/2 -threads 2 operationcount=2", "number of their run", "runnumber="),
         (
             "run null workload=TimeSeriesWorkload recordcount=10 seed=1 ledger=x operationcount=1",
@@ -370,11 +370,11 @@ def test_checker_that_misses_a_planted_fault_proves_nothing(engine: Engine, kind
         engine(*line)
         assert redis.judge(line).sound
         before = {key: dict(fields) for key, fields in server.hashes.items()}
-        # Updates, or deletes, are acknowledged and not done.
+        # Updates, or deletes, are acknowledged but not executed.
         server.faults.append(Fault(kind))
         verdict = redis.judge(line)
     assert (verdict.code, verdict.output["proved"], verdict.output["proof"][missed]) == (3, False, False)
-    assert "the checker did not prove itself" in verdict.err
+    assert "the checker failed its self-test" in verdict.err
     assert server.hashes == before
 
 

@@ -19,7 +19,7 @@ from loadstone.fleet.local import Local
 from systems_support import Up
 
 RATE, OPERATIONS, ENGINES = 500, 2500, 4
-# Updates of whole records, the most frequent ones several times a second, and inserts.
+# Updates of whole records, the most frequent records several times a second, and inserts.
 LINE = (
     f"run redis {WORK} operationcount={OPERATIONS} target={RATE} threadcount=16 writeallfields=true "
     "readproportion=0.2 updateproportion=0.5 insertproportion=0.3 requestdistribution=zipfian redis.timeout=10000 "
@@ -27,7 +27,7 @@ LINE = (
 )
 # Writes to one record whose due times are this many operations apart have a known order: 200 ms.
 APART = RATE // 5
-# A trial with a slower operation is no evidence.
+# A trial with a slower operation is not evidence.
 ATTEMPTS = 5
 
 
@@ -68,7 +68,7 @@ def run(redis: Proof, system: Up, number: int, drops: Collection[int], errors: d
 
 
 def droppable(liar: Liar, errors: Collection[int]) -> list[list[int]]:
-    """The indices of each record's last writes that certainly came after all earlier ones, by number of writes."""
+    """The indices of each record's last writes that certainly came after all earlier writes, by number of writes."""
     histories: dict[bytes, list[int]] = defaultdict(list)
     for index, key in sorted(liar.keys.items()):
         histories[key].append(index)
@@ -76,7 +76,7 @@ def droppable(liar: Liar, errors: Collection[int]) -> list[list[int]]:
     for indices in sorted(histories.values(), key=len, reverse=True):
         for place in range(len(indices) - 1, -1, -1):
             before = indices[place - 1] if place else -APART
-            # A preceding insert that is retried may be applied after it.
+            # A preceding insert that is retried may be applied after this write.
             if indices[place] - before >= APART and before not in errors:
                 ends.append(indices[place:])
                 break

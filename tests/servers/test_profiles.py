@@ -79,7 +79,7 @@ def test_rows_with_clustering_columns_are_validated(target: Target, tmp_path: Pa
     (key,) = target.query("SELECT id, a, b FROM validated.t LIMIT 1")
     target.query("UPDATE validated.t SET v = 'other' WHERE id = {id} AND a = {a} AND b = $${b}$$".format(**key))
     done = target.run(f"user profile={profile} n=30 no-warmup ops(partition=1) -pop seq=1..30 -rate threads=1", code=1)
-    assert "has another value of v" in done.stderr
+    assert "has a different value for v" in done.stderr
     assert "Data returned was not validated" in done.stdout
 
 

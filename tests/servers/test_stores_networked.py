@@ -82,7 +82,7 @@ def statuses(result: CommandResult) -> Counter[str]:
 
 
 def check_refusal(result: CommandResult, *arguments: str) -> None:
-    """The run did not begin, stated the reason in one line, and gave a hint in another."""
+    """The run did not begin, stated the reason on one line, and gave a hint on another."""
     assert result.code == 1, result.err
     assert "Starting test." not in result.err
     errors = [line for line in result.err.splitlines() if line.startswith("error: ")]
@@ -157,7 +157,7 @@ def test_killed_server_is_named_without_ending_the_run(
     assert {*counts} <= {"OK", *GONE}
     arguments = rf"warning: \d+ x (READ|UPDATE) returned ({'|'.join(store_server.store.killed)}); the first: \S"
     assert re.search(arguments, result.err), result.err
-    # No store has a limit beyond 10 s; HBase's limits, which add up to 20 min, are cut 2 s later.
+    # No store has a limit beyond 10 s; HBase's operations, whose limits add up to 20 min, are stopped 2 s later.
     gone = [metric for metric in result.metrics() if metric.endswith("-FAILED")]
     assert max(result.value(metric, "MaxLatency(us)") for metric in gone) < 25e6
     # The remainder of the run was spent on requests, not on spinning.

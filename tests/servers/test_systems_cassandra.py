@@ -267,7 +267,7 @@ def test_three_nodes_lose_one_and_find_it_again(three: RunningSystem) -> None:
 
 
 def test_killed_node_misses_writes_but_loses_none(three: RunningSystem, engine: Engine) -> None:
-    """Without hints its writes are stale at ONE, but not lost."""
+    """Without hints, the writes that it missed are stale at ONE, but not lost."""
     properties = tuple(f"{name}={text}" for name, text in three.store_properties().items())
     cassandra = Proof(engine, "cassandra", (*properties, *PATIENT))
     three.recreate_table("usertable", {"keyspace": "ycsb", "replication_factor": "3"})
@@ -345,7 +345,7 @@ def test_table_is_created_by_the_bindings_statements() -> None:
     [
         ("usertable; DROP", {}, "is not a valid CQL identifier"),
         ("t", {"splits": "3"}, 'no option "splits" for a table'),
-        ("t", {"replication_factor": "4"}, "needs as many nodes, got 3"),
+        ("t", {"replication_factor": "4"}, "needs 4 nodes, got 3"),
         ("t", {"fieldcount": "ten"}, 'fieldcount must be a whole number of at least 1, got "ten"'),
         ("t", {"compression": "gzip"}, 'compression cannot be "gzip"'),
         ("t", {"durable_writes": "yes"}, 'durable_writes cannot be "yes"'),

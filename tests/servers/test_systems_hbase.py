@@ -52,7 +52,7 @@ def test_it_serves_on_loopback_only(standalone: RunningSystem) -> None:
     figures = standalone.read_figures()
     assert (figures["regions.hbase:meta"], figures["standalone.regions.hbase:meta"]) == (1, 1)
     assert figures["standalone.heap_bytes"] > MEGABYTE
-    # The server computes it every five seconds.
+    # The server computes this figure every five seconds.
     until = time.monotonic() + 60
     while not standalone.read_figures()["standalone.memstore_bytes"]:
         assert time.monotonic() < until

@@ -135,7 +135,7 @@ def test_killed_data_node_is_detected_and_restarted(hdfs: RunningSystem) -> None
 
 def test_recently_killed_data_node_is_not_ready(hdfs: RunningSystem) -> None:
     hdfs.kill("data-node-3")
-    # The name node has not detected it yet.
+    # The name node has not detected the failure yet.
     assert hdfs.read_figures()["data_nodes.live"] == 3
     missing = hdfs.system.missing_readiness(hdfs.place, hdfs.plan, hdfs.system.server_stages(hdfs.place, hdfs.plan)[1])
     assert missing == "data-node-3 has not registered"

@@ -37,7 +37,7 @@ def test_data_with_unknown_settings_are_left_alone(tiny: Tiny) -> None:
     tiny.state.write_text("{")
     stderr = tiny("down", "--keep-data", code=1).stderr
     assert "it is damaged" in stderr
-    assert f"save what you need of {tiny.root}/tiny/data" in stderr
+    assert f"save what you need from {tiny.root}/tiny/data" in stderr
     assert tiny.there() == []
     assert tiny.starts("tiny-1") == 1
     tiny("down")

@@ -239,7 +239,7 @@ def test_its_settings_are_the_servers(server: Up) -> None:
 def test_checkpoints_are_counted_from_its_log(server: Up) -> None:
     before = server.running.read_figures()["postgres.checkpoints"]
     systems(server.root, "restart", "postgres")
-    # The new server has not begun any, and the old server's do not count.
+    # The new server has not begun any checkpoint, and the old server's checkpoints do not count.
     assert (before, server.running.read_figures()["postgres.checkpoints"]) == (0, 0)
 
 
@@ -371,7 +371,7 @@ def segments_of(pid: int) -> int:
 
 @AS_ROOT
 def test_directory_unreachable_for_the_server_user_is_reported(tmp_path: Path) -> None:
-    """Like root's home: its data are elsewhere, and are deleted with the remaining data.
+    """As below root's home: the server's data are elsewhere, and are deleted with the remaining data.
 
     The path is longer than a socket's may be.
     """

@@ -27,7 +27,7 @@ def redis() -> Iterator[Up]:
 
 
 def client(redis: Up, password: str | None = None) -> RedisClient:
-    """A connection by the properties."""
+    """A connection with the properties of the system."""
     properties = redis.properties
     word = properties.get("redis.password", "") if password is None else password
     return RedisClient(properties["redis.host"], int(properties["redis.port"]), word)

@@ -1,4 +1,4 @@
-"""Starting, finding and ending servers of any system: tested with tiny real servers, through the command line."""
+"""Starting, finding and stopping servers of any system: tested with tiny real servers, through the command line."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_server_is_in_a_separate_session_without_input(tiny: Tiny) -> None:
     assert result is not None
     assert result.session == pid
     assert os.readlink(f"/proc/{pid}/fd/0") == "/dev/null"
-    # None of the lab's: its lock would be held forever.
+    # The server has no file of the lab: otherwise the lab's lock would be held forever.
     opened = [os.readlink(f"/proc/{pid}/fd/{handle}") for handle in os.listdir(f"/proc/{pid}/fd")]
     assert not [path for path in opened if path.endswith("/lock")]
     tiny("down")
@@ -170,7 +170,7 @@ def test_failed_server_stops_its_siblings(tiny: Tiny) -> None:
 
 
 def test_failed_restart_leaves_the_running_servers(tiny: Tiny) -> None:
-    """Only servers started by this command are ended; earlier servers keep running, with their data."""
+    """Only servers started by this command are stopped; earlier servers keep running, with their data."""
     tiny("up", "--nodes", "2")
     before = tiny.pids()
     tiny("kill", "tiny-2")
@@ -292,7 +292,7 @@ def test_a_damaged_state(tiny: Tiny, damage: bytes) -> None:
     for verb in ("status", "up", "kill", "restart", "properties"):
         stderr = tiny(verb, code=1).stderr
         assert f"error: {tiny.state}: " in stderr
-        assert "hint: `loadstone systems down tiny` ends every server that was started there" in stderr
+        assert "hint: `loadstone systems down tiny` stops every server that was started there" in stderr
     assert len(tiny.there()) == 2
     tiny("down")
     assert tiny.is_clean()
@@ -311,14 +311,14 @@ def test_pause_resume_kill_restart(tiny: Tiny) -> None:
     tiny("restart", "tiny-2")
     assert tiny.states()["tiny-1"] == ("up", before["tiny-1"])
     tiny("pause")
-    # Of a paused server, too.
+    # This also restarts paused servers.
     tiny("restart")
     assert {state for state, _ in tiny.states().values()} == {"up"}
     assert (tiny.starts("tiny-1"), tiny.starts("tiny-2")) == (2, 3)
     assert 'tiny has no server "tinny-2"\nhint: did you mean "tiny-2"?' in tiny("kill", "tinny-2", code=1).stderr
     tiny("kill")
     assert {state for state, _ in tiny.states().values()} == {"dead"}
-    # One of them; the other has exited and may remain so.
+    # Only one server is restarted; the other server has exited and may remain down.
     tiny("restart", "tiny-1", code=1)
     assert tiny.states()["tiny-1"][0] == "up"
     tiny("down")
@@ -337,7 +337,7 @@ def test_a_server_that_does_not_want_to_end(tiny: Tiny) -> None:
 def test_what_a_server_started_ends_with_it(tiny: Tiny, verb: str, manner: str) -> None:
     tiny("up", "--set", f"manner={manner}")
     child = tiny.child()
-    # Nothing unknown: it belongs to a running server.
+    # The child is not an unknown process: it belongs to a running server.
     tiny("up", "--set", f"manner={manner}")
     assert process.read_process(child) is not None
     tiny(verb)
@@ -348,7 +348,7 @@ def test_what_a_server_started_ends_with_it(tiny: Tiny, verb: str, manner: str) 
 @pytest.mark.parametrize("manner", ["family", "household"])
 @pytest.mark.parametrize("verb", ["down", "up"])
 def test_what_a_dead_server_has_left(tiny: Tiny, verb: str, manner: str) -> None:
-    """Killed by hand, it could not end its children."""
+    """A server that was killed by hand could not stop its children."""
     tiny("up", "--set", f"manner={manner}")
     child = tiny.child()
     os.kill(tiny.pids()["tiny-1"], signal.SIGKILL)
@@ -396,7 +396,7 @@ def test_logs_are_selected_by_the_names_of_status(server: str) -> None:
         assert output == f"==> {logs.resolve()}/name-node.log <==\nname-node is serving\n"
         stderr = systems(root, "logs", "hdfs", f"{server}-2", code=2).stderr
         assert stderr == (
-            'error: hdfs has no log of a server "name-node-2"\n'
+            'error: hdfs has no log for a server "name-node-2"\n'
             "hint: the servers with logs are: data-node-1, name-node\n"
         )
 

@@ -68,7 +68,7 @@ def hadoop(hdfs: RunningSystem, tmp_path_factory: pytest.TempPathFactory) -> Had
 
 
 def read(running: RunningSystem, path: str) -> bytes:
-    """A file of HDFS."""
+    """The content of a file in HDFS."""
     address, target = f"127.0.0.1:{running.plan.settings['http.port']}", f"/webhdfs/v1{path}?op=OPEN&user.name=tester"
     for _ in range(2):
         connection = http.client.HTTPConnection(address, timeout=60)

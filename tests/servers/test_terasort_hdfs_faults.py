@@ -52,7 +52,7 @@ def list_directory(hdfs: RunningSystem, path: str) -> dict[str, int]:
             response = connection.getresponse()
             body = response.read()
         except (OSError, http.client.HTTPException):
-            # The name node of a busy machine.
+            # On a busy machine, the name node may not respond in time.
             assert time.monotonic() < until
             continue
         finally:
@@ -189,7 +189,7 @@ def test_job_with_two_copies_survives_a_data_node(
     assert sum(there.values()) == int(MANY) * ROW_BYTES
     assert len(there) == 3
     assert "_SUCCESS" in there
-    # TeraGen's rows are complete and right, though not sorted.
+    # TeraGen's rows are complete and correct, though not sorted.
     validated = tera(program, "teravalidate", f"{uri}{out}", code=1 if command == "teragen" else 0)
     assert validated.checksum == inputs[MANY]
     assert "differs from the row" not in validated.err

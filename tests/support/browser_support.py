@@ -27,7 +27,7 @@ class Browser:
 
     def __init__(self, path: str) -> None:
         self._playwright = sync_playwright().start()
-        # Chromium refuses to run as root with its sandbox, as CI does.
+        # CI runs as root, and Chromium then refuses to run with its sandbox.
         self._browser = self._playwright.chromium.launch(executable_path=path, chromium_sandbox=os.geteuid() != 0)
         self.page: Page = self._browser.new_page()
         self._requests: list[str] = []

@@ -156,7 +156,7 @@ def serve(connection: socket.socket) -> dict[str, Any] | None:
                 pid, reply = children.pop(handle)
                 os.close(handle)
                 _, status = os.waitpid(pid, 0)
-                # The client closed its connection after a time-out.
+                # The client closed its connection after a timeout.
                 with reply, suppress(BrokenPipeError):
                     reply.send(str(status).encode())
 

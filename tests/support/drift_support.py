@@ -61,7 +61,7 @@ def sometimes(system: str, level: Level, *blocks: int) -> Levels:
 
 
 def alternating(factor: float, *systems: str) -> Levels:
-    """The level rises by the factor half way in one repeat and drops by it in the next; the mean is constant."""
+    """The level rises by the factor halfway in one repeat and drops by it in the next; the mean is constant."""
     up = 2 * factor / (1 + factor)
 
     def levels(system: str, block: int) -> Level:
@@ -112,8 +112,8 @@ def simulate_drift_at_rate(
 ) -> ResultSet:
     """1,000 op/s on both sides; the latencies, with these means in ms, follow the level.
 
-    A percentile of the window is a percentile of the mixture. For latencies of equal shape, the smallest factor of the
-    shape with that many seconds above it is close to it.
+    A percentile of the window is a percentile of the mixture. For latencies of equal shape, it is close to the
+    smallest factor of the shape that has that many seconds above it.
     """
 
     def make(system: str, block: int, factor: float) -> TrialResult:

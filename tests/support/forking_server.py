@@ -28,7 +28,7 @@ def serve(port: int, file: str | None) -> None:
 
 
 def reap() -> None:
-    """Reaps children that have ended."""
+    """Reaps children that have exited."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass

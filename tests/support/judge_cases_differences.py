@@ -208,14 +208,14 @@ CASES = [
             rocksdb(lambda trial: replace(trial, facts={k: v for k, v in trial.facts.items() if k != "durability"}))
         ),
         SUSPECT,
-        "rocksdb does not state its durability; the other side guarantees os",
+        "rocksdb does not state its durability; the other side states durability os",
     ),
     Case(
         "sides-differ",
         "one after the other",
         experiment(interleaved=False),
         UNCHECKED,
-        "not known for both sides: order of the runs",
+        "unknown for at least one side: order of the runs",
     ),
     Case("sides-differ", "nothing to compare", ResultSet("one", [sound(repeat=n) for n in range(1, 7)])),
     Case(

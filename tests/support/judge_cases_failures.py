@@ -224,6 +224,6 @@ CASES = [
         "the second attempt of the slower system",
         experiment(rocksdb(failing("the engine was killed by SIGKILL"))),
         SUSPECT,
-        "1 earlier attempt at this trial failed, the last: the engine was killed by SIGKILL",
+        "1 earlier attempt at this trial failed; last error: the engine was killed by SIGKILL",
     ),
 ]

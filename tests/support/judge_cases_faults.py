@@ -156,7 +156,7 @@ CASES = [
         "eleven windows",
         experiment(with_fault(line=(0.95, 11))),
         INVALID,
-        "only 11 windows before the fault, fewer than 12: the noise is unknown",
+        "only 11 windows precede the fault, fewer than 12: the noise is unknown",
     ),
     Case(
         "before-unsteady",

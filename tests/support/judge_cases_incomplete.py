@@ -30,7 +30,7 @@ CASES = [
         "a repeat",
         experiment(planned=make_plan(7, "rocksdb", "lmdb")),
         SUSPECT,
-        "1 of 7 repeats planned are missing",
+        "1 of 7 planned repeats are missing",
     ),
     Case(
         "incomplete",
@@ -42,7 +42,7 @@ CASES = [
         "a point",
         experiment(planned=make_plan(6, "rocksdb", "lmdb", "fjall")),
         SUSPECT,
-        "1 of 3 planned points are missing: system=fjall",
+        "1 of 3 planned variants are missing: system=fjall",
     ),
     Case(
         "incomplete",

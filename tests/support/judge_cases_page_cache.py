@@ -46,7 +46,7 @@ CASES = [
         "claimed, but not measured",
         experiment(set_figures(without=("device.read",)), question=asking(claims="device")),
         INVALID,
-        "the results are claimed to be the device's, but its bytes were not measured",
+        "`claims: device` is set, but the device's bytes were not measured",
     ),
     Case("page-cache", "a store in memory", experiment(both(set_figures(device__read=0), facts(data_in="memory")))),
     Case(
@@ -54,7 +54,7 @@ CASES = [
         "a store in memory, with a claim about the device",
         experiment(both(set_figures(device__read=0), facts(data_in="memory")), question=asking(claims="device")),
         INVALID,
-        "the results are claimed to be the device's, but the store keeps its data in memory",
+        "`claims: device` is set, but the store keeps its data in memory",
     ),
     Case(
         "page-cache",

@@ -14,17 +14,17 @@ NOTE, WITHHELD, _, SUSPECT, INVALID = Severity
 
 
 def open_loop(trial: TrialResult) -> TrialResult:
-    """The same with a rate set."""
+    """The same trial with a rate set."""
     return replace(trial, loop="open")
 
 
 def busy(rate: float, driver: float = 0.0) -> ResultSet:
-    """Ten clients at `rate` op/s of 10 ms each, and `driver` ns of the engine's own."""
+    """Ten clients at `rate` op/s of 10 ms each, and `driver` ns of engine time per operation."""
     return experiment(set_figures(throughput=rate, all__mean=1e7, driver=driver, without=("runtime", "read.mean")))
 
 
 LAW = "throughput × mean latency ÷ clients is "
-# As many operations were waited for this long at least.
+# A lower bound: the operation at this rank took at least this long.
 BELOW = Value("read.p99.9", 1e6, "ns", 100_000, "at_least")
 CASES = [
     Case("littles-law", "at its lower edge", busy(850)),

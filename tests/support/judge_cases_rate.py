@@ -14,7 +14,7 @@ MS = 1e6
 
 
 def open_loop(trial: TrialResult) -> TrialResult:
-    """With a rate set."""
+    """The trial with a rate set."""
     return replace(trial, loop="open")
 
 
@@ -42,7 +42,7 @@ def responding(first: float, last: float, *, sway: float = 0.0, loop: bool = Tru
 
 
 def tail_only(_: str) -> Series:
-    """The median stays and the p99 grows: one shard of many does not keep up."""
+    """The median stays constant and the p99 grows: one shard of many does not keep up."""
     return replace(make_series(STEADY), p50_ns=(MS,) * 30, p99_ns=tuple(10 * MS + 100 * MS * at for at in range(30)))
 
 

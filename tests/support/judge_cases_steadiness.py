@@ -30,7 +30,7 @@ CASES = [
         "a JVM that compiles",
         experiment(facts(jvm_compiling=0.06)),
         SUSPECT,
-        "the JVM still compiled during 6 % of the window",
+        "the JVM was still compiling during 6 % of the window",
     ),
     Case("not-steady", "a JVM that hardly compiles", experiment(facts(jvm_compiling=0.05))),
     Case(
@@ -43,14 +43,14 @@ CASES = [
         "a second of silence",
         experiment(set_figures(all__p99__9=1e8), rates=(*STEADY, 0.0, *STEADY)),
         SUSPECT,
-        "no operation completed for 1.00 s, from 30 s on, 10 times the p99.9",
+        "no operation completed for 1.00 s (10 times the p99.9), starting 30 s into the window",
     ),
     Case(
         "stalled",
         "a second of silence, which equals the p99.9 of few operations",
         experiment(set_figures(n=500, without=("read.p99.9",), all__p99__9=1e9), rates=(*STEADY, 0.0, *STEADY)),
         SUSPECT,
-        "no operation completed for 1.00 s, from 30 s on",
+        "no operation completed for 1.00 s, starting 30 s into the window",
     ),
     Case(
         "stalled", "less than a second", experiment(series=lambda _: make_series((*STEADY, 0.0, *STEADY), length=0.9))
@@ -60,7 +60,7 @@ CASES = [
         "two halves",
         experiment(series=lambda _: make_series((*STEADY, 0.0, 0.0, *STEADY), length=0.5)),
         SUSPECT,
-        "no operation completed for 1.00 s, from 15 s on, 20 times the p99.9",
+        "no operation completed for 1.00 s (20 times the p99.9), starting 15 s into the window",
     ),
     Case(
         "stalled",
@@ -77,7 +77,7 @@ CASES = [
             series=lambda _: replace(make_series((*STEADY, 0.0), (0,) * 30 + (7,)), ended=(100,) * 30 + (0,)),
         ),
         SUSPECT,
-        "no operation completed for 1.00 s, from 30 s on, 10 times the p99.9",
+        "no operation completed for 1.00 s (10 times the p99.9), starting 30 s into the window",
     ),
     Case("stalled", "errors came back", experiment(series=lambda _: make_series((*STEADY, 0.0), (0,) * 30 + (7,)))),
     Case(

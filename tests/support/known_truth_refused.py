@@ -50,7 +50,7 @@ BOTH = asking(metrics=("throughput", P99))
 
 
 def make_overload(capacity: float, due: float = 1000.0) -> Make:
-    """A rate above capacity: overdue operations wait, and 5 s more complete few of them."""
+    """A rate above capacity: overdue operations wait, and few of them complete in 5 further seconds."""
 
     def make(system: str, block: int, rate: float) -> TrialResult:
         done = capacity * rate / 1000

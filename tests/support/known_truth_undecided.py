@@ -58,7 +58,7 @@ def lucky_block() -> ResultSet:
 
 
 def narrow_at_one_look() -> ResultSet:
-    """Repeats stop when the interval is 5 % wide at two consecutive evaluations; it is so at the last of nine only.
+    """Repeats stop when the interval is 5 % wide at two consecutive evaluations; this happens only at the last of nine.
 
     With eight repeats the interval runs from the minimum to the maximum, 11 %. With nine it runs from the second
     smallest to the second largest value, which are 4 % apart (docs/concepts/statistics.md).
@@ -279,7 +279,7 @@ UNDECIDED = [
     Case(
         "25 figures after the first, six repeats in each of two runs: no test can decide them",
         lambda: rank_figures(6),
-        (expect_no_claim(), says(r"n ?= ?6 cannot decide \d+ tests, n ?(≥|>=) ?7 can"), verdict("unchecked")),
+        (expect_no_claim(), says(r"n ?= ?6 cannot decide \d+ tests; n ?(≥|>=) ?7 can"), verdict("unchecked")),
         metric="engine.part03",
     ),
     Case(

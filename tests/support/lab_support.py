@@ -41,7 +41,7 @@ def command(*arguments: str | Path) -> list[str]:
 
 
 def environment(home: Path) -> dict[str, str]:
-    """Data below `home`, and plain output."""
+    """The environment of a command: data below `home`, and plain output."""
     (home / "data").mkdir(exist_ok=True)
     # Tests run concurrently; their measurements do not matter.
     shared = {"LOADSTONE_SHARE_HOST": "1"}
@@ -49,7 +49,7 @@ def environment(home: Path) -> dict[str, str]:
 
 
 def loadstone(home: Path, *arguments: str | Path, code: int = 0, timeout: float = 600) -> Done:
-    """Runs a command that must end with this status. After `timeout` seconds it counts as hanging and is killed."""
+    """Runs a command that must exit with this status. After `timeout` seconds it counts as hanging and is killed."""
     done = run_command(arguments, home, environment(home), timeout)
     assert done.returncode == code, f"{arguments}: exit status {done.returncode}\n{done.stdout}\n{done.stderr}"
     assert "Traceback" not in done.stderr, done.stderr
@@ -101,7 +101,7 @@ def engines(home: Path) -> list[int]:
 
 
 def kill(pid: int) -> bool:
-    """Kills a process; returns False if it had already ended."""
+    """Kills a process; returns False if it had already exited."""
     try:
         os.kill(pid, signal.SIGKILL)
     except ProcessLookupError:

@@ -70,7 +70,7 @@ class Proof:
     store: str
     properties: tuple[str, ...]
     runs: list[str] = field(default_factory=list)
-    # False: clients may be blocked in a library when a run is ended, and its last notes are then missing.
+    # False if clients may be blocked in a library when a run is stopped: the last notes of the run are then missing.
     closes: bool = True
 
     def load(self) -> None:
@@ -105,7 +105,7 @@ class Proof:
         server: str | None = None,
         table: Mapping[str, str] | None = None,
     ) -> Verdict:
-        """Loads, kills a server (or all) at a drawn instant, starts it again and reads back."""
+        """Loads, kills a server (or all) at a random instant, starts it again and reads back."""
         system.recreate_table("usertable", table)
         self.load()
         line = self.line("operationcount=0", "maxexecutiontime=60")
@@ -215,7 +215,7 @@ class Liar:
         return None
 
 
-# An error after which the write may have been done.
+# An error after which the write may have been executed.
 ERROR = b"-ERR scripted\r\n"
 
 

@@ -49,7 +49,7 @@ def alter_fault(**fields: object) -> Change:
 
 
 def alter_figures(**figures: float) -> Change:
-    """Other figures; an underscore pair in a name is a point."""
+    """Changed figures; a double underscore in a name means a point."""
     named = {name.replace("__", "."): figure for name, figure in figures.items()}
     return lambda trial: replace(
         trial, values={**trial.values, **{name: value(name, figure) for name, figure in named.items()}}
@@ -85,7 +85,7 @@ def move_fault(trial: TrialResult) -> TrialResult:
 
 
 def end_server(trial: TrialResult) -> TrialResult:
-    """The victim restarted and ended again."""
+    """The victim restarted and exited again."""
     note = Note(name=attempts.DIED, message="node-2 exited during the trial", hint="read its log")
     return replace(trial, notes=(note,))
 

@@ -213,13 +213,13 @@ HYDRA = [
         (
             expect_overall("suspect"),
             fires("incomplete", "suspect"),
-            says("1 of 3 planned points are missing: system=fjall"),
+            says("1 of 3 planned variants are missing: system=fjall"),
         ),
     ),
     Case(
         "a point with a result in only one repeat",
         lambda: miss_point((2,)),
-        (expect_overall("suspect"), fires("incomplete", "suspect"), says("repeats planned are missing")),
+        (expect_overall("suspect"), fires("incomplete", "suspect"), says("planned repeats are missing")),
     ),
 ]
 

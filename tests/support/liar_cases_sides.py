@@ -31,7 +31,7 @@ DIFFER = fires("sides-differ", "suspect", "invalid")
 
 
 def two_rates(first: float, second: float) -> ResultSet:
-    """The latencies of 20,000 op/s compared with latencies at 1,000 op/s, which are a tenth of them."""
+    """The latencies at 20,000 op/s compared with latencies at 1,000 op/s, which are a tenth as long."""
 
     def make(system: str, block: int, factor: float) -> TrialResult:
         rate = first if system == "rocksdb" else second

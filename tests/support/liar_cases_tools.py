@@ -30,7 +30,7 @@ def pair_ycsb(plain: str, tuned: str, known: Mapping[str, Scalar] = MappingProxy
 
 
 def replace_in_ycsb(old: str, new: str, first: str = "", known: Mapping[str, Scalar] = KNOWN) -> ResultSet:
-    """Alternating logs of YCSB; in the logs of the second side, and with `first` also of the first, a text differs."""
+    """Alternating logs of YCSB; a text differs in the second side's logs, and with `first` also in the first side's."""
     slow, fast = ycsb(1000, "a"), ycsb(1300, "b")
     return logs(
         [text.replace(old, first or old) for text in slow], [text.replace(old, new) for text in fast], known=known

@@ -16,7 +16,7 @@ from command_server import LOADSTONE
 from lab_support import ROOT, environment
 
 SCRIPT = ROOT / "tests/support/namespace_hosts.sh"
-# A small Redis for all hosts; it ends with its standard input.
+# A small Redis for all hosts; it exits at the end of its standard input.
 SERVER = """
 import sys
 from scripted_relay import FakeRedis, Fault

@@ -28,7 +28,7 @@ class Networked:
     properties: tuple[str, ...]
     # The store's time limit, in ms.
     timeout: str
-    # Where the password is; another user would be refused.
+    # The property that contains the password. With another user name, the server would refuse the login.
     password: str | None = None
     # Options of `loadstone systems fresh`; None if the store has no tables.
     table: Mapping[str, str] | None = None
@@ -58,7 +58,7 @@ STORES = (
         "redis.password",
         # Writes must survive a restart.
         settings={"password": "secret", "appendonly": "yes", "appendfsync": "no"},
-        # Its own limit of 2 s is no longer than a stall of this machine.
+        # The store's default limit of 2 s is no longer than a stall of this machine.
         more_properties={"redis.timeout": "10000"},
     ),
     Networked("postgres", "postgres", ("db.",), "postgres.timeout", "db.passwd", {"layout": "jdbc"}, many_clients=150),
@@ -78,7 +78,7 @@ STORES = (
         "cassandra.readtimeoutmillis",
         "cassandra.password",
         {},
-        # A server stopped for five seconds abandons its requests in flight by its own limits.
+        # A server stopped for five seconds abandons its requests in flight according to its limits.
         settings={
             "authenticator": "PasswordAuthenticator",
             "read_request_timeout": "20000ms",
@@ -93,7 +93,7 @@ STORES = (
         table={"family": "cf"},
         more_properties={"columnfamily": "cf"},
         many_clients=100,
-        # Its client retries until its limit and reports the limit in both cases.
+        # HBase's client retries until its limit and reports the limit in both cases.
         killed=("SERVICE_UNAVAILABLE", "TIMEOUT"),
         late=r"callTimeout=1500\b",
         makes_table=r"`loadstone systems hbase create-table nosuchtable cf`",

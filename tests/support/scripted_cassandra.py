@@ -1,7 +1,7 @@
 """An in-memory Cassandra of one node for the statements of cassandra-stress, whose answers follow a script.
 
 Frames: Apache Cassandra's native_protocol_v4.spec and native_protocol_v5.spec. Every request is recorded, so that a
-test compares the client's figures with the requests that arrived.
+test can compare the client's figures with the requests that arrived.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ Script = Callable[[Execution], Answer]
 class FakeCassandra(Scripted):
     """One node.
 
-    `script` answers an EXECUTE, and `refuse` the text of a QUERY or PREPARE; None selects the right answer.
+    `script` answers an EXECUTE, and `refuse` the text of a QUERY or PREPARE; None selects the correct answer.
     """
 
     def __init__(self, script: Script | None = None, *faults: Fault, versions: tuple[int, ...] = (4,)) -> None:

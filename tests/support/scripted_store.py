@@ -40,7 +40,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation: its due time, its latency since then, and its status; an unended operation has no latency."""
+    """One operation: its due time, its latency since then, and its status; an incomplete operation has no latency."""
 
     due_ns: int
     response_ns: int | None

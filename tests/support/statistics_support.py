@@ -72,7 +72,7 @@ POPULATIONS = {
 def drifting(random: Generator, values: Floats, drift: float) -> Floats:
     """Experiments of blocks of variants (experiments × blocks × variants) on a machine with linear drift.
 
-    From the first trial to the last it changes by `drift`; within each block the variants ran in random order.
+    From the first trial to the last, the speed changes by `drift`; within each block the variants ran in random order.
     """
     experiments, blocks, variants = values.shape
     order = random.permuted(np.tile(np.arange(variants), (experiments, blocks, 1)), axis=-1)
@@ -81,7 +81,7 @@ def drifting(random: Generator, values: Floats, drift: float) -> Floats:
 
 
 def autoregressive(random: Generator, phi: float, shape: tuple[int, int], variation: float = VARIATION) -> Floats:
-    """AR(1) series about 100, after a run-in that erases their start."""
+    """AR(1) series around 100, after a run-in that erases their start."""
     noise = random.normal(0, math.sqrt(1 - phi**2), (shape[0], shape[1] + 200))
     series: Any = signal.lfilter([1.0], [1.0, -phi], noise, axis=1)[:, 200:]
     return np.asarray(100 * (1 + variation * series))

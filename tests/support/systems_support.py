@@ -73,7 +73,7 @@ def temporary_root() -> Iterator[Path]:
 def systems(
     root: Path, *arguments: str, code: int = 0, timeout: float = 300, prefix: tuple[str, ...] = (), **variables: str
 ) -> Done:
-    """Runs `loadstone systems …` below a root; it must end with this status."""
+    """Runs `loadstone systems …` below a root; it must exit with this status."""
     done = run_command(["systems", *arguments], None, environment(root, **variables), timeout, prefix)
     assert done.returncode == code, f"{arguments}: exit status {done.returncode}\n{done.stdout}\n{done.stderr}"
     assert "Traceback" not in done.stderr, done.stderr

@@ -89,7 +89,7 @@ def start_together(program: Path, lines: Sequence[Sequence[str | Path]]) -> list
 def small_disks(disk: Path) -> Iterator[Callable[..., Path]]:
     """Mounts a file system in memory, or changes its limits: bytes, and files and directories. Requires root."""
     if os.geteuid() != 0:
-        pytest.skip("to mount a small disk takes root")
+        pytest.skip("mounting a small disk requires root")
     disk.mkdir()
 
     def mount_disk(size: int, inodes: int = 0) -> Path:

@@ -41,7 +41,7 @@ class Tiny:
         )
 
     def __call__(self, *arguments: str, code: int = 0, prefix: tuple[str, ...] = (), **variables: str) -> Done:
-        """Runs a command, which must end with this status."""
+        """Runs a command, which must exit with this status."""
         done = subprocess.run(
             [*prefix, *self.arguments(*arguments)],
             env=self.environment(**variables),

@@ -97,7 +97,7 @@ def serve(port: int, manner: str, host: str) -> None:
             os.close(done)
             time.sleep(600)
         os.close(done)
-        # A served client finds the child.
+        # Once a client is served, the child exists.
         os.read(ready, 1)
     with socket.create_server((host, port)) as listener:
         while True:

@@ -123,7 +123,7 @@ class Running:
         self.process.stdin.close()
 
     def next(self) -> Event:
-        """The next event. Raises EOFError with the engine's messages if it ended."""
+        """The next event. Raises EOFError with the engine's messages if it exited."""
         assert self.process.stdout
         assert self.process.stderr
         line = self.process.stdout.readline()
@@ -132,7 +132,7 @@ class Running:
         return parse_event(line)
 
     def succeed(self, operations: int) -> None:
-        """Waits until operations of intervals that begin from now on have succeeded; earlier events may be unread."""
+        """Waits until this many operations have succeeded in intervals that begin from now on; skips earlier events."""
         now_ns = time.time_ns()
         while operations > 0:
             event = self.next()

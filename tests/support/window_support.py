@@ -64,9 +64,9 @@ def check_refusals(
 ) -> None:
     """Operations due while the server's port was closed failed, and none failed after the first success.
 
-    A host that takes the processors away moves operations past the outage; the engine counts these as late, or never
-    ends them. `share` is the permitted share of missing failures. If a client logs in after the outage, the time of a
-    login is bounded by the first success and not by a clock.
+    A host that takes the processors away moves operations past the outage; the engine counts them as late, or
+    as incomplete. `share` is the permitted share of missing failures. If a client logs in after the outage, the login
+    time is bounded by the first success and not by a clock.
     """
     assert server.closed is not None
     assert server.reopened is not None
@@ -98,7 +98,7 @@ def check_refusals(
         if begin < emptied
     )
     assert 0 <= summary.failures - summary.unreached <= min(clients, overdue + late + SLACK)
-    # Two attempts at once, then one each 0.425 to 0.575 s while the port was closed.
+    # Two attempts at once, then one every 0.425 to 0.575 s while the port was closed.
     connecting = summary.connection_attempts
     assert connecting is not None
     assert connecting.failed <= (server.reopened - server.closed) / 0.425 + 3
@@ -142,7 +142,7 @@ class Relayed:
         return self.summary.failures + self.summary.in_flight > 0 or self.relay.broken == 0
 
     def least_ns(self) -> list[float]:
-        """The minimum time of each operation by the relay's log.
+        """The minimum time of each operation according to the relay's log.
 
         Its answer came from the server after the operation was due, so it was not done before the first subsequent
         answer was passed on.

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.stats import binomtest
 
+from loadstone.engine.events import Outcome
+from loadstone.engine.histogram import encode_histogram
 from loadstone.results.value import Value
 from loadstone.runner.fault_figures import FaultInterval, Options, figures_of_faults
 from loadstone.statistics.availability import (
@@ -20,7 +23,17 @@ from loadstone.statistics.availability import (
     measure_dip,
     window_of,
 )
-from scripted_store import INTERVAL_NS, MILLISECOND, SECOND, SERVICE_NS, Operation, ScriptedStore, Span, fault
+from scripted_store import (
+    INTERVAL_NS,
+    MILLISECOND,
+    SECOND,
+    SERVICE_NS,
+    Operation,
+    ScriptedStore,
+    Span,
+    fault,
+    histogram_of,
+)
 
 DEADLINE_NS = 50 * MILLISECOND
 SCHEDULES = 1000
@@ -112,6 +125,42 @@ def test_survivors_carry_the_load_is_absorbed() -> None:
     measured = figures(ScriptedStore(100, 150, [Span(60 * SECOND, 64 * SECOND, "refuse")]), 60 * SECOND, 100 * SECOND)
     assert measured["absorbed"].value == 4 * SECOND
     assert measured["recovered"].value == 0
+
+
+@pytest.mark.parametrize(("part_ms", "seconds"), [(60, 10), (30, 5), (20, 0)])
+def test_read_modify_write_is_late_once(part_ms: int, seconds: int) -> None:
+    rows = []
+    for at in range(1200):
+        part_ns = part_ms * MILLISECOND if 600 <= at < 700 else SERVICE_NS
+        latencies = {"READ": [part_ns] * 10, "UPDATE": [part_ns] * 5, "READ-MODIFY-WRITE": [2 * part_ns] * 5}
+        texts = {name: encode_histogram(histogram_of(values)) for name, values in latencies.items()}
+        outcomes = [
+            Outcome(operation=name, status="OK", count=len(latencies[name]), service=text, response=text)
+            for name, text in texts.items()
+        ]
+        rows.append(FaultInterval(at * INTERVAL_NS, INTERVAL_NS, 10, good=10, outcomes=outcomes))
+    record = fault(60 * SECOND, 70 * SECOND)
+    measured = {value.metric: value.value for value in figures_of_faults([record], rows)}
+    assert measured["outage"] == pytest.approx(seconds * SECOND)
+    assert measured["during.late"] == seconds * 100
+
+
+def test_fault_without_lift_is_observed_from_its_order() -> None:
+    store = ScriptedStore(100, 150, [Span(60 * SECOND, 64 * SECOND, "refuse")])
+    # The lab lifts the fault when the load has ended.
+    record = replace(fault(60 * SECOND, None), lift_ordered_ns=151 * SECOND, lifted_ns=152 * SECOND)
+    measured = {value.metric: value for value in figures_of_faults([record], store.rows(store.operations()))}
+    assert (measured["recovered"].value, measured["recovered"].bound) == (4 * SECOND, None)
+    assert measured["recovered.held"].value == 86 * SECOND
+
+
+def test_planned_twin_does_not_move_the_lift() -> None:
+    store = ScriptedStore(100, 200, [Span(60 * SECOND, 80 * SECOND, "refuse")])
+    twins = [fault(50 * SECOND, 55 * SECOND, "none"), fault(140 * SECOND, 150 * SECOND, "none")]
+    records = [twins[0], fault(60 * SECOND, 70 * SECOND), twins[1]]
+    measured = {value.metric: value for value in figures_of_faults(records, store.rows(store.operations()))}
+    assert measured["recovered"].value == measured["during.length"].value == 10 * SECOND
+    assert measured["before.length"].value == 60 * SECOND
 
 
 def test_unanswered_operations_are_outage_and_infinite() -> None:

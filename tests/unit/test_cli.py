@@ -90,7 +90,7 @@ def test_no_engine_anywhere_exits_1_with_a_hint(loadstone: Installation, command
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr == (
         f"error: loadstone-engine is neither next to {loadstone.command} nor on PATH\n"
-        "hint: install the wheel of `make wheel`, build it with `make`, or name it in LOADSTONE_ENGINE\n"
+        "hint: install the wheel that `make wheel` builds, build the engine with `make`, or set LOADSTONE_ENGINE\n"
     )
 
 

@@ -13,6 +13,7 @@ import pytest
 from judge_support import FACTS, SOUND, value
 from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Expectation
+from loadstone.report.expectations import describe
 from loadstone.results.result_set import Question, ResultSet
 from loadstone.results.trial_result import TrialResult
 from loadstone.results.union import join_results
@@ -103,6 +104,10 @@ def bound_trials(results: ResultSet, bound: Bound, number: int) -> ResultSet:
         ("read.p99 <= 1.1 ×", Term("read.p99", "<=", 1.1, is_ratio=True)),
         ("throughput > 12,000 op/s", Term("throughput", ">", 12_000)),
         ("throughput > 12k", Term("throughput", ">", 12_000)),
+        ("throughput > 12k ops/sec", Term("throughput", ">", 12_000)),
+        ("time < 1m30s", Term("time", "<", 90e9)),
+        ("memory_max < 1.5 MiB", Term("memory_max", "<", 1.5 * 1024**2)),
+        ("ledger.lost == 0", Term("ledger.lost", "==", 0)),
         ("write.bandwidth >= 100 MB/s", Term("write.bandwidth", ">=", 100e6)),
         ("cpu.engine_share < 50%", Term("cpu.engine_share", "<", 0.5)),
         ("p99 < 10ms", Term("all.p99", "<", 10e6)),
@@ -115,7 +120,19 @@ def test_grammar_includes_ratios_and_rates(text: str, term: Term) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "fast", "p99 < 10", "errors < nan", "errors < inf", "throughput >= x", "throughput > 1e999x0", "a b > 1"],
+    [
+        "",
+        "fast",
+        "p99 < 10",
+        "throughput >= 95%",
+        "load.throughput < 2s",
+        "time < 2 parsecs",
+        "errors < nan",
+        "errors < inf",
+        "throughput >= x",
+        "throughput > 1e999x0",
+        "a b > 1",
+    ],
 )
 def test_invalid_expectation_is_refused_with_hint(text: str) -> None:
     with pytest.raises(ValueError, match=r".") as error:
@@ -124,7 +141,7 @@ def test_invalid_expectation_is_refused_with_hint(text: str) -> None:
 
 
 def test_estimate_cannot_equal_a_number() -> None:
-    for text in ("throughput == 1x", "read.p99 == 10ms", "errors == 1%"):
+    for text in ("throughput == 1x", "throughput == 5", "read.p99 == 10ms", "errors == 1%", "time == 2s"):
         with pytest.raises(ValueError, match="can never be decided") as error:
             parse_expectations(text)
         assert error.value.args[1] == EQUAL_HINT
@@ -136,6 +153,41 @@ def test_interval_decides_figure_of_each_variant() -> None:
     undecided = judge_results(results).expectations[2]
     assert undecided.remedy.startswith(("set `repeats: ", "more than"))
     assert "old" in undecided.of
+
+
+@pytest.mark.parametrize(
+    ("condition", "answer"),
+    [
+        ("time < 2s", "true"),
+        ("time < 2", "undecided"),
+        ("runtime > 1", "undecided"),
+        ("runtime > 1s", "true"),
+        ("cpu.steal < 5%", "true"),
+        ("cpu.steal < 5", "undecided"),
+        ("cpu.engine < 90%", "undecided"),
+        ("throughput > 10 MB/s", "undecided"),
+        ("device.written_per_operation < 2 kB", "true"),
+    ],
+)
+def test_bound_in_another_unit_is_undecided(condition: str, answer: str) -> None:
+    results = make_run({"a": scatter(1000)}, condition)
+    units = {"time": "ns", "cpu.steal": "share", "device.written_per_operation": "B/op", "cpu.engine": "processors"}
+    figures = {name: replace(value(name, 0.01), unit=unit) for name, unit in units.items()}
+    results = replace(results, trials=[replace(item, values={**item.values, **figures}) for item in results.trials])
+    assert take_only(results).answer == answer
+
+
+def test_every_trial_must_meet_a_count() -> None:
+    results = make_run({"a": scatter(1000, n=12)}, "ledger.lost == 0", "ledger.lost < 1", "ledger.acknowledged > 5")
+    counts = {"ledger.lost": 0, "ledger.undecided": 0, "ledger.acknowledged": 9}
+    figures = {name: replace(value(name, number), unit="operations") for name, number in counts.items()}
+    results = replace(results, trials=[replace(item, values={**item.values, **figures}) for item in results.trials])
+    assert answers(results) == ["true"] * 3
+    last = results.trials[-1].trial
+    for name, answer in (("ledger.lost", "false"), ("ledger.undecided", "undecided")):
+        damaged = {**results.trials[-1].values, name: replace(figures[name], value=1)}
+        assert answers(change_trials(results, last, values=damaged))[:2] == [answer, answer]
+    assert describe(judge_results(results).expectations[2]).endswith("at most 9 operations in a trial")
 
 
 def test_fewer_than_six_repeats_decide_nothing() -> None:
@@ -221,6 +273,8 @@ def test_six_alternating_runs_decide() -> None:
     assert answers(expecting(join_results([old, new[:5]]), "throughput >= 0.95x")) == ["undecided"]
     apart = expecting(join_results([old, runs(900, 20, seed=3)]), "throughput >= 0.95x")
     assert take_only(apart).why == "the runs of both sides did not alternate"
+    untimed = change_trials(apart, *(item.trial for item in apart.trials), start_unix_ns=None)
+    assert take_only(untimed).why.startswith("the start times of the runs are unknown")
 
 
 def test_copies_of_a_run_are_one_run() -> None:

@@ -88,7 +88,7 @@ def test_misplaced_key_has_useful_hint(tmp_path: Path, text: str, hint: str) -> 
 
 def test_null_without_quotes_is_named(tmp_path: Path) -> None:
     text = "systems: [redb, null]\nworkload: WORKLOADS/workloada\n"
-    assert mistakes(tmp_path, text) == ["systems[2] is `null`, not a name without quotes"]
+    assert mistakes(tmp_path, text) == ["systems[2] is the value `null`, not a name"]
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ BASE = "systems: [lmdb]\nworkload: WORKLOADS/workloada\n"
 
 
 def experiment(directory: Path, text: str) -> Experiment:
-    """The experiment of this text below the base."""
+    """The experiment with this text appended to BASE."""
     return load_text(directory, BASE + text).experiment
 
 

@@ -23,7 +23,7 @@ TWO = "systems: [rocksdb, lmdb]\nworkload: WORKLOADS/workload{letter}\nvary: {le
 
 
 def make_plan(directory: Path, text: str, *settings: str) -> Plan:
-    """The plan of an experiment of this text."""
+    """The plan of an experiment with this text."""
     return plan_experiment(load_text(directory, text, *settings).experiment)
 
 

@@ -130,7 +130,7 @@ def test_index_lists_every_experiment() -> None:
     page = (ROOT / "experiments/README.md").read_text()
     links = re.findall(r"\]\(([\w/-]+\.yaml)\)", page)
     assert sorted(links) == EXPERIMENTS
-    # The reports of the mission come first.
+    # The experiments outside subfolders come first.
     assert [name for name in links if "/" not in name] == links[: len(links) - len(IN_FOLDERS)]
 
 

@@ -193,7 +193,7 @@ def test_server_data_are_reused_only_unchanged_or_shared(
         tmp_path, f"systems: {{redis: {{start: redis}}}}\nworkload: {workload}\nload: {{reuse: {reuse}}}\n"
     )
     assert messages == [
-        f"the data of redis are on servers and cannot be copied, but the workload changes them ({key})" for key in keys
+        f"the data of redis is on servers and cannot be copied, but the workload changes it ({key})" for key in keys
     ]
 
 

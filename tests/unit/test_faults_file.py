@@ -61,9 +61,17 @@ def test_resolved_file_has_the_same_plan(tmp_path: Path) -> None:
         ("repeats: 6", "find: {max: throughput}", "`find` and `faults` cannot be combined"),
         ("from: 1/3", "from: 20s", "only 20s before the fault: 12 windows of 5s take 1m"),
         ("from: 1/3, to: 60%", "from: 60%, to: 1/2", "at.to is before at.from"),
-        ("lift: 10s", "lift: {from: 10s, to: 5s}", "lift.to is before lift.from"),
+        ("lift: 10s", "lift: {from: 10s, to: 5s}", "lift.to is below lift.from"),
         ("lift: 10s", "server: [any, redis]", "`any` cannot be combined with names"),
         ("lift: 10s", "server: redis-2", 'redis has no server "redis-2"'),
+        ("lift: 10s", "server: []", "`server` is empty"),
+        ("lift: 10s", "count: 2", "`count: 2`, but redis has only 1 server"),
+        ("rate: 1000", "rate: 10", "only 66.7s before the fault: 12 windows of 10s take 2m"),
+        (
+            "at: {from: 1/3, to: 60%}",
+            "at: 6s\n    recovered: {window: 500ms}",
+            "only 6s before the fault: 12 windows of 1s",
+        ),
         ("from: 1/3", "from: 3/2", 'faults[1].at.from must be within the window, got "3/2"'),
         ("from: 1/3", "from: soon", 'faults[1].at.from must be an instant of the window, got "soon"'),
         ("lift: 10s", "lift: ever", 'faults[1].lift.from must be a length, got "ever"'),
@@ -89,6 +97,12 @@ def test_windows_before_fault_follow_threshold(tmp_path: Path) -> None:
     assert mistakes(tmp_path, stricter.replace("14", "13")) == []
 
 
+def test_quota_below_kernel_minimum_is_refused(tmp_path: Path) -> None:
+    slow = TEXT.replace("kill]", "slow]")
+    assert mistakes(tmp_path, slow.replace("lift: 10s", "cpu: 1%")) == []
+    assert mistakes(tmp_path, slow.replace("lift: 10s", "cpu: 0.5%")) == ["`cpu` must be at least 1%, got 0.005"]
+
+
 def test_closed_loop_is_warned_of(tmp_path: Path) -> None:
     messages = warnings(tmp_path, TEXT.replace("rate: 1000", ""))
     assert any("in a closed loop, a stall counts once" in message for message in messages)
@@ -109,4 +123,5 @@ def test_attached_servers_need_commands(tmp_path: Path) -> None:
     ]
     complete = attached.replace("kill: k", "kill: k, status: s, restart: r, verify: v")
     assert mistakes(tmp_path, complete) == []
+    assert mistakes(tmp_path, complete.replace("lift: 10s", "server: b")) == ['redis has no server "b"']
     assert mistakes(tmp_path, complete.replace("kill]", "slow]")) == ["the fault slow cannot be used with `attach`"]

@@ -12,6 +12,7 @@ from judge_cases_faults import CASSANDRA, KILL, TWIN, fail_verification, ledger,
 from judge_support import Change, both, facts, set_figures, sound
 from loadstone.judge import guarantees
 from loadstone.judge.checks import loss
+from loadstone.judge.finding import Severity
 from loadstone.judge.guarantees import guarantee_of, reads_are_current
 from loadstone.judge.settings import Settings
 from loadstone.results.fault import FaultRecord
@@ -20,7 +21,9 @@ from loadstone.statistics.availability import clopper_pearson
 
 MS = 1e6
 ALL = replace(KILL, servers=("node-1", "node-2", "node-3"))
+TWO = replace(KILL, servers=("node-1", "node-2"))
 POWER = replace(KILL, kind="power")
+HBASE: dict[str, Scalar] = {"store": "hbase", "durability": "os", "wal.file_system": "hdfs", "consistency": "strong"}
 
 
 def test_page_of_guarantees_is_current() -> None:
@@ -35,12 +38,17 @@ def test_page_of_guarantees_is_current() -> None:
         ({}, POWER, 10_000 * MS),
         ({}, replace(KILL, kind="pause"), 0),
         ({}, replace(KILL, kind="stop"), 0),
+        ({}, replace(KILL, kind="restart"), 0),
+        ({"store": "redis", "appendonly": "yes", "appendfsync": "everysec"}, replace(KILL, kind="restart"), 0),
         ({"commitlog_sync": "batch"}, KILL, 0),
         ({"durable_writes": "no"}, KILL, math.inf),
         ({"commitlog_format": "compressed"}, KILL, 10_000 * MS),
         ({"replication": "3", "consistency": "read QUORUM, write QUORUM"}, KILL, 0),
         ({"replication": "3", "consistency": "read QUORUM, write QUORUM"}, ALL, 100 * MS),
+        ({"replication": "3", "consistency": "read QUORUM, write QUORUM"}, TWO, 100 * MS),
+        ({"replication": "3", "consistency": "read ONE, write ALL"}, TWO, 0),
         ({"replication": "3", "consistency": "read ONE, write ONE"}, KILL, 100 * MS),
+        ({"replication": "3", "consistency": "read ONE, write ONE"}, TWO, 100 * MS),
         ({"replication": "2", "consistency": "read ONE, write TWO"}, KILL, 0),
         ({"consistency": "unknown"}, KILL, None),
         ({"store": "fjall"}, KILL, None),
@@ -51,6 +59,7 @@ def test_page_of_guarantees_is_current() -> None:
         ({"store": "postgres", "durability": "interval"}, KILL, 600 * MS),
         ({"store": "postgres", "durability": "device"}, POWER, 0),
         ({"store": "hbase", "durability": "os", "wal.file_system": "hdfs"}, KILL, 0),
+        (HBASE, replace(TWO, kind="power"), None),
         ({"store": "hbase", "durability": "os", "wal.file_system": "ext4 (local)"}, KILL, None),
         ({"store": "hbase", "durability": "interval", "wal.file_system": "hdfs"}, KILL, None),
     ],
@@ -95,10 +104,24 @@ def test_no_loss_has_an_upper_bound() -> None:
     assert losses.sentence == "no acknowledged write lost in 20 kills (probability of a loss per kill: at most 17 %)"
 
 
+def test_loss_in_every_kill_is_a_percentage() -> None:
+    losses = loss.count_losses(kills(*[4] * 20), Settings())
+    assert losses is not None
+    assert losses.sentence.endswith("; probability of a loss per kill: 83–100 %")
+
+
 def test_loss_beyond_the_guarantee_is_named() -> None:
     losses = loss.count_losses(kills(0, 4, oldest_ms=101.0), Settings())
     assert losses is not None
     assert "(beyond the guarantee)" in losses.sentence
+
+
+@pytest.mark.parametrize("setting", [{}, {"store": "redis", "appendonly": "no"}])
+def test_loss_after_the_fault_is_not_allowed(setting: dict[str, Scalar]) -> None:
+    trial = both(ledger(lost=2, lost_later=2), facts(**setting))(sound("cassandra", 1))
+    (finding,) = loss.find_lost_writes(trial, guarantee_of(trial.facts, trial.faults))
+    assert (finding.check, finding.severity) == (loss.LOST, Severity.INVALID)
+    assert "2 of them sent after the fault" in finding.message
 
 
 @pytest.mark.parametrize(

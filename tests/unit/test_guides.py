@@ -62,7 +62,7 @@ def read_prose(guide: Path) -> str:
 
 @cache
 def find_anchors(guide: Path) -> set[str]:
-    """The anchors of a page's headings: lower case, hyphens for spaces, no signs; a number for a repeated one."""
+    """The anchors of a page's headings: lower case, hyphens for spaces, no punctuation; repeats are numbered."""
     anchors: Counter[str] = Counter()
     names = set()
     for heading in re.findall(r"^#+ (.*)$", read_prose(guide), re.MULTILINE):

@@ -51,6 +51,12 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_question_may_be_a_folder(home: Path) -> None:
+    named = command(home, "history", "releases").stdout
+    for folder in ("results/releases", "./results/releases/", "results/releases/2026-01-03"):
+        assert command(home, "history", folder).stdout == named
+
+
 def test_history_shows_versions_and_hosts(home: Path) -> None:
     output = command(home, "history", "releases", "--metric", "throughput").stdout
     rows = [line.split() for line in output.splitlines() if re.match(r" [AB] ", line)]

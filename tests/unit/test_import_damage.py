@@ -65,7 +65,7 @@ def test_foreign_file_is_refused_with_the_known_formats(tmp_path: Path) -> None:
     )
 
 
-# A line of 200 MB is garbage like a line of 20 MB.
+# A line of 20 MB, which is read in the same way as a line of 200 MB.
 GARBAGE = "x" * 20_000_000
 
 
@@ -74,6 +74,12 @@ GARBAGE = "x" * 20_000_000
 )
 def test_a_line_of_garbage_is_refused(tmp_path: Path, start: str) -> None:
     assert is_refused(write_file(tmp_path, start + GARBAGE))
+
+
+# Each took minutes or hours while the tools' signs were searched in quadratic time; a page of HTML is such a text.
+@pytest.mark.parametrize("text", ["1" * 200_000, "-" * 200_000, "a: " * 60_000, "\n" * 500_000], ids="1-a\n")
+def test_long_foreign_text_is_refused(tmp_path: Path, text: str) -> None:
+    assert "the format of bench.log is unknown" in refusal(write_file(tmp_path, f"{text}.\n"))
 
 
 def test_garbage_line_within_a_log_is_skipped(tmp_path: Path) -> None:
@@ -148,7 +154,7 @@ def test_a_client_that_did_not_finish_is_missed(tmp_path: Path) -> None:
     assert "3 of 4 clients finished the test randomread" in refusal(write_file(tmp_path, text))
 
 
-# Damage: whatever is accepted has the figures of the original, but for figures of a touched line.
+# Damage: whatever is accepted has the figures of the original, except for figures on damaged lines.
 
 # Damaged files; `make soak` reads 10,000.
 COUNT = 10_000
@@ -172,7 +178,7 @@ TOTALS = {
 }
 # A wrong digit that changes a total by less than this share is within the slack of the checks.
 SLACK = 0.06
-# pgbench ends when its last transactions do, which may be later than its duration.
+# pgbench exits when its last transactions complete, which may be later than its duration.
 LATE_NS = 1e9
 # Figures that are computed from several lines.
 DERIVED = re.compile(
@@ -205,7 +211,7 @@ def damage_lines(kind: str, lines: list[bytes], dice: random.Random) -> Damaged:
             changed[at], changed[other] = lines[other], lines[at]
             touched = [lines[at], lines[other]]
         case "shorten":
-            # Digits that are lost within a number cannot be missed; words can.
+            # The loss of digits within a number cannot be detected; the loss of words can.
             cells = lines[at].split(b" ")
             changed = [*lines[:at], b" ".join(cells[: dice.randrange(len(cells) + 1)]), *lines[at + 1 :]]
         case _:
@@ -252,7 +258,7 @@ def change_total(path: Path, data: bytes, dice: random.Random) -> Damaged:
 
 
 def interleave_files(path: Path, data: bytes, dice: random.Random) -> Damaged:
-    """The lines of a file and of another one of its format, in turn."""
+    """The lines of a file, alternating with the lines of another file of its format."""
     name = format_of(path)
     other = dice.choice([known for known in OUTPUTS if name == format_of(known)])
     sides = [data.split(b"\n"), other.read_bytes().split(b"\n")]
@@ -269,7 +275,7 @@ LINE_KINDS = ("drop", "repeat", "swap", "shorten", "digit", "grouped", "comma")
 
 
 def damage_file(kind: str, path: Path, data: bytes, dice: random.Random) -> Damaged:
-    """A damaged file of a kind."""
+    """A file with this kind of damage."""
     if kind == "total":
         return change_total(path, data, dice)
     if kind == "interleave":
@@ -321,7 +327,7 @@ def is_printed(value: float, text: str) -> bool:
 def list_differences(result: TrialResult, whole: TrialResult, touched: str, has_facts: bool) -> Iterator[str]:
     """The figures and facts that differ, and are neither in a touched line nor computed from one.
 
-    In a mixed file a run may have the settings of the other file, if its own are not printed: then facts are not known.
+    In a mixed file a run may have the settings of the other file, if its own are not printed: facts are then unknown.
     """
     for name, value in result.values.items():
         known = whole.values.get(name)

@@ -66,7 +66,7 @@ def test_unlogged_clients_are_a_fact_and_never_inferred() -> None:
     assert read_single(path).result.clients is None
     result = read_single(path, clients=4).result
     assert (result.clients, result.notes) == (4, ())
-    # It is part of the result instead of a fact.
+    # The number of clients is part of the result instead of a fact.
     assert "clients" not in result.facts
 
 
@@ -103,7 +103,7 @@ def test_option_overrides_facts_file_and_log(tmp_path: Path) -> None:
     write_file(tmp_path, "clients: 5\ndurability: os\ntool: fork\nnetwork_bps: 125e6\n", "bench.facts.yaml")
     result = read_single(path, durability="device").result
     assert (result.clients, result.facts["durability"], result.facts["tool"]) == (5, "device", "fork")
-    # YAML 1.1 reads it as a string.
+    # YAML 1.1 reads 125e6 as a string.
     assert result.facts["network_bps"] == 125e6
 
 

@@ -237,7 +237,7 @@ def test_our_own_log_has_response_times_as_headline(tmp_path: Path) -> None:
     for _, _, _, histogram in intervals(tmp_path / "run.hlog"):
         expected.counts += histogram.counts
     n = expected.count // 4
-    # As many operations failed; they have only service times.
+    # The same number of operations failed; failed operations have only service times.
     assert figures(run, "read.p50", "read.service.p50", "read-error.max", "errors") == {
         "read.p50": (100_059_316_223, "ns", n),
         "read.service.p50": (100_059_316_223, "ns", 2 * n),

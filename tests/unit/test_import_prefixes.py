@@ -40,7 +40,7 @@ MORE_PREFIXES: dict[str, Callable[[int], str]] = {
     "gitlab": lambda number: "\x1b[0K",
     "titles": lambda number: "\x1b]0;bench\x07\x1b(B",
 }
-# Of programs that no rule names: the prefix of every line, which differs in digits only, is read as unknown.
+# Prefixes of programs that no rule names. A prefix of all lines that differs only in digits is read as unknown.
 UNKNOWN_PREFIXES: dict[str, Callable[[int], str]] = {
     "gitlab with times": lambda number: f"2026-11-26T04:05:{number % 60:02d}.123456Z 00O ",
     "stern": lambda number: "stress-7d9 main ",
@@ -53,7 +53,7 @@ UNKNOWN_PREFIXES: dict[str, Callable[[int], str]] = {
     "systemd-cat": lambda number: "stress[123]: ",
     "commented": lambda number: "# ",
 }
-# Of terminals, editors, pages and mails.
+# Encodings of terminals, editors, pages and mails.
 ENCODINGS: dict[str, Callable[[str], bytes]] = {
     "colours": lambda text: "".join(f"\x1b[32m{line}\x1b[m\n" for line in text.rstrip("\n").split("\n")).encode(),
     "a mark within": lambda text: f"some text\n\ufeff{text}".encode(),

@@ -73,7 +73,7 @@ def test_runs_that_follow_stay_apart(path: Path, tmp_path: Path) -> None:
     whole = read_whole(path)
     assert runs is not None
     if format_of(path).startswith("fio") and len(runs) == len(whole):
-        # Reports with one time are one report.
+        # Reports with the same time are one report.
         assert [run.result.values for run in runs] == [run.result.values for run in whole]
         return
     assert len(runs) == 2 * len(whole)
@@ -525,7 +525,7 @@ def test_explanation_covers_figures_and_lines(path: Path) -> None:
     reading.read_source(source, chosen)
     assert len(source.unread) + len(source.used) >= sum(bool(line.strip()) for line in source.lines)
     assert source.used
-    assert f"not read, as they contain no figure or fact for the results: {len(source.unread)}" in text
+    assert f"not read, because they contain no figures or facts: {len(source.unread)}" in text
 
 
 @pytest.mark.parametrize(
@@ -556,7 +556,7 @@ def test_explanation_covers_figures_and_lines(path: Path) -> None:
     ],
 )
 def test_known_figures_without_a_name_are_listed(name: str, omitted: str) -> None:
-    lines = [line for line in explain_file(FIXTURES / name, {}) if "omitted, as results have no such figure" in line]
+    lines = [line for line in explain_file(FIXTURES / name, {}) if "omitted, because results lack such figures" in line]
     assert lines
     assert all(omitted in line for line in lines)
 

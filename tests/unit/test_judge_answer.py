@@ -14,7 +14,7 @@ from loadstone.results.result_set import Question, ResultSet, name_value
 from loadstone.results.trial_result import TrialResult
 
 # The crafted trials lack the figures of two checks.
-COVERAGE = f"{CHECKS - 2} of {CHECKS} checks ran"
+COVERAGE = f"{CHECKS - 2} of {CHECKS} checks ran in full"
 
 
 def answer(results: ResultSet) -> str:
@@ -93,7 +93,8 @@ def test_missing_evidence_is_reported_with_its_interval() -> None:
     assert text.endswith(f"n=6, valid; {COVERAGE})")
     # The difference that the repeats could detect has its own line.
     assert judgement.further == (
-        "6 repeats can detect a difference of 3.1 % or more (80 % power); 24 repeats (4 times the run time), of 1.3 %",
+        "6 repeats can detect a difference of 3.1 % or more (80 % power);"
+        " 24 repeats (4 times the run time) can detect 1.3 %",
     )
 
 
@@ -179,10 +180,10 @@ def test_refusals_of_several_contenders_have_separate_reasons() -> None:
     values = "5 of 50,000 values read differed from the values written (unverified)"
     result = answer(rank_systems(change_systems({"c": set_figures(wrong=5)}), "a", "b", "c"))
     assert result.startswith("b holds 1.103×")
-    assert f"the throughput of a, c not ranked with a: {values} (" in result
+    assert f"the throughput of a, c not ranked against a: {values} (" in result
     changes = {"b": set_figures(segments__lost=1), "c": set_figures(wrong=5), "d": set_figures(wrong=5)}
     assert answer(rank_systems(change_systems(changes), "a", "b", "c", "d")).startswith(
-        f"b not ranked with a: segments lost: 1 of 4 (lost-segment), c and d not ranked with a: {values} ("
+        f"b not ranked against a: segments lost: 1 of 4 (lost-segment), c and d not ranked against a: {values} ("
     )
 
 
@@ -306,7 +307,7 @@ def test_latency_is_answered_at_a_rate() -> None:
     lead, _, trust = judgement.answer.partition(" (")
     assert lead.startswith("at 1,000 op/s, which both sustained: update p50 is 75 % lower with lmdb than ")
     assert trust == (
-        f"100.1 µs against 402 µs, 95 % interval 74.9–75.2 %, n=6, valid; {CHECKS - 3} of {CHECKS} checks ran)"
+        f"100.1 µs against 402 µs, 95 % interval 74.9–75.2 %, n=6, valid; {CHECKS - 3} of {CHECKS} checks ran in full)"
     )
     assert judgement.further == (
         "exploratory, as only the first metric decides: update p99 is undecided: 11.0 ms with lmdb, 11.0 ms with"

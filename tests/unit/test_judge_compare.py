@@ -170,7 +170,7 @@ def test_zeros_are_compared_without_a_ratio() -> None:
 
 
 def variants(*configs: Mapping[str, str | int]) -> ResultSet:
-    """Six sound repeats of each."""
+    """Six sound repeats of each variant."""
     trials = [
         replace(sound(repeat=repeat), trial=f"{number}-{repeat}", config=config)
         for repeat in range(1, 7)

@@ -8,7 +8,8 @@ import pytest
 
 from judge_support import REPEATS, Change, asking, experiment, failing, rocksdb, set_figures, sound
 from loadstone.judge.checks.attempts import failures_reverse_claim
-from loadstone.judge.finding import Verdict, worst_verdict
+from loadstone.judge.decision_table import TABLE
+from loadstone.judge.finding import Severity, Verdict, worst_verdict
 from loadstone.judge.judge import judge_results
 from loadstone.results.trial_result import TrialResult
 
@@ -46,6 +47,16 @@ def test_six_successes_after_nine_crashes_do_not_win() -> None:
         if comparison.metric == "throughput"
     ]
     assert ranked.claim == "better"
+
+
+def test_decision_table_states_the_claim_lost_by_failures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(TABLE, "failures", replace(TABLE["failures"], difference="none", severity=Severity.SUSPECT))
+    (throughput,) = [
+        comparison
+        for comparison in judge_results(experiment(spread(9))).comparisons
+        if comparison.metric == "throughput"
+    ]
+    assert (throughput.claim, throughput.findings[-1].severity) == ("none", Severity.SUSPECT)
 
 
 def test_one_failure_does_not_cost_a_clear_answer() -> None:

@@ -52,7 +52,7 @@ def outcome(such_that: str, change: Change) -> SearchOutcome:
 
 
 def from_two_clients_on(change: Change) -> Change:
-    """A change of all loads but one client."""
+    """A change of all loads except one client."""
     return lambda trial: trial if trial.config["clients"] == 1 else change(trial)
 
 
@@ -82,7 +82,7 @@ def fail_trial(trial: TrialResult) -> TrialResult:
 def test_load_that_never_ran_is_no_limit() -> None:
     result = outcome("p99 < 1s", both(set_figures(all__p99=3e7), from_two_clients_on(fail_trial)))
     assert (result.kind, result.load) == ("wall", 1)
-    assert "; at 2 clients the probe is invalid: incomplete: " in outcome_sentence(result)
+    assert "; the probe at 2 clients is invalid: incomplete: " in outcome_sentence(result)
 
 
 def test_load_that_failed_once_does_not_hold() -> None:
@@ -132,7 +132,7 @@ def test_two_conditions_on_errors_have_a_figure_each() -> None:
     )
     assert rows(result)[0][2:4] == ("20", "0.02 %")
     assert outcome(such_that, set_figures(errors=9)).kind == "beyond"
-    # Few, but more than one percent.
+    # Few, but more than 0.1 percent.
     assert outcome("errors < 1000 and errors < 0.1%", set_figures(errors=900)).kind == "below"
 
 
@@ -150,7 +150,7 @@ def test_table_distinguishes_a_narrowly_missed_rate() -> None:
     rule = Rule("rate", 1_000, 2_000, parse_objective("p99 < 10ms"))
     samples = {load: [ProbeSample(0.9485 * load, True, figures={"all.p99": 1e6})] * 3 for load in (1_000.0, 2_000.0)}
     result = Search((), rule, samples, next_step(rule, samples))
-    assert [row[-1] for row in rows(result)] == ["does not hold: 94.8 % of the rate done"] * 2
+    assert [row[-1] for row in rows(result)] == ["does not hold: 94.8 % of the rate achieved"] * 2
 
 
 # At a rate.
@@ -262,7 +262,7 @@ def test_loads_far_from_the_answer_contradict_it() -> None:
     decisions = [Decision(1_000, 6, 6), Decision(2_000, 3, 6), *ended.decisions[2:]]
     low = replace(ended, kind="found", load=1_000, decisions=decisions)
     assert [*low.contradictions] == [[4_000], []]
-    assert "but in most repeats it held again at 4,000" in outcome_sentence(low)
+    assert "but in most repeats it was met again at 4,000" in outcome_sentence(low)
     trials: dict[float, list[TrialResult]] = {
         load: [replace(sound(), trial=f"at-{load}")] for load in (1_000, 2_000, 4_000)
     }
@@ -271,4 +271,4 @@ def test_loads_far_from_the_answer_contradict_it() -> None:
     # A search that reached its upper bound is no exception.
     high = replace(low, kind="beyond", load=4_000)
     assert [*high.contradictions] == [[], [2_000]]
-    assert "did not hold at 2,000" in next(find_contradictions(high, trials)).message
+    assert "was not met at 2,000" in next(find_contradictions(high, trials)).message

@@ -13,6 +13,7 @@ from judge_support import asking, experiment, make_series, set_figures
 from known_truth_support import change_system, faster, simulate_results
 from known_truth_support import make_series as minute
 from known_truth_support import set_figures as observed
+from loadstone.judge.decision_table import TABLE
 from loadstone.judge.finding import Finding, Severity, Verdict
 from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Judgement
@@ -25,7 +26,7 @@ REPEATS, POINTS, NOISE = 6, 40, 0.05
 def judge_steps(
     steps: list[float], repeats: int = REPEATS, noise: float = NOISE, seed: int = 1, interleaved: bool = True
 ) -> Judgement:
-    """lmdb's i-th repeat changes its level by the factor `steps[i]` half way; rocksdb's repeats are steady."""
+    """lmdb's i-th repeat changes its level by the factor `steps[i]` halfway; rocksdb's repeats are steady."""
     random = Random(seed)
     results = experiment(repeats=repeats)
     series_by_trial = {}
@@ -244,6 +245,14 @@ def test_small_drift_refuses_equality_but_no_difference() -> None:
     verdicts = {comparison.metric: (comparison.claim, comparison.verdict) for comparison in twice(1.1).comparisons}
     assert verdicts["throughput"] == ("better", Verdict.VALID)
     assert verdicts["read.p99"] == ("same", Verdict.SUSPECT)
+
+
+def test_decision_table_states_the_claim_lost_by_drift(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = next(item for item in twice(1.6).comparisons if item.metric == "throughput")
+    assert (before.claim, before.scenarios[-1].decides) == ("better", True)
+    monkeypatch.setitem(TABLE, "drift", replace(TABLE["drift"], difference="none"))
+    after = next(item for item in twice(1.6).comparisons if item.metric == "throughput")
+    assert (after.claim, after.scenarios[-1].decides) == ("none", True)
 
 
 def test_printed_interval_covers_a_drift() -> None:

@@ -139,7 +139,7 @@ def test_thresholds_are_settings() -> None:
     [
         ({"little-law": {"low": 0.9}}, "there is no threshold or check little-law", 'did you mean "littles-law"?'),
         ({"littles-law": {"hgih": 1.1}}, "there is no threshold or check littles-law.hgih", 'did you mean "high"?'),
-        ({"noisy": {"x": 1.0}}, "there is no threshold or check noisy.x", "known are none"),
+        ({"noisy": {"x": 1.0}}, "there is no threshold or check noisy.x", "known names: none"),
     ],
 )
 def test_a_threshold_that_there_is_not_is_named(checks: dict[str, dict[str, float]], message: str, hint: str) -> None:

@@ -159,7 +159,7 @@ def test_rate_yields_response_lower_bound_and_service_times() -> None:
         pytest.approx(value * US, rel=1e-3) for value in (9, 4, 1)
     ]
     assert values["all.lower.p99"].n == 10
-    # Older engines do not report it.
+    # Older engines do not report the lower bound.
     assert not [name for name in read_figures([outcome("READ", "OK", [US], [US])]) if ".lower" in name]
     assert not [name for name in read_figures([outcome("READ", "OK", [US])]) if ".service" in name]
 
@@ -244,7 +244,7 @@ def second(k: int, reads: list[int], **changes: Any) -> dict[str, Any]:
 
 
 def stall_documents() -> list[dict[str, Any]]:
-    """Three seconds; operations due in the second one end in the third."""
+    """Three seconds; operations that are due in the second of them end in the third."""
     late = [outcome("READ", "OK", [MS], [900 * MS]), outcome("READ", "ERROR", [MS] * 2, [800 * MS] * 2)]
     return [
         second(0, [MS, MS]),

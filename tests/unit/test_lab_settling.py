@@ -93,7 +93,7 @@ def test_real_process_is_idle_after_its_work(worker: subprocess.Popen[str]) -> N
     worker.stdin.write("2.0\n")
     worker.stdin.flush()
     assert wait(watched).idle
-    # If other processes use the processors, it may seem idle too early; the tests above cover the end of the wait.
+    # If other processes use the processors, the worker may seem idle early; the tests above cover the end of the wait.
     assert worker.stdout.readline() == "done\n"
     assert sum_ticks(watched) - before >= (2.0 - PROCESSORS * SAMPLE_S) * TICKS_PER_SECOND
     worker.kill()

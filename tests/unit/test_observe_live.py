@@ -30,7 +30,7 @@ BURN = "import time\nend = time.monotonic() + 30\nwhile time.monotonic() < end: 
 
 @pytest.fixture
 def stranger() -> Iterator[Callable[[], int]]:
-    """Starts a process that uses a processor and is no descendant of the lab; returns its pid."""
+    """Starts a process that uses a processor and is not a descendant of the lab; returns its pid."""
     started: list[int] = []
 
     def start() -> int:

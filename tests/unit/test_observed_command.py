@@ -45,7 +45,7 @@ def run(directory: Path, script: str, timeout: float = 60.0, samples: Seen | Non
 
 
 def wait_for_end(path: Path) -> None:
-    """Waits until the process whose pid is in a file has ended."""
+    """Waits until the process whose pid is in a file has exited."""
     pid = int(path.read_text())
     until = time.monotonic() + 60
     while is_running(pid):

@@ -68,20 +68,20 @@ def test_each_missing_program_is_named_alone(tmp_path: Path, missing: str) -> No
 @pytest.mark.parametrize(
     ("program", "script", "line"),
     [
-        ("rustc", "echo 'rustc 1.63.0'", f"rustc 1.63.0 is too old, 1.90 is needed: {RUSTUP_NET}"),
+        ("rustc", "echo 'rustc 1.63.0'", f"rustc 1.63.0 is too old; 1.90 is needed: {RUSTUP_NET}"),
         ("rustc", "exit 1", f"rustc does not run: {RUSTUP_NET}"),
         (
             "python3",
             "echo 3.9.2",
-            "python3 3.9.2 is too old, 3.11 is needed: apt-get install python3.11-venv && make PYTHON=python3.11",
+            "python3 3.9.2 is too old; 3.11 is needed: apt-get install python3.11-venv && make PYTHON=python3.11",
         ),
-        ("python3", "[[ $2 == *version* ]] && echo 3.11.2", "python3 has no venv: apt-get install python3-venv"),
+        ("python3", "[[ $2 == *version* ]] && echo 3.11.2", "python3 has no module venv: apt-get install python3-venv"),
         (
             "javac",
             "echo 'javac 1.8.0_402' >&2",
-            "javac 1.8.0_402 is too old, 17 is needed: apt-get install openjdk-17-jdk-headless",
+            "javac 1.8.0_402 is too old; 17 is needed: apt-get install openjdk-17-jdk-headless",
         ),
-        ("gcc", "exit 1", "gcc finds no stdlib.h: apt-get install libc6-dev"),
+        ("gcc", "exit 1", "gcc cannot find stdlib.h: apt-get install libc6-dev"),
     ],
 )
 def test_unsuitable_program_is_named_with_its_version(tmp_path: Path, program: str, script: str, line: str) -> None:
@@ -101,5 +101,5 @@ def test_rustup_is_used_where_it_is(tmp_path: Path) -> None:
     status, lines = prerequisites(tmp_path, {**COMPLETE, "rustup": "", "rustc": "echo 'rustc 1.89.0'"})
     assert status == 2
     assert lines == [
-        "error: rustc 1.89.0 is too old, 1.90 is needed: rustup toolchain install stable && rustup default stable"
+        "error: rustc 1.89.0 is too old; 1.90 is needed: rustup toolchain install stable && rustup default stable"
     ]

@@ -112,7 +112,7 @@ def read_identifiers() -> set[str]:
 
 @cache
 def read_places() -> frozenset[str]:
-    """The paths of all sources and their folders, with a slash on either end."""
+    """The paths of all sources and their folders, with a slash at either end."""
     names = {f"/{source.relative_to(ROOT).as_posix()}" for source in SOURCES}
     return frozenset(names | {f"{parent}/" for name in names for parent in Path(name).parents})
 
@@ -252,7 +252,7 @@ def test_hooks_run_local_tools() -> None:
 
 
 release = SimpleNamespace(**runpy.run_path(str(ROOT / "scripts/release.py")))
-# The words of a page of release notes.
+# The maximum number of words in the release notes.
 NOTES_WORDS_MAX = 700
 
 

@@ -1,4 +1,4 @@
-"""Result folders: written results survive every end of the writer."""
+"""Result folders: written results survive, however the writer ends."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_figures_beyond_floats_are_omitted(folder: Folder, figure: str) -> None:
 
 
 def test_full_device_leaves_the_table_unchanged(tmp_path: Path) -> None:
-    # A file size limit acts as a full disk for any user: the write that reaches it is short, the next one fails.
+    # A file size limit acts as a full disk for any user: the write that reaches it is short, and the next write fails.
     script = textwrap.dedent("""
         import resource, signal, sys
         from pathlib import Path

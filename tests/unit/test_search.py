@@ -11,7 +11,7 @@ import pytest
 from loadstone.search.next_step import next_step
 from loadstone.search.objective import parse_objective
 from loadstone.search.outcome import SearchOutcome
-from loadstone.search.probe import ProbeSample
+from loadstone.search.probe import Probe, ProbeSample
 from loadstone.search.rule import Rule
 from loadstone.search.sentence import explain_search, outcome_sentence
 
@@ -66,7 +66,7 @@ def test_search_doubles_past_the_plateau_then_halves() -> None:
         "Starting at 1 client, the number of clients was doubled until the load was 4 times the load that"
         " reaches 95 % of the plateau; then the bracket was halved on a logarithmic scale",
         "The search stopped because 20 and 21 are neighbours",
-        "The bracket (contains the answer in 90 % of simulated searches or more): at 20, throughput"
+        "The bracket (contains the answer in at least 90 % of simulated searches): at 20, throughput"
         " is below 95 % of the plateau; at 21, throughput reaches this share",
     ]
 
@@ -168,7 +168,7 @@ def test_unjudged_load_above_the_answer_leaves_it_open() -> None:
     sentence = outcome_sentence(outcome)
     assert sentence.startswith("p99 < 10ms holds up to 9 clients (bracket ")
     assert "); 10 could not be judged" in sentence
-    assert "at 10 clients the probe is invalid: generator-limited" in sentence
+    assert "the probe at 10 clients is invalid: generator-limited" in sentence
 
 
 def test_wall_is_the_load_that_stopped_the_search() -> None:
@@ -179,7 +179,7 @@ def test_wall_is_the_load_that_stopped_the_search() -> None:
     assert outcome.load == 40
     assert "holds up to 40 clients" in outcome_sentence(outcome)
     assert "45 could not be judged" in outcome_sentence(outcome)
-    assert "at 45 clients the probe is invalid: late" in outcome_sentence(outcome)
+    assert "the probe at 45 clients is invalid: late" in outcome_sentence(outcome)
 
 
 def test_omitted_failures_do_not_narrow_the_bracket() -> None:
@@ -189,6 +189,14 @@ def test_omitted_failures_do_not_narrow_the_bracket() -> None:
 
     outcome, _ = run_search(Rule(most=64, objective=parse_objective("p99 < 10ms")), draw)
     assert (outcome.load, outcome.low, outcome.high) == (8, 4, 9)
+
+
+def test_lateness_makes_the_figures_of_a_probe_bounds() -> None:
+    def draw(lower: float) -> ProbeSample:
+        return ProbeSample(1000.0, False, figures={"all.p99": 4e7}, lower={"all.p99": lower})
+
+    assert Probe(8, [draw(3e7)] * 3).weakest_bound("all.p99") == "at_most"
+    assert Probe(8, [draw(4e7 / 1.001)] * 3).weakest_bound("all.p99") is None
 
 
 def test_disagreeing_repeats_are_extended_until_majority_decides() -> None:
@@ -208,6 +216,9 @@ def test_disagreeing_repeats_are_extended_until_majority_decides() -> None:
     assert [decision.load for decision in outcome.unsure] == [8, 9, 10]
     # An uncertain result does not narrow the bracket.
     assert (outcome.load, outcome.low, outcome.high) == (10, 4, 11)
+    assert "holds up to 10 clients (met in 4 of 6 trials; bracket 4 to 11, 90 % confidence)" in outcome_sentence(
+        outcome
+    )
     message = "The repeats disagree at 8, 9 and 10: the majority decided, and the bracket does not rely on these loads"
     assert message in list(explain_search(outcome))
 
@@ -274,7 +285,7 @@ def test_invalid_probe_ends_the_way_up_with_reason() -> None:
     assert loads == [1, 2, 4, 8, 16]
     assert len(outcome.probe_at(16).samples) == 2
     assert outcome_sentence(outcome) == (
-        "throughput still rises at 8 clients (8,000 op/s); at 16 clients the probe is"
+        "throughput still rises at 8 clients (8,000 op/s); the probe at 16 clients is"
         " invalid: generator-limited: our own limit; 5 probes, 14 trials"
     )
 
@@ -283,7 +294,7 @@ def test_an_invalid_first_probe_leaves_nothing_to_say() -> None:
     outcome, _ = run_search(Rule(), lambda *_: ProbeSample(invalid="errors: all failed"))
     assert (outcome.kind, outcome.load) == ("nothing", None)
     assert outcome_sentence(outcome) == (
-        "no knee was found: at 1 client the probe is invalid: errors: all failed; 1 probe, 2 trials"
+        "no knee was found: the probe at 1 client is invalid: errors: all failed; 1 probe, 2 trials"
     )
 
 
@@ -293,7 +304,7 @@ def test_invalid_probe_beyond_the_knee_is_harmless() -> None:
 
     outcome, _ = run_search(Rule(), limit_load)
     assert (outcome.kind, outcome.load) == ("found", 4)
-    assert outcome.notes == ("nothing is known about 16 clients: the probe is invalid: errors: 1 %",)
+    assert outcome.notes == ("nothing is known about 16 clients, because the probe is invalid: errors: 1 %",)
 
 
 def test_invalid_trial_is_omitted_and_replaced() -> None:
@@ -315,7 +326,7 @@ def test_missed_rate_fails_however_low_its_latency() -> None:
     )
     assert outcome.load is not None
     assert 9_500 < outcome.load <= 10_000 / 0.95
-    assert "of the rate done" in outcome_sentence(outcome)
+    assert "of the rate achieved" in outcome_sentence(outcome)
 
 
 def test_narrowly_missed_rate_is_printed_with_enough_digits() -> None:
@@ -323,7 +334,7 @@ def test_narrowly_missed_rate_is_printed_with_enough_digits() -> None:
     outcome, _ = run_search(
         Rule("rate", 1000, 2000, objective), lambda load, _: ProbeSample(0.9485 * load, figures={"all.p99": 1e6})
     )
-    assert "94.8 % of the rate done" in outcome_sentence(outcome)
+    assert "94.8 % of the rate achieved" in outcome_sentence(outcome)
 
 
 def test_narrowly_exceeded_errors_are_printed_with_enough_digits() -> None:

@@ -23,14 +23,14 @@ from loadstone.statistics.usl import law_curve
 from statistics_support import chance, count_experiments
 
 CASES = count_experiments(500)
-# Milliseconds per search.
+# A search takes milliseconds.
 KNEES = count_experiments(200)
 NOISE = (0.005, 0.02, 0.05)
 
 
 @dataclass(frozen=True)
 class System:
-    """A system that scales by the Universal Scalability Law, op/s."""
+    """A system that scales according to the Universal Scalability Law, op/s."""
 
     lam: float
     sigma: float

@@ -134,7 +134,7 @@ def test_holm_seldom_separates_a_family_of_equals(n: int) -> None:
 @pytest.mark.parametrize(("n", "goal"), [(6, 0.75), (10, 0.95)])
 @pytest.mark.parametrize("drift", [0.0, 0.1, 0.2])
 def test_a_difference_of_ten_per_cent_is_found(n: int, goal: float, drift: float) -> None:
-    # A contender that is 10 % slower is a larger step in logarithms than a contender that is 10 % faster: half of each.
+    # In logarithms, 10 % slower is a larger step than 10 % faster, so both are simulated equally often.
     results = []
     for ratio in (1.1, 0.9):
         random = np.random.default_rng([7, n, round(ratio * 10)])
@@ -147,8 +147,8 @@ def test_a_difference_of_ten_per_cent_is_found(n: int, goal: float, drift: float
 
 
 def test_signed_rank_test_cannot_decide_six_repeats() -> None:
-    # It needs all six differences on one side; the probability of that bounds its power, and a sign-flip test's with
-    # it.
+    # The test needs all six differences on one side. The probability of this bounds its power, and also the power of a
+    # sign-flip test.
     pairs = POPULATIONS["normal"].draw(np.random.default_rng(8), (EXPERIMENTS, 6, 2)) * np.array([1, 1.1])
     one_sided = share(np.abs(np.sign(pairs[..., 1] - pairs[..., 0]).sum(axis=-1)) == 6)
     print(f"all six differences on one side: {one_sided:.1%}")

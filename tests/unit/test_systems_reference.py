@@ -26,5 +26,5 @@ def test_the_page_has_every_system_and_every_verb() -> None:
 
 
 def test_a_page_without_a_place_for_the_tables() -> None:
-    with pytest.raises(ValueError, match="no place"):
+    with pytest.raises(ValueError, match="no markers"):
         reference.renew_page("# Systems\n")

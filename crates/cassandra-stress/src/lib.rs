@@ -1,4 +1,5 @@
-//! The cassandra-stress front end: a drop-in replacement for `cassandra-stress write|read|mixed|counter_write|counter_read …`.
+//! The cassandra-stress front end: a drop-in replacement for
+//! `cassandra-stress write|read|mixed|counter_write|counter_read …`.
 
 mod coverage;
 mod graph;
@@ -46,7 +47,7 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
         settings.warnings.push(warning);
     }
     if let Some(user) = &settings.command.user {
-        // Checked before any table is created.
+        // The spec is checked before any table is created.
         user::columns_spec(&settings, &profiles, user).map_err(name_options)?;
     }
     if settings.front_end.explain {
@@ -82,7 +83,7 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
     run::run(&settings, &profiles, arguments, controls).map_err(name_options)
 }
 
-/// Replaces the store's properties in a hint by options of this command line, and sets the tool's exit status.
+/// Replaces the store's properties in a hint with options of this command line, and sets the tool's exit status.
 fn name_options(mut error: EngineError) -> EngineError {
     const OPTIONS: [(&str, &str); 4] = [
         (

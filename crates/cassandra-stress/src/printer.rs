@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use loadstone_kinds::columns::Counts;
 use loadstone_load::StepId;
-use loadstone_load::meter::Reading;
+use loadstone_load::histogram::Reading;
 use loadstone_measure::clock::{Clock, Monotonic, unix_ns};
 use loadstone_measure::control::{End, TrialFailure};
 use loadstone_measure::diagnostics;
@@ -337,7 +337,7 @@ pub struct HdrLog {
 }
 
 impl HdrLog {
-    /// Creates the file. `open`: operations have due times, and therefore also response times.
+    /// Creates the file. `open`: whether operations have due times, and therefore also response times.
     pub fn create(path: &str, open: bool) -> Result<Self, EngineError> {
         let file = File::create(path);
         let file = file.map_err(|error| {

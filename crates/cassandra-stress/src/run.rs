@@ -80,7 +80,7 @@ pub fn run(
     }
     let mut files = Files { log, graph, hdr };
     let result = run_steps(settings, profiles, controls, &mut files, &options, &truncate);
-    // The measured part is written even if the run failed; the first error leads.
+    // The measured part is written even if the run failed. The first error is returned.
     let page = files.graph.map_or(Ok(()), Graph::finish);
     let logged = files.hdr.map_or(Ok(()), HdrLog::finish);
     let code = result?;

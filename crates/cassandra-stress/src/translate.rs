@@ -252,7 +252,7 @@ pub fn properties(settings: &Settings, profiles: &[Profile]) -> Result<BTreeMap<
     Ok(properties)
 }
 
-/// Requires a PEM file. Java key stores are refused with a hint that has the commands for converting them.
+/// Requires a PEM file. Java key stores are refused with a hint that contains the commands for converting them.
 fn require_pem(path: &str) -> Result<&str, EngineError> {
     // A JKS file begins with its magic number, and a PKCS#12 file begins with a DER sequence (RFC 7292).
     const JKS: [u8; 4] = [0xFE, 0xED, 0xFE, 0xED];

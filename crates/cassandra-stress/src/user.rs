@@ -16,7 +16,7 @@ pub fn read_profiles(settings: &Settings) -> Result<Vec<Profile>, EngineError> {
 
 fn read_profile(path: &str) -> Result<Profile, EngineError> {
     if path.contains("://") {
-        return Err(EngineError::usage(format!("{path}: a profile is not fetched from a URL"))
+        return Err(EngineError::usage(format!("{path}: a profile cannot be fetched from a URL"))
             .hint("download it, and name the file"));
     }
     let text = std::fs::read_to_string(path).map_err(|error| {
@@ -45,7 +45,7 @@ pub fn columns_spec(
         let mut table = profile.table.clone();
         if tables.iter().any(|other| other.name == table.name) {
             return Err(EngineError::usage(format!("two profiles are named {}", table.name))
-                .hint("give each profile another specname:"));
+                .hint("give each profile a different specname:"));
         }
         // The command line takes precedence over the profile.
         let insert = &settings.insert;

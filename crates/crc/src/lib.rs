@@ -1,7 +1,8 @@
-//! The part of the crate `crc` 3.4 that hdfs-native uses, under the same names, but with the processor's CRC instructions.
+//! The part of the crate `crc` 3.4 that hdfs-native uses, under the same names, but with the processor's CRC
+//! instructions.
 //!
-//! HDFS has a CRC for every 512 bytes. The lookup tables of `crc` took a third of the CPU time of a client that reads;
-//! `Cargo.toml` replaces it with this crate.
+//! HDFS has a CRC for every 512 bytes. The lookup tables of `crc` took a third of the CPU time of a client that reads,
+//! so `Cargo.toml` replaces `crc` with this crate.
 
 use std::marker::PhantomData;
 
@@ -64,7 +65,7 @@ mod tests {
     const CRC32: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_ISO_HDLC);
     const CRC32C: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_ISCSI);
 
-    /// The check values of the catalogue of parametrised CRC algorithms (Cook), and of RFC 3720, B.4.
+    /// Compares with the check values of the catalogue of parametrised CRC algorithms (Cook), and of RFC 3720, B.4.
     #[test]
     fn checksums_equal_those_of_the_specifications() {
         assert_eq!((CRC32.checksum(b"123456789"), CRC32C.checksum(b"123456789")), (0xcbf4_3926, 0xe306_9283));

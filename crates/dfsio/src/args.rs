@@ -17,11 +17,11 @@ TEST, as Hadoop's TestDFSIO:
   -write                     write files; the contents of io_data are deleted first
   -read [-random | -backward | -skip [-skipSize SIZE]]
   -append                    append to files
-  -truncate                  cut files to -fileSize
+  -truncate                  truncate files to -fileSize
   -clean                     delete everything that TestDFSIO creates in DIRECTORY, and DIRECTORY if it is then empty
 OPTION, as Hadoop's:
   -nrFiles N                 files (1)
-  -fileSize SIZE, -size SIZE bytes of a file, with B, KB, MB, GB or TB; a number alone is MB (1MB)
+  -fileSize SIZE, -size SIZE size of a file, in B, KB, MB, GB or TB; without a unit: MB (1MB)
   -bufferSize BYTES          bytes written or read at once (1000000)
   -compression CODEC         GzipCodec, DefaultCodec or DeflateCodec: for -write, and for -read of such files
   -resFile FILE              append the results to FILE (TestDFSIO_results.log)
@@ -29,7 +29,7 @@ OPTION, as Hadoop's:
                              mapreduce.local.map.tasks.maximum (clients)
 Loadstone's own:
   --clients N                files at a time (all files, at most 16)
-  --executors N              threads that serve the clients of HDFS (one for four clients)
+  --executors N              threads that serve the clients of HDFS (one per four clients)
   --direct                   bypass the page cache (O_DIRECT); needs -bufferSize 1048576 or another multiple of 4096
   --io threads|uring         how local files are accessed (threads)
   --depth N                  with uring: buffers in flight for each file (8)
@@ -269,7 +269,8 @@ fn setting(text: &str, settings: &mut BTreeMap<String, String>) -> Result<(), En
 /// Parses a whole number.
 pub fn parse_whole(name: &str, text: &str) -> Result<u64, EngineError> {
     text.parse().map_err(|_| {
-        EngineError::usage(format!("{name} must be a whole number, got \"{text}\"")).hint(format!("use {name} 4, say"))
+        EngineError::usage(format!("{name} must be a whole number, got \"{text}\""))
+            .hint(format!("for example, use {name} 4"))
     })
 }
 
@@ -286,7 +287,8 @@ pub fn size(name: &str, text: &str) -> Result<u64, EngineError> {
     };
     let bytes = shift.and_then(|shift| text[..digits].parse::<u64>().ok()?.checked_mul(1 << shift));
     bytes.ok_or_else(|| {
-        EngineError::usage(format!("{name} must be a size, got \"{text}\"")).hint(format!("use {name} 128MB, say"))
+        EngineError::usage(format!("{name} must be a size, got \"{text}\""))
+            .hint(format!("for example, use {name} 128MB"))
     })
 }
 

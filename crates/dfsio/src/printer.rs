@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use loadstone_load::meter::Reading;
+use loadstone_load::histogram::Reading;
 use loadstone_load::{Status, StepId};
 use loadstone_storage::store::WITHOUT_URING;
 use loadstone_storage::work::{FileStep, Files};
@@ -86,7 +86,7 @@ impl<'a> Printer<'a> {
             End::Done => {}
             End::Stopped(who) => {
                 err(&format!("the test was stopped: {}\n", who.reason()));
-                err("hint: run the test again for Hadoop's block; the figures above cover only files that are done\n");
+                err("hint: run the test again for Hadoop's block; the figures above cover only completed files\n");
                 return Ok(end.code());
             }
             End::Lease(why) => return Err(EngineError::failed(format!("the test was stopped: {why}"))),
@@ -96,7 +96,7 @@ impl<'a> Printer<'a> {
             if replaced > 0 {
                 let path = files.foreign_file.as_deref().unwrap_or_default();
                 let message = format!(
-                    "{replaced} of {expected} files lack Loadstone's mark, which others have, and are unverified: {path}"
+                    "{replaced} of {expected} files lack Loadstone's mark, unlike other files, and are unverified: {path}"
                 );
                 return Err(EngineError::failed(message)
                     .hint("write them again: they were damaged or replaced after the test that wrote them"));

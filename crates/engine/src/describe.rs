@@ -17,8 +17,8 @@ use loadstone_ycsb::known::{KNOWN, Source};
 pub const USAGE: &str = "\
 usage: loadstone describe
 
-Prints as JSON what this engine can do: stores with their properties, YCSB's properties with their meaning and default,
-workload kinds and front ends. docs/reference/schemas/describe.json has the format.
+Prints as JSON what this engine can do: stores with their properties, YCSB's properties with their meanings and defaults,
+workload kinds and front ends. docs/reference/schemas/describe.json defines the format.
 ";
 
 /// The capabilities of an engine.
@@ -68,7 +68,7 @@ pub struct StoreDescription {
 pub struct PropertyDescription {
     /// The property's name.
     pub name: String,
-    /// Its default value, as text.
+    /// The property's default value, as text.
     pub default: String,
     /// The property's meaning.
     pub meaning: String,

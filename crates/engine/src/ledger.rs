@@ -29,21 +29,21 @@ use timestamps::TimestampReadBack;
 const SKEW_NS: u64 = 10_000_000;
 
 const USAGE: &str = "\
-usage: loadstone ledger [FILE…] --spec SPEC [--crash UNIX_NS] [--loaded] [--events FILE]…
+usage: loadstone ledger [FILE…] --spec SPEC [--crash UNIX_NS]… [--loaded] [--events FILE]…
 
-Reads back what a run wrote and prints, as one JSON object, which of its acknowledged writes are missing. To prove itself, it
-then corrupts one value and removes one record of the run, checks that it finds both faults, and repairs them. (Rows of
-cassandra-stress are damaged in memory only: they could not be repaired with the same timestamp.)
+Reads back what a run wrote and prints, as one JSON object, which of its acknowledged writes are missing. To prove that it
+detects losses, it then corrupts one value and removes one record of the run, checks that it finds both faults, and repairs
+them. (Rows of cassandra-stress are damaged in memory only: they could not be repaired with the same timestamp.)
 
   FILE             the ledger of the run, or the ledgers of all its segments, in order (default: the file that SPEC names)
   --spec SPEC      the run's TrialSpec (loadstone-engine ycsb run … --print-spec)
-  --crash UNIX_NS  when a process of the system was killed, ns of Unix time: the age of lost writes is then reported, and
-                   losses that the store's guarantee allows count separately
-  --loaded         the load wrote all its records: a record with nothing in it is lost
+  --crash UNIX_NS  when a process of the system was killed, in ns of Unix time: the age of lost writes is then reported, and
+                   losses that the store's guarantee allows are counted separately; repeat it for each kill
+  --loaded         the load wrote all its records, so an empty record counts as lost
   --events FILE    the output of `loadstone-engine trial` for a segment: reads that missed another segment's insert count
-                   as failures if that insert had been acknowledged before
+                   as failures if that insert had been acknowledged before they were sent
 
-exit status: 0 nothing is lost that the guarantee keeps, 1 writes are lost, 2 the command is wrong, 3 nothing is proven
+exit status: 0 no write that the guarantee protects is lost, 1 writes are lost, 2 the command is wrong, 3 nothing is proven
 ";
 
 /// The arguments of the command.
@@ -51,7 +51,7 @@ exit status: 0 nothing is lost that the guarantee keeps, 1 writes are lost, 2 th
 struct Args {
     files: Vec<String>,
     spec: String,
-    crash: Option<u64>,
+    crashes: Vec<u64>,
     loaded: bool,
     events: Vec<String>,
 }
@@ -72,7 +72,7 @@ fn parse(arguments: &[String]) -> Result<Args, EngineError> {
             "--crash" => {
                 let text = value("--crash")?;
                 let bad = || EngineError::usage(format!("--crash must be ns of Unix time, got {text:?}")).hint(hint);
-                args.crash = Some(text.parse().map_err(|_| bad())?);
+                args.crashes.push(text.parse().map_err(|_| bad())?);
             }
             option if option.starts_with('-') => {
                 return Err(EngineError::usage(format!("unknown option {option}")).hint(hint));
@@ -83,6 +83,7 @@ fn parse(arguments: &[String]) -> Result<Args, EngineError> {
     if args.spec.is_empty() {
         return Err(EngineError::usage("--spec is missing: the operations of a run follow from its spec").hint(hint));
     }
+    args.crashes.sort_unstable();
     Ok(args)
 }
 
@@ -124,8 +125,8 @@ fn judge(spec: &TrialSpec, args: &Args) -> Result<Findings, EngineError> {
         return Err(EngineError::usage("the spec is not for a run on records or rows").hint("use the spec of the run"));
     }
     if matches!(&spec.work, WorkSpec::Records(core) if !core.versions) {
-        return Err(EngineError::usage("the values of this spec do not name their writes")
-            .hint("use the spec of the run, with its versions or ledger"));
+        return Err(EngineError::usage("the values of this spec do not identify their writes")
+            .hint("use the spec of a run with versions=true or a ledger"));
     }
     let wrong = |error: String| EngineError::usage(error).hint("give the ledgers of all segments of one run, in order");
     let ledgers = args.files.iter().map(|file| Ledger::open(Mapping::open(file)?).map_err(wrong));
@@ -144,7 +145,7 @@ fn judge(spec: &TrialSpec, args: &Args) -> Result<Findings, EngineError> {
     let evidence = Evidence::new(&ledgers, due, SKEW_NS).map_err(wrong)?;
     let core = match &spec.work {
         WorkSpec::Records(core) => core,
-        WorkSpec::Statements(statements) => return judge_rows(spec, statements, &ledgers, &evidence, args.crash),
+        WorkSpec::Statements(statements) => return judge_rows(spec, statements, &ledgers, &evidence, &args.crashes),
         _ => return Err(EngineError::usage("this workload kind has no ledger")),
     };
     let nothing = || EngineError::usage("no operation of the spec has a proportion above 0").hint("use the run's spec");
@@ -160,8 +161,8 @@ fn judge(spec: &TrialSpec, args: &Args) -> Result<Findings, EngineError> {
             String::from_utf8_lossy(&key).into_owned()
         });
     }
-    let (crash, loaded) = (args.crash, args.loaded);
-    let read = read_back::ReadBack { spec, core, workload: &workload, evidence: &evidence, crash, loaded, findings };
+    let (crashes, loaded) = (args.crashes.as_slice(), args.loaded);
+    let read = read_back::ReadBack { spec, core, workload: &workload, evidence: &evidence, crashes, loaded, findings };
     read.run(&loadstone_registry::ENGINE_STORES.find_records(&spec.store.name)?.store)
 }
 
@@ -171,19 +172,19 @@ fn judge_rows(
     statements: &StatementsSpec,
     ledgers: &[Ledger<Mapping>],
     evidence: &Evidence<'_, Mapping>,
-    crash: Option<u64>,
+    crashes: &[u64],
 ) -> Result<Findings, EngineError> {
     let (StatementsSpec::Stress(stress), Some(start_us)) =
         (statements, spec.run.and_then(|run| i64::try_from(run).ok()))
     else {
-        return Err(EngineError::usage("the spec does not name the timestamps of its writes")
+        return Err(EngineError::usage("the spec does not determine the timestamps of its writes")
             .hint("use the spec of the run, with its ledger"));
     };
     let work = StressWork::new(stress, spec.seed, spec.until.operations)?;
     // If an engine was killed, each of its clients had at most one write in flight.
     let writes = evidence.end() + 2 * spec.clients * ledgers.len() as u64 + 64;
     let findings = Findings::from_ledgers(ledgers, evidence, work.writes(writes));
-    let run = RowRun { spec, work: &work, columns: &stress.columns, writes, evidence, crash_ns: crash };
+    let run = RowRun { spec, work: &work, columns: &stress.columns, writes, evidence, crashes };
     if work.records_counters() {
         return CounterReadBack { run, select: stress.counter_statement() }.read_back::<Cassandra>(findings);
     }
@@ -212,11 +213,11 @@ mod tests {
 
     #[test]
     fn arguments_are_parsed_or_refused_with_a_reason() {
-        let args = parse(&split_words("a b --spec s --crash 12 --loaded --events e --events f")).unwrap();
+        let args = parse(&split_words("a b --spec s --crash 30 --crash 12 --loaded --events e --events f")).unwrap();
         let events = split_words("e f");
         assert_eq!(
             args,
-            Args { files: split_words("a b"), spec: "s".to_owned(), crash: Some(12), loaded: true, events }
+            Args { files: split_words("a b"), spec: "s".to_owned(), crashes: vec![12, 30], loaded: true, events }
         );
         for (text, expected) in [
             ("a", "--spec is missing"),

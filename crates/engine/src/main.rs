@@ -14,7 +14,7 @@ use std::sync::mpsc::channel;
 use loadstone_tera::Command;
 use loadstone_wire::error::{EngineError, shorten};
 
-/// The commands that a signal stops gently: their results so far are printed.
+/// The commands that a signal stops gracefully: their results so far are printed.
 const STOPPABLE: [&str; 7] = ["ycsb", "cassandra-stress", "dfsio", "teragen", "terasort", "teravalidate", "trial"];
 
 const USAGE: &str = "\

@@ -11,8 +11,8 @@ const USAGE: &str = "\
 usage: loadstone-engine merge SEGMENTS
 
 Each line of stdin is a segment's number, a tab, and an event of its engine, or the word `lost` if the segment ended without a
-result that counts. Each line is answered by the events of the whole that it completes, and an empty line; the end of stdin by
-the notes and the summary.
+result that counts. The answer to each line is the events of the whole trial that the line completes, and an empty line. The
+answer to the end of stdin is the notes and the summary.
 ";
 
 /// Runs the command. Returns the exit code.
@@ -30,7 +30,7 @@ pub fn main(arguments: &[String]) -> Result<u8, EngineError> {
         let line = line.map_err(|error| EngineError::failed(format!("cannot read stdin: {error}")))?;
         let (segment, event) = line.split_once('\t').ok_or_else(|| refused(format!("a line without a tab: {line}")))?;
         let segment = segment.parse().ok().filter(|&segment: &usize| segment < segments);
-        let segment = segment.ok_or_else(|| refused(format!("a line of segment {segments} or above: {line}")))?;
+        let segment = segment.ok_or_else(|| refused(format!("a line for segment {segments} or above: {line}")))?;
         let complete = match event {
             "lost" => merger.lose(segment)?,
             event => {

@@ -26,7 +26,7 @@ pub fn listen(controls: Sender<Control>) {
     });
 }
 
-/// Whether the parent process had the signal ignored, as `nohup` does.
+/// Whether this process was started with the signal ignored, as by `nohup`.
 fn is_ignored(signal: i32) -> bool {
     // SAFETY: only reads the current action into memory of the right type, for which all zeros is a valid value.
     unsafe {

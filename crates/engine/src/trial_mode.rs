@@ -19,13 +19,13 @@ use serde::Deserialize;
 pub const USAGE: &str = "\
 usage: loadstone trial <SPEC
 
-Runs one trial: its TrialSpec on standard input as a line of JSON, events on standard output, a line of JSON each. Print a spec
-to start from by --print-spec, and run it:
+Runs one trial: reads its TrialSpec from standard input as one line of JSON, and writes events to standard output, each as one
+line of JSON. To create and run a first spec, use --print-spec:
 
   loadstone ycsb run null -p recordcount=1000 -p operationcount=1000 --print-spec | loadstone trial
 
-docs/reference/schemas has the formats: trial-spec.json, event.json and control.json. exit status: 0 done, 1 failed, 2 the spec
-is refused, 130 ended by a signal
+The formats are in docs/reference/schemas: trial-spec.json, event.json and control.json. exit status: 0 done, 1 failed, 2 the
+spec is refused, 130 stopped by a signal
 ";
 
 /// A control line.

@@ -89,7 +89,7 @@ pub fn run_trial(files: &FilesSpec, to_run: Trial<'_>) -> Result<End, EngineErro
         "hdfs" => &HdfsFiles,
         other => {
             return Err(EngineError::usage(format!("the store \"{other}\" does not hold files"))
-                .hint("the stores of files are file and hdfs"));
+                .hint("the file stores are file and hdfs"));
         }
     };
     trial::run(spec, work, target, controls, observer)

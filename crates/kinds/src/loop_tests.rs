@@ -11,9 +11,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use loadstone_load::core::{CoreLoad, CoreRun, CoreSpec, Mix};
+use loadstone_load::histogram::{Grid, Reading};
 use loadstone_load::keys::{InsertOrder, KeyDistribution};
 use loadstone_load::ledger::{Layout, Ledger, Run, State};
-use loadstone_load::meter::{Grid, Reading};
 use loadstone_load::pace::{Arrival, Cursor, Pace, PaceSpec, RatePiece};
 use loadstone_load::values::Length;
 use loadstone_load::{Kind, RecordWorkload, Segment, Status};
@@ -214,7 +214,7 @@ fn run_in<W: RecordWorkload + fmt::Debug + 'static>(
             Box::pin(drive(&task, &borders, &clock, session, context)) as crate::simulation::Client<'_>
         })
         .collect();
-    // As the conductor does.
+    // The conductor does the same.
     if has_window {
         let (reader, additions) = (&mut reader, &mut additions);
         futures.push(Box::pin(pulse.beat(&borders, &clock, || clock.now_ns() > borders.cutoff_ns)));

@@ -24,7 +24,7 @@ pub use loadstone_storage::sort::SortError;
 
 /// Refuses a trial on stores. A stage is run by `trial::run`.
 pub fn run_trial(_sort: &SortSpec, _to_run: Trial<'_>) -> Result<End, EngineError> {
-    Err(EngineError::usage("a sort has no operations").hint("use loadstone-engine trial to run a stage of it"))
+    Err(EngineError::usage("a sort has no operations").hint("use loadstone-engine trial to run a stage of the sort"))
 }
 
 /// The file systems of a job.

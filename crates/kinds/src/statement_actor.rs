@@ -117,7 +117,8 @@ pub trait StatementWork: Workload + WorkKind + Sized {
         true
     }
 
-    /// The number of rows and bytes of an operation that has finished. `counts`: it succeeded in the measured time.
+    /// The number of rows and bytes of an operation that has finished. `counts`: whether it succeeded in the measured
+    /// time.
     fn measure(&self, operation: &Self::Operation, cells: &Cells, counts: bool) -> (u64, u64);
 }
 
@@ -163,7 +164,8 @@ impl<'a, S: Statements, W: StatementWork> StatementActor<'a, S, W> {
         writer.write(number, state, watch.ready_ns, exception);
     }
 
-    /// Stores the message of a read whose rows differ from the rows written. `counted`: it was in the measured time.
+    /// Stores the message of a read whose rows differ from the rows written. `counted`: whether it was in the measured
+    /// time.
     #[cold]
     fn explain(&self, operation: &W::Operation, status: Status, message: &str, counted: bool) {
         let work = &self.task.work;

@@ -15,7 +15,7 @@ pub fn run_trial(statements: &StatementsSpec, to_run: Trial<'_>) -> Result<End, 
     let target = stores.statements.iter().find(|target| target.name == name).ok_or_else(|| {
         let names: Vec<&str> = stores.statements.iter().map(|target| target.name).collect();
         EngineError::usage(format!("the store \"{name}\" has no statements"))
-            .hint(format!("the store of statements is {}", names.join(", ")))
+            .hint(format!("a store with statements is {}", names.join(", ")))
     })?;
     let stress = match statements {
         StatementsSpec::Stress(stress) => stress,

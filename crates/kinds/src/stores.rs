@@ -34,7 +34,7 @@ pub struct Stores {
     pub statements: &'static [StatementTarget],
 }
 
-/// A type of store of records, as a target of any work in its sessions, by virtual calls.
+/// A type of record store, as a target for any work that its sessions can perform, through virtual calls.
 #[derive(Debug)]
 pub struct VirtualTarget(pub &'static StoreType);
 

@@ -313,9 +313,9 @@ fn describe_difference(StressOperation { number, row, .. }: &StressOperation, ce
     if cells.rows() > 1 {
         format!("partition {number} has {} rows instead of one", cells.rows())
     } else if columns != written {
-        format!("partition {number} has {columns} columns, {written} were written")
+        format!("partition {number} has {columns} columns, but {written} were written")
     } else {
-        format!("partition {number} has other values than the written ones")
+        format!("the values of partition {number} differ from the values written")
     }
 }
 

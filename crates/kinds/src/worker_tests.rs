@@ -283,7 +283,7 @@ impl<const IN_SCAN: bool> Store for Ending<IN_SCAN> {
     }
     fn session(&self) -> Result<BrokenSession, EngineError> {
         let scan = || {
-            // Longer than the trial, which is then waiting for its clients.
+            // This is longer than the trial, which is then waiting for its clients.
             std::thread::sleep(Duration::from_millis(500));
             ENDED[1].store(true, Ordering::SeqCst);
             hangs();
@@ -302,7 +302,7 @@ impl<const IN_SCAN: bool> Store for Ending<IN_SCAN> {
     }
 }
 
-/// The process of a JVM that has exited ends after 30 s (crates/stores/src/jvm/exit.rs), with or without a report.
+/// After its JVM has exited, a process exits within 30 s (crates/stores/src/jvm/exit.rs), with or without a report.
 #[test]
 fn exiting_jvm_leaves_earlier_results() {
     let until = |seconds| Until { operations: None, seconds: Some(seconds) };

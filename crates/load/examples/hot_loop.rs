@@ -9,9 +9,9 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use loadstone_load::core::{CoreLoad, CoreRun, CoreSpec, Mix};
+use loadstone_load::histogram::Grid;
 use loadstone_load::keys::{Chooser, Existing, InsertOrder, KeyDistribution, Range, write_key};
 use loadstone_load::kind_sequence::KindSequence;
-use loadstone_load::meter::Grid;
 use loadstone_load::pace::{Arrival, Cursor, Pace, PaceSpec, RatePiece};
 use loadstone_load::pool::Pool;
 use loadstone_load::random::{Draws, Purpose};

@@ -103,7 +103,7 @@ impl Shape {
         self.pool.place(draws, if phase == Phase::Run { self.run.turn } else { 0 })
     }
 
-    /// Generates again, from the draws of a write, the value that this write put into `field`.
+    /// Regenerates the value that a write put into `field`, from the draws of this write.
     fn regenerate(&self, version: Version, write: Write, key: &[u8], field: usize, out: &mut Vec<u8>) {
         let mut draws = self.values.stream(version.index);
         let mut place = self.place(version.phase, &mut draws);
@@ -274,8 +274,8 @@ impl CoreRun {
     }
 
     /// The records that certainly exist when the operation at a position is sent. These are the loaded records and all
-    /// inserted records except the most recent (the lag), without the records deleted from the low end (with the same
-    /// lag ahead).
+    /// inserted records except the most recent (the lag), minus the records at the low end that earlier deletes or the
+    /// next few deletes (the same lag) remove.
     #[inline]
     fn existing(&self, at: Position) -> Existing {
         let spec = &self.shape.spec;
@@ -416,7 +416,8 @@ impl RecordWorkload for CoreRun {
 
     #[inline]
     fn compares(&self, index: u64) -> bool {
-        // Chosen at random, because the indices within a segment, or with one kind of operation, may be periodic.
+        // These reads are chosen at random, because the indices within a segment, or with one kind of operation, may be
+        // periodic.
         self.shape.spec.versions && mix(index).is_multiple_of(COMPARED_ONE_IN)
     }
 

@@ -25,7 +25,7 @@ pub fn string_hash(s: &str) -> i32 {
 
 /// The hash of a text with `bytes` appended, if the text alone hashes to `seed_hash` (0 for the empty text).
 ///
-/// Exact for ASCII, and for bytes above 127 if they represent ISO-8859-1 characters.
+/// The result is exact for ASCII, and for bytes above 127 if they represent ISO-8859-1 characters.
 #[inline]
 #[must_use]
 pub fn hash_ascii(seed_hash: i32, bytes: &[u8]) -> i32 {
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn strings_hash_as_in_java() {
-        // As printed by JDK 17; the hash of the second text is known to be Integer.MIN_VALUE.
+        // The hashes are as printed by JDK 17; the hash of the second text is known to be Integer.MIN_VALUE.
         assert_eq!(string_hash(""), 0);
         assert_eq!(string_hash("polygenelubricants"), i32::MIN);
         assert_eq!(string_hash("e\u{e9}\u{1d4b3}"), 5_005_122, "two units outside the basic plane");

@@ -48,9 +48,9 @@ pub enum KeyDistribution {
     },
     /// Exponential distribution over recency.
     Exponential {
-        /// This percentage of the operations accesses …
+        /// Percentage of the operations that access the records in `fraction`.
         percentile: f64,
-        /// … this share of the records.
+        /// Share of the records that these operations access.
         fraction: f64,
     },
     /// An exact zipfian: rank r of the actual records has weight r^−θ.
@@ -175,8 +175,9 @@ impl Chooser {
     #[expect(clippy::inline_always, reason = "a call on the hot path")]
     #[inline(always)]
     pub fn choose(&self, turn: u64, existing: Existing, draws: &mut Draws) -> u64 {
-        // One loop per distribution instead of one loop with the choice inside: the constants of one distribution (two
-        // powers for `latest`) would otherwise be computed before the loop for all other distributions too.
+        // There is one loop per distribution instead of one loop with the choice inside: the constants of one
+        // distribution (two powers for `latest`) would otherwise be computed before the loop for all other
+        // distributions too.
         match self {
             Self::Uniform(range) => existing.draw(REDRAWS, || Some(range.start + draws.below(range.count))),
             // A redraw would give the same record.
@@ -253,9 +254,9 @@ fn write_long_key(out: &mut Vec<u8>, number: u64) {
     out.truncate(text.len() - zeros as usize / 8);
 }
 
-/// The eight decimal digits of a number below 10^8, one per byte, the first in the lowest byte. First all groups of
-/// four digits, then of two, then single digits are separated at once, by multiplications that are exact for numbers
-/// this small.
+/// The eight decimal digits of a number below 10^8, one per byte, the first in the lowest byte. Separates all groups
+/// of four digits at once, then all groups of two, then the single digits, by multiplications that are exact for
+/// numbers this small.
 #[inline]
 const fn digits(number: u64) -> u64 {
     let fours = (number / 10_000) | ((number % 10_000) << 32);

@@ -92,8 +92,8 @@ impl KindSequence {
             let mut start = first;
             for border in borders {
                 let part = &mut kinds[start..first + border];
-                // Sorted in the order of choice within each part, so that decks with a single part keep their earlier
-                // order.
+                // Cards are sorted in the order of choice within each part, so that decks with a single part keep their
+                // earlier order.
                 part.sort_by_key(|kind| counts.iter().position(|(other, _)| other == kind));
                 draws.shuffle(part);
                 start = first + border;

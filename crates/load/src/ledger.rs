@@ -25,8 +25,8 @@ use layout::{EXCEPTION, HEADER, RING, TICK, WRITES_PER_WORD};
 pub use pen::Pen;
 
 /// Bounds on the duration of a write, ns. A write that takes longer is recorded as a separate exception. The first
-/// bound applies until a quarter of the space for exceptions is used, the second until half of it is used. With lower
-/// bounds, the order of more writes is known.
+/// bound applies until a quarter of the space for exceptions is used, the second until half of it is used, and the
+/// third after that. With lower bounds, the order of more writes is known.
 pub const SLOW_NS: [u64; 3] = [1_000_000, 10_000_000, 100_000_000];
 /// Flag in an exception's status: an attempt before the acknowledged one may still be applied.
 const RETRIED: u64 = 1 << 32;
@@ -75,14 +75,14 @@ pub struct Run {
 pub enum State {
     /// Unknown: the write may have been claimed, and may have been sent.
     Unknown = 0,
-    /// The system acknowledged it.
+    /// The system acknowledged the write.
     Acknowledged = 1,
     /// The write was certainly not applied.
     Refused = 2,
     /// The write may have been applied, or may still be applied.
     Maybe = 3,
-    /// The system acknowledged it, and an earlier attempt may still be applied. Its two bits mean "acknowledged"; an
-    /// exception records the earlier attempt.
+    /// The system acknowledged the write, but an earlier attempt may still be applied. The two bits mean
+    /// "acknowledged"; an exception records the earlier attempt.
     Retried = 5,
 }
 
@@ -172,7 +172,7 @@ impl<M: AsRef<[AtomicU64]>> Ledger<M> {
         }
         if get(at::VERSION) != VERSION {
             let version = get(at::VERSION);
-            return Err(format!("the ledger has version {version}, this engine reads version {VERSION}"));
+            return Err(format!("the ledger has version {version}, but this engine reads version {VERSION}"));
         }
         let layout = Layout {
             writes: get(at::WRITES),
@@ -182,7 +182,7 @@ impl<M: AsRef<[AtomicU64]>> Ledger<M> {
             exceptions: get(at::EXCEPTIONS),
         };
         let places = layout.places().filter(|places| places[3] <= cells.len() && get(at::K) < get(at::N));
-        let places = places.ok_or("the ledger is cut short, or its header is damaged")?;
+        let places = places.ok_or("the ledger is truncated, or its header is damaged")?;
         let ledger = Self { memory, layout, places };
         ledger.settle();
         Ok(ledger)
@@ -287,7 +287,7 @@ impl<M: AsRef<[AtomicU64]>> Ledger<M> {
             self.set(place + 2, exception.done);
             let status = exception.status.map_or(u64::from(u32::MAX), |status| status as u64);
             self.set(place + 3, if exception.retried { status | RETRIED } else { status });
-            // Written last, and never zero, so that a partly written exception does not count.
+            // The index is written last, and is never zero, so that a partly written exception does not count.
             self.set(place, exception.index + 1);
         }
     }

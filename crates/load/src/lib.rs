@@ -1,4 +1,4 @@
-//! Defines load: operations, their pace, their keys and values, and the meter that counts them.
+//! Defines load: operations, their pace, their keys and values, and the histograms that record them.
 //!
 //! Nothing in this crate knows a store, a socket, a thread or a clock. Every operation is a pure function of (seed,
 //! index), every due time is arithmetic on the index, and every histogram merges exactly. A run can therefore be
@@ -7,12 +7,12 @@
 pub mod core;
 pub mod divisor;
 pub mod fnv;
+pub mod histogram;
 pub mod java;
 pub mod keys;
 pub mod kind;
 pub mod kind_sequence;
 pub mod ledger;
-pub mod meter;
 pub mod mix;
 pub mod operation;
 pub mod pace;

@@ -75,8 +75,8 @@ impl Piece {
     fn time_of(&self, units: u128) -> u128 {
         let flat = |rate: u128| (units * NS * MICRO / rate.max(1)) >> FRACTION_BITS;
         let Some(length) = self.ns.filter(|_| self.from != self.to) else { return flat(self.from) };
-        // units = from·t + (to − from)·t² / (2·length). The positive root, in a form that avoids cancellation: t =
-        // 2·units / (from + sqrt(from² + 2·(to − from)·units / length)).
+        // Solves units = from·t + (to − from)·t² / (2·length) for the positive root, in a form that avoids
+        // cancellation: t = 2·units / (from + sqrt(from² + 2·(to − from)·units / length)).
         let (from, to) = (self.from as f64 / MICRO as f64, self.to as f64 / MICRO as f64);
         let amount = units as f64 / f64::from(1u32 << FRACTION_BITS);
         let seconds = length as f64 / NS as f64;
@@ -174,7 +174,7 @@ impl Pace {
             return 0;
         }
         // Searches outwards from the expected index. The sums of a Poisson process are computed only up to the
-        // requested index, so hardly further than the load itself needs them.
+        // requested index, so the search needs hardly more of them than the load itself.
         let guess = self.expected(ns);
         let (mut low, mut high) = (0, u64::MAX);
         let mut step = 1;

@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn random_text_has_ycsbs_alphabet_by_place() {
         let pool = Pool::new(1);
-        // Texts up to the end of a value that is longer than the pool.
+        // The texts reach the end of a value that is longer than the pool.
         for out in [text(&pool, 1, 999), text(&pool, 2, POOL_BYTES * 2 + 5)] {
             let mut counts = [[0u32; 128]; 3];
             for (i, &byte) in out.iter().enumerate() {

@@ -42,7 +42,8 @@ impl Streams {
     #[inline]
     #[must_use]
     pub const fn new(seed: u64, purpose: Purpose) -> Self {
-        // Two rounds of mixing, so that no equal differences of seeds or of indices give shifted copies of a stream.
+        // There are two rounds of mixing, so that no equal differences of seeds or of indices give shifted copies of a
+        // stream.
         Self(mix(seed ^ (purpose as u64).wrapping_mul(GOLDEN)))
     }
 
@@ -73,14 +74,14 @@ impl Draws {
         mix(self.0)
     }
 
-    /// Uniform in `[0, 1)`, with 53 random bits like `ThreadLocalRandom.nextDouble`.
+    /// Draws a uniform number in `[0, 1)`, with 53 random bits like `ThreadLocalRandom.nextDouble`.
     #[inline]
     pub fn next_f64(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// Uniform in `[0, n)`; 0 for `n` = 0. Uses a multiplication (Lemire 2019) without the rejection step: the bias is
-    /// below n ÷ 2^64, far too small to be visible in a run.
+    /// Draws a uniform number in `[0, n)`; 0 for `n` = 0. Uses a multiplication (Lemire 2019) without the rejection
+    /// step: the bias is below n ÷ 2^64, far too small to be visible in a run.
     #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.next_u64()) * u128::from(n)) >> 64) as u64
@@ -93,8 +94,8 @@ impl Draws {
         -(1.0 - self.next_f64()).ln()
     }
 
-    /// Standard normal (Box & Muller 1958). The second value of the pair is discarded, because this is called only once
-    /// per 1,024 operations.
+    /// Draws from the standard normal distribution (Box & Muller 1958). The second value of the pair is discarded,
+    /// because this is called only once per 1,024 operations.
     pub fn normal(&mut self) -> f64 {
         let radius = (-2.0 * (1.0 - self.next_f64()).ln()).sqrt();
         radius * (std::f64::consts::TAU * self.next_f64()).cos()
@@ -139,7 +140,7 @@ mod tests {
         assert_ne!(stream(7, 3, Purpose::Key), stream(7, 3, Purpose::Value));
     }
 
-    /// 100 cells and 10^6 draws across indices: chi-square with 99 degrees of freedom stays below its 1 − 10^-6
+    /// For 100 cells and 10^6 draws across indices, chi-square with 99 degrees of freedom stays below its 1 − 10^-6
     /// quantile.
     #[test]
     fn draws_across_indices_are_uniform() {

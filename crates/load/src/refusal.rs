@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 /// An error message of one line, and a hint. Fields of the spec appear as their paths in braces
-/// (`{work.insert_start}`), so that a front end can replace them by the older tool's names.
+/// (`{work.insert_start}`), so that a front end can replace them with the older tool's names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// The problem.

@@ -8,7 +8,7 @@ use thiserror::Error;
 
 /// The error for a stored record that cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("not a record of this workload: byte {at} of {len} starts no field")]
+#[error("not a record of this workload: no field starts at byte {at} of {len}")]
 pub struct RowError {
     /// The position of the byte at which reading stopped.
     pub at: usize,
@@ -96,11 +96,11 @@ impl EqualHeads {
 /// The fields of a record, with names and values.
 #[derive(Clone, Default)]
 pub struct Row {
-    /// The fields from `start` on, followed by remains of longer rows: bytes that will be overwritten need not be zeroed
-    /// for each row.
+    /// The fields from `start` on, followed by remains of longer rows: bytes that will be overwritten need not be
+    /// zeroed for each row.
     buffer: Vec<u8>,
-    /// The first byte of the buffer on a border of [`ALIGNMENT`]. Otherwise, the length of the command's path decides
-    /// how many stores cross a border of cache lines: 7 % of the cost of a load.
+    /// The first byte of the buffer whose address is a multiple of [`ALIGNMENT`]. Otherwise, the length of the
+    /// command's path determines how many memory writes cross a border of cache lines: 7 % of the cost of a load.
     start: usize,
     len: usize,
 }

@@ -17,10 +17,10 @@ macro_rules! named_variants {
             pub const COUNT: usize = [$($name),+].len();
             /// Every variant, in the order of their numbers.
             pub const ALL: [Self; Self::COUNT] = [$(Self::$variant),+];
-            /// Their names.
+            /// The names of the variants.
             pub const NAMES: [&'static str; Self::COUNT] = [$($name),+];
 
-            /// Its name.
+            /// The name of this variant.
             pub const fn name(self) -> &'static str {
                 Self::NAMES[self as usize]
             }

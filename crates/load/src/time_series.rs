@@ -28,14 +28,14 @@
 //!   update consumes a turn, and the point of this turn is never inserted.
 //! - `deleteproportion` has an effect; YCSB never deletes. Deletes proceed through the points in the order of writing,
 //!   the oldest first, and queries and updates stay ahead of them.
-//! - `groupbyfunction` works; YCSB fails at its start. There must be as many `groupbykeys` as tags, which is YCSB's
+//! - `groupbyfunction` works; YCSB fails at startup. There must be as many `groupbykeys` as tags, which is YCSB's
 //!   intention.
 //! - Scans pass the downsampling clause as reads do and as YCSB documents it (`YCSBDS=SUM300`); YCSB's scans pass
 //!   `YCSBDS=SUM=300`.
 //! - `queryrandomtimespan` with `querytimespan` below `timestampinterval` queries a span of 0; YCSB exits.
 //! - `dataintegrity` derives a value from the point's own timestamp, including delayed points and updates. YCSB writes
 //!   these with a wrong timestamp, and then reports them as wrong. A read must return exactly the requested point; YCSB
-//!   accepts any point that is internally consistent, and an empty point. It works with one tag or no tags; YCSB exits.
+//!   accepts any point that is internally consistent, and an empty point. One tag or no tags are allowed; YCSB exits.
 //! - `valuetype=mixed`, which is in YCSB's template, means `mixednumbers`; YCSB refuses it. `tagcount=0` is allowed.
 //! - There may be more clients than metrics.
 //! - Refused with a message: `readmodifywriteproportion` (YCSB's threads exit at the first such operation), names too
@@ -164,7 +164,7 @@ pub struct TimeSeriesRun {
     chooser: Chooser,
     scan_length: Lengths,
     loaded: Loaded,
-    /// How many time steps after its own a delete may affect.
+    /// Number of time steps after its own that a delete may affect.
     delete_reach: u64,
 }
 

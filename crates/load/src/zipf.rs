@@ -74,7 +74,7 @@ impl Zipfian {
         if uz < self.second {
             return 1;
         }
-        // Converted through a signed number, which is faster on processors.
+        // Converts to a signed integer first, because processors do this faster.
         (self.items * hundredth_power(self.eta * u - self.eta + 1.0)) as i64 as u64
     }
 }
@@ -190,7 +190,7 @@ impl TrueZipfian {
         zipf.from = zipf.integral(1.5) - 1.0;
         zipf.to = zipf.integral(items as f64 + 0.5);
         zipf.squeeze = 2.0 - zipf.inverse(zipf.integral(2.5) - zipf.height(2.0));
-        // An even number of bits, so that the Feistel network has equal halves.
+        // The number of bits is even, so that the Feistel network has equal halves.
         zipf.bits = (64 - (items - 1).leading_zeros()).next_multiple_of(2).max(2);
         zipf
     }
@@ -257,7 +257,7 @@ mod tests {
         (a - b).abs() <= 1e-11 * b.abs()
     }
 
-    /// Internal values of YCSB's generator, as printed by YCSB.
+    /// Compares with internal values of YCSB's generator, as printed by YCSB.
     #[test]
     fn internals_are_ycsbs() {
         for (n, zetan, eta) in [

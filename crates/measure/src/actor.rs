@@ -57,7 +57,7 @@ pub struct Stopwatch<'a, T> {
     pub sent_ns: u64,
     /// The part of its response time that the generator caused; with a rate only.
     pub lateness: Option<Lateness<'a>>,
-    /// Time at which the client was free and the operation was due, ns. The operation was not claimed before.
+    /// Time at which the client was free and the operation was due, ns. The operation was not claimed before this time.
     pub ready_ns: u64,
     /// Whether the operation is counted.
     pub counted: bool,

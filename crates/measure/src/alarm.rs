@@ -49,9 +49,9 @@ struct Inner {
     last: Cell<(u32, u32)>,
 }
 
-/// Yielding to the other clients costs an `epoll_wait` of the executor, and splits requests that would be sent
-/// together. An operation that waits for a network yields anyway. Only a client whose operations never wait, and which
-/// therefore has many turns in a row, needs an explicit yield.
+/// Number of consecutive turns after which a client yields to the other clients. A yield costs an `epoll_wait` of the
+/// executor, and splits requests that would be sent together. An operation that waits for a network yields anyway. Only
+/// a client whose operations never wait, and which therefore has many turns in a row, needs an explicit yield.
 const TURN_EVERY: u32 = 16;
 
 /// A timer for the clients of one executor; each client has a clone.
@@ -205,7 +205,8 @@ mod tests {
         assert_eq!(looks(5 * SLICE_NS, || false), 100);
     }
 
-    /// The order in which clients with the same number of turns have their turns. `waits`: their operations wait.
+    /// The order in which clients with the same number of turns have their turns. `waits`: whether their operations
+    /// wait.
     fn order_turns(clients: u32, turns: u32, waits: bool) -> Vec<u32> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
         let order = Rc::new(RefCell::new(Vec::new()));

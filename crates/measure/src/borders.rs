@@ -8,9 +8,9 @@ use loadstone_wire::spec::TrialSpec;
 
 /// A time that is never reached.
 pub const NEVER: u64 = u64::MAX;
-/// Time after the end during which overdue operations are still sent, as a share of the window …
+/// Time after the end during which overdue operations are still sent, as a share of the window.
 const CUTOFF_SHARE: u64 = 10;
-/// … and its upper limit, ns.
+/// The upper limit of this time, ns.
 const CUTOFF_NS_MAX: u64 = 5_000_000_000;
 
 /// The cut-off of a window from `first_ns` to `end_ns`, after which overdue operations are no longer sent.

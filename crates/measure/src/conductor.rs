@@ -109,8 +109,8 @@ impl<'a> Conductor<'a> {
             }
         };
         self.announce(&borders);
-        // Read before any client writes: without a warm-up, everything that clients do before this thread wakes again
-        // is counted.
+        // The bytes are read before any client writes: without a warm-up, everything that clients do before this thread
+        // wakes again is counted.
         let device_bytes = usage::device_bytes();
         self.workers.release(Some(borders));
         let refused = end.is_some();
@@ -172,7 +172,7 @@ impl<'a> Conductor<'a> {
         let cpu_ns = usage::subtract(usage::cpu_ns(), used.cpu_ns);
         let device_bytes = usage::subtract(usage::device_bytes(), used.device_bytes);
         drop(beating);
-        // Only after a complete trial, because after a stop the user is waiting for the results.
+        // This is done only after a complete trial, because after a stop the user is waiting for the results.
         let settle = (self.spec.settle && all_ended && end == End::Done).then(|| {
             let settling = Instant::now();
             // A store that cannot become idle reports an error when it is closed or next opened; the results remain

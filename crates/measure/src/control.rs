@@ -1,4 +1,4 @@
-//! The reasons for which a trial ends: external commands and failures.
+//! The reasons why a trial ends: external commands and failures.
 
 use std::sync::mpsc::Receiver;
 

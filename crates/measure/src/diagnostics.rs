@@ -22,7 +22,7 @@ const CARRIED_SHARE: f64 = 0.1;
 /// Pauses of the engine shorter than this share of the window do not explain why the rate was not reached.
 const HELD_SHARE: f64 = 0.05;
 
-/// The notes of a trial, except `generator-limited`: with the lab, the judge decides it.
+/// The notes of a trial, except `generator-limited`, which the judge decides if the lab runs the trial.
 pub fn notes(closed: &Closed<'_>) -> Vec<Note> {
     let mut notes = Vec::new();
     notes.extend(client_limited(closed));
@@ -90,7 +90,7 @@ pub fn generator_limited(closed: &Closed<'_>) -> Vec<Note> {
                 if busiest.clients > CLIENTS_PER_EXECUTOR {
                     "use more executors (-p executors=N), or a host with more processors"
                 } else {
-                    "use a host with more processors, or end other programs on this one"
+                    "use a host with more processors, or stop other programs on this one"
                 },
             );
         }
@@ -100,7 +100,7 @@ pub fn generator_limited(closed: &Closed<'_>) -> Vec<Note> {
         if share > CPU_SHARE {
             add(
                 format!("the engine used {:.0} % of the processors", share * 100.0),
-                "use a host with more processors, or end other programs on this one",
+                "use a host with more processors, or stop other programs on this one",
             );
         }
     }
@@ -192,13 +192,13 @@ fn note_carried(closed: &Closed<'_>) -> Option<Note> {
         note(
             "carried-over",
             format!(
-                "{} of the warm-up had not ended when the window began; the last took {:.3} s of the window's \
+                "{} of the warm-up had not finished when the window began; the last took {:.3} s of the window's \
                  {:.3} s",
                 count_noun(all, "operation"),
                 carried.ns_max as f64 / 1e9,
                 window_ns as f64 / 1e9
             ),
-            "their latencies are not in the report, and others waited for them: use a longer warm-up, or a lower rate",
+            "the report excludes them, but measured operations waited for them: use a longer warm-up, or a lower rate",
         )
     })
 }
@@ -278,7 +278,7 @@ mod tests {
         }
     }
 
-    /// The same cases as in the judge's test of this check (`tests/support/judge_cases_generator.py`).
+    /// Uses the same cases as the judge's test of this check (`tests/support/judge_cases_generator.py`).
     #[test]
     fn only_one_client_per_processor_is_working() {
         let window_ns = 100_000_000_000;

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use loadstone_load::Status;
-use loadstone_load::meter::{Grid, Reading};
+use loadstone_load::histogram::{Grid, Reading};
 use loadstone_wire::event::{self, Event, Ready, Summary, encode, outcomes};
 
 use crate::borders::NEVER;
@@ -15,7 +15,7 @@ use crate::recorder::Waits;
 use crate::recorder::reader::{Additions, Totals};
 use crate::usage;
 
-/// Time that a slow lab has to read the last events.
+/// Maximum time for a slow lab to read the last events.
 const FLUSH: Duration = Duration::from_secs(5);
 
 /// Prints events, one per line, and flushes each of them at once. Runs on a separate thread, because a lab that does

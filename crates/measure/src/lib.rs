@@ -1,4 +1,4 @@
-//! The core of the measurement. It knows no store and no front end.
+//! The core of the measurement, which depends on no store and no front end.
 //!
 //! A trial ([`trial::run`]) creates its clients through a [`crew::Target`], drives them on [`worker_threads`], and is
 //! monitored by its [`conductor`]. The timing loop is in [`client`].

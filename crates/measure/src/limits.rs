@@ -35,7 +35,7 @@ fn refuse_files(connections: u64, required: u64, limit: u64) -> Result<(), Engin
         return Ok(());
     }
     Err(EngineError::failed(format!(
-        "{connections} connections need {required} open files, this process may have {limit}"
+        "{connections} connections need {required} open files, but this process may have only {limit}"
     ))
     .hint(format!("ulimit -n {required} (`loadstone doctor` shows how to raise the hard limit)")))
 }
@@ -52,7 +52,7 @@ fn refuse_mappings(threads: u64, limit: u64) -> Result<(), EngineError> {
     if required <= limit {
         return Ok(());
     }
-    Err(EngineError::failed(format!("{threads} threads need {required} memory mappings, this host allows {limit}"))
+    Err(EngineError::failed(format!("{threads} threads need {required} memory mappings, but this host allows {limit}"))
         .hint(format!("sysctl vm.max_map_count={required}, or use at most {} clients", limit / MAPPINGS_PER_THREAD)))
 }
 
@@ -61,8 +61,10 @@ fn refuse_bytes(threads: u64, bytes_per_thread: u64, limit: u64) -> Result<(), E
     if required <= limit {
         return Ok(());
     }
-    Err(EngineError::failed(format!("{threads} threads need {required} bytes of address space, the limit is {limit}"))
-        .hint(format!("ulimit -v unlimited, or use at most {} clients", limit / bytes_per_thread)))
+    Err(EngineError::failed(format!(
+        "{threads} threads need {required} bytes of address space, but the limit is {limit}"
+    ))
+    .hint(format!("ulimit -v unlimited, or use at most {} clients", limit / bytes_per_thread)))
 }
 
 /// The limit of this process's address space, bytes.
@@ -81,12 +83,12 @@ mod tests {
     fn errors_name_the_limit_and_its_remedy() {
         assert_eq!(refuse_mappings(8_000, 65_530), Ok(()));
         let error = refuse_mappings(10_000, 65_530).unwrap_err();
-        assert_eq!(error.message, "10000 threads need 80000 memory mappings, this host allows 65530");
+        assert_eq!(error.message, "10000 threads need 80000 memory mappings, but this host allows 65530");
         assert_eq!(error.hint.unwrap(), "sysctl vm.max_map_count=80000, or use at most 8191 clients");
         assert_eq!(refuse_bytes(u64::MAX, 1_000, u64::MAX), Ok(()));
         assert_eq!(refuse_files(1_000, 1_256, 1_256), Ok(()));
         let error = refuse_files(10_000, 10_256, 4_096).unwrap_err();
-        assert_eq!(error.message, "10000 connections need 10256 open files, this process may have 4096");
+        assert_eq!(error.message, "10000 connections need 10256 open files, but this process may have only 4096");
         assert!(error.hint.unwrap().starts_with("ulimit -n 10256"));
         assert!(refuse_bytes(5_000, 1 << 20, 3 << 30).unwrap_err().hint.unwrap().contains("at most 3072 clients"));
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use loadstone_load::StepId;
-use loadstone_load::meter::Reading;
+use loadstone_load::histogram::Reading;
 use loadstone_session::session::ServerEvent;
 use loadstone_session::{Collections, ConnectionAttempts, Guarantee};
 

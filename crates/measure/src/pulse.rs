@@ -7,7 +7,7 @@
 
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
-use loadstone_load::meter::{Grid, Reading};
+use loadstone_load::histogram::{Grid, Reading};
 
 use crate::borders::{Borders, NEVER};
 use crate::clock::LATE_NS;

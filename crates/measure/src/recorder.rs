@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering, fence};
 use std::sync::{Mutex, PoisonError};
 
-use loadstone_load::meter::{Grid, Table};
+use loadstone_load::histogram::{Grid, Table};
 use loadstone_load::{Status, StepId};
 
 use crate::clock::{LATE_NS, elapsed_ns};
@@ -91,7 +91,8 @@ const EMPTY: u8 = 0;
 const WRITTEN: u8 = 1;
 const LEFT: u8 = 2;
 
-/// The recordings of one interval until they are read. Aligned, so that the reader's slot is on separate cache lines.
+/// The recordings of one interval until they are read. It is aligned, so that the reader's slot is on separate cache
+/// lines.
 #[repr(align(128))]
 #[derive(Debug)]
 struct Slot {
@@ -154,7 +155,7 @@ pub struct Recorder {
     /// Operations that finished in an interval but were due in another one, or in the warm-up: successes, then other
     /// outcomes; by the interval's number modulo [`ENDED`].
     ended: [[AtomicU64; 2]; ENDED],
-    /// Operations due in the window that succeeded in another interval than their own, or after the window.
+    /// Operations due in the window that succeeded in an interval other than their own, or after the window.
     succeeded_elsewhere: AtomicU64,
     /// Operations that finished after their slot was released.
     straggled: Counts,
@@ -268,7 +269,7 @@ impl Recorder {
         next.interval.store(interval, Ordering::Relaxed);
         next.before.set(current.all());
         next.state.store(WRITTEN, Ordering::Release);
-        // Stored first: once a slot is released, the reader may clear it, and must not count operations from it
+        // This is stored first: once a slot is released, the reader may clear it, and must not count operations from it
         // afterwards.
         self.current.store(at + 1, Ordering::Release);
         current.state.store(LEFT, Ordering::Release);
@@ -412,7 +413,7 @@ impl Recorder {
     #[cold]
     fn straggling_operation(&self, interval: u64, which: usize, elsewhere: bool) {
         add(&self.succeeded_elsewhere, u64::from(elsewhere && which < SUCCEEDED));
-        // For the same reason as in `count_other_end`.
+        // The fence has the same reason as in `count_other_end`.
         fence(Ordering::Release);
         add(&self.straggled.0[which], 1);
         self.straggle(interval, |more| {

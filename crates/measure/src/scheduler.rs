@@ -9,7 +9,7 @@ use loadstone_load::Segment;
 use crate::borders::{Borders, NEVER};
 use crate::control::TrialFailure;
 
-/// On a separate cache line, because every client of every thread may write it once per operation.
+/// A value on a separate cache line, because every client of every thread may write it once per operation.
 #[repr(align(128))]
 #[derive(Debug, Default)]
 struct Alone<T>(T);
@@ -100,7 +100,7 @@ impl Scheduler {
     /// Claims the next operations; `None` at the end.
     #[inline]
     fn take(&self) -> Option<Stripe> {
-        // A single access: a load before it would fetch the cache line from another thread twice.
+        // This is a single access: a load before it would fetch the cache line from another thread twice.
         let first = self.next.0.fetch_add(self.stripe, Ordering::Relaxed);
         let left = self.stripe.min(self.steps.saturating_sub(first));
         // A client claims whole units.

@@ -1,4 +1,4 @@
-//! Recordings in addition to Loadstone's histograms, which make YCSB's formats exact.
+//! Recordings that make YCSB's formats exact, in addition to Loadstone's histograms.
 //!
 //! YCSB counts whole microseconds. Re-bucketing Loadstone's nanoseconds would change YCSB's minima, maxima and means.
 //! The front end therefore requests a separate sink, which receives every latency as YCSB does: truncated to µs.
@@ -6,7 +6,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use loadstone_load::meter::{Grid, Table};
+use loadstone_load::histogram::{Grid, Table};
 use loadstone_load::{Kind, Status, StepId};
 use loadstone_wire::sink::Sink;
 
@@ -27,7 +27,7 @@ pub struct Times {
 pub struct YcsbMeasurements {
     /// Recordings of done − sent.
     pub op: YcsbTable,
-    /// done − due; with a rate only.
+    /// Recordings of done − due; with a rate only.
     pub intended: Option<YcsbTable>,
     to_unix_ns: u64,
 }
@@ -174,7 +174,7 @@ impl Series {
 /// its memory grows with the length of the run.
 #[derive(Debug, Default)]
 pub struct Raw {
-    /// In the order in which this worker's operations finished.
+    /// The points in the order in which this worker's operations finished.
     pub points: Mutex<Vec<(u64, u64)>>,
     /// Exact count, sum, minimum and maximum.
     pub moments: Moments,

@@ -24,7 +24,7 @@ use loadstone_wire::spec::{Phase, TrialSpec};
 
 /// With up to this number of clients, a store that supports both modes gets one thread per client.
 const THREADS_MAX: u64 = 64;
-/// Interval between checks for whether all workers have stopped, ns.
+/// Interval between checks of whether all workers have stopped, ns.
 const JOIN_NS: u64 = 200_000;
 /// Number of an executor's clients that connect at the same time: fewer than any server's backlog, but enough to hide
 /// round trips.
@@ -107,7 +107,7 @@ pub struct WorkerThreads {
     pub recorders: Vec<Arc<Recorder>>,
     /// The pulses of the executors; empty if each client has a thread.
     pub pulses: Vec<Arc<Pulse>>,
-    /// The conductor's pulse, which also represents the threads of single clients.
+    /// The conductor's pulse, which also represents the threads that serve one client each.
     pub conductor: Arc<Pulse>,
     threads: Vec<JoinHandle<()>>,
     gate: Arc<Gate>,

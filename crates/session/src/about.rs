@@ -4,11 +4,11 @@
 /// The description of a store.
 #[derive(Clone, Copy, Debug)]
 pub struct About {
-    /// Its name on command lines and in specs.
+    /// The store's name on command lines and in specs.
     pub name: &'static str,
     /// A description in one line.
     pub line: &'static str,
-    /// Whether its operations cross a network, unless a property says otherwise.
+    /// Whether operations cross a network, unless a property changes this.
     pub networked: bool,
     /// The store's properties.
     pub properties: &'static [Property],
@@ -17,9 +17,9 @@ pub struct About {
 /// A property of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Property {
-    /// Its name; a trailing `*` matches any ending.
+    /// The property's name; a trailing `*` matches any ending.
     pub name: &'static str,
-    /// Its role.
+    /// The property's role.
     pub role: Role,
 }
 

@@ -25,7 +25,7 @@ use crate::session::{
 /// The facts about a type of store that are known without opening a store.
 #[derive(Clone, Copy, Debug)]
 pub struct StoreType {
-    /// Its description: name, properties, type of system.
+    /// The description of the store: name, properties, type of system.
     pub about: About,
     /// The threads that drive its sessions.
     pub driving: Driving,
@@ -74,7 +74,7 @@ macro_rules! open_store {
     ($($(#[$about:meta])* fn $method:ident(&self $(, $argument:ident: $type:ty)?) -> $output:ty;)*) => {
         /// An open store of any type: see [`Store`] for the methods.
         pub trait OpenStore: fmt::Debug + Send + Sync {
-            /// Closes it, unless there are other references to it.
+            /// Closes the store, unless there are other references to it.
             fn close(self: Arc<Self>) -> Result<(), EngineError>;
             $($(#[$about])* fn $method(&self $(, $argument: $type)?) -> $output;)*
         }
@@ -104,9 +104,9 @@ open_store! {
     fn collections(&self) -> Vec<Collections>;
     /// Attempts to connect so far, if the store counts them.
     fn connection_attempts(&self) -> Option<ConnectionAttempts>;
-    /// Events that its servers reported.
+    /// Events that the store's servers reported.
     fn server_events(&self) -> Vec<ServerEvent>;
-    /// The reason why it can no longer be used; `None` if it can.
+    /// The reason why the store can no longer be used; `None` if it can be used.
     fn describe_loss(&self) -> Option<String>;
 }
 
@@ -253,8 +253,8 @@ impl Session for VirtualSession {
 #[derive(Debug, Default)]
 struct Slot {
     memory: Option<(NonNull<u8>, Layout)>,
-    /// Whether it contains a future. It stays set if a future is leaked, because that future's memory must never be
-    /// reused.
+    /// Whether the memory contains a future. The flag stays set if a future is leaked, because the memory of that
+    /// future must never be reused.
     occupied: bool,
 }
 
@@ -356,7 +356,7 @@ mod tests {
         let (mut slot, guard) = (Slot::default(), Rc::new(()));
         assert!(poll(slot.put(pending::<100>(Rc::clone(&guard)))).is_pending());
         let first = slot.memory.unwrap().0;
-        assert_eq!(Rc::strong_count(&guard), 1, "dropped with its wait");
+        assert_eq!(Rc::strong_count(&guard), 1, "the future is dropped when its `InPlace` is dropped");
         assert_eq!(poll(slot.put(async { 7 })), Poll::Ready(7));
         assert_eq!(slot.memory.unwrap().0, first);
         assert!(poll(slot.put(pending::<5_000>(Rc::clone(&guard)))).is_pending());

@@ -31,8 +31,8 @@ impl Guarantee {
         Self { durability, known: Known::default(), loss_ns_max, how: how.into(), facts: Vec::new() }
     }
 
-    /// A guarantee of a store whose writes reach the log at intervals: when the process ends, only the most recent
-    /// writes may be lost.
+    /// A guarantee of a store whose writes reach the log at intervals: when the process is killed, only the most
+    /// recent writes may be lost.
     pub fn periodic(how: impl Into<String>) -> Self {
         Self { known: Known::Interval, loss_ns_max: None, ..Self::new(Durability::None, how) }
     }

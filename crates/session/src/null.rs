@@ -46,7 +46,7 @@ impl Store for Null {
     type Session = NullSession;
     const ABOUT: About = About {
         name: "null",
-        line: "keeps nothing, to measure the driver",
+        line: "keeps nothing; for measuring the driver's own cost",
         networked: false,
         properties: &[setting("null.delay")],
     };
@@ -74,7 +74,7 @@ impl Store for Null {
 
 impl Connection for NullSession {}
 
-// Not `async`: the futures would store their arguments, which takes memory for each client.
+// These functions are not `async`, because their futures would store the arguments in memory for each client.
 impl Session for NullSession {
     #[inline]
     fn read(&mut self, key: &[u8], _projection: Projection<'_>, row: &mut Row) -> impl Future<Output = Status> {

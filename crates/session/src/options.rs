@@ -15,7 +15,7 @@ loadstone_load::named_variants! {
     pub enum Durability {
         /// Nothing is guaranteed: a crash of the process may lose the write.
         None = "none",
-        /// The write survives the end of the process, because the operating system has the data.
+        /// The write survives a crash of the process, because the operating system has the data.
         #[default]
         Os = "os",
         /// The write survives a crash of the machine, because the device has the data.

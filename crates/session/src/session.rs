@@ -22,12 +22,12 @@ pub enum Drive {
     Either,
 }
 
-/// A consistency level of reads.
+/// A consistency level for reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadLevel {
-    /// Its name, which is also the property's value.
+    /// The level's name, which is also the property's value.
     pub name: &'static str,
-    /// The property that sets it.
+    /// The property that sets the level.
     pub property: &'static str,
 }
 
@@ -35,11 +35,11 @@ pub struct ReadLevel {
 pub trait Store: std::fmt::Debug + Send + Sync + Sized + 'static {
     /// One client's session.
     type Session: Connection;
-    /// Its description: name, properties, type of system.
+    /// The store's description: name, properties, type of system.
     const ABOUT: About;
     /// How its sessions are driven.
     const DRIVE: Drive;
-    /// Stack size of a client's thread. Engines called in-process need more than 128 KiB, but with ten thousand threads
+    /// Stack size of a client's thread. Embedded stores need more than 128 KiB, but with ten thousand threads
     /// the default of 2 MiB each is too much.
     const STACK_BYTES: usize = 512 << 10;
     /// Number of clients that share an executor before another executor is started. Clients of most servers mostly
@@ -68,7 +68,7 @@ pub trait Store: std::fmt::Debug + Send + Sync + Sized + 'static {
         Ok(())
     }
 
-    /// Closes it cleanly; a store without buffers only has to be dropped. All sessions have ended by then.
+    /// Closes the store cleanly; a store without buffers only has to be dropped. Called after all sessions have ended.
     fn close(self) -> Result<(), EngineError> {
         Ok(())
     }

@@ -12,11 +12,12 @@ use crate::session::{Connection, Store};
 /// A statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statement {
-    /// Its text, with a `?` in place of each value.
+    /// The statement's text, with a `?` in place of each value.
     pub text: String,
-    /// Whether it is a write. Writes have their own consistency level, and a timestamp.
+    /// Whether the statement is a write. Writes have their own consistency level, and a timestamp.
     pub writes: bool,
-    /// Whether the server prepares it when the client connects; otherwise the text is sent with each execution.
+    /// Whether the server prepares the statement when the client connects; otherwise the text is sent with each
+    /// execution.
     pub prepared: bool,
 }
 
@@ -180,11 +181,11 @@ impl Cells {
 /// How the statements of a batch are related.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BatchKind {
-    /// Either all are executed or none, even if the coordinator fails.
+    /// Either all statements are executed or none, even if the coordinator fails.
     Logged,
-    /// They are sent as one request, without that guarantee.
+    /// The statements are sent as one request, without that guarantee.
     Unlogged,
-    /// They increment counters.
+    /// The statements increment counters.
     Counter,
 }
 

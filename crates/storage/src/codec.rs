@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn decoder_accepts_any_piece_size_in_bounded_memory() {
         for codec in [Codec::Gzip, Codec::Deflate] {
-            // Compresses a thousandfold after an incompressible part.
+            // The content compresses a thousandfold after an incompressible part.
             let mut content = vec![0; 20_000_000];
             crate::content::Content::new(3).fill(0, 0, &mut content[..50_000]);
             let mut encoder = Encoder::new(codec);

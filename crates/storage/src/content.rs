@@ -27,7 +27,7 @@ pub struct Content {
 /// A byte that differs from the byte that was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// Its offset in the file.
+    /// The byte's offset in the file.
     pub offset: u64,
     /// The byte that was read.
     pub actual: u8,
@@ -105,7 +105,7 @@ impl Content {
         Some(if two.is_some() && two == three { two.unwrap_or(earliest) } else { earliest })
     }
 
-    /// Compares the place where this part of the file should have its first complete mark with the mark, and returns
+    /// Compares the bytes at the position of the first complete mark in this part of the file with the mark. Returns
     /// the first byte that differs.
     pub fn first_unmarked(offset: u64, read: &[u8]) -> Option<Difference> {
         let start = offset.next_multiple_of(SECTOR as u64);

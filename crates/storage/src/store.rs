@@ -148,7 +148,7 @@ fn is_in_memory(directory: &str) -> bool {
     // The width of the type differs between targets.
     #[allow(clippy::unnecessary_cast, reason = "i64 here, other types elsewhere")]
     let kind = kind as i64;
-    // TMPFS_MAGIC and RAMFS_MAGIC in linux/magic.h.
+    // The numbers are TMPFS_MAGIC and RAMFS_MAGIC in linux/magic.h.
     matches!(kind, 0x0102_1994 | 0x8584_58f6)
 }
 
@@ -220,7 +220,7 @@ impl Store for HdfsStore {
     }
 
     fn connections(&self, clients: u64) -> u64 {
-        // One connection to the name node, and three to data nodes: one in use and two idle.
+        // Each client has one connection to the name node and three to data nodes: one in use and two idle.
         clients.saturating_mul(4)
     }
 }

@@ -157,9 +157,9 @@ pub struct FileOperation {
     pub file: u64,
     /// The number of the operation among the operations on the file.
     pub part: u64,
-    /// Its offset in the file (for an append: from the previous end of the file).
+    /// The buffer's offset in the file (for an append: from the previous end of the file).
     pub offset: u64,
-    /// Its length; 0 for an empty file.
+    /// The buffer's length, in bytes; 0 for an empty file.
     pub bytes: u64,
     /// Whether it is the last operation on the file.
     pub last: bool,
@@ -238,7 +238,8 @@ impl Files {
         let offset = match self.spec.access {
             Access::Sequential => part * buffer,
             Access::Skip => part * (buffer + self.spec.skip_bytes),
-            // As in TestDFSIO's nextOffset: whole buffers from the end. The last of them begins at 0 and overlaps.
+            // As in TestDFSIO's nextOffset, whole buffers are read from the end. The last one begins at 0 and overlaps
+            // another.
             Access::Backward => whole.saturating_sub((part + 1).saturating_mul(buffer)),
             Access::Random if self.spec.align_bytes == buffer => self.shuffle_part(file, part) * buffer,
             Access::Random => {

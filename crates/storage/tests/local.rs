@@ -1,7 +1,7 @@
 //! Local files: reads return the bytes that were written, whatever the alignment, and directories keep their
 //! guarantees.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+#![allow(clippy::unwrap_used, reason = "test helpers fail as tests do")]
 
 use std::fs;
 use std::os::unix::fs::symlink;

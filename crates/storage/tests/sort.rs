@@ -1,7 +1,7 @@
 //! Tests of sorts in memory and external sorts, with all types of keys, by one segment and by several segments. The
 //! results are compared with sorts by the standard library.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+#![allow(clippy::unwrap_used, reason = "test helpers fail as tests do")]
 
 use std::collections::HashMap;
 use std::fs;
@@ -164,7 +164,7 @@ fn assert_sorted(mut input: Vec<Row>, output: Vec<Row>) {
     let mut sorted = output;
     input.sort_unstable();
     sorted.sort_unstable();
-    assert!(input == sorted, "the output has other rows than the input");
+    assert!(input == sorted, "the rows of the output differ from the rows of the input");
 }
 
 const KINDS: [Keys; 6] = [Keys::Random, Keys::Presorted, Keys::Reversed, Keys::Equal, Keys::Zipf, Keys::LastByte];
@@ -221,8 +221,8 @@ proptest! {
     }
 }
 
-/// Each type of keys with each number of segments, in memory and external, for no rows, one row, one block and many
-/// blocks.
+/// Sorts each type of keys with each number of segments, in memory and external, for no rows, one row, one block and
+/// many blocks.
 #[test]
 fn sort_equals_the_standard_library() {
     for kind in KINDS {

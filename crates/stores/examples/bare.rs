@@ -11,7 +11,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use loadstone_load::core::{CoreLoad, CoreRun, CoreSpec};
-use loadstone_load::meter::Grid;
+use loadstone_load::histogram::Grid;
 use loadstone_load::{Kind, Operation, RecordWorkload, Row};
 use loadstone_stores::key_value::KeyValue;
 use loadstone_stores::{Durability, Options};

@@ -28,7 +28,7 @@ impl KeyValue for MemoryEngine {
 
     fn open(options: &Options) -> Result<Self, EngineError> {
         if !options.create {
-            return Err(EngineError::failed("what was loaded into memory went with its process")
+            return Err(EngineError::failed("the records were lost when the process that loaded them exited")
                 .hint("choose a store that keeps its records"));
         }
         Ok(Self { table: RwLock::default(), bytes_max: options.bytes("memory.size", 1 << 30)? })

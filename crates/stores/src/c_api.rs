@@ -4,15 +4,15 @@ use std::ffi::CString;
 
 use crate::error::EngineError;
 
-/// Defines `Api`: the functions of a library that a store needs, by their names without the prefix. The signatures must be
-/// the same as in the library's header.
+/// Defines `Api`: the functions of a library that a store needs, without the prefix of their names. The signatures must
+/// be the same as in the library's header.
 macro_rules! c_api {
     (
         $prefix:literal
         required { $($name:ident: fn($($arg:ty),*) $(-> $ret:ty)?;)* }
         optional { $($opt:ident: fn($($oarg:ty),*) $(-> $oret:ty)?;)* }
     ) => {
-        /// The resolved functions, each by its name without the prefix.
+        /// The resolved functions, without the prefix of their names.
         #[derive(Clone, Copy, Debug)]
         #[allow(missing_docs, non_snake_case)]
         pub struct Api {
@@ -21,7 +21,7 @@ macro_rules! c_api {
         }
 
         impl Api {
-            /// The functions may be called while the library is loaded.
+            /// Resolves the functions, which may be called only while the library is loaded.
             fn resolve(library: &Library) -> Result<Self, libloading::Error> {
                 // SAFETY: the signatures are the same as in the library's header.
                 unsafe {
@@ -36,7 +36,7 @@ macro_rules! c_api {
 }
 pub(crate) use c_api;
 
-/// A text for C.
+/// Converts text to a NUL-terminated string for C.
 pub fn c_text(text: impl Into<Vec<u8>>) -> Result<CString, EngineError> {
-    CString::new(text).map_err(|_| EngineError::usage("a path, name or parameter holds a NUL byte"))
+    CString::new(text).map_err(|_| EngineError::usage("a path, name or parameter contains a NUL byte"))
 }

@@ -40,7 +40,7 @@ pub fn maven_repository() -> PathBuf {
     variable(LOADSTONE_MAVEN).unwrap_or_else(|| home().join(".m2").join("repository"))
 }
 
-/// Creates a file in its directory, with the content that `write` puts at another path. The file appears either
+/// Creates a file and its directory. `write` writes the content to a temporary path. The file appears either
 /// completely or not at all, even if other processes and threads create it at the same time.
 pub fn create_whole<T>(target: &Path, write: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<()> {
     let directory = target.parent().unwrap_or(Path::new("."));

@@ -86,7 +86,7 @@ mod tests {
                 let began = Instant::now();
                 assert_eq!(deadline.keep(pending::<()>()).await, Err(Late(limit)));
                 assert!(began.elapsed() >= limit);
-                assert_eq!(deadline.keep(ready(8)).await, Ok(8), "it works on");
+                assert_eq!(deadline.keep(ready(8)).await, Ok(8), "it still works");
             }
             assert_eq!(Late(limit).to_string(), "no answer within 60 ms");
         });

@@ -66,14 +66,14 @@ impl Engine {
     /// The directory to open. A load creates it. A run needs a database in it, and changes nothing if there is none.
     pub fn directory(&self, options: &Options) -> Result<PathBuf, EngineError> {
         if options.table.is_empty() {
-            return Err(EngineError::usage("the table's name is empty").hint("name it with -p table=NAME"));
+            return Err(EngineError::usage("the table's name is empty").hint("set it with -p table=NAME"));
         }
         if options.table.len() > TABLE_BYTES_MAX {
             let len = options.table.len();
             return Err(EngineError::usage(format!(
-                "the table's name has {len} bytes, {TABLE_BYTES_MAX} are possible"
+                "the table's name has {len} bytes; at most {TABLE_BYTES_MAX} are possible"
             ))
-            .hint("name it shorter with -p table=NAME"));
+            .hint("set a shorter name with -p table=NAME"));
         }
         let directory = options.directory(&format!("{}.dir", self.store))?;
         if options.create {
@@ -120,20 +120,20 @@ impl Engine {
     pub fn cannot_open(&self, directory: &Path, message: &str, cause: Cause) -> EngineError {
         let error = EngineError::failed(format!("{} cannot open {}: {message}", self.name, directory.display()));
         match cause {
-            Cause::Locked => return error.hint("another process, or another store of this one, has it open"),
+            Cause::Locked => return error.hint("another process, or another store of this process, has it open"),
             Cause::Forbidden => {
                 return error.hint(format!("set {}.dir to a directory that you may read and write", self.store));
             }
             _ => {}
         }
         if !directory.is_dir() {
-            return error.hint(format!("{}.dir must name a directory; a part of this path is not one", self.store));
+            return error.hint(format!("{}.dir must name a directory; part of this path is a file", self.store));
         }
         if cause == Cause::Full {
             return error.hint("make room on the device, or choose another");
         }
         error.hint(format!(
-            "it does not hold a complete {} database of a supported version; an empty directory is a fresh start",
+            "it does not hold a complete {} database of a supported version; choose an empty directory to create one",
             self.name
         ))
     }

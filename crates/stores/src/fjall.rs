@@ -54,7 +54,7 @@ impl fmt::Debug for FjallEngine {
 fn message(error: &Error) -> String {
     match error {
         Error::Locked => return "it is locked".to_owned(),
-        Error::Poisoned => return "fjall refuses writes since one of them failed".to_owned(),
+        Error::Poisoned => return "fjall has refused all writes since an earlier write failed".to_owned(),
         _ => {}
     }
     let Some(mut inner) = error.source() else {
@@ -198,7 +198,7 @@ impl KeyValue for FjallEngine {
             }
             std::thread::sleep(Duration::from_millis(5));
         }
-        Err(EngineError::failed(format!("fjall still compacts after {} s", SETTLE_MAX.as_secs())))
+        Err(EngineError::failed(format!("fjall is still compacting after {} s", SETTLE_MAX.as_secs())))
     }
 
     fn close(self) -> Result<(), EngineError> {

@@ -17,7 +17,7 @@ const LEVELS: &[&str] = &["USE_DEFAULT", "SKIP_WAL", "ASYNC_WAL", "SYNC_WAL", "F
 /// Java 17 encapsulates packages that the client's Netty accesses.
 const OPENED: &str = "--add-opens=java.base/java.nio=ALL-UNNAMED --add-opens=java.base/jdk.internal.misc=ALL-UNNAMED \
                       --add-modules=jdk.unsupported";
-const LIBRARY_HINT: &str = "`loadstone systems hbase class-path` fetches them; or -p hbase.lib='DIRECTORY/*'";
+const LIBRARY_HINT: &str = "fetch them with `loadstone systems hbase class-path`, or set -p hbase.lib='DIRECTORY/*'";
 
 /// An HBase cluster.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ impl Store for HBase {
         })?;
         if options.get("principal").or(options.get("keytab")).is_some() {
             return Err(EngineError::usage("Kerberos is not supported yet (principal, keytab)")
-                .hint("leave both out on a cluster without Kerberos"));
+                .hint("omit both properties on a cluster without Kerberos"));
         }
         if let Some(text) = options.get("writebuffersize") {
             text.parse::<u32>().map_err(|_| {
@@ -93,7 +93,7 @@ impl Store for HBase {
     }
 
     fn session(&self) -> Result<Self::Session, EngineError> {
-        let hint = "see that HBase runs and serves the table";
+        let hint = "check that HBase is running and serves the table";
         JvmSession::new(self.hosted.machine, self.hosted.store, "a client of HBase", hint)
     }
 
@@ -125,8 +125,8 @@ fn level(options: &Options) -> Result<&'static str, EngineError> {
         Some("os") => Ok("SYNC_WAL"),
         Some("device") => Ok("FSYNC_WAL"),
         Some(text) => LEVELS.iter().copied().find(|level| *level == text).ok_or_else(|| {
-            EngineError::usage(format!("durability must be none, os, device or HBase's own, got \"{text}\""))
-                .hint(format!("HBase's own are {}", LEVELS.join(", ")))
+            EngineError::usage(format!("durability must be none, os, device or a level of HBase, got \"{text}\""))
+                .hint(format!("HBase's levels are {}", LEVELS.join(", ")))
         }),
     }
 }
@@ -137,7 +137,7 @@ fn level_guarantee(level: &str, facts: &[(String, String)], buffered: bool) -> G
     let effective = if level == "USE_DEFAULT" { table } else { level };
     let mut guarantee = match effective {
         "SKIP_WAL" => Guarantee::new(Durability::None, "no write-ahead log"),
-        "ASYNC_WAL" => Guarantee::periodic("write-ahead log, written behind"),
+        "ASYNC_WAL" => Guarantee::periodic("write-ahead log, written in the background"),
         "FSYNC_WAL" => Guarantee::new(Durability::Device, "write-ahead log, hsync before the answer"),
         _ => Guarantee::new(Durability::Os, "write-ahead log, hflush before the answer"),
     };
@@ -186,8 +186,7 @@ fn library(options: &Options, class_path: &[PathBuf]) -> Result<Vec<PathBuf>, En
 /// A refusal by the host consists of a line for the user and a hint.
 fn refusal(message: &str) -> EngineError {
     if message.contains("NoClassDefFoundError") || message.contains("ClassNotFoundException") {
-        return EngineError::failed(format!("the jars of HBase's client are not complete: {message}"))
-            .hint(LIBRARY_HINT);
+        return EngineError::failed(format!("the jars of HBase's client are incomplete: {message}")).hint(LIBRARY_HINT);
     }
     if message.contains('\n') {
         return host_error(message);

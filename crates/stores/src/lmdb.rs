@@ -36,7 +36,7 @@ pub type Lmdb = KeyValueStore<LmdbEngine>;
 const ENGINE: Engine = Engine { store: "lmdb", name: "LMDB", marker: "data.mdb" };
 
 /// The default size of the map. It is address space, not memory or disk: the file grows as it is written. Twice this
-/// size fits into the 39 bits of address that the smallest 64-bit ARM kernels give a process, and this size exceeds the
+/// size fits into the 39 address bits that the smallest 64-bit ARM kernels give a process, and this size exceeds the
 /// data of most benchmarks.
 const MAP_SIZE_DEFAULT: u64 = 256 << 30;
 /// LMDB needs whole pages. The largest page size of Linux is 64 KiB.
@@ -116,7 +116,7 @@ fn flags(durability: Durability) -> EnvFlags {
 fn map_size(options: &Options) -> Result<u64, EngineError> {
     let requested = options.bytes("lmdb.mapsize", MAP_SIZE_DEFAULT)?.max(MAP_SIZE_UNIT);
     requested.checked_next_multiple_of(MAP_SIZE_UNIT).filter(|size| usize::try_from(*size).is_ok()).ok_or_else(|| {
-        EngineError::usage(format!("lmdb.mapsize is more than this machine can address: {requested}")).hint("try 256G")
+        EngineError::usage(format!("lmdb.mapsize exceeds this machine's address space: {requested}")).hint("try 256G")
     })
 }
 
@@ -134,7 +134,7 @@ fn cannot_open(directory: &Path, error: &Error) -> EngineError {
         Error::EnvAlreadyOpened => ENGINE.cannot_open(directory, "it is already open", Cause::Locked),
         Error::Io(io) if io.raw_os_error() == Some(libc::ENOMEM) => {
             EngineError::failed(format!("LMDB cannot map {}: {error}", directory.display()))
-                .hint("set a smaller lmdb.mapsize, or raise the limit of address space (ulimit -v)")
+                .hint("set a smaller lmdb.mapsize, or raise the limit on address space (ulimit -v)")
         }
         _ => ENGINE.cannot_open(directory, &error.to_string(), cause(error)),
     }
@@ -220,7 +220,7 @@ impl KeyValue for LmdbEngine {
     fn guarantee(&self) -> Guarantee {
         // Even in LMDB's asynchronous mode, writes survive the end of the process: LMDB has no weaker level.
         let (durability, how) = match self.durability {
-            Durability::None => (Durability::Os, "writable map, not synced; lost only with the machine"),
+            Durability::None => (Durability::Os, "writable map, not synced; lost only if the machine crashes"),
             Durability::Os => (Durability::Os, "pages written at each commit, not synced"),
             Durability::Device => (Durability::Device, "pages written and synced at each commit"),
         };

@@ -57,7 +57,7 @@ impl Server {
         self.port
     }
 
-    /// Whether this host and port are how the server was named.
+    /// Whether the user named the server by this host and port.
     pub fn is_at(&self, host: &str, port: u16) -> bool {
         self.host == host && self.port == port
     }
@@ -90,7 +90,7 @@ pub fn connect_hint(failure: &Failure, start: &str) -> String {
     }
 }
 
-/// The methods of a session's `Connection` that its [`LastFailure`] answers.
+/// The methods of a session's `Connection` that its [`LastFailure`] implements.
 macro_rules! answer_by_last_failure {
     ($($field:ident).+) => {
         async fn pause(&mut self) {
@@ -193,7 +193,7 @@ pub fn milliseconds(options: &Options, name: &str, default: u64) -> Result<Durat
     match text.parse() {
         Ok(ms @ 1..=86_400_000) => Ok(Duration::from_millis(ms)),
         _ => Err(EngineError::usage(format!("{name} must be milliseconds from 1 to 86400000, got \"{text}\""))
-            .hint(format!("the default is {default}; a wait without a limit is not possible"))),
+            .hint(format!("the default is {default}; every wait must have a limit"))),
     }
 }
 

@@ -48,8 +48,7 @@ impl Tls {
             None if verify == Verify::None => None,
             None => {
                 let message = format!("{} is not set", names.property("ca"));
-                let hint =
-                    format!("name the CA's PEM file, or encrypt without a check: {}=none", names.property("verify"));
+                let hint = format!("set it to the CA's PEM file, or verify nothing: {}=none", names.property("verify"));
                 return Err(EngineError::usage(message).hint(hint));
             }
         };
@@ -88,9 +87,9 @@ impl Tls {
                 let chain = read_certificates(certificate, names, "certificate")?;
                 builder.with_client_auth_cert(chain, read_key(key, names)?).map_err(|error| {
                     EngineError::usage(format!(
-                        "the certificate in {certificate} and the key in {key} do not fit: {error}"
+                        "the certificate in {certificate} and the key in {key} do not match: {error}"
                     ))
-                    .hint("the two files must be of one pair")
+                    .hint("use a certificate and the key for which it was issued")
                 })?
             }
             (Some(_), None) | (None, Some(_)) => {
@@ -113,7 +112,7 @@ impl Tls {
         match &self.name {
             Some(name) => Ok(name.clone()),
             None => ServerName::try_from(host.to_owned()).map_err(|_| {
-                let message = format!("\"{host}\" cannot be in a certificate");
+                let message = format!("\"{host}\" is not a name that a certificate can have");
                 Failure::new(Status::Error, message).connecting(ConnectError::Tls(TlsFault::Name))
             }),
         }

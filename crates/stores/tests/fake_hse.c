@@ -1,7 +1,7 @@
 /*
  * A fake libhse: the functions of hse.h that the store uses, implemented on a sorted array in memory.
  *
- * HSE comes in no package, so machines that run the tests do not have it. The behaviour on which the store relies is
+ * HSE is not packaged, so machines that run the tests do not have it. The behaviour on which the store relies is
  * imitated as it was observed with HSE 3.0.0: errno values, parameters that are refused by name, values that are
  * truncated to the buffer, one KVDB at a time. A KVDB is the file `fake.journal` in its home directory, which sync and
  * close flush; a home directory is recognized by `kvdb.meta`.

@@ -28,7 +28,7 @@ use crate::settings::Settings;
 pub enum Request {
     /// Run a workload.
     Run(Box<Settings>),
-    /// Print a text on standard output; the exit status is 0.
+    /// Print text on standard output; the exit status is 0.
     Print(String),
 }
 
@@ -176,7 +176,7 @@ fn take_compat(groups: &mut VecDeque<Group>, default: Compat) -> Result<Compat, 
 fn answer_special(groups: &mut VecDeque<Group>, compat: Compat) -> Result<Option<String>, UsageError> {
     if groups.iter().any(|group| group.name == "legacy") {
         return Err(refuse("legacy is not supported: it translates options of 2.0 and then always fails", compat)
-            .with_hint("write the command in today's form, for example: write n=1000000 -rate threads=50"));
+            .with_hint("use the current syntax, for example: write n=1000000 -rate threads=50"));
     }
     if let Some(text) = help::answer_help(groups, compat)? {
         return Ok(Some(text));

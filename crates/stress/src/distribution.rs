@@ -61,7 +61,7 @@ pub enum Spec {
         end: i64,
     },
     Inverse(Box<Spec>),
-    /// An extension of the tool: `presets(70:1, 20:2.5, 10:3.5)`.
+    /// An extension to the tool: `presets(70:1, 20:2.5, 10:3.5)`.
     Presets(Vec<Preset>),
 }
 

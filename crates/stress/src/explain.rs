@@ -131,7 +131,7 @@ fn describe_data(settings: &Settings) -> String {
         settings.operations().iter().all(|(command, _)| table_of(*command) == crate::statements::COUNTER_TABLE);
     if counters {
         return format!(
-            "Rows: a key of {} bytes and {columns} counters, incremented by {}; keys as cassandra-stress {generation} makes them.",
+            "Rows: a key of {} bytes and {columns} counters, incremented by {}; keys of cassandra-stress {generation}.",
             settings.command.key_bytes, settings.command.add.text
         );
     }
@@ -193,7 +193,7 @@ fn describe_reads(settings: &Settings) -> Vec<String> {
     };
     let count = i128::from(last) - i128::from(first) + 1;
     let mut lines = vec![format!(
-        "Rows to be read: all of {}..{} must have been written before; {outcome}. They come from: {writer} n={count} -pop seq={first}..{last}",
+        "Rows to be read: all of {}..{} must have been written before; {outcome}. To write them: {writer} n={count} -pop seq={first}..{last}",
         format_count(first),
         format_count(last)
     )];
@@ -209,7 +209,7 @@ fn describe_warmup(settings: &Settings) -> Option<String> {
         count => {
             let user = settings.command.user.as_ref().map(|user| user.operations.len());
             let kinds = user.unwrap_or_else(|| settings.operations().len()) as u64;
-            let effect = if has_writes(settings) { "; its writes are real" } else { "" };
+            let effect = if has_writes(settings) { "; it writes to the tables" } else { "" };
             Some(format!(
                 "Warm-up: {} operations before the run, not counted and without a rate limit{effect}.",
                 format_count(count.saturating_mul(kinds))
@@ -277,7 +277,7 @@ Statements (prepared, at QUORUM; one row of one partition each, without batches)
   write: UPDATE \"standard1\" SET \"C0\" = ? WHERE KEY=?
 Rows: a key of 10 bytes and 1 values of 34 bytes; the data of cassandra-stress 4.0 and later.
 Partitions: numbers 1..200,000 in order, each once.
-Warm-up: 150,000 operations before the run, not counted and without a rate limit; its writes are real.
+Warm-up: 150,000 operations before the run, not counted and without a rate limit; it writes to the tables.
 Clients: 20, one operation in flight each, at most 500 partitions per second; service time is the printed latency.
 Errors: an operation has 10 tries, on average 50 ms apart; a failed operation ends the run.
 "
@@ -290,7 +290,7 @@ Errors: an operation has 10 tries, on average 50 ms apart; a failed operation en
         for line in [
             "read: operations for 10 minutes, each on one partition.\n",
             "Schema: nothing is created; keyspace1.standard1 must exist.\n",
-            "Rows to be read: all of 1..1,000,000 must have been written before; a read of a missing row ends the run. They come from: write n=1000000 -pop seq=1..1000000\n",
+            "Rows to be read: all of 1..1,000,000 must have been written before; a read of a missing row ends the run. To write them: write n=1000000 -pop seq=1..1000000\n",
             "the data of cassandra-stress 3.x.\n",
         ] {
             assert!(text.contains(line), "{line}{text}");

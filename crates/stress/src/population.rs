@@ -131,7 +131,7 @@ impl Population {
     ///
     /// Without `read-lookback`, the result is the same as for [`Self::number_at`]. Otherwise it is `written` − draw,
     /// counted from the start; if `written` is smaller than the draw, it is draw mod `written`. `None` if no number was
-    /// written yet. Here, the tool of 4.x forgets the multiplier, and reads keys that were never written.
+    /// written yet. In this case, the tool of 4.x omits the multiplier, and reads keys that were never written.
     #[inline]
     pub fn read_number_at(&mut self, index: u64, written: u64) -> Option<i64> {
         let Law::Sequence { first, count, lookback: Some(lookback), .. } = &mut self.law else {

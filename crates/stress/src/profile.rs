@@ -191,7 +191,7 @@ mod tests {
             }
         }
 
-        /// Damages a real profile: replaces a part of it by characters that have a meaning in YAML.
+        /// Damages a real profile: replaces a part of it with characters that have a meaning in YAML.
         #[test]
         fn damaged_profiles_are_read_or_refused(start in 0..1500_usize, len in 0..60_usize, part in "[-:{}\\[\\]&*!|>'\"%@`#, \na1]{0,12}") {
             let chars: Vec<char> = EXAMPLE.chars().collect();

@@ -94,7 +94,7 @@ impl RowGenerator {
         })
     }
 
-    /// Replaces `row` by the row of the partition with this seed.
+    /// Replaces `row` with the row of the partition with this seed.
     #[inline]
     pub fn fill(&mut self, seed: i64, row: &mut Row) {
         row.key.clear();

@@ -238,7 +238,7 @@ pub struct PopulationSettings {
     pub selection: Selection,
     /// Order of the rows within a partition (`contents=`).
     pub order: Order,
-    /// The share of a sequence (`segment=k/n`, an extension of the tool).
+    /// The share of a sequence (`segment=k/n`, an extension to the tool).
     pub share: Option<Share>,
 }
 

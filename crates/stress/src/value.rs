@@ -1,4 +1,4 @@
-//! Generates values of every CQL type from seeds. For types that the tool supports, they are the same byte for byte.
+//! Generates values of every CQL type from seeds. For types that the tool supports, the bytes equal the tool's.
 //!
 //! Sources: Cassandra's `Generator.java` and its subclasses in `stress/generate/values`. The tool refuses maps, tuples,
 //! user-defined types, and collections within collections. Here, these types follow the tool's rule for lists: parts
@@ -61,7 +61,8 @@ impl ValueGenerator {
         };
         let sampler = |spec: &Option<Spec>, default: Spec| spec.as_ref().unwrap_or(&default).sampler();
         let part = |suffix: &str, kind: &CqlType| {
-            // The elements of a list have the list's name and settings. As in cassandra-stress, the size of the list also applies to its elements.
+            // The elements of a list have the list's name and settings. As in cassandra-stress, the size of the list
+            // also applies to its elements.
             Self::new(&format!("{name}{suffix}"), kind, specs, compat)
         };
         let parts = match kind {

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use saphyr_parser::{Event, Parser, ScalarStyle};
 
-/// Maximum length of a text in bytes; longer texts are refused.
+/// Maximum length of a document in bytes; longer documents are refused.
 const BYTES_MAX: usize = 1 << 20;
 /// Maximum depth of nested lists and maps; deeper nesting is refused.
 const DEPTH_MAX: usize = 16;
-/// Maximum number of nodes. Aliases repeat nodes, so a short text may have many.
+/// Maximum number of nodes. Aliases repeat nodes, so a short document may have many.
 const NODES_MAX: usize = 100_000;
 
 /// A mistake in a profile.
@@ -23,7 +23,7 @@ pub struct Mistake {
 }
 
 impl Mistake {
-    /// A mistake in the given line.
+    /// A mistake on the given line.
     pub fn new(line: usize, message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { line, message: message.into(), hint: hint.into() }
     }
@@ -43,7 +43,7 @@ pub struct Node {
 pub enum Content {
     /// `null`, `~`, or no text.
     Null,
-    /// A text, a number or a truth value, as the user wrote it.
+    /// A string, a number or a Boolean, as the user wrote it.
     Scalar(String),
     /// A list.
     List(Vec<Node>),
@@ -56,7 +56,7 @@ impl Node {
     pub fn describe(&self) -> &'static str {
         match self.content {
             Content::Null => "nothing",
-            Content::Scalar(_) => "a text",
+            Content::Scalar(_) => "text",
             Content::List(_) => "a list",
             Content::Map(_) => "keys with values",
         }
@@ -70,12 +70,12 @@ impl Node {
 pub fn parse(text: &str) -> Result<Node, Mistake> {
     if text.len() > BYTES_MAX {
         let message = format!("the file has {} bytes; at most {BYTES_MAX} are read", text.len());
-        return Err(Mistake::new(1, message, "name a profile"));
+        return Err(Mistake::new(1, message, "check that the file is a profile"));
     }
     let mut builder = Builder { anchors: BTreeMap::new(), open: Vec::new(), root: None, nodes: 0 };
     for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|error| {
-            let hint = "correct the YAML: indent with blanks, and quote texts with \": \" or \" #\"";
+            let hint = "correct the YAML: indent with spaces, and quote strings with \": \" or \" #\"";
             Mistake::new(error.marker().line(), format!("not YAML: {}", error.info()), hint)
         })?;
         builder.add(event, span.start.line())?;
@@ -102,7 +102,7 @@ impl Builder {
     fn add(&mut self, event: Event<'_>, line: usize) -> Result<(), Mistake> {
         match event {
             Event::DocumentStart(_) if self.root.is_some() => {
-                Err(Mistake::new(line, "a second document", "write one profile a file, without \"---\" in it"))
+                Err(Mistake::new(line, "a second document", "write one profile per file, without \"---\" in it"))
             }
             Event::Scalar(text, style, anchor, _) => {
                 let is_null = style == ScalarStyle::Plain && matches!(&*text, "" | "~" | "null" | "Null" | "NULL");
@@ -123,7 +123,7 @@ impl Builder {
                 None => Ok(()),
             },
             Event::Alias(anchor) => {
-                let unknown = || Mistake::new(line, "an alias of nothing", "define the anchor before its use");
+                let unknown = || Mistake::new(line, "an alias without an anchor", "define the anchor before its use");
                 let size = self.anchors.get(&anchor).ok_or_else(unknown)?.1;
                 // Counted before the copy, whose size would be exponential for an alias of aliases.
                 self.count(size, line)?;
@@ -175,7 +175,7 @@ impl Builder {
                         _ => return Err(Mistake::new(line, "a key that is not a text", "write KEY: VALUE")),
                     };
                     if let Some((_, first, _)) = entries.iter().find(|(other, ..)| *other == name) {
-                        let message = format!("{name} is set twice, first in line {first}");
+                        let message = format!("{name} is set twice, first on line {first}");
                         return Err(Mistake::new(line, message, "remove one of them"));
                     }
                     *key = Some((name, line));

@@ -16,7 +16,7 @@ loadstone_load::named_variants! {
         Gen = "teragen",
         /// `terasort IN OUT`.
         Sort = "terasort",
-        /// `teravalidate IN [REPORT]`.
+        /// `teravalidate OUT [REPORT]`.
         Validate = "teravalidate",
     }
 }
@@ -39,13 +39,13 @@ impl Command {
              --memory BYTES  memory to use (512MiB, 2GB …; default: half of what is free)\n  \
              --parts N       files to write (default: one for each processor)\n  \
              --threads N     threads that compute (default: one for each processor)\n  \
-             --direct        bypass the page cache for local files (O_DIRECT); what terasort writes always does\n  \
+             --direct        bypass the page cache for local files (O_DIRECT); the output of terasort always does\n  \
              --disk          also measure the speed of the disk itself\n  \
              -D NAME=VALUE   a Hadoop property: mapreduce.job.maps, mapreduce.job.reduces, dfs.replication,\n                  \
              mapreduce.terasort.output.replication; dfs.* and fs.* go to the HDFS client\n  \
-             --verify        compare each row of the input of terasort with the row that TeraGen makes\n  \
+             --verify        compare each row of the input of terasort with the row that TeraGen generates\n  \
              --run-copies N  copies of the runs of an external sort on HDFS (default: 1)\n  \
-             --print-spec    print the spec of each stage, a line of JSON each, and exit\n\n\
+             --print-spec    print the spec of each stage as one line of JSON, and exit\n\n\
              Directories are local or hdfs://HOST:PORT/….\n",
             name = self.name()
         )
@@ -71,8 +71,8 @@ pub struct Args {
 const OPTIONS: &[&str] =
     &["--memory", "--parts", "--threads", "--direct", "--verify", "--disk", "--run-copies", "--print-spec"];
 
-/// Hadoop properties that have no effect here: threads and memory are not the JVM's, output is always flushed, and
-/// splitters are always sampled.
+/// Hadoop properties that have no effect here, because there is no JVM with threads and memory to set, output is always
+/// flushed, and splitters are always sampled.
 const IDLE: &[&str] = &[
     "io.file.buffer.size",
     "mapreduce.framework.name",

@@ -151,5 +151,5 @@ fn exit_code(verdict: &Verdict) -> Result<u8, EngineError> {
         "{} of {} rows are wrong, the first in {} at offset {}",
         faults.count, verdict.rows, first.file, first.offset
     ))
-    .hint("sort again; if single rows differ from TeraGen's, check memory, disks and network"))
+    .hint("sort again; if individual rows differ from TeraGen's, check memory, disks and network"))
 }

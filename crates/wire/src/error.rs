@@ -7,7 +7,7 @@ pub fn count_noun(number: u64, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
-/// A terminal would not show the end of a longer line, and the end names the place.
+/// Maximum length of a line, bytes: a terminal would not show the end of a longer line, and the end names the place.
 const LINE_MAX: usize = 1_200;
 /// Number of bytes that are kept from the beginning and from the end of a longer line.
 const LINE_PART: usize = 500;

@@ -139,7 +139,7 @@ pub struct Additions {
     pub late: u64,
     /// Operations due in the interval that failed.
     pub failed: u64,
-    /// Reads due in the interval of records whose insert or delete was in progress: neither success nor failure.
+    /// Reads, due in the interval, of records whose insert or delete was in progress: neither success nor failure.
     pub not_yet: u64,
     /// Outcomes of the operations due in the interval.
     pub outcomes: Vec<Outcome>,

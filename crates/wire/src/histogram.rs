@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flate2::{Decompress, FlushDecompress, Status};
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
-use loadstone_load::meter::{BUCKETS, Reading};
+use loadstone_load::histogram::{BUCKETS, Reading};
 
 use crate::error::EngineError;
 

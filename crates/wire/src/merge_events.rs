@@ -168,7 +168,7 @@ fn merge_all<T: Merge>(parts: Vec<T>) -> Option<T> {
 
 #[cfg(test)]
 mod tests {
-    use loadstone_load::meter::Reading;
+    use loadstone_load::histogram::Reading;
 
     use super::*;
     use crate::event::{Additions, Earlier, encode};
@@ -204,7 +204,7 @@ mod tests {
         let [Event::Interval(whole)] = &complete[..] else { panic!("{complete:?}") };
         assert_eq!((whole.k, whole.length_ns, whole.due, whole.additions.good), (0, 10, Some(6), 4));
         assert_eq!(whole.additions.outcomes, [outcome("OK", [1, 500, 70_000]), outcome("ERROR", [5])]);
-        assert_eq!(whole.earlier.len(), 1, "additions to one interval are one");
+        assert_eq!(whole.earlier.len(), 1, "additions to the same interval are merged");
         let complete = merger.lose(1).unwrap();
         assert!(matches!(&complete[..], [Event::Interval(last)] if last.k == 1), "a lost segment is not awaited");
         assert_eq!(merger.finish().unwrap_err().exit(), 1);

@@ -30,7 +30,7 @@ pub fn out_json(what: &str, value: &impl Serialize) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// The reason why output could not be written; `None` if all of it was.
+/// The reason why output could not be written; `None` if all output was written.
 pub fn loss_reason() -> Option<&'static str> {
     LOST.get().map(String::as_str)
 }

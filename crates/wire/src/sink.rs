@@ -26,7 +26,7 @@ pub enum Sink {
     YcsbRaw,
 }
 
-/// More 1 ms buckets than any operation needs.
+/// Maximum number of 1 ms buckets, which is more than any operation needs.
 const BUCKETS_MAX: usize = 10_000_000;
 
 impl Sink {

@@ -25,11 +25,11 @@ pub const VERSION: u32 = 2;
 /// The oldest supported version.
 const OLDEST: u64 = 1;
 
-/// An upper limit: more clients than fit in the memory of any host.
+/// The maximum number of clients, which is more than fit in the memory of any host.
 pub const CLIENTS_MAX: u64 = 1_000_000;
-/// Thirty years in seconds; for a deadline in ms, 12 days.
+/// The maximum of a time in a spec: thirty years in seconds, or 12 days for a deadline in ms.
 const TIME_MAX: f64 = 1e9;
-/// Thirty years in ms.
+/// The maximum length of an interval, ms: thirty years.
 const INTERVAL_MS_MAX: u64 = 1_000_000_000_000;
 
 /// One trial, or one segment of it.
@@ -159,15 +159,15 @@ impl TrialSpec {
         let spec = match value.get("spec").and_then(serde_json::Value::as_u64) {
             Some(version) if !(OLDEST..=u64::from(VERSION)).contains(&version) => {
                 return Err(EngineError::usage(format!(
-                    "the TrialSpec has version {version}, this engine reads {OLDEST} to {VERSION}"
+                    "the TrialSpec has version {version}, but this engine reads versions {OLDEST} to {VERSION}"
                 ))
-                .hint("use the loadstone and loadstone-engine of one installation"));
+                .hint("use loadstone and loadstone-engine from the same installation"));
             }
             Some(1) => {
                 from_version_1(&mut value);
                 serde_json::from_value(value).map_err(unreadable)?
             }
-            // Parsed from the text rather than the value, so that error messages include the position.
+            // The spec is parsed from the text rather than the value, so that error messages include the position.
             _ => serde_json::from_str::<Self>(text).map_err(unreadable)?,
         };
         spec.check()?;

@@ -2,7 +2,8 @@
 
 use crate::error::EngineError;
 
-/// Common names of settings, each with the name of the YCSB property. In lower case, without blanks, `_`, `-` or `.`.
+/// Common names of settings, each with the name of the YCSB property. They are in lower case, without blanks, `_`, `-`
+/// or `.`.
 const ALIASES: &[(&str, &str)] = &[
     ("threads", "threadcount"),
     ("clients", "threadcount"),
@@ -29,7 +30,7 @@ const ALIASES: &[(&str, &str)] = &[
 /// The word in `known` that was most likely meant by the misspelt `word`; `None` if no word is near, or `word` itself
 /// is known.
 ///
-/// Nearest are words that differ only in case or in `_`, `-` and `.`; then common synonyms; then words with at most one
+/// The nearest words differ only in case or in `_`, `-` and `.`. Common synonyms are next, then words with at most one
 /// typo per three letters (one in shorter words): a missing, extra or wrong letter, or two swapped letters. Among
 /// equally near words, the first is returned.
 pub fn did_you_mean<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {

@@ -44,8 +44,8 @@ pub struct Args {
 pub const USAGE: &str = "\
 usage: loadstone ycsb {load|run|shell} STORE [options]
 
-  -P FILE           properties from a file; a later file wins
-  -p NAME=VALUE     one property; wins over every file
+  -P FILE           properties from a file; later files override earlier files
+  -p NAME=VALUE     one property; overrides every file
   -threads N        clients (threadcount)
   -target N         operations per second over all clients (target)
   -s                print the status every status.interval seconds
@@ -55,7 +55,7 @@ usage: loadstone ycsb {load|run|shell} STORE [options]
   -jvm-args ARGS    arguments of that JVM
   -strict           refuse unknown properties
   --print-spec      print what would be run, as JSON, and stop
-  --search LOAD     find how many clients, or which rate, the store holds (clients or rate; needs the lab:
+  --search LOAD     find how many clients, or which rate, the store sustains (clients or rate; needs the lab:
                     `loadstone ycsb run STORE --search clients --help` shows its options)
 ";
 
@@ -133,7 +133,7 @@ mod tests {
         Args::parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
     }
 
-    /// The command lines in reports that Loadstone must support, except for the name of the store.
+    /// Parses command lines from reports that Loadstone must support, except for the name of the store.
     #[test]
     fn the_reports_command_lines_parse() {
         let lines = [

@@ -35,7 +35,7 @@ pub fn list_stores() -> String {
     for about in loadstone_registry::abouts() {
         let _ = writeln!(text, "  {:<15} {}", about.name, about.line);
     }
-    text + "  mongodb, s3, …  the other names of YCSB's bindings run in the JVM host with their class: -cp names the jars\n"
+    text + "  mongodb, s3, …  the other bindings of YCSB run, by name, in the JVM host: -cp names the jars\n"
 }
 
 /// The class of a binding in YCSB 0.17.0 for which there is no store, or of a binding that can replace the store.

@@ -7,9 +7,9 @@ use loadstone_wire::sink::Sink;
 /// The values of `measurement.interval`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interval {
-    /// From sending the operation to its answer.
+    /// The time from sending an operation to its answer.
     Op,
-    /// From its due time to its answer.
+    /// The time from the due time of an operation to its answer.
     Intended,
     Both,
 }

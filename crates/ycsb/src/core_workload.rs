@@ -109,7 +109,7 @@ pub fn scan_length(properties: &Properties) -> Result<Length, EngineError> {
     }
 }
 
-/// Whether values name the writes that made them, as a ledger requires.
+/// Whether values identify the writes that made them, as a ledger requires.
 fn versions(properties: &Properties) -> bool {
     properties.boolean("versions", false) || properties.trim_value("ledger").is_some()
 }
@@ -141,7 +141,7 @@ pub fn core(
     }
     if records == 0 && insert_count.is_none() {
         return Err(EngineError::usage("recordcount is not set")
-            .hint("set it to the number of records of the load: -p recordcount=1000"));
+            .hint("set it to the number of records that the load wrote: -p recordcount=1000"));
     }
     let insert_count = insert_count.unwrap_or(records.saturating_sub(insert_start));
     if records == 0 {

@@ -67,7 +67,7 @@ impl Export {
             OpenOptions::new().create(true).append(true).open(path).and_then(|mut f| f.write_all(text.as_bytes()));
         appended.map_err(|error| {
             EngineError::failed(format!("cannot write {}: {error} (measurement.raw.output_file)", path.display()))
-                .hint("use the printed summary: the single operations are lost")
+                .hint("use the printed summary: the individual operations are lost")
         })
     }
 }
@@ -106,6 +106,6 @@ fn probe(path: &Path, property: &str) -> Result<(), EngineError> {
     let result = File::create(&partial).and_then(|_| fs::remove_file(&partial));
     result.map_err(|error| {
         EngineError::usage(format!("cannot write {}: {error} ({property})", path.display()))
-            .hint("name a file in an existing directory that you may write")
+            .hint("name a file in an existing directory that you may write to")
     })
 }

@@ -49,7 +49,7 @@ fn ok(kind: Kind, points: &[(u64, u64)]) -> Vec<(Kind, Status, u64, u64)> {
     points.iter().map(|&(unix_ms, us)| (kind, Status::Ok, us, unix_ms)).collect()
 }
 
-/// The raw points of a YCSB run, and its report.
+/// Compares with the report of a YCSB run that had the same raw points.
 #[test]
 fn hdrhistogram_and_raw_report_equals_that_of_ycsb() {
     let sinks = vec![Sink::YcsbHdrUs, Sink::YcsbRaw];
@@ -126,7 +126,7 @@ fn failed_kind_is_listed_with_zero_operations() {
     }
 }
 
-/// The output of `HdrHistogram` 2.1.4 with each value from 1 to 10000 µs once.
+/// Compares with the output of `HdrHistogram` 2.1.4 for the values from 1 to 10000 µs, each recorded once.
 #[test]
 fn percentiles_are_those_of_javas_library() {
     let sinks = [Sink::YcsbHdrUs];

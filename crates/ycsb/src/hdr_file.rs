@@ -1,13 +1,13 @@
 //! `hdrhistogram.fileoutput`: one interval log per metric, which every `HdrHistogram` tool can read.
 //!
-//! YCSB writes V1 payloads, and only throws an exception on Java 11 and later. The logs written here have V2 payloads,
-//! which the same tools can read.
+//! YCSB writes V1 payloads; on Java 11 and later, it throws an exception instead. The logs written here have V2
+//! payloads, which the same tools can read.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 
-use loadstone_load::meter::Reading;
+use loadstone_load::histogram::Reading;
 
 use super::measure::{Measure, Metric};
 use super::report::HdrFigures;

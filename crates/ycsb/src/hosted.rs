@@ -21,7 +21,7 @@ pub fn add(all: &mut BTreeMap<String, String>, args: &Args, store: &str) {
     default("jvm.classpath", args.class_path.clone());
     default("jvm.args", args.jvm_options.clone());
     if store == "jvm" {
-        // Set as in YCSB's client, because some bindings read it.
+        // This is set as in YCSB's client, because some bindings read it.
         default("dotransactions", Some((args.command != Command::Load).to_string()));
         // bin/ycsb puts the class that belongs to the name before the user's -db, so that the user's class overrides
         // it.

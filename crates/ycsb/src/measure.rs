@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
+use loadstone_load::histogram::{Reading, Table};
 use loadstone_load::java::concurrent_hash_map_order;
-use loadstone_load::meter::{Reading, Table};
 use loadstone_load::{Kind, Status};
 
 use super::config::{Interval, Reporting};
@@ -180,8 +180,8 @@ pub fn metrics(recorders: &[Arc<Recorder>], reporting: &Reporting) -> Vec<Metric
     all
 }
 
-/// Adds operations whose completion was not observed to the intended latencies, with their lower bounds. YCSB omits
-/// these operations.
+/// Adds to the intended latencies the lower bounds of operations whose completion was not observed. YCSB omits these
+/// operations.
 pub fn add_censored(metrics: &mut [Metric], censored: &Censored, reporting: &Reporting) {
     let prefix = match reporting.interval {
         Interval::Op => return,
@@ -202,7 +202,7 @@ pub fn add_censored(metrics: &mut [Metric], censored: &Censored, reporting: &Rep
 }
 
 fn series(recorders: &[Arc<Recorder>], reporting: &Reporting, prefix: &str, intended: bool) -> Vec<Metric> {
-    // By plain name, one measure per sink. YCSB's maps use the plain name, and the prefix is only displayed.
+    // The measures by plain name, one per sink. YCSB's maps use the plain name, and the prefix is only displayed.
     let mut slots_by_name: BTreeMap<String, Vec<Option<Measure>>> = BTreeMap::new();
     let mut returns: BTreeMap<Kind, BTreeMap<Status, u64>> = BTreeMap::new();
     let sinks = recorders.first().map_or(0, |recorder| recorder.ycsb.len());

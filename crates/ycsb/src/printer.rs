@@ -146,15 +146,17 @@ impl<'a> Printer<'a> {
             .hint("check the system: it stopped answering"));
         }
         if self.none_ended && end.code() == 0 {
-            return Err(EngineError::failed(format!("no operation of this {what} ended in the measured time"))
+            return Err(EngineError::failed(format!("no operation of this {what} finished in the measured time"))
                 .hint("measure for longer, or check the system: it may have stopped answering"));
         }
         let failed = self.totals.failed();
         if failed as f64 > self.tolerated * self.totals.operations as f64 && end.code() == 0 {
             return Err(EngineError::failed(format!("{} of this {what} failed", count_noun(failed, "operation")))
-                .hint("see their counts in the report; failures.tolerated=SHARE sets how many still exit 0"));
+                .hint(
+                    "see their counts in the report; failures.tolerated=SHARE sets the share of failures to accept",
+                ));
         }
-        // A store that buffers writes only sends them when it is closed, after it has answered OK.
+        // A store that buffers writes sends them only when it is closed, after it has answered OK.
         if self.unclosed as f64 > self.tolerated * self.spec.clients as f64 && end.code() == 0 {
             let (ending, pronoun) = if self.unclosed == 1 { ("", "it") } else { ("s", "they") };
             return Err(EngineError::failed(format!(
@@ -162,7 +164,7 @@ impl<'a> Printer<'a> {
                 self.unclosed
             ))
             .hint(
-                "see the message of the store in the warning above; failures.tolerated=SHARE sets how many still exit 0",
+                "see the store's message in the warning above; failures.tolerated=SHARE sets the share of failures to accept",
             ));
         }
         Ok(end.code())
@@ -250,9 +252,9 @@ impl Observer for Printer<'_> {
 fn survives(guarantee: &Guarantee) -> &'static str {
     match guarantee.survives() {
         "unknown" => "unknown",
-        "interval" => "the end of the process, except for the last moments (durability=interval)",
-        "os" => "the end of the process (durability=os)",
-        "device" => "the end of the machine (durability=device)",
+        "interval" => "a process crash, except for the last moments (durability=interval)",
+        "os" => "a process crash (durability=os)",
+        "device" => "a power failure or kernel crash (durability=device)",
         _ => "nothing (durability=none)",
     }
 }

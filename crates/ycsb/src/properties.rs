@@ -17,11 +17,8 @@ fn check_name(name: &str, origin: &str) -> Result<(), EngineError> {
         return Ok(());
     }
     let begin: String = name.chars().take(40).collect();
-    Err(EngineError::usage(format!(
-        "a property name of {} bytes, which begins with \"{begin}\" ({origin})",
-        name.len()
-    ))
-    .hint(format!("write NAME=VALUE, with names of up to {NAME_BYTES_MAX} bytes")))
+    Err(EngineError::usage(format!("a property name has {} bytes, and begins with \"{begin}\" ({origin})", name.len()))
+        .hint(format!("write NAME=VALUE, with names of up to {NAME_BYTES_MAX} bytes")))
 }
 
 /// The value of a property, and its origin.
@@ -51,7 +48,7 @@ impl Properties {
             let parsed = PropertiesFile::parse(&bytes, file).map_err(|error| {
                 let hint = match error {
                     PropertiesError::Utf16 { .. } => "convert it with iconv -f UTF-16 -t UTF-8",
-                    PropertiesError::Escape { .. } => "write each backslash as two",
+                    PropertiesError::Escape { .. } => "double each backslash",
                 };
                 EngineError::usage(error.to_string()).hint(hint)
             })?;
@@ -148,7 +145,7 @@ impl Properties {
             Ok(number) if expected == "a whole number" && number >= 0.0 && number.fract() == 0.0 && number < 1e18 => {
                 error.hint(format!("write {number:.0}"))
             }
-            _ => error.hint(format!("change it, or leave {name} out for its default")),
+            _ => error.hint(format!("change it, or leave {name} out to use its default")),
         }
     }
 

@@ -22,7 +22,9 @@ pub fn pace(properties: &Properties) -> Result<PaceSpec, EngineError> {
         ["rate.ramp", "rate.steps"].into_iter().filter(|name| properties.trim_value(name).is_some()).collect();
     let target = properties.real("target", 0.0)?;
     if set.len() + usize::from(target != 0.0) > 1 {
-        return Err(EngineError::usage("target, rate.ramp and rate.steps exclude each other").hint("keep one of them"));
+        return Err(
+            EngineError::usage("target, rate.ramp and rate.steps are mutually exclusive").hint("keep one of them")
+        );
     }
     let parts = |name: &str, text: &str, expected: &str, count: usize| -> Result<Vec<f64>, EngineError> {
         let numbers: Vec<f64> = text.split(':').filter_map(|n| n.trim().parse().ok()).collect();

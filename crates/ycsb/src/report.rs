@@ -1,6 +1,6 @@
 //! YCSB's final report, with lines such as `[READ], Operations, 99830`, or in JSON.
 
-use loadstone_load::meter::Reading;
+use loadstone_load::histogram::Reading;
 use loadstone_session::Collections;
 
 use super::config::{Exporter, Reporting};
@@ -171,7 +171,7 @@ fn histogram_lines(
     out.push(line("LatencyVariance(us)", Value::Real(variance)));
     end_lines(line, &moments, out);
     let (overflow, within) = buckets.counts.split_last().map_or((0, &[][..]), |(last, rest)| (*last, rest));
-    // If a percentile is in the overflow, it has no line.
+    // If a percentile is in the overflow bucket, it has no line.
     for (label, share) in [("95thPercentileLatency(us)", 0.95), ("99thPercentileLatency(us)", 0.99)] {
         let mut count_so_far = 0;
         let at = within.iter().position(|n| {
@@ -295,8 +295,8 @@ pub fn value_at_percentile(reading: &Reading, percentile: f64) -> u64 {
 
 /// The name of a percentile's line: `50thPercentileLatency(us)`, `1st…`, `11th…`, `99.9PercentileLatency(us)`.
 ///
-/// Source: `OneMeasurementHdrHistogram.ordinal` of YCSB 0.17.0. It throws an `ArrayIndexOutOfBoundsException` for a whole
-/// negative percentile unless that ends in 0; Loadstone uses `th`.
+/// Source: `OneMeasurementHdrHistogram.ordinal` of YCSB 0.17.0. It throws an `ArrayIndexOutOfBoundsException` for a
+/// negative whole percentile that does not end in 0; Loadstone uses `th`.
 pub fn percentile_label(percentile: f64) -> String {
     // NaN and infinities leave a remainder that is not zero, as in Java.
     if percentile % 1.0 != 0.0 {

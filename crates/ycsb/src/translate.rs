@@ -14,7 +14,7 @@ use loadstone_wire::error::{EngineError, count_noun};
 use loadstone_wire::spec::{Durability, InsertSpec, LedgerSpec, Phase, StoreSpec, TrialSpec, Until, VERSION, WorkSpec};
 use loadstone_wire::suggest;
 
-/// Without `-s`, no intervals are read; the conductor still wakes occasionally.
+/// Length of an interval without `-s`, ms: no intervals are read, but the conductor still wakes occasionally.
 const QUIET_INTERVAL_MS: u64 = 3_600_000;
 
 /// The property that corresponds to each field that a refusal can name. `pace.rate` corresponds to several properties.
@@ -91,14 +91,14 @@ pub fn translate(args: &Args, properties: &Properties) -> Result<Translated, Eng
         }
     };
     if matches!(&work, WorkSpec::Records(core) if core.versions) && properties.trim_value("seed").is_none() {
-        return Err(EngineError::usage("versions and ledger need a seed: it is in every value")
+        return Err(EngineError::usage("versions and ledger need a seed, which is part of every value")
             .hint("give the load and the run the same seed: -p seed=1"));
     }
     if let (Phase::Run, WorkSpec::Records(core)) = (phase, &work)
         && let Some(share) = core.mix.too_rare()
     {
         warnings.push(format!(
-            "a proportion of {share:e} is rounded up to 1 in {}, the smallest one possible",
+            "a proportion of {share:e} is rounded up to 1 in {}, the smallest possible share",
             KindSequence::RAREST
         ));
     }
@@ -122,7 +122,7 @@ pub fn translate(args: &Args, properties: &Properties) -> Result<Translated, Eng
     if pace != PaceSpec::Closed && reporting.interval == Interval::Op && !args.print_spec {
         // YCSB's default hides the wait of operations that are sent late.
         warnings.push(
-            "at a target rate, these latencies leave out the wait before an operation is sent: \
+            "at a target rate, these latencies exclude the wait before an operation is sent: \
              -p measurement.interval=both adds it"
                 .to_owned(),
         );
@@ -167,7 +167,7 @@ pub fn translate(args: &Args, properties: &Properties) -> Result<Translated, Eng
     Ok(Translated { spec, reporting, warnings, tolerated })
 }
 
-/// The number of a run whose values name their writes; random if the property is not set.
+/// The number of a run whose values identify their writes; random if the property is not set.
 fn run_number(
     properties: &Properties,
     phase: Phase,
@@ -179,8 +179,10 @@ fn run_number(
         return Ok(None);
     }
     if number.is_none() && segment.n > 1 && properties.trim_value("ledger").is_some() {
-        return Err(EngineError::usage("segments with ledgers need the number of their run: it is in every value")
-            .hint("give all segments the same new one, e.g. -p runnumber=$(date +%s)"));
+        return Err(EngineError::usage(
+            "segments with ledgers need the number of their run, which is part of every value",
+        )
+        .hint("give all segments the same new number, for example -p runnumber=$(date +%s)"));
     }
     // The number has 53 bits, because JSON readers in other languages do not support more.
     Ok(Some(number.unwrap_or_else(|| mix(loadstone_measure::clock::unix_ns()) >> 11)))
@@ -197,7 +199,8 @@ fn refuse(refusal: &Refusal, properties: &Properties) -> EngineError {
     EngineError::usage(message + &place.map_or_else(String::new, |place| format!(" ({place})"))).hint(hint)
 }
 
-/// The store receives all properties that the front end does not interpret. Stores in a JVM also receive others.
+/// The store receives all properties that the front end does not interpret. Stores in a JVM also receive interpreted
+/// properties.
 fn store_properties(args: &Args, properties: &Properties, store: &str) -> std::collections::BTreeMap<String, String> {
     let mut all = properties.all();
     if hosted::is_hosted(store) {

@@ -24,8 +24,8 @@ __all__ = ["Judgement", "Latencies", "LoadstoneError", "Percentile", "Run", "com
 
 
 def open(path: str | PathLike[str], results: str | PathLike[str] = "results") -> Run:  # noqa: A001
-    """Opens results: a result folder, an archive of a folder, the latest run of a named experiment, or another tool's
-    file.
+    """Opens results: a result folder, an archive of a folder, the latest run of a named experiment, or a file
+    from another tool.
 
     `results` is the directory in which names are looked up. Damaged lines are omitted and listed in `Run.warnings`.
     Raises LoadstoneError if there are no results, or if they were written by a newer version.
@@ -40,7 +40,7 @@ def load(
     facts: Mapping[str, Scalar] | None = None,
     format: str | None = None,  # noqa: A002
 ) -> Run:
-    """Reads files of other tools (YCSB, cassandra-stress, fio, HDR logs …) without writing anything.
+    """Reads files from other tools (YCSB, cassandra-stress, fio, HDR logs …) without writing anything.
 
     `facts` states what the files do not contain (`{"clients": 4}`); `format` is a format's name, as for `loadstone
     import --format`. Equal variants in several files count as repeats. Raises LoadstoneError if a file is damaged or
@@ -48,6 +48,8 @@ def load(
     """
     from loadstone.importers.read import read_all
 
+    if not files:
+        raise LoadstoneError("there are no files to load", "name at least one file")
     paths = [Path(file) for file in files]
     imported = read_all(paths, dict(facts or {}), format)
     series = {imported_run.result.trial: imported_run.series for imported_run in imported}
@@ -107,6 +109,6 @@ def compare(*sides: Run | str | PathLike[str] | Sequence[Run | str | PathLike[st
     def open_side(member: Run | str | PathLike[str]) -> ResultSet:
         return member.results if isinstance(member, Run) else open(member).results
 
-    if len(sides) < 2:
+    if len(sides) < 2 or not all(sides):
         raise LoadstoneError("a comparison needs at least two results", "name a second run, path or name")
     return Run(join_results([read_side(side) for side in sides]))

@@ -1,4 +1,4 @@
-"""Converts Arrow tables to data frames of other libraries, which are imported late, and settings to text."""
+"""Converts Arrow tables to data frames of other libraries (imported late), and settings to text."""
 
 from __future__ import annotations
 

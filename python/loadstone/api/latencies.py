@@ -44,7 +44,7 @@ class Latencies:
         Raises ValueError if there are no operations, or if the percentage is below 0 or above 100.
         """
         if not 0 <= percent <= 100:
-            raise ValueError(f"a percentage is from 0 to 100, not {percent}")
+            raise ValueError(f"a percentage must be from 0 to 100, got {percent}")
         # As in the figures of a trial, 99.9 is treated as a decimal, not as a rounded float.
         (percentile,) = self.population.read_percentiles([float(Decimal(str(percent)) / 100)])
         return percentile

@@ -194,7 +194,7 @@ class Run:
         *sides: Run | str | PathLike[str],
         by: str | None = None,
         baseline: Scalar | None = None,
-        metrics: Iterable[str] = (),
+        metrics: str | Iterable[str] = (),
         filter: str = "",  # noqa: A002
         set: Mapping[str, Any] | None = None,  # noqa: A002
         rank_invalid: bool = False,
@@ -214,7 +214,8 @@ class Run:
         named = {"compare.by": by, "compare.baseline": baseline}
         changes = {**{key: value for key, value in named.items() if value is not None}, **(set or {})}
         settings = [f"{key}={format_setting(value)}" for key, value in changes.items()]
-        projected = regroup_results(results, settings, Projection(filter=filter, metrics=tuple(metrics)))
+        names = (metrics,) if isinstance(metrics, str) else tuple(metrics)
+        projected = regroup_results(results, settings, Projection(filter=filter, metrics=names))
         return Judgement(judge_results(projected.results, rank_invalid=rank_invalid))
 
     @property

@@ -1,4 +1,4 @@
-"""`loadstone compare A B…` compares runs from different times, or files of other tools, with the first of them."""
+"""`loadstone compare A B…` compares runs from different times, or files from other tools, with the first of them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def main(arguments: list[str]) -> int:
         parser.error("a comparison needs at least two results")
     sides = [[open_results(run, options.results) for run in side.split(",")] for side in options.results_at]
     if grouped := group_numbered(options.results_at):
-        print(f"hint: each result is a separate side; to name the runs of one side: {grouped}", file=sys.stderr)
+        print(f"hint: each result is a separate side; to group runs into sides: {grouped}", file=sys.stderr)
     check_conditions(options.expect)
     judgement = show_results(add_expectations(join_results(sides), options.expect), options)
     if any(item.holds is None and item.unit == "×" for item in judgement.expectations) and not options.json:
@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> int:
 
 
 def group_numbered(sides: Sequence[str]) -> str:
-    """Arguments that group names which differ only in their numbers into runs of one side, as for `a-*.log b-*.log`.
+    """A command in which names that differ only in numbers are the runs of one side, as for `a-*.log b-*.log`.
 
     Empty unless at least two sides would have several runs; also empty if a side already has several runs.
     """

@@ -1,4 +1,4 @@
-"""`loadstone completion` generates completion for a shell, or the man page, from the help of every command."""
+"""`loadstone completion` generates a completion script for a shell, or the man page, from the help of every command."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def create_main(catalogue: CommandCatalogue) -> Callable[[list[str]], int]:
 
     @guard_command
     def main(arguments: list[str]) -> int:
-        parser = CommandParser("completion", "Print completion for a shell, or the man page.", PLACES)
+        parser = CommandParser("completion", "Print a completion script for a shell, or the man page.", PLACES)
         parser.add_argument("form", choices=[*FORMS], help="what to print")
         form = FORMS[parser.parse_args(arguments).form]
         print(form(catalogue, read_help(catalogue)), end="")
@@ -84,7 +84,7 @@ def engine_help(name: str) -> str:
 
 
 def lab_help(catalogue: CommandCatalogue, name: str, verbs: Sequence[str] = ()) -> str:
-    """The help text of one of the lab's commands, or of a verb of it."""
+    """The help text of one of the lab's commands, or of one of its verbs."""
     printed = StringIO()
     with redirect_stdout(printed), suppress(SystemExit):
         catalogue.run(name, [*verbs, "--help"])
@@ -194,12 +194,12 @@ def command_summary(catalogue: CommandCatalogue, name: str) -> str:
 
 
 def quote_text(text: str) -> str:
-    """A text that can be in single quotes in zsh and fish: without quotes and colons."""
+    """A text without quotes and colons, which zsh and fish can read in single quotes."""
     return text.replace("'", "").replace(":", "")
 
 
 def escape_roff(text: str) -> str:
-    """A text with the characters escaped that are special in roff (groff(7))."""
+    """A text in which characters that are special in roff are escaped (groff(7))."""
     escaped = text.rstrip().replace("\\", "\\e").replace("-", "\\-")
     escaped = re.sub(r"[^\x00-\x7f]", lambda match: f"\\[u{ord(match[0]):04X}]", escaped)
     return re.sub(r"^([.'])", r"\\&\1", escaped, flags=re.MULTILINE)

@@ -29,7 +29,7 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_argument("--filter", metavar="EXPR", default="", help="only matching trials: 'system:lmdb -clients:1'")
     parser.add_argument(
-        "--redact", action="store_true", help="replace host names, addresses and absolute paths (only to a .zip file)"
+        "--redact", action="store_true", help="replace host names, addresses and absolute paths (only for a .zip file)"
     )
     parser.results_option()
     options = parser.parse_args(join_filters(arguments))
@@ -39,7 +39,7 @@ def main(arguments: list[str]) -> int:
         raise UsageError("--redact needs a .zip file", "add `--output FILE.zip`; export tables from that file")
     if output is not None and is_archive:
         if options.filter:
-            raise UsageError("--filter cannot be combined with a .zip file", "an archive is the whole folder")
+            raise UsageError("--filter cannot be combined with a .zip file", "an archive contains the whole folder")
         folder = folder_at(options.results_at, options.results)
         for name in archive.write_archive(folder, output, redact=options.redact):
             print(f"omitted {name}: a binary file cannot be redacted", file=sys.stderr)

@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> int:
     options, fio_options = parser.parse_known_args(arguments)
     for word in fio_options:
         if fio.is_reserved(word) or not word.startswith("-"):
-            hint = "write fio's options with =, as in --runtime=10; the lab sets the options for its output"
+            hint = "write fio's options with =, as in --runtime=10; the lab sets the options for fio's output"
             raise UsageError(f"{word} cannot be used here", hint)
     workloads.register()
     options = Namespace(resume=False, retry_failed=False, print_results=print_figures, **vars(options))

@@ -1,4 +1,4 @@
-"""`loadstone fleet` shows, checks and stops the hosts of a Ray cluster, for experiments with `fleet: {on: ray}`."""
+"""`loadstone fleet` shows and checks the hosts of a Ray cluster for `fleet: {on: ray}`, and stops its agents."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 VERBS = {
     "status": "print every host: address, labels, processors, memory, kernel, clock",
     "check": "also compare versions and engines, and run `doctor` on every host; exit status 1 if a host is unfit",
-    "stop": "end every agent and engine in the cluster, whichever lab started it",
+    "stop": "stop all agents and engines in the cluster, including the agents of other labs",
 }
-# Host clocks must be known to within a tenth of an interval, which is 1 s unless a window is short.
+# Clock offsets must be known to within a tenth of an interval, which is 1 s unless a window is short.
 BOUND_NS_MAX = 100_000_000
 
 
@@ -26,7 +26,7 @@ BOUND_NS_MAX = 100_000_000
 def main(arguments: list[str]) -> int:
     """Runs one verb. The exit status is 0 if every host is fit."""
     verbs = "\n".join(f"  {verb:<8}{text}" for verb, text in VERBS.items())
-    parser = CommandParser("fleet", "Show, check or stop the hosts of a Ray cluster.", f"verbs:\n{verbs}")
+    parser = CommandParser("fleet", "Show or check the hosts of a Ray cluster, or stop its agents.", f"verbs:\n{verbs}")
     parser.add_argument("verb", metavar="VERB", choices=VERBS, help=", ".join(VERBS))
     parser.add_argument(
         "--address", metavar="HOST:PORT", default="auto", help="the cluster's head (default: on this machine)"
@@ -48,7 +48,7 @@ def main(arguments: list[str]) -> int:
 
 
 def stop_agents(options: Namespace) -> int:
-    """Ends every agent, and prints their names."""
+    """Stops all agents, and prints their names."""
     from loadstone.fleet.ray import RayTransport
 
     transport = RayTransport(options.address)
@@ -107,7 +107,7 @@ def describe_hosts(fleet: Remote, *, is_checked: bool) -> list[dict[str, Any]]:
 
 
 def doctor_problems(facts: Any) -> Iterator[str]:
-    """The failed checks of a host's doctor."""
+    """The checks of `loadstone doctor` that failed on a host."""
     for check in facts.get("doctor", {}).get("checks", ()):
         if check["state"] == "fail":
             yield f"doctor: {check['check']}: {check['found']}; required: {check['wanted']}"

@@ -1,4 +1,4 @@
-"""`loadstone import FILE…` imports results of other tools into a result folder."""
+"""`loadstone import FILE…` imports results from other tools into a result folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Opens results by name: a result folder, the latest folder of an experiment, or a file of another tool."""
+"""Opens results by name: a result folder, the latest folder of an experiment, or a file from another tool."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EXPERIMENTS = (".yaml", ".yml")
 
 
 def open_results(name: str, root: Path) -> ResultSet:
-    """Reads the results at a path or of an experiment's name. Raises LoadstoneError if there are none."""
+    """Reads the results at a path, or the latest results of an experiment. Raises LoadstoneError if there are none."""
     path = Path(name)
     if path.is_file() and path.suffix not in EXPERIMENTS and not is_archive(path):
         return from_file(path, {})
@@ -25,13 +25,13 @@ def open_results(name: str, root: Path) -> ResultSet:
 
 
 def folder_at(name: str, root: Path) -> Folder:
-    """The result folder for a path, an archive or an experiment's name. Raises LoadstoneError if there is none."""
+    """The result folder for a path, an archive or the name of an experiment. Raises LoadstoneError if there is none."""
     path = Path(name)
     if path.is_dir():
         return open_folder(path)
     if path.suffix in EXPERIMENTS:
         hint = f"name a result folder; `loadstone run {name} --dry-run` shows the experiment's plan"
-        raise LoadstoneError(f"{name} is an experiment, not results", hint)
+        raise LoadstoneError(f"{name} is an experiment, not a result", hint)
     if is_archive(path):
         return unpack_archive(path)
     if path.is_file():
@@ -43,7 +43,7 @@ def folder_at(name: str, root: Path) -> Folder:
 
 
 def open_folder(path: Path) -> Folder:
-    """A result folder, or the latest one in an experiment's folder. Raises LoadstoneError if it is neither."""
+    """The result folder at a path, or the latest in an experiment's folder. Raises LoadstoneError if it is neither."""
     if not (path / "folder.json").exists():
         inside = sorted(header.parent for header in path.glob("*/folder.json"))
         if inside:
@@ -52,7 +52,7 @@ def open_folder(path: Path) -> Folder:
 
 
 def from_file(path: Path, facts: Mapping[str, Scalar]) -> ResultSet:
-    """Reads a file of another tool as a result set, without writing anything."""
+    """Reads a file from another tool as a result set, without writing anything."""
     from loadstone.importers.read import read_file
 
     imported = read_file(path, facts)

@@ -48,7 +48,7 @@ class CommandParser(argparse.ArgumentParser):
 
             for keys, prefix in ((Experiment.model_fields, ""), (Measure.model_fields, "measure.")):
                 if name in keys:
-                    return f"this is a key of the file: --set {prefix}{name}={value}"
+                    return f"this is a key of the experiment file: use --set {prefix}{name}={value}"
         return suggest_name(name, options, "--{}".format)
 
     def results_at(self) -> None:

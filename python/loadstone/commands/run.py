@@ -89,6 +89,7 @@ def carry_out(loaded: Loaded, name: str, options: Namespace) -> int:
 
     from loadstone.experiment.plan.plan import plan_experiment
 
+    require_live_ports(options)
     if options.dry_run:
         from loadstone.experiment.plan.description import describe_plan
         from loadstone.runner.rehearsal import advice, rehearse
@@ -135,11 +136,25 @@ def run_experiment(
             return folder, run_trials(loaded, planned, folder, console, options.retry_failed)
 
 
+def require_live_ports(options: Namespace) -> None:
+    """Refuses ports of the live page and the metrics before anything runs. Raises LoadstoneError."""
+    ports = {
+        "the live page": getattr(options, "live", False) and options.live_port,
+        "the metrics server": getattr(options, "metrics_port", None),
+    }
+    for name, port in ports.items():
+        # A run without either does not import the systems.
+        if port:
+            from loadstone.systems.base.startup import require_port
+
+            require_port(name, "127.0.0.1", port)
+
+
 @contextmanager
 def serve_live(folder: Folder, console: Console, options: Namespace) -> Iterator[None]:
     """Serves the live page and the metrics, if requested, from a separate process as long as the run lasts.
 
-    The standard input of that process is a lease: it exits shortly after this process, however this process ends.
+    The standard input of that process is a lease: when this process exits for any reason, that process exits, too.
     """
     has_page, metrics_port = getattr(options, "live", False), getattr(options, "metrics_port", None)
     if not has_page and metrics_port is None:
@@ -159,7 +174,7 @@ def serve_live(folder: Folder, console: Console, options: Namespace) -> Iterator
     command += ["--port", str(options.live_port)] if has_page else ["--metrics-only"]
     command += [] if metrics_port is None else ["--metrics-port", str(metrics_port)]
     pipe = subprocess.PIPE
-    # In a separate session, so that Ctrl-C reaches only the lab.
+    # The server runs in a separate session, so that Ctrl-C reaches only the lab.
     server = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, start_new_session=True)
     assert server.stdin is not None
     assert server.stdout is not None

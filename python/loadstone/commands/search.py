@@ -1,6 +1,6 @@
 """`loadstone ycsb run STORE … --search clients` searches for a store's maximum load, with YCSB's command line.
 
-The arguments are translated into an experiment with `find`, which is run, judged and reported as by `loadstone run`.
+The arguments are translated into an experiment with `find`, which is run, judged and reported as with `loadstone run`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ VALUES = {
     "--search": ("clients|rate", "the load to increase: the clients of a closed loop, or the rate"),
     "--search-from": ("N", "the first load (default: 1 client, or 1000 operations per second)"),
     "--search-to": ("N", "the last load (default: 1024 clients, or 1000000 operations per second)"),
-    "--such-that": ("OBJECTIVE", "find the highest load that meets this ('p99 < 10ms') instead of the knee"),
+    "--such-that": ("OBJECTIVE", "find the highest load that meets this objective ('p99 < 10ms') instead of the knee"),
     "--search-seconds": ("S", f"the length of each trial's window (default: maxexecutiontime, else {SECONDS})"),
     "--results": ("DIR", "the directory of result folders (default: results)"),
 }
@@ -130,7 +130,7 @@ def translate_line(line: SearchCommand) -> Spec:
     if not line.files:
         raise UsageError("a search needs a workload file", "name one: -P workloads/workloada")
     try:
-        # The engine requires a limit of the load; the search sets a different one later.
+        # The engine requires a limit on the run; the search sets a different limit later.
         (translated,) = spec_of("ycsb", [*line.arguments, "-p", "maxexecutiontime=1"])
     except EngineError as error:
         if error.status != UsageError.exit_status:
@@ -204,14 +204,14 @@ def window_length(seconds: str) -> str:
 
 
 def belongs_to_store(key: str, patterns: Set[str]) -> bool:
-    """Whether a property belongs to a store; a binding (`*`) gets all properties except the workload's."""
+    """Whether a property belongs to a store; a binding (`*`) receives all properties except the workload's."""
     return key in patterns or (
         key not in describe_engine().properties and any(fnmatchcase(key, pattern) for pattern in patterns)
     )
 
 
 def take_address(store: str, properties: dict[str, str]) -> dict[str, Any]:
-    """The servers' address, as the key `attach`; it is removed from the store's properties."""
+    """The servers' address, in the form of the key `attach`; it is removed from the store's properties."""
     host, port = describe_engine().address_properties(store) or ("", "")
     attach: dict[str, Any] = {"hosts": (properties.pop(host, "") or "127.0.0.1").split(",")}
     if text := properties.pop(port, ""):
@@ -232,7 +232,7 @@ def find_keys(options: Mapping[str, str]) -> dict[str, Any]:
 
 
 def results_name(line: SearchCommand) -> str:
-    """The name of the results, which is the same for the same search."""
+    """The name of the results: a search that is started again finds them under the same name."""
     return f"ycsb-{line.arguments[1]}-{Path(line.files[0]).name}-{line.options['--search']}"
 
 

@@ -20,7 +20,7 @@ def main(arguments: list[str]) -> int:
         "The address contains a token. The server reads result folders and changes nothing.",
     )
     parser.add_argument(
-        "root", metavar="DIR", type=Path, nargs="?", default=ROOT, help="results (default: %(default)s)"
+        "root", metavar="DIR", type=Path, nargs="?", default=ROOT, help="result folders (default: %(default)s)"
     )
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
     parser.add_argument("--port", type=int, default=0, help="the port of the page (default: any)")
@@ -29,7 +29,7 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_argument("--no-token", action="store_true", help="allow every process on this host to read the page")
     parser.add_argument(
-        "--follow", metavar="DIR", type=Path, help="the run for the metrics (default: the run in progress)"
+        "--follow", metavar="DIR", type=Path, help="the run whose metrics are served (default: the run in progress)"
     )
     parser.add_argument("--child", action="store_true", help="exit together with the parent process")
     parser.add_argument("--metrics-only", action="store_true", help="do not serve the page")

@@ -89,7 +89,7 @@ def show_logs(options: Namespace) -> None:
     if name and not chosen:
         names = sorted({path.name.partition(".")[0] for path in paths})
         raise UsageError(
-            f'{running.name} has no log of a server "{name}"',
+            f'{running.name} has no log for a server "{name}"',
             f"the servers with logs are: {', '.join(names) or 'none'}",
         )
     for path in chosen:
@@ -131,7 +131,7 @@ VERBS: dict[str, tuple[str, Callable[[Namespace], int | None]]] = {
     "kill": ("kill a server, or all of them, as a crash would (SIGKILL)", signal_servers),
     "pause": ("suspend a server (SIGSTOP): it keeps its connections but does not answer", signal_servers),
     "resume": ("resume suspended servers", signal_servers),
-    "restart": ("restart a server, or all of them, with their data", restart_servers),
+    "restart": ("restart a server, or all of them, without deleting their data", restart_servers),
     "properties": (
         "print the properties that a store needs to reach the system, as lines of name=value",
         show_properties,
@@ -161,7 +161,7 @@ def parser_of(verb: str, arguments: Sequence[str]) -> CommandParser:
         parser.add_argument("--tls", action="store_true", help="encrypt clients' connections: short for --set tls=yes")
         parser.add_argument("--cluster", action="store_true", help="a Redis Cluster: short for --set cluster=yes")
     if verb == "down":
-        parser.add_argument("--keep-data", action="store_true", help="keep the data for `up` with the same settings")
+        parser.add_argument("--keep-data", action="store_true", help="keep the data for an `up` with the same settings")
     if verb == "logs":
         parser.add_argument("--lines", metavar="N", type=int, default=10, help="lines per log (default: %(default)s)")
     if verb == "fresh":

@@ -120,7 +120,7 @@ def create_folder(commands: Sequence[Timed], options: Namespace) -> Folder:
 
 
 def build_parser() -> CommandParser:
-    """The parser, whose options have the names that hyperfine uses for them."""
+    """The parser; its options have the same names as in hyperfine."""
     command_line = CommandParser(
         NAME,
         "Time shell commands, interleaved, until the interval of their ratio is narrow; then judge the difference.",
@@ -183,7 +183,7 @@ def create_commands(texts: Sequence[str], prepares: Sequence[str], names: Sequen
     """The commands to time, each with a distinct name. Raises UsageError."""
     total = units.count_noun(len(texts), "command")
     if len(prepares) not in (0, 1, len(texts)):
-        message = f"--prepare is given {units.count_noun(len(prepares), 'time')}, for {total}"
+        message = f"--prepare is given {units.count_noun(len(prepares), 'time')} for {total}"
         raise UsageError(message, "give it once, or once for each command")
     if len(names) > len(texts):
         raise UsageError(f"there are {len(names)} names for {total}", "give a name for each command")

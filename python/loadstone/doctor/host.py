@@ -53,7 +53,7 @@ def check_memory(machine: Machine, _: int) -> CheckResult:
     text = f"{units.format_size(free)} available" + (f" of {units.format_size(whole)}" if whole is not None else "")
     if free < MEMORY_BYTES:
         state: State = "fail" if free < MEMORY_LEAST_BYTES else "warn"
-        return CheckResult(state, text, "ps -eo pid,rss,comm --sort=-rss | head   # then end some processes")
+        return CheckResult(state, text, "ps -eo pid,rss,comm --sort=-rss | head   # then stop some processes")
     return CheckResult("ok", text)
 
 

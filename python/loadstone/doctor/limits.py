@@ -140,7 +140,7 @@ def check_accept_queue(machine: Machine, clients: int) -> CheckResult:
         return unknown_result()
     if length >= needed:
         return CheckResult("ok", f"{length:,}")
-    return CheckResult("warn", f"{length:,}, {needed:,} is enough", f"sudo sysctl -w net.core.somaxconn={needed}")
+    return CheckResult("warn", f"{length:,}; {needed:,} is enough", f"sudo sysctl -w net.core.somaxconn={needed}")
 
 
 def check_ports(machine: Machine, _: int) -> CheckResult:
@@ -182,7 +182,7 @@ CHECKS = (
     ),
     Check(
         "ephemeral ports",
-        "as many as clients, preferably twice as many, without a server's port among them",
+        "at least one for each client, preferably two, and no server's port among them",
         "each connection to a server uses a separate local port, which stays in use for a minute after closing",
         check_ephemeral_ports,
     ),

@@ -112,7 +112,7 @@ def describe_engine() -> Description:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise LoadstoneError(f"cannot run {path}: {error}", hint) from error
     if result.returncode:
-        raise LoadstoneError(f"{path} does not describe itself: {result.stderr.strip() or result.returncode}", hint)
+        raise LoadstoneError(f"`{path} describe` failed: {result.stderr.strip() or result.returncode}", hint)
     return parse_description(result.stdout, path, hint)
 
 
@@ -121,7 +121,7 @@ def parse_description(text: str, path: str, hint: str) -> Description:
     try:
         document = json.loads(text)
         if document["describe"] != VERSION:
-            raise LoadstoneError(f"{path} describes itself in version {document['describe']}, expected {VERSION}", hint)
+            raise LoadstoneError(f"{path} has description version {document['describe']}, expected {VERSION}", hint)
         stores = read_document(list[StoreInfo], document["stores"])
         names = frozenset(str(item["name"]) for item in document["properties"])
     except (ValueError, KeyError, TypeError) as error:

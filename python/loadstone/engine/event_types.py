@@ -87,7 +87,7 @@ class Executor:
 
 @dataclass(frozen=True)
 class Reached:
-    """Number of files that reached a given state, and the times."""
+    """Number of files that reached a given state, and the times at which they reached it."""
 
     files: int
     bytes: int

@@ -76,7 +76,7 @@ class Histogram:
         """
         if not self.counts:
             raise ValueError("an empty histogram has no quantiles")
-        # 0.999 is treated as a decimal, not as a rounded float: for 1,000 values, it is the 999th, not the 1,000th.
+        # 0.999 is treated as a decimal, not as a rounded float: for 1,000 values, its rank is 999, not 1,000.
         rank = max(math.ceil(Fraction(str(share)) * self.count), 1)
         count = 0
         for index in sorted(self.counts):

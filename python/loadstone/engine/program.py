@@ -1,7 +1,7 @@
 """Finds and runs the engine, the Rust program that drives the load.
 
-`loadstone ycsb` and similar commands consist of this module and an exec, so it imports only modules that are already
-loaded.
+`loadstone ycsb` and similar commands run only this module and an exec, so the module imports only modules that are
+already loaded.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 
 from loadstone.errors import LoadstoneError
 
-TYPE_CHECKING = False  # typing's own constant costs the import of typing
+TYPE_CHECKING = False  # `typing.TYPE_CHECKING` would require the slow import of `typing`
 if TYPE_CHECKING:
     from typing import NoReturn
 
@@ -40,7 +40,7 @@ def find_engine() -> str:
     if path is None:
         raise LoadstoneError(
             f"{NAME} is neither next to {sys.argv[0]} nor on PATH",
-            f"install the wheel of `make wheel`, build it with `make`, or name it in {VARIABLE}",
+            f"install the wheel that `make wheel` builds, build the engine with `make`, or set {VARIABLE}",
         )
     return path
 

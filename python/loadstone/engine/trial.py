@@ -28,7 +28,7 @@ from loadstone.errors import LoadstoneError
 # How long an engine continues without a heartbeat, unless the spec sets a different time; the lab sends four heartbeats
 # in this time.
 LEASE_MS = 10_000
-# An engine gives its clients 5 s to finish, then closes its store. An engine that takes longer is killed.
+# An engine gives its clients 5 s to finish, and then closes its store. An engine that takes longer is killed.
 GRACE_SECONDS = 10.0
 LOG_LINES = 200
 # The interval between calls of `idle` while waiting for events.
@@ -46,7 +46,7 @@ class EngineError(LoadstoneError):
 
 
 class Trial:
-    """One running engine. Leaving the `with` block ends the engine, whatever its state."""
+    """One running engine. Leaving the `with` block terminates the engine, whatever its state."""
 
     def __init__(self, spec: Spec) -> None:
         """Starts the engine and sends it the spec. Raises LoadstoneError if no engine is found."""
@@ -64,7 +64,7 @@ class Trial:
         self._revoked = False
         path = program.find_engine()
         try:
-            # In a separate process group: Ctrl-C reaches only the lab, which then decides how to end its engines.
+            # The engine runs in a separate process group: Ctrl-C reaches only the lab, which decides how to stop it.
             self._process = subprocess.Popen(
                 [path, "trial"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, process_group=0
             )
@@ -98,7 +98,7 @@ class Trial:
             self._pipe_named("stdin").close()
 
     def close(self) -> None:
-        """Ends the engine if it is still running: revokes its lease, waits, and kills it if it does not exit."""
+        """Terminates a running engine: revokes its lease, waits, and kills the engine if it does not exit."""
         # Its output is closed first, because an engine that writes to a full pipe would never exit.
         for stream in (self._pipe_named("stdout"), self._pipe_named("stderr"), self._pipe_named("stdin")):
             with contextlib.suppress(OSError):
@@ -111,7 +111,7 @@ class Trial:
             self.status = self._process.wait()
 
     def kill(self) -> None:
-        """Ends the engine immediately; its events then end without a result. Any thread may call this."""
+        """Kills the engine, so that its events end without a result. Any thread may call this."""
         self._process.kill()
 
     def _pipe_named(self, name: str) -> IO[bytes]:
@@ -212,7 +212,7 @@ def engine_error(status: int, log: list[str]) -> EngineError:
     last = f"last line of its log: {log[-1]}" if log else "its log is empty"
     if status < 0:
         name = signal.Signals(-status).name
-        hint = f"{last}; see the kernel's log (dmesg) for a lack of memory" if name == "SIGKILL" else last
+        hint = f"{last}; the kernel log (dmesg) shows whether memory ran out" if name == "SIGKILL" else last
         return EngineError(f"the engine was killed by {name}", hint, status)
     if "error" in fields:
         return EngineError(fields["error"], fields.get("hint", "the message above comes from the engine"), status)

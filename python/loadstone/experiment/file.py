@@ -90,7 +90,7 @@ def find_moved(path: Path) -> Path:
 def load_command(document: Mapping[str, Any], command: str) -> Loaded:
     """The experiment that corresponds to a front end's command line. Raises ExperimentError with all mistakes."""
     tree, mistakes = read_value(json.dumps(document), Location(0, command))
-    assert isinstance(tree, MappingNode), "a mapping is a table"
+    assert isinstance(tree, MappingNode), "the document is a mapping"
     examined = examine_tree(expand_tree(tree), (Path(),))
     return require_valid(examined, [*mistakes, *examined.mistakes])
 
@@ -110,7 +110,7 @@ def change_question(question: Question, settings: Sequence[str]) -> Question:
     """
     location = Location(SET_RANK - 1, "--set")
     minimal, _ = read_value("{systems: {none: {}}, workload: {}}", location)
-    assert isinstance(minimal, MappingNode), "a mapping is a table"
+    assert isinstance(minimal, MappingNode), "the text is a mapping"
     tree, mistakes = apply_settings(expand_tree(minimal), settings)
     for key in tree.entries:
         if key not in (*CHANGEABLE, "systems", "workload"):
@@ -150,5 +150,5 @@ def split_scales(tree: MappingNode, mistakes: list[Mistake]) -> tuple[MappingNod
                 mistakes.append(Mistake(scales.keys[name], f"scales.{name} must be a mapping, got {got}", hint))
     elif scales is not None and not (isinstance(scales, Scalar) and scales.value is None):
         hint = "write `scales: {small: {measure: {duration: 2s}}}`"
-        mistakes.append(Mistake(tree.keys["scales"], "scales must be a mapping of names", hint))
+        mistakes.append(Mistake(tree.keys["scales"], "scales must be a mapping from names to keys", hint))
     return expand_tree(rest), by_name

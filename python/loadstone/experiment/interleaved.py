@@ -14,8 +14,8 @@ from loadstone.statistics.estimate import REPEATS_MIN
 OLD, NEW = "old", "new"
 # Keys in which the experiments of two builds may differ.
 FREE = ("question", "systems", "seed", "compare", "expect", "directory", "timeout", "pilot")
-HEAD = "# This experiment can decide: it interleaves the trials of both builds.\n"
-EQUAL = "# Both files describe one system: set what selects each build, such as its version or its hosts.\n"
+HEAD = "# This experiment can decide whether the expectations are met: it interleaves the trials of both builds.\n"
+EQUAL = "# Both files describe the same system: set the key that selects the build, such as a version or hosts.\n"
 
 
 def deciding_experiment(sides: Sequence[Sequence[ResultSet]], expected: Sequence[str]) -> str:
@@ -67,7 +67,7 @@ def comparison_commands(old: str, new: str) -> str:
     numbers = range(1, REPEATS_MIN + 1)
     names = [",".join(f"{side}{number}" for number in numbers) for side in ("OLD", "NEW")]
     return (
-        f"# Six alternating runs of {old} and {new} can decide:\n"
+        f"# Six alternating runs of {old} and {new} can decide whether the expectations are met:\n"
         f"#     for n in {' '.join(map(str, numbers))}; do loadstone run OLD.yaml; loadstone run NEW.yaml; done\n"
         f"#     loadstone compare {' '.join(names)} --expect …"
     )

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from loadstone.results.value import Value
 
 
-# The role of a phase. `prepare`: loads data, which trials may share. `warmup`: its output does not count. `measure`:
-# it is measured, and the host is observed. `verify`: it checks the writes of the measured phase.
+# The role of a phase. `prepare` loads data, which trials may share. The output of `warmup` does not count. `measure` is
+# the measured phase, during which the host is observed. `verify` checks the writes of the measured phase.
 Role = Literal["prepare", "warmup", "measure", "verify"]
 
 
@@ -103,7 +103,7 @@ class CommandContext:
 
 @dataclass(frozen=True, slots=True)
 class CommandUse:
-    """The resources that a command used, with all the children that it waited for."""
+    """The resources that a command used, including all the children that it waited for."""
 
     elapsed_ns: int
     cpu_ns: int
@@ -126,7 +126,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class ObservedCommand:
-    """A command that does the work of a trial, with the host observed as for engines."""
+    """A command that does the work of a trial. The host is observed, as it is for engines."""
 
     # The stem of the names of its files: `<name>.stdout` and `<name>.stderr`.
     name: str
@@ -174,7 +174,7 @@ class Data:
 class Kind:
     """A workload kind. Its functions receive `work`: its keys at one point, with every template rendered."""
 
-    # Its keys: below its name in `workload`; YCSB's keys are directly in `workload`.
+    # The model of its keys, which are below its name in `workload`; YCSB's keys are directly in `workload`.
     keys: type[FilePart]
     # Whether it can run for any length of time, so that `measure` determines its end.
     steady: bool
@@ -190,15 +190,15 @@ class Kind:
     phases: Callable[[Variant, Experiment], Sequence[Phase]]
     # Validates its keys at a path, and fills in defaults.
     check: Callable[[Context, Keys, Any], None] = lambda *_: None
-    # The keys that cause it, at a point, to change data that later trials use.
+    # Yields the keys because of which the workload, at a point, changes data that later trials use.
     changing: Callable[[Context, Keys, Any, Point], Iterator[str]] = lambda *_: iter(())
-    # Its keys combined with other parts of the experiment.
+    # Combines its keys with other parts of the experiment.
     work: Callable[[Any, Experiment], Any] = lambda keys, _: keys
     # The files that define its work.
     files: Callable[[Any], Sequence[Path]] = lambda _: ()
-    # The figures compared by default, from its keys; if empty: throughput and latencies.
+    # The figures compared by default, which depend on its keys; if empty, throughput and latencies.
     metrics: Callable[[Any], Sequence[str]] = lambda _: ()
-    # The operations that it performs, from its keys; None if it may perform any operation.
+    # The operations that it performs, which depend on its keys; None if it may perform any operation.
     operations: Callable[[Any], Collection[str] | None] = lambda _: None
     # Facts about a phase, for the results.
     facts: Callable[[Sequence[EndedLaunch]], Mapping[str, Scalar]] = lambda _: {}
@@ -214,7 +214,7 @@ class Kind:
     ledger: bool = False
     # Its keys that are shell commands: they may use names whose values are known only at run time.
     commands: Collection[str] = ()
-    # For work of fixed size: the keys of the file that its commands may nevertheless use.
+    # For work of fixed size: the keys of the experiment file that are allowed, because its commands may use them.
     passed: Collection[str] = ()
     # Its keys in which braces are literal text.
     literal: Collection[str] = ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -12,14 +13,17 @@ from loadstone.experiment.plan.faults import PlannedFault
 from loadstone.experiment.plan.required_servers import Attached
 from loadstone.systems.base import undo
 
+# The time limit for `verify`, also before the fault, so that a slow command is not mistaken for an effect.
+VERIFY_SECONDS = 10.0
+
 
 class Commands(Protocol):
     """The commands of `attach`."""
 
     how: Attached
 
-    def run(self, key: str, host: str) -> None:
-        """Runs a command for a host. Raises LoadstoneError if it fails."""
+    def run(self, key: str, host: str, limit_s: float = ...) -> None:
+        """Runs a command for a host. Raises LoadstoneError if it fails or takes longer than `limit_s`."""
 
     def command(self, key: str, host: str) -> str:
         """The command for a host, as a shell command line."""
@@ -41,9 +45,9 @@ class AttachedSite:
         return {}
 
     def addresses(self) -> Mapping[str, str]:
-        """The address of each host, if the port is known."""
+        """The address of each host, without a port if it is the default of the store."""
         port = self.commands.how.port
-        return {} if port is None else {host: f"{host}:{port}" for host in self.servers()}
+        return {host: host if port is None else f"{host}:{port}" for host in self.servers()}
 
     def action(self, planned: PlannedFault, victims: Sequence[str]) -> AttachedFault:
         """The fault on these hosts."""
@@ -54,15 +58,19 @@ class AttachedSite:
         return {host: self.is_unaffected(host) for host in self.servers()}
 
     def is_unaffected(self, host: str) -> bool:
-        """Whether the command `verify` succeeds."""
+        """Whether the command `verify` succeeds in time."""
         try:
-            self.commands.run("verify", host)
+            self.verify(host)
         except LoadstoneError:
             return False
         return True
 
+    def verify(self, host: str) -> None:
+        """Runs the command `verify`; a check of a paused server may never end. Raises LoadstoneError."""
+        self.commands.run("verify", host, VERIFY_SECONDS)
+
     def find_start_ns(self, server: str) -> int | None:
-        """Always None: it is unknown."""
+        """Always None: the start is unknown."""
         return None
 
     def backlog(self) -> str | None:
@@ -70,7 +78,7 @@ class AttachedSite:
         return "the pending work of attached servers is unknown"
 
     def data_bytes(self, server: str) -> int | None:
-        """Always None: it is unknown."""
+        """Always None: the size is unknown."""
         return None
 
 
@@ -87,7 +95,7 @@ class AttachedFault:
     def prepare(self) -> None:
         """Checks before the fault that every host is unaffected. Raises LoadstoneError."""
         for host in self._victims:
-            self._site.commands.run("verify", host)
+            self._site.verify(host)
 
     def aim(self) -> None:
         """Does nothing: commands find their processes themselves."""
@@ -115,9 +123,8 @@ class AttachedFault:
         return f"`verify` still succeeds on {unaffected[0]}" if unaffected else None
 
     def lift(self) -> None:
-        """Runs the lifting command for each host. Raises LoadstoneError."""
-        for host in self._victims:
-            self._site.commands.run(self._lift, host)
+        """Runs the lifting command for each host, even if it fails for another host. Raises LoadstoneError."""
+        undo.try_all(partial(self._site.commands.run, self._lift, host) for host in self._victims)
         undo.clear_journal(self._site.journal)
 
     def remaining_effect(self) -> str | None:
@@ -126,5 +133,5 @@ class AttachedFault:
         return f"`verify` fails on {affected[0]}" if affected else None
 
     def facts(self) -> Mapping[str, str | int | float | bool]:
-        """There are no facts."""
+        """Always empty: the commands report no facts."""
         return {}

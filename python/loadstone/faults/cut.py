@@ -61,10 +61,10 @@ class Cut(Fault):
             run_command(networks.set_link(self._root, node, "down"), HINT)
 
     def missing_effect(self) -> str | None:
-        """Names the first victim that can still be reached, or the first other node that cannot."""
+        """Names the first victim that can still be reached, or the first other node that cannot be reached."""
         for name, reached in self.probe_nodes():
             if reached == (name in self.victims):
-                return f"{name} can still be reached" if reached else f"{name} cannot be reached, either"
+                return f"{name} can still be reached" if reached else f"{name} was not cut off, but cannot be reached"
         return None
 
     def remaining_effect(self) -> str | None:

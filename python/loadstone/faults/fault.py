@@ -25,7 +25,7 @@ class Fault(ABC):
     `remaining_effect` until it returns None.
     """
 
-    # Whether the fault ends its servers, which are restarted to lift it.
+    # Whether the fault stops its servers, which are restarted to lift it.
     ending: bool = False
 
     def __init__(self, running: RunningSystem, victims: Sequence[str], planned: PlannedFault) -> None:
@@ -71,7 +71,7 @@ class Fault(ABC):
         """The reason why the effect is not verified yet; None if it is."""
 
     def lift(self) -> None:
-        """Lifts the fault. If it ended its servers, restarts them and returns when they are ready. Raises
+        """Lifts the fault. If it stopped its servers, restarts them and returns when they are ready. Raises
         LoadstoneError."""
         self.running.undo_fault()
         alive = {server.name for server in self.running.running_processes()}

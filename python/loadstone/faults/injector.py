@@ -28,18 +28,15 @@ from loadstone.experiment.model.faults import ALL, ANY
 from loadstone.experiment.plan.faults import Draw, PlannedFault, draw_instants, draw_servers
 from loadstone.faults.fault import FaultError
 from loadstone.format.suggestion import suggest_names
-from loadstone.results.fault import FaultRecord
+from loadstone.results.fault import ENDING_SERVERS, FaultRecord
 
-# The time in which an ordered fault must show its effect, and a lifted fault must lose it.
+# The time within which an ordered fault must take effect, and the effect of a lifted fault must disappear.
 EFFECT_SECONDS = 10.0
 POLL_SECONDS = 0.002
 # The interval between readings of the servers' backlog; each reading costs the servers some CPU time.
 SETTLED_POLL_SECONDS = 1.0
 # How long before its instant a fault reads facts and finds its processes.
 AHEAD_SECONDS = 0.5
-
-# The kinds of faults for which the age of lost writes is measured from the order.
-CRASHES = frozenset({"kill", "power"})
 
 Facts = Mapping[str, str | int | float | bool]
 
@@ -115,10 +112,10 @@ class Injector:
         return tuple(sorted((run.record for run in self._runs), key=lambda record: record.planned_at_ns))
 
     @property
-    def crash_unix_ns(self) -> int | None:
-        """When a fault ended processes whose last writes may be lost, ns since the epoch; None if there was none."""
-        ordered = [record.ordered_ns for record in self.records if record.kind in CRASHES and record.ordered_ns]
-        return self.zero_unix_ns + ordered[0] if ordered else None
+    def crashes_unix_ns(self) -> tuple[int, ...]:
+        """When faults ended processes whose last writes may be lost, ns since the epoch."""
+        ended = (record.ordered_ns for record in self.records if record.kind in ENDING_SERVERS)
+        return tuple(self.zero_unix_ns + ordered_ns for ordered_ns in ended if ordered_ns is not None)
 
     def prepare(self) -> None:
         """Draws the servers, and prepares each fault. Raises LoadstoneError."""
@@ -135,7 +132,7 @@ class Injector:
             run.begin(zero_ns)
 
     def note_summary(self, start_unix_ns: int, events: Sequence[ServerEvent]) -> None:
-        """Stores what the engine reports at its end: its start of the window, ns since the epoch, and server events.
+        """Stores the engine's final report: the window's start by its clock, ns since the epoch, and server events.
 
         The records can then state the difference between both clocks, and when a victim was first considered down.
         """
@@ -207,7 +204,9 @@ class FaultRun:
         """Records the first report about a victim after the order; instants are ns since the start of the window."""
         ordered_ns = self.record.ordered_ns
         victims = {self._addresses.get(name) for name in self.record.servers}
-        instants = [at for at, server in reports if ordered_ns is not None and at >= ordered_ns and server in victims]
+        # The address of a victim may lack its port.
+        hits = [at for at, server in reports if victims & {server, server.rpartition(":")[0].strip("[]")}]
+        instants = [at for at in hits if ordered_ns is not None and at >= ordered_ns]
         if instants:
             self.record = replace(self.record, detected_ns=min(instants))
 
@@ -318,14 +317,14 @@ def message_of(error: LoadstoneError | OSError) -> str:
 
 def choose_servers(site: Site, planned: PlannedFault, seed: int, repeat: int) -> tuple[list[str], str | None]:
     """The servers of a fault, and the role from which they were drawn. Raises FaultError if a server does not exist."""
-    every, request = [*site.servers()], planned.servers
+    every, request = [*site.servers()], tuple(dict.fromkeys(planned.servers))
     if request == (ALL,):
         return every, None
     if request == (ANY,):
         return draw_servers(planned, seed, repeat, every), None
     if len(request) == 1 and request[0] not in every:
         roles = site.roles()
-        if request[0] in roles:
+        if roles.get(request[0]):
             return draw_servers(planned, seed, repeat, roles[request[0]]), request[0]
         raise unknown(request[0], [*every, *roles])
     for name in request:

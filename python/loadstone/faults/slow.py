@@ -66,7 +66,7 @@ class Slow(Fault):
         return None
 
     def lift(self) -> None:
-        """Ends the quota or the duty cycle. Raises LoadstoneError."""
+        """Removes the quota or stops the duty cycle. Raises LoadstoneError."""
         self._throttled = sum(
             parse_fields(read_text(path / "cpu.stat")).get("nr_throttled", 0) for path in self._existing()
         )

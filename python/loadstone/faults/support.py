@@ -55,7 +55,7 @@ def probe_disks() -> str | None:
     if os.geteuid() != 0:
         return "it needs root"
     if missing := [name for name in ("mkfs.ext4", "mount", "umount") if shutil.which(name) is None]:
-        return f"there is no {missing[0]}"
+        return f"{missing[0]} is not installed"
     with tempfile.TemporaryDirectory() as name:
         directory, image = Path(name).resolve() / "mounted", Path(name) / "disks/probe.ext4"
         directory.mkdir()
@@ -82,7 +82,7 @@ MECHANISMS = (
 
 
 def probe_faults(kinds: Iterable[str] | None = None) -> Mapping[str, str]:
-    """The faults among `kinds`, or among all, that this host does not support, each with the reason."""
+    """The faults among `kinds`, or among all faults, that this host does not support, each with the reason."""
     reasons: dict[str, str] = {}
     for mechanism in MECHANISMS:
         affected = mechanism.faults if kinds is None else [kind for kind in mechanism.faults if kind in {*kinds}]
@@ -92,14 +92,14 @@ def probe_faults(kinds: Iterable[str] | None = None) -> Mapping[str, str]:
 
 
 def require_support(plan: Plan) -> None:
-    """Raises LoadstoneError if the plan has a fault of started servers that this host does not support."""
+    """Raises LoadstoneError if the plan has a fault for started servers that this host does not support."""
     kinds = {
         fault.kind
         for variant in plan.variants
         for fault in variant.faults
         if variant.servers is not None
         and not isinstance(variant.servers.how, Attached)
-        # For servers on other hosts, the agent of each host finds out.
+        # For servers on other hosts, the agent of each host checks this.
         and not variant.servers.how.system.on_hosts
     }
     for kind, reason in sorted(probe_faults(kinds - {"none"}).items()):

@@ -48,7 +48,7 @@ Message = dict[str, Any]
 
 
 class Agent:
-    """The engines of one host. Any thread may call `exchange`, but only one at a time may poll."""
+    """The engines of one host. Any thread may call `exchange`, but only one thread at a time may poll."""
 
     def __init__(
         self, clock: HostClock | None = None, carriers: Mapping[str, int] | None = None, name: str = "host"
@@ -125,7 +125,7 @@ class Agent:
         return {"received_ns": received_ns, "installed": sha256, "error": error, "replied_ns": self._clock.unix_ns()}
 
     def close(self) -> None:
-        """Ends every engine."""
+        """Kills every engine."""
         if self._launch is not None:
             self._launch.kill()
 
@@ -186,12 +186,12 @@ class Launch(threading.Thread):
             trial.start_at(unix_ns)
 
     def stop(self) -> None:
-        """Ends the load; summaries follow."""
+        """Stops the load; summaries follow."""
         for trial in self._trials:
             trial.stop_load()
 
     def kill(self) -> None:
-        """Ends every engine immediately."""
+        """Kills every engine immediately."""
         with self._lock:
             self._is_ended = True
             for trial in self._trials:
@@ -233,7 +233,7 @@ class Launch(threading.Thread):
             for trial, event in follow_trials(*self._trials, idle=partial(self._idle, observer)):
                 match event:
                     case EngineError() if waiting and len(self._specs) > 1:
-                        # Nothing was measured, and the remaining engines would wait for it.
+                        # Nothing was measured, and the remaining engines would wait for the failed one.
                         raise event
                     case Note():
                         # A note names its segment of the whole trial.

@@ -108,7 +108,7 @@ class ClockWatch:
         """Adds a reading; returns the size of the jump that it reveals, ns, or None."""
         if self.latest is not None:
             if reading.bound_ns < -JUMP_NS_MIN:
-                # The clock was set forward during the round trip. Only the reply's way back shows the new offset.
+                # The clock was set forward during the round trip. Only the reply's return path shows the new offset.
                 jump_ns, way_ns = -2 * reading.bound_ns, round(2 * self.latest.bound_ns)
                 replied_ns, returned_ns = reading.replied_ns, reading.returned_ns
                 return self._restart(jump_ns, Reading(returned_ns - way_ns, replied_ns, replied_ns, returned_ns))

@@ -15,7 +15,7 @@ P99_FACTOR = 1.5
 THROUGHPUT_SHARE = 0.8
 # The figures of generator hosts whose maximum over the hosts becomes the trial's figure.
 WORST = ("cpu.busy", "cpu.steal", "cpu.others")
-# The figures among these that also count on hosts with only servers.
+# The figures in WORST that also count on hosts with only servers.
 DISTURBANCES = ("cpu.steal", "cpu.others")
 
 
@@ -63,7 +63,7 @@ def p99_ns(summary: Summary) -> float | None:
 
 
 def slowest_host(summaries: Mapping[str, Summary]) -> Note | None:
-    """A note on the host that deviates most from the median of all hosts, if a host deviates."""
+    """A note on the host that deviates most from the median of all hosts, if the deviation is large."""
     if len(summaries) < 2:
         return None
     is_open = any(summary.due is not None for summary in summaries.values())

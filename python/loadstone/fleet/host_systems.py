@@ -59,7 +59,7 @@ class HostSystems:
         return [server for system in list(self._marks) for server in self._running(system).find_watched()]
 
     def start(self, system: str, plan: Mapping[str, Any]) -> None:
-        """Starts the nodes of this host, and waits until they are ready. Servers of an earlier run are ended first."""
+        """Starts this host's nodes, and waits until they are ready. Servers of an earlier run are stopped first."""
         running = self._running(system)
         if system not in self._marks:
             self._take_ownership(running, system)
@@ -67,7 +67,7 @@ class HostSystems:
         running.start(read_document(SystemPlan, plan), owner=OWNER)
 
     def stop(self, system: str) -> None:
-        """Ends the servers and deletes their data. Raises TakenError for servers of another owner."""
+        """Stops the servers and deletes their data. Raises TakenError for servers of another owner."""
         running = self._running(system)
         if system not in self._marks:
             # An earlier agent started the servers.
@@ -125,7 +125,7 @@ class HostSystems:
         return {role: list(servers) for role, servers in StartedSite(self._running(system)).roles().items()}
 
     def identities(self, system: str) -> dict[str, Any]:
-        """The identity of each running server's process; None for a paused one."""
+        """The identity of each running server's process; None for a paused server."""
         return dict(StartedSite(self._running(system)).identities())
 
     def start_times(self, system: str) -> dict[str, float]:

@@ -66,7 +66,7 @@ class Running(Protocol):
         """
 
     def kill(self) -> None:
-        """Ends every engine immediately. Any thread may call this."""
+        """Kills every engine immediately. Any thread may call this."""
 
     def observations(self) -> Observations:
         """The observations of the hosts; to be called after the last event."""
@@ -82,17 +82,17 @@ class Fleet(Protocol):
         """The number of hosts of a placement."""
 
     def open_system(self, name: str) -> SpreadSystem:
-        """A system whose nodes run on hosts of the fleet. Raises LoadstoneError if no hosts are for servers."""
+        """A system whose nodes run on hosts of the fleet. Raises LoadstoneError if there are none for servers."""
 
     def describe(self) -> Sequence[Mapping[str, Any]]:
-        """The hardware, name and role of each host in use except this machine. Raises EngineError if one is silent."""
+        """The hardware, name and role of each host in use except this machine. Raises EngineError for a silent host."""
 
     def launch(
         self, specs: Sequence[Spec], listener: LineListener, placement: str = ""
     ) -> AbstractContextManager[Running]:
         """Starts an engine for each spec; all engines begin the load at the same instant.
 
-        Leaving the `with` block ends the engines. Raises LoadstoneError if an engine cannot be started.
+        Leaving the `with` block stops the engines. Raises LoadstoneError if an engine cannot be started.
         """
 
 

@@ -110,7 +110,7 @@ class Launched:
     def events(
         self, idle: Callable[[], object] | None = None, started: Callable[[int], object] | None = None
     ) -> Iterator[PartEvent]:
-        """The events of all hosts, merged from each host's engines. A lost host yields an error and ends the load."""
+        """The events of all hosts, merged from each host's engines. A lost host yields an error and stops the load."""
         self._started = started
         clock = self._fleet.clock
         idle_at = clock.monotonic()
@@ -129,12 +129,12 @@ class Launched:
                 idle()
 
     def kill(self) -> None:
-        """Ends every engine immediately."""
+        """Kills every engine immediately."""
         for number in list(self._active):
             self._command(self._fleet.links[number], {"kill": True})
 
     def leave(self) -> None:
-        """Ends the engines that are still running, and waits until they have exited; their events are dropped."""
+        """Kills the engines that are still running, and waits until they have exited; their events are dropped."""
         self.kill()
         deadline = self._fleet.clock.monotonic() + LEAVE_SECONDS
         while self._active and self._fleet.clock.monotonic() < deadline:
@@ -238,7 +238,7 @@ class Launched:
         return place, error
 
     def _lose(self, link: Link, reason: str) -> PartEvent:
-        """Treats a host as lost, and ends the load on the remaining hosts. Before the start, raises EngineError."""
+        """Treats a host as lost, and stops the load on the remaining hosts. Before the start, raises EngineError."""
         self._active.discard(link.number)
         link.is_open = False
         error = EngineError(f"host {link.host.name} is lost: {reason}", LOST_HINT, LOST_STATUS)
@@ -277,7 +277,7 @@ class Launched:
             yield Value(f"{name}.clock_drift", drift.offset_ns * 1e6, "ppm", 1)
 
     def _machine_facts(self) -> Mapping[str, Scalar]:
-        """The number of machines behind the hosts of engines and servers, and whether both share one.
+        """The number of machines behind the hosts of engines and servers, and whether both share a machine.
 
         Hosts that are namespaces or containers on the same kernel share its processors. Empty if a host does not report
         its machine.

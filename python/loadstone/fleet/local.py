@@ -33,7 +33,7 @@ class Local:
         self.facts: Mapping[str, Scalar] = environment_facts(describe_environment())
 
     def hosts(self, placement: str) -> int:
-        """Always one."""
+        """Always 1."""
         return 1
 
     def open_system(self, name: str) -> SpreadSystem:
@@ -94,7 +94,7 @@ class Engines:
             yield segments[trial], event
 
     def kill(self) -> None:
-        """Ends every engine immediately."""
+        """Kills every engine immediately."""
         for trial in self.trials:
             trial.kill()
 

@@ -15,7 +15,7 @@ from loadstone.engine.trial import EngineError
 class Merger:
     """Merges the events of several parts. A single part needs no merging.
 
-    Leaving the `with` block ends the process that merges.
+    Leaving the `with` block kills the process that merges.
     """
 
     def __init__(self, parts: Sequence[str], heard: Callable[[str], object] | None = None) -> None:
@@ -56,7 +56,7 @@ class Merger:
             self._exchange(f"{segment}\t{line}\n")
 
     def lose(self, segment: int, error: EngineError) -> None:
-        """Marks a segment as lost. If it is the only one, drops its summary: an engine that fails after its summary may
+        """Marks a segment as lost. A single segment also loses its summary: an engine that fails after its summary may
         not have written everything."""
         self.lost[segment] = error
         if self._process is None:

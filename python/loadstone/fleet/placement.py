@@ -36,7 +36,7 @@ def select_hosts(
         missing = f"with the label {label}" if label else "without servers"
         known = sorted({f"{key}={text}" for host in hosts for key, text in host.labels.items()})
         hint = (
-            f"the labels are {', '.join(known)}" if known else "no host has labels: start it with `ray start --labels`"
+            f"the labels are {', '.join(known)}" if known else "no host has labels: start Ray with `ray start --labels`"
         )
         raise LoadstoneError(f"placement {placement}: the cluster has no host {missing}", hint)
     return chosen
@@ -52,7 +52,7 @@ def select_servers(hosts: Sequence[Host], label: str | None, nodes: int) -> list
         raise LoadstoneError(
             f"the servers need {units.count_noun(nodes, 'host')}, "
             f"but the cluster has {len(chosen)} with the label {label}",
-            "give more hosts the label, or start fewer nodes: each host runs one",
+            "give more hosts the label, or start fewer nodes: each host runs one node",
         )
     return chosen[:nodes]
 

@@ -1,6 +1,6 @@
 """Carries requests to the agents of hosts with Ray. Only this file imports Ray, and only in a child process.
 
-Ray terminates its driver if the head of the cluster has been unreachable for 60 s, without an exception or a `finally`.
+Ray terminates its driver if the head of the cluster has been unreachable for 60 s; no `except` or `finally` block runs.
 The driver is therefore a child of the lab; the lab exchanges lines of JSON with it, and survives its exit. The child
 has one actor per host, pinned to its node. Actors are never restarted (`max_restarts=0`): a restarted actor would have
 lost its engines.
@@ -33,7 +33,7 @@ CONNECT_SECONDS = 120.0
 CLOCKS = "LOADSTONE_FLEET_CLOCKS"
 INSTALL = "install it on this machine and on every host: pip install 'ray>=2.60,<3'"
 AGENT = "loadstone-agent-"
-# The maximum number of concurrent calls to an agent: a poll, commands, signs of life, and operations on servers.
+# The maximum number of concurrent calls to an agent: a poll, commands, heartbeats, and operations on servers.
 CALLS_MAX = 16
 CHILD = "from loadstone.fleet.ray import carry; carry()"
 # The names of Ray's processes on a host, except the actor itself.
@@ -97,7 +97,7 @@ class RayTransport:
         return replies
 
     def stop_agents(self) -> list[str]:
-        """Ends every agent in the cluster, whichever lab started it; returns the agents' names."""
+        """Kills every agent in the cluster, whichever lab started it; returns the agents' names."""
         self._tell({"stop": True})
         while (line := self._lines.get(timeout=self._seconds)) is not None:
             if "stopped" in line:
@@ -105,7 +105,7 @@ class RayTransport:
         return []
 
     def close(self) -> None:
-        """Ends every actor and the child."""
+        """Stops every actor and the child."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.close()
@@ -117,7 +117,7 @@ class RayTransport:
     def _connect(self) -> None:
         self._lines: queue.Queue[dict[str, Any] | None] = queue.Queue()
         pipe = subprocess.PIPE
-        # In a separate process group, so that Ctrl-C reaches only the lab, which then decides how to end its engines.
+        # In a separate process group, so that Ctrl-C reaches only the lab, which then decides how to stop its engines.
         self._process = subprocess.Popen(
             [sys.executable, "-c", CHILD, self._address], stdin=pipe, stdout=pipe, stderr=pipe, process_group=0
         )
@@ -263,7 +263,7 @@ class Driver:
         self._programs: dict[str, Any] = {}
 
     def run(self, nodes: Sequence[Mapping[str, Any]]) -> None:
-        """Handles requests until stdin closes, then ends every actor."""
+        """Handles requests until stdin closes, then kills every actor."""
         self._write({"hosts": name_hosts(nodes)})
         for line in sys.stdin:
             message = json.loads(line)

@@ -80,7 +80,7 @@ class Remote:
         self.servers = servers
         self._connect_seconds = connect_seconds
         self._launches = 0
-        # Only one thread receives at a time: it passes replies to calls to their callers, others to `receive`.
+        # Only one thread receives at a time: it passes replies to calls to the callers, all others to `receive`.
         self._receiving = threading.Lock()
         self._unread: deque[Reply] = deque()
         self._calls: dict[int, Call] = {}
@@ -97,7 +97,7 @@ class Remote:
     def call(self, operations: Mapping[int, tuple[str, Mapping[str, Any]]]) -> dict[int, Any]:
         """Performs an operation on each host concurrently; returns each result, or a LoadstoneError in its place.
 
-        Any thread may call this, even during a launch. A host whose agent shows no sign of life counts as lost.
+        Any thread may call this, even during a launch. A host whose agent does not respond counts as lost.
         """
         calls: dict[int, Call] = {}
         results: dict[int, Any] = {}
@@ -157,7 +157,7 @@ class Remote:
                 self._unread.append(reply)
 
     def describe(self) -> list[dict[str, Any]]:
-        """The hardware, name, labels and role of the hosts of servers and of all placements, by their first role."""
+        """The hardware, name, labels and role of the hosts of servers and of all placements; the first role counts."""
         roles: dict[int, str] = dict.fromkeys(self.servers, ROLES[NEXT_TO_SERVERS])
         for placement, numbers in self.groups.items():
             for number in numbers:
@@ -251,7 +251,7 @@ class Remote:
             link.clock.add(reading)
 
     def close(self) -> None:
-        """Ends every agent."""
+        """Stops every agent."""
         self.transport.close()
 
     def _take_facts(self, link: Link, body: Mapping[str, Any]) -> None:

@@ -13,7 +13,7 @@ from loadstone.errors import LoadstoneError
 from loadstone.systems.base.files.cache import cache_root as cache
 
 VERSION_SECONDS = 30.0
-# The field e_machine of an ELF header, by the names of uname(2).
+# The field e_machine of an ELF header, keyed by the machine's name in uname(2).
 ELF_MACHINES = {"x86_64": 62, "aarch64": 183, "ppc64le": 21, "s390x": 22, "riscv64": 243}
 
 
@@ -66,5 +66,5 @@ def elf_mismatch(data: bytes, machine: str) -> str:
     number = int.from_bytes(data[18:20], "little")
     if ELF_MACHINES.get(machine, number) != number:
         names = {value: name for name, value in ELF_MACHINES.items()}
-        return f"the engine is built for {names.get(number, f'machine {number}')}, and this host is {machine}"
+        return f"the engine is built for {names.get(number, f'machine {number}')}, but this host is {machine}"
     return ""

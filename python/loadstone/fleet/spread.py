@@ -103,7 +103,7 @@ class SpreadSystem:
             raise
 
     def down(self) -> None:
-        """Ends every server and deletes its data. Servers that remain on a lost host are ended by the next run."""
+        """Stops every server and deletes its data. Servers that remain on a lost host are stopped by the next run."""
         if self._plan is not None:
             results = self._try("stop")
             self._plan = None

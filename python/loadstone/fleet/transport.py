@@ -76,4 +76,4 @@ class Transport(Protocol):
         """The replies that have arrived; waits for at most this time. Raises LoadstoneError if there is no carrier."""
 
     def close(self) -> None:
-        """Ends every agent."""
+        """Stops every agent."""

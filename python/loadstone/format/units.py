@@ -179,7 +179,7 @@ def join_names(names: Sequence[str]) -> str:
 
 
 def format_alike(numbers: Sequence[float], unit: str, last: Sequence[int | None] = ()) -> list[str]:
-    """Figures with the same unit and number of decimals; the smallest figure, which chooses the unit, has four digits.
+    """Figures with the same unit and number of decimals; the smallest figure, which sets the unit, has four digits.
 
     Figures with an interval have the digits that `last` gives, as in `format_figure`.
     """

@@ -19,7 +19,7 @@ from loadstone.results.trial_result import Series
 
 NAME = "cassandra-stress"
 TITLE = "cassandra-stress log"
-SIGNS = re.compile(r"Stress Settings \*|total ops ?,|(?m:^\W*(?:\S+ *\| *)?[Oo]p rate +:)|cassandra-stress \w+ ")
+SIGNS = re.compile(r"Stress Settings \*|total ops ?,|(?m:^[^\w\n]*+(?:\S+ *\| *)?[Oo]p rate +:)|cassandra-stress \w+ ")
 # With a user profile, the line has `[insert]`; with `-rate auto`, there is a run for each number of threads.
 RUNNING = re.compile(r"Running (?:(.{1,300}?) )?with (\d+) thread")
 SETTING = re.compile(r"\s*([A-Z][A-Za-z ()-]+): +(\S.*)$")
@@ -54,12 +54,12 @@ COUNTS = ("total partitions", "total operations")
 ERRORS = "total errors"
 CUT = "import the whole output of cassandra-stress, from its settings to END"
 MS = 1e6
-# The maximum length of a summary line: enough for the figures of several operations, but it excludes other long lines.
+# The maximum length of a summary line: enough for several operations, but short enough to exclude other lines.
 SUMMARY_MAX = 1000
 SETTINGS = (
     "Type", "Count", "Thread Count", "OpsPer Sec", "Consistency Level", "Replication Strategy Options", "Sequence",
     "Distribution", "Size Distribution", "Count Distribution", "Command Ratios", "Operation", "Duration",
-    # The names of cql-stress.
+    # The names that cql-stress uses.
     "Column Names", "Partition Key Seed Distribution", "Coordinated-Omission-Fixed Latencies",
 )  # fmt: skip
 SETTING_NAMES = {name.lower(): name for name in SETTINGS}
@@ -94,7 +94,7 @@ def recognise_text(text: str) -> bool:
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
-    """Every run in the file. Raises LoadstoneError if one is truncated."""
+    """Every run in the file. Raises LoadstoneError if a run is truncated."""
     if OLDER in source.text:
         message = "it was written by cassandra-stress before 2.1, whose averages cover only part of the run"
         raise source.error_at(f"{message}: this version is not supported", "write its figures into a table (CSV)")
@@ -120,7 +120,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
 
 
 def parse_line(log: StressLog, line: str, index: int) -> bool:
-    """Parses a line, whose index counts from 0, and returns whether it was recognised."""
+    """Parses the line with this index (from 0), and returns whether it was recognised."""
     text = line.strip()
     cells = text.removeprefix("type").lstrip(" ,\t")
     if match := RUNNING.search(line):
@@ -135,7 +135,7 @@ def parse_line(log: StressLog, line: str, index: int) -> bool:
         log.tool = "cql-stress"
     elif cells.startswith("total ops") and "op/s" in cells:
         # Up to 2.1, there is no column `type`; in 4.0, there is no comma after its name.
-        # A repeated header is identical, so the first one is kept.
+        # A repeated header is identical, so the first header is kept.
         log.columns = log.columns or [name.strip() for name in (["type"] if text != cells else []) + cells.split(",")]
     elif text == "Results:":
         log.results = True
@@ -245,10 +245,10 @@ def add_figures(log: StressLog, result: ImportedRun, source: Source) -> None:
     speed = parse_grouped(number_before_unit(rate), 0)
     columns = [name for name in log.columns if name != "type"]
     if ERRORS not in log.summary and "errors" in columns and any(row[columns.index("errors")] for row in log.rows):
-        raise ValueError("its rows count errors, but it has no total errors")
+        raise ValueError("its rows count errors, but its summary has no total errors")
     if ERRORS in log.summary and not any(name in log.summary for name in COUNTS):
         # Every version that prints errors also prints one of these totals.
-        raise ValueError("it has no total of partitions or operations")
+        raise ValueError("its summary has no total of partitions or operations")
     if ERRORS in log.summary:
         failures, failed = log.summary[ERRORS]
         failed_n = int(parse_count(failures))

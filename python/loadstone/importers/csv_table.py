@@ -91,7 +91,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
         target = runs.setdefault((*key, repeat), run)
         if any(value.metric == other.metric for other in target.values):
             raise source.error_at(
-                f"{value.metric} occurs twice for one variant and repeat", "number repeats in `repeat`", row.line
+                f"{value.metric} occurs twice for one variant and repeat", "number the repeats in `repeat`", row.line
             )
         if number(row.cells["value"]) is not None:
             target.values.append(value)
@@ -107,7 +107,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
 
 
 def read_rows(source: Source, top: Header) -> Iterator[TableRow]:
-    """Yields the rows of the table, up to an empty line. Raises LoadstoneError if one has too few or too many cells."""
+    """Yields the rows of the table, up to an empty line. Raises LoadstoneError if a row lacks cells or has too many."""
     for index in range(top.line + 1, len(source.lines)):
         line = source.lines[index]
         if not line.strip() or line.startswith(FENCE):
@@ -118,7 +118,7 @@ def read_rows(source: Source, top: Header) -> Iterator[TableRow]:
         try:
             cells = next(csv.reader([line], delimiter=top.delimiter, skipinitialspace=True))
         except csv.Error as error:
-            raise source.error_at(f"the row is not CSV: {error}", "check its quotes", index) from None
+            raise source.error_at(f"the row is not valid CSV: {error}", "check its quotes", index) from None
         if len(cells) != len(top.columns):
             raise source.error_at(
                 f"the row has {len(cells)} cells for {len(top.columns)} columns",
@@ -132,7 +132,7 @@ def read_figure(row: TableRow, number: Callable[[str], float | None], source: So
     """The figure in a row, in base units; 0 if its cell is empty. Raises LoadstoneError if it is invalid."""
     metric = row.cells["metric"].lower()
     if not metric:
-        raise source.error_at("the row has no metric", "for example throughput, read.mean or read.p99", row.line)
+        raise source.error_at("the row has no metric", "use, for example, throughput, read.mean or read.p99", row.line)
     base = unit.base_unit(row.cells["unit"])
     if base is None:
         raise source.error_at(f'unknown unit "{row.cells["unit"][:40]}"', f"known units: {unit.KNOWN}", row.line)

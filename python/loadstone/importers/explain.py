@@ -25,7 +25,7 @@ def explain_file(path: Path, facts: Mapping[str, Scalar], format: str | None = N
     for imported, run in zip(runs, unnamed, strict=True):
         yield from explain_run(imported)
         if run.omitted:
-            yield f"    omitted, as results have no such figure: {', '.join(run.omitted)}"
+            yield f"    omitted, because results lack such figures: {', '.join(run.omitted)}"
     yield from explain_source(source)
 
 
@@ -51,8 +51,8 @@ def explain_source(source: Source) -> Iterator[str]:
     """Yields lines about the lines and JSON keys that were not read."""
     ignored = source.unread
     yield (
-        f"  lines read: {units.format_count(len(source.used))}; not read, as "
-        f"they contain no figure or fact for the results: {len(ignored)}"
+        f"  lines read: {units.format_count(len(source.used))}; not read, because "
+        f"they contain no figures or facts: {len(ignored)}"
     )
     yield from limit_lines(
         [f"    {index + 1}: {source.lines[index].strip()[:LINE_MAX]}" for index in ignored], LISTED_MAX

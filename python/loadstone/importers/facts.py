@@ -67,7 +67,7 @@ def parse_scalar(name: str, text: str) -> Scalar:
 
 
 def load_companion(path: Path) -> Facts:
-    """Loads the facts for `bench.log` from `bench.log.facts.yaml` or `bench.facts.yaml`, if there is such a file.
+    """Loads the facts for `bench.log` from `bench.log.facts.yaml` or `bench.facts.yaml`, if either file exists.
 
     Raises LoadstoneError if they are invalid.
     """

@@ -1,7 +1,7 @@
 """fio's JSON (`--output-format=json` or `json+`), with or without its normal output around it.
 
 Jobs with the same name and group form one run. Their rates are added, and their latencies are combined where possible:
-means are weighted by count, and percentiles are computed from the bins of `json+`. The latency read is the latency for
+means are weighted by count, and percentiles are computed from the bins of `json+`. The importer reads the latency for
 which fio prints percentiles: completion latency (clat), or total latency with `lat_percentiles=1`.
 """
 
@@ -40,7 +40,7 @@ ALL_CLIENTS = "All clients"
 # Facts, and the options that state them.
 FACTS = {"io_engine": "ioengine", "block_size": "bs", "direct": "direct", "mode": "rw", "size": "size"}
 NUMBERS = ("iodepth", "numjobs", "fsync", "fdatasync")
-# Options that state locations or the form of the output, and the length of the run, which is the figure `runtime`.
+# Options that state locations, the form of the output, or the length of the run (the figure `runtime`).
 NOT_OF_WORK = (
     "name",
     "filename",
@@ -60,7 +60,7 @@ NOT_OF_WORK = (
 NS_PER_MS = 1e6
 # Modes in which a job reads only to verify its data.
 NO_READS = ("write", "randwrite", "trim", "randtrim", "trimwrite", "randtrimwrite")
-# If the shortest time of jobs is a smaller share of the longest, their rates cannot be added.
+# If the shortest run time of jobs is less than this share of the longest, their rates cannot be added.
 COMMON_MIN = 0.95
 INTERRUPTED = re.compile(r"^fio: terminating on signal \d+")
 # The length of a job, in s unless it has a unit.
@@ -97,7 +97,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
 
 
 def mark_interrupted(source: Source, runs: Iterable[ImportedRun]) -> None:
-    """Marks the runs of a report as interrupted if fio prints so: its report then has its usual form."""
+    """Marks the runs of a report as interrupted if a signal terminated fio: the report itself looks complete."""
     for index, line in enumerate(source.lines):
         if INTERRUPTED.search(line):
             source.used.add(index)
@@ -157,7 +157,7 @@ def count_operations(way: Job) -> int:
 
 
 def read_report(document: Job, earlier: Sequence[Job] = ()) -> list[ImportedRun]:
-    """The runs in a report, named after its jobs; `earlier` has the earlier reports of the run, for the time series."""
+    """The runs in a report, named after its jobs; `earlier` contains the run's earlier reports, for the time series."""
     jobs: dict[tuple[str, int], list[Job]] = {}
     for job in list_jobs(document):
         jobs.setdefault(job_key(job), []).append(job)
@@ -217,7 +217,7 @@ def number_names(names: Iterable[str], separator: str) -> list[str]:
 
 
 def join_directions(value: Any) -> str:
-    """An option's value; for equal values of reads, writes and trims (`4k,4k`), this value."""
+    """An option's value; if the values for reads, writes and trims are equal (`4k,4k`), only one of them."""
     values = set(str(value).split(","))
     return values.pop() if len(values) == 1 else str(value)
 
@@ -256,7 +256,7 @@ def read_run(name: str | None, jobs: Sequence[Job], shared: dict[str, Any]) -> I
     if "read" in active and len(active) > 1 and str(options.get("rw")) in NO_READS:
         # The reads of `verify` follow the writes, so the sum of both rates was never reached.
         active = [way for way in active if way != "read"]
-        message = "the job does not read: its reads verified the data, and the totals omit them"
+        message = "the job reads only to verify its data, so the totals omit its reads"
         run.add_note("verification", message, "see `read.…` for their figures")
     parts = [job[way] for job in jobs for way in active if is_active(job.get(way, {}))]
     done = sum(map(count_operations, parts))
@@ -313,7 +313,7 @@ def check_direction(way: Job) -> None:
 
 
 def add_rates(rates: Sequence[float], parts: Sequence[Job]) -> float:
-    """The sum of rates; if their times differ, the rate over the longest time, as in fio's totals of a group."""
+    """The sum of rates; if their times differ, the rate over the longest time, as in fio's group totals."""
     times = [float(way["runtime"]) for way in parts]
     if not are_apart(times):
         return sum(rates)
@@ -321,7 +321,7 @@ def add_rates(rates: Sequence[float], parts: Sequence[Job]) -> float:
 
 
 def are_apart(times: Sequence[float]) -> bool:
-    """Whether times differ by more than 5 %: the sum of the rates was not reached for the longest of them."""
+    """Whether times differ by more than 5 %, so that the sum of the rates was not reached for the longest time."""
     return len(times) > 1 and min(times) < COMMON_MIN * max(times)
 
 

@@ -46,7 +46,7 @@ def recognise_text(text: str) -> bool:
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
-    """Every run in the file. Raises LoadstoneError if one is truncated."""
+    """Every run in the file. Raises LoadstoneError if a run is truncated."""
     reports: list[dict[str, Any]] = [{"jobs": [], "groups": set(), "ways": set(), "fio version": "fio"}]
     options: dict[str, dict[str, str]] = {}
     lat: dict[str, Any] = {}
@@ -129,7 +129,7 @@ def scale_number(number: str, prefix: str) -> float:
 
 
 def read_way(text: str) -> dict[str, Any]:
-    """The rate, bandwidth, bytes and time of a direction. Raises ValueError if one is missing."""
+    """The rate, bandwidth, bytes and time of a direction. Raises ValueError if a figure is missing."""
     rate, speed, io, runtime = RATE.search(text), SPEED.search(text), IO.search(text), RUNTIME.search(text)
     if rate is None or speed is None or io is None or runtime is None:
         raise ValueError(f"a direction has no rate, bandwidth or time: {text.strip()[:60]}")

@@ -28,11 +28,11 @@ CUT = "import fio's whole output, or run it with --output-format=json"
 def recognise_text(text: str) -> bool:
     """Whether a line contains the result of a job."""
     other = fio.recognise_text(text) or fio_normal.recognise_text(text)
-    return re.search(r"(?m)^\W*\d+;fio-[^;]+;", text) is not None and not other
+    return re.search(r"(?m)^[^\w\n]*\d+;fio-[^;]+;", text) is not None and not other
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
-    """Every job in the file. Raises LoadstoneError if one is truncated, or if several lines have the same job."""
+    """Every job in the file. Raises LoadstoneError if a job is truncated, or if several lines have the same job."""
     # Each report begins with a line of the first job.
     reports: list[list[dict[str, Any]]] = []
     version = ""
@@ -88,7 +88,7 @@ def is_one_run(reports: Sequence[Sequence[dict[str, Any]]]) -> bool:
 
 
 def read_way(fields: Sequence[str]) -> dict[str, Any]:
-    """Converts the fields of a direction to the form of fio's JSON. Raises ValueError if one is not a number."""
+    """Converts the fields of a direction to the form of fio's JSON. Raises ValueError if a field is not a number."""
     kib, speed, rate, runtime = (int(field) for field in fields[:4])
     least, most, mean, _ = (float(field) for field in fields[8:12])
     shares = dict(field.split("%=") for field in fields[PERCENTILES])

@@ -33,7 +33,7 @@ NAME = "go-ycsb"
 TITLE = "go-ycsb"
 LINE = re.compile(r"([A-Za-z][A-Za-z_]*)\s+- (Takes\(s\): .*)$")
 INTERRUPTED = re.compile(r"Got signal \[\w+\] to exit")
-# The operations of go-ycsb. Forks also measure parts of operations, such as COMMIT, which are no further operations.
+# The operations of go-ycsb. Forks also measure parts of operations, such as COMMIT, which do not count as operations.
 KNOWN = re.compile(r"TOTAL|(?:BATCH_)?(?:READ|UPDATE|INSERT|SCAN|DELETE|READ_MODIFY_WRITE)(?:_ERROR)?|TXN(?:_ERROR)?")
 PROPERTY = re.compile(r'"([\w.]+)"="([^"]*)"$')
 FACTS = {"recordcount": "records", "requestdistribution": "distribution", "command": "phase"}
@@ -83,7 +83,7 @@ def recognise_text(text: str) -> bool:
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
-    """Every run in the file. Raises LoadstoneError if one is truncated."""
+    """Every run in the file. Raises LoadstoneError if a run is truncated."""
     if MEASUREMENTS in source.text:
         return read_measurements(source)
     reports = [GoYcsbReport()]
@@ -93,11 +93,11 @@ def read_runs(source: Source) -> list[ImportedRun]:
         report = reports[-1]
         text = line.strip()
         command = parse_command(line)
-        # A run ends with the rows after `Run finished`, even if they are missing; later lines belong to another run.
+        # A run ends with `Run finished` and any rows that follow it; later lines belong to another run.
         header_line = text.strip("*").strip() == "properties"
         ended = bool(report.final) or report.finished is not None
         begins = header_line or FINISHED.search(line) or (command and command.phase)
-        # Properties precede the first interval of a run: if they follow one, the earlier run was interrupted.
+        # Properties precede the first interval of a run: if they follow an interval, the earlier run was interrupted.
         if (ended and begins) or (report.intervals and header_line):
             report = GoYcsbReport(line=index)
             reports.append(report)
@@ -122,7 +122,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
             try:
                 entries = parse_rows(line if index != source.last or not source.torn else drop_last(line), header)
             except (LookupError, ValueError):
-                # Without its comment, the row may be read.
+                # No error yet: the row may be readable without the comment after its figures.
                 damaged = index if damaged is None else damaged
                 continue
             if entries and report.final and (report.closed or any(name in report.final for name, _ in entries)):
@@ -144,7 +144,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
     if damaged is not None:
         raise source.error_at("a row of the go-ycsb report is truncated or damaged", CUT, damaged)
     if len(reports) > 1 and not reports[-1].intervals and not reports[-1].final and reports[-1].finished is None:
-        # Properties or a command line of a run whose output is elsewhere.
+        # The last part has only the properties or the command line of a run whose output is elsewhere.
         reports.pop()
     for report in reports:
         operations = {name for interval in report.intervals for name in interval}
@@ -225,7 +225,7 @@ def parse_rows(line: str, header: list[str]) -> list[tuple[str, Row]]:
 
 
 def parse_row(fields: dict[str, str]) -> Row:
-    """A row's figures. Raises ValueError if one is missing."""
+    """A row's figures. Raises ValueError if a figure is missing."""
     row = {name.strip().upper(): parse_number(value) for name, value in fields.items()}
     if not {"TAKES(S)", "COUNT", "OPS", *FIELDS} <= row.keys():
         raise ValueError("a field is missing")
@@ -263,7 +263,7 @@ def read_report(report: GoYcsbReport, source: Source) -> ImportedRun:
                 # A property with a dot in its name belongs to the binding.
                 run.facts[f"store.{name}"] = number_or_text(text)
             else:
-                # Locations.
+                # Such properties state locations.
                 run.omitted[name] = None
     weights = {
         name.removesuffix(PROPORTION): float(text)

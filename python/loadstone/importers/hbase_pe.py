@@ -77,7 +77,7 @@ def recognise_text(text: str) -> bool:
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
-    """Every test in the file. Raises LoadstoneError if one is truncated."""
+    """Every test in the file. Raises LoadstoneError if a test is truncated."""
     logs: list[TestLog] = []
     for index, line in enumerate(source.bare_lines):
         if match := OPTIONS.search(line):
@@ -156,7 +156,7 @@ def read_test(log: TestLog, source: Source) -> ImportedRun:
 
 
 def add_latencies(log: TestLog, test: str, run: ImportedRun, source: Source) -> None:
-    """Adds the latencies of all clients, as far as they can be combined."""
+    """Adds the latencies of all clients, where they can be combined."""
     if log.anonymous:
         message = "its lines do not name the client, so latencies of several clients cannot be separated"
         run.add_note("percentiles-left-out", message, "run PerformanceEvaluation with one client")

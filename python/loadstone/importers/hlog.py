@@ -53,9 +53,9 @@ SERVICE_TIME, RESPONSE_TIME, WAIT_TIME = "-st", "-rt", "-wt"
 STRESS_TAG = re.compile(r"(?P<operation>.+)(?P<time>-st|-rt|-wt)")
 BENCH_TAG = re.compile(r"(?P<time>raw|co-fixed)(?:-(?P<operation>read|write))?")
 BENCH_TIMES = {"raw": SERVICE_TIME, "co-fixed": RESPONSE_TIME}
-# The share of an interval by which it may overlap the next one: starts and lengths are rounded to ms.
+# The share of an interval by which it may overlap the next interval: starts and lengths are rounded to ms.
 OVERLAP = 0.02
-# If the processes ran together for a smaller share of the time, the load was visibly lower for part of it.
+# If the processes ran together for a smaller share of the time, the load was visibly lower for part of the time.
 COMMON_MIN = 0.95
 # The fact that states how much warm-up to exclude, in s.
 WARMUP = "warmup_s"
@@ -69,7 +69,7 @@ HINT = "import the whole file; its last line may be truncated"
 
 
 class Tag(NamedTuple):
-    """The meaning of a tag: an operation with a status, and its service or response times."""
+    """The meaning of a tag: an operation, a status, and whether the values are response times."""
 
     operation: str
     status: str = "OK"
@@ -125,9 +125,10 @@ def read_runs(source: Source) -> list[ImportedRun]:
 
 
 def split_logs(source: Source) -> list[Source]:
-    """The logs in a file, if each begins after the end of the previous log; otherwise they may be of processes.
+    """Splits a file into its logs if each begins after the end of the previous log; otherwise, returns the whole file.
 
-    A log begins with comments that include the version. Lines keep their numbers.
+    Logs that overlap may belong to parallel processes. A log begins with comments that include the version. Lines
+    keep their numbers.
     """
     begins, until = [0], 0
     ends: list[float] = []
@@ -153,7 +154,7 @@ def split_logs(source: Source) -> list[Source]:
 
 
 def merge_runs(sources: Sequence[Source]) -> ImportedRun:
-    """Merges the logs of processes (or operations) of one tool that were measured together into one run.
+    """Merges logs into one run. They belong to processes (or operations) of one tool that were measured together.
 
     Times are aligned by the start of each log; if a start is unknown, all logs are assumed to begin together. The
     throughput covers the time in which any process ran; if all ran together for less than 95 % of that time, a note
@@ -299,7 +300,7 @@ def check_overlap(tag: Tag, intervals: Sequence[tuple[float, float, Histogram]],
                 f"intervals of {tag.operation} overlap: one begins at {start:g} s and lasts {length:g} s, "
                 f"but the next begins at {following:g} s"
             )
-            hint = "logs with the end of an interval as its length, or with cumulative histograms, are not supported"
+            hint = "logs that give the end of an interval as its length, or cumulative histograms, are not supported"
             raise source.error_at(message, hint)
 
 
@@ -371,7 +372,7 @@ def read_log(log: HistogramLog, source: Source) -> ImportedRun:
             run.values.extend(histogram_figures(name, population.well, log.ns, population))
     for tag, histogram in totals.items():
         run.histograms[tag.label] = convert_to_ns(histogram, log.ns)
-        # Operations that were never sent have no service time, so they count by their response times.
+        # Operations that were never sent have no service time, so their response times are counted.
         if log.additive and (not tag.response or tag.status == CENSORED or len(totals) == 1):
             known = run.statuses.setdefault(tag.operation, {})
             known[tag.status] = max(known.get(tag.status, 0), histogram.count)
@@ -445,7 +446,7 @@ def convert_to_ns(histogram: Histogram, ns: int) -> Histogram:
 
 
 def list_failures(totals: Mapping[Tag, Histogram], log: HistogramLog) -> dict[str, Population]:
-    """Failed and censored operations, keyed by the tag of the successful operations; also for all operations."""
+    """Failed and censored operations, keyed by the tag of the successful operations, and in total."""
     failures = {ALL: Population()}
     for tag, histogram in totals.items():
         operation, status, response = tag

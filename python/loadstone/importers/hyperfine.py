@@ -52,8 +52,8 @@ def read_command(entry: Document) -> list[ImportedRun]:
             run.add_figure("memory_max", float(memory[number]), "B", 1)
         if number < len(codes) and codes[number] != 0:
             run.end = "failed"
-            # Ended by a signal, a command has no exit status.
-            message = "ended by a signal" if codes[number] is None else f"exit status {codes[number]}"
+            # A command that was killed by a signal has no exit status.
+            message = "killed by a signal" if codes[number] is None else f"exit status {codes[number]}"
             run.add_note("failed", message, "see the command's own output")
         result.append(run)
     if not result:

@@ -22,7 +22,7 @@ class Document(dict[str, Any]):
 
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
         super().__init__(pairs)
-        # An object without figures has options: fio prints an option again if it is set again, and the last one counts.
+        # An object of strings has options: fio prints an option again if it is set again, and the last value counts.
         if len(self) < len(pairs) and not all(isinstance(value, str) for _, value in pairs):
             names = [
                 key

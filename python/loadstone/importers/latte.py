@@ -1,6 +1,6 @@
 """The JSON report of latte 0.26 and later, and of Scylla's fork: its histograms, in ns, and its configuration.
 
-A cycle is one call of the workload's function. With a rate, latencies count from the time at which a cycle was due.
+A cycle is one call of the workload's function. With a rate, latencies are measured from the due time of a cycle.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ def recognise_text(text: str) -> bool:
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
-    """Every run in the file. Raises LoadstoneError if one is truncated."""
+    """Every run in the file. Raises LoadstoneError if a run is truncated."""
     result: list[ImportedRun] = []
     read_documents(source, SIGN, CUT, lambda document: result.append(read_report(document)), "latte report")
     return result
 
 
 def read_report(document: Document) -> ImportedRun:
-    """A report's figures. Raises LookupError or ValueError if one is missing or damaged."""
+    """A report's figures. Raises LookupError or ValueError if a figure is missing or damaged."""
     conf, result = document["conf"], document["result"]
     run = ImportedRun(facts={"tool": NAME})
     run.clients = int(conf["concurrency"]) * int(conf.get("threads", 1))

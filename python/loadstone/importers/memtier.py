@@ -1,7 +1,7 @@
 """The report of memtier_benchmark 1 and 2, as text or JSON (`--json-out-file`).
 
 A command type without operations has filler values. With several runs (`-x`), memtier_benchmark prints all of them
-with `--print-all-runs`; otherwise, it prints the best run, the worst run and the average of all, which is read.
+with `--print-all-runs`; otherwise, it prints the best run, the worst run and the average of all runs, which is read.
 """
 
 from __future__ import annotations
@@ -81,12 +81,12 @@ class MemtierReport:
 
 
 def recognise_text(text: str) -> bool:
-    """Whether the text contains a report, or the beginning of one."""
+    """Whether the text contains a report, or the beginning of a report."""
     return SIGN in text or re.search(r"(?m)^\d+\s+Connections per thread\s*$|^Totals\s+[\d.]+\s", text) is not None
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
-    """Every run in the file. Raises LoadstoneError if one is truncated."""
+    """Every run in the file. Raises LoadstoneError if a run is truncated."""
     if SIGN in source.text:
         result: list[ImportedRun] = []
         read_documents(source, SIGN, CUT, lambda document: result.extend(read_json(document, source)), "memtier report")
@@ -180,7 +180,7 @@ def read_json(document: Document, source: Source) -> list[ImportedRun]:
 def read_sections(
     sections: Mapping[str, Section], settings: Mapping[str, Any], configuration: Mapping[str, Any], source: Source
 ) -> list[ImportedRun]:
-    """The runs in a report: each run, or their average if nothing else covers all runs."""
+    """The runs in a report: each run, or their average if the report does not contain each run."""
     numbered = [name for name in sections if name.startswith("RUN #")]
     average = next((name for name in sections if AVERAGE.match(name)), None)
     names = numbered or (["ALL STATS"] if "ALL STATS" in sections else [])
@@ -202,7 +202,7 @@ def read_sections(
 def read_section(
     section: Section, settings: Mapping[str, Any], configuration: Mapping[str, Any], source: Source
 ) -> ImportedRun:
-    """The figures of one run. Raises ValueError or LookupError if one is missing."""
+    """The figures of one run. Raises ValueError or LookupError if a figure is missing."""
     run = ImportedRun(facts={"tool": NAME, "latency": "service"})
     if "Threads" in settings and "Connections per thread" in settings:
         run.clients = int(settings["Threads"]) * int(settings["Connections per thread"])

@@ -1,8 +1,8 @@
 """The report of pgbench in PostgreSQL 9.4 to 17.
 
 Without `-P`, `-r`, `-R` or `-L`, pgbench does not time transactions: its `latency average` is clients × time ÷
-transactions, and it prints no standard deviation. With a rate (`-R`), latency counts from the scheduled start, so it is
-response time.
+transactions, and it prints no standard deviation. With a rate (`-R`), latency is measured from the scheduled start:
+it is response time.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def recognise_text(text: str) -> bool:
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
-    """Every run in the file. Raises LoadstoneError if one is truncated."""
+    """Every run in the file. Raises LoadstoneError if a run is truncated."""
     reports = [PgbenchReport()]
     for index, line in enumerate(source.bare_lines):
         report = reports[-1]
@@ -168,7 +168,7 @@ def check_times(report: PgbenchReport, done: int) -> None:
     printed = sum(rate * length for _, length, rate in rows)
     if printed > 1.01 * done + 1 + 0.1 * sum(length for _, length, _ in rows):
         raise ValueError(f"its progress covers {printed:,.0f} transactions, but its total is {done:,}")
-    # Excluding connection time, a run that reconnects is shorter than its duration.
+    # If connection time is excluded, a run that reconnects is shorter than its duration.
     rate = next((text for start in reversed(RATES) for name, text in report.tps.items() if name.startswith(start)), "0")
     including = next((text for name, text in report.tps.items() if name.startswith("including")), rate)
     speed, duration = parse_number(including), re.match(r"(\d+) s$", report.fields.get("duration", ""))
@@ -216,7 +216,7 @@ def add_facts(report: PgbenchReport, run: ImportedRun) -> None:
 
 
 def add_scripts(report: PgbenchReport, run: ImportedRun, done: int, source: Source) -> None:
-    """Adds the figures of each script. Raises an error if one is missing, or if they contradict the totals."""
+    """Adds the figures of each script. Raises an error if a figure is missing, or if figures contradict the totals."""
     counts = {name: int(script["count"]) for name, script in report.scripts.items()}
     check_total(source, sum(counts.values()), done, report.line)
     rates = [float(script["tps"]) for script in report.scripts.values()]

@@ -101,7 +101,7 @@ SUMMARIES = {
 }
 # The number of unknown names that a note lists.
 UNKNOWN_MAX = 6
-# When the run began, as a time with a zone; many tools print none.
+# When the run began, as a time with a zone; many tools do not print it.
 START = "start"
 # Facts that become other parts of a result, and are not repeated among its facts.
 NAMING = frozenset({"variant", "repeat", "clients", "loop", "hlog_unit", "partial", "json", START})
@@ -146,7 +146,7 @@ def open_source(path: Path, facts: Mapping[str, Scalar], name: str | None) -> tu
 def read_source(source: Source, chosen: Format) -> list[ImportedRun]:
     """Every run in a file. Raises LoadstoneError if the file is damaged or has no runs.
 
-    A line may be unread because of the words that follow its figure. The file is then read again without such words.
+    A line may be unread because of the words that follow its figure. The file is then read again without these words.
     """
     error: LoadstoneError | None = None
     result: list[ImportedRun] = []
@@ -304,7 +304,7 @@ def parse_start(facts: Mapping[str, Scalar]) -> int | None:
 
 
 def coarse_figures(run: ImportedRun) -> list[str]:
-    """Means and percentiles whose last digit is a large share of their value, unless a note has reported it."""
+    """Means and percentiles whose last digit is a large share of their value, unless a note already reports them."""
     if any(note.name == "coarse" for note in run.notes):
         return []
     return [
@@ -316,12 +316,12 @@ def coarse_figures(run: ImportedRun) -> list[str]:
 
 
 def clients_vary(clients: Sequence[int | None]) -> bool:
-    """Whether the number of clients is a dimension: it is known for every run, and the runs differ in it."""
+    """Whether the number of clients is a dimension: it is known for every run, and differs between runs."""
     return None not in clients and len(set(clients)) > 1
 
 
 def configure_runs(path: Path, runs: Sequence[ImportedRun], facts: Mapping[str, Scalar]) -> list[dict[str, Scalar]]:
-    """The config of each run. Its variant is a fact, the run's name, or the file's name, numbered if runs share it.
+    """The config of each run. The variant comes from a fact, the run's name or the file's name (with a number).
 
     Raises LoadstoneError if one fact would name several variants.
     """
@@ -338,7 +338,7 @@ def configure_runs(path: Path, runs: Sequence[ImportedRun], facts: Mapping[str, 
     counts = Counter(keys)
     configs: list[dict[str, Scalar]] = []
     for run, key, number in zip(runs, keys, number_keys(keys), strict=True):
-        # Runs that have the number of a repeat are already distinct.
+        # Runs with a repeat number are already distinct.
         apart = run.variant is None and run.repeat is None and counts[key] > 1
         configs.append({"variant": f"{path.stem}-{number}" if apart else run.variant or path.stem, **run.dimensions})
     return configs
@@ -361,7 +361,7 @@ def loop_of(run: ImportedRun, facts: Mapping[str, Scalar]) -> Loop:
     stated = facts.get("loop", run.loop)
     if stated not in ("closed", "open"):
         raise LoadstoneError(
-            f'the fact "loop" must be closed or open, got "{stated}"', "use open if the tool had a rate set"
+            f'the fact "loop" must be closed or open, got "{stated}"', "use `open` if the tool had a target rate"
         )
     return "open" if stated == "open" else "closed"
 

@@ -1,7 +1,7 @@
 """The report of redis-benchmark from Redis 2 to 8: as text, in short form (`-q`), or as CSV (`--csv`).
 
-Each test (SET, GET, …) is a run. Up to version 6.0, it prints how many operations completed within each number of whole
-milliseconds, so percentiles are known only to 1 ms. With a pipeline (`-P`), a latency covers a whole pipeline.
+Each test (SET, GET, …) is a run. Reports up to version 6.0 state how many operations completed within each whole
+number of milliseconds, so percentiles are known only to 1 ms. With `-P`, a latency covers a whole pipeline.
 """
 
 from __future__ import annotations
@@ -67,17 +67,22 @@ def recognise_text(text: str) -> bool:
     return (
         CSV_HEADER in text
         or PROGRESS.search(text) is not None
-        or any(
-            re.search(pattern.pattern.removeprefix("^").removesuffix(r"\s*$"), text, re.MULTILINE) is not None
-            and "requests" in text
-            for pattern in (BEGIN, QUIET)
+        or (
+            "requests" in text
+            and any(
+                # Text may precede the result, so only a line with a sign is searched: that takes time ∝ length².
+                re.search(pattern.pattern.removeprefix("^").removesuffix(r"\s*$"), line) is not None
+                for line in text.split("\n")
+                for sign, pattern in (("======", BEGIN), (" requests per second", QUIET))
+                if sign in line
+            )
         )
         or re.search(r'(?m)^"(?:PING_INLINE|PING_BULK|PING_MBULK|SET|GET)","[\d.]+"\s*$', text) is not None
     )
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
-    """Every test in the file. Raises LoadstoneError if one is truncated."""
+    """Every test in the file. Raises LoadstoneError if a test is truncated."""
     tests: list[Test] = []
     command = ""
     header: list[str] = []
@@ -108,7 +113,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
             latencies = {"p50_latency_ms": match[3]} if match[3] else {}
             tests.append(Test(match[1], index, rate=match[2], latencies=latencies, whole=True, single=True))
         elif not tests or tests[-1].whole:
-            # Without its comment, the row may be read.
+            # No error yet: the row may be readable without the comment after its figures.
             unread = index if header and line.startswith('"') and unread is None else unread
             continue
         else:
@@ -175,7 +180,7 @@ def parse_line(test: Test, line: str, torn: bool) -> bool:
 
 
 def read_test(test: Test, command: str) -> ImportedRun:
-    """The figures of a test. Raises ValueError if one is not a number."""
+    """The figures of a test. Raises ValueError if a figure is not a number."""
     run = ImportedRun(dimensions={"test": test.name}, facts={"tool": NAME, "latency": "service"})
     clients = test.facts.pop("clients", None) or find_option(command, "c")
     run.clients = int(clients) if clients else None

@@ -1,4 +1,4 @@
-"""A run: the data that an importer reads from a file, before the name and facts that the file omits are added."""
+"""A run: the data that an importer reads from a file. A name and facts that the file omits are added later."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Statuses = Mapping[str, Mapping[str, int]]
 OPERATIONS = "operations"
 # The operation name for all operations together.
 ALL = "all"
-# YCSB also reports the read and the update of such an operation, so it would count twice in sums over operations.
+# YCSB also reports the read and the update of a read-modify-write, which would count twice in sums over operations.
 COMPOSED = frozenset({"READ-MODIFY-WRITE", "READ_MODIFY_WRITE"})
 # YCSB's names of successful statuses; older versions print 0.
 WELL = frozenset({"OK", "BATCHED_OK", "0"})
@@ -99,7 +99,7 @@ class ImportedRun:
     def add_figure(self, metric: str, value: float | None, unit: str, n: int, resolution: float = 0.0) -> None:
         """Adds a figure with the value of its last digit. None (the tool could not compute the figure) is ignored.
 
-        Raises ValueError if the figure is negative, because no benchmark figure can be.
+        Raises ValueError if the figure is negative, because figures of benchmarks cannot be.
         """
         if value is not None and math.isfinite(value):
             if value < 0:
@@ -161,7 +161,7 @@ def set_once(fields: dict[Any, Any], name: Any, value: Any) -> None:
 
 
 def check_rate(rate: float, seconds: float, done: float, slack: float = 0.0) -> None:
-    """Raises ValueError if rate × time differs from the operations by more than 1 % and `slack` operations."""
+    """Raises ValueError if rate × time differs from the operations by more than 1 % plus `slack` operations."""
     if abs(rate * seconds - done) > 1 + slack + 0.01 * done:
         raise ValueError(f"{done:,.0f} operations in {seconds:g} s contradict its {rate:,g} operations per second")
 

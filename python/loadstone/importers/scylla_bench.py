@@ -1,6 +1,6 @@
 """Reports of scylla-bench, and of the scylla-bench in cql-stress.
 
-`raw latency` is service time. `c-o fixed latency` counts from the instant at which an operation was due: with a rate,
+`raw latency` is service time. `c-o fixed latency` is measured from the due time of an operation: with a rate,
 it is response time; without a rate, both latencies are the same. cql-stress prints `99h` for `99th`, and prints the
 maximum as the 99.9th percentile (`value_at_quantile(99.9)`), so this percentile is not read.
 """
@@ -56,11 +56,11 @@ class ScyllaBenchReport:
 
 def recognise_text(text: str) -> bool:
     """Whether the text contains settings or totals of scylla-bench."""
-    return re.search(r"(?m)^\W*Time \(avg\):\s|^\W*Clustering row size:\s", text) is not None
+    return re.search(r"(?m)^[^\w\n]*Time \(avg\):\s|^[^\w\n]*Clustering row size:\s", text) is not None
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
-    """Every run in the file. Raises LoadstoneError if one is truncated."""
+    """Every run in the file. Raises LoadstoneError if a run is truncated."""
     reports = [ScyllaBenchReport()]
     for index, line in enumerate(source.bare_lines):
         report = reports[-1]
@@ -129,7 +129,7 @@ def check_end(report: ScyllaBenchReport, source: Source) -> None:
 
 
 def read_report(report: ScyllaBenchReport) -> ImportedRun:
-    """A report's figures. Raises ValueError if one is not a number."""
+    """A report's figures. Raises ValueError if a figure is not a number."""
     settings = report.settings
     run = ImportedRun(facts={"tool": "cql-stress" if report.other else NAME})
     if report.other:

@@ -64,7 +64,7 @@ COMMENT = re.compile(
     r"|(?<=[\d)\]%\"])\s*([\u3000-\u30ff\u4e00-\u9fff\uac00-\ud7af\uff08-\uff60].*)$"
     r"|(?<=[A-Za-z])(\uff08.*)$"
 )
-# What may follow the last figure of a line, and is a comment if the line is read only without it: a parenthesis, words
+# Text that may follow a line's last figure, and is a comment if the line is read only without it: parentheses, words
 # after two spaces, and words after the figure and its unit.
 TRAILING = (
     re.compile(r"^(.*\S)\s+(\([^()]*\))$"),
@@ -76,12 +76,12 @@ TRAILING = (
 )
 # The line breaks of Markdown and HTML.
 BREAK = re.compile(r"\s*<br\s*/?>\s*$|(?<=\S)\s+\\$")
-# A line in a list of strings, as in the output of Ansible. The quotes of a table are not the only ones of its line.
+# A line in a list of strings, as in the output of Ansible. A row of a table does not match: it has several strings.
 QUOTED = re.compile(r'\s*("(?:[^"\\]|\\.)*"),?\s*$')
 # The indentation of code blocks in Markdown.
 INDENTS = ("    ", "\t")
 COLLECTED_SHARE = 0.8
-# If there are fewer lines, they may have a common beginning by chance.
+# If there are fewer lines, they may start with the same text by chance.
 PREFIXED_MIN = 5
 COLLECTED_SAMPLE = 200
 
@@ -229,7 +229,7 @@ def read_json_log(text: str) -> str:
 
 
 def find_trailing(line: str) -> re.Match[str] | None:
-    """The match of a line with words after its last figure, which are not a unit."""
+    """The match of a line whose last figure is followed by words that are not a unit."""
     if len(line) >= COMMENTED_MAX:
         return None
     match = next(filter(None, (pattern.match(line.rstrip()) for pattern in TRAILING)), None)
@@ -272,7 +272,7 @@ def strip_numbers(text: str) -> str:
 def strip_collector(text: str) -> str:
     """Removes the prefixes of a log collector, and groups the lines by origin.
 
-    Otherwise, the interleaved output of two containers would be read as the output of one.
+    Otherwise, the interleaved output of two containers would be read as the output of a single container.
     """
     text = strip_quotes(strip_numbers(read_json_log(text)))
     lines = strip_breaks(text.split("\n"))

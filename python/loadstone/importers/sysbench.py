@@ -33,7 +33,7 @@ VERSION = re.compile(r"sysbench (\d\S*)(?: \(|:)")
 BEGIN = re.compile(r"(?m)sysbench \d\S*(?: \(|:)|Running the test with following options|^Threads fairness:\s*$")
 COMMAND = re.compile(r"(?:^|[\s/$])(sysbench\s+(?:-\S|\w+ |\S+\.lua).*)$")
 OPTION = re.compile(r"\s--?([a-z][\w-]*)(?:=(\S+))?")
-# Options that the report repeats, and options of its form; options that choose the database.
+# Options that the report repeats or that set its form, and options of the database connection.
 NOT_OF_WORK = re.compile(
     r"(num-)?threads|(max-)?time|events|max-requests|(tx-)?rate|report-.*|histogram|percentile|test"
 )
@@ -123,12 +123,12 @@ class SysbenchReport:
 
 
 def recognise_text(text: str) -> bool:
-    """Whether the text contains a report, or the beginning of one."""
+    """Whether the text contains a report, or the beginning of a report."""
     return BEGIN.search(text) is not None
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
-    """Every run in the file. Raises LoadstoneError if one is truncated."""
+    """Every run in the file. Raises LoadstoneError if a run is truncated."""
     reports = [SysbenchReport()]
     for index, line in enumerate(source.bare_lines):
         report = reports[-1]
@@ -146,7 +146,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
                 source.used.add(index)
     for report, following in pairwise(reports):
         if not report.is_run:
-            # Its last command is the command of the run that follows.
+            # Its last command belongs to the run that follows.
             following.command = following.command or report.command
     reports = [report for report in reports if report.is_run] or reports
     for report in reports:
@@ -204,7 +204,7 @@ def parse_line(report: SysbenchReport, line: str) -> bool:
 
 
 def command_facts(command: str) -> dict[str, Scalar]:
-    """The script, the tables and the options of the work in a command, and the options of the connection (`store.`)."""
+    """The script, tables and work options in a command, and its connection options (prefix `store.`)."""
     if not command:
         return {}
     facts: dict[str, Scalar] = {"command": command_fact(command)}
@@ -222,7 +222,7 @@ def command_facts(command: str) -> dict[str, Scalar]:
 
 
 def read_report(report: SysbenchReport, source: Source) -> ImportedRun:
-    """A report's figures. Raises ValueError if one is missing or not a number."""
+    """A report's figures. Raises ValueError if a figure is missing or not a number."""
     fields = {name: text for (_, name), text in report.fields.items()}
     run = ImportedRun(facts={"tool": NAME})
     run.facts |= {"version": report.version} if report.version else {}
@@ -242,7 +242,7 @@ def read_report(report: SysbenchReport, source: Source) -> ImportedRun:
     if report.directions:
         add_directions(report, run)
         return run
-    # sysbench 1.1 renamed the time, and prints it with the throughput.
+    # sysbench 1.1 renamed the field with the time, and prints it with the throughput.
     time = (fields["total time"] if "total time" in fields else fields["time elapsed"]).rstrip("s")
     events = int(fields["total number of events"])
     seconds = parse_number(time) or 0.0

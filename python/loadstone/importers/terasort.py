@@ -59,7 +59,7 @@ def recognise_text(text: str) -> bool:
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
-    """Every job in the file. Raises LoadstoneError if one is truncated."""
+    """Every job in the file. Raises LoadstoneError if a job is truncated."""
     jobs: list[Job] = []
     stage = ""
     for index, line in enumerate(source.bare_lines):
@@ -113,7 +113,7 @@ def read_job(job: Job, source: Source) -> ImportedRun:
         counters.setdefault(name, value)
     counted = "Map output records" if job.stage == "TeraGen" else "Map input records"
     if counted not in counters:
-        # A line was repeated instead of this counter.
+        # Another line is repeated in place of this counter.
         raise source.error_at(f"the counters of {job.name} are damaged: they have no {counted}", CUT, job.line)
     rows = counters[counted]
     run.facts["rows"] = rows

@@ -40,7 +40,7 @@ def recognise_text(text: str) -> bool:
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
-    """Every result in the file. Raises LoadstoneError if one is truncated or missing."""
+    """Every result in the file. Raises LoadstoneError if a result is truncated or missing."""
     blocks: list[tuple[str, int, dict[str, tuple[float | None, float]]]] = []
     commands: list[str] = []
     comments: dict[str, None] = {}

@@ -17,7 +17,7 @@ MEASUREMENT = re.compile(rf"(?:Total )?Operations|Return=\S+|{LATENCY.pattern}")
 TORN = re.compile(r"\[[A-Z][\w%-]*(\](, ?[^,]*(, ?\S*)?)?)?$")
 SIGNS = ("[OVERALL],", " operations; ", "YCSB Client 0.")
 # YCSB-cpp prints the same status lines.
-OTHER = re.compile(r"(?m)^\W*(?:Load|Run) runtime\(sec\):")
+OTHER = re.compile(r"(?m)^[^\w\n]*(?:Load|Run) runtime\(sec\):")
 
 
 def recognise_text(text: str) -> bool:
@@ -26,7 +26,7 @@ def recognise_text(text: str) -> bool:
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
-    """Every run in the file. Raises LoadstoneError if one is truncated or missing."""
+    """Every run in the file. Raises LoadstoneError if a run is truncated or missing."""
     reports: list[tuple[list[ReportEntry], ReportContext]] = []
     around = ReportContext()
     for index, text in join_lines(source):
@@ -43,7 +43,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
 
 
 def join_lines(source: Source) -> Iterator[tuple[int, str]]:
-    """Yields the lines with their indices; a command that is continued by backslashes is one line."""
+    """Yields the lines with their indices; a command continued with backslashes counts as one line."""
     joined, start = "", 0
     for index, line in enumerate(source.bare_lines):
         if line.endswith("\\") and (joined or "ycsb" in line):
@@ -70,15 +70,15 @@ def entry_of(text: str, index: int, source: Source) -> ReportEntry | None:
 
 
 def check_end(source: Source, reports: list[tuple[list[ReportEntry], ReportContext]], around: ReportContext) -> None:
-    """Raises LoadstoneError if the last run has no report or a truncated last line; adds the lines after its report."""
+    """Raises LoadstoneError if the last run has no report or ends in a truncated line; uses later lines."""
     if is_torn(source, reports):
         last = source.lines[source.last].strip()
         raise source.error_at(f'the YCSB log is truncated within its last line: "{last[:60]}"', CUT, source.last)
     if not reports:
         if "YCSB Client" not in source.text:
-            message = "it has YCSB's status lines but no report: another tool may have written them"
+            message = "it has only status lines, which another tool may have written"
             hint = "state paths in the tool's JSON (loadstone import --json), or write its figures into a table (CSV)"
-            raise source.error_at(f"{message}; the YCSB log has no report", hint)
+            raise source.error_at(f"the YCSB log has no report: {message}", hint)
         raise source.error_at("the YCSB log has no report: no line starts with [OVERALL]", CUT)
     if len(reports) == 1 and not reports[0][1].statuses:
         # Standard error, which contains the command line and the status lines, follows standard output.

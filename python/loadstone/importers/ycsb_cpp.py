@@ -39,11 +39,11 @@ class Phase:
 
 def recognise_text(text: str) -> bool:
     """Whether the text contains the summary of a phase."""
-    return re.search(r"(?m)^\W*(?:\S+ *\| *)?(?:Load|Run) runtime\(sec\):", text) is not None
+    return re.search(r"(?m)^[^\w\n]*+(?:\S+ *\| *)?(?:Load|Run) runtime\(sec\):", text) is not None
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
-    """Every phase in the file. Raises LoadstoneError if one is truncated."""
+    """Every phase in the file. Raises LoadstoneError if a phase is truncated."""
     phases = [Phase()]
     command = ""
     for index, line in enumerate(source.bare_lines):
@@ -77,7 +77,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
 
 
 def read_phase(phase: Phase, command: str, source: Source) -> ImportedRun:
-    """The figures of a phase. Raises ValueError if one is not a number."""
+    """The figures of a phase. Raises ValueError if a figure is not a number."""
     run = ImportedRun(dimensions={"phase": phase.name.lower()}, facts={"tool": NAME, "latency": "service"}, step_ns=1.0)
     if command:
         add_settings(command, phase.name, run)

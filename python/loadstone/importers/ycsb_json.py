@@ -24,7 +24,7 @@ def recognise_text(text: str) -> bool:
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
-    """Every run in the file. Raises LoadstoneError if one is truncated."""
+    """Every run in the file. Raises LoadstoneError if a run is truncated."""
     around = ReportContext()
     for index, line in enumerate(source.lines):
         if around.read_line(line):

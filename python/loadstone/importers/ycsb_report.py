@@ -131,7 +131,7 @@ def build_run(entries: Sequence[ReportEntry], context: ReportContext, source: So
     step = rate / runtime if rate and runtime else 0.0
     run.add_totals(rate, None if runtime is None else runtime * NS["ms"], total, step, NS["ms"])
     if throughput is None:
-        run.add_note("not-a-number", "YCSB printed no throughput: it completed no operation", "check the run")
+        run.add_note("not-a-number", "YCSB printed no throughput: it completed no operations", "check the run")
     responses = {name for name in operations if name.startswith(INTENDED)}
     for name, block in operations.items():
         suffix = ".service" if INTENDED + name in responses else ""
@@ -267,7 +267,7 @@ def count_excess(operations: Blocks, run: ImportedRun, done: int) -> float:
 def check_blocks(
     operations: Blocks, run: ImportedRun, done: int, covered: int, source: Source, line: int | None
 ) -> None:
-    """Raises LoadstoneError if a report is truncated within a block or between two."""
+    """Raises LoadstoneError if a report is truncated within a block or between two blocks."""
     for name, block in operations.items():
         began = any(LATENCY.fullmatch(key) for key in block) or "Operations" in block
         if began and not {"Average", "Min", "Max"} <= {match[1] for key in block if (match := LATENCY.fullmatch(key))}:
@@ -277,7 +277,7 @@ def check_blocks(
             raise source.error_at(f"the YCSB log is truncated within the lines of [{name}]", CUT, line)
         if name in CORE and (run.statuses.keys() & CORE or raw) and name not in run.statuses:
             # YCSB prints the status counts of every operation after its latencies.
-            raise source.error_at(f"the YCSB log is truncated: [{name}] has no counts of statuses", CUT, line)
+            raise source.error_at(f"the YCSB log is truncated: [{name}] has no status counts", CUT, line)
         well = sum(count for status, count in run.statuses.get(name, {}).items() if status in WELL)
         count = count_measured(block)
         if name not in TIMED_STEPS and name in run.statuses and count is not None and well != count:

@@ -16,7 +16,7 @@ LINE = re.compile(
     r"(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d:\d{3}) (?P<seconds>\d+) sec: (?P<total>\d+) operations;(?P<rest>.*)"
 )
 BLOCK = re.compile(r"\[([\w-]+): Count=(\d+), [^\[\]]*?\b99=([^,\[\]]+)")
-# The clock and the count of seconds may differ by this much, s, because of rounding.
+# The clock and the count of seconds may differ by this many seconds because of rounding.
 SECONDS_APART = 1.5
 
 

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from loadstone.format import units, wording
 from loadstone.judge.checks.too_few_samples import too_few
-from loadstone.judge.clause import capacity_clause, comparison_clause, context_prefix, explain_undecided
+from loadstone.judge.clause import (
+    Clause,
+    comparison_clause,
+    context_prefix,
+    explain_undecided,
+    name_side,
+)
 from loadstone.judge.curves import CLIENTS
 from loadstone.judge.figures import is_latency, target_rate
 from loadstone.judge.finding import Verdict
@@ -18,12 +26,13 @@ from loadstone.judge.joint_clause import (
     drop_repeated_ends,
     merge_comparisons,
 )
-from loadstone.judge.judgement import Cell, Comparison, Curve, Judgement, Search, VariantKey
+from loadstone.judge.judgement import Cell, Comparison, Curve, Judgement, Search, ShortAnswer, VariantKey
 from loadstone.judge.sweep import describe_span, describe_sweep, is_sweep, is_undecided
 from loadstone.results.result_set import ALL_OPERATIONS, DEFAULT_METRICS, variant_key, variant_name
 from loadstone.results.stage import prefix_of
 from loadstone.results.value import THROUGHPUT, metric_statistic
-from loadstone.search.sentence import knee_text, outcome_parts, outcome_sentence
+from loadstone.search.outcome import SearchOutcome
+from loadstone.search.sentence import contradiction_text, knee_text, outcome_parts, outcome_sentence
 from loadstone.statistics.knee import TOLERANCE
 from loadstone.statistics.usl import COUNTS_MIN
 
@@ -33,27 +42,42 @@ UNFINISHED = "the search is not finished: continue with --resume"
 PARTS_MAX, CONTEXTS_MAX = 12, 4
 
 
-def answer_question(judgement: Judgement, metrics: Sequence[str], matters: float) -> list[str]:
-    """The answer by the deciding metric, and a clause for each further metric that the file lists.
+class Answer(NamedTuple):
+    """The answer by the deciding metric, and a clause for each further metric or remark."""
 
-    It is built from the comparisons; without comparisons, from the curves; without curves, from the only variant.
-    """
+    clauses: list[str]
+    short: ShortAnswer | None = None
+
+
+def answer_question(judgement: Judgement, metrics: Sequence[str], matters: float) -> Answer:
+    """The answer from the comparisons; without comparisons, from the curves; without curves, from the only variant."""
     comparisons, curves = judgement.comparisons, judgement.curves
     # A sweep over clients asks where throughput levels off, not how each point compares with the first.
     if comparisons and not (curves and comparisons[0].by == "clients"):
-        answers = compare_variants(judgement, metrics, matters)
+        answer = compare_variants(judgement, metrics, matters)
         is_closed = not judgement.results.is_at_rate
         if not curves and is_closed and 1 < len(judgement.results.dimensions.get(CLIENTS, ())) < COUNTS_MIN:
-            answers.append(f"no knee is named: it requires {COUNTS_MIN} numbers of clients")
+            no_knee = f"no knee is named: it requires at least {COUNTS_MIN} numbers of clients"
+            short = answer.short and replace(answer.short, remarks=(*answer.short.remarks, no_knee))
+            answer = Answer([*answer.clauses, no_knee], short)
         if not (curves and is_sweep(comparisons)):
-            return answers
+            return answer
         knees = name_knees(curves)
         # If no claim is possible, ranges of medians do not answer the question, so they come last.
         is_claimable = any(comparison.claim != "impossible" for comparison in comparisons)
-        return [*answers, *knees] if is_claimable else ["; ".join(knees), *answers]
+        clauses = [*answer.clauses, *knees] if is_claimable else ["; ".join(knees), *answer.clauses]
+        return Answer(clauses, answer.short and add_knees(answer.short, knees))
     if curves:
-        return ["; ".join(name_knees(curves)), *describe_knee(judgement)]
-    return describe_single_variant(judgement, metrics)
+        return Answer(["; ".join(name_knees(curves)), *describe_knee(judgement)])
+    return Answer(describe_single_variant(judgement, metrics))
+
+
+def add_knees(short: ShortAnswer, knees: Sequence[str]) -> ShortAnswer:
+    """The short answer of a sweep, with the knees: one in the statement, several among the remarks."""
+    knee, _, why = knees[0].partition(": ") if len(knees) == 1 else ("", "", "")
+    statement = f"{short.statement}; {knee}" if knee else short.statement
+    remarks = [why] if why else [] if knee else knees
+    return replace(short, statement=statement, remarks=(*short.remarks, *remarks))
 
 
 def name_knees(curves: Sequence[Curve]) -> list[str]:
@@ -79,11 +103,11 @@ def describe_scatter(curves: Sequence[Curve], every: int) -> str:
     lowers = [curve.knee.lower for curve in curves if curve.knee.lower is not None]
     if len(lowers) == len(curves):
         share = units.format_percent(1 - TOLERANCE)
-        text += f"; each requires more than {units.load_over(min(lowers), CLIENTS)} for {share} of its plateau"
+        text += f"; every curve reaches {share} of its plateau above {units.load_over(min(lowers), CLIENTS)}"
     return text
 
 
-def compare_variants(judgement: Judgement, metrics: Sequence[str], matters: float) -> list[str]:
+def compare_variants(judgement: Judgement, metrics: Sequence[str], matters: float) -> Answer:
     """A clause for each metric that the file lists, the deciding metric first.
 
     At a rate, throughput has a clause only if a side is overloaded.
@@ -128,9 +152,29 @@ def compare_variants(judgement: Judgement, metrics: Sequence[str], matters: floa
     claims = {comparison.claim for every in by_metric.values() for comparison in every}
     if further and claims != {"impossible"}:
         further[0] = f"{EXPLORATORY}: {further[0]}"
-    if omitted:
-        further.append(f"the table shows {units.count_noun(len(omitted), 'further stage')}")
-    return [lead + main, *detectable, *further, *list_withheld_metrics(judgement, silent)]
+    remarks = [f"the table shows {units.count_noun(len(omitted), 'further stage')}"] if omitted else []
+    remarks += list_withheld_metrics(judgement, silent)
+    clauses = [lead + main, *detectable, *further, *remarks]
+    tabulated = {metric: every for metric, every in by_metric.items() if metric not in omitted}
+    if not has_short_form(tabulated):
+        return Answer(clauses)
+    statement = "; ".join(clause.statement for clause in state_separately(judgement, stated[0], matters))
+    return Answer(clauses, ShortAnswer(lead + statement, tuple(tabulated), (*detectable, *remarks)))
+
+
+def has_short_form(by_metric: Mapping[str, Sequence[Comparison]]) -> bool:
+    """Whether a table can state all figures: two sides in a few contexts, or at several numbers of clients."""
+    every = [comparison for comparisons in by_metric.values() for comparison in comparisons]
+    sides = {(name_side(item, item.baseline), name_side(item, item.contender)) for item in every}
+    stated = (
+        item.claim in ("refused", "unranked") or (item.claim != "impossible" and math.isfinite(item.ratio.value))
+        for item in every
+    )
+    if len(sides) > 1 or not all(stated):
+        return False
+    if all(map(is_sweep, by_metric.values())):
+        return True
+    return len(every) <= PARTS_MAX and all(map(is_separate, by_metric.values()))
 
 
 def list_withheld_metrics(judgement: Judgement, metrics: Sequence[str]) -> Iterator[str]:
@@ -143,16 +187,30 @@ def list_withheld_metrics(judgement: Judgement, metrics: Sequence[str]) -> Itera
 
 def state_metric(judgement: Judgement, comparisons: Sequence[Comparison], matters: float) -> str:
     """The comparisons of one metric: a clause each, a joint clause for each baseline, or only numbers of claims."""
+    if is_sweep(comparisons) or is_separate(comparisons):
+        return "; ".join(drop_repeated_ends([item.text for item in state_separately(judgement, comparisons, matters)]))
     varying = varying_names(comparisons)
     contexts = {comparison.context for comparison in comparisons}
-    if is_sweep(comparisons):
-        return "; ".join(describe_sweep(comparisons, varying)) + capacity_clause(comparisons)
-    if len(comparisons) == 1 or (len(comparisons) <= CLAUSES_MAX and len(contexts) == len(comparisons)):
-        clauses = [context_prefix(item, varying) + comparison_clause(judgement, item, matters) for item in comparisons]
-        return "; ".join(drop_repeated_ends(clauses))
     if len(comparisons) <= PARTS_MAX and len(contexts) <= CONTEXTS_MAX:
         return merge_comparisons(judgement, comparisons, varying, matters)
     return "; ".join(count_claims(comparisons))
+
+
+def is_separate(comparisons: Sequence[Comparison]) -> bool:
+    """Whether each comparison of a metric has its own clause: few comparisons, one in each context."""
+    contexts = {comparison.context for comparison in comparisons}
+    return len(comparisons) == len(contexts) <= CLAUSES_MAX
+
+
+def state_separately(judgement: Judgement, comparisons: Sequence[Comparison], matters: float) -> Iterator[Clause]:
+    """A clause for each comparison, with its context; in a sweep, for each contender and context."""
+    varying = varying_names(comparisons)
+    if is_sweep(comparisons):
+        yield from describe_sweep(comparisons, varying)
+        return
+    for comparison in comparisons:
+        prefix, clause = context_prefix(comparison, varying), comparison_clause(judgement, comparison, matters)
+        yield Clause(prefix + clause.text, prefix + clause.statement)
 
 
 def varying_names(comparisons: Sequence[Comparison]) -> set[str]:
@@ -182,16 +240,32 @@ def describe_knee(judgement: Judgement) -> Iterator[str]:
             yield f"{wording.metric_name(metric)} is {', '.join(texts)} clients"
 
 
-def summarize_searches(searches: Sequence[Search]) -> list[str]:
+def summarize_searches(searches: Sequence[Search]) -> Answer:
     """The answer of the searches; with several searches, their claims and then the details of each."""
+    names = name_contexts([search.context for search in searches])
+    parts = [outcome_parts(search.outcome) if search.outcome else (UNFINISHED, "") for search in searches]
+    first = [*zip(names, parts, strict=True)][:PARTS_MAX]
+    claims = [f"{name}: {claim}" if name else claim for name, (claim, _) in first]
+    claim = "; ".join([*claims, *count_omitted(len(searches) - PARTS_MAX)])
     if len(searches) == 1:
-        return [outcome_sentence(searches[0].outcome) if searches[0].outcome else UNFINISHED]
-    claims, further = [], []
-    for search, name in zip(searches[:PARTS_MAX], name_contexts([search.context for search in searches]), strict=False):
-        claim, details = outcome_parts(search.outcome) if search.outcome else (UNFINISHED, "")
-        claims.append(f"{name}: {claim}")
-        further += [f"{name}: {details}"] if details else []
-    return ["; ".join([*claims, *count_omitted(len(searches) - PARTS_MAX)]), *further]
+        outcome = searches[0].outcome
+        clauses = [outcome_sentence(outcome) if outcome else UNFINISHED]
+    else:
+        clauses = [claim, *(f"{name}: {details}" for name, (_, details) in first if details)]
+    outcomes = [search.outcome for search in searches]
+    if len(searches) > PARTS_MAX or not all(outcome and is_tabular(outcome) for outcome in outcomes):
+        return Answer(clauses)
+    remarks = (
+        f"{f'{name}: ' if name else ''}in most repeats, the objective {text}"
+        for name, outcome in zip(names, outcomes, strict=True)
+        if outcome and (text := contradiction_text(outcome))
+    )
+    return Answer(clauses, ShortAnswer(claim, (), tuple(remarks)))
+
+
+def is_tabular(outcome: SearchOutcome) -> bool:
+    """Whether the loads at the ends of the bracket show why an objective is met up to the answer and not above it."""
+    return outcome.kind == "found" and outcome.rule.objective is not None
 
 
 def name_contexts(contexts: Sequence[VariantKey]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from loadstone.format import units, wording
 from loadstone.judge.decision_table import excludes_one
@@ -18,7 +19,14 @@ from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 NO_CLAIM = "no claim possible"
 
 
-def comparison_clause(judgement: Judgement, comparison: Comparison, matters: float) -> str:
+class Clause(NamedTuple):
+    """The clause of one comparison: with its figures, and the same statement without them, for use next to a table."""
+
+    text: str
+    statement: str
+
+
+def comparison_clause(judgement: Judgement, comparison: Comparison, matters: float) -> Clause:
     """The clause of one comparison; the better side comes first."""
     first, second, ratio = comparison.contender, comparison.baseline, comparison.ratio
     if comparison.claim == "worse":
@@ -29,27 +37,31 @@ def comparison_clause(judgement: Judgement, comparison: Comparison, matters: flo
     if comparison.claim in ("refused", "unranked"):
         verb = "refused to rank" if comparison.claim == "refused" else "cannot rank"
         more = f"; {comparison.why}" if comparison.why and comparison.claim == "refused" else ""
-        return f"{verb} {left} and {right}: {refusal_reason(comparison)}{more}"
+        statement = f"{verb} {left} and {right}: {refusal_reason(comparison)}"
+        return Clause(f"{statement}{more}", statement)
     figures = figures_of(judgement, first, second)
     if comparison.claim == "impossible":
         # Without a claim, no ratio is printed either.
         figures = figures_of(judgement, first, second, (left, right))
         why = f" ({comparison.why or too_few_text(ratio.n)}, {qualify_verdict(comparison.verdict, judgement.coverage)})"
-        return f"{metric} is {figures}{'' if comparison.exploratory else why}"
+        statement = f"{metric} is {figures}"
+        return Clause(f"{statement}{'' if comparison.exploratory else why}", statement)
     is_open = comparison.claim == "none" and comparison.exploratory
     is_open |= comparison.claim == "descriptive" and not excludes_one(ratio)
     if is_open and (ends := ratio_ends(comparison, ratio)):
         medians = figures_of(judgement, first, second, (left, right))
         # The interval is not corrected for the other comparisons.
         corrected = ", not significant after Holm's correction" if excludes_one(ratio) else ""
-        return f"{metric} is undecided: {medians} (interval of the ratio {ends}{corrected})"
+        statement = f"{metric} is undecided"
+        return Clause(f"{statement}: {medians} (interval of the ratio {ends}{corrected})", statement)
     if comparison.claim in UNDECIDED:
         ratio_clause = f"ratio {wording.ratio_text(ratio).removesuffix('×')}, " if math.isfinite(ratio.value) else ""
         trust = ratio_clause + trust_of(comparison, ratio, judgement.coverage, ratio_ends(comparison, ratio))
         # For a latency, the values matter, not only the factor.
         trust = f"{figures}, {trust}" if is_latency(comparison.metric) else trust
         what = text_without_winner(comparison.claim, metric, (left, right), matters)
-        return f"{what} ({trust}){capacity_clause([comparison])}"
+        clause = add_figures(comparison, what, trust)
+        return clause._replace(statement=f"it is {clause.statement}") if comparison.claim == "none" else clause
     if math.isfinite(ratio.value):
         change = wording.change_text(ratio, bound=comparison.bound)
         relation = f"{metric} is {change} as high with {left} as with {right}"
@@ -61,19 +73,30 @@ def comparison_clause(judgement: Judgement, comparison: Comparison, matters: flo
         figures = f"{figures}, " if is_latency(comparison.metric) else ""
     else:
         relation, figures = f"{metric} of {left} and {right} is {figures}", ""
-    return f"{relation} ({figures}{trust}){capacity_clause([comparison])}"
+    return add_figures(comparison, relation, f"{figures}{trust}")
+
+
+def add_figures(comparison: Comparison, statement: str, figures: str) -> Clause:
+    """A statement with figures in brackets; a missed rate is part of the statement."""
+    capacity = capacity_clause([comparison])
+    return Clause(f"{statement} ({figures}){capacity}", f"{statement}{capacity}")
 
 
 def ratio_ends(comparison: Comparison, ratio: Estimate) -> str:
     """The interval of a ratio without a claim: as measured, and over all scenarios if these differ, with the causes."""
+    measured, allowing = split_interval(comparison, ratio)
+    return f"{measured} as measured, {allowing}" if allowing else measured
+
+
+def split_interval(comparison: Comparison, ratio: Estimate) -> tuple[str, str]:
+    """The interval of a ratio as measured, and the interval over all scenarios with the causes if that is wider."""
     every = wording.ratio_interval(ratio)
     alone = comparison.scenarios[0].ratio if comparison.scenarios else ratio
     measured = wording.ratio_interval(alone)
     if not measured or (alone.low, alone.high) == (ratio.low, ratio.high) or measured == every:
-        return every
+        return every, ""
     causes = dict.fromkeys(row.cause for row in comparison.scenarios[1:] if row.cause and widens(alone, row.ratio))
-    allowing = f", {every} allowing for {units.join_names([*causes]) or 'all scenarios'}" if every else ""
-    return f"{measured} as measured{allowing}"
+    return measured, f"{every or 'any ratio'} allowing for {units.join_names([*causes]) or 'all scenarios'}"
 
 
 def widens(interval: Estimate, other: Estimate) -> bool:

@@ -1,4 +1,4 @@
-"""Comparisons: each headline metric of each contender with the baseline of its context."""
+"""Comparisons of each contender with the baseline of its context, by each headline metric."""
 
 from __future__ import annotations
 

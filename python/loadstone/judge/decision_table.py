@@ -1,4 +1,4 @@
-"""The claim, which one function derives from the evidence of all scenarios by one table."""
+"""The claim: one function derives it from the evidence of all scenarios, by one table."""
 
 from __future__ import annotations
 
@@ -12,15 +12,9 @@ from loadstone.judge.finding import Finding, Pair, Severity
 from loadstone.judge.judgement import Claim, Comparison, ScenarioRow
 from loadstone.judge.scenarios import Kind, Scenario, Weighed
 from loadstone.results.value import Direction
-from loadstone.statistics.comparison import (
-    ALPHA,
-    POWER,
-    detectable_difference,
-    half_width,
-    rank_sum_p,
-    repeats_for,
-)
+from loadstone.statistics.comparison import ALPHA, rank_sum_p
 from loadstone.statistics.estimate import Estimate
+from loadstone.statistics.power import POWER, detectable_difference, half_width, repeats_for
 
 CLAIMS = ("better", "worse", "same", "slight")
 # Ratios closer to 1 than this count as equal: histograms have three significant digits.
@@ -62,7 +56,7 @@ TABLE: dict[Kind, Lost] = {
 }
 
 
-# The alternatives that concern one side only, in words for a refusal.
+# The alternatives that concern one side only, as worded in a refusal.
 ONE_SIDED: dict[Kind, str] = {
     "own-time": "if the generator slowed only one side",
     "lateness": "if the generator was late on only one side",
@@ -141,6 +135,13 @@ def read_scenario(weighed: Weighed, comparison: Comparison, matters: float, scal
     return "none"
 
 
+def choose_claim(comparison: Comparison, kind: Kind) -> Claim:
+    """The claim of a comparison whose claim as measured does not hold in a scenario; the same claim if the table keeps
+    it."""
+    lost = TABLE[kind]
+    return (lost.equality if comparison.claim in ("same", "slight") else lost.difference) or comparison.claim
+
+
 def claims_agree(reading: Claim, measured: Claim) -> bool:
     """Whether a scenario allows the claim; `same` and `slight` both state that the difference does not matter."""
     return reading == measured or {reading, measured} == {"same", "slight"}
@@ -155,7 +156,10 @@ def scenario_row(weighed: Weighed, reading: Claim, tested: Tested) -> ScenarioRo
     elif scenario.side is not None:
         name += f" ({names[scenario.side]})"
     ratio = widen_by_resolution(weighed.evidence.ratio, tested.comparison)
-    return ScenarioRow(name, ratio, weighed.evidence.n, reading, cause=TABLE[scenario.kind].cause)
+    cause, excluded = TABLE[scenario.kind].cause, sum(map(len, scenario.without))
+    if excluded:
+        cause = f"{excluded} {cause if excluded > 1 else cause.removesuffix('s')}"
+    return ScenarioRow(name, ratio, weighed.evidence.n, reading, cause=cause)
 
 
 def describe_excluded(scenario: Scenario, pair: Pair) -> str:
@@ -224,7 +228,7 @@ def explain_undecided(comparison: Comparison, tested: Tested, matters: float, te
     # The smallest p that a rank test can reach, whatever the figures are.
     if not tested.pair.blocks and rank_sum_p(0, *sizes) * tests >= ALPHA:
         least = next(size for size in range(n, 1000) if rank_sum_p(0, size, size) * tests < ALPHA)
-        why = f"n = {n} cannot decide {units.count_noun(tests, 'test')}, n ≥ {least} can"
+        why = f"n = {n} cannot decide {units.count_noun(tests, 'test')}; n ≥ {least} can"
         return replace(comparison, claim="impossible", why=why)
     if half_width(comparison.ratio) is None or comparison.ratio.value <= 0:
         return comparison
@@ -240,11 +244,11 @@ def explain_undecided(comparison: Comparison, tested: Tested, matters: float, te
     more = int(min(max(repeats_for(comparison.ratio, sampling, bias, matters), n + 1), TIMES_MAX * n))
     now, later = (detectable_difference(intervals, n, count) for count in (n, more))
     # Both are in percent, or both are factors.
-    at_more = f"of {units.short_percent(later)}" if now < 1 else f"a factor of {1 + later:,.3g}"
+    at_more = units.short_percent(later) if now < 1 else f"a factor of {1 + later:,.3g}"
     noun = comparison.n_unit.removesuffix("s") or "repeat"
     why = f"{units.count_noun(n, noun)} can detect {describe_difference(now)} or more"
     why += f" ({units.format_percent(POWER)} power)"
-    why += f"; {units.count_noun(more, noun)} ({more / n:.2g} times the run time), {at_more}"
+    why += f"; {units.count_noun(more, noun)} ({more / n:.2g} times the run time) can detect {at_more}"
     biased = [weighed.scenario.kind for weighed in tested.weighed[1:] if not weighed.scenario.is_part]
     if bias > sampling and biased:
         cause = units.join_names([*dict.fromkeys(TABLE[kind].cause for kind in biased)])
@@ -309,7 +313,7 @@ def count_failures(
         return comparison
     message = f"attempts failed: {first} of {pair.baseline}, {second} of {pair.contender}"
     if comparison.claim in ("same", "slight"):
-        return restore_ratio(replace(comparison, claim="none", why=message))
+        return restore_ratio(replace(comparison, claim=choose_claim(comparison, "failures"), why=message))
     (figures, lost), (remaining, won) = sides if comparison.claim == "better" else reversed(sides)
     worst = 0.0 if comparison.direction == "higher" else math.inf
     stands = not attempts.failures_reverse_claim(figures, remaining, (lost, won), worst)
@@ -320,8 +324,9 @@ def count_failures(
         return comparison
     comparison = mark_deciding(comparison, -1)
     message += "; with these counted as the worst figure, there is no such difference"
-    finding = Finding(attempts.RETRIED, Severity.INVALID, message, attempts.RETRIED_HINT, pair.trials)
-    claim: Claim = comparison.claim if rank_invalid else "refused"
+    severity = TABLE["failures"].severity
+    finding = Finding(attempts.RETRIED, severity, message, attempts.RETRIED_HINT, pair.trials)
+    claim = comparison.claim if rank_invalid else choose_claim(comparison, "failures")
     return restore_ratio(replace(comparison, claim=claim, findings=(*comparison.findings, finding)))
 
 
@@ -348,7 +353,9 @@ def shift_ratio(
     claim = comparison.claim if stands else "none"
     row = ScenarioRow(TABLE[kind].name, wider, ratio.n, claim, cause=TABLE[kind].cause)
     comparison = replace(comparison, scenarios=(*comparison.scenarios, row))
-    return (comparison if stands else mark_deciding(comparison, -1)), stands
+    if stands:
+        return comparison, True
+    return replace(mark_deciding(comparison, -1), claim=choose_claim(comparison, kind)), False
 
 
 def excludes_one(ratio: Estimate) -> bool:

@@ -1,7 +1,8 @@
 """Expectations: the interval of a figure decides whether each condition of the question is true, false or undecided.
 
 A condition on a figure concerns each variant; a condition with `x` concerns the ratio of each contender to its
-baseline. A ratio decides only where changes over time cannot: within blocks of one run, or over alternating runs.
+baseline. A ratio decides only where changes over time cannot affect it: within blocks of one run, or over
+alternating runs.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from loadstone.judge.scenarios import is_single
 from loadstone.results.result_set import variant_key, variant_name
 from loadstone.results.trial_result import TrialResult
 from loadstone.results.value import better_direction
-from loadstone.search.objective import Term, parse_expectations
+from loadstone.search.objective import EQUAL_HINT, Term, parse_expectations
 from loadstone.statistics.centre import LEVEL, median_rank, order_interval
 from loadstone.statistics.comparison import ALPHA
 from loadstone.statistics.distributions import student_quantile
@@ -34,9 +35,14 @@ from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
 # The maximum number of repeats that a remedy proposes.
 REPEATS_MAX = 1000
+# Units of counts, which are facts and not estimates, and examples of bounds in other units.
+COUNTS = frozenset(
+    {"operations", "attempts", "values", "fields", "records", "rows", "files", "clients", "segments", "jumps", "pauses"}
+)
+BOUNDS = {"ns": "12ms", "share": "12%", "op/s": "12 op/s", "B/s": "12 MB/s", "B": "12 MB", "B/op": "12 B/op"}
 # The ends of an unknown figure.
 UNKNOWN = (-math.inf, math.inf)
-MEASURE = "name a measured figure: `loadstone show --json` lists them"
+MEASURE = "name a figure that was measured: `loadstone show --json` lists all of them"
 FAILING = "find out why attempts fail, then run again"
 
 
@@ -45,7 +51,7 @@ def examine_expectations(judgement: Judgement, matches: Sequence[Match], compare
     every = [part for text in judgement.results.question.expect for part in parse_expectations(text)]
     ratios = dict.fromkeys(term.metric for _, term in every if term.is_ratio)
     comparisons = list(judgement.comparisons)
-    # Figures that the question does not compare are compared here, only for their expectation.
+    # Figures that the question does not compare are compared here, only to decide their expectations.
     if further := [metric for metric in ratios if all(item.metric != metric for item in comparisons)]:
         comparisons += comparer.compare_matches(matches, further)
     # The rate of false alarms is limited over all ratios together (Bonferroni).
@@ -129,20 +135,41 @@ def estimate_figure(text: str, term: Term, key: VariantKey, judgement: Judgement
     cell = judgement.cells.get((key, term.metric))
     if cell is None:
         return leave_undecided(text, "", f"{term.metric} was not measured", MEASURE)
+    unit = "share" if term.share else cell.unit
+    if not term.share and not term.fits(unit):
+        why = f"the bound has another unit than {term.metric} ({unit or 'none'})"
+        return leave_undecided(text, "", why, f"write `{term.metric} {term.sign} {BOUNDS.get(unit, 12)}`")
     findings = find_concerning(judgement, key, term.metric)
     excluded = {trial for finding in findings if is_single(finding) for trial in finding.trials}
     invalid = [item for item in findings if item.severity == Severity.INVALID and not is_single(item)]
     refusing = [item for item in invalid if item.effect.understates == 1]
     samples = [(trial.trial, *ends_of(trial, term)) for trial in trials]
-    unit = "share" if term.share else cell.unit
     estimate = interval_of([ends for name, *ends in samples])
     if excluded:
         estimate = cover_intervals(estimate, interval_of([ends for name, *ends in samples if name not in excluded]))
-    if cell.withheld or refusing:
+    counted = count_trials(text, term, unit, [ends for _, *ends in samples]) if unit in COUNTS else None
+    if (cell.withheld or refusing) and not (counted and counted.holds is False):
         why = cell.withheld or f"{refusing[0].check}: {refusing[0].message}"
         return leave_undecided(text, "", why, refusing[0].hint if refusing else "measure longer", estimate, unit)
+    if counted is not None:
+        return counted
+    if term.sign == "==":
+        return leave_undecided(text, "", "an estimate never equals a number exactly", EQUAL_HINT, estimate, unit)
     estimate = widen_by_errors(estimate, findings, term, cell.resolution, cell.unit)
     return decide_condition(text, term, estimate, unit)
+
+
+def count_trials(text: str, term: Term, unit: str, samples: Sequence[Sequence[float]]) -> Expectation:
+    """A condition on a count: a fact, which every trial must meet, as for errors."""
+    lows, highs = zip(*samples, strict=True)
+    estimate = Estimate(max(highs), len(samples), min(lows), max(highs))
+    met = [term.decide_between(*ends) for ends in samples]
+    if failing := met.count(False):
+        why = f"in {failing} of {units.count_noun(len(met), 'trial')}"
+        return Expectation(text, "", False, estimate, unit, why)
+    if None in met:
+        return leave_undecided(text, "", f"{term.metric} is unknown in some trials", MEASURE, estimate, unit)
+    return Expectation(text, "", True, estimate, unit)
 
 
 def find_concerning(judgement: Judgement, key: VariantKey, metric: str) -> list[Finding]:
@@ -165,9 +192,13 @@ def find_concerning(judgement: Judgement, key: VariantKey, metric: str) -> list[
 def ends_of(trial: TrialResult, term: Term) -> tuple[float, float]:
     """The lowest and the highest possible figure of a trial; a failed trial or operation has the worst figure."""
     value = trial.values.get(term.metric)
-    worst = 0.0 if better_direction(term.metric, value.unit if value else "") == "higher" else math.inf
+    direction = better_direction(term.metric, value.unit if value else "")
+    if trial.is_failure and direction is not None:
+        return (0.0, 0.0) if direction == "higher" else (math.inf, math.inf)
     if trial.is_failure or value is None:
-        return (worst, worst) if trial.is_failure else UNKNOWN
+        return UNKNOWN
+    if term.metric == "ledger.lost":
+        return value.value, value.value + (trial.value("ledger.undecided") or 0)
     if term.share:
         every = figures.count_operations(trial)
         return (value.value / every,) * 2 if every else UNKNOWN
@@ -289,10 +320,10 @@ def judge_ratio(
         holds, why = term.is_met_by(math.inf), f"{term.metric} falls on failed operations in every repeat"
         return Expectation(text, "", holds, None, "×", why)
     if any(cell.bound for cell in cells):
-        return leave_undecided(text, "", comparison.why, "expect a lower percentile, or throughput", ratio, "×")
+        return leave_undecided(text, "", comparison.why, "use a lower percentile, or throughput", ratio, "×")
     if math.isnan(ratio.value):
         why = f"{term.metric} is 0 in some repeats, which have no ratio"
-        return leave_undecided(text, "", why, "expect a bound without `x`", None, "×")
+        return leave_undecided(text, "", why, "write the bound without `x`", None, "×")
     drift = max((finding.effect.drifts for finding in comparison.findings), default=1.0)
     if ratio.low is not None and ratio.high is not None:
         ratio = replace(ratio, low=ratio.low / drift, high=ratio.high * drift)
@@ -330,12 +361,14 @@ def refuse_ratio(comparison: Comparison, match: Match, judgement: Judgement) -> 
 def refuse_runs(match: Match, judgement: Judgement) -> str:
     """The reason why two sides of separate runs cannot be compared; empty if they can."""
     times = [list_start_times(judgement.results, trials, by_run=True) for trials in match.pair.sides]
+    if None in times:
+        return "the start times of the runs are unknown, so they may not have alternated"
     # A run that is listed under two names counts once.
     runs = [0 if began is None else len(set(began)) for began in times]
     if min(runs) < REPEATS_MIN:
         names = (match.pair.baseline, match.pair.contender)
         counts = " and ".join(f"{units.count_noun(n, 'run')} of {name}" for n, name in zip(runs, names, strict=True))
-        return f"{counts}: builds measured at different times also differ by changes over time"
+        return f"{counts}: builds measured at different times also differ because conditions change"
     return "" if order_of(*times) == "alternating" else "the runs of both sides did not alternate"
 
 

@@ -78,7 +78,7 @@ class Finding:
 
 
 # The beginning of a message on unknown facts that a comparison needs; the names of the facts follow.
-UNKNOWN_OF_BOTH = "not known for both sides: "
+UNKNOWN_OF_BOTH = "unknown for at least one side: "
 ORDER_OF_RUNS = "order of the runs"
 
 

@@ -23,7 +23,7 @@ MILLISECOND, SECOND = 1e6, 1e9
 # Ages in ns: 0 if no write may be lost, infinite if any write may be lost. An unknown age is None.
 NOTHING, ANYTHING = 0.0, math.inf
 # The kinds of faults that may lose writes; other kinds lose none.
-KILLS, POWER, STOPS = frozenset({"kill", "restart"}), frozenset({"power"}), frozenset({"stop"})
+KILLS, POWER, STOPS = frozenset({"kill"}), frozenset({"power"}), frozenset({"stop", "restart"})
 LOSING = KILLS | POWER | STOPS
 LEVEL = re.compile(r"read (\w+), write (\w+)")
 # The number of replicas that a consistency level waits for; QUORUM depends on the number of copies.
@@ -120,11 +120,11 @@ def is_redis(fsync: str) -> Callable[[Facts], bool]:
 # The first row that applies gives the guarantee.
 TABLE: tuple[GuaranteeRow, ...] = (
     GuaranteeRow(
-        CASSANDRA, "`durable_writes = false`: since the last flush", is_setting("durable_writes", "no"),
+        CASSANDRA, "`durable_writes = false` (writes since the last flush)", is_setting("durable_writes", "no"),
         ANYTHING, ANYTHING, ANYTHING, ANYTHING, None, "documentation",
     ),
     GuaranteeRow(
-        CASSANDRA, "written at `ANY`: hints in a coordinator's memory", lambda facts: levels_of(facts)[1] == "ANY",
+        CASSANDRA, "written at `ANY` (hints in a coordinator's memory)", lambda facts: levels_of(facts)[1] == "ANY",
         COMMIT_LOG, COMMIT_LOG, None, None, None, "HintsService: hints are flushed every 10 s",
     ),
     GuaranteeRow(
@@ -185,11 +185,11 @@ TABLE: tuple[GuaranteeRow, ...] = (
         NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, "documentation; measured",
     ),
     GuaranteeRow(
-        HBASE, "`SKIP_WAL`: since the last flush", is_setting("durability", "none"),
+        HBASE, "`SKIP_WAL` (writes since the last flush)", is_setting("durability", "none"),
         ANYTHING, ANYTHING, ANYTHING, ANYTHING, None, "documentation",
     ),
     GuaranteeRow(
-        HBASE, "`ASYNC_WAL`: not yet flushed to HDFS", is_setting("durability", "interval"),
+        HBASE, "`ASYNC_WAL` (writes not yet flushed to HDFS)", is_setting("durability", "interval"),
         None, None, None, None, NOTHING, "HBASE-16689 states no bound",
     ),
     GuaranteeRow(
@@ -220,13 +220,20 @@ def guarantee_of(facts: Facts, faults: Iterable[FaultRecord]) -> Guarantee:
 
 
 def bound_of(row: GuaranteeRow, fault: FaultRecord, facts: Facts) -> float | None:
-    """The bound for one fault. A store without a number of nodes is assumed to have one node."""
-    is_all = len(fault.servers) >= (parse_fact_number(facts, "nodes") or 1)
-    if fault.kind in KILLS:
-        return row.kill_all if is_all else row.kill_one
-    if fault.kind in POWER:
-        return row.power_all if is_all else row.power_one
-    return row.stop if fault.kind in STOPS else NOTHING
+    """The bound for one fault. A store that states no number of nodes is assumed to have one node.
+
+    Several servers count as one server while an acknowledged write is on more replicas, and otherwise as all servers.
+    """
+    if fault.kind not in KILLS | POWER:
+        return row.stop if fault.kind in STOPS else NOTHING
+    single, every = (row.kill_one, row.kill_all) if fault.kind in KILLS else (row.power_one, row.power_all)
+    victims = len({*fault.servers})
+    if victims >= (parse_fact_number(facts, "nodes") or 1) or single == every:
+        return every
+    replicas = count_replicas(levels_of(facts)[1], facts)
+    if victims > 1 and replicas is None:
+        return None
+    return single if victims <= 1 or victims < (replicas or 0) else every
 
 
 def reads_are_current(facts: Facts) -> bool:

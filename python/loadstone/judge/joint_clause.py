@@ -114,7 +114,7 @@ def side_by_side(judgement: Judgement, comparisons: Sequence[Comparison], matter
         sentences.append(f"{metric} is {units.join_names(parts)}{'' if more_than else f' than with {baseline}'}")
     for (claim, why), names in unclaimed.items():
         if claim in ("refused", "unranked"):
-            sentences.append(f"{units.join_names(names)} not ranked with {baseline}: {why}")
+            sentences.append(f"{units.join_names(names)} not ranked against {baseline}: {why}")
         elif claim in UNDECIDED:
             sentences.append(text_without_winner(claim, metric, [*names, baseline], matters))
         else:

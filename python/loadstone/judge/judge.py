@@ -30,7 +30,9 @@ from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
 # At most this share of a variant's repeats may be disturbed by chance.
 MINORITY = 1 / 3
-MINORITY_HINT = "no action needed: {} disturbed (a claim tolerates a third), and the claim is also tested without them"
+MINORITY_HINT = (
+    "no action needed: {} disturbed (a claim tolerates a third), and the claim is also tested without disturbed repeats"
+)
 MAJORITY_HINT = "{}; {} disturbed, and a claim tolerates at most a third"
 
 
@@ -43,7 +45,7 @@ class ExaminedTrials:
     # The throughput within a trial, and the levels in the parts of its window.
     within: Mapping[str, Estimate]
     levels: Mapping[str, not_steady.Levels]
-    # By check: the trials in which a changed threshold hides a finding.
+    # The trials in which a changed threshold hides a finding, by check.
     loosened: Mapping[str, Sequence[str]]
 
 
@@ -200,15 +202,15 @@ def state_answer(judgement: Judgement, settings: Settings) -> Judgement:
     """The judgement with its answer."""
     results = judgement.results
     metrics = results.headline_metrics or (THROUGHPUT,)
-    sentences = (
+    answer = (
         summarize_searches(judgement.searches)
         if judgement.searches
         else answer_question(judgement, metrics, settings.matters)
     )
     # In an experiment with faults, the question is about the faults; comparisons of other figures come last.
     failures = list(describe_failures(chain.from_iterable(judgement.trials.values()))) if judgement.outages else []
-    text, *further = [*outage_clauses(judgement.outages), *failures, *sentences]
-    return replace(judgement, answer=text, further=tuple(further))
+    text, *further = [*outage_clauses(judgement.outages), *failures, *answer.clauses]
+    return replace(judgement, answer=text, further=tuple(further), short=None if judgement.outages else answer.short)
 
 
 def note_minority(
@@ -222,7 +224,7 @@ def note_minority(
     ended = [
         trial.trial for trial in trials if trial.values and worst_verdict(findings[trial.trial]) != Verdict.INVALID
     ]
-    # By the kind of figures: the number of disturbed repeats as text, and whether they are a minority.
+    # The number of disturbed repeats as text, and whether they are a minority, for each kind of figures.
     counted: dict[str, tuple[str, bool]] = {}
     for abouts in (("all",), ("all", "latencies")):
         had = {

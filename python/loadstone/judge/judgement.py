@@ -194,13 +194,25 @@ class Expectation:
 
 
 @dataclass(frozen=True)
+class ShortAnswer:
+    """The answer for use above a table that states the figures of two sides."""
+
+    # The answer by the deciding metric, without figures.
+    statement: str
+    # The metrics in the table.
+    metrics: tuple[str, ...]
+    # The further clauses that the table does not replace.
+    remarks: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Judgement:
     """All findings, comparisons and answers for a result set."""
 
     results: ResultSet
     # The findings by trial id; trials without findings have an empty tuple.
     trials: Mapping[str, tuple[Finding, ...]]
-    # By variant: findings that no single trial can show (noisy, incomplete, too few repeats).
+    # The findings that no single trial can show, by variant (noisy, incomplete, too few repeats).
     variants: Mapping[VariantKey, tuple[Finding, ...]]
     # The cells by variant and metric.
     cells: Mapping[tuple[VariantKey, str], Cell]
@@ -210,13 +222,15 @@ class Judgement:
     searches: Sequence[Search] = ()
     # The figures of each variant with a fault.
     outages: Sequence[Outage] = ()
-    # Findings on the whole result set: missing points, hosts that differ between variants.
+    # Findings on the whole result set: missing variants, hosts that differ between variants.
     findings: tuple[Finding, ...] = ()
     # The checks that could not run, each with the number of affected trials or pairs.
     not_looked: Mapping[NotLooked, int] = field(default_factory=dict)
     # The answer by the deciding metric, and a clause for each further metric of the question.
     answer: str = ""
     further: tuple[str, ...] = ()
+    # None if no table of two sides can state the figures of the answer.
+    short: ShortAnswer | None = None
     notes: Mapping[str, str] = field(default_factory=dict)
     # The throughput within each trial with its interval, by trial id; trials with too short a time series have none.
     within: Mapping[str, Estimate] = field(default_factory=dict)
@@ -264,7 +278,7 @@ class Judgement:
         compared = {cell.variant for pair in comparisons for cell in (pair.baseline, pair.contender)}
         groups = [self.findings, *(comparison.findings for comparison in comparisons)]
         if any(search.outcome for search in self.searches):
-            # A search also tries loads that the system cannot hold; it claims only its answer.
+            # A search also tries loads that the system cannot sustain; it claims only its answer.
             return list(chain.from_iterable([*groups, *(search.findings for search in self.searches)]))
         for key, trials in self.results.variants.items():
             if key not in compared:
@@ -273,7 +287,7 @@ class Judgement:
 
     @property
     def trust(self) -> str:
-        """The verdict, and the number of checks that ran: `valid (11 of 16 checks ran)`."""
+        """The verdict, and the number of checks that ran: `valid (11 of 16 checks ran in full)`."""
         return f"{self.verdict} ({self.coverage})" if self.coverage else str(self.verdict)
 
     @property
@@ -282,7 +296,7 @@ class Judgement:
         lacking = len({not_looked.check for not_looked in self.not_looked})
         has_faults = any(trial.faults for trial in self.results.trials)
         every = len(DEFAULTS) - (0 if has_faults else len((*FAULTS, *LOSS)))
-        return f"{every - lacking} of {every} checks ran" if lacking else ""
+        return f"{every - lacking} of {every} checks ran in full" if lacking else ""
 
     def lower_bounds(self, cell: Cell) -> Cell:
         """The lower bounds of a latency that the engine's lateness increased; the cell itself without an increase."""

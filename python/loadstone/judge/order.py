@@ -20,18 +20,18 @@ from loadstone.statistics.estimate import REPEATS_MIN
 Order = Literal["alternating", "apart", "unknown"]
 # One side may be ahead at any time by this number or share of its runs, because trials may have been repeated.
 AHEAD, AHEAD_SHARE = 2, 0.25
-# Clocks of logs are whole seconds, so short overlaps mean nothing.
+# Logs state times in whole seconds, so short overlaps mean nothing.
 OVERLAP_MIN = 0.25
 # The minimum number of blocks in which each side ran first.
 POSITION_MIN = 2
-POSITION_HINT = "a trial changes the conditions of the next trial: restore them by a command before each trial"
+POSITION_HINT = "a trial changes the conditions of the next trial: restore them with a command before each trial"
 DAYS = "a difference between days would look the same"
 # Concerns only comparisons at a single load, not the answer of the search.
 OF_SEARCH = "the search measured the sides one after the other"
 SEARCHED = "compare the loads that the searches found, or vary the systems at one fixed load"
-STATE_START = "if they alternated, state when each began: `start: 2026-11-27T09:30:00Z` in a facts file next to its log"
+STATE_START = "if the runs alternated, state each start: `start: 2026-11-27T09:30:00Z` in a facts file next to its log"
 DECIDES = (
-    "run both in one experiment, which interleaves them; or run each six times, alternately, and compare"
+    "run both sides in one experiment, which interleaves them; or run each side six times, alternately, and compare"
     " `A1,A2,A3,A4,A5,A6 B1,B2,B3,B4,B5,B6`"
 )
 
@@ -89,7 +89,7 @@ def order_findings(pair: Pair, order: Order, results: ResultSet) -> Iterator[Fin
             f"{units.count_noun(runs[0], 'run')} of {pair.baseline} and "
             f"{units.count_noun(runs[1], 'run')} of {pair.contender}"
         )
-        message = f"{counts}: {DAYS}; 6 alternating runs of each could decide"
+        message = f"{counts}: {DAYS}; 6 alternating runs of each side could decide"
     elif have_overlapped(pair):
         message = f"runs of {pair.baseline} and {pair.contender} overlapped in time: each disturbed the other"
     elif order == "apart" and min(len(pair.baselines), len(pair.contenders)) > 1:

@@ -182,17 +182,17 @@ def recovery_text(outage: Outage) -> str:
     parts = []
     if outage.recovered_ns:
         count = f"{len(outage.recovered_ns)} of {total}"
-        if outage.has_recovered:
-            after_ns = outage.median_recovery_ns
-            after = (
-                f"after {units.format_duration(after_ns)} (median, {count})"
-                if after_ns
-                else f"before the lift ({count})"
-            )
-            parts.append(f"recovered {after}")
+        later = [after_ns for after_ns in outage.recovered_ns if after_ns]
+        if outage.has_recovered and outage.median_recovery_ns:
+            parts.append(f"recovered after {units.format_duration(outage.median_recovery_ns)} (median, {count})")
+        elif not later:
+            parts.append(f"recovered before the lift ({count})")
         else:
-            ends = [units.format_duration(end) for end in (min(outage.recovered_ns), max(outage.recovered_ns))]
-            parts.append(f"recovered after {' to '.join(dict.fromkeys(ends))} in {count}")
+            ends = dict.fromkeys(units.format_duration(end) for end in (min(later), max(later)))
+            if early := len(outage.recovered_ns) - len(later):
+                parts.append(f"recovered before the lift in {early} of {total}")
+            after = f"after {' to '.join(ends)} in {len(later)} of {total}"
+            parts.append(after if parts else f"recovered {after}")
     if outage.censored_ns:
         limit = units.format_duration(min(outage.censored_ns))
         parts.append(f"not {'' if parts else 'recovered '}within {limit} in {len(outage.censored_ns)} of {total}")
@@ -241,7 +241,7 @@ def outage_clause(outage: Outage, names: Mapping[VariantKey, str]) -> str:
 
 
 def describe_failures(findings: Iterable[Finding]) -> Iterator[str]:
-    """The failures in the trial with the most during a fault, preferably a trial that names servers considered down."""
+    """The failures during a fault in the worst trial, preferably a trial that names servers considered down."""
     failures = [finding for finding in findings if finding.check == faults.FAILURES]
     if failures:
         worst = max(failures, key=lambda finding: (errors.DOWN in finding.message, finding.size))

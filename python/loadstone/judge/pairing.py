@@ -76,7 +76,7 @@ def is_unrelated(sides: Sequence[Sequence[TrialResult]], compared: Set[str]) -> 
 
 
 def attach_findings(matches: Sequence[Match], orders: Sequence[Sequence[Finding]], settings: Settings) -> list[Match]:
-    """The matches with their findings; findings that are equal on several matches become one on all their trials."""
+    """The matches with their findings; equal findings on several matches become one finding on all their trials."""
     every = [
         [*order, *(item for check in PAIR for item in check(match.pair, settings))]
         for match, order in zip(matches, orders, strict=True)

@@ -16,14 +16,14 @@ from loadstone.results.trial_result import Scalar, TrialResult
 UNKNOWN = "unknown"
 # Facts that are measured or assigned in each trial, so that they differ between repeats with the same settings.
 VOLATILE = frozenset({"address", "checksum", "job_name", "jvm_compiling", "percentiles_of", "target"})
-# Where a tool finds its data and writes its output, and its whole command line, whose options are separate facts.
+# Facts on where a tool finds its data and writes its output; and its command line, whose options are separate facts.
 PLACES = re.compile(r"(^|\.)(exportfile|label|hdrhistogram\.output\.path|[\w-]*(dir|directory|path|outputfile))$")
 COMMAND_LINE = "store.command"
 # The type of operation of each tool: figures of different types of operations cannot be compared.
 WORK_OF_TOOL = {"ycsb": "ycsb", "go-ycsb": "ycsb", "loadstone": "ycsb"}
 # Facts that a store records only if they apply, with the value that they have otherwise.
 ABSENT = {name: {"pooler": "none"} for name in POSTGRES}
-# The tools whose importers report the tool's version as `version`; of other tools, this is the system's version.
+# The tools whose importers report the tool's version as `version`; for other tools, this is the system's version.
 OWN_VERSION = frozenset({"fio", "pgbench", "sysbench"})
 # The workload kind of one of Loadstone's trials, by a fact that only this kind has.
 WORK_OF_FACT = {"mix": "ycsb", "file_bytes": "dfsio", "row_bytes": "sort"}
@@ -133,12 +133,12 @@ def differing_files(sides: Sequence[Sequence[Mapping[str, Scalar]]]) -> list[str
 
 
 def normalize_spelling(value: Scalar) -> str:
-    """A value as tools may spell it, also within a longer text: in either case, `1` as `true`, 4096 as fio's `4k`."""
+    """A value in one spelling, also within a longer text: `TRUE` and `1` become equal, as do fio's `4k` and 4096."""
     return WORD.sub(lambda word: normalize_word(word[0]), str(value).casefold().strip())
 
 
 def normalize_word(text: str) -> str:
-    """A word in lower case, a truth as `1` or `0`, and a size in bytes."""
+    """A word in lower case; a truth value as `1` or `0`, and a size in bytes."""
     if text in TRUTHS:
         return str(int(TRUTHS[text]))
     try:

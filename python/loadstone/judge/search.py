@@ -1,6 +1,6 @@
 """Searches: the probes of a result set, judged like all trials, and the outcome.
 
-The outcome is always computed from the trials, so that the lab, a table and a report cannot differ. The lab calls the
+The outcome is always computed from the trials, so that the lab, a table and a report agree. The lab calls the
 same function after each trial to find the next load.
 """
 
@@ -45,7 +45,7 @@ def judge_searches(
     settings: Settings,
     contexts: Iterable[VariantKey] = (),
 ) -> list[Search]:
-    """Every search, including the `contexts` without a trial; `findings` has each trial's own findings, by its id."""
+    """Every search, including the `contexts` without a trial; `findings` has each trial's findings, by trial id."""
     rule = read_rule(question)
     if rule is None:
         return []
@@ -90,7 +90,7 @@ def find_contradictions(outcome: SearchOutcome, trials: Mapping[float, Sequence[
     if not (text := contradiction_text(outcome)):
         return
     answer = "no load" if outcome.load is None else outcome.rule.format_load(outcome.load)
-    message = f"the answer of the search is {answer}, but in most repeats, the objective {text}"
+    message = f"the search's answer is {answer}, but in most repeats, the objective {text}"
     hint = "search again on an idle host; if the contradiction remains, the limit depends on more than the load"
     here = tuple(trial.trial for load in chain(*outcome.contradictions) for trial in trials[load])
     yield Finding(noisy.NAME, Severity.SUSPECT, message, hint, here)
@@ -133,12 +133,14 @@ def sample_load(trial: TrialResult, findings: Sequence[Finding], rule: Rule, set
     ]
     reason = f"{bad[0].check}: {bad[0].message}" if bad else ""
     late, load = False, trial.config.get(rule.over)
+    terms = () if rule.objective is None else rule.objective.terms
+    lower = {term.key: lower_figure(trial, term, figures[term.key]) for term in terms if term.key in figures}
     is_slow = rule.over == "rate" and isinstance(load, int | float) and throughput < DELIVERED * load
-    if meets is False and not (bounds or missed or is_slow) and rule.objective is not None:
-        lower = {term.key: lower_figure(trial, term, figures[term.key]) for term in rule.objective.terms}
+    is_missed = meets is False and not (reason or bounds or missed or is_slow)
+    if is_missed and rule.objective is not None and rule.objective.is_met_by(lower):
         # The limit would be the load generator's.
-        if late := not reason and rule.objective.is_met_by(lower):
-            reason = f"{rate.GENERATOR_LIMITED}: without the generator's lateness, the objective is met"
+        late = True
+        reason = f"{rate.GENERATOR_LIMITED}: without the generator's lateness, the objective is met"
     if rule.over == "clients" and trial.loop == "open":
         reason = reason or "the loop is open: the workload file sets a rate"
     if not reason and not throughput:
@@ -147,7 +149,7 @@ def sample_load(trial: TrialResult, findings: Sequence[Finding], rule: Rule, set
     return (
         failure_sample(reason)
         if failed
-        else ProbeSample(throughput, meets, reason or lacking, figures, bounds, missed, late)
+        else ProbeSample(throughput, meets, reason or lacking, figures, bounds, missed, late, lower=lower)
     )
 
 

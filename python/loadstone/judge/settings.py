@@ -4,7 +4,7 @@ The checks use the following figures and facts of a trial, if it has them. The l
 
 Figures: `throughput`, `runtime`, `operations`, `errors` (failed operations), `not_yet`, `<operation>.<statistic>` and
 `all.mean`; with the prefix `load.` for the load phase. `attempts.failed`: failed attempts, including retried attempts;
-`unsent.unreached`: operations that failed because no server could be reached. `overdue`: at a rate with a limit of
+`unsent.unreached`: operations that failed because no server could be reached. `overdue`: at a rate with a limit on
 operations, operations sent after the cut-off. `due`, `censored`: operations that were due, and operations that never
 completed. `carried`, `carried.max`: operations of the warm-up that lasted into the window, and the longest time in it
 (ns). `unclosed`: clients whose session did not close. `late.generator`, `late.client`: operations that were more than 1
@@ -93,7 +93,7 @@ class Settings(Question):
         for check, thresholds in question.checks.items():
             checks.setdefault(RENAMED.get(check, check), {}).update(thresholds)
         for name, known in find_unknown_names(checks):
-            hint = did_you_mean(name.rpartition(".")[2], known).strip() or f"known are {', '.join(known) or 'none'}"
+            hint = did_you_mean(name.rpartition(".")[2], known).strip() or f"known names: {', '.join(known) or 'none'}"
             raise LoadstoneError(f"there is no threshold or check {name}", hint)
         every = {check: {**defaults, **checks.get(check, {})} for check, defaults in DEFAULTS.items()}
         return cls(**{**vars(question), "checks": every})

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from loadstone.format import units, wording
+from loadstone.judge.clause import Clause, capacity_clause
 from loadstone.judge.curves import CLIENTS
 from loadstone.judge.judgement import Cell, Comparison, VariantKey
 from loadstone.results.result_set import name_value, variant_name
@@ -23,15 +24,15 @@ def is_sweep(comparisons: Sequence[Comparison]) -> bool:
     return len({dict(comparison.context).get(CLIENTS) for comparison in comparisons}) >= LOADS_MIN
 
 
-def describe_sweep(comparisons: Sequence[Comparison], varying: set[str]) -> Iterator[str]:
-    """A clause for each contender and context other than the clients: `throughput is 73 to 78 % lower with RF 2 …`."""
+def describe_sweep(comparisons: Sequence[Comparison], varying: set[str]) -> Iterator[Clause]:
+    """A clause for each contender and context but the clients: `throughput is 73 to 78 % lower with RF 2 …`."""
     groups: dict[tuple[str, VariantKey], list[Comparison]] = {}
     for comparison in comparisons:
         context = tuple(pair for pair in comparison.context if pair[0] != CLIENTS and pair[0] in varying)
         contender = name_value(comparison.by, dict(comparison.contender.variant)[comparison.by])
         groups.setdefault((contender, context), []).append(comparison)
     # Contexts with the same statement share a clause.
-    named: dict[str, list[str]] = {}
+    named: dict[Clause, list[str]] = {}
     undecided: dict[str, list[tuple[str, list[Comparison]]]] = {}
     for (contender, context), group in list(groups.items())[:CLAUSES_MAX]:
         name = variant_name(context) if context else ""
@@ -39,12 +40,16 @@ def describe_sweep(comparisons: Sequence[Comparison], varying: set[str]) -> Iter
             undecided.setdefault(contender, []).append((name, group))
         else:
             named.setdefault(describe_group(contender, group), []).append(name)
-    for text, contexts in named.items():
-        yield f"{units.join_names(contexts)}: {text}" if any(contexts) else text
+    for clause, contexts in named.items():
+        where = f"{units.join_names(contexts)}: " if any(contexts) else ""
+        yield Clause(where + clause.text, where + clause.statement)
     for contender, of_context in undecided.items():
         yield describe_undecided(contender, of_context)
+    if capacity := capacity_clause(comparisons).removeprefix("; "):
+        yield Clause(capacity, capacity)
     if len(groups) > CLAUSES_MAX:
-        yield f"and {len(groups) - CLAUSES_MAX} more"
+        more = f"and {len(groups) - CLAUSES_MAX} more"
+        yield Clause(more, more)
 
 
 def is_undecided(group: Sequence[Comparison]) -> bool:
@@ -52,7 +57,7 @@ def is_undecided(group: Sequence[Comparison]) -> bool:
     return all(item.claim == "none" and math.isfinite(item.ratio.value) for item in group)
 
 
-def describe_undecided(contender: str, groups: Sequence[tuple[str, Sequence[Comparison]]]) -> str:
+def describe_undecided(contender: str, groups: Sequence[tuple[str, Sequence[Comparison]]]) -> Clause:
     """One contender in all contexts in which nothing can be claimed at any number of clients."""
     every = [item for _, group in groups for item in group]
     baseline = name_value(every[0].by, dict(every[0].baseline.variant)[every[0].by])
@@ -62,12 +67,15 @@ def describe_undecided(contender: str, groups: Sequence[tuple[str, Sequence[Comp
     where = f"{groups[0][0]}: " if len(groups) == 1 and groups[0][0] else ""
     metric, least = wording.metric_name(every[0].metric), min(item.ratio.n for item in every)
     trust = f"n={least}, {max(item.verdict for item in every)}"
-    lows, highs = [item.ratio.low or 0.0 for item in every], [item.ratio.high or math.inf for item in every]
-    return (
-        f"{where}undecided whether {metric} differs between {contender} and {baseline} at any load from"
-        f" {list_loads(every)} (ratios at single loads: {', '.join(spans)}, with intervals within"
-        f" {join_ratios(min(lows), max(highs))}; {trust})"
-    )
+    what = f"undecided whether {metric} differs between {contender} and {baseline} at any load from {list_loads(every)}"
+    figures = f"ratios at single loads: {', '.join(spans)}, with intervals within {span_intervals(every)}; {trust}"
+    return Clause(f"{where}{what} ({figures})", f"{where}it is {what}")
+
+
+def span_intervals(group: Sequence[Comparison]) -> str:
+    """The lowest and the highest end of the intervals of several ratios."""
+    lows, highs = [item.ratio.low or 0.0 for item in group], [item.ratio.high or math.inf for item in group]
+    return join_ratios(min(lows), max(highs))
 
 
 def describe_span(group: Sequence[Comparison]) -> str:
@@ -81,7 +89,7 @@ def join_ratios(low: float, high: float) -> str:
     return wording.DASH.join(dict.fromkeys(units.format_ratio(end).removesuffix("×") for end in (low, high)))
 
 
-def describe_group(contender: str, group: Sequence[Comparison]) -> str:
+def describe_group(contender: str, group: Sequence[Comparison]) -> Clause:
     """One contender over all numbers of clients: the range of its ratios, and the number of claims.
 
     If no claim is possible, the text has ranges of medians instead of ratios.
@@ -92,7 +100,8 @@ def describe_group(contender: str, group: Sequence[Comparison]) -> str:
     refused = [item for item in group if item not in ranked]
     unranked = f"not ranked at {list_loads(refused)}" if refused else ""
     if not ranked:
-        return f"{metric} with {contender} is not ranked against {baseline}"
+        text = f"{metric} with {contender} is not ranked against {baseline}"
+        return Clause(text, text)
     ratios = [item.ratio.value for item in ranked]
     claims = sum(item.claim in CLAIMED for item in ranked)
     least = min(item.ratio.n for item in ranked)
@@ -105,14 +114,15 @@ def describe_group(contender: str, group: Sequence[Comparison]) -> str:
         relation = f"is {', '.join(f'{span_medians(cells)} with {name}' for name, cells in sides)}"
     verdict = str(max(item.verdict for item in group))
     ends = ", ".join(part for part in (trust, verdict, unranked) if part)
-    return f"{metric} {relation}, at {list_loads(ranked)} ({ends})"
+    statement = f"{metric} {relation}, at {list_loads(ranked)}"
+    return Clause(f"{statement} ({ends})", statement)
 
 
 def span_medians(cells: Sequence[Cell]) -> str:
-    """The lowest and the highest median of several cells: `3.90 ms to 40.2 ms`."""
+    """The lowest and the highest median of several cells: `3.90 to 40.2 ms`."""
     ends = [select(cells, key=lambda cell: cell.estimate.value) for select in (min, max)]
-    texts = (wording.estimate_text(cell.estimate, cell.unit, cell.bound) for cell in ends)
-    return " to ".join(dict.fromkeys(texts))
+    low, high = (wording.estimate_text(cell.estimate, cell.unit, cell.bound) for cell in ends)
+    return low if low == high else wording.join_ends(low, high, " to ")
 
 
 def describe_range(low: float, high: float, contender: str, baseline: str) -> str:

@@ -61,7 +61,7 @@ class ResultCatalogue:
         self.entries = entries
 
     def find_folder(self, name: str) -> Folder | None:
-        """The folder with an identity. Only folders below the root have one, so no request can name other paths."""
+        """The folder with this identity. Only folders below the root have one, so a request cannot name other paths."""
         if name not in self.entries:
             self.refresh_entries()
         entry = self.entries.get(name)
@@ -116,7 +116,7 @@ def open_entry(path: Path, stamp: tuple[int, int]) -> CatalogueEntry | None:
     """An entry for a folder; None if the folder cannot be opened."""
     try:
         folder = Folder(path)
-        # Reading the question now detects a damaged one, which would otherwise break the listing.
+        # Reading the question now detects any damage, which would otherwise break the listing.
         _ = folder.question
     except LoadstoneError:
         return None

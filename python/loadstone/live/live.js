@@ -93,7 +93,7 @@ function status(text, kind) {
 function summary() {
   const { planned, done, failed, left, running, trial } = state;
   const interrupted = trial?.phase === "interrupted";
-  status(running ? "running" : interrupted ? "the lab has ended; a trial was interrupted" : "ended", running ? "running" : interrupted ? "interrupted" : "ended");
+  status(running ? "running" : interrupted ? "the lab has exited; a trial was interrupted" : "ended", running ? "running" : interrupted ? "interrupted" : "ended");
   const parts = [`${whole(done)} of ${whole(planned)} trials`, failed ? `${whole(failed)} failed` : "", left ? `about ${left} left` : ""];
   byId("progress").textContent = parts.filter(Boolean).join(" · ");
   byId("bar").style.width = `${(100 * (done + failed)) / Math.max(planned, 1)}%`;

@@ -1,6 +1,6 @@
 """The metrics of a run in the OpenMetrics text format, for Prometheus.
 
-Counters and classic histograms cover the current trial and the previous one: a series ends with its trial, as
+Counters and classic histograms cover the current and the previous trial: a series ends with its trial, as
 Prometheus expects, so that a scrape of a run with 10,000 trials does not contain 10,000 trials.
 Specification: <https://prometheus.io/docs/specs/om/open_metrics_spec/>.
 """

@@ -21,7 +21,7 @@ from loadstone.results.folder import ATTEMPT_START, UNDER_WAY, VALUES, Folder
 from loadstone.results.result_set import first_metric, variant_name
 from loadstone.results.trial_result import TrialResult
 
-# The number of findings that the page shows; they are the newest ones.
+# The maximum number of findings that the page shows: the newest findings.
 FINDINGS_MAX = 50
 # The remaining time is estimated from the intervals between the starts of this many trials.
 PACE_TRIALS = 12
@@ -36,7 +36,7 @@ class FollowedRun:
         self.results: dict[str, TrialResult] = {}
         self.findings: list[tuple[str, Finding]] = []
         self.current: Attempt | None = None
-        # Counts all changes, except in the points of the current trial.
+        # Counts all changes, except changes in the points of the current trial.
         self.version = 0
         self._key: tuple[int, bool, str] | None = None
         self._state: dict[str, Any] = {}
@@ -76,7 +76,7 @@ class FollowedRun:
             self.findings.append((result.trial, failed))
 
     def _find_current(self) -> None:
-        """Finds the attempt whose directory is not complete, or the last complete one."""
+        """Finds the attempt whose directory is not complete, or the last complete attempt."""
         parts = sorted((self.folder.path / "trials").glob(f"*{UNDER_WAY}/{ATTEMPT_START}"))
         last = next(reversed(self.results.values()), None)
         if parts:
@@ -255,7 +255,7 @@ def holds_lock(path: Path, locks: Collection[tuple[str, str]]) -> bool:
         status = os.stat(path / "lock")
     except OSError:
         return False
-    # On btrfs, the device number of a subvolume differs from the one in the list.
+    # On btrfs, the device number of a subvolume differs from the number in the list.
     devices = {f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}"}
     if os.major(status.st_dev) == 0:
         devices = {device for device, _ in locks}

@@ -18,6 +18,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,7 @@ from loadstone.live.trial import Attempt
 from loadstone.report.markup import countable
 from loadstone.results.folder import Folder
 
+WILDCARDS = ("0.0.0.0", "::", "[::]")
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
 # The time between two reads of the files while a page is open: the engine reports once a second.
 POLL_SECONDS = 1.0
@@ -219,7 +221,7 @@ class LiveSite:
     def refuse_request(self, request: Request) -> Response | None:
         """The response that refuses a request, or sets the cookie and redirects; None if the request is allowed."""
         host = request.headers.get("host", "").rpartition(":")[0] or request.headers.get("host", "")
-        if host not in {*LOOPBACK, self.options.host}:
+        if host not in {*LOOPBACK, self.options.host} and not (self.options.host in WILDCARDS and is_own_name(host)):
             # Any other name that resolves to this host belongs to a different site (DNS rebinding).
             return PlainTextResponse("unknown host", 400)
         server = request.scope.get("server") or ("", 0)
@@ -350,6 +352,13 @@ def write_event(name: str, data: Any) -> str:
     return f"event: {name}\ndata: {json.dumps(countable(data))}\n\n"
 
 
+def is_own_name(host: str) -> bool:
+    """Whether a name in a request is an address or this host's name, which no other site can make its own."""
+    with suppress(ValueError):
+        return bool(ip_address(host.strip("[]")))
+    return host.lower() in {socket.gethostname().lower(), socket.getfqdn().lower()}
+
+
 def respond_not_found() -> Response:
     """The response to a request for something that does not exist."""
     return PlainTextResponse("not found", 404)
@@ -364,10 +373,11 @@ def open_listener(host: str, port: int) -> socket.socket:
         listener.bind((host.strip("[]"), port))
         # From now on, clients can connect; they wait until the server is ready.
         listener.listen()
-    except OSError as error:
+    except (OSError, OverflowError) as error:
         listener.close()
         hint = "choose another port, or 0 for any free port"
-        raise LoadstoneError(f"cannot listen on {host}:{port}: {error.strerror}", hint) from error
+        reason = error.strerror if isinstance(error, OSError) else "ports are 0 to 65535"
+        raise LoadstoneError(f"cannot listen on {host}:{port}: {reason}", hint) from error
     return listener
 
 
@@ -416,7 +426,7 @@ def with_port(options: ServerOptions, **ports: int) -> ServerOptions:
 
 
 def watch_lease(server: uvicorn.Server, site: LiveSite) -> None:
-    """Ends the server when standard input ends, because the lab has exited; first gives viewers time to see the end."""
+    """Stops the server after the lab has exited (standard input is closed); first gives viewers time to see the end."""
     while sys.stdin.buffer.read(1):
         pass
     until = time.monotonic() + FAREWELL_SECONDS

@@ -21,13 +21,13 @@ EVENTS = ".events.jsonl"
 LOAD = "load"
 # The latency quantiles that a point contains.
 QUANTILES = {"p50": 0.5, "p99": 0.99, "max": 1.0}
-# The prefix of a server among the observed processes (`loadstone.observe.summary`).
+# The prefix of an engine among the observed processes. A server has the prefix SERVER.
 ENGINE = "engine"
 
 
 @dataclass
 class IntervalRow:
-    """One interval of a phase, summed over all engines, including operations due in it that completed after it."""
+    """One interval of a phase, summed over all engines; includes operations due in it that completed later."""
 
     start_ns: int
     length_ns: int

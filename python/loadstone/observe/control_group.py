@@ -15,9 +15,9 @@ UNLIMITED = 1 << 62
 
 @dataclass(frozen=True)
 class ControlGroup:
-    """The directories of this process's control group and its ancestors, up to the outermost visible one."""
+    """The directories of this process's control group and its ancestors, up to the outermost visible ancestor."""
 
-    # The directories for each controller; in v2, all are equal.
+    # The directories for each controller; in v2, all controllers have the same directories.
     cpu: tuple[Path, ...] = ()
     memory: tuple[Path, ...] = ()
     pids: tuple[Path, ...] = ()
@@ -26,7 +26,7 @@ class ControlGroup:
     def processors(self) -> float | None:
         """The number of processors that the group may use at the same time; None if there is no limit.
 
-        The tightest limit of its ancestors applies.
+        The tightest limit of the group and its ancestors applies.
         """
         return min((quota for quota in map(read_quota, self.cpu) if quota is not None), default=None)
 
@@ -41,7 +41,7 @@ class ControlGroup:
 
         None if there is no limit.
 
-        The tightest limit of its ancestors applies.
+        The tightest limit of the group and its ancestors applies.
         """
         # `max` is not a number.
         limits = ((read_number(path / "pids.max"), path) for path in self.pids)

@@ -38,12 +38,12 @@ class Mount:
 
 @dataclass(frozen=True)
 class Device:
-    """Block devices by their kernel names: the `parts` that contain the file system (a single one, except for btrfs),
+    """Block devices by their kernel names: the `parts` that contain the file system (several only for btrfs),
     and the `disks` under them."""
 
     parts: tuple[str, ...]
     disks: tuple[str, ...]
-    # False if the kernel is configured not to count I/O (queue/iostats), so that its zeros are meaningless.
+    # False if the kernel is configured not to count I/O (queue/iostats): zeros are then meaningless.
     counted: bool = True
 
     def __str__(self) -> str:

@@ -113,7 +113,7 @@ def command_output(command: list[str], seconds: float) -> str | None:
 
 
 def redact_arguments(arguments: Sequence[str]) -> list[str]:
-    """A command line that is safe to publish: only the program's name, without secrets and home directories."""
+    """A command line that is safe to publish, without the program's path, secrets and home directories."""
     shared = [os.path.basename(name) for name in arguments[:1]]
     for before, argument in pairwise(arguments):
         argument = ADDRESS.sub(rf"\1{HIDDEN}@", argument)

@@ -64,7 +64,7 @@ def drop_unknown(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def describe_processor(proc: Path, sys: Path) -> dict[str, Any]:
-    """The model, the numbers and the properties of the processors."""
+    """The model, number and properties of the processors."""
     blocks = [dict(parse_pairs(block)) for block in read_text(proc / "cpuinfo").split("\n\n") if "processor" in block]
     first = blocks[0] if blocks else {}
     # Without socket numbers, as on most ARM machines, cores cannot be distinguished from threads here.

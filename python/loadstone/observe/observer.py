@@ -6,7 +6,7 @@
         observer.begin_phase("flush")
         values = observer.phase_figures("measure")
 
-It has no thread: the loop that waits for the engine's events calls it, and a sample costs 0.5 to 2 ms.
+The observer has no thread: the loop that waits for the engine's events calls it, and a sample costs 0.5 to 2 ms.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ class Observer:
 
     def begin_phase(self, name: str) -> HostSample:
         """Takes a sample, with a census of all processes, that begins the phase `name` and ends the previous phase."""
-        # The census precedes the sample, so a server's child that exits between the two counts twice for the lab, but
-        # not as another program.
+        # The census precedes the sample, so a child of a server that exits in between counts twice for the lab, but
+        # never as another program.
         counted = take_census((pid for pid, _ in self._watched.values()), self._proc)
         sample = replace(self._read_sample(), mark=name, census=counted)
         self._store_sample(sample)
@@ -128,7 +128,7 @@ class Observer:
                     self._file = io.FileIO(self.path, "w")
                 line = json.dumps(sample.to_json(), separators=(",", ":")).encode() + b"\n"
                 if self._file.write(line) != len(line):
-                    self.problem = f"cannot write {self.path}: a line was cut off"
+                    self.problem = f"cannot write {self.path}: a line was truncated"
             except OSError as error:
                 self.problem = f"cannot write {self.path}: {error.strerror}"
         return sample

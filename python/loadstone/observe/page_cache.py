@@ -1,6 +1,6 @@
-"""The page cache: writes it to the device, or evicts files from it, so that an observation begins in a known state.
+"""Writes the page cache to the device, or evicts files from it, so that an observation begins in a known state.
 
-Unlike the other modules of this package, it changes the host.
+Unlike the other modules of this package, this module changes the host.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class ProcessCounters:
     pid: int
     parent: int
     start_ticks: int
-    # The user and system time of all threads (including exited ones) and of children that it has waited for.
+    # The user and system time of all threads (including exited threads) and of children that it has waited for.
     cpu_ticks: int
     children_ticks: int
     threads: int

@@ -19,7 +19,7 @@ TICKS_MIN = 100
 # The minimum duration for figures of one process or device; at this duration, a tick is 5 %.
 ELAPSED_NS_MIN = 200_000_000
 LOOPBACK = "lo"
-# The prefix of the names and of the figures of servers; the figures come from loadstone.observe.server_usage.
+# The prefix of servers' names and figures. loadstone.observe.server_usage computes the figures.
 SERVER = "server."
 
 
@@ -96,7 +96,7 @@ def device_figures(window: Window, device: Device | None) -> Iterator[Figure]:
 
 
 def device_utilisation(window: Window, device: Device) -> float | None:
-    """The share of the window in which the busiest disk was working; 1 is not the limit of many drives."""
+    """The share of the window in which the busiest disk was working; at 1, many drives can still do more."""
     busy_ms = [window.disks[disk][3] for disk in device.disks if disk in window.disks]
     if not busy_ms or window.elapsed_ns < ELAPSED_NS_MIN:
         return None
@@ -104,7 +104,7 @@ def device_utilisation(window: Window, device: Device) -> float | None:
 
 
 def io_others(window: Window, device: Device | None) -> Iterator[Figure]:
-    """A lower bound of the share of the disks' time that the I/O of other processes took.
+    """A lower bound on the share of the disks' time that the I/O of other processes took.
 
     The kernel does the write-back, so it is unknown which process caused a disk's bytes, and to which disk a process's
     bytes went. Other processes are charged with at most the bytes that they wrote or read, at most the disks' bytes

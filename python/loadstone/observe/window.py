@@ -15,7 +15,7 @@ from loadstone.observe.sample import LAB, HostSample
 
 ALL_PROCESSORS = "cpu"
 IDLE = frozenset({"idle", "iowait"})
-# The columns of programs and kernel threads. Interrupts are not attributed to any process, because they also serve the
+# The columns for programs and kernel threads. Interrupts are not attributed to any process, because they also serve the
 # engine's I/O.
 BY_SOMEBODY = frozenset({"user", "nice", "system"})
 
@@ -145,7 +145,7 @@ def sum_watched_ticks(before: HostSample, after: HostSample) -> int | None:
                 return None
             children -= was.all_ticks
         if process is not None:
-            # It was not watched before. All its work belongs to this pair only if it started between the two samples.
+            # A newly watched process. All its work belongs to this pair only if it started between the two samples.
             if process.start_ticks < before.clocks.boot_ticks:
                 return None
             total += process.all_ticks
@@ -169,5 +169,5 @@ def add_rows(
 
 
 def counter_delta(before: int, after: int) -> int:
-    """The increase of a counter. If it is smaller than before, it was reset, and has since increased to its value."""
+    """The increase of a counter. If `after` is smaller, the counter was reset, and has since reached `after`."""
     return after - before if after >= before else after

@@ -125,7 +125,9 @@ def explain_missing_ratio(view: View, key: VariantKey, metric: str) -> Iterator[
         yield TableCell("baseline", tone="muted")
     else:
         cell = None if beside is None else view.cell(beside, metric)
-        yield TableCell("–", "baseline withheld" if cell and cell.withheld else "no baseline here", tone="muted")
+        yield TableCell(
+            "–", "baseline withheld" if cell and cell.withheld else "no baseline in this context", tone="muted"
+        )
     yield TableCell("")
 
 
@@ -153,7 +155,9 @@ def render_ratio(comparison: Comparison) -> Iterator[TableCell]:
         "refused": ("refused", refusal(comparison)),
         "unranked": ("not ranked", comparison.why),
     }
-    yield TableCell(*texts[claim], tone=claim if claim == "better" or claim == "worse" else "muted")
+    # A difference is emphasised only if it can be trusted.
+    is_trusted = comparison.verdict < Verdict.SUSPECT
+    yield TableCell(*texts[claim], tone=claim if is_trusted and (claim == "better" or claim == "worse") else "muted")
     # Without a claim from the test, no p is shown.
     has_p = claim not in ("refused", "unranked")
     p = wording.p_text(comparison.p, comparison.p_adjusted) if has_p else ""

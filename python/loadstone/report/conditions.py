@@ -103,5 +103,5 @@ def create_table(view: View, rows: Sequence[tuple[TableCell, ...]]) -> Table:
     """A table with a column for each compared value, and a note on omitted columns."""
     heads = (Column(""), *(Column(view.short[value]) for value, _ in group_variants(view)))
     more = len(view.values) - COLUMNS_MAX
-    notes = (f"{more:,} more columns are not shown here: values.jsonl has all values",) if more > 0 else ()
+    notes = (f"{more:,} more columns are not shown here: values.jsonl has all of them",) if more > 0 else ()
     return Table("", heads, (Rows("", tuple(rows)),), notes)

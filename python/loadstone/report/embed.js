@@ -1,4 +1,4 @@
-// Draws every chart of the page. The bundle brings vegaEmbed.
+// Draws every chart of the page. The bundle provides vegaEmbed.
 const { config, charts } = JSON.parse(document.getElementById("charts").textContent);
 const options = {
   actions: false,
@@ -7,7 +7,7 @@ const options = {
   config,
   defaultStyle: false,
   mode: "vega-lite",
-  // CSS variables work in SVG only; with them charts follow the page's colour scheme by themselves.
+  // CSS variables work in SVG only; with them, charts follow the page's colour scheme automatically.
   renderer: "svg",
 };
 for (const node of document.querySelectorAll("[data-chart]")) {

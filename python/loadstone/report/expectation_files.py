@@ -8,9 +8,10 @@ from xml.etree import ElementTree
 
 from loadstone.errors import LoadstoneError
 from loadstone.judge.judgement import Judgement
+from loadstone.report import answer
 from loadstone.report.expectations import count, describe
 from loadstone.report.markdown import plain, tabulate_expectations
-from loadstone.report.sections import answer, headline, meaning
+from loadstone.report.sections import headline, meaning
 from loadstone.report.view import View
 
 
@@ -57,7 +58,7 @@ def summary(judgement: Judgement) -> str:
             if judgement.expectations
             else []
         ),
-        f"**{plain(answer(view))}**",
+        f"**{plain(answer.sentence(view, with_figures=True))}**",
         *(["\n".join(f"- {plain(text)}" for text in judgement.further)] if judgement.further else []),
         f"Verdict: **{view.judgement.verdict}**. {plain(meaning(view))}",
     ]

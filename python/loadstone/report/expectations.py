@@ -7,7 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from loadstone.format import units, wording
+from loadstone.judge.expectations import COUNTS
 from loadstone.judge.judgement import Expectation
+from loadstone.search.objective import parse_expectations
 
 # The exit statuses if any expectation is false, or else if any is undecided, as it has not passed.
 EXIT_FALSE, EXIT_UNDECIDED = 1, 3
@@ -25,8 +27,10 @@ def describe_figure(expectation: Expectation) -> str:
     estimate = expectation.estimate
     if estimate is None or math.isnan(estimate.value):
         return ""
-    if expectation.unit == "operations":
-        return f"at most {units.count_noun(round(estimate.value), 'failed operation')} in a trial"
+    if expectation.unit in COUNTS and math.isfinite(estimate.value):
+        is_errors = parse_expectations(expectation.text)[0][1].is_count
+        noun = "failed operation" if is_errors else expectation.unit.removesuffix("s")
+        return f"at most {units.count_noun(round(estimate.value), noun)} in a trial"
     if math.isinf(estimate.value):
         return "failed"
     text = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from loadstone.errors import LoadstoneError
 from loadstone.format import wording
@@ -67,7 +68,11 @@ class History:
 def select(folders: Iterable[Folder], name: str) -> list[Folder]:
     """The results of a question, by a part of its text, an experiment's name or a folder. Raises LoadstoneError."""
     every = list(folders)
-    named = [folder for folder in every if name in (folder.path.parent.name, folder.name, str(folder.path))]
+    named = [
+        folder
+        for folder in every
+        if name in (folder.path.parent.name, folder.name) or Path(name) in (folder.path, folder.path.parent)
+    ]
     questions = {folder.question.text for folder in named if folder.question.text}
     if not named:
         needle = " ".join(name.lower().split())

@@ -10,11 +10,12 @@ from typing import Any
 from loadstone.format import units, wording
 from loadstone.judge.finding import Verdict
 from loadstone.judge.judgement import Expectation
+from loadstone.report import answer
 from loadstone.report.charts.figure import Figure
 from loadstone.report.expectations import describe_figure
 from loadstone.report.markup import Markup, join_markup, tag
 from loadstone.report.reproduce import Recipe
-from loadstone.report.sections import Section, answer, describe_setting, gist, headline, meaning
+from loadstone.report.sections import Section, describe_setting, gist, headline, meaning
 from loadstone.report.table import Table, TableCell
 from loadstone.report.view import View
 from loadstone.report.warnings import Warnings, page_address
@@ -47,10 +48,13 @@ MARKS = (
 
 def header(view: View, first: Figure | None) -> Markup:
     """The question, the answer with its verdict, the deciding chart, and a summary of the trials."""
-    results, further = view.results, view.judgement.further
+    results, remarks = view.results, answer.remarks(view)
     started = min((trial.start_unix_ns for trial in results.trials if trial.start_unix_ns), default=None)
     day = None if started is None else datetime.fromtimestamp(started / 1e9, UTC).strftime("%-d %B %Y, %H:%M UTC")
     over = [part for part in ("Loadstone report", results.name, day) if part]
+    # A sweep or search is best explained by its curves.
+    has_load = bool(view.judgement.searches or view.judgement.curves)
+    figures = [tag("div", table(decisive), class_="figures")] if (decisive := answer.table(view)) else []
     return tag(
         "header",
         tag("p", *wrap_items(over), class_="over"),
@@ -58,13 +62,15 @@ def header(view: View, first: Figure | None) -> Markup:
         *([tag("p", *wrap_items(described), class_="setting")] if (described := describe_setting(view)) else []),
         tag(
             "div",
-            tag("p", *link_causes(view, answer(view)), class_="answer"),
+            tag("p", *link_causes(view, answer.sentence(view)), class_="answer"),
             tag("p", badge(view.verdict), " ", *stand(view), class_="stand"),
             class_=f"verdict {view.verdict}",
         ),
-        *([tag("ul", *(tag("li", *link_causes(view, text)) for text in further), class_="further")] if further else []),
+        *([] if has_load else figures),
+        *([tag("ul", *(tag("li", *link_causes(view, text)) for text in remarks), class_="further")] if remarks else []),
         *([list_expectations(view.judgement.expectations)] if view.judgement.expectations else []),
         *([figure(first)] if first else []),
+        *(figures if has_load else []),
         tag("p", *wrap_items(gist(view)), class_="gist"),
     )
 

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 
 from loadstone.format import units
 from loadstone.judge.judgement import Expectation
+from loadstone.report import answer
 from loadstone.report.charts.figure import Figure
 from loadstone.report.expectations import describe_figure
-from loadstone.report.sections import Section, answer, describe_setting, gist, headline, meaning
+from loadstone.report.sections import Section, describe_setting, gist, headline, meaning
 from loadstone.report.table import Table, TableCell
 from loadstone.report.view import View
 from loadstone.report.warnings import Warnings, page_address
@@ -24,9 +25,10 @@ def document(view: View, content: Sequence[Section]) -> str:
     """The complete text with these sections; its charts are in the folder `report` next to it."""
     parts = [
         f"# {plain(headline(view))}",
-        f"**{plain(answer(view))}**",
+        f"**{plain(answer.sentence(view))}**",
         f"Verdict: **{view.verdict}**. {meaning(view)}",
-        *(["\n".join(f"- {plain(text)}" for text in view.judgement.further)] if view.judgement.further else []),
+        *(render_table(figures) if (figures := answer.table(view)) else []),
+        *(["\n".join(f"- {plain(text)}" for text in remarks)] if (remarks := answer.remarks(view)) else []),
         *([tabulate_expectations(view.judgement.expectations)] if view.judgement.expectations else []),
         *(["; ".join(described)] if (described := describe_setting(view)) else []),
         ", ".join(gist(view)),

@@ -56,7 +56,7 @@ def describe_decision(search: Search, probe: Probe, decision: Decision | None) -
         )
     # The trials of a valid probe that do not count.
     if reasons := [sample.invalid for sample in probe.samples if sample.invalid]:
-        clauses.append(f"without an invalid trial ({reasons[0]})")
+        clauses.append(f"an invalid trial is excluded ({reasons[0]})")
     return ", ".join(clauses)
 
 

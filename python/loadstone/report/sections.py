@@ -10,6 +10,7 @@ from loadstone.format import units, wording
 from loadstone.judge.answer import name_contexts
 from loadstone.judge.finding import Finding, Verdict
 from loadstone.report import (
+    answer,
     comparison,
     conditions,
     faults,
@@ -107,7 +108,7 @@ def opening(view: View, content: list[Section]) -> tuple[Figure | None, list[Sec
     judged = view.judgement
     curved = metric == THROUGHPUT or judged.searches or not judged.comparisons or view.dimension == view.load
     order = ("scaling", decides) if curved else (decides, "scaling")
-    # A single run is one mark among intervals; over time, it says more.
+    # A chart of intervals would show a single run as one mark; its time series shows more.
     alone = ("time",) if len(view.results.trials) == 1 else ()
     names = [name for name in ("faults", *alone, *order, "throughput", "headline") if name in figures]
     if not names:
@@ -149,7 +150,7 @@ def search_section(view: View) -> Section:
     least, most = rule.at_least, rule.at_most
     count = units.count_noun(max(least, most or 0), "trial")
     count = f"{least} to {count}" if most and most > least else count
-    lead = f"Searched for {describe_rule(rule)}; a probe has {count}, more at the ends of the bracket."
+    lead = f"Searched for {describe_rule(rule)}; a probe has {count}, with more at the ends of the bracket."
     return Section("search", "Search", (lead,), tuple(search.tables(view)))
 
 
@@ -284,15 +285,6 @@ def headline(view: View) -> str:
     return units.join_names(view.values) if compared else view.results.name or "Results"
 
 
-def answer(view: View) -> str:
-    """The answer by the deciding metric, as a sentence; a name at its start keeps its case."""
-    if text := view.judgement.answer:
-        first = text.partition(" ")[0].rstrip(":,")
-        is_name = "=" in first or first in {str(value) for key in view.results.variants for _, value in key}
-        return text if is_name else text[:1].upper() + text[1:]
-    return "No answer: there are no trials." if not view.results.trials else "No answer was given."
-
-
 def describe_setting(view: View) -> list[str]:
     """The conditions that all trials share, as clauses: origin, load, guarantee, clients, window and host."""
     trials = view.results.trials
@@ -341,7 +333,7 @@ def gist(view: View) -> list[str]:
 
 
 def cut(view: View) -> str:
-    """A clause if the pilot's cap shortened the warm-up: `, and capped, as system=lmdb needs 4.5 s`; else empty."""
+    """A clause if the pilot's cap shortened the warm-up: ` and capped, although lmdb needs 4.5 s`; else empty."""
     pilot, configs = (
         view.results.pilot,
         {pilot_trial.trial: set(variant_key(pilot_trial.config)) for pilot_trial in view.results.pilots},
@@ -353,7 +345,7 @@ def cut(view: View) -> str:
         seconds = group.get("warmup_seconds", 0.0)
         if seconds > pilot["cap_seconds"]:
             needs.append(f"{name if len(groups) > 1 else 'every variant'} needs {seconds:g} s")
-    return f", and capped, as {units.list_items(needs)}" if needs else ""
+    return f" and capped, although {units.list_items(needs)}" if needs else ""
 
 
 def count_warnings(view: View) -> str:
@@ -370,8 +362,8 @@ def meaning(view: View) -> str:
     if not view.results.trials:
         return "Nothing was measured."
     coverage = view.judgement.coverage
-    # With a valid claim, the answer already states it.
-    coverage = "" if coverage in view.judgement.answer else coverage
+    # If the claim is valid, the answer already states this number.
+    coverage = "" if coverage in answer.sentence(view) else coverage
     text = MEANING[view.verdict]
     further = ""
     if view.judgement.verdict > view.verdict:
@@ -415,9 +407,12 @@ def reason(view: View) -> str:
     affected = {trial for finding in by_check[most] for trial in finding.trials}
     every = units.count_noun(len(view.results.trials), "trial")
     share = f", {len(affected):,} of {every}" if len(affected) > 1 else ""
-    if share and any(search.outcome for search in view.judgement.searches):
+    outcomes = [search.outcome for search in view.judgement.searches if search.outcome]
+    if share and outcomes:
         # A search is judged by the trials at its answer.
-        share = f", {units.count_noun(len(affected), 'trial')} at the answer"
+        met = [outcome.decision_at(outcome.load) for outcome in outcomes if outcome.load is not None]
+        behind = sum(decision.met for decision in met if decision)
+        share = f", {len(affected):,} of the {units.count_noun(behind, 'trial')} behind the answer"
     return f"{message} ({most}{share}{more})"
 
 

@@ -1,4 +1,4 @@
-"""The table of a rate that changes during the window: counts and latencies of each stage."""
+"""The table for a rate that changes during the window: counts and latencies of each stage."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def table(view: View) -> Table:
     if len(trials) > ROWS_MAX:
         judgement = view.judgement
         worst = heapq.nsmallest(ROWS_MAX, trials, key=lambda item: (-judgement.trial_verdict(item.trial), order(item)))
-        title = f"{ROWS_MAX} of {len(trials):,} trials, the invalid and suspect ones first: values.jsonl has all"
+        title = f"{ROWS_MAX} of {len(trials):,} trials, invalid and suspect ones first: values.jsonl has all of them"
         notes, trials = (title,), worst
     dimensions = [name for name, values in view.results.dimensions.items() if len(values) > 1]
 

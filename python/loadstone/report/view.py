@@ -121,7 +121,7 @@ class View:
         return tuple(pair for pair in key if pair[0] != self.dimension) if self.dimension else ()
 
     def value(self, key: VariantKey) -> str:
-        """The one of `values` that a variant has."""
+        """The element of `values` that a variant has."""
         return str(dict(key).get(self.dimension, "none")) if self.dimension else variant_name(key)
 
     def name(self, key: VariantKey) -> str:

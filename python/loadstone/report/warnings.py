@@ -75,12 +75,18 @@ def warnings(judgement: Judgement, *, whole: bool = False) -> list[Warnings]:
     for finding in judgement.all_findings:
         by_check.setdefault((finding.check, finding.severity), []).append(finding)
     groups = []
+    of_answer = {finding for search in judgement.searches for finding in search.findings}
     for (check, severity), findings in by_check.items():
         lines = (
             [(name_source(finding, owners.get(finding, "")), finding.hint) for finding in findings]
             if whole
             else list(worst_messages(findings, owners, judgement))
         )
+        # Readers find the reason for the verdict on a search among the warnings.
+        behind = [finding for finding in findings if finding in of_answer]
+        if behind and not whole:
+            worst = max(behind, key=magnitude)
+            lines.insert(0, (name_source(worst, owners.get(worst, "")), worst.hint))
         lines = [(message, replace_pages(hint)) for message, hint in dict.fromkeys(lines)]
         content = lines if whole else lines[: MESSAGES_MAX[severity]]
         hints = [hint for _, hint in content]
@@ -151,7 +157,7 @@ def name_source(finding: Finding, variant: str) -> str:
 
 
 def list_unavailable_checks(judgement: Judgement) -> list[str]:
-    """The checks that could not run, each with its reason: `clock (the clock was not compared with another)`."""
+    """The checks that could not run, each with its reason: `clock (the clock was not compared with another clock)`."""
     reasons: dict[str, dict[str, None]] = {}
     for check in judgement.not_looked:
         reasons.setdefault(check.reason, {})[check.check] = None

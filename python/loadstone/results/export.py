@@ -252,13 +252,13 @@ def hosts_table(results: ResultSet) -> pa.Table:
 
 
 def list_documents(document: Any, key: str) -> list[dict[str, Any]]:
-    """The documents in the list with a key of a document; empty if the list is damaged."""
+    """The documents in the list that a document contains under a key; empty if the list is damaged."""
     parts = document.get(key) if isinstance(document, dict) else None
     return [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
 
 
 def flatten_document(document: Any, prefix: str = "") -> Iterator[tuple[str, Scalar]]:
-    """Yields each value in nested documents with its path (`disks.vda.bytes`); named parts appear by their names."""
+    """Yields each value in nested documents with its path (`disks.vda.bytes`); named parts appear under their names."""
     if isinstance(document, dict):
         for key, part in document.items():
             yield from flatten_document(part, f"{prefix}.{key}" if prefix else key)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-# The kinds of faults that end server processes. Restarting them takes time, and CPU time of the host.
+# The kind without a fault, and the kinds that end server processes: restarting them takes time, and CPU time of the
+# host.
+NONE = "none"
 ENDING_SERVERS = frozenset({"kill", "stop", "restart", "power"})
 
 
@@ -20,7 +22,7 @@ class FaultRecord:
 
     # `kill`, `stop`, `pause`, `restart`, `power`, `cut`, `full`, `slow`; `none` is the twin.
     kind: str
-    # The names of the servers. If they were drawn by a role, `role` names it.
+    # The names of the servers. If they were drawn from a role, `role` names it.
     servers: tuple[str, ...]
     # The instants drawn from (seed, repeat).
     planned_at_ns: int
@@ -37,14 +39,34 @@ class FaultRecord:
     # The reasons why effects could not be verified, keyed by step: `held`, `lifted`, `bystanders`. Empty if all effects
     # were verified.
     unverified: Mapping[str, str] = field(default_factory=dict)
-    # Facts at the time of the order: the victim's share of the operations, the size of its log, hints …
+    # Facts at the time when the fault was ordered: the victim's share of the operations, the size of its log, hints …
     facts: Mapping[str, str | int | float | bool] = field(default_factory=dict)
 
     @property
     def is_verified(self) -> bool:
         """Whether the effect was verified; if it was not, the fault is treated as if it did not happen."""
-        return self.kind == "none" or (self.held_ns is not None and "held" not in self.unverified)
+        return self.kind == NONE or (self.held_ns is not None and "held" not in self.unverified)
 
     def to_json(self) -> dict[str, Any]:
         """The record in values.jsonl."""
         return asdict(self)
+
+    @property
+    def borders_ns(self) -> tuple[int, int | None]:
+        """The instants at which the fault and its lift were ordered, ns; the planned instants if nothing was ordered,
+        as in the twin (the same trial without the fault). A fault that lasts until the end of the load has no lift."""
+        order_ns = self.planned_at_ns if self.ordered_ns is None else self.ordered_ns
+        lift_ns = self.planned_lift_ns
+        return order_ns, lift_ns if lift_ns is None or self.lift_ordered_ns is None else self.lift_ordered_ns
+
+
+def borders_of(faults: Sequence[FaultRecord]) -> tuple[int, int | None]:
+    """The first order and the last lift of a trial's faults, ns. `none` counts only in the twin, which has no other
+    kind. Raises ValueError without faults."""
+    orders, lifts = zip(*(fault.borders_ns for fault in select_requested(faults) or faults), strict=True)
+    return min(orders), max((lift for lift in lifts if lift is not None), default=None)
+
+
+def select_requested(faults: Sequence[FaultRecord]) -> Sequence[FaultRecord]:
+    """The faults without `none`."""
+    return [fault for fault in faults if fault.kind != NONE]

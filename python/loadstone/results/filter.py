@@ -27,7 +27,7 @@ TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
-HINT = "a filter is like `system:lmdb AND -clients:(1 OR 2)` or `letter:/[ab]/`"
+HINT = "write a filter such as `system:lmdb AND -clients:(1 OR 2)` or `letter:/[ab]/`"
 
 
 @dataclass

@@ -159,7 +159,7 @@ class Folder:
         return repairs
 
     def _record_interrupted(self, marker: Path) -> None:
-        """Records the attempt of a marker file as interrupted, unless it already has a line."""
+        """Records the attempt that a marker file describes as interrupted, unless the attempt already has a line."""
         try:
             document = json.loads(marker.read_bytes())
             result = TrialResult.from_json(document["line"])
@@ -242,7 +242,7 @@ class Folder:
             try:
                 attempts.append(TrialResult.from_line(line))
             except (ValueError, OverflowError):
-                # Python's JSON reader decides which lines are damaged, and words the reasons.
+                # Python's JSON reader decides which lines are damaged, and states the reasons.
                 document = lines.parse_line(line)
                 if document is None:
                     warnings.append(f"{name}:{number} is damaged and is omitted")
@@ -324,7 +324,7 @@ class Folder:
 
 @contextlib.contextmanager
 def pause_collector() -> Iterator[None]:
-    """Pauses the cyclic garbage collector, which takes as long as reading a million new objects without cycles."""
+    """Pauses the cyclic garbage collector: for a million new objects, it would take as long as reading them."""
     enabled = gc.isenabled()
     gc.disable()
     try:

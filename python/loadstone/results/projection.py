@@ -1,6 +1,6 @@
 """Projections in the style of benchstat: the keys that form tables, rows and columns.
 
-A key is a dimension or a fact. Keys in none of these are pooled: trials that differ in them count as repeats of one
+A key is a dimension or a fact. All other keys are pooled: trials that differ only in them count as repeats of one
 variant. A warning then states that this mixes trials that the experiment separated.
 """
 
@@ -124,8 +124,8 @@ def find_omissions(results: ResultSet, filtered_set: ResultSet, expression: str)
 
 
 def filter_results(results: ResultSet, expression: str) -> ResultSet:
-    """The results with only the trials that match a filter, and their part of the plan: of each variant that remains,
-    the trials that are missing. Raises LoadstoneError if no trial matches.
+    """The results with only the trials that match a filter, and their part of the plan, which includes the missing
+    trials of each remaining variant. Raises LoadstoneError if no trial matches.
     """
     if not expression.strip():
         return results

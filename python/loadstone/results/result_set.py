@@ -1,5 +1,5 @@
 """A result set: trials with the question that they answer. It is the input of all later steps: the judge, tables,
-reports and exports treat Loadstone's own trials and the files of other tools in the same way.
+reports and exports treat Loadstone's own trials and files from other tools in the same way.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DEFAULT_METRICS = ("throughput", "read.p99", "update.p99", "insert.p99", "read.p
 ALL_OPERATIONS = ("all.p99", "all.p50")
 # The maximum width of an interval, as a share of the figure: for the first compared metric, or for each named metric.
 Until = float | Mapping[str, float] | None
-# The default of the compared dimension: the first of these dimensions that varies.
+# The default compared dimension is the first of these dimensions that varies.
 USUAL = ("system", "variant", "run", "store")
 AT_LEAST = 6
 # The smallest difference that a comparison claims, as a share, unless the question sets another share.
@@ -50,7 +50,7 @@ class Question:
     verify: bool = False
     # Thresholds of checks that differ from the defaults: {"littles-law": {"low": 0.9}}.
     checks: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    # The search: {"such_that": "p99 < 10ms", "over": "clients", "from": 1, "to": 1024}; None: not a search.
+    # The search: {"such_that": "p99 < 10ms", "over": "clients", "from": 1, "to": 1024}; None if there is no search.
     find: Mapping[str, Scalar | None] | None = None
     # Guarantees in which the compared values differ on purpose: `durability`, `consistency` …
     promises: tuple[str, ...] = ()
@@ -159,7 +159,7 @@ class ResultSet:
 
 
 def order_metrics(trials: Iterable[TrialResult], requested: Sequence[str]) -> tuple[str, ...]:
-    """The measured metrics to compare; the first is confirmatory and decides about stopping, the claim and the chart.
+    """The measured metrics to compare; the first is confirmatory and determines stopping, the claim and the chart.
 
     They are the `requested` metrics, else DEFAULT_METRICS, else the figures for which more is better, else means, else
     the first figure that can be compared. At a set rate, every system's throughput equals the rate, so a latency
@@ -237,7 +237,7 @@ def name_value(dimension: str, value: object) -> str:
 
 
 def natural_key(value: object) -> list[tuple[int, float, str]]:
-    """A sort key that orders numbers by value, also within texts: 2 before 16, `v9` before `v10`."""
+    """A sort key that orders numbers by value, even within text: 2 before 16, `v9` before `v10`."""
     if isinstance(value, tuple):
         return [part for item in value for part in natural_key(item)]
     if isinstance(value, int | float):

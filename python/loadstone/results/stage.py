@@ -87,6 +87,6 @@ def output_bound(trial: TrialResult, figure: Value) -> str | None:
 
 
 def prefix_of(metric: str) -> str:
-    """The prefix of a stage's figure, `stage2.` of `stage2.read.p99`; empty for figures of the whole window."""
+    """The prefix of a stage's figure, `stage2.` for `stage2.read.p99`; empty for figures of the whole window."""
     match = OF_STAGE.match(metric)
     return match[0] if match else ""

@@ -2,7 +2,7 @@
 
 A metric's name is `throughput`, `<operation>.<statistic>` (`read.p99`, `all.mean`), or a figure of the host
 (`device.written_per_operation`, `cpu.steal`); figures of the load phase start with `load.`. A latency is the
-headline latency: response time with a rate set, service time in a closed loop; if both are known, service time is also
+headline latency: response time if a rate is set, service time in a closed loop; if both are known, service time is also
 stored as `read.service.p99`. Units are base units: op/s, ns, B; a share is a number from 0 to 1.
 
 A percentile covers all operations that were due (loadstone.statistics.percentile), so it may be a lower bound or
@@ -35,7 +35,7 @@ NO_DIRECTION = frozenset(
     | {"start", "rate_from", "rate_to"}
     | {"line", "median", "noise", "window", "hold", "held", "clock_offset", "clock_drift"}
 )
-# Figures that may be negative: a host's clock minus the lab's, ns, and its growth, ppm.
+# Figures that may be negative: a host's clock minus the lab's, ns, and the growth rate of this difference, ppm.
 SIGNED = frozenset({"clock_offset", "clock_drift"})
 
 
@@ -65,7 +65,7 @@ class Value:
 
 
 def metric_statistic(metric: str) -> str:
-    """The last part of a metric's name: `p99.9` of `read.p99.9`, `throughput` of `load.throughput`."""
+    """The last part of a metric's name: `p99.9` for `read.p99.9`, `throughput` for `load.throughput`."""
     head, point, tail = metric.rpartition(".")
     # "p99.9" itself contains a dot.
     if tail.isdigit() and (parts := head.rpartition("."))[2].startswith("p") and parts[2][1:].isdigit():

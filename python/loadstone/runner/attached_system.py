@@ -53,11 +53,12 @@ class AttachedServers:
         """Recreates the table. Raises HookError."""
         self._run(self.how.fresh, "fresh", self.how.hosts[0])
 
-    def run(self, key: str, host: str) -> None:
-        """Runs a command of `attach` for a host. Raises LoadstoneError if the command fails or is not configured."""
+    def run(self, key: str, host: str, limit_s: float = COMMAND_SECONDS) -> None:
+        """Runs a command of `attach` for a host. Raises LoadstoneError if the command fails, takes longer than
+        `limit_s`, or is not configured."""
         if not (command := getattr(self.how, key)):
             raise LoadstoneError(f"no `{key}` command is configured", f"add `attach: {{{key}: ssh {{host}} …}}`")
-        self._run(command, key, host)
+        self._run(command, key, host, limit_s)
 
     def command(self, key: str, host: str) -> str:
         """A command of `attach` for a host, as a shell command line."""
@@ -72,9 +73,9 @@ class AttachedServers:
             return False
         return True
 
-    def _run(self, command: str, what: str, host: str) -> None:
+    def _run(self, command: str, what: str, host: str, limit_s: float = COMMAND_SECONDS) -> None:
         names = self._names(host)
-        hooks.run([template.render_template(command, names, for_shell=True)], what, names, self._log, COMMAND_SECONDS)
+        hooks.run([template.render_template(command, names, for_shell=True)], what, names, self._log, limit_s)
 
     def _names(self, host: str) -> dict[str, Scalar]:
         return {"host": host, "port": "" if self.how.port is None else self.how.port, "table": self._table}

@@ -86,8 +86,8 @@ def set_aside_message(key: VariantKey) -> str:
 
 
 def abandonment_error(what: str, last: TrialResult, *, resumable: bool) -> LoadstoneError:
-    """The error that ends a run after failures, with the hint of the last one; `resumable` if at least one trial is
+    """The error that ends a run after failures, with the hint for the last one; `resumable` if at least one trial is
     done."""
-    hint = last.notes[-1].hint if last.notes else "see its events"
+    hint = last.notes[-1].hint if last.notes else "see the events of the trial"
     then = "; then continue with `loadstone run --resume`" if resumable else ""
     return LoadstoneError(f"{what}; last error: {last.reason}", f"{hint}{then}")

@@ -24,10 +24,10 @@ from loadstone.runner import launcher
 from loadstone.runner.progress import Display, PhaseProgress
 
 POLL_SECONDS = 1.0
-# The end of an output that is read, and the part of it that a message quotes.
+# The number of bytes read from the end of an output, and the number of characters that a message quotes.
 TAIL_BYTES, TAIL_CHARS = 1000, 200
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
-# A larger output keeps this number of bytes at its beginning and at its end.
+# Of a larger output, this number of bytes is kept at its beginning and at its end.
 RETAINED_BYTES = 16 << 20
 # The largest output, in bytes: a command without a limit could fill the disk.
 OUTPUT_MAX = 4 << 30
@@ -44,7 +44,7 @@ class Launcher(AbstractContextManager["Launcher"]):
     """The process that starts commands (`loadstone.runner.launcher`)."""
 
     def __init__(self) -> None:
-        # In a separate session, so that Ctrl-C on the terminal does not kill the launcher before its command.
+        # The launcher runs in a separate session, so that Ctrl-C does not kill it before its command.
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", launcher.__file__],
             stdin=subprocess.PIPE,
@@ -84,7 +84,7 @@ class Launcher(AbstractContextManager["Launcher"]):
         return int(reply["status"]), use
 
     def end(self) -> None:
-        """Ends the command, if one is running, and all processes that it started."""
+        """Terminates the command, if one is running, and all processes that it started."""
         if self._pid:
             with suppress(CommandError):
                 self._send({"end": True})
@@ -134,7 +134,7 @@ class Launcher(AbstractContextManager["Launcher"]):
             with suppress(ProcessLookupError):
                 os.killpg(self._pid, signal.SIGKILL)
             self._pid = 0
-        return CommandError("the process that starts commands was killed", "see the kernel's log", -signal.SIGKILL)
+        return CommandError("the process that starts commands was killed", "see the kernel log", -signal.SIGKILL)
 
 
 def run(
@@ -190,7 +190,7 @@ def run_by(
 
 
 def end_command(process: Launcher, outputs: Iterable[Path]) -> None:
-    """Ends a running command, and truncates its output."""
+    """Terminates a running command, and truncates its output."""
     process.end()
     for path in outputs:
         cut_output(path)

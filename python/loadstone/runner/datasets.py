@@ -20,7 +20,7 @@ class DataSpace:
         """`run` distinguishes runs that share the directory. Raises LoadstoneError if the directory cannot be used."""
         self.path = directory / f"{PREFIX}{run}"
         try:
-            # What an earlier, killed attempt at this run left behind.
+            # Removes the files of an earlier attempt at this run that was killed.
             shutil.rmtree(self.path, ignore_errors=True)
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -72,4 +72,4 @@ def remove(path: Path) -> None:
     """Removes a directory. Raises LoadstoneError if anything remains, because the next trial would use the remains."""
     shutil.rmtree(path, ignore_errors=True)
     if path.exists():
-        raise LoadstoneError(f"cannot remove {path}", "end the processes that use it: `fuser -v` lists them")
+        raise LoadstoneError(f"cannot remove {path}", "stop the processes that use it: `fuser -v` lists them")

@@ -1,7 +1,7 @@
 """The figures of a trial with faults: outage, recovery, and the users' view in each window around the fault.
 
 They come from the engine's events, which count operations and latencies by the interval in which the operations were
-due. The windows can therefore be split at the actual instants of the fault, which are known only afterwards.
+due. The time can therefore be split into windows at the actual instants of the fault, which are known only afterwards.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from loadstone.engine.events import COMPOSED, TIMED_STEPS, WELL, Counts, Interval, Outcome, parse_event
 from loadstone.engine.histogram import Histogram, decode_histogram
-from loadstone.results.fault import FaultRecord
+from loadstone.results.fault import FaultRecord, borders_of
 from loadstone.results.trial_result import Series, TrialResult, values_by_metric
 from loadstone.results.value import Value
 from loadstone.runner import figures
@@ -27,6 +27,8 @@ from loadstone.statistics.percentile import Population
 DEADLINE_FACTOR = 10
 DEADLINE_NS_MIN = 50_000_000
 DEADLINE_QUANTILE = 0.999
+# The parts of a composed operation.
+PARTS = frozenset({"READ", "UPDATE"})
 # The files of the measured phase, whether it ran one engine or several.
 EVENTS, SPECS = "run*.events.jsonl", "run*.spec.json"
 
@@ -62,12 +64,13 @@ class FaultInterval:
     late_generator: int = 0
     outcomes: list[Outcome] = field(default_factory=list)
 
-    def latencies(self) -> Histogram:
-        """The latencies of the successful operations, ns, without the parts of composed operations."""
-        merged = Histogram()
+    def latencies(self) -> dict[str, Histogram]:
+        """The latencies of the successful operations, ns, by operation."""
+        merged: dict[str, Histogram] = {}
         for outcome in self.outcomes:
-            if outcome.status in WELL and outcome.count and outcome.operation not in TIMED_STEPS | COMPOSED:
-                merged.add_histogram(decode_histogram(outcome.response or outcome.service))
+            if outcome.status in WELL and outcome.count and outcome.operation not in TIMED_STEPS:
+                histogram = merged.setdefault(outcome.operation, Histogram())
+                histogram.add_histogram(decode_histogram(outcome.response or outcome.service))
         return merged
 
     def first_failure_ns(self) -> int | None:
@@ -108,21 +111,13 @@ def add_interval(rows: dict[int, FaultInterval], event: Interval) -> None:
             target.outcomes += part.outcomes
 
 
-def borders_of(fault: FaultRecord) -> tuple[int, int | None]:
-    """The instants at which the fault and its lift were ordered, ns; the planned instants if nothing was ordered, as in
-    the twin (the same trial without the fault)."""
-    order = fault.planned_at_ns if fault.ordered_ns is None else fault.ordered_ns
-    return order, fault.planned_lift_ns if fault.lift_ordered_ns is None else fault.lift_ordered_ns
-
-
 def figures_of_faults(
     faults: Sequence[FaultRecord], rows: Sequence[FaultInterval], options: Options = DEFAULTS
 ) -> list[Value]:
-    """The figures of a trial with faults, from the first order to the last lift; empty without faults or intervals."""
+    """The figures of a trial with faults, from the first fault to the last lift; empty without faults or intervals."""
     if not faults or not rows:
         return []
-    orders, lifts = zip(*map(borders_of, faults), strict=True)
-    order_ns, lift_ns = min(orders), max((lift for lift in lifts if lift is not None), default=None)
+    order_ns, lift_ns = borders_of(faults)
     if any(row.due is None for row in rows):
         return list(measure_closed_loop(rows, faults, order_ns, lift_ns))
     return list(measure_open_loop(apply_deadline(rows, order_ns, options), faults, order_ns, lift_ns, options))
@@ -133,24 +128,39 @@ def apply_deadline(
 ) -> tuple[Sequence[FaultInterval], int]:
     """The rows, in which operations that missed the deadline count as late; and the deadline, ns.
 
-    If the engine had no deadline, the default follows from the latencies before the fault. The bucket of its latency,
-    which is at most 0.1 % wide, then decides whether an operation is late.
+    If the engine had no deadline, the default follows from the latencies before the fault. The bucket of an operation's
+    latency, which is at most 0.1 % wide, then decides whether the operation is late.
     """
     if options.deadline_ns is not None:
         return rows, options.deadline_ns
     latencies = [row.latencies() for row in rows]
     before = Histogram()
-    for row, histogram in zip(rows, latencies, strict=True):
-        if row.start_ns + row.length_ns <= order_ns:
-            before.add_histogram(histogram)
+    for row, histograms in zip(rows, latencies, strict=True):
+        for operation, histogram in histograms.items() if row.start_ns + row.length_ns <= order_ns else ():
+            if operation not in COMPOSED:
+                before.add_histogram(histogram)
     tail_ns = before.value_at_quantile(DEADLINE_QUANTILE) if before.count else 0
     deadline_ns = max(DEADLINE_FACTOR * tail_ns, DEADLINE_NS_MIN)
     counted = []
-    for row, histogram in zip(rows, latencies, strict=True):
-        highest = histogram.layout.highest_equivalent
-        late = sum(count for index, count in histogram.counts.items() if highest(index) > deadline_ns)
+    for row, histograms in zip(rows, latencies, strict=True):
+        late = min(count_late(histograms, deadline_ns), row.good + row.late)
         counted.append(replace(row, good=row.good + row.late - late, late=late))
     return counted, deadline_ns
+
+
+def count_late(histograms: Mapping[str, Histogram], deadline_ns: int) -> int:
+    """The number of operations that took longer than the deadline.
+
+    The histograms of reads and updates include the parts of read-modify-writes. All choose their keys in the same way,
+    so the parts are taken to be as slow as other reads and updates.
+    """
+    composed = sum(histogram.count for operation, histogram in histograms.items() if operation in COMPOSED)
+    late = 0.0
+    for operation, histogram in histograms.items():
+        highest, parts = histogram.layout.highest_equivalent, composed if operation in PARTS else 0
+        slow = sum(count for index, count in histogram.counts.items() if highest(index) > deadline_ns)
+        late += slow * max(1 - parts / histogram.count, 0)
+    return round(late)
 
 
 def load_of(rows: Sequence[FaultInterval]) -> OfferedLoad:
@@ -208,7 +218,7 @@ def measure_open_loop(
 
 
 def count_interrupted(rows: Sequence[FaultInterval], order_ns: int) -> int:
-    """Operations that were due before the fault and failed after its order: they were in flight."""
+    """Operations that were due before the fault was ordered, but failed afterwards, because they were in flight."""
     interrupted = 0
     for row in (row for row in rows if row.failed and row.start_ns + row.length_ns <= order_ns):
         for outcome in row.outcomes:
@@ -221,8 +231,8 @@ def count_interrupted(rows: Sequence[FaultInterval], order_ns: int) -> int:
 
 
 def first_figures(rows: Sequence[FaultInterval], order_ns: int, deadline_ns: int, step: float) -> Iterator[Value]:
-    """The end of the first failure, and the instant at which the first late operation passed its deadline, ns since the
-    order.
+    """The instants at which the first failure completed and the first late operation passed its deadline, ns since the
+    fault was ordered.
 
     Both are accurate to one interval, since an operation's due time within its interval is unknown.
     """
@@ -240,7 +250,7 @@ def first_figures(rows: Sequence[FaultInterval], order_ns: int, deadline_ns: int
 
 
 def record_figures(faults: Sequence[FaultRecord], order_ns: int, lift_ns: int | None) -> Iterator[Value]:
-    """The instants of detection, ns since the order, and of readiness and settling, ns since the lift."""
+    """The instants of detection, ns since the fault was ordered, and of readiness and settling, ns since the lift."""
     detected = [fault.detected_ns for fault in faults if fault.detected_ns is not None]
     if detected:
         yield Value("detected", min(detected) - order_ns, "ns", len(detected))
@@ -301,8 +311,8 @@ def failures_by_status(outcomes: Iterable[Outcome]) -> Mapping[str, int]:
 def latency_figures(window: str, outcomes: Sequence[Outcome], unanswered: int, kinds: Sequence[str]) -> Iterator[Value]:
     """Percentiles of a window by operation, over everything that was due; `kinds` are the operations of the trial.
 
-    An unanswered operation has no latency in any interval; in `all`, its latency counts as infinite. Its kind is known
-    only if there is a single kind; otherwise, the percentiles by kind are lower bounds.
+    An unanswered operation has no latency in any interval; in `all`, its latency counts as infinite. Its type is known
+    only if the trial has a single type of operation; otherwise, the percentiles by type are lower bounds.
     """
     of_all = {figures.ALL, *(kinds if len(kinds) == 1 else ())}
     for kind in ("response", "service"):
@@ -365,6 +375,6 @@ def add_figures(
         options = replace(options, deadline_ns=round(deadline_ms * 1e6))
     computed = figures_of_faults(result.faults, rows, options)
     if series is not None and len(rows) == len(series.start_seconds) and all(row.due is not None for row in rows):
-        counted, _ = apply_deadline(rows, borders_of(result.faults[0])[0], options)
+        counted, _ = apply_deadline(rows, borders_of(result.faults)[0], options)
         series = replace(series, good=tuple(row.good for row in counted), late=tuple(row.late for row in counted))
     return replace(result, values={**result.values, **values_by_metric(*computed)}), series

@@ -29,13 +29,13 @@ def run(commands: Sequence[str], when: str, variables: Mapping[str, Scalar], log
     """
     environment = {**os.environ, **{f"LOADSTONE_{name.upper()}": str(value) for name, value in variables.items()}}
     for command in commands:
-        # In binary mode, because the output may not be text.
+        # The log is opened in binary mode, because the output may not be text.
         with log.open("ab+") as out:
             out.write(f"$ {command}\n".encode(errors="replace"))
             out.flush()
             start = out.tell()
             try:
-                # In its own process group, so that its children can be killed with it.
+                # The command runs in its own process group, so that its children can be killed with it.
                 process = subprocess.Popen(
                     command,
                     shell=True,

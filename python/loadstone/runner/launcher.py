@@ -3,10 +3,10 @@
 Requests and replies are lines of JSON on standard input and output. There are three reasons for a separate process:
 
 - The kernel counts the resident memory of the parent as the peak of a new process (`setmax_mm_hiwater_rss` in
-  fs/exec.c). The lab has hundreds of MB, this process about ten.
+  fs/exec.c). The lab uses hundreds of MB, and this process about ten.
 - As a subreaper (prctl(2)), it becomes the parent of daemons, and can kill them together with the command that started
   them.
-- Its standard input is a lease: when the lab exits for any reason, the input ends, and the launcher ends the command.
+- Its standard input is a lease: when the lab exits for any reason, the input ends, and the launcher stops the command.
 
 It imports nothing from Loadstone, to stay small.
 """
@@ -25,7 +25,7 @@ from contextlib import suppress
 from typing import Any
 
 PR_SET_CHILD_SUBREAPER = 36
-# The time that a command has to exit after SIGTERM, and its remaining processes after the command has exited.
+# The time that a command has to exit after SIGTERM, and that its remaining processes have after it has exited.
 ENDING_SECONDS, GRACE_SECONDS = 5.0, 0.1
 READ_BYTES = 1 << 16
 # Signals that Python ignores or handles, and that a command must not inherit.
@@ -67,7 +67,7 @@ class LauncherProcess:
                     self.handle(json.loads(line))
 
     def handle(self, request: dict[str, Any]) -> None:
-        """Starts a command, or ends the current one."""
+        """Starts a command, or stops the current command."""
         if "end" in request:
             if self.pid:
                 self.reply_end(self.stop(), time.monotonic_ns())
@@ -112,7 +112,7 @@ class LauncherProcess:
         return exit_status
 
     def stop(self) -> int:
-        """Ends the command with SIGTERM to its process group, then SIGKILL; returns its exit status."""
+        """Sends SIGTERM to the command's process group, then SIGKILL; returns the command's exit status."""
         if not self.pid:
             return 0
         status = None
@@ -129,7 +129,7 @@ class LauncherProcess:
         return -signal.SIGKILL if status is None else status
 
     def reply_end(self, status: int, ended_ns: int) -> None:
-        """Reports the end of the command."""
+        """Reports that the command has exited."""
         survivors = self.kill_survivors()
         self.pid = 0
         floor = own_memory()

@@ -36,7 +36,7 @@ class Finished(EndedLaunch):
     # The largest total resident memory of all engines at the end of an interval, B.
     memory_max: int
     engines: int = 1
-    # The number of engines that ended without a result.
+    # The number of engines that exited without a result.
     lost: int = 0
     observations: Observations = field(default_factory=Observations)
 

@@ -22,7 +22,7 @@ from loadstone.results.value import Value
 from loadstone.runner import command, figures, guarantees
 from loadstone.runner.phase import Finished
 
-ENDED_EARLY_HINT = "correct what the message above names; it comes from the store or from the engine"
+ENDED_EARLY_HINT = "remove the cause that the message above states; it comes from the store or from the engine"
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def command_result(
     notes = list(run.notes)
     for path, size in printed.items():
         if path.stat().st_size < size:
-            message = f"{path.name} had {units.format_size(size)}; only its beginning and end are kept"
+            message = f"{path.name} was {units.format_size(size)} long; only its beginning and end are kept"
             notes.append(Note("output-cut", message, "have the command print less"))
     notes += survivor_notes(observed, ended)
     if ended.status:
@@ -102,7 +102,7 @@ def engine_result(
     processors: Scalar | None,
 ) -> PhaseResult:
     """The result of a measured engine phase."""
-    # If there are several stages, the time series is taken from the longest one.
+    # If there are several stages, the time series is taken from the longest stage.
     run = max(runs, key=lambda item: item.result.summary.measured_ns)
     ready, lost = run.result.ready, sum(item.lost for item in runs)
     engines = max(item.engines for item in runs)

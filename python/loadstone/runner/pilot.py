@@ -82,7 +82,7 @@ class Pilot:
     overhead_seconds: list[float] = field(default_factory=list)
 
     def find(self, conductor: Conductor, retry_failed: bool) -> Mapping[str, Any]:
-        """The fields of `PilotResult`, from pilot.json; if the file has no result, runs the remaining block first.
+        """The fields of `PilotResult`, from pilot.json; if the file has no result, runs the remaining trials first.
 
         Raises LoadstoneError if no variant can run.
         """
@@ -153,7 +153,7 @@ class Pilot:
         return result
 
     def report_pairs(self) -> None:
-        """Reports findings that would make comparisons invalid, before the run spends hours on them."""
+        """Reports findings that would make comparisons invalid, before the run spends hours on its trials."""
         question = self.folder.question
         settings = Settings.from_question(question)
         pilots = ResultSet(self.folder.name, self.folder.read_pilots(), question, interleaved=True)

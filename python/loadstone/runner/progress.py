@@ -38,7 +38,7 @@ class PhaseProgress:
         self.started: float | None = None
 
     def start(self) -> None:
-        """Starts the clock: the store is open."""
+        """Starts the clock, when the store is open."""
         self.started = time.monotonic()
 
     def take(self, interval: Interval) -> None:
@@ -110,8 +110,8 @@ class RunProgress:
     """The progress of a run, with the same attributes as PhaseProgress."""
 
     def __init__(self, name: str, trials: int, done: int, seconds_each: float, *, rough: bool = False) -> None:
-        """`seconds_each` is an estimate, which is used until the first trial has ended; with `rough`, so is
-        the number of trials."""
+        """`seconds_each` is an estimate, which is used until the first trial has ended. With `rough`, the number of
+        trials is also an estimate."""
         self.name = name
         self.about = "about " if rough else ""
         self.latency = self.spark = ""
@@ -142,7 +142,7 @@ class RunProgress:
         elapsed = time.monotonic() - self._started
         # A first trial that takes longer than estimated corrects the estimate before it ends.
         trial_seconds = elapsed / self._finished if self._finished else max(self._seconds_each, elapsed)
-        # The estimate from finished trials includes the time of the running one; the initial estimate does not.
+        # The estimate from finished trials includes the time of the running trial; the initial estimate does not.
         left = trial_seconds * (self.trials - self.done) - (0 if self._finished else elapsed)
         return f"{self.about}{units.format_clock(max(left, 0))} left" if self.done < self.trials else "done"
 

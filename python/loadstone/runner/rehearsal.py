@@ -23,6 +23,7 @@ from loadstone.experiment.validation.figures import OPERATIONS
 from loadstone.faults.support import require_support
 from loadstone.format import units
 from loadstone.runner.server_pool import expected, with_expected_address
+from loadstone.search.objective import parse_expectations
 from loadstone.systems.base import jvm
 from loadstone.systems.base.ownership import refuse_taken
 from loadstone.systems.base.running_system import RunningSystem
@@ -85,10 +86,10 @@ def front_end_checks(plan: Plan) -> Iterator[Callable[[], object]]:
 
 
 def extreme_variants(variants: Iterable[Variant]) -> list[Variant]:
-    """Of variants that differ only in their number of clients, the variants with the fewest and the most clients.
+    """The variants with the fewest and the most clients, among variants that differ only in their number of clients.
 
-    Every limit on the number of clients is a minimum or a maximum, so checking these is enough; each check starts an
-    engine.
+    Every limit on the number of clients is a minimum or a maximum, so checking these variants is enough. This saves
+    time, because each check starts an engine.
     """
     groups: dict[str, list[Variant]] = {}
     for variant in variants:
@@ -130,11 +131,13 @@ def addresses(variant: Variant, how: Attached | None) -> Iterator[tuple[str, int
     """The addresses of servers that must already be running, as far as the store's properties state them."""
     known = describe_engine().address_properties(variant.store)
     properties = {**(how.store_properties(variant.store) if how else {}), **variant.store_properties}
-    if known is None or not properties.get(known[1], "").isdigit():
+    if known is None:
         return
-    for host in properties.get(known[0], "").split(","):
+    usual = (setting.default for setting in load_system(variant.store).settings if setting.name == "port")
+    port = properties.get(known[1]) or next(usual, "")
+    for host in properties.get(known[0], "").split(",") if port.isdigit() else ():
         if host.strip():
-            yield host.strip(), int(properties[known[1]])
+            yield host.strip(), int(port)
 
 
 def check_reachable(store: str, host: str, port: int) -> None:
@@ -209,7 +212,7 @@ def busy_clients(plan: Plan) -> Iterator[str]:
         nodes = len(how.hosts) if isinstance(how, Attached) else how.system.nodes if how else 1
         for fault in variant.faults:
             waiting_s = min([fault.lift_s[1] if fault.lift_s else math.inf, *time_outs(variant)])
-            share = 1.0 if fault.servers == (ALL,) else min(fault.count / nodes, 1.0)
+            share = 1.0 if fault.servers == (ALL,) else min(max(fault.count, len(fault.servers)) / nodes, 1.0)
             needed = math.ceil((variant.rate or 0.0) * share * min(waiting_s, plan.experiment.measure.duration or 0.0))
             if fault.kind in SILENT and variant.clients < needed:
                 yield (
@@ -233,25 +236,26 @@ def missing_programs(plan: Plan) -> Iterator[str]:
         program = "mvn" if load_system(system).runs_in_java else "apt-get"
         if shutil.which(program) is None:
             hint = "install it" if program == "mvn" else f"run {system} yourself, and use `attach`"
-            message = f"{program} is not on PATH; it fetches {system} unless the cache already contains it"
+            message = f"{program} is not on PATH, but fetches {system} unless the cache already contains it"
             yield f"warning: {message}\nhint: {hint}"
 
 
 def absent_metrics(plan: Plan) -> Iterator[str]:
-    """Warns of compared metrics whose operation no variant performs."""
+    """Warns of compared and expected metrics whose operation no variant performs."""
     experiment = plan.experiment
     until = experiment.repeats.until if isinstance(experiment.repeats.until, dict) else {}
     known = [kind_of(variant).operations(variant.work) for variant in plan.variants]
     performed = {operation for operations in known for operation in operations or ()}
     if None in known or not performed:
         return
-    for metric in dict.fromkeys([*experiment.compare.metrics, *until]):
+    expected_metrics = [term.metric for text in experiment.expect for _, term in parse_expectations(text)]
+    for metric in dict.fromkeys([*experiment.compare.metrics, *until, *expected_metrics]):
         operation = metric.partition(".")[0].replace("_", "-")
         if "." in metric and operation in {*OPERATIONS} - {"all"} and operation not in performed:
             listed = ", ".join(sorted(performed))
             yield (
                 f"warning: no variant performs the operation of {metric}\n"
-                f"hint: remove the metric, or add the operation to the workload; it performs {listed}"
+                f"hint: remove the metric, or add the operation to the workload, which performs {listed}"
             )
 
 

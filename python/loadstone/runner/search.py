@@ -49,7 +49,7 @@ class SearchRun(ExperimentRun):
             while block := list(self._block(results)):
                 for planned in block:
                     self.trial(conductor, planned)
-                    # A load at which every trial fails is a valid outcome; a search ends after two of them.
+                    # A load at which every trial fails is a valid outcome, so failures do not stop the run.
                     self.attempts.failing.clear()
                     self.attempts.failed.clear()
                     progress.finish()

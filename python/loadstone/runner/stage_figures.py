@@ -1,7 +1,7 @@
 """The figures of each stage, from the engine's events, if the rate changes during the window.
 
-Operations are counted in the interval in which they were due, and each stage ends with an interval, so its operations
-are counted exactly, however late they completed. Throughput counts completions within the stage.
+Operations are counted in the interval in which they were due, and each stage ends where an interval ends, so its
+operations are counted exactly, however late they completed. Throughput counts completions within the stage.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ class Stack:
         self.last.recreate_table(table, options)
 
     def find_backlog(self) -> str | None:
-        """The first work that is still pending before every reachable replica has all writes; None if there is none."""
+        """The first work that must finish before every reachable replica has all writes; None if there is none."""
         return next(filter(None, (running.find_backlog() for _, running, _ in self._up)), None)
 
     @property
@@ -186,7 +186,7 @@ class Stack:
                 known = running.load_state
                 refuse_taken(running)
                 if known is not None and (fresh or not (self._keep and matches(running, start))):
-                    # They belong to a killed run, or to a run that kept its servers.
+                    # The servers belong to a killed run, or to a run that kept its servers.
                     running.down()
             if not running.status():
                 prepare(start.before, "before", running)

@@ -353,7 +353,7 @@ class Conductor:
         hosts = min(self.fleet.hosts(placement), engines)
         if hosts > 1 and spec["pace"]["mode"] == "closed" and spec["until"].get("operations") is not None:
             message = f"a closed loop limited by a number of operations is a race between {hosts} hosts"
-            raise EngineError(f"{message}: the slowest decides the tail", "limit it by time, or set a rate", 2)
+            raise EngineError(f"{message}: the slowest host determines the end", "limit it by time, or set a rate", 2)
 
     def _command(
         self,
@@ -375,8 +375,8 @@ class Conductor:
             "results": str(files.absolute()),
             "seed": self._seed(planned),
         }
-        if injector is not None and (crash_ns := injector.crash_unix_ns) is not None:
-            names["crash_unix_ns"] = crash_ns
+        if injector is not None:
+            names["crashes_unix_ns"] = " ".join(map(str, injector.crashes_unix_ns))
         context = CommandContext(files.absolute(), directory, names, at.client_environment() if at else {})
         return command.run(part, context, self.display, watch, self._timeout())
 
@@ -422,5 +422,5 @@ def add_amplification(measured: dict[str, Value]) -> dict[str, Value]:
 
 
 def record_hooks(experiment: Experiment, system: str) -> dict[str, str]:
-    """The hooks of a system as settings, as they are written in the file; `none` without any."""
+    """The hooks of a system as settings, as they are written in the file; `none` if there are none."""
     return {f"hooks.{when}": "; ".join(commands) or "none" for when, commands in experiment.hooks_of(system).items()}

@@ -23,7 +23,7 @@ FALL = 0.05
 
 @dataclass(eq=False)
 class WantedError(Exception):
-    """A request for one more trial of a load, before anything can be decided."""
+    """A request for one more trial at a load, before anything can be decided."""
 
     load: float
 
@@ -99,7 +99,7 @@ class Climb(Path):
             kind = "wall" if self.wall else "beyond"
         elif self.wall is not None:
             where, reason = self.rule.format_load(self.wall[0]), self.wall[1]
-            self.notes.append(f"nothing is known about {where}: the probe is invalid: {reason}")
+            self.notes.append(f"nothing is known about {where}, because the probe is invalid: {reason}")
         load = max(self.tried) if knee.upper is None else knee.reached
         return replace(self.build_outcome(kind, stopped, load, knee.lower, knee.upper), knee=knee)
 
@@ -111,7 +111,7 @@ class Climb(Path):
             reached = self.fit_knee(0).reached
             if reached is not None and load >= BEYOND * reached:
                 return f"{units.format_load(load)} is {BEYOND} times the load that reaches the plateau"
-        return "the upper bound is reached"
+        return "the upper bound was reached"
 
     def halve_gap(self) -> str:
         """Halves the gap below the load that reaches the plateau; returns the reason for stopping."""
@@ -128,9 +128,7 @@ class Climb(Path):
             if middle is None:
                 return self.rule.explain_closeness(below, reached)
             if sum(load not in ladder for load in self.probes) >= self.rule.halvings_most:
-                return (
-                    f"the limit of {units.count_noun(self.rule.halvings_most, 'load')} between the doublings is reached"
-                )
+                return f"the limit of {units.count_noun(self.rule.halvings_most, 'load')} between doublings was reached"
             if not self.record_load(middle):
                 return f"{self.rule.format_load(middle)} cannot be judged"
 
@@ -176,9 +174,9 @@ class Way(Path):
             if self.wall is not None:
                 return self.answer_search("wall", self.low, f"{self.rule.format_load(self.wall[0])} cannot be judged")
             self.confirm_bracket()
-            return self.answer_search("beyond", self.low, "the upper bound is reached")
+            return self.answer_search("beyond", self.low, "the upper bound was reached")
         if self.low is None:
-            return self.answer_search("below", None, "there is no lower load to try")
+            return self.answer_search("below", None, "there was no lower load to try")
         load, stopped = self.halve_bracket(self.low, self.high)
         wall = self.wall
         self.confirm_bracket()
@@ -230,7 +228,7 @@ class Way(Path):
         ladder, most = self.rule.load_ladder(), self.rule.halvings_most
         while (middle := self.rule.middle_load(low, high)) is not None:
             if middle not in self.probes and sum(load not in ladder for load in self.probes) >= most:
-                return low, f"the limit of {units.count_noun(most, 'load')} between the doublings is reached"
+                return low, f"the limit of {units.count_noun(most, 'load')} between doublings was reached"
             go = self.decide_load(middle)
             if go is None:
                 # Earlier trials may have tried other loads below it.
@@ -259,8 +257,8 @@ class Way(Path):
 
     def holds_objective(self, load: float, sample: ProbeSample) -> bool:
         """Whether a trial meets the objective and, in a search over rates, achieved the rate."""
-        # The check rate-not-held decides. In a short window, it may miss a throughput far below the rate, so this is
-        # tested as well.
+        # The check rate-not-held decides. In a short window, it may miss a throughput far below the rate, so the
+        # throughput is tested as well.
         if self.rule.over == "rate" and (sample.missed or sample.throughput < DELIVERED * load):
             return False
         return bool(sample.meets)
@@ -306,4 +304,4 @@ def certain_bounds(decisions: Sequence[Decision], load: float | None) -> tuple[f
 def refusal_reason(rule: Rule, wall: tuple[float, str] | None) -> str:
     """The reason why a load cannot be judged."""
     assert wall is not None, "a load cannot be judged"
-    return f"at {rule.format_load(wall[0])} the probe is invalid: {wall[1]}"
+    return f"the probe at {rule.format_load(wall[0])} is invalid: {wall[1]}"

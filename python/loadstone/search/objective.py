@@ -9,7 +9,7 @@ import math
 import operator
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from loadstone.format import quantity, units
 from loadstone.results.value import THROUGHPUT, metric_statistic
@@ -19,9 +19,9 @@ TERM = re.compile(r"\s*([a-z][a-z0-9_.-]*?)\s*(<=|>=|==|<|>|=)\s*(\S.*?)\s*")
 SHORT = re.compile(r"(p[0-9]+(\.[0-9]+)?|mean|min|max)")
 LATENCY = re.compile(rf".*\.{SHORT.pattern}")
 RATIO = re.compile(r"([0-9]*\.?[0-9]+)\s*[x×]")
-# A rate, or any other figure: `12000`, `12,000 op/s`, `12k`, `100 MB/s`.
-AMOUNT = re.compile(r"([0-9][0-9,]*\.?[0-9]*|\.[0-9]+)\s*([kMGT]?)(B/s|B|op/s|/s|)")
-THOUSANDS = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+# A rate, or any other figure: `12000`, `12,000 op/s`, `12k`, `12k op/s`, `100 MB/s`, `100 MiB`.
+AMOUNT = re.compile(r"([0-9][0-9,]*\.?[0-9]*|\.[0-9]+)\s*([kMGT]?|[KMGT]i(?=B))\s*(B/s|B/op|B|ops?/s(?:ec)?|/s|)")
+THOUSANDS = {"": 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
 COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
@@ -30,13 +30,13 @@ COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
 }
 ERRORS = "errors"
-LATENCY_HINT = "a latency has a unit: write p99 < 10ms"
+LATENCY_HINT = "a latency needs a unit: write p99 < 10ms"
 ERRORS_HINT = "write errors == 0 or errors < 0.1%"
 AMOUNT_HINT = "write throughput >= 12000, or throughput >= 0.95x for a ratio to the baseline"
-LIMIT_HINT = "write < or <=, or errors == 0: a search finds the highest load at which its objective holds"
-HINT = "write p99 < 10ms, read.p99.9 < 5ms, errors == 0 or errors < 0.1%, with `and` between several"
+LIMIT_HINT = "write < or <=, or errors == 0: a search finds the highest load that meets its objective"
+HINT = "write p99 < 10ms, read.p99.9 < 5ms, errors == 0 or errors < 0.1%; join several conditions with `and`"
 RATIO_HINT = "write throughput >= 0.95x, which is relative to the baseline, or read.p99 < 10ms"
-EQUAL_HINT = "write >= or <=: only a number of errors can be compared with =="
+EQUAL_HINT = "write >= or <=: only a count, such as errors, can be compared with =="
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,8 @@ class Term:
     share: bool = False
     # Whether the figure is divided by the baseline's figure.
     is_ratio: bool = False
+    # The base unit in which the bound was written; empty for a plain number.
+    unit: str = field(default="", compare=False)
 
     @property
     def key(self) -> str:
@@ -63,12 +65,20 @@ class Term:
         """Whether the condition counts failed operations, which is a fact and not an estimate."""
         return self.metric == ERRORS and not self.share and not self.is_ratio
 
+    def fits(self, unit: str) -> bool:
+        """Whether the bound can be compared with a figure in this unit: a plain number is neither a time nor 50 %."""
+        if not self.unit:
+            return unit != "ns" and not (unit == "share" and self.bound > 1)
+        return self.unit in {unit, *(("B",) if unit == "B/op" else ("op/s",) if unit.endswith("/s") else ())}
+
     def is_met_by(self, figure: float) -> bool:
         """Whether a figure meets the condition."""
         return COMPARISONS[self.sign](figure, self.bound)
 
     def decide_between(self, low: float, high: float) -> bool | None:
         """Whether all figures between two ends meet the condition; None if only some do."""
+        if self.sign == "==" and low < self.bound < high:
+            return None
         ends = self.is_met_by(low), self.is_met_by(high)
         return ends[0] if ends[0] == ends[1] else None
 
@@ -149,25 +159,33 @@ def read_condition(text: str, role: str, hint: str) -> Term:
         elif is_latency and re.fullmatch(r"[0-9.]+", value):
             raise ValueError(value)
         elif is_latency:
-            term = Term(metric, sign, quantity.parse_seconds(value) * 1e9)
+            term = Term(metric, sign, quantity.parse_seconds(value) * 1e9, unit="ns")
         else:
-            term = Term(metric, sign, read_amount(value))
+            bound, unit = read_amount(value)
+            term = Term(metric, sign, bound, unit=unit)
+            if metric_statistic(metric) == THROUGHPUT and unit not in ("", "op/s", "B/s"):
+                raise ValueError(value)
     except ValueError:
         advice = ERRORS_HINT if metric == ERRORS else LATENCY_HINT if is_latency else AMOUNT_HINT
         raise ValueError(f'{metric} cannot be compared with "{value}"', advice) from None
-    if role != "objective" and sign == "==" and not term.is_count:
+    # Another plain number may be a count (`ledger.lost == 0`), whose unit is known with its figure.
+    may_be_count = term.is_count or not (
+        term.is_ratio or term.share or term.unit or metric_statistic(metric) == THROUGHPUT
+    )
+    if role != "objective" and sign == "==" and not may_be_count:
         raise ValueError(f'"{text}" can never be decided: an estimate never equals a number exactly', EQUAL_HINT)
     return term
 
 
-def read_amount(text: str) -> float:
-    """The number of a figure other than a latency, in its base unit. Raises ValueError."""
+def read_amount(text: str) -> tuple[float, str]:
+    """The number of a figure other than a latency, in the base unit of the text, and this unit. Raises ValueError."""
     if text.endswith("%"):
-        return quantity.parse_share(text)
+        return quantity.parse_share(text), "share"
     match = AMOUNT.fullmatch(text)
     if match is None:
-        raise ValueError(text)
-    return float(match[1].replace(",", "")) * THOUSANDS[match[2]]
+        return quantity.parse_seconds(text) * 1e9, "ns"
+    power = (1024 if match[2].endswith("i") else 1000) ** THOUSANDS[match[2][:1]]
+    return float(match[1].replace(",", "")) * power, match[3] if match[3][:1] in ("", "B") else "op/s"
 
 
 def write_bound(term: Term, unit: str) -> str:

@@ -11,11 +11,13 @@ from loadstone.statistics.percentile import Bound, weakest_bound
 
 # A single disturbed trial may be a coincidence; two are not.
 INVALID_MIN = 2
+# The resolution of two figures from histograms with three digits.
+RESOLUTION = 0.002
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeSample:
-    """The result of one trial of a load."""
+    """The result of one trial at a load."""
 
     throughput: float = 0.0
     # Whether the trial met the objective; None without an objective.
@@ -32,6 +34,8 @@ class ProbeSample:
     late: bool = False
     # Whether the system failed, so that the trial has no figures and counts against the load.
     failed: bool = False
+    # The figures without the load generator's lateness, by the keys of their terms.
+    lower: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -70,9 +74,13 @@ class Probe:
         return median(figures) if figures else None
 
     def weakest_bound(self, key: str) -> str | None:
-        """The bound of one of the objective's figures over all trials; `at_most` if the load generator was late."""
+        """The bound of one of the objective's figures over all trials; `at_most` if the generator's lateness raised
+        it."""
         bound = weakest_bound([sample.bounds.get(key) for sample in self.usable])
-        return bound or ("at_most" if any(sample.late for sample in self.usable) else None)
+        figure = self.median_figure(key)
+        lower = [sample.lower.get(key, sample.figures[key]) for sample in self.usable if key in sample.figures]
+        is_raised = figure is not None and median(lower) * (1 + RESOLUTION) < figure
+        return bound or ("at_most" if is_raised or any(sample.late for sample in self.usable) else None)
 
     @property
     def miss_reason(self) -> str:

@@ -16,7 +16,7 @@ Over = Literal["clients", "rate"]
 AT_LEAST, AT_MOST = 3, 6
 # A bracket whose ends are within this ratio is not halved further.
 RATIO = 1.1
-# The number of trials of the highest load that meets the objective; the load above it gets half this number. With 12,
+# The number of trials at the highest load that meets the objective; the load above it gets half this number. With 12,
 # the bracket contains the answer in at least 90 % of simulated searches (tests/unit/test_search_simulations.py), even
 # if noise lasts for many trials or a server exits in one trial of four; with 10, the limit of such a server is found in
 # 88 %.
@@ -40,7 +40,7 @@ class Rule:
     # The minimum number of repeats of a load before a decision, and the maximum.
     at_least: int = AT_LEAST
     at_most: int = AT_MOST
-    # The number of trials of the answer, interleaved with half as many of the load above it; 0 in older results.
+    # The number of trials at the answer, interleaved with half as many at the load above it; 0 in older results.
     confirmations: int = CONFIRMATIONS
 
     @classmethod

@@ -122,11 +122,13 @@ def limit_parts(outcome: SearchOutcome) -> list[str]:
     # The ends of the answer's bracket.
     low, high = ("?" if bound is None else units.format_load(bound) for bound in (outcome.low, outcome.high))
     first = next((decision for decision in outcome.decisions if decision.load > load), None)
-    there += f" at {rule.format_load(load)}{count_judged(outcome, load)}"
+    there += f" at {rule.format_load(load)}"
     beyond = "" if first is None else f"; {figures_text(outcome, first.load)} at {rule.format_load(first.load)}"
-    beyond += count_judged(outcome, first.load) if first is not None and first.votes else ""
+    if first is not None and first.votes and (against := count_judged(outcome, first.load)):
+        beyond += f" ({against})"
     confidence = f", {units.format_percent(CONFIDENCE)} confidence" if rule.confirmations else ""
-    bracket = f"(bracket {low} to {high}{confidence})"
+    votes = count_judged(outcome, load)
+    bracket = f"({f'{votes}; ' if votes else ''}bracket {low} to {high}{confidence})"
     contradiction = contradiction_text(outcome)
     but = f"; but in most repeats it {contradiction}" if contradiction else ""
     wall = outcome.wall if has_open_end(outcome) else None
@@ -143,7 +145,7 @@ def count_judged(outcome: SearchOutcome, load: float) -> str:
     if decision is None or (decision.met == decision.trials == every):
         return ""
     unjudged = every - decision.trials
-    return f" (met in {decision.met} of {every} trials{f', {unjudged} not judged' if unjudged else ''})"
+    return f"met in {decision.met} of {every} trials{f', {unjudged} not judged' if unjudged else ''}"
 
 
 def has_open_end(outcome: SearchOutcome) -> bool:
@@ -156,7 +158,7 @@ def has_open_end(outcome: SearchOutcome) -> bool:
 def contradiction_text(outcome: SearchOutcome) -> str:
     """The loads far from the answer that contradict it, as a text that follows `it`; empty if there are no such
     loads."""
-    verbs = ("held again at", "did not hold at")
+    verbs = ("was met again at", "was not met at")
     return " and ".join(
         f"{verb} {units.list_items([units.format_load(load) for load in loads])}"
         for verb, loads in zip(verbs, outcome.contradictions, strict=True)
@@ -185,7 +187,7 @@ def short_of_rate(rule: Rule, probe: Probe) -> str:
     if rule.over != "rate" or done is None:
         return ""
     if done < DELIVERED * probe.load:
-        return f"{units.short_percent(done / probe.load, DELIVERED)} of the rate done"
+        return f"{units.short_percent(done / probe.load, DELIVERED)} of the rate achieved"
     return f"the rate was not held: {probe.miss_reason}" if probe.miss_reason else ""
 
 
@@ -228,7 +230,7 @@ def explain_bracket(outcome: SearchOutcome) -> str:
         )
     ends = ((outcome.low, low), (outcome.high, high))
     known = [f"at {units.format_load(load)}, {what}" for load, what in ends if load is not None]
-    share = f" (contains the answer in {units.format_percent(CONFIDENCE)} of simulated searches or more)"
+    share = f" (contains the answer in at least {units.format_percent(CONFIDENCE)} of simulated searches)"
     return f"The bracket{share if outcome.rule.confirmations else ''}: {'; '.join(known)}"
 
 

@@ -21,7 +21,7 @@ Counts = NDArray[np.float64]
 Window = Literal["before", "during", "returning", "after"]
 WINDOWS: tuple[Window, ...] = ("before", "during", "returning", "after")
 SECOND_NS = 1_000_000_000
-# Recovery: the share of the level before the fault, the length of a window, and the time for which the level must stay.
+# Recovery: the share of the level before the fault, the length of a window, and the time for which it must last.
 SHARE = 0.95
 WINDOW_NS = 5 * SECOND_NS
 WINDOW_NS_MIN = SECOND_NS
@@ -32,7 +32,7 @@ OPERATIONS_MIN = 100
 # The number of median absolute deviations, scaled like standard deviations, by which a window may be below the median.
 DEVIATIONS = 3.0
 MAD_TO_SIGMA = 1.4826
-# The minimum share of windows below the line that noise is assumed to cause, and the level of the test for more.
+# The minimum share of windows below the line that noise is assumed to cause, and the test's level for a larger share.
 BELOW_MIN = 0.01
 ALPHA = 0.01
 # A single window is a relapse if it is below this share of the median, and this many times as far below the median as

@@ -19,8 +19,6 @@ from loadstone.statistics.distributions import normal_tail, rank_sum_counts, stu
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
 ALPHA = 0.05
-# The probability with which a detectable difference is shown.
-POWER = 0.8
 # With fewer repeats of a side, even disjoint ranks do not reach ALPHA.
 UNPAIRED_MIN = 4
 # Up to this number of repeats of a side, the probabilities of ranks are exact; SciPy has the same limit.
@@ -48,7 +46,7 @@ def compare_blocks(
     """Compares interleaved variants: only blocks with both variants count, and drift between blocks cancels.
 
     The paired t test on logarithms decides; the ratio is the geometric mean of the blocks' ratios. A signed-rank or
-    sign-flip permutation test cannot: at n = 6, it falls below 0.05 only if all six differences have one sign.
+    sign-flip permutation test cannot: at n = 6, its p is below 0.05 only if all six differences have one sign.
     If the ratio is the same in every block, t is undefined, and the exact signed-rank test is used instead.
     Fewer than `least` blocks are not tested.
     """
@@ -182,7 +180,7 @@ def critical_u(m: int, n: int, level: float = LEVEL) -> int:
 
     0 if no U reaches that level; 95 % requires REPEATS_MIN repeats.
     """
-    # 1 - 0.95 is not quite 0.05 in floats, and p can be exactly that.
+    # 1 - 0.95 is not quite 0.05 in floats, and p can be exactly 0.05.
     alpha = round(1 - level, 12)
     return max(bisect_left(range(m * n // 2 + 1), alpha, key=lambda u: rank_sum_p(u, m, n)) - 1, 0)
 
@@ -206,37 +204,3 @@ def adjust_holm(ps: Sequence[float | None]) -> list[float | None]:
         worst = max(worst, min(p * (len(tested) - rank), 1.0))
         adjusted[index] = worst
     return adjusted
-
-
-def half_width(ratio: Estimate) -> float | None:
-    """Half the width of a ratio's interval on the logarithmic scale; None without a finite interval above 0."""
-    if not (ratio.low and ratio.high and math.isfinite(ratio.high)):
-        return None
-    return math.log(ratio.high / ratio.low) / 2
-
-
-def detectable_difference(intervals: Sequence[tuple[float, float]], n: int, repeats: int) -> float:
-    """The smallest difference, as a share, that this number of repeats shows with a probability of POWER.
-
-    `intervals`: the centre and the half-width of each scenario's interval of `n` repeats, on the logarithmic scale. The
-    half-widths narrow with the number of repeats, the distances between the centres do not. A difference
-    of half the width of all intervals together would be shown in half of the runs; for POWER, the difference must be
-    greater by t(POWER) standard errors (Cohen 1988, 2.2).
-    """
-    # From half-widths to standard errors, and from these to the half-widths of more repeats.
-    to_error = math.sqrt(n / repeats) / student_quantile(ALPHA / 2, n - 1)
-    shrink = to_error * student_quantile(ALPHA / 2, repeats - 1)
-    half = (max(at + shrink * own for at, own in intervals) - min(at - shrink * own for at, own in intervals)) / 2
-    power = student_quantile(1 - POWER, repeats - 1)
-    return math.expm1(half + power * to_error * max(own for _, own in intervals))
-
-
-def repeats_for(ratio: Estimate, half: float, bias: float, matters: float) -> float:
-    """The number of repeats that would decide if the ratio and its spread stayed the same; infinite if none suffices.
-
-    If the ratio is further from 1 than `matters`, the interval must exclude 1; else, it must lie within `matters`. An
-    interval narrows with the root of the number of repeats, except for its `bias`.
-    """
-    distance, margin = abs(math.log(ratio.value)), math.log1p(matters)
-    room = (distance if distance > margin else margin - distance) - bias
-    return math.ceil(ratio.n * (half / room) ** 2) if room > 0 else math.inf

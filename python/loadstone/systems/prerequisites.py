@@ -106,7 +106,7 @@ def is_here(running: RunningSystem, properties: Mapping[str, str]) -> bool:
 
 
 def has_servers() -> bool:
-    """Whether servers may exist. The check is quick, because a command must start fast."""
+    """Whether servers may exist. The check is quick, because a command must start quickly."""
     root = systems_root()
     try:
         return any(os.path.exists(os.path.join(root, name, "state.json")) for name in os.listdir(root))

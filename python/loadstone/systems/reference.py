@@ -35,7 +35,7 @@ def renew_page(page: str) -> str:
     head, begin, rest = page.partition(BEGIN)
     _, end, tail = rest.partition(END)
     if not begin or not end:
-        raise ValueError(f"the page has no place for the tables: {BEGIN} … {END}")
+        raise ValueError(f"the page has no markers for the tables: {BEGIN} … {END}")
     return f"{head}{BEGIN}\n\n{render_settings()}\n{END}{tail}"
 
 

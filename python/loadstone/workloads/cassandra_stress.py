@@ -63,7 +63,7 @@ GROUPS_OF_EXPERIMENT = {
     "password=": "use `systems: {cassandra: {properties: {cassandra.password: …}}}`",
 }
 REPLICATION = "replication_factor"
-# The mean size of a profile's value without `size`: texts and blobs have 4 to 8 bytes, numbers have 4 or 8.
+# The mean size of a profile's value without `size`: texts and blobs have 4 to 8 bytes, and numbers have 4 or 8.
 PROFILE_VALUE_BYTES = 6
 # The commands that only write, with their other names.
 WRITES = ("write", "counter_write", "insert", "counterwrite", "counter_add", "counteradd")

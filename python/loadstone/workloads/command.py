@@ -42,7 +42,7 @@ COUNTED = ("throughput", "runtime", "operations")
 # Figures of every command, which are compared if the file names no figures. Small memory peaks are unknown.
 TIMES = ("time", "cpu_time")
 BY_PATHS = ("json", "regex")
-# The minimum share of the requested operations: tools round the number for each client down.
+# The minimum share of the requested operations: tools round the number of operations per client down.
 DONE_MIN = 0.9
 # Larger outputs are not searched for figures.
 FIGURES_MAX = 64 << 20
@@ -140,7 +140,7 @@ class Command(FilePart):
     """Unrecorded executions before each trial."""
 
     version: Text = Field(default="", examples=["mybench --version"])
-    """A command whose first line of output is the tool's version. Default: for tools such as pgbench, their option."""
+    """A command whose first line of output is the tool's version. Default: the version option of a known tool."""
 
 
 def stores() -> Collection[str]:
@@ -305,8 +305,8 @@ def read_figures(
         run.facts.setdefault("target", rate)
     done = next((value.value for value in run.values if value.metric == "operations"), None)
     if operations and done is not None and done < DONE_MIN * operations:
-        message = f"it did only {units.format_count(int(done))} of {units.format_count(operations)} operations"
-        run.add_note("incomplete", message, "have the command do all operations: `{operations}`")
+        message = f"it completed only {units.format_count(int(done))} of {units.format_count(operations)} operations"
+        run.add_note("incomplete", message, "have the command perform all operations: `{operations}`")
     if (version := find_version(work, ended.context)) and "version" not in run.facts:
         run.facts["version"] = version
     add_histograms(run, ended, warmup)
@@ -321,7 +321,7 @@ def read_output(
     size = path.stat().st_size
     if not size:
         hint = "write `2>&1` after the command" if ended.stderr.stat().st_size else "have the command print its figures"
-        raise LoadstoneError("it printed nothing to standard output, the source of figures", hint)
+        raise LoadstoneError("it printed nothing to standard output, from which the figures are read", hint)
     if size > FIGURES_MAX:
         most = units.format_size(FIGURES_MAX)
         raise LoadstoneError(

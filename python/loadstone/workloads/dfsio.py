@@ -183,7 +183,7 @@ def facts(launched: Sequence[EndedLaunch]) -> Mapping[str, Scalar]:
 
 
 def figures(phase: EngineLaunch, launched: Sequence[EndedLaunch]) -> Iterator[Value]:
-    """The aggregate throughput from the first start to the last end, and Hadoop's figures about its tasks.
+    """The aggregate throughput from the first start to the last completion, and Hadoop's figures about its tasks.
 
     Hadoop's `Throughput mb/sec` is bytes ÷ the sum of the tasks' times, and its `Average IO rate` is the mean of the
     tasks' rates (TestDFSIO.analyzeResult): both are rates of a single task, not of the cluster.
@@ -196,7 +196,7 @@ def figures(phase: EngineLaunch, launched: Sequence[EndedLaunch]) -> Iterator[Va
     yield Value(f"{name}dfsio.files_failed", files.failed + files.unfinished, "files", started)
     yield Value(f"{name}dfsio.files_unverified", files.unverified, "files", started)
     if 0 < files.foreign < files.done:
-        # Files without Loadstone's mark next to marked files were damaged or replaced. A failed file reveals nothing
+        # If some files have Loadstone's mark, files without it were damaged or replaced. A failed file reveals nothing
         # about the other files.
         yield Value(f"{name}wrong", files.foreign, "files", started)
     yield Value(f"{name}{'returned' if phase.name in READS else 'stored'}", files.bytes, "B", files.done)

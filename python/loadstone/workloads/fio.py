@@ -218,7 +218,7 @@ def read(ended: Ended) -> ImportedRun:
 
 
 def combine_jobs(runs: Sequence[ImportedRun]) -> ImportedRun:
-    """Combines several jobs into one run: sums, and all other figures with the jobs' names as prefixes."""
+    """Combines several jobs into one run: adds totals, and prefixes all other figures with the jobs' names."""
     whole = ImportedRun(facts={"tool": importer.NAME, "version": runs[0].facts["version"]}, loop=runs[0].loop)
     for metric in ("operations", "errors"):
         values = [value for run in runs for value in run.values if value.metric == metric]

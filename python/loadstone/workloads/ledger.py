@@ -21,7 +21,7 @@ from loadstone.importers.run import ImportedRun
 from loadstone.results.value import Value
 
 NAME = "ledger"
-CRASH = "crash_unix_ns"
+CRASHES = "crashes_unix_ns"
 FILE, SPEC = "writes.ledger", "ledger.spec.json"
 # The engine's exit statuses: no losses, losses, nothing proven. The last status without a printed result means that
 # some records could not be read.
@@ -31,7 +31,7 @@ COUNTED = {
     "writes": ("acknowledged", "refused", "maybe", "unknown", "retried"),
     "found": ("phantom", "corrupt", "other_run", "not_loaded", "unsure"),
 }
-# The bits of a run's number, so that JSON readers in any language represent it exactly.
+# The length of a run's number in bits, so that JSON readers in any language represent it exactly.
 RUN_BITS = 53
 
 
@@ -54,7 +54,7 @@ def add_ledger(spec: Spec, directory: Path, run: int | None = None) -> Spec:
 
 
 def read_back(engines: int, *, loaded: bool) -> ObservedCommand:
-    """The command that reads back every record of a run. `loaded`: the load wrote all records, as it did not fail."""
+    """The command that reads back every record of a run. `loaded`: whether the load wrote all records."""
     return ObservedCommand(NAME, partial(arguments, engines, loaded), read, role="verify", settled=True)
 
 
@@ -64,7 +64,7 @@ def arguments(engines: int, loaded: bool, context: CommandContext) -> Sequence[s
     several = range(engines) if engines > 1 else ()
     events = [word for segment in several for word in ("--events", str(context.files / f"run.{segment}.events.jsonl"))]
     # The instant of the fault (Unix time, ns), if the trial has a fault: it determines the ages of lost writes.
-    crash = ["--crash", str(context.names[CRASH])] if CRASH in context.names else []
+    crashes = [word for instant in str(context.names.get(CRASHES, "")).split() for word in ("--crash", instant)]
     return [
         str(program.find_engine()),
         "ledger",
@@ -72,7 +72,7 @@ def arguments(engines: int, loaded: bool, context: CommandContext) -> Sequence[s
         "--spec",
         SPEC,
         *(["--loaded"] if loaded else []),
-        *crash,
+        *crashes,
         *events,
     ]
 
@@ -98,6 +98,7 @@ def figures(document: Any) -> Iterator[Value]:
     lost, acknowledged = document["lost"], document["writes"]["acknowledged"]
     yield Value(f"{NAME}.lost", lost["writes"] - lost["allowed"], "operations", acknowledged)
     yield Value(f"{NAME}.lost_allowed", lost["allowed"], "operations", acknowledged)
+    yield Value(f"{NAME}.lost_later", lost["later"], "operations", acknowledged)
     yield Value(f"{NAME}.lost_loaded", lost["loaded"], "records", document["read"]["records"])
     if (oldest := lost["oldest"]) is not None:
         # A write that was acknowledged after the kill has a negative age.

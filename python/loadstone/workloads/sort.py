@@ -102,7 +102,7 @@ def stages(variant: Variant, name: str, directory: Path, seed: int, engines: int
     arguments += client_options(variant, dict.fromkeys(REPLICATION, work.replication))
     printed = spec_of(command, [*arguments, *operands])
     if work.memory is None and engines > 1:
-        # The memory of each engine, its share, decides which data stays in memory.
+        # Each engine's share of the memory decides which data stays in memory.
         share = str(printed[0]["work"]["job"]["memory_bytes"] // engines)
         printed = spec_of(command, [*arguments, "--memory", share, *operands])
     specs = {spec["work"]["stage"]: {**spec, "seed": seed} for spec in printed}
@@ -157,7 +157,7 @@ def failure(launched: Sequence[EndedLaunch]) -> Note | None:
         if summary is not None and summary.validation is not None and summary.validation.faults:
             checked = summary.validation
             message = f"{checked.faults:,} of {checked.rows:,} rows are wrong: {'; '.join(checked.first_faults[:1])}"
-            return Note("failed", message, "do not use these figures: the output is not a correct sort")
+            return Note("failed", message, "do not use these figures: the output is not sorted correctly")
     return None
 
 

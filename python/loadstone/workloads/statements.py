@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from loadstone.experiment.validation.context import Context
     from loadstone.results.trial_result import Scalar
 
-# The mean size of a value without `size`, in bytes: texts and blobs have 4 to 8 bytes, numbers have 4 or 8.
+# The mean size of a value without `size`, in bytes: texts and blobs have 4 to 8 bytes, and numbers have 4 or 8.
 VALUE_BYTES = 6
 INDEX_CLASSES = {"sai": "StorageAttachedIndex", "sasi": "org.apache.cassandra.index.sasi.SASIIndex"}
 DISTRIBUTION = re.compile(r"~?[a-zA-Z]+\(.*\)")
@@ -50,10 +50,10 @@ class StatementColumn(FilePart):
     """The numbers from which values are generated: a range of 1,000 gives 1,000 different values. Default: 10^11."""
 
     size: Text | None = Field(default=None, examples=["gaussian(10..100)"])
-    """Length of a text in characters, of a blob in bytes, of a collection in elements. Default: 4 to 8."""
+    """Length: of a text in characters, of a blob in bytes, or of a collection in elements. Default: 4 to 8."""
 
     cluster: Text | None = Field(default=None, examples=["presets(70:1, 20:2.5, 10:3.5)"])
-    """Values of a clustering column for each value of the preceding column: the rows of a partition. Default: 1."""
+    """Number of values of a clustering column per value of the preceding one: the rows of a partition. Default: 1."""
 
 
 class Statement(FilePart):

@@ -200,7 +200,7 @@ def translate_variant(variant: Variant, phase: Literal["load", "run"]) -> Spec:
         if name not in hidden:
             arguments += ["-p", f"{name}={value}"]
     if phase == "run":
-        # The front end requires a limit of the run; `measure` sets the actual limit.
+        # The front end requires a limit on the run; `measure` sets the actual limit.
         arguments += ["-p", f"maxexecutiontime={WINDOW_SECONDS}"]
     if properties.get("versions"):
         # The front end requires a seed; each trial replaces it with a separate seed.
@@ -283,7 +283,7 @@ def facts(launched: Sequence[EndedLaunch]) -> Mapping[str, Scalar]:
 def figures(phase: EngineLaunch, launched: Sequence[EndedLaunch]) -> Iterator[Value]:
     """The bytes of values, without keys, that operations transferred: estimated from the workload's mean sizes.
 
-    Reads and scans give `returned`, inserts and updates give `stored`. There are none if the store keeps no data.
+    `returned` counts reads and scans; `stored` counts inserts and updates. A store that keeps no data has neither.
     """
     spec, result = launched[-1].spec, launched[-1].result
     work = spec["work"]

@@ -12,7 +12,7 @@ use loadstone_load::ledger::{Evidence, Fate, Finding, State};
 use loadstone_session::statements::{Cells, StatementStore};
 use loadstone_wire::error::EngineError;
 
-use super::findings::{Findings, Proof};
+use super::findings::{Findings, Proof, find_crash};
 use super::reading::Counter;
 use super::rows::{Pass, RowRun, is_acknowledged, read_partitions, unread};
 
@@ -23,15 +23,16 @@ pub struct CounterReadBack<'a, E> {
     pub select: String,
 }
 
-/// The bounds of each counter, by the key of its partition; the values are still 0.
+/// The bounds of each counter, by the key of its partition. The field `value` of each counter is still 0.
 type Bounds = HashMap<Vec<u8>, Vec<Counter>>;
-/// What each counter of a partition lacks, by key, for partitions that lack anything.
+/// The missing amount of each counter of a partition, by key, for partitions in which any amount is missing.
 type Missing = HashMap<Vec<u8>, Vec<i64>>;
 
 /// An acknowledged write to a partition with missing increments.
 #[derive(Debug)]
 struct Write {
     index: u64,
+    sent: u64,
     increments: Vec<i64>,
 }
 
@@ -70,8 +71,8 @@ impl CounterReadBack<'_, Evidence<'_, Mapping>> {
         bounds
     }
 
-    /// The smallest number of acknowledged writes whose increments add up to the missing sum. After a crash, the latest
-    /// writes are preferred, because a guarantee may allow the loss of recent writes.
+    /// The smallest number of acknowledged writes whose increments add up to the missing sum. If there was a crash,
+    /// the latest writes before it are preferred, because a guarantee may allow the loss of recent writes.
     fn find_lost(&self, missing: &Missing) -> HashSet<u64> {
         let mut writes: HashMap<&[u8], Vec<Write>> = HashMap::new();
         if missing.is_empty() {
@@ -79,7 +80,8 @@ impl CounterReadBack<'_, Evidence<'_, Mapping>> {
         }
         self.run.visit_writes(|index, operation, state| {
             if let Some((key, _)) = missing.get_key_value(&operation.row().key).filter(|_| is_acknowledged(state)) {
-                writes.entry(key).or_default().push(Write { index, increments: operation.increments().to_vec() });
+                let sent = self.run.evidence.span(index).sent;
+                writes.entry(key).or_default().push(Write { index, sent, increments: operation.increments().to_vec() });
             }
         });
         let lost = writes.into_iter().flat_map(|(key, mut writes)| {
@@ -87,7 +89,8 @@ impl CounterReadBack<'_, Evidence<'_, Mapping>> {
             for (column, missing) in missing[key].iter().enumerate() {
                 writes.sort_by_key(|write| {
                     (
-                        Reverse(if self.run.crash_ns.is_some() { 0 } else { write.increments[column] }),
+                        find_crash(self.run.crashes, write.sent).is_none(),
+                        Reverse(if self.run.crashes.is_empty() { write.increments[column] } else { 0 }),
                         Reverse(write.index),
                     )
                 });

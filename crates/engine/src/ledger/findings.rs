@@ -10,6 +10,8 @@ use loadstone_kinds::mapping::Mapping;
 use loadstone_wire::event::Missed;
 use loadstone_wire::merge::Merge;
 
+/// Maximum time from the order to kill a process to its end, ns; the lab waits as long.
+const KILL_NS_MAX: u64 = 10_000_000_000;
 /// Minimum proven share of the acknowledged writes; below it, the read-back proves nothing.
 const PROVEN_MIN: f64 = 0.95;
 
@@ -76,7 +78,9 @@ struct Lost {
     writes: u64,
     /// Number of these writes whose loss the store's guarantee allows when the process is killed.
     allowed: u64,
-    /// Writes missing at the strongest readable level. As this is not the strongest level, they may not be lost.
+    /// Number of these writes that were sent after every crash, so that no crash explains their loss.
+    later: u64,
+    /// Writes missing at the strongest readable level. As a stronger level exists, they are not necessarily lost.
     undecided: u64,
     /// Number of loaded records with an empty field.
     loaded: u64,
@@ -164,6 +168,11 @@ struct Oldest {
     at_most_ms: f64,
 }
 
+/// The first crash that can explain the loss of a write sent at this time; the write may be sent shortly after the order.
+pub fn find_crash(crashes: &[u64], sent: u64) -> Option<u64> {
+    crashes.iter().copied().find(|crash| crash.saturating_add(KILL_NS_MAX) >= sent)
+}
+
 impl Findings {
     /// The findings from the ledgers alone, without reading the store. `writes` has the index and the number of each of
     /// the run's writes.
@@ -247,16 +256,17 @@ impl Findings {
         self.first_wrong = self.first_wrong.take().or(reading.first_wrong);
     }
 
-    /// Counts an acknowledged write by its fate. `crash_ns`: when the system crashed, ns of Unix time.
-    pub fn account(&mut self, outcome: &Outcome, crash_ns: Option<u64>) {
+    /// Counts an acknowledged write by its fate. `crashes`: when the system crashed, in order, ns of Unix time.
+    pub fn account(&mut self, outcome: &Outcome, crashes: &[u64]) {
         match outcome.fate {
             Fate::Proven => self.proven.writes += 1,
             Fate::Undecided => {}
             Fate::Lost if self.undecidable => self.lost.undecided += 1,
             Fate::Lost => {
                 self.lost.writes += 1;
-                if let Some(crash_ns) = crash_ns {
-                    self.age(outcome, crash_ns);
+                match find_crash(crashes, outcome.span.sent) {
+                    Some(crash_ns) => self.age(outcome, crash_ns),
+                    None => self.lost.later += u64::from(!crashes.is_empty()),
                 }
             }
         }
@@ -278,7 +288,7 @@ impl Findings {
         }
     }
 
-    /// Whether it has not been shown yet that the checker finds planted faults.
+    /// Whether the checker has yet to prove that it finds planted faults.
     pub fn needs_proof(&self) -> bool {
         self.proved.is_none()
     }
@@ -309,7 +319,7 @@ impl Findings {
             let count = match (writes - allowed, loaded) {
                 (0, records) => format!("{records} loaded records are lost"),
                 (lost, _) if allowed > 0 => format!(
-                    "{lost} acknowledged writes are lost, and {allowed} more that the guarantee allows to be lost"
+                    "{lost} acknowledged writes are lost, and so are {allowed} more, whose loss the guarantee allows"
                 ),
                 (lost, _) => format!("{lost} acknowledged writes are lost"),
             };
@@ -337,13 +347,13 @@ impl Findings {
             let Proof { corrupted, removed, restored, refused, .. } = proof;
             let refused = refused.as_ref().map_or(String::new(), |status| format!(" (the store answered {status})"));
             return Some(format!(
-                "the checker did not prove itself: of two planted faults it found the corrupted value: {corrupted}, the \
-                 removed write: {removed}, and it repaired both: {restored}{refused}"
+                "the checker failed its self-test with two planted faults: corrupted value found: {corrupted}; removed \
+                 write found: {removed}; both repaired: {restored}{refused}"
             ));
         }
         if self.lost.undecided > 0 {
             return Some(format!(
-                "{} acknowledged writes are missing at the strongest level that could be read, {}, and may not be lost",
+                "{} acknowledged writes are missing at the strongest readable level, {}, but are not necessarily lost",
                 self.lost.undecided,
                 self.read.level.as_deref().unwrap_or("the workload's level")
             ));
@@ -359,8 +369,34 @@ impl Findings {
             ));
         }
         if self.writes.acknowledged > 0 && self.proved.is_none() && self.lost.writes == 0 {
-            return Some("the checker could not prove itself: no record holds an acknowledged write".to_owned());
+            return Some("the checker could not test itself: no record contains an acknowledged write".to_owned());
         }
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use loadstone_load::ledger::Span;
+
+    #[test]
+    fn losses_are_attributed_to_the_next_crash() {
+        let second = 1_000_000_000;
+        let account = |sent: u64, crashes: &[u64]| {
+            let mut findings = Findings::default();
+            findings.guarantee(Some(second));
+            let span = Span { sent: sent * second, done: sent * second + 1 };
+            let crashes: Vec<u64> = crashes.iter().map(|crash| crash * second).collect();
+            findings.account(&Outcome { index: 0, span, fate: Fate::Lost, missed: true }, &crashes);
+            (findings.lost.writes, findings.lost.allowed, findings.lost.later)
+        };
+        assert_eq!(account(70, &[70]), (1, 1, 0));
+        assert_eq!(account(68, &[70]), (1, 0, 0), "older than the bound");
+        assert_eq!(account(71, &[70]), (1, 1, 0), "the kill took effect late");
+        assert_eq!(account(100, &[70]), (1, 0, 1), "after the crash");
+        assert_eq!(account(130, &[70, 140]), (1, 0, 0), "older than the bound at the second crash");
+        assert_eq!(account(139, &[70, 140]), (1, 1, 0));
+        assert_eq!(account(100, &[]), (1, 0, 0), "no crash is known");
     }
 }

@@ -1,4 +1,4 @@
-//! The levels of the reads of a read-back, and its errors.
+//! The consistency levels at which a read-back reads, and its errors.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use loadstone_wire::spec::TrialSpec;
 pub const ATTEMPTS: u32 = 5;
 pub const BETWEEN_ATTEMPTS: Duration = Duration::from_secs(1);
 
-/// A read-back that failed and proves nothing, as it must read every `unit`.
+/// The error of a read-back that proves nothing because it could not read every `unit`.
 pub fn unread(message: String, unit: &str) -> EngineError {
     let error = EngineError { kind: ErrorKind::Unread, ..EngineError::failed(message) };
     error.hint(format!("repair the store and repeat the command: it must read every {unit}"))
@@ -21,7 +21,7 @@ pub fn store_error(error: EngineError) -> EngineError {
     if error.is_usage() { error } else { EngineError { kind: ErrorKind::Unread, ..error } }
 }
 
-/// The level of the workload's reads; `None` if reads have no level. If it is not set, it is the weakest.
+/// The level of the workload's reads; `None` if reads have no level. If no level is set, the weakest applies.
 pub fn find_own_level(spec: &TrialSpec, levels: &[ReadLevel]) -> Option<String> {
     let set = spec.store.properties.get(levels.first()?.property);
     Some(set.map_or_else(|| "ONE".to_owned(), |level| level.to_ascii_uppercase()))

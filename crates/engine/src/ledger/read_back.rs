@@ -21,9 +21,10 @@ use loadstone_wire::spec::TrialSpec;
 
 /// Number of histories, of 24 bytes each, that are judged at a time.
 const HISTORIES: u64 = 1 << 25;
-/// A read-back reads all of these.
+/// The items that a read-back must read, as named in its errors.
 const UNIT: &str = "record";
-/// Pause between removing and restoring a record: HBase drops a write in the same millisecond (HBASE-2256).
+/// Pause between removing and restoring a record, because HBase drops a write made in the same millisecond as a delete
+/// (HBASE-2256).
 const BEFORE_RETURN: Duration = Duration::from_millis(5);
 
 /// A run whose writes are compared with a store's records.
@@ -37,8 +38,8 @@ pub struct ReadBack<'a, E> {
     pub workload: &'a CoreRun,
     /// The run's ledgers.
     pub evidence: &'a E,
-    /// Time at which the system crashed, ns since the Unix epoch.
-    pub crash: Option<u64>,
+    /// Times at which the system crashed, in order, ns since the Unix epoch.
+    pub crashes: &'a [u64],
     /// Whether the load wrote all of the run's records.
     pub loaded: bool,
     /// The findings so far.
@@ -70,8 +71,8 @@ impl Opened {
 impl ReadBack<'_, Evidence<'_, Mapping>> {
     /// Reads back the records from a store of this type.
     pub fn run(self, store: &StoreType) -> Result<Findings, EngineError> {
-        // Outside the executor, as opening or closing a store may need a separate executor.
-        // The strongest level first; the last, the workload's own, is `None`.
+        // Opens and closes the stores outside the executor, because a store may need a separate executor for this.
+        // The strongest level is first; `None`, for the workload's own level, is last.
         let levels = list_stronger(self.spec, (store.read_levels)()).map(Some).chain([None]);
         let stores = levels.map(|level| self.open(store, level)).collect::<Result<Vec<_>, _>>()?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
@@ -123,8 +124,8 @@ impl ReadBack<'_, Evidence<'_, Mapping>> {
                 self.findings.note_weaker_level();
             };
             self.findings.add(decisive.reading);
-            let (findings, crash_ns) = (&mut self.findings, self.crash);
-            judge.account(&decisive.standings, earlier.as_ref(), |outcome| findings.account(&outcome, crash_ns));
+            let (findings, crashes) = (&mut self.findings, self.crashes);
+            judge.account(&decisive.standings, earlier.as_ref(), |outcome| findings.account(&outcome, crashes));
             if self.findings.needs_proof() {
                 let session = strongest.as_mut().map_or(&mut own, |(session, _)| session);
                 let proof = self.prove(session, &judge, &decisive.samples).await?;

@@ -1,4 +1,4 @@
-//! The findings of one reading of a store: of the fields of records and rows, and of counters.
+//! The findings of one reading of a store, on the fields of records and rows and on counters.
 
 use loadstone_load::ledger::{FieldValue, Finding};
 use loadstone_load::version::Phase;
@@ -61,7 +61,7 @@ impl Place {
         }
     }
 
-    /// This is the first of `wrong` values that no write of the run wrote.
+    /// Describes the place of the first of `wrong` values that no write of the run wrote.
     pub fn describe_wrong(&self, wrong: u64) -> String {
         let Self { key, field, counter, .. } = self;
         match counter {
@@ -78,9 +78,9 @@ impl Place {
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Counter {
     pub value: i64,
-    /// Of all acknowledged writes.
+    /// The sum over all acknowledged writes.
     pub acknowledged: i64,
-    /// Of all attempts that may have been applied.
+    /// The sum over all attempts that may have been applied.
     pub possible: i64,
 }
 
@@ -108,7 +108,7 @@ pub struct Reading {
     pub first_wrong: Option<Place>,
     /// Number of loaded records with an empty field.
     pub loaded: u64,
-    /// Whether the current record is one of them.
+    /// Whether the current record is such a record.
     unloaded: bool,
 }
 
@@ -157,7 +157,7 @@ impl Reading {
         *count += 1;
     }
 
-    /// Ends a record.
+    /// Counts the current record, all of whose fields were added.
     pub fn end_record(&mut self) {
         self.records += 1;
         self.loaded += u64::from(std::mem::take(&mut self.unloaded));

@@ -20,16 +20,16 @@ use super::reading::Reading;
 pub struct RowRun<'a, E> {
     /// The spec of the run.
     pub spec: &'a TrialSpec,
-    /// Its operations.
+    /// The operations of the run.
     pub work: &'a StressWork,
-    /// The names of its columns.
+    /// The names of the run's columns.
     pub columns: &'a [String],
     /// The number of writes that may have been sent.
     pub writes: u64,
-    /// Its ledgers.
+    /// The ledgers of the run.
     pub evidence: &'a E,
-    /// When the system crashed, ns of Unix time.
-    pub crash_ns: Option<u64>,
+    /// When the system crashed, in order, ns of Unix time.
+    pub crashes: &'a [u64],
 }
 
 /// The result of one pass over all partitions.
@@ -54,20 +54,20 @@ impl RowRun<'_, Evidence<'_, Mapping>> {
         }
     }
 
-    /// Counts the acknowledged writes by their fate. `find_fate` returns the fate of the write with this key and index, and
-    /// whether the write is missing at the workload's consistency level.
+    /// Counts the acknowledged writes by their fate. `find_fate` returns the fate of the write with this key and index,
+    /// and whether the write is missing at the workload's consistency level.
     pub fn account(&self, findings: &mut Findings, find_fate: impl Fn(&[u8], u64) -> Option<(Fate, bool)>) {
         self.visit_writes(|index, operation, state| {
             if is_acknowledged(state)
                 && let Some((fate, missed)) = find_fate(&operation.row().key, index)
             {
-                findings.account(&Outcome { index, span: self.evidence.span(index), fate, missed }, self.crash_ns);
+                findings.account(&Outcome { index, span: self.evidence.span(index), fate, missed }, self.crashes);
             }
         });
     }
 
     /// Makes a pass over the rows at the workload's own level, and another at the strongest level that the servers can
-    /// answer; returns the states of both, which are equal if that is the workload's own level. The weaker level is first, as a
+    /// answer; returns the states of both, which are equal if the levels are the same. The weaker level is first, as a
     /// read at a stronger level repairs the replicas that it contacts.
     pub fn read_at_levels<S: StatementStore, T: Clone>(
         &self,
@@ -112,12 +112,12 @@ pub const fn is_acknowledged(state: State) -> bool {
     matches!(state, State::Acknowledged | State::Retried)
 }
 
-/// A read-back that failed and proves nothing.
+/// The error of a read-back that proves nothing because it could not read every row.
 pub fn unread(message: String) -> EngineError {
     super::levels::unread(message, "row")
 }
 
-/// Reads partitions by a statement with their key, and passes the answers to `judge`.
+/// Reads each partition with a statement that takes its key, and passes the answer to `judge`.
 pub async fn read_partitions<S: StatementStore, P>(
     store: &S,
     select: &str,

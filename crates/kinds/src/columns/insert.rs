@@ -9,10 +9,10 @@ use loadstone_stress::random::mix_seed;
 use super::strides::uniform;
 use super::{ColumnsWork, Generators, Prepared, SHUFFLE, State};
 
-/// These constants separate the draws of an insert.
+/// These constants separate the random draws of an insert by purpose.
 const SELECT: u64 = 0x7365_6c65;
 const RATIO: u64 = 0x7261_7469;
-/// A batch with more bytes would exceed the largest mutation that a server with default settings accepts.
+/// Maximum size of a batch, bytes: a larger one would exceed the largest mutation that a server accepts by default.
 const BATCH_BYTES_MAX: usize = 16 << 20;
 
 /// The current position in an insert.

@@ -67,8 +67,7 @@ impl ColumnsWork {
             for (column, place) in planned.results.iter().enumerate() {
                 let Some(place) = place else { continue };
                 let is_null = match place {
-                    // The rows of a partition share this value, and it is not determined which of several writes was
-                    // last.
+                    // The rows of a partition share this value, and which of several writes was last is unknown.
                     Place::Value(value) if layout.statics.contains(value) && generator.rows() > 1 => continue,
                     Place::Value(value) => (*value + 1) as f64 / layout.values.len() as f64 > share,
                     _ => false,
@@ -80,7 +79,7 @@ impl ColumnsWork {
                     let name = &layout.column(*place).name;
                     return Err((
                         Status::UnexpectedState,
-                        format!("partition {number}: row {row} has another value of {name}"),
+                        format!("partition {number}: row {row} has a different value for {name}"),
                     ));
                 }
             }

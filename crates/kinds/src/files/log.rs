@@ -60,8 +60,8 @@ pub struct FileLog {
     transferred: AtomicU64,
 }
 
-/// Adds a file of this size that was opened at `opened` and reached a guarantee at `at`, on the clients' clock; 0 if it
-/// did not reach it.
+/// Adds a file of this size that was opened at `opened` and reached a guarantee at `at`, on the clients' clock. `at`
+/// is 0 if the file did not reach it.
 fn add_reached(reached: &mut Reached, bytes: u64, opened: u64, at: u64, to_unix: u64) {
     if at == 0 {
         return;

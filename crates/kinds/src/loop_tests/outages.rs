@@ -140,7 +140,7 @@ fn any_scenario() -> impl Strategy<Value = Scenario> {
             segment: Segment { k: k % n, n },
             outage: Outage { from_ns: from * MS, to_ns: (from + length) * MS, refuses, timeout_ns: timeout * MS },
             retries,
-            // Not a round number, so that no two events of different clients coincide.
+            // This is not a round number, so that no two events of different clients coincide.
             retry_ns: retry * 1_000_003,
             window_ns: 2_000 * MS,
         },

@@ -36,8 +36,8 @@ fn read_overtaken_by_a_delete_is_not_yet() {
     let mix = Mix { read: 0.25, read_modify_write: 0.25, delete: 0.5, ..Mix::default() };
     // Few records remain at the end, so that requests are for records that are deleted next.
     let few = CoreSpec { records: 210, insert_count: 210, insert_lag: 0, operations: Some(400), ..spec(mix, 400) };
-    // Wrapped as in a trial: with a wrapper that does not forward `index_of_delete`, every record would count as
-    // missing.
+    // The run is wrapped as in a trial: with a wrapper that does not forward `index_of_delete`, every record would
+    // count as missing.
     let workload = || RecordsOf::Run(CoreRun::new(few.clone(), 3).unwrap());
     let counted = |clients| {
         let run = simulate(workload(), None, clients, Segment::default(), 0, &script);
@@ -146,7 +146,7 @@ fn write_delayed_by_its_client_is_not_slow() {
 
 #[test]
 fn message_belongs_to_its_step_and_failure() {
-    // Two timeouts, of which only the first message is stored, followed by a missing record.
+    // There are two timeouts, of which only the first message is stored, followed by a missing record.
     let script: Script = Rc::new(|key| match number(key) {
         3 | 4 => (MS, Status::Timeout),
         5 => (MS, Status::NotFound),

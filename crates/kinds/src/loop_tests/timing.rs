@@ -3,8 +3,8 @@
 use super::*;
 use std::cell::Cell;
 
-/// One client, 1,000 operations per second of 0.1 ms each, and one stall of one second. Every operation that became due
-/// before the backlog was cleared has waited, and its response time shows this to the nanosecond.
+/// One client performs 1,000 operations per second of 0.1 ms each, with one stall of one second. Every operation that
+/// became due before the backlog was cleared has waited, and its response time shows this to the nanosecond.
 #[test]
 fn stall_delays_every_operation_due_in_it() {
     const STALLED: u64 = 1_000;
@@ -74,7 +74,7 @@ fn closed_loop_has_no_due_time() {
 
 #[test]
 fn a_late_answer_does_not_stretch_the_window() {
-    // Ten clients with operations of one millisecond, and one answer that is 1.8 s late in a window of one second.
+    // Ten clients perform operations of one millisecond; one answer is 1.8 s late in a window of one second.
     let script: Script = Rc::new(|key| (if number(key) == 400 { 1_800 * MS } else { MS }, Status::Ok));
     let setting = Setting { window_ns: 1_000 * MS, ..Setting::new(None, 10) };
     let run = run(reads(1_000_000), &setting, &script);
@@ -86,7 +86,7 @@ fn a_late_answer_does_not_stretch_the_window() {
     assert_eq!(run.elapsed_ns, 40 * MS + 1_800 * MS);
 }
 
-/// 500 operations per second for two seconds and four clients. The system is silent from 1.0 to 2.1 s.
+/// Four clients perform 500 operations per second for two seconds. The system is silent from 1.0 to 2.1 s.
 #[test]
 fn stall_until_the_end_is_measured_completely() {
     let timer = SimTimer::default();
@@ -146,7 +146,7 @@ fn system_stall_is_not_charged_to_the_generator() {
 /// A wait during which the client would have been busy anyway is attributed to the client.
 #[test]
 fn only_generator_delay_is_subtracted_from_wait() {
-    // Due at 100. The client is free at 150, which is 20 later than without late sends, and sends at 155.
+    // The operation is due at 100. The client is free at 150, 20 later than without late sends, and sends at 155.
     assert_eq!(Wait::new(100, 150, 20, 155), Wait { client: 30, generator: 25, idle: 5 });
     assert_eq!(Wait::new(100, 150, 80, 155), Wait { client: 0, generator: 55, idle: 5 });
     assert_eq!(
@@ -158,7 +158,7 @@ fn only_generator_delay_is_subtracted_from_wait() {
 
 #[test]
 fn late_operation_is_blamed_on_the_longer_delay() {
-    // Due time, time at which the client is free, earlier delay caused by the generator, and send time.
+    // The times are: due, client free, earlier delay caused by the generator, and sent.
     for (times, late) in [
         ((0, 11, 0, 11), false),
         ((0, 100, 60, 100), true),
@@ -171,7 +171,7 @@ fn late_operation_is_blamed_on_the_longer_delay() {
     }
 }
 
-/// 1,000 operations per second. The system is silent for nearly all of a warm-up of three seconds.
+/// The rate is 1,000 operations per second. The system is silent for nearly all of a warm-up of three seconds.
 #[test]
 fn warm_up_backlog_adds_no_throughput() {
     let timer = SimTimer::default();
@@ -188,7 +188,7 @@ fn warm_up_backlog_adds_no_throughput() {
     assert!((60 * MS..80 * MS).contains(&totals.carried_ns), "{totals:?}");
 }
 
-/// Every due operation is exactly one of answered, failed and censored, in comparison with a brute-force count.
+/// Every due operation is either answered, failed or censored, as a brute-force count confirms.
 #[test]
 fn every_due_operation_has_an_outcome() {
     let mut draws = loadstone_load::random::Draws::new(20, 0, loadstone_load::random::Purpose::KindSequence);

@@ -130,7 +130,8 @@ impl<'a, S: Session, W: RecordWorkload> RecordActor<'a, S, W> {
             return Status::NotYet;
         }
         self.unsent = self.session.unsent();
-        // Taken even if it is not stored: if it remained in the session, it would be reported for a later failure.
+        // The message is taken even if it is not stored: if it remained in the session, it would be reported for a
+        // later failure.
         let message = self.session.last_error();
         self.task.failures.keep(step.step(), status, || message);
         status
@@ -185,7 +186,7 @@ impl<S: Session, W: RecordWorkload> Actor for RecordActor<'_, S, W> {
     async fn perform<T: Timer>(&mut self, operation: &Operation, watch: &Stopwatch<'_, T>) -> Outcome {
         let projection = operation.selection.project(self.names);
         let (mut status, rows, bytes) = match operation.kind {
-            // A single call for both kinds, because a second call would prevent inlining.
+            // There is a single call for both kinds, because a second call would prevent inlining.
             Kind::Read | Kind::ReadModifyWrite => {
                 let read = self.session.read(&operation.key, projection, &mut self.row).await;
                 let done_ns = watch.now_ns();

@@ -38,7 +38,7 @@ pub async fn insert<T: Timer, S: Session, W>(
             known = known.map(|earlier| earlier.then(state(session, status)));
             status
         };
-        // Boxed, because its state would use 400 B of each client's memory for the few inserts that fail.
+        // The future is boxed, because its state would use 400 B of each client's memory for the few inserts that fail.
         let retried = Box::pin(retry(task, policy, session, watch, operation, (status, done), attempt));
         (status, done, unsent) = retried.await;
     }
@@ -48,16 +48,16 @@ pub async fn insert<T: Timer, S: Session, W>(
 /// The known state of an insert in the run phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inserted {
-    /// It was acknowledged before the given time, so its record must exist.
+    /// The insert was acknowledged before the given time, so its record must exist.
     Acknowledged,
-    /// It was in progress, it failed, or its outcome is unknown, so its record may or may not exist.
+    /// The insert was in progress, failed, or has an unknown outcome, so its record may or may not exist.
     Unknown,
 }
 
 /// The times at which recent inserts of the run phase were acknowledged, and the inserts that failed.
 ///
 /// A read that finds no record is a failure of the store only if the insert of the record had been acknowledged before
-/// the read was sent. The log costs two stores per insert, and only reads that find no record read it.
+/// the read was sent. The log costs two memory writes per insert, and only reads that find no record read it.
 #[derive(Debug)]
 pub struct InsertLog {
     slots: Vec<Slot>,
@@ -74,7 +74,7 @@ struct Slot {
     done_ns: AtomicU64,
 }
 
-/// Far more inserts than any reasonable number of clients has in progress. YCSB's window is 2^20.
+/// Number of slots, which is far more than the number of inserts that clients have in progress. YCSB's window is 2^20.
 const SLOTS: usize = 1 << 16;
 
 impl Default for InsertLog {
@@ -118,7 +118,7 @@ impl InsertLog {
             last if last > number => true,
             _ => slot.done_ns.load(Ordering::Acquire) <= ns,
         };
-        // Checked after the slot, because the slot is written after it.
+        // The set of failures is checked after the slot, because the slot is written after it.
         if ended && !self.failed.lock().unwrap_or_else(PoisonError::into_inner).contains(&number) {
             Inserted::Acknowledged
         } else {
@@ -211,7 +211,11 @@ mod tests {
         assert_eq!(log.state_at(later, 200), Inserted::Unknown, "in progress");
         assert_eq!(log.state_at(5, 200), Inserted::Acknowledged, "long ago");
         log.end(5, Status::Ok, 300);
-        assert_eq!(log.state_at(later, 400), Inserted::Unknown, "the earlier one's late end is not the later one's");
+        assert_eq!(
+            log.state_at(later, 400),
+            Inserted::Unknown,
+            "the late end of the earlier insert does not count for the later insert"
+        );
     }
 
     #[test]

@@ -13,10 +13,11 @@ use loadstone_wire::spec::TrialSpec;
 const TICK_NS: u64 = 10_000_000;
 /// Interval between later ticks, ns, for runs of several days.
 const COARSE_TICK_NS: u64 = 1_000_000_000;
-/// With a rate: four minutes of fine ticks, 43 minutes of ticks every 10 ms, and six days of coarse ticks; 16 MiB.
+/// Maximum number of ticks, which take 16 MiB. With a rate, they suffice for four minutes of fine ticks, 43 minutes of
+/// ticks every 10 ms, and six days of coarse ticks.
 const TICKS: u64 = 1 << 20;
-/// Writes per second for which a run without a limit on operations reserves space; no engine exceeds this rate. At most
-/// 1 GiB.
+/// Writes per second for which a run without a limit on operations reserves space; no engine exceeds this rate. The
+/// space is at most 1 GiB.
 const WRITES_PER_SECOND: f64 = 4e6;
 const WRITES_MAX: u64 = 1 << 32;
 /// Maximum number of writes that were slow or not acknowledged; 32 MiB.
@@ -77,7 +78,8 @@ impl LedgerWriter<'_> {
     /// Notes the write with this number after its last attempt. The write was claimed at `ready_ns` or later.
     #[inline]
     pub fn write(&self, number: u64, state: State, ready_ns: u64, how: Exception) {
-        // Written before the bits, because readers assume that an acknowledged write without an exception was fast.
+        // Exceptions are written before the bits, because readers assume that an acknowledged write without an
+        // exception was fast.
         if state != State::Acknowledged || how.done.saturating_sub(ready_ns) > self.ledger.slow_ns() {
             self.ledger.except(how);
         }

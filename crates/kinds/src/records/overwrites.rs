@@ -23,8 +23,7 @@ impl Overwrites {
         Note {
             name: "overwrites".to_owned(),
             message: format!(
-                "the inserts of this run begin at record {record}, and at least {count} records from it on exist: they are \
-                 overwritten"
+                "the inserts of this run begin at record {record}, and overwrite at least {count} existing records"
             ),
             hint: format!("set recordcount={end} to insert after them, or load the records again"),
         }

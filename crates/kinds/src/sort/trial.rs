@@ -24,7 +24,7 @@ use loadstone_wire::spec::{SortSpec, TrialSpec};
 /// Maximum delay before a stop is noticed.
 const EVERY: Duration = Duration::from_millis(50);
 
-/// The guarantee that the output has when it gets its name, and the reason.
+/// The guarantee that the output has when it is renamed to its final name, and the reason.
 fn guarantee(job: &Job) -> (&'static str, &'static str) {
     let location = job.output.as_deref().map(Location::parse);
     if matches!(location, Some(Ok(Location { scheme: Scheme::Hdfs, .. }))) {
@@ -89,7 +89,7 @@ fn warning(ended: &Ended) -> Option<&SortError> {
     ended.outcome.as_ref().ok()?.warning.as_ref()
 }
 
-/// Waits for `start_at` if the spec requests it, and then until that time. If the trial ends before, returns the end.
+/// Waits for `start_at` if the spec requests it, and then until that time. If the trial ends earlier, returns the end.
 fn wait_for_start(spec: &TrialSpec, controls: &Receiver<Control>) -> Option<End> {
     if !spec.wait_for_start {
         return None;

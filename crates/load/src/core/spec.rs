@@ -55,7 +55,7 @@ pub struct CoreSpec {
 
 /// Maximum size of a record, bytes. Larger records belong in a file system.
 const RECORD_BYTES_MAX: usize = 1 << 30;
-/// No supported store allows longer keys.
+/// Maximum number of digits in a key: no supported store allows longer keys.
 const ZERO_PADDING_MAX: usize = 1_000;
 
 impl CoreSpec {
@@ -133,14 +133,14 @@ impl CoreSpec {
         let shortest = Lengths::shortest(&self.field_length);
         if self.versions && self.integrity {
             return Err(Refusal::new(
-                "{work.versions} and {work.integrity} exclude each other: a value follows from its write, or from its key",
+                "{work.versions} and {work.integrity} are mutually exclusive: values are derived from writes or from keys",
                 "leave one of {work.versions} and {work.integrity} out",
             ));
         }
         if self.versions && shortest < version::LEN {
             return Err(Refusal::new(
                 format!(
-                    "{{work.versions}} needs values of at least {} bytes, the shortest of {{work.field_length}} is \
+                    "{{work.versions}} needs values of at least {} bytes, but the shortest {{work.field_length}} is \
                      {shortest}",
                     version::LEN
                 ),

@@ -244,6 +244,6 @@ fn versions_are_refused_where_values_cannot_carry_them() {
         assert!(with(short).unwrap_err().message.contains("at least 21 bytes"));
     }
     let both = CoreSpec { versions: true, integrity: true, ..spec() };
-    assert!(both.check_versions().unwrap_err().message.contains("exclude each other"));
+    assert!(both.check_versions().unwrap_err().message.contains("mutually exclusive"));
     assert_eq!(CoreSpec { versions: false, ..both }.check_versions(), Ok(()));
 }

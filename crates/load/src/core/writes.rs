@@ -7,7 +7,7 @@ use crate::random::{Draws, Purpose};
 /// The kinds of operation that change data.
 pub(super) const KINDS: [Kind; 4] = [Kind::Update, Kind::Insert, Kind::ReadModifyWrite, Kind::Delete];
 
-/// Only with [`versions`](super::CoreSpec::versions); otherwise writes are not counted.
+/// Writes are counted only with [`versions`](super::CoreSpec::versions).
 impl Writes for CoreRun {
     #[inline]
     fn number(&self, index: u64) -> Option<u64> {

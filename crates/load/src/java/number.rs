@@ -98,7 +98,7 @@ pub fn format_decimals(value: f64, decimals: usize) -> String {
     let sign = if value.is_sign_negative() { "-" } else { "" };
     let (mut whole, mut fraction) = plain(value.abs());
     if fraction.len() > decimals {
-        // 17 digits at most, and more than `decimals` of them after the point, so the rounded number fits.
+        // There are at most 17 digits, and more than `decimals` of them after the point, so the rounded number fits.
         let number: u64 = format!("{whole}{}", &fraction[..decimals]).parse().unwrap_or(0);
         let number = number + u64::from(fraction.as_bytes()[decimals] >= b'5');
         whole = format!("{number:0width$}", width = decimals + 1);
@@ -111,7 +111,8 @@ pub fn format_decimals(value: f64, decimals: usize) -> String {
 mod tests {
     use super::*;
 
-    /// value, `Double.toString`, `DecimalFormat("#.##")`, `String.format("%.2f")`, as printed by JDK 17.0.15.
+    /// Values, and the results of `Double.toString`, `DecimalFormat("#.##")` and `String.format("%.2f")` in JDK
+    /// 17.0.15.
     const JDK_17: &[(f64, &str, &str, &str)] = &[
         (0.0, "0.0", "0", "0.00"),
         (-0.0, "-0.0", "-0", "-0.00"),
@@ -175,7 +176,7 @@ mod tests {
         }
     }
 
-    /// Values from real YCSB reports.
+    /// Compares with values from real YCSB reports.
     #[test]
     fn values_of_reports_keep_their_digits() {
         for text in ["3013863.7733574444", "0.16544125012521285", "328.83919763235775", "42.810810810810814"] {

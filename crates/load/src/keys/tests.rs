@@ -32,7 +32,7 @@ fn key(number: u64, order: InsertOrder, padding: usize) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// Keys as printed by YCSB's classes in version 0.17.0.
+/// Compares with keys printed by YCSB's classes in version 0.17.0.
 #[test]
 fn keys_are_ycsbs() {
     for (number, hashed) in [
@@ -106,13 +106,13 @@ fn the_other_distributions_are_ycsbs() {
     assert!(latest[0] == 0.0, "YCSB never chooses record 0 here");
     let exponential = shares(&KeyDistribution::Exponential { percentile: 95.0, fraction: 0.857_142_857_1 });
     let mean: f64 = exponential.iter().enumerate().map(|(n, s)| s * (999 - n) as f64).sum();
-    // 286.1 without the redrawn tail.
+    // Without the redrawn tail, the mean would be 286.1.
     assert!((mean - 254.8).abs() < 2.0, "mean distance {mean}");
     let sequential = shares(&KeyDistribution::Sequential);
     assert!(sequential.iter().all(|&s| (s - 0.001).abs() < 1e-9));
     let zipf = sort_descending(shares(&KeyDistribution::true_zipfian()));
     assert_share(zipf[0], 0.129_4, "true zipfian, hottest");
-    // zeta(100) / zeta(1000). Gray's approximation, which YCSB uses, gives 0.696 here.
+    // The share is zeta(100) / zeta(1000). Gray's approximation, which YCSB uses, gives 0.696 here.
     assert!((zipf[..100].iter().sum::<f64>() - 0.685).abs() < 2e-3);
 }
 

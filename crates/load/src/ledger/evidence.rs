@@ -128,7 +128,7 @@ impl<'a, M: AsRef<[AtomicU64]>> Evidence<'a, M> {
             }
         }
         if ledgers.is_empty() {
-            return Err("there is no ledger to judge by".to_owned());
+            return Err("at least one ledger is required".to_owned());
         }
         Ok(Self { ledgers, times: ledgers.iter().map(Times::from_ledger).collect(), due, skew_ns })
     }

@@ -17,7 +17,7 @@ use crate::version::{Phase, Version};
 pub enum FieldValue {
     /// No record, or a record without this field.
     Absent,
-    /// A value with a wrong check, or with other bytes after the version than its write wrote.
+    /// A value with a wrong check, or whose bytes after the version differ from the bytes that its write wrote.
     Unreadable,
     /// A value that the given write wrote.
     Of(Version),

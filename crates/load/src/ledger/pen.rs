@@ -31,8 +31,8 @@ impl Pen<'_> {
     #[cold]
     fn empty(&self) {
         self.beyond.fetch_add(self.fold(), Ordering::Relaxed);
-        // Stored last: if the engine is killed before this store, the ring contains entries that were already converted
-        // to bits, which is harmless.
+        // The count is stored last: if the engine is killed before this store, the ring contains entries that were
+        // already converted to bits, which is harmless.
         self.ring[0].store(0, Ordering::Release);
     }
 

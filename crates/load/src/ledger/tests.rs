@@ -28,7 +28,7 @@ fn anything_but_a_ledger_is_refused() {
     let cells = ledger().memory;
     let cut: Vec<_> =
         cells[..cells.len() - 1].iter().map(|word| AtomicU64::new(word.load(Ordering::Relaxed))).collect();
-    assert!(Ledger::open(cut).unwrap_err().contains("cut short"));
+    assert!(Ledger::open(cut).unwrap_err().contains("truncated"));
     assert!(Ledger::create(cells, LAYOUT, RUN, Segment::default()).unwrap_err().contains("not empty"));
     let small = memory(Layout { workers: 2, ..LAYOUT });
     assert!(Ledger::create(small, LAYOUT, RUN, Segment::default()).unwrap_err().contains("words"));
@@ -43,7 +43,7 @@ fn ledger_survives_its_engine() {
     for index in 9..12 {
         ledger.except(Exception { index, ..exception });
     }
-    // One and a half rings: the second half is only in the ring.
+    // Notes one and a half rings; the last half is only in the ring.
     for number in 0..360 {
         ledger.pen(2).note(number, State::Acknowledged);
     }

@@ -39,7 +39,7 @@ impl TimeSeriesSpec {
         for (length_name, length, count_name, count) in lengths {
             require_min(length_name, length as u64, 1)?;
             if count > Words::new(length).count() {
-                return Err(format!("{length_name}={length} has too few names for {count_name}: {count} are wanted"));
+                return Err(format!("{length_name}={length} has too few names for {count_name}: {count} are required"));
             }
             if count > u64::from(u32::MAX) {
                 return Err(format!("{count_name} must be at most {}, got {count}", u32::MAX));
@@ -52,7 +52,7 @@ impl TimeSeriesSpec {
         let steps = self.shuffle_window(series);
         if steps > SHUFFLED_STEPS_MAX {
             return Err(format!(
-                "randomwritetimestamporder shuffles up to {SHUFFLED_STEPS_MAX} time steps, recordcount gives {steps}"
+                "randomwritetimestamporder shuffles at most {SHUFFLED_STEPS_MAX} time steps, but recordcount gives {steps}"
             ));
         }
         if !(0.0..=0.999_9).contains(&self.sparsity) {
@@ -62,7 +62,7 @@ impl TimeSeriesSpec {
             return Err("delayedseries must be a number".to_owned());
         }
         if self.delayed_series > 0.0 && self.delayed_intervals == 0 {
-            return Err("delayedintervals must be at least 1; for no delay set delayedseries to 0".to_owned());
+            return Err("delayedintervals must be at least 1; for no delay, set delayedseries to 0".to_owned());
         }
         let tags = Words::new(self.tag_key_length);
         let is_tag = |name: &str| tags.number(name.as_bytes()).is_some_and(|n| n < self.tag_count as u64);
@@ -71,7 +71,7 @@ impl TimeSeriesSpec {
         }
         self.check_integrity()?;
         if self.start.is_none() {
-            return Err("insertstart, the first timestamp, must be given".to_owned());
+            return Err("insertstart, the first timestamp, must be set".to_owned());
         }
         Ok(())
     }
@@ -82,9 +82,9 @@ impl TimeSeriesSpec {
         } else if self.value_type != ValueType::Integers {
             Some("valuetype=integers")
         } else if self.group_by.is_some() {
-            Some("no groupbyfunction")
+            Some("queries without groupbyfunction")
         } else if self.downsampling.is_some() {
-            Some("no downsamplingfunction")
+            Some("queries without downsamplingfunction")
         } else if self.query_span > 0 {
             Some("querytimespan=0")
         } else if self.start.is_none() {
@@ -102,7 +102,7 @@ impl TimeSeriesSpec {
         }
         if let Some(key_count) = self.group_by.as_ref().map(|by| by.tags.len()).filter(|&n| n != self.tag_count) {
             return Err(format!(
-                "groupbykeys must name each of the {} tags with 0 or 1, got {key_count}",
+                "groupbykeys must have a 0 or 1 for each of the {} tags, got {key_count}",
                 self.tag_count
             ));
         }

@@ -48,7 +48,7 @@ impl Shape {
             tag_names.iter().enumerate().map(|(tag, name)| (name.clone(), Cell::Tag(tag))).collect();
         fields.push((spec.timestamp_key.clone(), Cell::Timestamp));
         fields.push((spec.value_key.clone(), Cell::Value));
-        // The order of Java's `TreeMap`, which is the order in which bindings receive the fields.
+        // Sorts in the order of Java's `TreeMap`, in which bindings receive the fields.
         fields.sort_by(|(a, _), (b, _)| a.encode_utf16().cmp(b.encode_utf16()));
         let (names, cells) = fields.into_iter().unzip();
         let pair = &spec.tag_pair_delimiter;

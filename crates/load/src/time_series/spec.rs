@@ -87,7 +87,7 @@ pub struct TimeSeriesSpec {
     pub keys: KeyDistribution,
     /// `maxscanlength` and `scanlengthdistribution`: number of points that a scan reads, at least 1.
     pub scan_length: Length,
-    /// Queries and updates avoid the points of this number of next deletes, so that their point still exists (an
+    /// Number of upcoming deletes whose points queries and updates avoid, so that the requested point still exists (an
     /// extension).
     pub delete_lag: u64,
 }

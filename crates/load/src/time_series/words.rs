@@ -3,7 +3,7 @@
 use std::fmt;
 
 const LETTERS: [u8; 52] = *b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-/// 52^12 is above 2^64: no number has more letters.
+/// Maximum number of letters of a number, because 52^12 is above 2^64.
 const DIGITS_MAX: usize = 12;
 
 /// Words of one length. Word 0 consists of `A` only. The last letter changes fastest, from `A` to `Z`, then from `a` to
@@ -81,7 +81,7 @@ pub(super) fn fill(number: u64, out: &mut [u8]) {
 mod tests {
     use super::*;
 
-    /// Words as printed by YCSB's generator.
+    /// Compares with words printed by YCSB's generator.
     #[test]
     fn words_are_ycsbs() {
         let vocabulary = Words::new(8);

@@ -7,7 +7,7 @@ fn template(key: &str, field: &str, len: usize) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// Values as written by YCSB 0.17.0.
+/// Compares with values written by YCSB 0.17.0.
 #[test]
 fn integrity_values_are_ycsbs() {
     assert_eq!(

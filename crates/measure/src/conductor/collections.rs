@@ -26,7 +26,8 @@ impl Asked {
         let store = Arc::clone(store);
         let body = move || {
             let collections = store.collections();
-            // Dropped before the answer is sent, because the trial closes the store when no other reference is left.
+            // This reference is dropped before the answer is sent, because the trial closes the store when no other
+            // reference is left.
             drop(store);
             let _ = answer.send(collections);
         };

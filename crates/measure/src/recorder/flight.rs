@@ -20,7 +20,7 @@ const NOTHING: u64 = u64::MAX;
 /// An operation that a client has not finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unfinished {
-    /// Its index in the whole trial.
+    /// The operation's index in the whole trial.
     pub index: u64,
     /// Time at which it was due (closed loop: sent), ns.
     pub due_ns: u64,

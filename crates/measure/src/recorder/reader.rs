@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{Arc, PoisonError};
 
-use loadstone_load::meter::{Reading, Table};
+use loadstone_load::histogram::{Reading, Table};
 use loadstone_load::{Status, StepId};
 
 use super::flight::Flight;
@@ -160,7 +160,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// A reader of these recorders. There must not be another one.
+    /// A reader of these recorders, which must not have another reader.
     pub fn new(recorders: Vec<Arc<Recorder>>) -> Self {
         let length = recorders.len();
         Self {
@@ -331,7 +331,7 @@ mod tests {
         record(&recorder, 0, Status::Ok, 1, None);
         record(&recorder, 0, Status::Timeout, 1, None);
         record(&recorder, 0, Status::Ok, 501, Some(1));
-        // One operation of the warm-up, and another that finished after the window.
+        // Counts an operation of the warm-up, and another that finished after the window.
         recorder.count_warm_up(1);
         recorder.count_end(1, Status::Ok);
         recorder.operation(1, Status::Ok, (1, 1), 1, true);

@@ -14,7 +14,8 @@
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
-/// The number of ticks (a few ms) by which readers lengthen the last line. A correction begins where a span ends. Even.
+/// The number of ticks (a few ms) by which readers lengthen the last line. A correction begins where a span ends.
+/// The number is even: see [`CLOSED`].
 const STRIDE: u64 = 1 << 22;
 /// Flag in a span: the span is final, and another line follows. Without this flag, all spans are even.
 const CLOSED: u64 = 1;
@@ -27,7 +28,7 @@ struct Line {
     ns_per_tick: u64,
     /// Number of ticks after `base_ticks` for which the line is valid; 0 if `lead_ns` is set.
     span: AtomicU64,
-    /// Set before the span is closed, and read after that.
+    /// Set before the span is closed, and read only after that.
     next: AtomicPtr<Line>,
     /// Set when the counter is abandoned in favour of the kernel's clock: the counter's lead over this clock.
     lead_ns: Option<u64>,
@@ -120,7 +121,7 @@ impl Lines {
             ..Line::new(base_ticks, base_ns, 0)
         };
         if let Some(line) = self.follow(kernel_line) {
-            // Effective at once, because the counter may have stopped, and would then never reach the end of the span.
+            // Takes effect at once, because a counter that has stopped would never reach the end of the span.
             self.current.store(line, Release);
         }
     }
@@ -191,10 +192,10 @@ mod tests {
         let earlier = time_at(&lines, STRIDE + 5);
         lines.steer(ONE / 2);
         assert_eq!(time_at(&lines, STRIDE + 5), earlier);
-        assert_eq!(time_at(&lines, 2 * STRIDE), 2 * STRIDE, "the old line holds to the end of its span");
+        assert_eq!(time_at(&lines, 2 * STRIDE), 2 * STRIDE, "the old line is valid to the end of its span");
         assert_eq!(time_at(&lines, 2 * STRIDE + 100), 2 * STRIDE + 50);
         assert_eq!(time_at(&lines, 2 * STRIDE - 1), 2 * STRIDE, "a late reader does not see the clock go back");
-        // Two consecutive corrections without a reading between them.
+        // Makes two consecutive corrections without a reading between them.
         lines.steer(ONE);
         lines.steer(2 * ONE);
         assert_eq!(time_at(&lines, 5 * STRIDE), 2 * STRIDE + STRIDE / 2 + STRIDE + 2 * STRIDE);

@@ -37,7 +37,7 @@ pub enum ErrorKind {
 /// An error of a file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FsError {
-    /// Its type.
+    /// The type of the error.
     pub kind: ErrorKind,
     /// The action that failed: `write`, `open` …
     pub action: &'static str,
@@ -69,7 +69,7 @@ impl FsError {
         let hint = match kind {
             ErrorKind::NoSpace => Some("free space, or use fewer or smaller files".to_owned()),
             ErrorKind::Forbidden => Some("use a directory that this user may write to and read from".to_owned()),
-            ErrorKind::Unavailable => Some("check that the servers are running and the address is right".to_owned()),
+            ErrorKind::Unavailable => Some("check that the servers are running and the address is correct".to_owned()),
             _ => None,
         };
         Self { kind, action, path: path.to_owned(), offset: None, message: message.into(), hint }
@@ -113,7 +113,7 @@ impl FsError {
         Self { hint: Some(hint.into()), ..self }
     }
 
-    /// The status under which it is counted.
+    /// The status under which the error is counted.
     pub fn status(&self) -> Status {
         match self.kind {
             ErrorKind::NotFound => Status::NotFound,

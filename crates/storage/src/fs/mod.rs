@@ -87,11 +87,11 @@ pub enum FileKind {
 /// The metadata of a file or directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileStat {
-    /// Its full path.
+    /// The full path of the file or directory.
     pub path: String,
-    /// Its type.
+    /// The type of file.
     pub kind: FileKind,
-    /// Its length.
+    /// The length of the file, in bytes.
     pub bytes: u64,
     /// Number of copies; `None` on a file system without replication.
     pub replication: Option<u32>,
@@ -100,7 +100,7 @@ pub struct FileStat {
 }
 
 impl FileStat {
-    /// Its name in its directory.
+    /// The name of the file or directory, without its path.
     pub fn name(&self) -> &str {
         self.path.rsplit_once('/').map_or(&self.path, |(_, name)| name)
     }
@@ -112,8 +112,8 @@ pub trait FileSystem: Send + Sync {
     type Reader: Reader;
     /// The writer of a file.
     type Writer: Writer;
-    /// Whether it stores the bytes written. A file system that does not is used only to measure the engine, without
-    /// verification.
+    /// Whether the file system stores the bytes written. A file system that stores nothing is used only to measure the
+    /// engine, without verification.
     const KEEPS: bool = true;
 
     /// Creates a file.
@@ -157,7 +157,7 @@ pub trait Reader: Send + std::fmt::Debug {
     /// The file's length when it was opened.
     fn len(&self) -> u64;
 
-    /// Whether it was empty.
+    /// Whether the file was empty when it was opened.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -18,7 +18,7 @@ use crate::sort::job::Job;
 const IO_THREADS: usize = 2;
 /// The hint when a file on HDFS cannot be read.
 const LOST: &str = "check that all data nodes are running, then run the job again: the runs of an external sort have one copy \
-                    each, or as many as --run-copies says";
+                    each, or as many as --run-copies sets";
 /// Number of attempts to complete a file that has lost nothing.
 const COMPLETIONS: usize = 5;
 /// Number of times that a file is written before its job fails because of lost servers.
@@ -73,7 +73,7 @@ pub fn read_exactly(
         return Ok(());
     }
     Err(SortError::new(format!("{path} ends at offset {}, but was longer when it was listed", offset + got as u64))
-        .hint("do not change files while they are sorted"))
+        .hint("do not change files while they are being sorted"))
 }
 
 /// Reads a small file.

@@ -14,7 +14,7 @@ pub const ALIGNED_ROWS: u64 = 1_024;
 /// A file of an input.
 #[derive(Debug)]
 pub struct InputFile {
-    /// Its absolute path.
+    /// The file's absolute path.
     pub path: String,
     /// Number of rows.
     pub rows: u64,
@@ -32,7 +32,7 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// Its length in bytes.
+    /// The length of the piece in bytes.
     pub fn bytes(&self) -> usize {
         self.rows as usize * ROW_BYTES
     }
@@ -57,7 +57,7 @@ pub struct Input {
 }
 
 /// The description of a row that [`RowCheck`] finds to be wrong.
-pub const DIFFERS: &str = "it differs from the row that TeraGen makes";
+pub const DIFFERS: &str = "it differs from the row that TeraGen generates";
 
 /// The mark of a complete output (`FileOutputCommitter.SUCCEEDED_FILE_NAME`).
 pub const SUCCESS: &str = "_SUCCESS";
@@ -89,7 +89,7 @@ impl Input {
                 // The length of such a file is 0, so its rows would be ignored silently.
                 FileKind::Other => {
                     return Err(SortError::usage(format!("{path} is not a regular file"))
-                        .hint("remove it, or replace it by a file"));
+                        .hint("remove it, or replace it with a file"));
                 }
             }
             let rest = entry.bytes % ROW_BYTES as u64;
@@ -123,7 +123,7 @@ impl Input {
             let missing = (0..).zip(numbers).find(|(expected, number)| expected != *number);
             if let (Some((first, _)), Some(last)) = (missing, numbers.last()) {
                 return Err(SortError::new(format!(
-                    "{} is incomplete: {kind}{first:05} is missing, and {kind}{last:05} is there",
+                    "{} is incomplete: {kind}{first:05} is missing, but {kind}{last:05} is present",
                     self.path
                 ))
                 .hint("copy the missing parts, or run the job again"));
@@ -233,7 +233,7 @@ mod tests {
         for (names, missing) in [
             (&["part-r-00001"][..], "part-r-00000 is missing"),
             (&["part-r-00000", "part-r-00002"], "part-r-00001 is missing"),
-            (&["part-00000", "part-00001", "part-00004"], "part-00002 is missing, and part-00004 is there"),
+            (&["part-00000", "part-00001", "part-00004"], "part-00002 is missing, but part-00004 is present"),
         ] {
             let error = check_names(names, true).unwrap_err();
             assert!(error.message.contains(missing) && error.hint.is_some(), "{error}");

@@ -28,7 +28,7 @@ pub struct Request {
     answer: SyncSender<Answer>,
 }
 
-/// Serves requests until all senders have ended. Several threads may call it at the same time.
+/// Serves requests until all senders are dropped. Several threads may call it at the same time.
 pub fn serve(requests: &Mutex<Receiver<Request>>, progress: &Progress) {
     loop {
         let next = requests.lock().ok().and_then(|requests| requests.recv().ok());
@@ -47,7 +47,7 @@ pub fn serve(requests: &Mutex<Receiver<Request>>, progress: &Progress) {
 pub struct Source {
     /// The file.
     pub file: Shared,
-    /// Its path.
+    /// The file's path.
     pub path: Arc<str>,
     /// The offset of the first row, at the start of a block.
     pub offset: u64,

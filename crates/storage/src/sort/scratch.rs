@@ -1,4 +1,4 @@
-//! The scratch directory of a job, next to the output. The output gets its name only when it is complete.
+//! The scratch directory of a job, next to the output. The output gets its final name only when it is complete.
 //!
 //! `DIRECTORY/.NAME.loadstone` contains runs, sums and the growing output, which is renamed to `DIRECTORY/NAME` at the
 //! end.
@@ -188,13 +188,13 @@ impl Scratch {
     fn owner_error(&self, other: &Owner) -> SortError {
         let Owner { pid, host, .. } = other;
         SortError::new(format!("process {pid} on {host} is writing {}", self.output)).hint(format!(
-            "wait until it ends, or choose another output; if it does not write this output any more, remove {}",
+            "wait until it exits, or choose another output; if it no longer writes this output, remove {}",
             self.path
         ))
     }
 
     fn ownerless_error(&self) -> SortError {
-        SortError::new(format!("the scratch directory {} does not say which process owns it", self.path))
+        SortError::new(format!("the scratch directory {} does not state which process owns it", self.path))
             .hint("if no job writes this output, remove the scratch directory")
     }
 
@@ -306,7 +306,7 @@ mod tests {
         let scratch = scratch(&directory);
         fs::create_dir_all(join(&scratch.path, "mine")).unwrap();
         let error = scratch.make(&local(Direct::Off), &Owner::this_process()).unwrap_err();
-        assert!(error.message.contains("does not say which process owns it"), "{error}");
+        assert!(error.message.contains("does not state which process owns it"), "{error}");
         assert_eq!(scratch.abandon(&local(Direct::Off), &Owner::this_process()).unwrap_err(), error);
         assert!(fs::exists(join(&scratch.path, "mine")).unwrap());
     }

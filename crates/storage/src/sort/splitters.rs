@@ -1,6 +1,6 @@
 //! The borders between the parts of the output, computed from a sample of the keys.
 //!
-//! Equal splits of the key space, as the record sorts use, are suitable only for uniform keys. A sample also suits
+//! Equal splits of the key space, as record-setting sorts use, are suitable only for uniform keys. A sample also suits
 //! skewed keys.
 
 use crate::sort::rows::KEY_BYTES;

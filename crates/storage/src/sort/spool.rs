@@ -18,10 +18,11 @@ pub const BUFFERS: usize = 3;
 /// How a file is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// It is read once by this job, and need not be durable. It has this number of replicas if the file system
+    /// The file is read once by this job, and need not be durable. It has this number of replicas if the file system
     /// replicates.
     Scratch(u16),
-    /// It is part of the output and must be durable. It has this number of replicas if the file system replicates.
+    /// The file is part of the output and must be durable. It has this number of replicas if the file system
+    /// replicates.
     Output(Option<u16>),
 }
 

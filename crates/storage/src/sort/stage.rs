@@ -239,7 +239,8 @@ impl Task<'_> {
         if chunk.room_for(&pieces) < pieces.len() {
             return Err(SortError::new("internal error: the input does not fit into memory"));
         }
-        // Every segment reads all rows and keeps only the rows of its parts. Each computes a share of the checksum.
+        // Every segment reads all rows and keeps only the rows of its parts. Each segment computes a share of the
+        // checksum.
         let own = (self.segment.1 > 1).then(|| Own::new(&splitters, self.segment, &counted));
         let read = chunk.fill(&pieces, (self.input, &input), own.as_ref(), self.workers(), self.progress)?;
         self.leave_sum(Side::Read, counted.iter().map(|piece| piece.rows).sum(), read)?;

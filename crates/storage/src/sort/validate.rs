@@ -29,7 +29,7 @@ pub struct Fault {
     pub file: String,
     /// The number of the row in the file.
     pub row: u64,
-    /// Its offset in the file, in bytes.
+    /// The offset of the row in the file, in bytes.
     pub offset: u64,
     /// A description of the fault.
     pub what: String,
@@ -138,7 +138,7 @@ fn key(row: &[u8; ROW_BYTES]) -> Key {
 
 fn misorder(file: &str, row: u64, key: &Key, before: &Key) -> Fault {
     let hex = |key: &Key| key.map(|byte| format!("{byte:02x}")).concat();
-    let what = format!("its key {} is less than {}, the key of the row before", hex(key), hex(before));
+    let what = format!("its key {} is less than {}, the key of the preceding row", hex(key), hex(before));
     Fault { file: file.to_owned(), row, offset: row * ROW_BYTES as u64, what }
 }
 

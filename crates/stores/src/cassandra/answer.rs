@@ -84,7 +84,7 @@ impl Refusal {
 
 /// The failure for an answer that violates the protocol.
 pub fn protocol_failure(_: Short) -> Failure {
-    Failure::new(Status::UnexpectedState, "an answer that ends early")
+    Failure::new(Status::UnexpectedState, "a truncated answer")
 }
 
 /// The error in an answer, if there is an error. An answer that is neither a result nor an error counts as an error.
@@ -97,7 +97,7 @@ pub fn check(code: u8, body: Body<'_>) -> Result<(), Refusal> {
 #[cold]
 pub fn refusal(code: u8, mut body: Body<'_>) -> Refusal {
     if code != opcode::ERROR {
-        return Refusal { code: -1, message: format!("an answer of kind {code:#04x} instead of a result") };
+        return Refusal { code: -1, message: format!("an answer with opcode {code:#04x} instead of a result") };
     }
     let read = body.int().and_then(|code| Ok((code, body.string()?)));
     match read {
@@ -110,7 +110,7 @@ pub fn refusal(code: u8, mut body: Body<'_>) -> Refusal {
             }
             Refusal { code, message }
         }
-        Err(Short) => Refusal { code: -1, message: "an error that ends early".to_owned() },
+        Err(Short) => Refusal { code: -1, message: "a truncated error".to_owned() },
     }
 }
 
@@ -251,10 +251,10 @@ mod tests {
             assert!(failure.message.ends_with(": words"));
         }
         for code in [0x0000, 0x000A, 0x1001, 0x1003, 0x1100, 0x1500, -1] {
-            assert!(!Refusal { code, message: String::new() }.failure().refused, "{code:#06x} may have been done");
+            assert!(!Refusal { code, message: String::new() }.failure().refused, "{code:#06x} may have been executed");
         }
         for code in [0x0100, 0x1000, 0x1002, 0x2000, 0x2100, 0x2200, 0x2300, 0x2400, UNPREPARED] {
-            assert!(Refusal { code, message: String::new() }.failure().refused, "{code:#06x} was not begun");
+            assert!(Refusal { code, message: String::new() }.failure().refused, "{code:#06x} was not executed");
         }
         let full = Refusal { code: 0, message: "java.io.IOException: No space left on device".to_owned() };
         assert_eq!(full.failure().status, Status::NoSpace);

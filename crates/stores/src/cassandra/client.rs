@@ -198,7 +198,7 @@ impl Client {
                 return read(table, &prepared);
             }
         }
-        Err(Failure::new(Status::UnexpectedState, "the columns of the rows differ from the announced ones"))
+        Err(Failure::new(Status::UnexpectedState, "the columns of the rows differ from the announced columns"))
     }
 
     /// The rows in an answer's bytes. `None` if their columns differ from the columns of the prepared statement, which
@@ -264,7 +264,7 @@ impl Page {
     pub fn check_progress(&self, next: Option<&Self>) -> Result<(), Failure> {
         match next {
             Some(next) if next.state == self.state => {
-                Err(Failure::new(Status::UnexpectedState, "the same page again and again"))
+                Err(Failure::new(Status::UnexpectedState, "the server returns the same page repeatedly"))
             }
             _ => Ok(()),
         }

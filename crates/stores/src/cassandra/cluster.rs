@@ -1,4 +1,4 @@
-//! The properties of a cluster that are read before the first operation: its nodes, the table and its guarantee.
+//! The properties of a cluster that are read before the first operation: the nodes, the table and the guarantee.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -159,8 +159,8 @@ pub fn unreachable(failure: &Failure) -> EngineError {
         return EngineError::failed(failure.message.clone()).hint(TLS.hint(fault));
     }
     let hint = match failure.status {
-        Status::Forbidden => "set cassandra.username and cassandra.password of a role that may log in",
-        _ => "is it up? `loadstone systems up cassandra` starts one; set hosts and port",
+        Status::Forbidden => "set cassandra.username and cassandra.password for a role that may log in",
+        _ => "start it (`loadstone systems up cassandra`), or set hosts and port",
     };
     EngineError::failed(failure.message.clone()).hint(hint)
 }
@@ -178,7 +178,7 @@ fn check_table(settings: &Settings, contact: SocketAddr, columns: &Cells) -> Res
     let make = "CREATE KEYSPACE ycsb WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}";
     let make = make.replace("ycsb", keyspace);
     let hint = format!(
-        "make it: {make}; CREATE TABLE {keyspace}.{table} ({KEY} varchar PRIMARY KEY, field0 varchar, … field9 varchar)"
+        "run {make}; CREATE TABLE {keyspace}.{table} ({KEY} varchar PRIMARY KEY, field0 varchar, … field9 varchar)"
     );
     if columns.is_empty() {
         return Err(EngineError::failed(format!("there is no table {keyspace}.{table} at {contact}")).hint(hint));

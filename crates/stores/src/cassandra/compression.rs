@@ -30,7 +30,7 @@ impl Compressor {
         Self { algorithm, table, snappy, buffer: Vec::new() }
     }
 
-    /// Compresses text to an LZ4 block without its length; `None` if the block would not be shorter than the text.
+    /// Compresses data to an LZ4 block without its length; `None` if the block would not be shorter than the data.
     pub fn compress_block(&mut self, text: &[u8]) -> Option<&[u8]> {
         self.buffer.resize(get_maximum_output_size(text.len()), 0);
         let len = compress_into_with_table(text, &mut self.buffer, &mut self.table).ok()?;
@@ -70,16 +70,16 @@ impl Compressor {
         Ok(&self.buffer[..len])
     }
 
-    /// Decompresses an LZ4 block to a text of this length.
+    /// Decompresses an LZ4 block to this number of bytes.
     pub fn read_block(&mut self, block: &[u8], len: usize) -> Result<&[u8], String> {
         self.buffer.resize(len, 0);
         let read = decompress_into(block, &mut self.buffer).map_err(|error| error.to_string())?;
-        if read == len { Ok(&self.buffer) } else { Err(format!("a block of {len} bytes has {read}")) }
+        if read == len { Ok(&self.buffer) } else { Err(format!("a block has {read} bytes instead of {len}")) }
     }
 }
 
 fn check_length(len: usize) -> Result<usize, String> {
-    if len <= BODY_MAX { Ok(len) } else { Err(format!("a compressed body of {len} bytes")) }
+    if len <= BODY_MAX { Ok(len) } else { Err(format!("a compressed body that would expand to {len} bytes")) }
 }
 
 #[cfg(test)]
@@ -105,7 +105,7 @@ mod tests {
 
         #[test]
         fn damaged_bodies_are_refused_or_read(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
-            // Longer texts are not tested, because a buffer of 256 MB for each case would be slow.
+            // Longer bodies are not tested, because a buffer of 256 MB for each case would be slow.
             let bytes = [&[0, 0][..], &bytes].concat();
             for algorithm in [Algorithm::Lz4, Algorithm::Snappy] {
                 let _ = Compressor::new(algorithm).read_body(&bytes);

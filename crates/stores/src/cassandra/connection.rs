@@ -288,7 +288,7 @@ impl Shared {
             return Err(Failure::new(Status::ServiceUnavailable, message).refusal());
         }
         let stream = self.streams.borrow_mut().take(slot, self.now.get()).ok_or_else(|| {
-            let message = format!("{STREAMS_MAX} requests to {} have no answer", self.address);
+            let message = format!("{STREAMS_MAX} requests to {} are waiting for an answer", self.address);
             Failure::new(Status::ServiceUnavailable, message).refusal()
         })?;
         let mut out = self.out.borrow_mut();

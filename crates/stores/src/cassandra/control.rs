@@ -1,6 +1,7 @@
-//! The control connection, which tracks the nodes of a cluster during a trial (`native_protocol_v5.spec`, 4.2.6,
-//! EVENT).
+//! The control connections to two nodes, which track the nodes of a cluster during a trial
+//! (`native_protocol_v5.spec`, 4.2.6, EVENT).
 
+use std::cell::RefCell;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::rc::Rc;
@@ -37,10 +38,17 @@ impl Control {
                 return;
             };
             tokio::task::LocalSet::new().block_on(&runtime, async {
-                let (mut following, mut stopped) = (pin!(follow(&cluster)), pin!(stopped.notified()));
+                // A node that is paused reports nothing, not even that the other nodes consider it down.
+                let used = Rc::default();
+                let mut first = pin!(follow(&cluster, &used, &["TOPOLOGY_CHANGE", "STATUS_CHANGE", "SCHEMA_CHANGE"]));
+                let mut second = pin!(follow(&cluster, &used, &["TOPOLOGY_CHANGE", "STATUS_CHANGE"]));
+                let mut stopped = pin!(stopped.notified());
                 std::future::poll_fn(|context| match stopped.as_mut().poll(context) {
                     Poll::Ready(()) => Poll::Ready(()),
-                    Poll::Pending => following.as_mut().poll(context).map(|never| match never {}),
+                    Poll::Pending => match (first.as_mut().poll(context), second.as_mut().poll(context)) {
+                        (Poll::Ready(never), _) | (_, Poll::Ready(never)) => match never {},
+                        (Poll::Pending, Poll::Pending) => Poll::Pending,
+                    },
                 })
                 .await;
             });
@@ -60,18 +68,26 @@ impl Drop for Control {
     }
 }
 
-/// Connects to a node and processes its events.
-async fn follow(cluster: &Arc<Cluster>) -> std::convert::Infallible {
+/// The nodes to which a control connection leads.
+type Used = Rc<RefCell<Vec<SocketAddr>>>;
+
+/// Connects to a node that is not `used`, and processes its events.
+async fn follow(cluster: &Arc<Cluster>, used: &Used, kinds: &[&str]) -> std::convert::Infallible {
     let mut connected_before = false;
     loop {
         let (topology, _) = cluster.topology.current();
         let nodes = topology.nodes.iter().filter(|node| node.dc == cluster.local_dc).map(|node| node.address);
         for address in nodes {
-            let Ok(link) = Link::open(address, cluster.protocol, &cluster.settings).await else { continue };
-            let changed = Rc::new(Notify::new());
-            if !listen(cluster, &link, &changed).await {
+            if used.borrow().contains(&address) {
                 continue;
             }
+            used.borrow_mut().push(address);
+            let changed = Rc::new(Notify::new());
+            let link = Link::open(address, cluster.protocol, &cluster.settings).await.ok();
+            let Some(link) = listen(cluster, link, &changed, kinds).await else {
+                used.borrow_mut().retain(|node| *node != address);
+                continue;
+            };
             // Events may have been missed since the last connection.
             if connected_before {
                 changed.notify_one();
@@ -92,6 +108,7 @@ async fn follow(cluster: &Arc<Cluster>) -> std::convert::Infallible {
                 Poll::Pending => following.as_mut().poll(context),
             })
             .await;
+            used.borrow_mut().retain(|node| *node != address);
             cluster.topology.record(address.to_string(), "control connection lost");
             break;
         }
@@ -99,8 +116,9 @@ async fn follow(cluster: &Arc<Cluster>) -> std::convert::Infallible {
     }
 }
 
-/// Subscribes to the events of a node. Returns whether the node accepted.
-async fn listen(cluster: &Arc<Cluster>, link: &Link, changed: &Rc<Notify>) -> bool {
+/// Subscribes to events of a node. Returns the connection if the node accepted.
+async fn listen(cluster: &Arc<Cluster>, link: Option<Link>, changed: &Rc<Notify>, kinds: &[&str]) -> Option<Link> {
+    let link = link?;
     let (own, changed) = (Arc::clone(cluster), Rc::clone(changed));
     link.connection().listen(Box::new(move |body| match Event::read(body) {
         Ok(Event::Node { address, event, topology }) => {
@@ -114,14 +132,14 @@ async fn listen(cluster: &Arc<Cluster>, link: &Link, changed: &Rc<Notify>) -> bo
     }));
     let slot = Rc::default();
     let register = |out: &mut Vec<u8>| {
-        out.extend_from_slice(&3u16.to_be_bytes());
-        for name in ["TOPOLOGY_CHANGE", "STATUS_CHANGE", "SCHEMA_CHANGE"] {
+        out.extend_from_slice(&(kinds.len() as u16).to_be_bytes());
+        for name in kinds {
             put_string(out, name);
         }
     };
     let request = link.connection().ask(&slot, 0, opcode::REGISTER, register);
     let agreed = tokio::time::timeout(cluster.settings.request_timeout, request).await;
-    matches!(agreed, Ok(Ok(()))) && slot.opcode() == opcode::READY
+    (matches!(agreed, Ok(Ok(()))) && slot.opcode() == opcode::READY).then_some(link)
 }
 
 /// An event of a cluster.

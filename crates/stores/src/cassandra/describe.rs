@@ -1,4 +1,4 @@
-//! Descriptions of tables and statements that a node gives, outside any trial.
+//! Requests descriptions of tables and statements from a node, outside any trial.
 
 use std::rc::Rc;
 
@@ -57,7 +57,7 @@ pub fn describe_tables(
     })
 }
 
-/// Prepares statements, and returns the descriptions that the node gives of them.
+/// Prepares statements, and returns the node's descriptions of them.
 pub fn describe_statements(options: &Options, texts: &[String]) -> Result<Vec<StatementDescription>, EngineError> {
     let settings = Settings::from_options(options)?;
     asking(async {

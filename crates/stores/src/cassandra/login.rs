@@ -97,7 +97,7 @@ impl Link {
         }
         if slot.opcode() == opcode::AUTHENTICATE {
             let Some((user, password)) = &settings.login else {
-                let message = format!("{address} wants a user name and a password");
+                let message = format!("{address} requires a user name and a password");
                 return Err(Failure::new(Status::Forbidden, message).into());
             };
             // SASL PLAIN (RFC 4616) without an authorization identity.
@@ -112,7 +112,7 @@ impl Link {
                 patience: settings.request_timeout,
             }),
             opcode::AUTH_CHALLENGE => {
-                let message = format!("{address} wants more than a user name and a password");
+                let message = format!("{address} requires more than a user name and a password");
                 Err(Failure::new(Status::Forbidden, message).into())
             }
             other => {
@@ -172,7 +172,7 @@ impl Link {
     /// Prepares a statement once for all clients that are waiting for it.
     #[cold]
     async fn prepare(&self, number: usize, text: &str, slot: &Rc<Slot>) -> Result<Rc<Prepared>, Failure> {
-        let late = |_| Failure::new(Status::Timeout, format!("{} prepares no statement", self.connection.address()));
+        let late = |_| Failure::new(Status::Timeout, format!("{} did not answer PREPARE", self.connection.address()));
         let _turn = tokio::time::timeout(self.patience, self.preparing.lock()).await.map_err(late)?;
         if let Some(prepared) = self.find_statement(number) {
             return Ok(prepared);
@@ -206,15 +206,15 @@ impl Link {
         };
         let reply = self.connection.ask(&slot, 0, opcode::QUERY, request);
         let refuse = |message: String| answer::Refusal { code: -1, message };
-        let late = |_| refuse(format!("{} does not answer", self.connection.address()));
+        let late = |_| refuse(format!("{} did not answer in time", self.connection.address()));
         tokio::time::timeout(self.patience, reply).await.map_err(late)?.map_err(|failure| refuse(failure.message))?;
         let bytes = slot.bytes();
-        let short = |_: Short| refuse("an answer that ends early".to_owned());
+        let short = |_: Short| refuse("a truncated answer".to_owned());
         let body = slot.body_of(&bytes).map_err(short)?;
         answer::check(slot.opcode(), body)?;
         let Some(mut table) = answer::rows(body).map_err(short)? else { return Ok(Vec::new()) };
         if table.more.is_some() {
-            return Err(refuse("it answers in pages, which were not requested".to_owned()));
+            return Err(refuse("the answer is split into pages, which were not requested".to_owned()));
         }
         let mut rows = Vec::new();
         for _ in 0..table.rows {

@@ -76,11 +76,11 @@ impl Cassandra {
             }
             // Data after the last marker is not replayed, even though the kernel has it (CASSANDRA-13987).
             Some(_) => Guarantee::periodic(
-                "commit log, synced now and then (every 10 s if not set otherwise): os, except for the last 100 ms of a \
+                "commit log, synced periodically (every 10 s by default): os, except for the last 100 ms of a \
                  killed node (10 s if the log is compressed, encrypted or written with direct I/O)",
             )
             .losing_at_most(MARKER_NS),
-            None => Guarantee::unknown("commit log; when it is synced is not known"),
+            None => Guarantee::unknown("commit log; its sync mode is unknown"),
         }
     }
 }
@@ -142,8 +142,8 @@ impl Store for Cassandra {
         let store = Self { cluster, _control: Some(control) };
         let Guarantee { durability, how, .. } = store.node_guarantee();
         if options.durability == Durability::Device && durability != Durability::Device {
-            return Err(EngineError::usage(format!("durability=device, and {} has {how}", store.cluster.contact))
-                .hint("set commitlog_sync: batch in cassandra.yaml, or ask for durability=none"));
+            return Err(EngineError::usage(format!("durability=device, but {} has {how}", store.cluster.contact))
+                .hint("set commitlog_sync: batch in cassandra.yaml, or set durability=none"));
         }
         Ok(store)
     }

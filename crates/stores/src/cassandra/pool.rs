@@ -161,7 +161,7 @@ impl Pool {
             if lines.all.iter().all(|line| line.node.refusal().is_some()) {
                 // Returns the failure of the node to which the operation would have been sent.
                 let first = lines.order(replicas, turn).next();
-                let none = || Failure::new(Status::ServiceUnavailable, "no node of the data centre is left");
+                let none = || Failure::new(Status::ServiceUnavailable, "the data centre has no nodes left");
                 return Err(first.map_or_else(none, |line| line.failure()));
             }
             if timeout_at(end, tried).await.is_err() {

@@ -54,7 +54,7 @@ async fn run(settings: &Settings, statements: &[String]) -> Result<Description, 
     let (contact, link) = connect(settings).await?;
     for text in statements {
         match link.query(text).await {
-            // Each run repeats definitions that lack IF NOT EXISTS, so this error is ignored, as other drivers do. An
+            // Each run repeats definitions that lack IF NOT EXISTS, so this error is ignored, as in other drivers. An
             // index that exists has a different error code.
             Err(refusal) if refusal.code == ALREADY_EXISTS || refusal.message.ends_with("already exists") => {}
             Err(refusal) => {

@@ -61,7 +61,7 @@ fn head_len(compressed: bool) -> usize {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment<'a> {
     pub payload: &'a [u8],
-    /// The length of the uncompressed text; 0 if the payload is not compressed.
+    /// The length of the uncompressed payload; 0 if the payload is not compressed.
     pub text_len: usize,
     /// The length of the whole segment.
     pub len: usize,
@@ -125,7 +125,7 @@ mod tests {
         frame
     }
 
-    /// The uncompressed texts of all segments, joined, and the number of segments.
+    /// The uncompressed payloads of all segments, joined, and the number of segments.
     fn texts(mut bytes: &[u8], mut compressor: Option<Compressor>) -> (Vec<u8>, usize) {
         let (mut all, mut count) = (Vec::new(), 0);
         while let Ok(Segment { payload, text_len, len }) = unwrap(bytes, compressor.is_some()).unwrap() {

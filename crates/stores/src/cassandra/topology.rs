@@ -73,13 +73,17 @@ impl Latest {
         self.version.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Records an event at the current time.
+    /// Records an event at the current time, unless it repeats the latest event of the server: several nodes report a
+    /// change.
     pub fn record(&self, server: String, event: impl Into<String>) {
+        let event = event.into();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
         let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        let latest = events.iter().rev().find(|known| known.server == server && !server.is_empty());
+        let is_repeated = latest.is_some_and(|known| known.event == event);
         // Limits memory use if a cluster changes continually.
-        if events.len() < EVENTS_MAX {
-            events.push(ServerEvent { unix_ns: now, server, event: event.into() });
+        if events.len() < EVENTS_MAX && !is_repeated {
+            events.push(ServerEvent { unix_ns: now, server, event });
         }
     }
 

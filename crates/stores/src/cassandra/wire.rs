@@ -96,7 +96,7 @@ pub fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Appends the flags of a request's parameters, which have more bytes since protocol 5.
+/// Appends the flags of a request's parameters. They have four bytes since protocol 5, and one byte before.
 #[inline]
 pub fn put_flags(out: &mut Vec<u8>, version: Version, flags: u8) {
     if version >= Version::V5 {
@@ -124,10 +124,10 @@ impl Header {
         let len = u32::from_be_bytes([a, b, c, d]) as usize;
         // A server that does not support a version answers with its own version.
         if own != version as u8 | RESPONSE && (opcode != opcode::ERROR || own & RESPONSE == 0) {
-            return Err(format!("it answers in version {} of the native protocol, not {version}", own & !RESPONSE));
+            return Err(format!("the answer has version {} of the native protocol, not {version}", own & !RESPONSE));
         }
         if len > BODY_MAX {
-            return Err(format!("it answers with a frame of {len} bytes"));
+            return Err(format!("a frame of {len} bytes is too long"));
         }
         Ok(Self { flags, stream: i16::from_be_bytes([high, low]), opcode, len })
     }

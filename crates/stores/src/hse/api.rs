@@ -121,7 +121,7 @@ impl Api {
 pub struct Arguments(Vec<CString>);
 
 impl Arguments {
-    /// Converts texts of the form `name=value`.
+    /// Converts strings of the form `name=value`.
     pub fn new(parameters: &[String]) -> Result<Self, EngineError> {
         parameters.iter().map(|text| c_text(text.as_str())).collect::<Result<_, _>>().map(Self)
     }
@@ -150,7 +150,7 @@ pub unsafe fn parameter(
         if getter?(handle, name.as_ptr(), text.as_mut_ptr(), text.len() - 1, &raw mut needed) != 0 {
             return None;
         }
-        // Text values are in JSON quotes, numbers are not.
+        // Strings are in JSON quotes; numbers are not.
         Some(CStr::from_ptr(text.as_ptr()).to_string_lossy().trim_matches('"').to_owned())
     }
 }

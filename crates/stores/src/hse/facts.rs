@@ -10,7 +10,7 @@ use super::settings::Settings;
 use crate::guarantee::Guarantee;
 use crate::options::{Durability, Options};
 
-/// If opening takes longer than this in a virtual machine, it is reported. Without the trap, it takes 0.1 s.
+/// A note reports if opening takes longer than this in a virtual machine. Without the trap on CPUID, it takes 0.1 s.
 const OPEN_SLOW: Duration = Duration::from_secs(3);
 
 /// The guarantee in HSE's terms, as HSE reports it, because a `kvdb.conf` in the home directory overrides all settings.
@@ -30,7 +30,7 @@ pub fn guarantee(
     let interval_ms = of_kvdb(c"durability.interval_ms").unwrap_or_else(|| "100".to_owned());
     let durability = match (options.durability, journal) {
         (Durability::None, true) => {
-            let journaled = Guarantee::periodic(format!("journal written within {interval_ms} ms, not waited for"));
+            let journaled = Guarantee::periodic(format!("journal written within {interval_ms} ms; writes do not wait"));
             match interval_ms.parse::<u64>() {
                 Ok(ms) => journaled.losing_at_most(ms * 1_000_000),
                 Err(_) => journaled,
@@ -39,7 +39,7 @@ pub fn guarantee(
         (Durability::None, false) => Guarantee::new(Durability::None, "no journal"),
         (Durability::Os, true) => Guarantee::new(
             Durability::Device,
-            "hse_kvdb_sync at each write: journal on the device; HSE has nothing between this and none",
+            "hse_kvdb_sync at each write: journal on the device; HSE has no level between this and none",
         ),
         (Durability::Device, true) => {
             Guarantee::new(Durability::Device, "hse_kvdb_sync at each write: journal on the device")
@@ -91,7 +91,7 @@ fn slow_open(took: Duration, in_virtual_machine: bool) -> Option<String> {
     (took > OPEN_SLOW && in_virtual_machine).then(|| {
         format!(
             "opened in {:.1} s: in a virtual machine, stock HSE traps to the hypervisor on CPUID in every checksum; \
-             writes pay for it too",
+             this also slows writes",
             took.as_secs_f64()
         )
     })

@@ -45,7 +45,7 @@ impl Kvdb {
         let parameters = Arguments::new(&settings.kvs_open)?;
         let open = || {
             let mut kvs: Ptr = std::ptr::null_mut();
-            // SAFETY: the KVDB is open, and the texts outlive the call.
+            // SAFETY: the KVDB is open, and the strings outlive the call.
             let opened = parameters.with(|count, values| unsafe {
                 (api.kvdb_kvs_open)(self.handle, name.as_ptr(), count, values, &raw mut kvs)
             });
@@ -117,7 +117,7 @@ impl Drop for Kvdb {
 /// Creates the KVDB if it is missing.
 pub fn create(api: &Api, settings: &Settings, home: &Path) -> Result<(), EngineError> {
     let path = c_text(home.as_os_str().as_bytes())?;
-    // SAFETY: the texts outlive the call.
+    // SAFETY: the strings outlive the call.
     let arguments = Arguments::new(&settings.kvdb_create)?
         .with(|count, values| unsafe { (api.kvdb_create)(path.as_ptr(), count, values) });
     match api.check(arguments) {
@@ -147,7 +147,7 @@ pub fn cannot(action: &str, home: &Path, parameters: &[String], fault: &Fault) -
     let message = format!("HSE cannot {action} {}: {}", home.display(), fault.message);
     match fault.errno {
         libc::EINVAL if !parameters.is_empty() => EngineError::usage(message).hint(format!(
-            "it was given {}; to read in its log which one it refuses, add -p hse.gparams=logging.destination=stderr",
+            "a parameter in {} is invalid; to see HSE's log, add -p hse.gparams=logging.destination=stderr",
             parameters.join(",")
         )),
         libc::EBUSY => EngineError::failed(message).hint("another process has it open"),
@@ -156,7 +156,7 @@ pub fn cannot(action: &str, home: &Path, parameters: &[String], fault: &Fault) -
         }
         libc::ENOSPC | libc::EDQUOT => EngineError::failed(message).hint("make room on the device, or choose another"),
         libc::EPROTO => EngineError::failed(message)
-            .hint("a newer HSE made it: load it again into an empty directory, or use that HSE"),
+            .hint("a newer HSE created it: load it again into an empty directory, or use the newer HSE"),
         _ => EngineError::failed(message).hint("see HSE's log: add -p hse.gparams=logging.destination=stderr"),
     }
 }
@@ -167,8 +167,8 @@ pub fn refuse_format_of_2(home: &Path) -> Result<(), EngineError> {
     let meta = fs::read_to_string(home.join(MARKER)).unwrap_or_default();
     match format(&meta) {
         Some(version) if version < FORMAT_OF_3 => {
-            Err(EngineError::failed(format!("HSE 2 made the KVDB in {}, and HSE 3 cannot read it", home.display()))
-                .hint("load it again into an empty directory, or set hse.library to the libhse-2.so that made it"))
+            Err(EngineError::failed(format!("HSE 2 created the KVDB in {}, and HSE 3 cannot read it", home.display()))
+                .hint("load it again into an empty directory, or set hse.library to the libhse-2.so that created it"))
         }
         _ => Ok(()),
     }

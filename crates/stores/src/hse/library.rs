@@ -43,8 +43,8 @@ fn search(names: &[&str]) -> Result<Api, EngineError> {
             Err(message) => return Err(unusable_library(name, &message)),
         }
     }
-    Err(EngineError::failed(format!("no libhse: the dynamic loader knows none of {}", names.join(", "))).hint(
-        "HSE comes in no package: build it from github.com/hse-project/hse, then set LOADSTONE_HSE (or hse.library) to \
+    Err(EngineError::failed(format!("no libhse: the dynamic loader found none of {}", names.join(", "))).hint(
+        "HSE is not packaged: build it from github.com/hse-project/hse, then set LOADSTONE_HSE (or hse.library) to \
          its libhse-3.so",
     ))
 }
@@ -61,12 +61,12 @@ fn is_absent(message: &str, name: &str) -> bool {
 fn unusable_library(name: &str, message: &str) -> EngineError {
     let error = EngineError::failed(format!("cannot load HSE from {name}: {message}"));
     if message.contains("undefined symbol") {
-        return error.hint("it must export HSE's C API of 2.x or 3.x; HSE 1 has another one");
+        return error.hint("it must export HSE's C API of 2.x or 3.x; HSE 1 has a different API");
     }
     if message.contains("cannot open shared object file") {
-        return error.hint("a library that it needs is missing: install that, or add its directory to LD_LIBRARY_PATH");
+        return error.hint("a library that it needs is missing: install it, or add its directory to LD_LIBRARY_PATH");
     }
-    error.hint("it must be a libhse of 2.x or 3.x for this processor")
+    error.hint("it must be libhse 2.x or 3.x for this processor")
 }
 
 #[cfg(test)]
@@ -77,10 +77,10 @@ mod tests {
     fn failed_search_lists_the_searched_places() {
         let error = search(&["libhse-none.so.0", "libhse-none.so"]).unwrap_err();
         assert!(!error.is_usage());
-        assert_eq!(error.message, "no libhse: the dynamic loader knows none of libhse-none.so.0, libhse-none.so");
+        assert_eq!(error.message, "no libhse: the dynamic loader found none of libhse-none.so.0, libhse-none.so");
         assert_eq!(
             error.hint.unwrap(),
-            "HSE comes in no package: build it from github.com/hse-project/hse, then set LOADSTONE_HSE (or hse.library) \
+            "HSE is not packaged: build it from github.com/hse-project/hse, then set LOADSTONE_HSE (or hse.library) \
              to its libhse-3.so"
         );
     }
@@ -90,7 +90,7 @@ mod tests {
         let error = search(&["libhse-none.so", "libc.so.6"]).unwrap_err();
         assert!(error.message.starts_with("cannot load HSE from libc.so.6: "), "{error}");
         assert!(error.message.contains("undefined symbol: hse_init"), "{error}");
-        assert_eq!(error.hint.unwrap(), "it must export HSE's C API of 2.x or 3.x; HSE 1 has another one");
+        assert_eq!(error.hint.unwrap(), "it must export HSE's C API of 2.x or 3.x; HSE 1 has a different API");
     }
 
     #[test]

@@ -212,7 +212,7 @@ impl KeyValue for HseEngine {
         // HSE stores the paths of its data files, and a relative path would depend on the working directory.
         let home =
             fs::create_dir_all(&settings.home).and_then(|()| std::path::absolute(&settings.home)).map_err(|error| {
-                EngineError::failed(format!("cannot make {}: {error}", settings.home.display()))
+                EngineError::failed(format!("cannot create {}: {error}", settings.home.display()))
                     .hint("set hse.kvdb_home to a directory that you may read and write")
             })?;
         if api.is_3() {
@@ -320,7 +320,7 @@ impl KeyValue for HseEngine {
         if idle::wait(SETTLE_MAX) {
             return Ok(());
         }
-        Err(EngineError::failed(format!("HSE still works in the background after {} s", SETTLE_MAX.as_secs())))
+        Err(EngineError::failed(format!("HSE is still working in the background after {} s", SETTLE_MAX.as_secs())))
     }
 
     fn close(mut self) -> Result<(), EngineError> {

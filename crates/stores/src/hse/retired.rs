@@ -57,12 +57,13 @@ pub fn refuse(options: &Options) -> Result<(), EngineError> {
         instructions.push(format!("-p hse.config={}", config.join(",")));
     }
     if let Some(file) = file.filter(|_| known.is_none()) {
-        instructions.push(format!("what {file} sets as -p hse.config=kvdb.NAME=VALUE,kvdb.kvs.default.NAME=VALUE"));
+        instructions
+            .push(format!("the settings of {file} as -p hse.config=kvdb.NAME=VALUE,kvdb.kvs.default.NAME=VALUE"));
     }
     let instead =
         if instructions.is_empty() { "leave it out".to_owned() } else { format!("write {}", instructions.join(" ")) };
     Err(EngineError::usage(format!(
-        "only HSE 1 knows {}; since HSE 2.0 a KVDB is kept in a directory, not in an mpool",
+        "only HSE 1 has {}; since HSE 2.0 a KVDB is kept in a directory, not in an mpool",
         used.join(" and ")
     ))
     .hint(instead))
@@ -120,7 +121,7 @@ mod tests {
         ]);
         assert_eq!(
             message,
-            "only HSE 1 knows hse.mpool_name and hse.config_path; since HSE 2.0 a KVDB is kept in a directory, not in an \
+            "only HSE 1 has hse.mpool_name and hse.config_path; since HSE 2.0 a KVDB is kept in a directory, not in an \
              mpool"
         );
         assert_eq!(hint, "write -p hse.kvdb_home=DIRECTORY -p hse.config=kvdb.kvs.default.prefix.length=7");
@@ -149,7 +150,7 @@ mod tests {
         );
         assert_eq!(
             refusal_of(&[("hse.kvdb_home", "/db"), ("hse.config_path", "/etc/my.yml")]).1,
-            "write what /etc/my.yml sets as -p hse.config=kvdb.NAME=VALUE,kvdb.kvs.default.NAME=VALUE"
+            "write the settings of /etc/my.yml as -p hse.config=kvdb.NAME=VALUE,kvdb.kvs.default.NAME=VALUE"
         );
     }
 

@@ -80,8 +80,8 @@ impl Settings {
         list
     }
 
-    /// Sorts `hse.config`, which is either HSE 2's list, sorted by parameter names, or HSE 3's path of a configuration
-    /// file.
+    /// Reads `hse.config`, which is either the path of a configuration file (HSE 3) or a list of parameters (HSE 2).
+    /// The parameters are sorted into the lists by name.
     fn sort(&mut self, text: &str, table: &str) -> Result<(), EngineError> {
         if !text.contains('=') {
             let file = PathBuf::from(text);
@@ -104,7 +104,7 @@ impl Settings {
                     _ => {
                         let name = path.rsplit_once('.').map_or(path, |(_, name)| name);
                         return Err(EngineError::usage(format!(
-                            "hse.config: {path} is of another KVS than the table \"{table}\""
+                            "hse.config: {path} is for a KVS other than the table \"{table}\""
                         ))
                         .hint(format!("write kvdb.kvs.default.{name}=… or kvdb.kvs.{table}.{name}=…")));
                     }
@@ -134,7 +134,7 @@ impl Settings {
 
 const EXAMPLE: &str = "kvdb.durability.interval_ms=1000,kvdb.kvs.default.prefix.length=7";
 
-/// Parses texts of the form `name=value`, separated by commas or by semicolons, which shells accept more easily.
+/// Parses pairs of the form `name=value`, separated by commas or by semicolons, which shells accept more easily.
 fn pairs<'a>(property: &str, text: &'a str) -> Result<Vec<(&'a str, &'a str)>, EngineError> {
     text.split([',', ';'])
         .map(str::trim)
@@ -166,6 +166,6 @@ fn check_table(table: &str) -> Result<(), EngineError> {
     if fits {
         return Ok(());
     }
-    Err(EngineError::usage(format!("table cannot be a KVS of HSE: \"{table}\""))
+    Err(EngineError::usage(format!("table is not a valid name for a KVS of HSE: \"{table}\""))
         .hint("use 1 to 31 of A-Z a-z 0-9 - _, and not \"default\""))
 }

@@ -25,12 +25,12 @@ impl Subsystem {
         // The list is locked during the calls, because they are not thread safe.
         let mut initialised = INITIALISED.lock().unwrap_or_else(PoisonError::into_inner);
         if initialised.contains(&api.identity()) {
-            return Err(EngineError::failed("this process has a KVDB open, and HSE opens one at a time")
+            return Err(EngineError::failed("this process has a KVDB open, and HSE opens only one")
                 .hint("close it first, or use another process"));
         }
         let config = settings.config_file.as_ref().map(|path| c_text(path.as_os_str().as_bytes())).transpose()?;
         let parameters = settings.init(api.is_3());
-        // SAFETY: the texts outlive the call, and the lock excludes concurrent calls.
+        // SAFETY: the strings outlive the call, and the lock excludes concurrent calls.
         let result = Arguments::new(&parameters)?.with(|count, values| unsafe {
             (api.init)(config.as_ref().map_or(std::ptr::null(), |path| path.as_ptr()), count, values)
         });

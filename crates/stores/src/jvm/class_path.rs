@@ -17,7 +17,7 @@ pub fn entries(text: &str, name: &str) -> Result<Vec<PathBuf>, EngineError> {
             None if Path::new(entry).exists() => all.push(PathBuf::from(entry)),
             // A JVM would ignore the missing entry, and then use a different configuration or fail to find a class.
             None => {
-                return Err(EngineError::usage(format!("nothing is at {entry} ({name})"))
+                return Err(EngineError::usage(format!("{entry} does not exist ({name})"))
                     .hint("entries are jars, directories of classes or of configuration, and DIRECTORY/*"));
             }
         }
@@ -37,7 +37,7 @@ fn jars(directory: &Path, name: &str) -> Result<Vec<PathBuf>, EngineError> {
         .filter(|path| path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("jar")))
         .collect();
     if jars.is_empty() {
-        return Err(EngineError::usage(format!("{}/* holds no jar ({name})", directory.display()))
+        return Err(EngineError::usage(format!("{}/* contains no jar ({name})", directory.display()))
             .hint("DIRECTORY/* means the jars in it, DIRECTORY alone its classes"));
     }
     jars.sort();
@@ -74,7 +74,7 @@ mod tests {
         for (text, expected) in [
             (format!("{at}/none.jar"), "none.jar"),
             (format!("{at}/none/*"), "cannot list"),
-            (format!("{at}/*"), "holds no jar"),
+            (format!("{at}/*"), "contains no jar"),
         ] {
             let error = entries(&text, "-cp").unwrap_err();
             assert!(error.is_usage() && error.message.contains(expected) && error.message.contains("(-cp)"), "{error}");

@@ -28,7 +28,7 @@ pub extern "C" fn hook(status: i32) {
 
 const HINT: &str = "a binding that cannot continue must throw an exception; see its output above";
 
-/// Whether the JVM has ended. For callers that do not poll `end_reason`.
+/// Whether the JVM has ended, for callers that do not poll `end_reason`.
 pub fn has_ended() -> bool {
     ENDED.load(Ordering::Relaxed) != 0
 }

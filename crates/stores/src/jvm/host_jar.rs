@@ -18,8 +18,7 @@ pub fn path(options: &Options) -> Result<PathBuf, EngineError> {
         return if path.is_file() {
             Ok(path)
         } else {
-            Err(EngineError::usage(format!("no file {named} (jvm.host)"))
-                .hint("leave jvm.host out for the embedded one"))
+            Err(EngineError::usage(format!("no file {named} (jvm.host)")).hint("omit jvm.host to use the embedded jar"))
         };
     }
     if EMBEDDED.is_empty() {

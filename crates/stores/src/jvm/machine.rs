@@ -16,7 +16,7 @@ use super::home;
 use super::host::Host;
 use crate::error::EngineError;
 
-/// Options that precede the user's arguments, which override them.
+/// Default options. The user's arguments follow them and override them.
 const OPTIONS: &[&str] = &[
     // The engine handles Ctrl-C.
     "-Xrs",
@@ -57,7 +57,7 @@ pub fn machine(class_path: &str, arguments: &[String]) -> Result<&'static Machin
         if machine.class_path == class_path && machine.arguments == arguments {
             return Ok(machine);
         }
-        return Err(EngineError::usage("a JVM with another class path or other arguments runs in this process")
+        return Err(EngineError::usage("this process has a JVM with a different class path or arguments")
             .hint("a process has one JVM: use another process"));
     }
     let library = home::library()?;
@@ -85,7 +85,7 @@ fn start(path: &Path, class_path: String, arguments: Vec<String>) -> Result<Mach
     let texts = OPTIONS.iter().copied().chain([class_path_option.as_str()]);
     let texts = texts.chain(arguments.iter().map(String::as_str));
     let texts: Vec<CString> = texts
-        .map(|text| CString::new(text).map_err(|_| EngineError::usage("an argument of the JVM holds a NUL byte")))
+        .map(|text| CString::new(text).map_err(|_| EngineError::usage("an argument of the JVM contains a NUL byte")))
         .collect::<Result<_, _>>()?;
     let mut options: Vec<JavaVMOption> = texts
         .iter()
@@ -105,10 +105,10 @@ fn start(path: &Path, class_path: String, arguments: Vec<String>) -> Result<Mach
     let code = unsafe { create(&raw mut vm, &raw mut env, (&raw mut init).cast()) };
     if code != JNI_OK {
         return Err(EngineError::usage(format!(
-            "the JVM does not start with {} (JNI {code})",
+            "the JVM did not start with {} (JNI {code})",
             format_arguments(&arguments)
         ))
-        .hint("its messages are above; -jvm-args are the arguments of `java`"));
+        .hint("its messages are above; -jvm-args takes the arguments of `java`"));
     }
     // SAFETY: the thread that creates the JVM is attached.
     let env = unsafe { Env::new(env.cast::<JNIEnv>()) };
@@ -131,7 +131,7 @@ pub fn leave() -> Result<(), String> {
         let _ = done.send(());
     });
     if over.recv_timeout(LEAVING) == Err(RecvTimeoutError::Timeout) {
-        return Err(format!("the binding's shutdown hooks did not end within {} s", LEAVING.as_secs()));
+        return Err(format!("the binding's shutdown hooks did not finish within {} s", LEAVING.as_secs()));
     }
     Ok(())
 }

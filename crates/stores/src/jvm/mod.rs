@@ -141,7 +141,7 @@ impl Store for Jvm {
     fn open(options: &Options) -> Result<Self, EngineError> {
         let class = options.get("jvm.class").ok_or_else(|| {
             EngineError::usage("jvm.class is not set: no binding is named").hint(
-                "name its class and where it is: -db site.ycsb.db.RedisClient -cp '/opt/ycsb/redis-binding/lib/*'",
+                "set its class and its class path: -db site.ycsb.db.RedisClient -cp '/opt/ycsb/redis-binding/lib/*'",
             )
         })?;
         let class_path = class_path::entries(options.get("jvm.classpath").unwrap_or_default(), "-cp")?;
@@ -152,13 +152,13 @@ impl Store for Jvm {
 
     fn guarantee(&self) -> Guarantee {
         let mut guarantee =
-            Guarantee::unknown("whatever the binding does: nothing is known of it").fact("binding", &self.class);
+            Guarantee::unknown("depends on the binding; nothing is known about it").fact("binding", &self.class);
         guarantee.facts.extend(self.hosted.facts().unwrap_or_default());
         guarantee
     }
 
     fn session(&self) -> Result<Self::Session, EngineError> {
-        let hint = "the message comes from the binding, which gets every property: see its README for those it needs";
+        let hint = "the message comes from the binding; set the properties that its README requires (-p NAME=VALUE)";
         JvmSession::new(self.hosted.machine, self.hosted.store, &self.class, hint)
     }
 

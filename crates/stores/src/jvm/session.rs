@@ -101,7 +101,7 @@ impl JvmSession {
             let thrown = self.env.check_exception();
             let message = thrown.map_or_else(
                 |thrown| self.machine.host.describe(self.env, &thrown),
-                |()| "the host answers nothing".to_owned(),
+                |()| "the host returned no message".to_owned(),
             );
             return self.fail(message);
         }
@@ -123,9 +123,10 @@ impl JvmSession {
 
 impl Connection for JvmSession {
     async fn connect(&mut self) -> Result<(), EngineError> {
-        self.machine.host.connect(self.env, self.client).map_err(|message| {
-            EngineError::failed(format!("{} does not connect: {message}", self.name)).hint(self.hint)
-        })
+        self.machine
+            .host
+            .connect(self.env, self.client)
+            .map_err(|message| EngineError::failed(format!("{} cannot connect: {message}", self.name)).hint(self.hint))
     }
 
     fn last_error(&mut self) -> Option<String> {

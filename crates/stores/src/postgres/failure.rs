@@ -9,7 +9,7 @@ use tokio_postgres::error::{Severity, SqlState};
 
 use crate::error::{ConnectError, Failure, TlsFault};
 
-/// The errors of a prepared statement that the server has forgotten, or whose table has different columns now.
+/// The errors for a prepared statement that the server has forgotten, or whose table now has different columns.
 const STALE: [SqlState; 2] = [SqlState::INVALID_SQL_STATEMENT_NAME, SqlState::FEATURE_NOT_SUPPORTED];
 
 /// The failure for an error, with the message of the server or of the client library, and whether the connection is
@@ -17,7 +17,7 @@ const STALE: [SqlState; 2] = [SqlState::INVALID_SQL_STATEMENT_NAME, SqlState::FE
 pub fn failure_of(error: &tokio_postgres::Error, server: &dyn fmt::Display) -> (Failure, bool) {
     if let Some(answer) = error.as_db_error() {
         let (code, message) = (answer.code(), answer.message());
-        // All servers have the other field, but its text is in the server's language.
+        // Not every server sends the untranslated severity. The other severity is in the server's language.
         let ends = match answer.parsed_severity() {
             Some(severity) => matches!(severity, Severity::Fatal | Severity::Panic),
             None => matches!(answer.severity(), "FATAL" | "PANIC"),

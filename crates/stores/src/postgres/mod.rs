@@ -60,7 +60,7 @@ const COLUMNS_ABOUT: About = About {
 };
 const JSON_ABOUT: About = About {
     name: "postgrenosql",
-    line: "PostgreSQL, one JSON object a record (postgrenosql.url)",
+    line: "PostgreSQL, one JSON object per record (postgrenosql.url)",
     networked: true,
     properties: &[
         setting("postgrenosql.url"),
@@ -99,7 +99,7 @@ impl<const JSON: bool> Store for Sql<JSON> {
         let Guarantee { durability, how, .. } = info.guarantee();
         if options.durability == Durability::Device && durability != Durability::Device {
             return Err(EngineError::failed(format!(
-                "postgres at {} cannot give durability=device: {how}",
+                "postgres at {} cannot provide durability=device: {how}",
                 settings.server
             ))
             .hint("set fsync=on in postgresql.conf, and use a logged table"));

@@ -99,7 +99,7 @@ impl ServerInfo {
         let (commit, sync) = (self.setting("synchronous_commit"), self.setting("fsync"));
         let how = format!("synchronous_commit={commit}, fsync={sync}");
         match (commit, sync) {
-            _ if self.unlogged => Guarantee::new(Durability::None, "an unlogged table: emptied after a crash"),
+            _ if self.unlogged => Guarantee::new(Durability::None, "unlogged table, which is emptied after a crash"),
             // A loss of up to three times wal_writer_delay is possible (see "Asynchronous Commit" in PostgreSQL's
             // documentation). The default is 200 ms.
             ("off", _) => {
@@ -149,10 +149,10 @@ pub fn explain_refusal(settings: &Settings, failure: &Failure) -> EngineError {
     let hint = match failure.status {
         Status::Forbidden => format!("check {}, and the server's pg_hba.conf", layout.credentials()),
         Status::Timeout => {
-            "is it paused or overloaded? postgres.timeout and postgres.connecttimeout are the limits, ms".into()
+            "it may be paused or overloaded; postgres.timeout and postgres.connecttimeout set the limits (ms)".into()
         }
         _ => match failure.connect {
-            Some(ConnectError::NoDatabase) => format!("make it with createdb, or name another in {}", layout.url()),
+            Some(ConnectError::NoDatabase) => format!("create it with createdb, or change {}", layout.url()),
             Some(ConnectError::ClientsExhausted) => {
                 "raise the server's max_connections: each client has a connection".into()
             }

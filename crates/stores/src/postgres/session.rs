@@ -276,7 +276,7 @@ fn read_row(
     let whole = matches!(projection, Projection::All);
     let text = |at: usize| -> Result<Option<Text<'_>>, Failure> {
         stored.try_get(at).or_else(|error| {
-            // A column that is not text does not belong to the workload, whose fields are texts.
+            // A column that is not text does not belong to the workload, whose fields are text.
             let beside = whole && !<Text<'_> as FromSql<'_>>::accepts(stored.columns()[at].type_());
             if beside { Ok(None) } else { Err(unreadable(&error)) }
         })

@@ -169,8 +169,8 @@ impl Url {
         match self.parameters.get(name).map(|text| text.parse::<u32>()) {
             None | Some(Ok(0)) => Ok(default),
             Some(Ok(seconds)) => Ok(u64::from(seconds) * 1_000),
-            Some(Err(_)) => Err(EngineError::usage(format!("{name} of the URL must be whole seconds"))
-                .hint("or leave it out and set postgres.timeout and postgres.connecttimeout, ms")),
+            Some(Err(_)) => Err(EngineError::usage(format!("{name} in the URL must be a whole number of seconds"))
+                .hint("or omit it and set postgres.timeout and postgres.connecttimeout (ms)")),
         }
     }
 }
@@ -198,18 +198,18 @@ impl Url {
 fn refuse_what_is_not_done(options: &Options, names: &Names) -> Result<(), EngineError> {
     if let Some(driver) = options.get("db.driver").filter(|&driver| driver != DRIVER) {
         return Err(EngineError::usage(format!("db.driver={driver}: this store is for PostgreSQL ({DRIVER})"))
-            .hint("for other databases use YCSB's binding and their driver in the store jvm (-db CLASS -cp PATH)"));
+            .hint("for another database, use its driver with YCSB's binding in the store jvm (-db CLASS -cp PATH)"));
     }
     if !boolean(options, names.autocommit, true)? {
         return Err(EngineError::usage(format!(
-            "{}=false: each operation is a separate transaction here",
+            "{}=false: in this store, each operation is a separate transaction",
             names.autocommit
         ))
         .hint("leave it out"));
     }
     let batches = options.get("db.batchsize").is_some_and(|size| size.parse().map_or(true, |size: i64| size > 0));
     if batches || boolean(options, "jdbc.batchupdateapi", false)? {
-        return Err(EngineError::usage("db.batchsize and jdbc.batchupdateapi: inserts are not put in batches here")
+        return Err(EngineError::usage("db.batchsize and jdbc.batchupdateapi: this store does not batch inserts")
             .hint("leave them out, or use YCSB's binding in the store jvm"));
     }
     Ok(())
@@ -224,8 +224,8 @@ fn table(name: &str) -> Result<String, EngineError> {
     if name.split('.').count() <= 2 && name.split('.').all(part) {
         return Ok(name.to_owned());
     }
-    Err(EngineError::usage(format!("\"{name}\" cannot name a table"))
-        .hint("a name has letters, digits and _, perhaps after its schema and a dot: -p table=usertable"))
+    Err(EngineError::usage(format!("\"{name}\" is not a valid table name"))
+        .hint("a name consists of letters, digits and _, optionally after a schema and a dot: -p table=usertable"))
 }
 
 #[cfg(test)]

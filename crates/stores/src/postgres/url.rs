@@ -42,12 +42,12 @@ impl Url {
         let bad = |what: String| EngineError::usage(format!("{property}: {what}")).hint(format!("write {}", example()));
         let Some(rest) = text.strip_prefix(SCHEME) else {
             let scheme = text.split(['/', '?', '@']).next().unwrap_or_default();
-            return Err(EngineError::usage(format!("{property} is not PostgreSQL's: \"{scheme}\"")).hint(
-                "for other databases use YCSB's binding and their driver in the store jvm (-db CLASS -cp PATH)",
+            return Err(EngineError::usage(format!("{property} is not a PostgreSQL URL: \"{scheme}\"")).hint(
+                "for another database, use its driver with YCSB's binding in the store jvm (-db CLASS -cp PATH)",
             ));
         };
         if text.contains(';') {
-            return Err(bad("one URL is one server; several with ; between (shards) are not possible".to_owned()));
+            return Err(bad("several URLs separated by ; (shards) are not supported".to_owned()));
         }
         let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, database) = match place.strip_prefix("//") {
@@ -87,7 +87,7 @@ impl Url {
             ("ssl" | "sslmode", mode)
                 if !matches!((name, mode), ("sslmode", "require" | "verify-ca" | "verify-full")) =>
             {
-                return Err(format!("{name}={value} is not a mode: disable, require, verify-ca or verify-full"));
+                return Err(format!("{name}={value} is not a mode; use disable, require, verify-ca or verify-full"));
             }
             // The first is the Java driver's name, the second is libpq's. Both select the same servers.
             ("targetServerType" | "target_session_attrs", target) => {
@@ -95,7 +95,7 @@ impl Url {
                     "any" => "any",
                     "primary" | "master" | "read-write" => "read-write",
                     "secondary" | "slave" | "read-only" => "read-only",
-                    _ => return Err(format!("{name}={target} is not possible: any, primary or secondary")),
+                    _ => return Err(format!("{name}={target} is not supported; it must be any, primary or secondary")),
                 };
                 self.parameters.insert("target_session_attrs".to_owned(), attributes.to_owned());
             }
@@ -107,7 +107,7 @@ impl Url {
                 self.parameters.insert(name.to_owned(), value);
             }
             (name, _) if IDLE.contains(&name) => {}
-            (name, _) => return Err(format!("the parameter {name} is not known here")),
+            (name, _) => return Err(format!("the parameter {name} is not supported")),
         }
         Ok(())
     }
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn foreign_url_names_the_jvm_without_its_password() {
         let error = parse("jdbc:mysql://root:secret@127.0.0.1/test?password=secret").unwrap_err();
-        assert_eq!(error.message, "db.url is not PostgreSQL's: \"jdbc:mysql:\"");
+        assert_eq!(error.message, "db.url is not a PostgreSQL URL: \"jdbc:mysql:\"");
         assert!(error.hint.unwrap().contains("store jvm"));
         assert!(!parse("jdbc:postgresql://h:x/d?password=secret").unwrap_err().message.contains("secret"));
     }

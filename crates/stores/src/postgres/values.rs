@@ -9,7 +9,7 @@ use tokio_postgres::types::{FromSql, IsNull, Kind, ToSql, Type, to_sql_checked};
 /// The first byte of a `jsonb` in binary form.
 const JSONB_VERSION: u8 = 1;
 
-/// A parameter of a statement. The server checks texts, because it knows its encoding.
+/// A parameter of a statement. The server validates strings, because it knows its encoding.
 #[derive(Clone, Copy, Debug)]
 pub enum Param<'a> {
     /// A `varchar` or `text`.
@@ -96,7 +96,7 @@ impl<'a, V: Iterator<Item = &'a [u8]>> Iterator for Params<'a, V> {
 
 impl<'a, V: Iterator<Item = &'a [u8]>> ExactSizeIterator for Params<'a, V> {}
 
-/// Writes a record as a JSON object whose values are texts. `out` is cleared first.
+/// Writes a record as a JSON object whose values are strings. `out` is cleared first.
 pub fn write_object(out: &mut Vec<u8>, row: &Row) {
     out.clear();
     out.push(b'{');

@@ -101,7 +101,7 @@ fn sessions_of_a_refusing_node_share_attempts() {
             node.attempts(),
             ConnectionAttempts { attempted: attempts.len() as u64, failed: during.len() as u64 }
         );
-        assert!((20_000..=26_000).contains(&failures.get()), "each operation failed at once: {}", failures.get());
+        assert!((20_000..=26_000).contains(&failures.get()), "each operation failed immediately: {}", failures.get());
     });
 }
 

@@ -88,7 +88,7 @@ impl Cluster {
             return Ok(known);
         }
         if members.len() == MEMBERS_MAX {
-            let message = format!("redis names more than {MEMBERS_MAX} nodes, the last one {server}");
+            let message = format!("redis lists more than {MEMBERS_MAX} nodes; the last node is {server}");
             return Err(Failure::new(Status::UnexpectedState, message));
         }
         let node = Node::new(self.settings.reconnect);

@@ -110,7 +110,7 @@ impl Connection {
             Ok(Ok(Ok(()))) => Ok(()),
             Ok(Ok(Err(failure))) => Err(failure),
             Ok(Err(error)) => {
-                let broken = || format!("the connection to {server} broke: {error}");
+                let broken = || format!("the connection to {server} was lost: {error}");
                 let message = self.stream.explain(&error, &server.to_string()).unwrap_or_else(broken);
                 Err(Failure::new(Status::ServiceUnavailable, message))
             }

@@ -64,7 +64,7 @@ fn is_refusal(text: &str) -> bool {
 pub fn reply_failure(reply: Option<Reply<'_>>) -> Failure {
     match reply {
         Some(Reply::Error(message)) => parse_error(message),
-        other => Failure::new(Status::UnexpectedState, format!("redis's reply is of another kind: {other:?}")),
+        other => Failure::new(Status::UnexpectedState, format!("redis's reply has the wrong type: {other:?}")),
     }
 }
 
@@ -72,7 +72,7 @@ impl From<Malformed> for Failure {
     fn from(malformed: Malformed) -> Self {
         Self::new(
             Status::UnexpectedState,
-            format!("this is not Redis's protocol (byte {} of the answer)", malformed.at),
+            format!("the answer does not follow Redis's protocol (byte {})", malformed.at),
         )
     }
 }

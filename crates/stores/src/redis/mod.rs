@@ -44,7 +44,7 @@ impl Store for Redis {
     type Session = RedisSession;
     const ABOUT: About = About {
         name: "redis",
-        line: "Redis and what speaks its protocol (redis.host, redis.port)",
+        line: "Redis and servers that speak its protocol (redis.host, redis.port)",
         networked: true,
         properties: &[
             hosts("redis.host"),
@@ -68,7 +68,7 @@ impl Store for Redis {
         let Guarantee { durability, how, .. } = info.guarantee();
         if options.durability == Durability::Device && durability != Durability::Device {
             return Err(EngineError::failed(format!(
-                "redis at {} cannot give durability=device: {how}",
+                "redis at {} cannot provide durability=device: {how}",
                 settings.server
             ))
             .hint("redis-cli CONFIG SET appendfsync always, then CONFIG SET appendonly yes"));

@@ -135,7 +135,7 @@ impl ServerInfo {
             )
             // While a sync is delayed, Redis postpones writes for at most two seconds (`aof.c`, flushAppendOnlyFile).
             .losing_at_most(2_000_000_000),
-            _ => Guarantee::unknown("not known: the server refuses CONFIG GET"),
+            _ => Guarantee::unknown("unknown: the server refuses CONFIG GET"),
         }
     }
 
@@ -167,12 +167,12 @@ pub fn explain_refusal(settings: &Settings, failure: &Failure) -> EngineError {
     let hint = match failure.status {
         Status::Forbidden if settings.credentials.is_empty() => "set redis.password".to_owned(),
         Status::Forbidden => "check redis.password, or redis.cusername and redis.cpassword".to_owned(),
-        Status::Timeout => "is it paused or overloaded? redis.timeout sets the limit, ms".to_owned(),
+        Status::Timeout => "it may be paused or overloaded; redis.timeout sets the limit (ms)".to_owned(),
         _ if failure.connect == Some(ConnectError::ClientsExhausted) => {
             "raise the server's maxclients (redis-cli CONFIG SET maxclients …) and its open-file limit".to_owned()
         }
         Status::UnexpectedState => {
-            "check redis.port: something else than Redis answers, or it requires TLS (redis.tls=true)".to_owned()
+            "check redis.port: a server other than Redis answers, or it requires TLS (redis.tls=true)".to_owned()
         }
         _ => connect_hint(failure, "start it (loadstone systems up redis), or set redis.host and redis.port"),
     };

@@ -66,8 +66,8 @@ c_api! {
 }
 
 impl Api {
-    /// Loads a shared object. Lazily bound: 5.11.3 has an undefined symbol that is never called. The signatures are unchanged since
-    /// 5.11.
+    /// Loads a shared object with lazy binding, because 5.11.3 has an undefined symbol that is never called. The
+    /// signatures are unchanged since 5.11.
     pub fn load(path: &Path) -> Result<(Library, Self), EngineError> {
         // SAFETY: loading runs the object's initialisers. The file was named by the user or is in the cache.
         let library = unsafe { Library::open(Some(path), RTLD_LAZY | RTLD_LOCAL) };
@@ -87,7 +87,7 @@ impl Api {
         if error.is_null() {
             return Ok(value);
         }
-        // SAFETY: RocksDB set the pointer to a NUL-terminated text that it allocated and that `rocksdb_free` must free.
+        // SAFETY: RocksDB set the pointer to a NUL-terminated string that `rocksdb_free` must free.
         unsafe {
             let text = CStr::from_ptr(error).to_string_lossy().into_owned();
             (self.free)(error.cast());
@@ -95,12 +95,12 @@ impl Api {
         }
     }
 
-    /// The text of a column family's property.
+    /// The value of a column family's property, as a string.
     ///
     /// # Safety
     /// `db` and `family` must be open.
     pub unsafe fn property(&self, db: Ptr, family: Ptr, name: &CStr) -> Option<String> {
-        // SAFETY: the caller guarantees the handles. The text must be freed here.
+        // SAFETY: the caller guarantees the handles. The string must be freed here.
         unsafe {
             let text = (self.property_value_cf)(db, family, name.as_ptr());
             if text.is_null() {

@@ -45,7 +45,7 @@ pub fn find(options: &Options) -> Result<Library, EngineError> {
     let version = requested.unwrap_or(NEWEST);
     if !version.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'.' || b == b'-') || version.starts_with('.') {
         return Err(EngineError::usage(format!("rocksdb.version must be a version, got \"{version}\""))
-            .hint(format!("rocksdb.version={NEWEST}, or rocksdb.version={YCSB} as YCSB's binding has it")));
+            .hint(format!("use rocksdb.version={NEWEST}, or rocksdb.version={YCSB} as in YCSB's binding")));
     }
     let member = format!("librocksdbjni-{PLATFORM}.so");
     let cached = cache::directory().join("rocksdb").join(version).join(&member);

@@ -119,7 +119,7 @@ impl RocksDbEngine {
 
 const ENGINE: Engine = Engine { store: "rocksdb", name: "RocksDB", marker: "CURRENT" };
 
-/// The cause of an error from RocksDB. The C API returns only a text, which ends in the operating system's message.
+/// The cause of an error from RocksDB. The C API returns only a string, which ends with the system's message.
 fn cause(text: &str) -> Cause {
     let has = |parts: &[&str]| parts.iter().any(|part| text.contains(part));
     if has(&["Permission denied", "Operation not permitted", "Read-only file system"]) {
@@ -134,7 +134,7 @@ fn cause(text: &str) -> Cause {
 fn cannot_open(directory: &Path, text: &str) -> EngineError {
     if text.contains("VersionEdit") || text.contains("unknown") {
         return EngineError::failed(format!("RocksDB cannot open {}: {text}", directory.display()))
-            .hint("a newer RocksDB wrote it: choose that with -p rocksdb.version=VERSION");
+            .hint("a newer RocksDB wrote it: select the newer version with -p rocksdb.version=VERSION");
     }
     ENGINE.cannot_open(directory, text, cause(text))
 }
@@ -321,7 +321,7 @@ impl KeyValue for RocksDbEngine {
                 let options = create();
                 let waited = self.api.call(|error| wait(self.db, options, error));
                 destroy(options);
-                waited.map_err(|text| EngineError::failed(format!("RocksDB's compactions ended with: {text}")))
+                waited.map_err(|text| EngineError::failed(format!("RocksDB's compactions failed: {text}")))
             };
         }
         // Versions before 8 have no call that waits, so their counters are polled until they remain at 0.
@@ -335,7 +335,7 @@ impl KeyValue for RocksDbEngine {
             }
             std::thread::sleep(Duration::from_millis(50));
         }
-        Err(EngineError::failed(format!("RocksDB still compacts after {} s", SETTLE_MAX.as_secs())))
+        Err(EngineError::failed(format!("RocksDB is still compacting after {} s", SETTLE_MAX.as_secs())))
     }
 
     fn close(self) -> Result<(), EngineError> {

@@ -32,8 +32,8 @@ impl Properties {
                 format!("set {} to a name in the certificate, or {}=ca", property("name"), property("verify"))
             }
             TlsFault::Time => "renew the certificate, and check this host's clock".to_owned(),
-            TlsFault::Plain => format!("use the server's port for TLS, or leave out {}", self.switch),
-            TlsFault::Required => format!("does it require TLS? add {}", self.switch),
+            TlsFault::Plain => format!("use the server's port for TLS, or omit {}", self.switch),
+            TlsFault::Required => format!("if the server requires TLS, add {}", self.switch),
             TlsFault::ClientCertificate => format!(
                 "set {} and {} to a certificate that the server accepts",
                 property("certificate"),
@@ -131,7 +131,7 @@ pub fn read_roots(path: &str, names: Properties) -> Result<RootCertStore, Engine
     let mut roots = RootCertStore::empty();
     for certificate in read_certificates(path, names, "ca")? {
         roots.add(certificate).map_err(|error| {
-            EngineError::usage(format!("a certificate in {path} is not a CA's: {error}"))
+            EngineError::usage(format!("a certificate in {path} is not a CA certificate: {error}"))
                 .hint(format!("check {}", names.property("ca")))
         })?;
     }
@@ -142,6 +142,6 @@ pub fn read_key(path: &str, names: Properties) -> Result<PrivateKeyDer<'static>,
     // The library's message is not shown, because it may contain text from the file.
     PrivateKeyDer::from_pem_slice(&read_file(path, names, "key")?).map_err(|_| {
         EngineError::usage(format!("there is no unencrypted PEM key in {path}"))
-            .hint(format!("openssl pkey -in {path} -out FILE decrypts one"))
+            .hint(format!("decrypt the key: openssl pkey -in {path} -out FILE"))
     })
 }

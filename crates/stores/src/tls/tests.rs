@@ -183,7 +183,7 @@ fn client_certificates_are_sent() {
     let (fault, message) = refusal(&configure(stranger), strict());
     assert!(matches!(fault, TlsFault::ClientCertificate | TlsFault::Plain), "{message}");
     let mixed = Request { key: Some(files.write("other.key", &issue(&authority, &[]).key)), ..own };
-    assert!(mixed.configure(true, NAMES, &[]).unwrap_err().message.contains("do not fit"));
+    assert!(mixed.configure(true, NAMES, &[]).unwrap_err().message.contains("do not match"));
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn plain_ports_are_recognised() {
     let (authority, files) = (Authority::new("CA").unwrap(), Files::new());
     let tls = files.trust(&authority);
     for (reply, expected) in [
-        ("-ERR unknown command\r\n", "HOST does not answer in TLS"),
+        ("-ERR unknown command\r\n", "HOST does not respond with TLS"),
         ("", "HOST closed the connection in the TLS handshake"),
     ] {
         let failure = run_on_executor(async {
@@ -227,7 +227,7 @@ fn closed_connections_are_not_open() {
         while stream.is_open() {
             tokio::task::yield_now().await;
         }
-        assert_eq!(stream.read(&mut [0; 8]).await.unwrap(), 0, "it said goodbye");
+        assert_eq!(stream.read(&mut [0; 8]).await.unwrap(), 0, "the server closed the connection cleanly");
     });
 }
 

@@ -93,7 +93,7 @@ pub fn explain(error: &io::Error, place: &str) -> (TlsFault, String) {
             io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => {
                 (TlsFault::Plain, format!("{place} closed the connection in the TLS handshake"))
             }
-            _ => (TlsFault::Other, format!("no TLS with {place}: {error}")),
+            _ => (TlsFault::Other, format!("TLS with {place} failed: {error}")),
         };
     };
     match cause {
@@ -109,18 +109,18 @@ pub fn explain(error: &io::Error, place: &str) -> (TlsFault, String) {
             CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
                 (TlsFault::Time, certificate("is not valid yet"))
             }
-            CertificateError::NotValidForName => (TlsFault::Name, certificate("has another name")),
+            CertificateError::NotValidForName => (TlsFault::Name, certificate("has a different name")),
             CertificateError::NotValidForNameContext { expected, presented } => {
                 let names: Vec<&str> = presented.iter().map(|name| plain_name(name)).collect();
                 let names = if names.is_empty() { "no name".to_owned() } else { names.join(", ") };
                 (TlsFault::Name, certificate(&format!("is for {names}, not for {}", expected.to_str())))
             }
             other if format!("{other:?}").contains("CaUsedAsEndEntity") => {
-                (TlsFault::Other, certificate("is a CA's, which cannot be a server's, too"))
+                (TlsFault::Other, certificate("is a CA certificate, which a server cannot use"))
             }
             _ => (TlsFault::Other, certificate("cannot be verified")),
         },
-        rustls::Error::InvalidMessage(_) => (TlsFault::Plain, format!("{place} does not answer in TLS")),
+        rustls::Error::InvalidMessage(_) => (TlsFault::Plain, format!("{place} does not respond with TLS")),
         rustls::Error::AlertReceived(alert) => {
             let refused = matches!(
                 alert,
@@ -140,7 +140,7 @@ pub fn explain(error: &io::Error, place: &str) -> (TlsFault, String) {
                 (TlsFault::Other, format!("{place} refuses the TLS handshake (alert {text})"))
             }
         }
-        other => (TlsFault::Other, format!("no TLS with {place}: {other}")),
+        other => (TlsFault::Other, format!("TLS with {place} failed: {other}")),
     }
 }
 

@@ -68,7 +68,7 @@ fn kill_victim(subject: &Subject, directory: &str, durability: Durability, start
         }
     }
     let ended = child.wait().expect("an end");
-    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&ended), Some(9), "it ended before the signal: {ended}");
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&ended), Some(9), "it exited before the signal: {ended}");
     assert!(next >= start + count);
     next
 }
@@ -100,7 +100,7 @@ fn kill_and_reopen<K: KeyValue>(subject: &Subject, durability: Durability, count
                 );
             }
         }
-        assert_eq!(session.put(b"after", &value(0)), Status::Ok, "it works on");
+        assert_eq!(session.put(b"after", &value(0)), Status::Ok, "the store still works");
         assert_eq!(session.remove(b"after"), Status::Ok);
         drop(session);
         store.close().expect("a clean close");

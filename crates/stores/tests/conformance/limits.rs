@@ -1,4 +1,4 @@
-//! Tests of what individual stores refuse, and with which messages.
+//! Tests of the refusals of individual stores and of their messages.
 
 use loadstone_load::{Projection, Row, Status};
 use loadstone_stores::fjall::FjallEngine;

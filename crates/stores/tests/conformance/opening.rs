@@ -108,7 +108,7 @@ pub fn a_run_without_a_database_creates_nothing<K: KeyValue>(subject: &Subject) 
         let error = try_open::<K>(&place.options).err().unwrap_or_else(|| panic!("{what} was opened"));
         assert!(error.message.contains(&directory.display().to_string()), "{error}");
         assert!(error.hint.as_deref().unwrap_or_default().contains("ycsb load"), "{:?}", error.hint);
-        assert!(!error.is_usage(), "the command is right, the store is not available");
+        assert!(!error.is_usage(), "the command is correct, but the store is not available");
     };
     refused("a directory that is not there");
     assert!(!directory.exists());
@@ -135,7 +135,7 @@ pub fn a_second_opening_is_refused<K: KeyValue>(subject: &Subject) {
     let mut opened = subject.open::<K>();
     let error = try_open::<K>(&opened.place.options).expect_err("one opening at a time");
     assert!(error.hint.as_deref().unwrap_or_default().contains("another"), "{error} {:?}", error.hint);
-    assert_eq!(opened.session.put(b"user1", &row(&[("field0", "a")])), Status::Ok, "the first works on");
+    assert_eq!(opened.session.put(b"user1", &row(&[("field0", "a")])), Status::Ok, "the first store still works");
     let place = opened.close();
     open::<K>(&place.options).close().expect("a clean close");
 }

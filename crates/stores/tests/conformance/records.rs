@@ -15,7 +15,7 @@ pub fn reading_a_missing_key_finds_nothing<K: KeyValue>(subject: &Subject) {
     assert_eq!(opened.session.get(b"missing", Projection::All), (Status::NotFound, Row::default()));
     let message = opened.session.last_error();
     assert_eq!(message.as_deref(), Some("no record with key missing"));
-    assert_eq!(opened.session.last_error(), None, "words are taken once");
+    assert_eq!(opened.session.last_error(), None, "the message is returned only once");
 }
 
 pub fn updating_a_missing_key_creates_nothing<K: KeyValue>(subject: &Subject) {

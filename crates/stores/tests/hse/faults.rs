@@ -1,4 +1,4 @@
-//! Tests of what the store refuses, and with which messages.
+//! Tests of the refusals of the store and of their messages.
 
 use loadstone_load::{Projection, Row, Status};
 use loadstone_stores::{Connection, Durability, Session, Store};
@@ -19,8 +19,8 @@ fn hse_3_does_not_open_hse_2_data() {
         }
         assert_eq!(
             bench.refusal(),
-            "error: HSE 2 made the KVDB in DIR/kvdb, and HSE 3 cannot read it\n\
-             hint: load it again into an empty directory, or set hse.library to the libhse-2.so that made it"
+            "error: HSE 2 created the KVDB in DIR/kvdb, and HSE 3 cannot read it\n\
+             hint: load it again into an empty directory, or set hse.library to the libhse-2.so that created it"
         );
     }
 }
@@ -35,12 +35,12 @@ fn wrong_options_are_named() {
     assert_eq!(refusal("hse.kvdb_home", " "), "error: hse.kvdb_home is not set\nhint: add -p hse.kvdb_home=DIRECTORY");
     assert_eq!(
         refusal("hse.mpool_name", "ycsbData"),
-        "error: only HSE 1 knows hse.mpool_name; since HSE 2.0 a KVDB is kept in a directory, not in an mpool\n\
+        "error: only HSE 1 has hse.mpool_name; since HSE 2.0 a KVDB is kept in a directory, not in an mpool\n\
          hint: leave it out"
     );
     assert_eq!(
         refusal("hse.params", "kvdb.dur_intvl_ms=1000,kvdb.log_lvl=6"),
-        "error: only HSE 1 knows hse.params; since HSE 2.0 a KVDB is kept in a directory, not in an mpool\n\
+        "error: only HSE 1 has hse.params; since HSE 2.0 a KVDB is kept in a directory, not in an mpool\n\
          hint: write -p hse.config=kvdb.durability.interval_ms=1000,logging.level=6"
     );
     assert_eq!(
@@ -55,7 +55,7 @@ fn wrong_options_are_named() {
     );
     assert_eq!(
         refusal("hse.config", "kvdb.kvs.other.cn_cursor_vra=0"),
-        "error: hse.config: other.cn_cursor_vra is of another KVS than the table \"usertable\"\n\
+        "error: hse.config: other.cn_cursor_vra is for a KVS other than the table \"usertable\"\n\
          hint: write kvdb.kvs.default.cn_cursor_vra=… or kvdb.kvs.usertable.cn_cursor_vra=…"
     );
     assert_eq!(
@@ -72,7 +72,7 @@ fn wrong_options_are_named() {
         assert_eq!(
             bench.refusal(),
             format!(
-                "error: table cannot be a KVS of HSE: \"{table}\"\n\
+                "error: table is not a valid name for a KVS of HSE: \"{table}\"\n\
                  hint: use 1 to 31 of A-Z a-z 0-9 - _, and not \"default\""
             )
         );
@@ -89,7 +89,7 @@ fn refused_parameters_are_shown() {
         assert_eq!(calls.last().unwrap() == "fini", name != "hse.gparams", "{calls:?}");
         refusal
     };
-    let log = "to read in its log which one it refuses, add -p hse.gparams=logging.destination=stderr";
+    let log = "to see HSE's log, add -p hse.gparams=logging.destination=stderr";
     assert_eq!(
         refusal("hse.gparams", "nonsense=1"),
         "error: HSE does not start with rest.enabled=false,logging.enabled=false,nonsense=1: fake.c:1: Invalid argument \
@@ -104,7 +104,8 @@ fn refused_parameters_are_shown() {
         assert_eq!(
             refusal(name, "nonsense=1"),
             format!(
-                "error: HSE cannot {action}: fake.c:1: Invalid argument (22)\nhint: it was given nonsense=1; {log}"
+                "error: HSE cannot {action}: fake.c:1: Invalid argument (22)\n\
+                 hint: a parameter in nonsense=1 is invalid; {log}"
             )
         );
     }
@@ -118,7 +119,7 @@ fn invalid_library_is_named() {
     let bench = bench.with("hse.library", file.to_str().unwrap());
     let refusal = bench.refusal();
     assert!(refusal.starts_with("error: cannot load HSE from DIR/libhse-3.so: "), "{refusal}");
-    assert!(refusal.ends_with("\nhint: it must be a libhse of 2.x or 3.x for this processor"), "{refusal}");
+    assert!(refusal.ends_with("\nhint: it must be libhse 2.x or 3.x for this processor"), "{refusal}");
 }
 
 #[test]

@@ -123,7 +123,7 @@ fn without_a_journal_the_guarantee_says_so() {
     store.close().unwrap();
     drop(bench);
     let bench = Bench::new().with("hse.config", "kvdb.durability.interval_ms=250").lasting(Durability::None);
-    assert_eq!(bench.open().guarantee().how, "journal written within 250 ms, not waited for");
+    assert_eq!(bench.open().guarantee().how, "journal written within 250 ms; writes do not wait");
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn hse_opens_one_kvdb_at_a_time() {
     bench.options.properties.insert("hse.kvdb_home".into(), bench.directory.path().join("other").display().to_string());
     assert_eq!(
         bench.refusal(),
-        "error: this process has a KVDB open, and HSE opens one at a time\nhint: close it first, or use another process"
+        "error: this process has a KVDB open, and HSE opens only one\nhint: close it first, or use another process"
     );
     store.close().unwrap();
     bench.open().close().unwrap();
@@ -157,7 +157,7 @@ fn a_run_needs_a_load() {
         bench.refusal(),
         "error: no HSE database in DIR/kvdb\nhint: load one first: loadstone ycsb load hse -p hse.kvdb_home=DIR/kvdb"
     );
-    assert!(!bench.home().exists(), "a run makes nothing");
+    assert!(!bench.home().exists(), "a run creates nothing");
 
     bench.options.create = true;
     bench.open().close().unwrap();

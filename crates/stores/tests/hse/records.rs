@@ -208,11 +208,11 @@ fn clients_work_side_by_side() {
 #[test]
 fn only_with_durability_each_write_is_synced() {
     for (requested, guaranteed, how, syncs) in [
-        (Durability::None, Durability::None, "journal written within 100 ms, not waited for", false),
+        (Durability::None, Durability::None, "journal written within 100 ms; writes do not wait", false),
         (
             Durability::Os,
             Durability::Device,
-            "hse_kvdb_sync at each write: journal on the device; HSE has nothing between this and none",
+            "hse_kvdb_sync at each write: journal on the device; HSE has no level between this and none",
             true,
         ),
         (Durability::Device, Durability::Device, "hse_kvdb_sync at each write: journal on the device", true),

@@ -36,7 +36,7 @@ fn open_at<S: RecordStore>(subject: &Subject, host: &str, port: &str) -> Result<
 
 fn assert_refused<S: RecordStore>(subject: &Subject, host: &str, port: &str) {
     let error = open_at::<S>(subject, host, port).expect_err("no server listens");
-    assert!(!error.is_usage(), "the command is right, the server is not available");
+    assert!(!error.is_usage(), "the command is correct, but the server is not available");
     assert!(error.message.contains(host), "{error}");
     assert!(!error.hint.unwrap_or_default().is_empty());
 }

@@ -167,7 +167,7 @@ pub fn values_are_bytes<S: RecordStore>(subject: &Subject, case: &str) {
         assert!(matches!(put, Status::BadRequest | Status::Error), "{put:?}");
         assert!(!opened.session.message().is_empty());
     }
-    assert_eq!(opened.session.put(&opened.key("2"), &row(&THREE)), Status::Ok, "it works on");
+    assert_eq!(opened.session.put(&opened.key("2"), &row(&THREE)), Status::Ok, "the client still works");
 }
 
 pub fn keys_with_signs_are_kept<S: RecordStore>(subject: &Subject, case: &str) {

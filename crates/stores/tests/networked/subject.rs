@@ -30,7 +30,7 @@ pub struct Subject {
     /// The store has tables, which it does not create.
     pub tables: bool,
     /// The property that limits a wait, in ms, if the store uses only the given address; it can then be tested behind a
-    /// relay. Cassandra does so if its cluster has a single node.
+    /// relay. Cassandra uses only this address if its cluster has a single node.
     pub timeout: &'static str,
     /// The property that contains the password.
     pub password: &'static str,

@@ -224,13 +224,13 @@ impl Plan {
         for (name, kind) in markers {
             let Some(place) = layout.place(name) else {
                 return refuse(format!(
-                    "the value of a ? is {name}, which is not a column of the table; write its value in the text"
+                    "a ? is for {name}, which is not a column of the table; write its value in the statement"
                 ));
             };
             let column = layout.column(place);
             let is_same = CqlType::parse(kind).is_ok_and(|kind| kind == column.kind);
             if !is_same {
-                return refuse(format!("a ? for {name} has the type {kind}, and the column has {}", column.kind));
+                return refuse(format!("a ? for {name} has the type {kind}, but the column has {}", column.kind));
             }
             places.push(place);
         }
@@ -252,7 +252,7 @@ impl Plan {
         let mut columns = Vec::new();
         if validates {
             if operation.writes {
-                return refuse("validate: true is for SELECT".to_owned());
+                return refuse("validate: true applies only to SELECT".to_owned());
             }
             if let Some(reason) = find_unrepeatable(layout, &spec.tables[operation.table].insert) {
                 return refuse(format!("rows cannot be compared: {reason}"));
@@ -260,7 +260,7 @@ impl Plan {
             let (_, rows, _) = layout.row_counts().map_err(|reason| invalid("tables", reason))?;
             if rows > VALIDATED_ROWS_MAX {
                 return refuse(format!(
-                    "rows cannot be compared: a partition has up to {rows:.0}, the limit is {VALIDATED_ROWS_MAX}"
+                    "rows cannot be compared: a partition has up to {rows:.0} rows; the limit is {VALIDATED_ROWS_MAX}"
                 ));
             }
             columns.extend(results.iter().map(|(name, _)| layout.place(name)));

@@ -81,7 +81,7 @@ pub fn parse_condition_columns(text: &str) -> Result<Vec<String>, String> {
         }
         let name = name.strip_prefix('"').map_or_else(|| name.to_lowercase(), |name| name.trim_matches('"').to_owned());
         if columns.contains(&name) {
-            return Err(format!("two conditions with a ? are on {name}"));
+            return Err(format!("{name} has two conditions with a ?"));
         }
         columns.push(name);
     }

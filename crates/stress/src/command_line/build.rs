@@ -1,5 +1,5 @@
-//! Builds settings from groups of options, in the tool's order, so that the same one of several mistakes is reported
-//! first.
+//! Builds settings from groups of options, in the tool's order, so that the mistake that is reported first is the same
+//! as in the tool.
 
 mod connection;
 
@@ -154,7 +154,7 @@ impl Builder {
                 let text = format!("{help}Invalid {label} options provided, see output for valid options\n");
                 return Err(UsageError {
                     text,
-                    hint: Some("n=, duration= and err< exclude each other".to_owned()),
+                    hint: Some("n=, duration= and err< cannot be combined".to_owned()),
                     ..error
                 });
             }
@@ -474,8 +474,7 @@ impl Builder {
             text.push('\n');
         }
         let name = self.groups.front().map_or("", |group| group.name.as_str());
-        let hint =
-            format!("{name} is not an option group of generation {}; -compat chooses another", self.compat.name());
+        let hint = format!("{name} is not an option group of generation {}; -compat changes it", self.compat.name());
         Err(UsageError { text, hint: Some(hint), exit: 1 })
     }
 }

@@ -72,7 +72,7 @@ pub(super) fn check_settings(settings: &mut Settings) -> Result<(), (String, Str
     }
     if command.consistency.ends_with("SERIAL") {
         warnings.push(format!(
-            "cl={} sets only the level of conditional updates, as in the tool; the driver's default LOCAL_ONE holds for all else",
+            "cl={} sets only the level of conditional updates, as in the tool; all else uses the default LOCAL_ONE",
             command.consistency
         ));
     }

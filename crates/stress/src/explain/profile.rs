@@ -14,7 +14,7 @@ pub fn explain_profiles(settings: &Settings, spec: &ColumnsSpec) -> String {
     if spec.definitions.is_empty() {
         lines.push("Schema: nothing is created; the tables must exist.".to_owned());
     } else {
-        lines.push("Schema: executed on every start; what exists is left as it is:".to_owned());
+        lines.push("Schema: executed on every start; existing objects remain unchanged:".to_owned());
         lines.extend(
             spec.definitions.iter().map(|text| format!("  {}", text.split_whitespace().collect::<Vec<_>>().join(" "))),
         );
@@ -34,10 +34,10 @@ pub fn explain_profiles(settings: &Settings, spec: &ColumnsSpec) -> String {
         ));
     }
     if let (Some(clustering), true) = (&spec.clustering, spec.operations.len() > 1) {
-        lines.push(format!("  Operations of one name follow each other: {}.", describe(clustering)));
+        lines.push(format!("  Consecutive operations with the same name: {}.", describe(clustering)));
     }
     let generation = if settings.compat.multiplies_seeds() { "4.0 and later" } else { "3.x" };
-    lines.push(format!("Data: as cassandra-stress {generation} makes them, from the types of the server's columns."));
+    lines.push(format!("Data: as in cassandra-stress {generation}, generated for the column types in the server."));
     lines.push(describe_population(settings));
     lines.extend(describe_warmup(settings));
     lines.push(describe_rate(settings));
@@ -61,12 +61,12 @@ fn describe_table(table: &TableSpec) -> Vec<String> {
     let mut lines = vec![format!("Table {}.{}:", table.keyspace, table.table)];
     for column in &table.columns {
         let parts = [
-            column.population.as_ref().map(|spec| format!("made from the numbers {}", describe(spec))),
+            column.population.as_ref().map(|spec| format!("generated from the numbers {}", describe(spec))),
             column.size.as_ref().map(|spec| format!("size {}", describe(spec))),
             column
                 .cluster
                 .as_ref()
-                .map(|spec| format!("{} values for each value of the column before it", describe(spec))),
+                .map(|spec| format!("{} values for each value of the preceding column", describe(spec))),
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         lines.push(format!("  {}: {}", column.name, parts.join("; ")));
@@ -87,7 +87,7 @@ fn describe_operation(operation: &OperationSpec, table: &TableSpec, visits: u32)
                 || "all rows".to_owned(),
                 |ratio| format!("a random part of the rows ({} of {})", describe(&ratio.distribution), ratio.divisor),
             );
-            let share = if visits > 1 { format!("{share} of a {visits}th of the partition") } else { share };
+            let share = if visits > 1 { format!("{share} of one of {visits} parts of the partition") } else { share };
             let batch = match insert.batch {
                 BatchType::Logged => "a logged batch",
                 BatchType::Unlogged => "an unlogged batch",
@@ -96,14 +96,14 @@ fn describe_operation(operation: &OperationSpec, table: &TableSpec, visits: u32)
             let condition = insert.condition.as_ref().map_or_else(String::new, |text| format!(", {text}"));
             format!("writes {share} of {partitions} partitions{condition}; several rows are sent as {batch}")
         }
-        OperationWork::Validate => "reads a partition and compares it with the written rows".to_owned(),
+        OperationWork::Validate => "reads a partition and compares it with the rows written".to_owned(),
         OperationWork::Query { cql, fields, validates } => {
             let source = match fields {
                 Fields::Samerow => "values from one row",
                 Fields::Multirow => "values from several rows of one partition",
             };
             let checks =
-                if *validates { "; rows are compared with the written ones" } else { "; rows are not compared" };
+                if *validates { "; rows are compared with the rows written" } else { "; rows are not compared" };
             format!("{cql} ({source}{checks})")
         }
         OperationWork::TokenRange { columns, page_rows } => {

@@ -60,7 +60,7 @@ pub fn render_settings(settings: &Settings) -> String {
     block.0
 }
 
-/// A text that consists of sections and lines.
+/// Text that consists of sections and lines.
 struct Block(String);
 
 impl Block {

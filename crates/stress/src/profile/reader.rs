@@ -50,8 +50,8 @@ impl Reader {
             _ => {
                 self.report(
                     node.line,
-                    format!("{name} must be a text, got {}", node.describe()),
-                    "write it in one line, or after |",
+                    format!("{name} must be text, got {}", node.describe()),
+                    "write it on one line, or after |",
                 );
                 None
             }
@@ -135,8 +135,8 @@ impl Reader {
                 format!("write CREATE {word} {name} …"),
             ),
             Some(defined) if !defined.eq_ignore_ascii_case(name) => {
-                let message = format!("the definition creates {defined}, and the profile uses {name}");
-                self.report(line, message, "use one name");
+                let message = format!("the definition creates {defined}, but the profile uses {name}");
+                self.report(line, message, "use the same name");
             }
             Some(_) => {}
         }
@@ -253,7 +253,7 @@ fn remove_blanks(text: &str) -> String {
     text.chars().filter(|c| !c.is_whitespace()).collect()
 }
 
-/// Whether a name differs from a key only by case, hyphens or two letters.
+/// Whether a name differs from a key only in case, in hyphens, or in up to two adjacent letters.
 fn is_near(key: &str, name: &str) -> bool {
     let plain = |text: &str| text.to_lowercase().replace(['-', '_', ' '], "");
     let (key, name) = (plain(key), plain(name));

@@ -39,7 +39,7 @@ pub struct NodeSettings {
     pub file: Option<String>,
     /// Whether no nodes other than the contact points are used.
     pub whitelist: bool,
-    /// The datacenter to which connections are restricted.
+    /// The data centre to which connections are restricted.
     pub datacenter: Option<String>,
 }
 

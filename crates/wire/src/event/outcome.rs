@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use loadstone_load::meter::Reading;
+use loadstone_load::histogram::Reading;
 use loadstone_load::{Status, StepId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -44,7 +44,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Without sums; `open`: with responses.
+    /// Creates an outcome without sums. `open`: whether to include response times.
     fn new(operation: &str, status: &str, count: u64, [service, response, lower]: &Latencies, open: bool) -> Self {
         Self {
             operation: operation.to_owned(),
@@ -59,12 +59,12 @@ impl Outcome {
     }
 }
 
-/// A sum in ns, as an event contains it: at most 584 years.
+/// A sum in ns, limited to the largest number that an event can contain: 584 years.
 fn sum_ns(reading: &Reading) -> u64 {
     u64::try_from(reading.sum()).unwrap_or(u64::MAX)
 }
 
-/// Converts readings to outcomes, with the names of their steps. `summed`: include exact sums.
+/// Converts readings to outcomes, with the names of their steps. `summed`: whether to include exact sums.
 pub fn outcomes(latencies: &Readings, steps: &[&str], summed: bool) -> Vec<Outcome> {
     let outcome = |((step, status), latencies): (&(StepId, Status), &Latencies)| {
         let [service, response, _] = latencies;

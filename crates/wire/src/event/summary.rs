@@ -76,8 +76,8 @@ pub struct Summary {
     pub unsent: u64,
     /// Clients whose session did not close: writes buffered in the session may be lost.
     pub unclosed: u64,
-    /// Operations sent more than 1 ms late although a client was idle, or mostly because of an earlier delay of this
-    /// type.
+    /// Operations sent more than 1 ms late although a client was idle, or mostly because the generator had been late
+    /// before.
     pub late_generator: u64,
     /// Operations sent more than 1 ms late because all clients were busy.
     pub late_client: u64,
@@ -101,7 +101,7 @@ pub struct Summary {
     /// Garbage collections in the engine's process while measuring; absent if there is no garbage collector.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub collections: Vec<Collections>,
-    /// Time that the store then took to become idle, seconds; only if `settle` was set.
+    /// Time that the store took to become idle after the load, seconds; only if `settle` was set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settle_seconds: Option<f64>,
     /// Number of latencies above the range of a histogram, 39 hours, over all outcomes: they are recorded as this
@@ -110,7 +110,7 @@ pub struct Summary {
     pub saturated_values: u64,
     /// Outcomes of the whole measured window.
     pub outcomes: Vec<Outcome>,
-    /// The first error message for each `OPERATION STATUS`.
+    /// The first error message for each operation and status; a key has the form `OPERATION STATUS`.
     #[serde(rename = "words")]
     pub messages: BTreeMap<String, String>,
     /// The sections that belong to the workload kinds.

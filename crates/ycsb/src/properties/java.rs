@@ -73,7 +73,7 @@ impl PropertiesFile {
         let mut parsed = Self::default();
         let body = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
         if body.len() < bytes.len() {
-            let mark = "dropped a UTF-8 byte order mark, which YCSB takes for a part of the first key";
+            let mark = "dropped a UTF-8 byte order mark, which YCSB reads as part of the first key";
             parsed.warnings.push(format!("{mark} ({origin}:1)"));
         }
         let utf8 = std::str::from_utf8(body).ok();
@@ -92,7 +92,7 @@ impl PropertiesFile {
                     PropertiesError::Escape { origin, line, escape }
                 })?;
                 Ok(String::from_utf16(&units).unwrap_or_else(|_| {
-                    let advice = "put U+FFFD for half of a surrogate pair in \\u escapes";
+                    let advice = "replaced half of a surrogate pair in \\u escapes with U+FFFD";
                     parsed.warnings.push(format!("{advice} ({origin}:{line})"));
                     String::from_utf16_lossy(&units)
                 }))

@@ -49,7 +49,7 @@ PILOT_CAP, PILOT_WINDOWS = 1.5, 2.0
 
 
 class Workload(FilePart):
-    """The work of trials: the keys of a YCSB workload, or the key of one other kind. A string is the `file`."""
+    """The work of trials: the keys of a YCSB workload, or the key of one other kind. A string is short for `file`."""
 
     if TYPE_CHECKING:
         # Each workload kind adds its keys (`add_kinds`).
@@ -136,7 +136,7 @@ class Measure(FilePart):
     that a window has 20 intervals."""
 
     deadline: Length | None = Field(default=None, examples=["250ms"])
-    """Operations that succeed later than this after they were due (in a closed loop: sent) are counted as late."""
+    """Operations that succeed more than this time after they were due (in a closed loop: sent) are counted as late."""
 
 
 class LoadKeys(FilePart):
@@ -145,10 +145,10 @@ class LoadKeys(FilePart):
     reuse: Reuse = Field(default=False, examples=["copy"])
     """false: each trial loads a fresh store. copy: data is loaded once, and each trial uses a copy; on servers, each
     trial uses the table itself, which the workload must not change. shared: trials use the data on the servers as
-    earlier trials left them."""
+    earlier trials left it."""
 
     clients: Count | None = Field(default=None, examples=[32])
-    """Number of clients of the load. Default: the number of the trial's clients."""
+    """Number of clients for the load. Default: the number of the trial's clients."""
 
     properties: dict[str, Property] = Field(default={}, examples=[{"clientbuffering": True}])
     """Store properties for the load; they override the system's properties."""
@@ -189,7 +189,7 @@ class FleetKeys(FilePart):
     """Number of engine processes on each host, instead of `engines`."""
 
     placement: Placement = Field(default="apart", examples=["role=clients"])
-    """Hosts of the engines. `apart`: hosts without servers. `beside`: the hosts of the servers. Or a label
+    """Hosts of the engines: `apart` (hosts without servers), `beside` (the hosts of the servers), or a label
     `KEY=VALUE`."""
 
     hosts: FleetHosts = Field(
@@ -302,8 +302,8 @@ class Experiment(FilePart):
         default=Measure(), description=str(Measure.__doc__), examples=[{"warmup": "1s", "duration": "5s"}]
     )
     faults: tuple[FaultKeys, ...] = Field(default=(), examples=[[{"do": "kill", "at": "60s", "lift": "10s"}]])
-    """Faults in the measured window. The servers and instants are drawn from seed and repeat, and are the same for all
-    variants of a block."""
+    """Faults in the measured window. The servers and instants are drawn from the seed and the repeat number, and are
+    the same for all variants of a block."""
 
     load: LoadKeys = Field(default=LoadKeys(), description=str(LoadKeys.__doc__), examples=[{"reuse": "copy"}])
     fleet: FleetKeys = Field(default=FleetKeys(), description=str(FleetKeys.__doc__), examples=[{"engines": 4}])
@@ -335,7 +335,7 @@ class Experiment(FilePart):
     """Seed for the order of trials and for all random choices in them."""
 
     timeout: Length | None = Field(default=None, examples=["10m"])
-    """Time limit of one phase of a trial."""
+    """Time limit for one phase of a trial."""
 
     @property
     def all_workloads(self) -> dict[tuple[str | int, ...], Workload]:
@@ -355,7 +355,7 @@ class Experiment(FilePart):
         return ("workloads", str(point["workload"])) if self.workloads else ("workload",)
 
     def hooks_of(self, system: str) -> dict[str, tuple[str, ...]]:
-        """A system's commands before and after each trial. Nested: its own run last before a trial, and first after."""
+        """A system's commands before and after each trial; its own hooks run last before a trial, and first after."""
         outer, inner = self.hooks, self.systems[system].hooks
         return {"before": outer.before + inner.before, "after": inner.after + outer.after}
 

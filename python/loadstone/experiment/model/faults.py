@@ -100,7 +100,7 @@ class At(FilePart):
 
 
 class Lift(FilePart):
-    """Time from the start of the fault to its lift: drawn between two lengths. A single value is an exact length."""
+    """Time after which the fault is lifted: drawn between two lengths. A single value is an exact length."""
 
     if TYPE_CHECKING:
 
@@ -130,7 +130,7 @@ else:
         **{
             "from": (
                 LengthOrNever,
-                Field(description="The shortest length; `never`: at the end of the window.", examples=["30s"]),
+                Field(description="The shortest length; `never`: until the end of the window.", examples=["30s"]),
             ),
             "to": (
                 Length | None,
@@ -161,8 +161,8 @@ class FaultKeys(FilePart):
     fault, the twin. A template makes it a dimension: `"{fault}"`."""
 
     server: tuple[Text, ...] = Field(default=(ANY,), examples=[["cassandra-1"]])
-    """The servers: `any` (drawn), `all`, names as in `loadstone systems status`, or hosts of `attach`. Or a role, from
-    whose servers they are drawn: a name without its number, such as `region-server`, or `meta` for HBase."""
+    """The servers: `any` (drawn), `all`, names as in `loadstone systems status`, hosts of `attach`, or a role from
+    whose servers they are drawn (a name without its number, such as `region-server`, or `meta` for HBase)."""
 
     count: VariedCount = Field(default=1, examples=[2])
     """Number of servers that are drawn at once from `any` or a role."""

@@ -59,7 +59,7 @@ def stage_length(value: Any) -> float:
     if round(seconds * 1e3, 3) % STEP_MS:
         refuse_value(
             f"must be a multiple of {STEP_MS}ms, got {quote_value(value)}",
-            f"{hint}: counting intervals end with a stage",
+            f"{hint}: each stage must end where a counting interval ends",
         )
     return seconds
 
@@ -134,7 +134,8 @@ def write(value: Any) -> Any:
 
 
 def stage_metrics(stages: Sequence[Stage]) -> list[str]:
-    """The figures that are compared by default: the p99 of each stage, starting with the highest rate; then throughput.
+    """The figures that are compared by default: the p99 of each stage except pauses, starting with the highest rate;
+    then throughput.
 
     A rate that varies between points counts as the highest rate.
     """
@@ -143,7 +144,8 @@ def stage_metrics(stages: Sequence[Stage]) -> list[str]:
         rates = (getattr(stage, key) for key in ("at", "from", "to"))
         return max(math.inf if isinstance(rate, str) else rate or 0.0 for rate in rates)
 
-    order = sorted(enumerate(stages, 1), key=lambda numbered: -peak(numbered[1]))
+    numbered = [(number, peak(stage)) for number, stage in enumerate(stages, 1) if stage.at != 0]
+    order = sorted(numbered, key=lambda item: -item[1])
     return [
         *(f"stage{number}.all.p99" for number, _ in [*order[:1], *sorted(order[1:])]),
         *([THROUGHPUT] * bool(stages)),

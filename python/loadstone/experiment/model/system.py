@@ -43,7 +43,7 @@ class Over(FilePart):
 
 
 class Start(FilePart):
-    """Servers that the lab starts and stops. A string is the `system`."""
+    """Servers that the lab starts and stops. A string is short for `system`."""
 
     system: Text = Field(default="", examples=["redis"])
     """A system that `loadstone systems` lists. Default: the system of the store."""
@@ -106,7 +106,7 @@ class Attach(FilePart):
     """Cuts a server off the network: the fault `cut`."""
 
     uncut: Text = Field(default="", examples=["ssh {host} sudo nft delete table inet cut"])
-    """Connects a server that was cut off. Must also succeed if it is connected."""
+    """Reconnects a server that was cut off. Must also succeed if it is connected."""
 
     verify: Text = Field(default="", examples=["ssh {host} systemctl is-active cassandra"])
     """Exits with 0 if the server is not affected by a fault, and with another status if it is. Required for every

@@ -154,8 +154,9 @@ def parse_rate(value: Any) -> float:
 
 def digits_hint(value: Any) -> str:
     """A hint on how to write a load such as `10k`; empty for other values."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kKmM])", value) if isinstance(value, str) else None
-    return f"write {float(match[1]) * THOUSANDS[match[2].lower()]:.0f}" if match else ""
+    pattern = r"(\d[\d,]*(?:\.\d+)?)\s*([kKmM]?)(?:\s*\w*/s(?:ec)?)?"
+    match = re.fullmatch(pattern, value) if isinstance(value, str) else None
+    return f"write {float(match[1].replace(',', '')) * THOUSANDS.get(match[2].lower(), 1):.0f}" if match else ""
 
 
 def parse_bound(value: Any) -> int | float:

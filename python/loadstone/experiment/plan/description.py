@@ -86,7 +86,7 @@ def list_operations(plan: Plan) -> set[str] | None:
 
 
 def select_metrics(plan: Plan) -> tuple[str, ...]:
-    """The metrics of the comparison, in their order; without a request, the default metrics of the mix's operations."""
+    """The metrics of the comparison, in order; by default, the default metrics of the operations in the mix."""
     is_at_rate = all(variant.rate is not None or variant.stages for variant in plan.variants)
     metrics = plan.experiment.compare.metrics
     if not metrics:
@@ -115,7 +115,7 @@ def describe_trial(plan: Plan) -> str:
         steps += ["use the loaded table"] if True in networked else []
         steps = [" or ".join(steps)]
     if measure.warmup is None:
-        steps.append("warm up as long as a pilot block finds")
+        steps.append("warm up for the time that a pilot block finds")
     elif measure.warmup:
         steps.append(f"warm up {quantity.format_seconds(measure.warmup)}")
     steps.append(f"measure {describe_window(plan)}")
@@ -133,7 +133,7 @@ def describe_window(plan: Plan) -> str:
     if duration is not None:
         return quantity.format_seconds(duration)
     counts = sorted({variant.operations for variant in plan.variants if variant.operations is not None})
-    return " or ".join(map(units.format_count, counts)) + " operations" if counts else "all of it"
+    return " or ".join(map(units.format_count, counts)) + " operations" if counts else "all of the work"
 
 
 def describe_servers(plan: Plan) -> list[str]:

@@ -2,7 +2,7 @@
 
 Every draw depends on the experiment's seed, the number of the fault and the repeat, but not on the variant: the
 variants of a block share it. The instants of consecutive repeats form an additive sequence with an irrational step,
-which covers its range evenly however early it stops (Kuipers & Niederreiter, Uniform Distribution of Sequences, 1974).
+which covers its range evenly, however early it stops (Kuipers & Niederreiter, Uniform Distribution of Sequences, 1974).
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from loadstone.experiment.kind import Data
     from loadstone.experiment.plan.plan import Plan, Variant
 
-# A fast and a slow estimate.
+# In this and the following pairs: a fast and a slow estimate.
 BYTES_PER_SECOND = (200e6, 50e6)
 # A synchronous write took 0.1 to 0.5 ms on the SSDs measured; stores without group commit do one write at a time.
 DEVICE_WRITES_PER_SECOND = (10_000.0, 2_000.0)
@@ -40,7 +40,7 @@ PROBES_LEAST = 3
 
 
 def estimate_seconds(plan: Plan) -> tuple[float, float]:
-    """The seconds that the whole run takes: a fast system with the fewest repeats, a slow system with the most."""
+    """The seconds of the whole run: for a fast system and the fewest repeats, and for a slow system and the most."""
     repeats = plan.experiment.repeats
     least, most = repeats.at_least, repeats.at_most or repeats.at_least
     if (rule := rule_of(plan)) is not None:
@@ -182,7 +182,7 @@ def load_seconds(variant: Variant, data: Data, slow: int) -> float:
 
 
 def estimate_space(plan: Plan) -> int:
-    """The bytes that must be free in the directory: for the largest data of a trial, and for originals to copy."""
+    """The bytes that must be free in the directory: for the largest data set of a trial, and for originals to copy."""
     largest = max((variant.data.size for variant in plan.variants), default=0)
     copied = filter(is_copied, plan.variants) if plan.experiment.load.reuse else ()
     sizes = {variant.load_key: variant.data.size for variant in copied}

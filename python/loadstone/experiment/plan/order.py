@@ -38,8 +38,8 @@ def load_seed(seed: int) -> int:
 
 
 def trial_seed(seed: int, repeat: int) -> int:
-    """The engine's seed for a trial: the variants of a block perform the same operations, other blocks perform
-    different ones."""
+    """The engine's seed for a trial: the variants of a block perform the same operations; other blocks perform
+    different operations."""
     return (seed * 1_000_003 + repeat) % SEEDS
 
 
@@ -60,5 +60,5 @@ def variant_slug(config: Mapping[str, Scalar], varied: Sequence[str]) -> str:
 
 
 def trial_name(order: int, digits: int, slug: str, repeat: int) -> str:
-    """`0012-lmdb-a-r3`: the order number makes it unique, the other parts describe it."""
+    """`0012-lmdb-a-r3`: the order number makes it unique; the other parts describe it."""
     return f"{order:0{digits}}-{slug}-r{repeat}"

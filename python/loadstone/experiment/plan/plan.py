@@ -45,13 +45,13 @@ class Variant:
     durability: Durability
     # The place of the data.
     directory: Path
-    # Commands in which only names remain whose values are known at run time.
+    # Commands in which names remain only if their values are not known before run time.
     hooks_before: tuple[str, ...]
     hooks_after: tuple[str, ...]
     # Variants with equal keys load equal data.
     load_key: str
     data: Data
-    # The variant's part of the names of trials.
+    # The part of a trial's name that describes the variant.
     slug: str
     # For the load: the number of clients, and properties that override the store's properties.
     load_clients: int

@@ -21,12 +21,12 @@ class StartRequest:
 
     system: str
     nodes: int
-    # Only explicit settings; all other settings have defaults.
+    # These are only the explicit settings; all other settings have defaults.
     settings: Mapping[str, str]
     # Commands to run before the system starts, and after it has stopped.
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
-    # The size of each node's file system; 0 if it is in a directory of the host.
+    # The size of each node's file system; 0 if the node's data is in a directory of the host.
     file_system_bytes: int = 0
     # Whether each node has a network namespace.
     isolated: bool = False
@@ -67,7 +67,7 @@ class Attached:
     verify: str = ""
 
     def store_properties(self, store: str) -> dict[str, str]:
-        """The store's properties with their address."""
+        """The store properties that contain the servers' address."""
         address = describe_engine().address_properties(store)
         if address is None:
             return {}

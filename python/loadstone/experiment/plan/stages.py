@@ -28,5 +28,5 @@ def rate_pieces(stages: Sequence[Stage], warmup_s: float) -> list[dict[str, floa
     first = next((rate for stage in stages for rate in (stage.rate_from, stage.rate_to) if rate), 1.0)
     pieces = [{"from": first, "to": first, "seconds": warmup_s}] if warmup_s else []
     pieces += [{"from": stage.rate_from, "to": stage.rate_to, "seconds": stage.length_ns / 1e9} for stage in stages]
-    # The engine requires a rate above 0 at the end. The window has ended before the additional piece.
+    # The engine requires a rate above 0 at the end. The additional piece begins after the end of the window.
     return pieces if stages[-1].rate_to else [*pieces, {"from": first, "to": first, "seconds": 1}]

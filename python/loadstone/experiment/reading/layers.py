@@ -10,7 +10,7 @@ from loadstone.experiment.reading.short_forms import expand_tree
 from loadstone.experiment.reading.tree import MappingNode, Node, Scalar, read_value
 
 Path = tuple[str, ...]
-# Keys of `measure` that exclude each other: a key in a later layer removes the other key.
+# Keys of `measure` that cannot be combined: a key in a later layer removes the other key.
 WINDOW = {"duration", "operations"}
 # Mappings whose keys are chosen by the user or contain dots: `--set` uses the remainder of the name as one key.
 OPEN = ("properties", "settings", "table", "matrix", "zip")

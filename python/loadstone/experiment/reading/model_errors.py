@@ -23,12 +23,21 @@ from loadstone.format.suggestion import nearest_name, suggest_name, suggest_name
 # Pydantic's errors about containers, and the expected type for each.
 CONTAINERS = {"model_type": "a mapping", "dict_type": "a mapping", "tuple_type": "a list"}
 
+# Keys whose values can be dimensions without a template.
+VARIED = (("clients",), ("rate",), ("durability",), ("arrival",), ("measure", "operations"))
+
 
 def translate_error(tree: MappingNode, error: ErrorDetails, path: Path) -> Mistake:
     """The mistake for a pydantic error at a path."""
     kind, value = error["type"], error["input"]
     location = locate_path(tree, path)
     context = error.get("ctx", {})
+    if path in VARIED and isinstance(value, list) and all(isinstance(item, str | int | float) for item in value):
+        hint = f"write `vary: {{{path[-1]}: {flow_yaml(value)}}}` instead"
+        return Mistake(location, f"{format_path(path)} must be a single value, got a list", hint)
+    if path == ("systems",) and isinstance(value, list) and len({*map(str, value)}) < len(value):
+        hint = "name each store once; another system with this store needs a name: `other: {store: lmdb}`"
+        return Mistake(location, "systems lists a store twice", hint)
     if kind == "mistake":
         return Mistake(location, f"{format_path(path)} {context['what']}", context["hint"])
     if kind == "extra_forbidden":
@@ -36,7 +45,7 @@ def translate_error(tree: MappingNode, error: ErrorDetails, path: Path) -> Mista
     if kind == "missing":
         return Mistake(location, f"`{format_path(path)}` is missing", example_hint(path))
     if path == ("systems",) and isinstance(value, list) and None in value:
-        message = f"systems[{value.index(None) + 1}] is `null`, not a name without quotes"
+        message = f"systems[{value.index(None) + 1}] is the value `null`, not a name"
         return Mistake(location, message, "write 'null' in quotes")
     if kind in CONTAINERS:
         hint = suggest_name(str(path[-1]), LONG) if path[:2] == ("vary", "matrix") else ""
@@ -61,7 +70,7 @@ def translate_error(tree: MappingNode, error: ErrorDetails, path: Path) -> Mista
     return Mistake(location, f"{format_path(path)}: {error['msg'].lower()}", example_hint(path))
 
 
-# Keys that users of other tools expect, with Loadstone's.
+# Keys that users of other tools expect, with Loadstone's equivalents.
 INSTEAD = {
     "search": "find: {over: rate, such_that: p99 < 10ms}",
     "ycsb": "workload: workloads/workloada",
@@ -124,7 +133,7 @@ def type_without_none(annotation: Any) -> Any:
 
 
 def all_paths(model: type[BaseModel], above: str = "") -> list[str]:
-    """Every key of a model that is not below a user's name, as a dotted path."""
+    """Every key of a model that is not below a name chosen by the user, as a dotted path."""
     paths = []
     for key, field in model.model_fields.items():
         path = f"{above}{key}"

@@ -20,7 +20,7 @@ class Dumper(yaml.SafeDumper):
     """Writes documents for `loadstone.experiment.reading.scalars`: ambiguous scalars are quoted."""
 
     def ignore_aliases(self, data: Any) -> bool:
-        """Write equal parts twice instead of using anchors."""
+        """Makes the dumper write equal parts twice instead of using anchors."""
         return True
 
 
@@ -34,7 +34,7 @@ Dumper.add_representer(str, represent_text)
 
 
 def resolve_document(experiment: Experiment) -> dict[str, Any]:
-    """The experiment as plain values, like those in a file."""
+    """The experiment as plain values, as in a file."""
     plain = experiment.model_dump(mode="json")
     for system in plain["systems"].values():
         for key in OF_SERVERS:

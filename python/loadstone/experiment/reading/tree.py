@@ -90,7 +90,7 @@ class Reader:
             line = error.problem_mark.line if error.problem_mark else 0
             opening_line = error.context_mark.line if error.context_mark else line
             message, hint = explain_error(error, text, line)
-            # PyYAML reports an unclosed bracket or quote where it ends parsing, often on the last line.
+            # PyYAML reports an unclosed bracket or quote where it stops parsing, often on the last line.
             where = f" (opened on line {opening_line + 1})" if "not closed" in message and opening_line != line else ""
             raise_mistake(self.location_of(line), message + where, hint)
         except yaml.reader.ReaderError as error:
@@ -118,7 +118,7 @@ class Reader:
         return self.read_table(node, location, above)
 
     def read_table(self, node: yaml.Node, location: Location, above: tuple[yaml.Node, ...]) -> MappingNode:
-        """Converts a mapping, whose keys override the keys that it merges by `<<`."""
+        """Converts a mapping, whose keys override the keys that it merges through `<<`."""
         table = MappingNode({}, {}, location)
         merged: list[tuple[Location, Node]] = []
         for key, value in node.value:

@@ -66,7 +66,7 @@ def check_compare(context: Context) -> None:
         same = [value for value in values if str(value) == str(baseline)]
         if not same:
             hint = suggest_names(str(baseline), [str(value) for value in values], f"the values of {by} are")
-            context.add_mistake(("compare", "baseline"), f"{by} is never {quote_value(baseline)}", hint)
+            context.add_mistake(("compare", "baseline"), f"{by} never has the value {quote_value(baseline)}", hint)
             return
         baseline = same[0]
     context.fill_in(compare=compare.model_copy(update={"by": by, "baseline": baseline}))
@@ -85,7 +85,7 @@ GROUPS = {
 }
 
 
-# The texts of a command, as the judge's record has them.
+# The names of the texts of a command in the judge's record.
 COMMAND_TEXTS = ("work.run", "work.prepare")
 
 
@@ -97,7 +97,7 @@ def guarantees_by_dimension(context: Context) -> dict[str, tuple[str, ...]]:
         if (key := str(entry.path[-1])) in GUARANTEES:
             sets = (*sets, GUARANTEES[key])
         for name in template.template_names(entry.text) if sets else ():
-            # A command that names the system chooses its store; the work that it reports must still be equal.
+            # A command that contains the system's name uses it to choose a store; its work must still be the same.
             of_command = COMMAND_TEXTS if name == "system" and "command" in entry.path else sets
             guarantees.setdefault(name, {}).update(dict.fromkeys(of_command))
     for dimension, settings in context.experiment.vary.named.items():
@@ -128,7 +128,7 @@ def warn_of_guarantees(context: Context) -> None:
 
 
 def check_thresholds(context: Context) -> None:
-    """Checks that the judge has these checks and thresholds."""
+    """Checks that the judge has the checks and thresholds that the file names."""
     for check_name, thresholds in context.experiment.checks.items():
         check = RENAMED.get(check_name, check_name)
         if check not in DEFAULTS:

@@ -69,7 +69,7 @@ class Template:
 class Context(Shaped):
     """An experiment during validation. Checks fill in its defaults; if there are no mistakes, it is then complete."""
 
-    # The directories in which relative paths are searched: the file's directory, then the current directory.
+    # The directories in which files with relative paths are searched for: the experiment file's, then the current one.
     bases: tuple[Path, ...] = ()
     warnings: list[Mistake] = field(default_factory=list)
     dimensions: dict[str, tuple[Scalar, ...]] = field(default_factory=dict)
@@ -204,7 +204,7 @@ def check_named(context: Context, entry: Template, word: str) -> None:
     elif word in ("rate", "operations"):
         hint = f"set {'a `rate`' if word == 'rate' else '`measure.operations`'}, or vary it"
     elif word in ADDRESS and entry.is_command:
-        hint = "have the lab start servers (`systems: {redis: {start: redis}}`), or name them by `attach`"
+        hint = "have the lab start servers (`systems: {redis: {start: redis}}`), or name them in `attach`"
     elif not re.fullmatch(r"[\w.-]+", word):
         hint = f"write {{{{{word}}}}} for literal braces"
     if hint:

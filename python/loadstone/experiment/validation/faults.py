@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 
 from loadstone.experiment.kind import KINDS as WORKLOAD_KINDS
@@ -14,14 +14,18 @@ from loadstone.experiment.reading.path import Path
 from loadstone.experiment.validation.context import Context, Template, list_template_values
 from loadstone.format.quantity import format_seconds
 from loadstone.format.suggestion import suggest_names
+from loadstone.format.units import count_noun
 from loadstone.judge.settings import DEFAULTS
 from loadstone.results.fault import ENDING_SERVERS
+from loadstone.statistics.availability import OPERATIONS_MIN, WINDOW_NS_MIN
 from loadstone.systems import registry
 from loadstone.systems.base.system import System, SystemPlan, SystemsError
 
 INTERVAL_SECONDS = 0.1
-# The check of the level before the fault.
+# The check that examines the level before the fault.
 UNSTEADY = "before-unsteady"
+# The kernel's minimum quota is 1 ms (sched/core.c, min_cfs_quota_period), in a period of 100 ms.
+CPU_MIN = 0.01
 # Faults of a file system. They require a separate file system for each server.
 OF_FILE_SYSTEM = frozenset({"power", "full"})
 
@@ -39,6 +43,9 @@ def check_faults(context: Context) -> None:
         path: Path = ("faults", number)
         kinds = check_kind(context, (*path, "do"), fault)
         check_lift(context, path, fault, kinds)
+        if "slow" in kinds and fault.cpu < CPU_MIN:
+            message = f"`cpu` must be at least {CPU_MIN:.0%}, got {fault.cpu:.3g}"
+            context.add_mistake((*path, "cpu"), message, "write 5% or 0.05: Linux accepts no smaller quota than 1%")
         if kinds - {"none"}:
             check_servers(context, path, fault)
             spans.append((path, *check_window(context, path, fault, kinds)))
@@ -108,11 +115,13 @@ def check_lift(context: Context, path: Path, fault: FaultKeys, kinds: set[str]) 
             message = "`lift` has no effect on a restart, which ends when the server is ready"
             context.add_warning((*path, "lift"), message, "leave it out")
         if longest is not None and (shortest == NEVER or longest < shortest):
-            context.add_mistake((*path, "lift", "to"), "lift.to is before lift.from", "write the shorter length first")
+            context.add_mistake((*path, "lift", "to"), "lift.to is below lift.from", "write the shorter length first")
 
 
 def check_servers(context: Context, path: Path, fault: FaultKeys) -> None:
     """Checks that every system with a fault has servers that meet the prerequisites of the fault."""
+    if not fault.server:
+        context.add_mistake((*path, "server"), "`server` is empty", f"write `server: {ANY}`, or leave it out")
     for server in fault.server:
         if server in (ANY, ALL) and len(fault.server) > 1:
             context.add_mistake(
@@ -131,8 +140,9 @@ def check_servers(context: Context, path: Path, fault: FaultKeys) -> None:
             context.add_mistake(at, f"the fault {kind} needs servers, but {name} has none", hint)
         elif system.attach is not None:
             check_attached(context, at, system, kind)
+            check_victims(context, path, fault, name, system.attach.hosts)
         elif system.start is not None:
-            check_names(context, path, fault, system.start)
+            check_started(context, path, fault, system.start)
             if kind in OF_FILE_SYSTEM and system.start.file_system is None:
                 hint = "add `start: {file_system: 1GB}`, for all variants: each node then has a file system"
                 context.add_mistake((*at, "start"), f"the fault {kind} needs a file system for each server", hint)
@@ -141,8 +151,8 @@ def check_servers(context: Context, path: Path, fault: FaultKeys) -> None:
                 context.add_mistake((*at, "start"), "the fault cut needs isolated servers", hint)
 
 
-def check_names(context: Context, path: Path, fault: FaultKeys, start: Start) -> None:
-    """Checks that the named servers exist, if the system does not define roles."""
+def check_started(context: Context, path: Path, fault: FaultKeys, start: Start) -> None:
+    """Checks the servers of a fault, if the system does not define roles."""
     system = registry.load_system(start.system) if start.system in registry.SYSTEMS else None
     nodes = start.nodes or ""
     if system is None or not nodes.isdigit() or type(system).find_roles is not System.find_roles:
@@ -155,10 +165,22 @@ def check_names(context: Context, path: Path, fault: FaultKeys, start: Start) ->
         return
     # A role is the name of its servers without their numbers.
     roles = {re.sub(r"-\d+$", "", name) for name in names}
+    check_victims(context, path, fault, start.system, names, roles)
+
+
+def check_victims(
+    context: Context, path: Path, fault: FaultKeys, system: str, names: Sequence[str], roles: Collection[str] = ()
+) -> None:
+    """Checks that the named servers exist, and that there are enough servers to draw `count` of them."""
     for server in fault.server if names else ():
         if server not in (ANY, ALL, *names, *roles) and not template.template_names(server):
             hint = suggest_names(server, list(names), "the servers are")
-            context.add_mistake((*path, "server"), f'{start.system} has no server "{server}"', hint)
+            context.add_mistake((*path, "server"), f'{system} has no server "{server}"', hint)
+    if names and isinstance(fault.count, int) and fault.count > len(names):
+        servers = count_noun(len(names), "server")
+        context.add_mistake(
+            (*path, "count"), f"`count: {fault.count}`, but {system} has only {servers}", f"use at most {len(names)}"
+        )
 
 
 def check_attached(context: Context, at: Path, system: SystemKeys, kind: str) -> None:
@@ -214,15 +236,24 @@ def check_window(context: Context, path: Path, fault: FaultKeys, kinds: set[str]
         context.add_mistake((*path, "at"), f"{message}, but the window is {format_seconds(duration_s)}", hint)
     # The number of windows before the fault that an estimate of the noise needs.
     windows = {**DEFAULTS[UNSTEADY], **context.experiment.checks.get(UNSTEADY, {})}["windows"]
-    windows_s = round(windows * recovered.window, 6)
+    window_s = shortest_window(context, recovered.window)
+    windows_s = round(windows * window_s, 6)
     if from_s < windows_s:
-        message = (
-            f"only {format_seconds(from_s)} before the fault: {windows:g} windows "
-            f"of {format_seconds(recovered.window)} take"
-        )
+        message = f"only {round(from_s, 1):g}s before the fault: {windows:g} windows"
+        message += f" of {format_seconds(round(window_s, 3))} take"
         hint = f"set `at.from` to {format_seconds(windows_s)} or later, or a shorter `recovered.window`"
+        if window_s > recovered.window:
+            least = f"a window has at least {OPERATIONS_MIN} operations, and lasts at least {WINDOW_NS_MIN / 1e9:g} s"
+            hint = f"set `at.from` to {format_seconds(windows_s)} or later: {least}"
         context.add_mistake((*path, "at"), f"{message} {format_seconds(windows_s)}", hint)
     return from_s, to_s + lift_s + starting_s
+
+
+def shortest_window(context: Context, window_s: float) -> float:
+    """The length of the windows before the fault at the lowest rate, in s, if `window_s` is requested."""
+    rates = context.dimensions.get("rate", (context.experiment.constant_rate,))
+    known = [float(rate) for rate in rates if isinstance(rate, int | float) and rate > 0]
+    return max(window_s, WINDOW_NS_MIN / 1e9, OPERATIONS_MIN / min(known) if known else 0.0)
 
 
 def longest_lift(fault: FaultKeys) -> float:

@@ -14,7 +14,7 @@ from loadstone.systems.registry import SYSTEMS
 OF_HOSTS = ("address", "per_host", "placement", "hosts")
 # Keys of `start` that have no meaning for servers on hosts, with a hint for each.
 NOT_ON_HOSTS = {
-    "over": "start both systems on their hosts, and name them by `attach`",
+    "over": "start both systems on their hosts, and name the hosts in `attach`",
     "isolate": "leave it out: servers on different hosts are already on separate networks",
     "keep": "leave it out: servers on hosts stop at the end of the run",
     "before": "prepare the hosts before the run",
@@ -44,7 +44,7 @@ def check_fleet(context: Context) -> None:
         return
     if fleet.engines > 1 and fleet.per_host is not None:
         context.add_mistake(
-            ("fleet", "per_host"), "fleet.engines and fleet.per_host exclude each other", "keep one of them"
+            ("fleet", "per_host"), "fleet.engines and fleet.per_host cannot be combined", "keep one of them"
         )
     if fleet.engines > 1:
         check_engines(context)
@@ -74,7 +74,7 @@ def check_engines(context: Context) -> None:
 
 
 def check_placement(context: Context) -> None:
-    """Checks that a placement on the servers' hosts has their label."""
+    """Checks that the label of the servers' hosts is known if engines are placed on them."""
     fleet = context.experiment.fleet
     is_varied = "placement" in context.dimensions
     placements = context.dimensions.get("placement", (fleet.placement,))
@@ -85,7 +85,7 @@ def check_placement(context: Context) -> None:
 
 
 def check_work(context: Context) -> None:
-    """Checks that other hosts reach the servers over the network, and need no files of this machine."""
+    """Checks that other hosts can reach the servers over the network, and need no files on this machine."""
     experiment = context.experiment
     for name, system in experiment.systems.items():
         if not context.is_valid("systems", name):
@@ -105,10 +105,10 @@ def check_work(context: Context) -> None:
         for kind in workload.kinds[:1]:
             if not KINDS[kind].remote:
                 message = f"{kind} runs only on this machine"
-                context.add_mistake(path, message, f"leave `fleet.on` out; engines on hosts can do {able}")
+                context.add_mistake(path, message, f"leave `fleet.on` out; engines on other hosts can run {able}")
     if experiment.measure.ledger:
         hint = "leave `ledger` out, or run the engines on this machine"
-        context.add_mistake(("measure", "ledger"), "ledgers of several hosts cannot be read back", hint)
+        context.add_mistake(("measure", "ledger"), "ledgers on several hosts cannot be read back", hint)
 
 
 def check_start(context: Context, name: str, start: Start) -> None:
@@ -118,18 +118,18 @@ def check_start(context: Context, name: str, start: Start) -> None:
         # Another check reports this error.
         return
     if context.experiment.fleet.hosts.servers.label is None:
-        message = f"the hosts of the servers of {name} are not named"
+        message = f"no hosts are named for the servers of {name}"
         context.add_mistake(path, message, "name their label: `fleet: {hosts: {servers: {label: role=servers}}}`")
     if not registry.load_system(start.system).spreadable:
         able = ", ".join(system for system in SYSTEMS if registry.load_system(system).spreadable)
         message = f"{start.system} cannot run on hosts of a fleet; {able} can"
-        context.add_mistake(path, message, "start it on its hosts, and name them by `attach`")
+        context.add_mistake(path, message, "start it on its hosts, and name the hosts in `attach`")
     for key, reason in NOT_ON_HOSTS.items():
         if getattr(start, key) != Start.model_fields[key].default:
             context.add_mistake((*path, key), f"`{key}` and servers on hosts cannot be combined", reason)
     if start.settings.get("tls", "no") not in ("no", "false", "off"):
         message = "the certificates of servers on hosts would be unknown to clients"
-        context.add_mistake((*path, "settings", "tls"), message, "leave `tls` out, or name the servers by `attach`")
+        context.add_mistake((*path, "settings", "tls"), message, "leave `tls` out, or name the servers in `attach`")
     for number, fault in enumerate(context.experiment.faults):
         at: tuple[str | int, ...] = ("faults", number, "do")
         template = Template(at, fault.do)
@@ -141,13 +141,13 @@ def check_start(context: Context, name: str, start: Start) -> None:
 
 
 def check_limits(context: Context) -> None:
-    """Refuses a fixed number of operations without a rate: in this race, the slowest host determines the end."""
+    """Refuses a fixed number of operations without a rate, because the slowest host would determine the end."""
     for point in context.points:
         values = context.values_at(point)
         if values.get("operations") is not None and values.get("rate") is None:
             message = (
                 "a closed loop limited by `operations` finishes at a different time on each host: "
-                "the slowest decides the tail"
+                "the slowest host determines the end"
             )
             key = ("measure", "operations") if "operations" not in point else ("vary", "matrix", "operations")
             context.add_mistake(key, message, "use `duration`, or set a `rate`")

@@ -75,7 +75,7 @@ def check_steady(context: Context) -> bool:
     for key in OF_STEADY:
         if getattr(context.experiment.measure, key) and key not in passed:
             message = f"measure.{key} has no effect: {ending[0]} ends when its work is done"
-            hint = f"leave it out, and set the amount of work by the keys of `{ending[0]}`"
+            hint = f"leave it out, and set the amount of work with the keys of `{ending[0]}`"
             context.add_mistake(("measure", key), message, hint)
     for path in (("pilot",), ("find",), ("rate",)):
         if context.is_set(*path) and context.experiment.pilot is not False and path[0] not in passed:

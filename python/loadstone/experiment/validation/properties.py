@@ -52,7 +52,7 @@ def check_systems(context: Context) -> None:
 
 
 def check_load_properties(context: Context) -> None:
-    """Checks the properties for loading, which any store may have. Workload properties must also apply to the run."""
+    """Checks the properties for loading, which any store may have; workload properties must apply to the run, too."""
     stores = [entry.store for entry in context.experiment.systems.values() if entry.store in describe_engine().stores]
     for key in context.experiment.load.properties:
         path = ("load", "properties", key)

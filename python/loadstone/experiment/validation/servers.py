@@ -213,7 +213,7 @@ def check_reuse(context: Context) -> None:
     for point in context.points:
         system = str(point.get("system"))
         if describe_engine().is_networked(stores.get(system, "")) and (key := changing_key(context, point)):
-            message = f"the data of {system} are on servers and cannot be copied, but the workload changes them ({key})"
+            message = f"the data of {system} is on servers and cannot be copied, but the workload changes it ({key})"
             hint = "leave `reuse` out, or write `reuse: shared` if trials may use data that earlier trials changed"
             context.add_mistake(where, message, hint)
             return

@@ -90,7 +90,7 @@ def number_of(text: str) -> float | str:
 
 
 def check_interval(context: Context, lengths_ms: list[int]) -> None:
-    """Fills in the window and its intervals. Each stage ends with an interval, so operations are counted exactly."""
+    """Fills in the window and intervals. Each stage ends where an interval ends, so operations are counted exactly."""
     measure, length = context.experiment.measure, sum(lengths_ms) / 1e3
     # The resolved file contains both the duration and the stages.
     if measure.duration not in (None, length):

@@ -25,7 +25,7 @@ from loadstone.experiment.validation.context import Context, check_templates
 
 
 def examine_tree(tree: MappingNode, bases: tuple[Path, ...]) -> Context:
-    """Runs all checks. `bases`: the directories in which relative paths are searched."""
+    """Runs all checks. `bases`: the directories in which files with relative paths are searched for."""
     context = Context(**vars(shape_tree(tree)), bases=bases)
     properties.check_systems(context)
     vary.check_vary(context)

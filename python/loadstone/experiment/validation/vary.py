@@ -47,7 +47,7 @@ def check_vary(context: Context) -> None:
         context.add_mistake(
             ("vary",),
             f"{units.format_count(points.count_points(vary))} variants are too many",
-            f"vary less: at most {units.format_count(POINTS_MAX)} are allowed",
+            f"vary fewer values: at most {units.format_count(POINTS_MAX)} variants are allowed",
         )
         return
     complete = check_include(context, vary)
@@ -125,7 +125,7 @@ def check_value(context: Context, path: Path, dimension: str, value: Scalar) -> 
         except PydanticCustomError:
             context.add_mistake(path, message, "write apart or beside, or a label of the hosts, such as role=clients")
     elif dimension == "rate" and (isinstance(value, bool | str) or value <= 0):
-        context.add_mistake(path, message, digits_hint(value) or "write operations per second, above 0")
+        context.add_mistake(path, message, digits_hint(value) or "write a number of operations per second above 0")
 
 
 def check_zip(context: Context, vary: Vary) -> None:
@@ -160,7 +160,7 @@ def with_names(vary: Vary, dimension: str, names: tuple[str, ...]) -> Vary:
 
 
 def check_include(context: Context, vary: Vary) -> bool:
-    """Checks that additional points are new, and that they name exactly the dimensions. Returns whether all do."""
+    """Checks that additional points are new, and that each names exactly the dimensions; returns whether each does."""
     dimensions = points.distinct_values(vary.model_copy(update={"include": ()})) or points.distinct_values(vary)
     crossed = points.list_points(vary.model_copy(update={"include": ()})) if vary.include else []
     complete = True
@@ -187,7 +187,7 @@ def check_exclude(context: Context, vary: Vary) -> None:
         known = check_names(context, path, point, dimensions)
         if known and not any(points.has_values(excluded, point) for excluded in combinations):
             wrong = [key for key, value in point.items() if value not in dimensions[key]]
-            hint = "name a combination of `matrix` and `zip`, or remove it"
+            hint = "name a combination of `matrix` and `zip`, or remove the exclusion"
             if wrong:
                 values = [str(value) for value in dimensions[wrong[0]]]
                 hint = suggest_names(str(point[wrong[0]]), values, f"the values of {wrong[0]} are")

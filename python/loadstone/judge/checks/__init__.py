@@ -1,1 +1,1 @@
-"""One check per file: a pure function over results that finds faults. Each has a page in docs/checks/."""
+"""One check per file: a pure function over results that finds problems. Each has a page in docs/checks/."""

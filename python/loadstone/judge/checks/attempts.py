@@ -1,4 +1,4 @@
-"""attempts: trials that stopped early, failed, were interrupted or lost an engine or a server; missing points."""
+"""attempts: trials that stopped early, failed, were interrupted or lost an engine or a server; missing variants."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def check_attempts(trial: TrialResult, _: Settings) -> Looks:
     )
     if trial.failures:
         attempts = units.count_noun(len(trial.failures), "earlier attempt")
-        message = f"{attempts} at this trial failed, the last: {trial.failures[-1]}"
+        message = f"{attempts} at this trial failed; last error: {trial.failures[-1]}"
         yield Finding(RETRIED, Severity.SUSPECT, message, RETRIED_HINT, here)
     if trial.end not in ("done", *LOST_ENDS):
         reason, hint = note_text(trial, INCOMPLETE, trial.end)
@@ -88,7 +88,7 @@ def find_interrupted(trials: Sequence[TrialResult]) -> Iterator[Finding]:
 
 
 def find_unavailable_checks(trial: TrialResult, missing: Sequence[NotLooked]) -> Iterator[Finding]:
-    """Findings on data that all of Loadstone's own trials have, but this trial lacks: its checks could not run."""
+    """Findings on data that all of Loadstone's own trials have, but this trial lacks, so that checks could not run."""
     reasons: dict[str, dict[str, None]] = {}
     for not_looked in missing:
         reasons.setdefault(not_looked.reason, {})[not_looked.check] = None
@@ -99,7 +99,7 @@ def find_unavailable_checks(trial: TrialResult, missing: Sequence[NotLooked]) ->
 
 def find_missing_repeats(trials: Sequence[TrialResult], missing: Sequence[str]) -> Iterator[Finding]:
     """A finding on planned repeats that are missing from a variant with other repeats."""
-    message = f"{len(missing)} of {units.count_noun(len(trials) + len(missing), 'repeat')} planned are missing"
+    message = f"{len(missing)} of {units.count_noun(len(trials) + len(missing), 'planned repeat')} are missing"
     yield Finding(INCOMPLETE, Severity.SUSPECT, message, RESUME, tuple(missing))
 
 
@@ -124,7 +124,7 @@ def find_missing_counterparts(unpaired: Sequence[str], variants: int) -> Iterato
     if unpaired:
         missing = f"{len(unpaired)} of {variants} variants have no counterpart"
         message = f"{missing} to compare with: {units.list_items(unpaired)}"
-        yield Finding(INCOMPLETE, Severity.NOTE, message, "also measure the other side of these points")
+        yield Finding(INCOMPLETE, Severity.NOTE, message, "also measure the counterparts of these variants")
 
 
 def find_missing_metrics(requested: Sequence[str], measured: Collection[str]) -> Iterator[Finding]:
@@ -146,7 +146,7 @@ def find_missing_points(missing: Mapping[VariantKey, Sequence[str]], planned: in
     """A finding on planned variants without any trial; `planned`: the number of planned variants."""
     if missing:
         names = units.list_items([*map(variant_name, missing)])
-        message = f"{len(missing)} of {planned} planned points are missing: {names}"
+        message = f"{len(missing)} of {planned} planned variants are missing: {names}"
         trials = tuple(trial for trials in missing.values() for trial in trials)
         yield Finding(INCOMPLETE, Severity.SUSPECT, message, RESUME, trials)
 

@@ -14,7 +14,7 @@ def check_clock(trial: TrialResult, _: Settings) -> Looks:
     """A finding on jumps of the measuring clock relative to the kernel's clock."""
     jumps = trial.value("clock.jumps")
     if jumps is None:
-        yield NotLooked(NAME, "the measuring clock was not compared with another", always_known=True)
+        yield NotLooked(NAME, "the measuring clock was not compared with another clock", always_known=True)
     if jumps:
         times = "once" if jumps == 1 else f"{jumps:,.0f} times"
         message = f"the measuring clock jumped {times} relative to the kernel's clock"

@@ -18,16 +18,16 @@ PHASES = {MEASURED: "operation", LOAD: "operation of the load"}
 # The share of failures among the operations of one kind that makes a trial invalid.
 KIND_SHARE = 0.1
 UNCLOSED_HINT = "see the store's log; a session that does not close has not confirmed its last writes"
-# The figure of reads that found no row because it was never written.
+# The figure that counts reads of rows that were never written.
 MISSING = "rows_missing"
 MISSING_HINT = "load the whole population before the reads; each of several writers needs its own range (`segment=k/n`)"
-# A new replica receives the rows only by a repair, since `ALTER KEYSPACE` copies nothing.
+# A new replica receives the rows only through a repair, since `ALTER KEYSPACE` copies nothing.
 MISSING_COPY_HINT = "repair the keyspace (`nodetool repair`) after a change of its replication, or load it again"
 # The text that precedes the system's message in the engine's note.
 FIRST = ", the first: "
 # The engine's note on reads of rows that were never written.
 MISSING_ROWS = "missing-rows"
-# The engine's note on the servers that the cluster considered down, with the times, and the words of each.
+# The engine's note on the servers that the cluster considered down: a phrase of its message, and its name.
 DOWN = "considered down"
 SERVER_EVENTS = "server-events"
 

@@ -1,4 +1,4 @@
-"""faults: whether a requested fault took place as requested, and whether the system recovered.
+"""faults: whether a fault took place as requested, and whether the system recovered.
 
 Findings: `fault-missed`, `not-lifted`, `bystander-hit`, `before-unsteady`, `not-recovered`, `hidden-retries`,
 `shared-host`; `fault-errors` is in the check `errors`.
@@ -13,14 +13,13 @@ from loadstone.format import units
 from loadstone.judge.finding import Effect, Finding, Looks, NotLooked, Pair, Severity
 from loadstone.judge.guarantees import RETRYING
 from loadstone.judge.settings import Settings
-from loadstone.results.fault import ENDING_SERVERS, FaultRecord
+from loadstone.results.fault import ENDING_SERVERS, NONE, FaultRecord, borders_of
 from loadstone.results.trial_result import Series, TrialResult
 from loadstone.statistics.availability import RELAPSE
 
 MISSED, NOT_LIFTED, BYSTANDER = "fault-missed", "not-lifted", "bystander-hit"
 UNSTEADY, NOT_RECOVERED = "before-unsteady", "not-recovered"
 RETRIES, SHARED, FAILURES = "hidden-retries", "shared-host", "fault-errors"
-NONE = "none"
 SIDES = "sides-differ"
 CLOSED = "a closed loop has no due times: an outage counts once for each client, so there is no outage in seconds"
 
@@ -78,7 +77,7 @@ def check_before(trial: TrialResult, settings: Settings) -> Looks:
     median = trial.value("recovered.median") or 0.0
     least = settings.check_threshold(UNSTEADY, "windows")
     if line.n < least:
-        message = f"only {line.n} windows before the fault, fewer than {least:g}: the noise is unknown"
+        message = f"only {line.n} windows precede the fault, fewer than {least:g}: the noise is unknown"
         yield unsteady_finding(trial, message, "let the fault begin later, with `at`")
     elif median < settings.check_threshold(UNSTEADY, "yield"):
         message = f"before the fault, only {units.format_percent(median)} of the operations were answered in time"
@@ -108,7 +107,7 @@ def check_recovery(trial: TrialResult) -> Iterator[Finding]:
         hint = "the system is not steady enough to measure a recovery: warm up longer or lower the rate"
         yield Finding(NOT_RECOVERED, Severity.SUSPECT, message, hint, here)
     elif recovered.bound is not None:
-        message = f"not recovered within {limit} after the lift"
+        message = f"not recovered within {limit} after the {'fault' if borders_of(trial.faults)[1] is None else 'lift'}"
         hint = "this is a result; to measure the recovery time, use a longer `measure.duration`"
         yield Finding(NOT_RECOVERED, Severity.NOTE, message, hint, here, size=recovered.value)
     elif (watched := trial.value("recovered.held")) is not None and watched < (trial.value("recovered.hold") or 0.0):
@@ -192,9 +191,9 @@ def outside_counts(trial: TrialResult, name: str) -> tuple[float, float] | None:
 
 def trim_to_before(trial: TrialResult, series: Series) -> Series:
     """The intervals that ended before the fault; all intervals without a fault."""
-    order_ns = min((fault_borders(fault)[0] for fault in trial.faults if fault.kind != NONE), default=None)
-    if order_ns is None:
+    if not has_fault(trial):
         return series
+    order_ns, _ = borders_of(trial.faults)
     spans = zip(series.start_seconds, series.length_seconds, strict=True)
     count = sum(start + length <= order_ns / 1e9 for start, length in spans)
     return cut_series(series, 0, count)
@@ -202,18 +201,12 @@ def trim_to_before(trial: TrialResult, series: Series) -> Series:
 
 def trim_to_after(trial: TrialResult, series: Series) -> Series:
     """The intervals after the recovery; none if the system did not recover, or if that is unknown."""
-    lifts = [lift for fault in trial.faults if (lift := fault_borders(fault)[1]) is not None]
+    _, lift_ns = borders_of(trial.faults)
     recovered = trial.values.get("recovered")
-    if not lifts or recovered is None or recovered.bound is not None:
+    if lift_ns is None or recovered is None or recovered.bound is not None:
         return cut_series(series, len(series.start_seconds), len(series.start_seconds))
-    first = sum(start < (max(lifts) + recovered.value) / 1e9 for start in series.start_seconds)
+    first = sum(start < (lift_ns + recovered.value) / 1e9 for start in series.start_seconds)
     return cut_series(series, first, len(series.start_seconds))
-
-
-def fault_borders(fault: FaultRecord) -> tuple[int, int | None]:
-    """The instants at which a fault and its lift were ordered, ns; the planned instants if they were not ordered."""
-    order_ns = fault.planned_at_ns if fault.ordered_ns is None else fault.ordered_ns
-    return order_ns, fault.planned_lift_ns if fault.lift_ordered_ns is None else fault.lift_ordered_ns
 
 
 def cut_series(series: Series, first: int, last: int) -> Series:

@@ -36,7 +36,7 @@ CONSTANT_MIN, CONSTANT_DIGITS_MIN = 3, 5
 # A measured rate of at least this multiple of its resolution varies between repeats.
 ROUND_STEPS_MIN = 1000
 MEMORY = "the data came from the page cache: read several times more than memory holds, or drop the caches first"
-WRONG = "the figure or the stated speed is wrong: measure the device again, and check whose bytes these are"
+WRONG = "the figure or the stated speed is wrong: measure the device again, and check which processes moved these bytes"
 MIXED = "the figures are from several runs, or not in the stated unit: copy them again from a single log"
 
 
@@ -70,7 +70,7 @@ class Speed:
 
 
 def check_plausibility(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
-    """Speeds beyond the facts' limits, and figures that contradict each other."""
+    """Speeds beyond the limits that facts state, and figures that contradict each other."""
     here = (trial.trial,)
     for speed in list_speeds(trial):
         yield from speed.find_excess(settings, here)
@@ -105,7 +105,7 @@ def find_duplicate_repeats(trials: Sequence[TrialResult], levels: LevelsOfTrials
 
 
 def find_constant_figures(trials: Sequence[TrialResult]) -> Iterator[Finding]:
-    """A figure that is equal in all repeats and has too many digits for chance, since a mean was copied.
+    """A figure that is equal in all repeats and has too many digits to be equal by chance: a mean was copied.
 
     If only the first repeat differs, all later repeats may have printed a stored result.
     """
@@ -122,7 +122,7 @@ def find_constant_figures(trials: Sequence[TrialResult]) -> Iterator[Finding]:
             len(significant_digits(figure).rstrip("0")) >= CONSTANT_DIGITS_MIN
             and resolution * 10 ** (CONSTANT_DIGITS_MIN - 1) <= figure
         )
-        # A round rate that never varies is a setting, or a text that the command prints.
+        # A round rate that never varies is a setting, or a constant that the command prints.
         is_round = len(trials) >= REPEATS_MIN and is_first_equal and 0 < resolution * ROUND_STEPS_MIN <= figure
         kind = split_metric(metric)[1]
         if (copied and kind in ("throughput", BANDWIDTH, "mean")) or (is_round and kind in ("throughput", BANDWIDTH)):
@@ -150,7 +150,7 @@ def find_shared_runs(pair: Pair, levels: LevelsOfTrials) -> Iterator[Finding]:
 
 
 def find_copies(trials: Sequence[TrialResult], levels: LevelsOfTrials) -> Iterator[tuple[TrialResult, TrialResult]]:
-    """Pairs of trials with equal figures: the earlier trial and its copy. In a copied log, the total may be edited."""
+    """Pairs of trials with equal figures: the earlier trial and its copy. A copied log's total may have been edited."""
     trial_of: dict[tuple[tuple[str, float], ...], TrialResult] = {}
     for trial in trials:
         figures = tuple(sorted((metric, value.value) for metric, value in trial.values.items()))
@@ -168,7 +168,7 @@ def find_copies(trials: Sequence[TrialResult], levels: LevelsOfTrials) -> Iterat
 
 
 def is_distinctive(figures: Sequence[tuple[str, float]]) -> bool:
-    """Whether figures are not equal by chance, as round figures, or only a few figures, may be."""
+    """Whether figures are unlikely to be equal by chance: there are enough, and they are not all round."""
     return len(figures) >= FIGURES_MIN and any(len(significant_digits(figure)) >= DIGITS_MIN for _, figure in figures)
 
 

@@ -22,7 +22,7 @@ from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
 
 NAME = "littles-law"
-# The time of the last file, a figure of work of fixed size: a client without a remaining file is idle, not at fault.
+# The completion time of the last file, if the work has a fixed size: a client without a file is idle, not at fault.
 LAST_DONE = "dfsio.last_done"
 # The fact with the number of operations that a client sends together; tools that may not print this number.
 PIPELINE = "pipeline"
@@ -59,7 +59,7 @@ def check_littles_law(trial: TrialResult, settings: Settings) -> Looks:
                 "clients did more than wait for answers: check for a target rate, pauses, or a client host at its limit"
             )
     elif high < least <= high + window_edge(trial):
-        yield NotLooked(NAME, "operations that completed after the window may exceed what the law allows")
+        yield NotLooked(NAME, "operations that completed after the window may have raised the result")
         return
     elif least > high and trial.facts.get("tool") in PIPELINING and PIPELINE not in trial.facts:
         yield NotLooked(NAME, "the length of the pipeline is not known")
@@ -81,13 +81,13 @@ def check_littles_law(trial: TrialResult, settings: Settings) -> Looks:
 
 
 def window_edge(trial: TrialResult) -> float:
-    """The most that operations completed after the window can add to L: our engine counts the operations sent in it."""
+    """The most that operations completed after the window add to L, as the engine counts operations by sending time."""
     longest, window = trial.value(f"{ALL}.max"), trial.value("runtime")
     return longest / window if "engine" in trial.facts and longest and window else 0.0
 
 
 def mean_ns(trial: TrialResult) -> tuple[float, float] | None:
-    """Bounds of the mean latency of all operations, ns: its last digit may be rounded, or the shares may be unknown."""
+    """Bounds on the mean latency of all operations, ns: its last digit may be rounded, or the shares may be unknown."""
     if (mean_of_all := trial.values.get(f"{ALL}.mean")) is not None:
         half = mean_of_all.resolution / 2
         return max(mean_of_all.value - half, 0.0), mean_of_all.value + half

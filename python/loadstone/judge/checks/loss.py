@@ -15,13 +15,14 @@ from loadstone.judge.checks import faults, unverified
 from loadstone.judge.finding import Finding, Looks, NotLooked, Severity
 from loadstone.judge.guarantees import Guarantee, guarantee_of, reads_are_current
 from loadstone.judge.settings import Settings
+from loadstone.results.fault import NONE
 from loadstone.results.trial_result import TrialResult
 from loadstone.statistics.availability import clopper_pearson
 
 LOST, ALLOWED, STALE, PHANTOM, CORRUPT = "lost-writes", "lost-as-allowed", "stale", "phantom", "corrupt"
 # Faults after which a node still has everything that it acknowledged.
 REMEMBERING = frozenset({"pause", "cut", "slow", "full"})
-FIRST = "ledger.stdout of the trial names the first"
+FIRST = "ledger.stdout of the trial names the first case"
 
 
 def check_loss(trial: TrialResult, settings: Settings) -> Looks:
@@ -38,7 +39,7 @@ def check_loss(trial: TrialResult, settings: Settings) -> Looks:
     phantoms, acknowledged = trial.value("ledger.phantom"), trial.value("ledger.acknowledged") or 0
     if phantoms:
         message = units.count_noun(phantoms, *unverified.LOST["phantom"])
-        hint = f"the system did what it refused to do; {FIRST}"
+        hint = f"the system stored a write that it had refused or never received; {FIRST}"
         yield Finding(PHANTOM, Severity.INVALID, message, hint, (trial.trial,), size=phantoms)
     corrupt = sum(trial.value(f"ledger.{name}") or 0 for name in ("corrupt", "other_run"))
     if corrupt:
@@ -61,15 +62,17 @@ def find_lost_writes(trial: TrialResult, guarantee: Guarantee) -> Iterator[Findi
     if not count:
         return
     acknowledged, oldest = trial.value("ledger.acknowledged") or 0, trial.value("ledger.oldest")
+    later = trial.value("ledger.lost_later")
     age = "of unknown age" if oldest is None else f"at most {units.format_duration(oldest)} old"
+    age = f"{later:,.0f} of them sent after the fault" if later else age
     writes, verb = units.count_noun(acknowledged, "acknowledged write"), "is" if count == 1 else "are"
     text = f"{count:,.0f} of {writes} {verb} lost, {age}"
     bound = f"; {guarantee.setting or 'the setting'} allows the loss of {describe_bound(guarantee)}"
-    if guarantee.age_ns is None or (oldest is None and 0 < guarantee.age_ns < math.inf):
+    if guarantee.age_ns is None or (oldest is None and not later and 0 < guarantee.age_ns < math.inf):
         reason = "the guarantee of this setting is unknown" if guarantee.age_ns is None else "their age is unknown"
         hint = "docs/concepts/guarantees.md lists the known settings"
         yield Finding(LOST, Severity.UNCHECKED, f"{text}; {reason}", hint, here, size=count)
-    elif guarantee.age_ns < math.inf and (guarantee.age_ns == 0 or is_beyond(trial, guarantee.age_ns)):
+    elif later or (guarantee.age_ns < math.inf and (guarantee.age_ns == 0 or is_beyond(trial, guarantee.age_ns))):
         yield Finding(
             LOST, Severity.INVALID, text + bound, f"the system broke its guarantee; {FIRST}", here, size=count
         )
@@ -94,7 +97,7 @@ def stale_finding(trial: TrialResult, stale: float) -> Finding:
     """A finding on writes that only the strongest consistency level returns; suspect if the levels exclude that."""
     writes = units.count_noun(stale, "acknowledged write is missing", "acknowledged writes are missing")
     text = f"{writes} at the workload's consistency level, but not at the strongest"
-    remembered = all(fault.kind in REMEMBERING | {faults.NONE} for fault in trial.faults)
+    remembered = all(fault.kind in REMEMBERING | {NONE} for fault in trial.faults)
     if reads_are_current(trial.facts) and remembered:
         message = f"{text}; its levels (R + W > RF) exclude that"
         return Finding(
@@ -106,7 +109,7 @@ def stale_finding(trial: TrialResult, stale: float) -> Finding:
 
 @dataclass(frozen=True)
 class Losses:
-    """Losses over the repeats of one variant; ages in ns, `oldest_ns` is None without a known age."""
+    """Losses over the repeats of one variant; `oldest_ns` is None if no age is known."""
 
     kind: str
     trials: int
@@ -120,14 +123,14 @@ class Losses:
 
     @property
     def probability(self) -> tuple[float, float]:
-        """The 95 % interval of the probability of a loss per fault."""
+        """The 95 % interval for the probability of a loss per fault."""
         return clopper_pearson(self.with_loss, self.trials)
 
     @property
     def sentence(self) -> str:
         """The losses as text: `… in 3 of 20 kills, 1 to 19 writes, at most 94 ms old (…); probability …: 3–38 %`."""
         faults_text = units.count_noun(self.trials, self.kind)
-        low, high = (f"{100 * end:.2g}" for end in self.probability)
+        low, high = (units.short_percent(end).removesuffix(" %") for end in self.probability)
         if not self.with_loss:
             return (
                 f"no acknowledged write lost in {faults_text} (probability of a loss per {self.kind}: at most {high} %)"
@@ -180,5 +183,5 @@ def is_conclusive(trial: TrialResult, settings: Settings) -> bool:
 def faults_found(trial: TrialResult) -> Iterator[Finding]:
     """Findings on faults of a trial that did not take place as requested."""
     for fault in trial.faults:
-        if fault.kind != faults.NONE:
+        if fault.kind != NONE:
             yield from faults.check_fault(trial, fault)

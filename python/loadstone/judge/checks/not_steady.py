@@ -233,7 +233,7 @@ def count_dips(rates: Sequence[float], share: float, matters: float) -> int:
 
 
 def find_rare_activity(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
-    """A note for each server activity that starts less than once per window, so that it occurs by chance."""
+    """A note for each server activity whose period exceeds the window, so that chance decides whether it occurs."""
     length = window_seconds(trial)
     for name, value in trial.values.items():
         periodic = name.startswith(SERVER) and name.endswith(PERIOD) and not name.startswith(BEFORE)
@@ -274,5 +274,5 @@ def find_compilation(trial: TrialResult, settings: Settings) -> Iterator[Finding
     """A finding on a JVM that was still compiling during the window."""
     share = trial.numeric_fact("jvm_compiling")
     if share is not None and share > settings.check_threshold(NAME, "compiling"):
-        message = f"the JVM still compiled during {units.format_percent(share)} of the window"
+        message = f"the JVM was still compiling during {units.format_percent(share)} of the window"
         yield Finding(NAME, Severity.SUSPECT, message, "warm up longer", (trial.trial,))

@@ -27,7 +27,7 @@ def check_page_cache(trial: TrialResult, settings: Settings) -> Looks:
     here = (trial.trial,)
     if trial.facts.get("data_in") == "memory":
         if claimed:
-            message = "the results are claimed to be the device's, but the store keeps its data in memory"
+            message = "`claims: device` is set, but the store keeps its data in memory"
             yield Finding(NAME, severity, message, "omit `claims`", here)
         return
     if trial.facts.get("file_system") == "tmpfs":
@@ -36,12 +36,12 @@ def check_page_cache(trial: TrialResult, settings: Settings) -> Looks:
         return
     read, returned = bytes_in_window(trial, "device.read"), trial.value("returned")
     if claimed and trial.value("stored") and not returned and trial.facts.get("durability") in ("none", "os"):
-        message = "the results are claimed to be the device's, but writes only reach the page cache"
+        message = "`claims: device` is set, but writes only reach the page cache"
         yield Finding(NAME, severity, message, "sync the writes, or omit `claims`", here)
         return
     if claimed and returned is None and trial.value("stored") is None:
-        message = "the results are claimed to be the device's, but nothing shows how many bytes were read or written"
-        yield Finding(NAME, Severity.UNCHECKED, message, "import a log with these bytes, or omit `claims`", here)
+        message = "`claims: device` is set, but nothing shows how many bytes were read or written"
+        yield Finding(NAME, Severity.UNCHECKED, message, "import a log that states these bytes, or omit `claims`", here)
         return
     if returned is None or (read is None and not claimed):
         lacks = "the bytes that reads returned" if returned is None else "the device's bytes"
@@ -50,7 +50,7 @@ def check_page_cache(trial: TrialResult, settings: Settings) -> Looks:
     if not returned:
         return
     if read is None:
-        message = "the results are claimed to be the device's, but its bytes were not measured"
+        message = "`claims: device` is set, but the device's bytes were not measured"
         yield Finding(NAME, severity, message, "run where the host can be observed", here)
         return
     counted = miss_share(trial, read)

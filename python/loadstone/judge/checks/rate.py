@@ -1,4 +1,4 @@
-"""rate: whether the rate, or the load of the clients, reached the system, so that only the system limited it.
+"""rate: whether the rate, or the clients' load, reached the system, so that only the system limited the figures.
 
 Findings: `rate-not-held`, `carried-over`, `client-limited`, `generator-limited`.
 """
@@ -53,7 +53,7 @@ def check_load(trial: TrialResult, settings: Settings) -> Looks:
 
 
 def check_rate(trial: TrialResult, settings: Settings) -> Looks:
-    """A finding on a rate that was not done, or on operations that were due and never completed."""
+    """A finding on a rate that was not achieved, or on operations that were due and never completed."""
     if trial.loop is None:
         yield NotLooked(RATE_NOT_HELD, "it is not known whether a rate was set")
     if trial.loop != "open":
@@ -72,7 +72,7 @@ def check_rate(trial: TrialResult, settings: Settings) -> Looks:
     grew = uncounted and missed > settings.check_threshold(RATE_NOT_HELD, "queue") and has_queue(trial, missed)
     if target and done is not None and (grew or missed > settings.check_threshold(RATE_NOT_HELD, "missed")):
         yield rate_finding(
-            trial, f"{units.format_rate(done)} of the requested {units.format_rate(target)} was done", missed
+            trial, f"{units.format_rate(done)} of the requested {units.format_rate(target)} was achieved", missed
         )
         return
     overdue, total = trial.value("overdue") or 0, count_due_operations(trial)
@@ -84,7 +84,7 @@ def check_rate(trial: TrialResult, settings: Settings) -> Looks:
 
 
 def check_rate_outside_fault(trial: TrialResult, settings: Settings) -> Looks:
-    """A finding on operations due outside a requested fault that never completed; in a fault, this is expected."""
+    """A finding on operations due outside a requested fault that never completed; during a fault, this is normal."""
     outside = faults.outside_counts(trial, "unanswered")
     if outside is None:
         yield NotLooked(RATE_NOT_HELD, "operations outside the fault were not counted", always_known=True)
@@ -99,7 +99,7 @@ def check_rate_outside_fault(trial: TrialResult, settings: Settings) -> Looks:
 
 
 def has_queue(trial: TrialResult, missed: float) -> bool:
-    """Whether the response times show a queue that grew by the operations that were not done.
+    """Whether the response times show that the missing operations waited in a queue.
 
     At the end, the system would need the missed share of the run to work off such a queue, and the p99 is nearly as
     long. Operations that were missed because the tool started late or stopped early do not delay other operations.
@@ -110,7 +110,7 @@ def has_queue(trial: TrialResult, missed: float) -> bool:
 
 
 def check_series(trial: TrialResult, series: Series, settings: Settings) -> Looks:
-    """A finding on response times that rise over the window, since the queue grows by the operations not done."""
+    """A finding on response times that rise over the window, since more operations are due than completed."""
     if trial.loop != "open" or not series.length_seconds:
         return
     if not series.p50_ns and not series.p99_ns:
@@ -151,7 +151,7 @@ def check_carried(trial: TrialResult, settings: Settings) -> Looks:
     """A finding on operations of the warm-up that lasted too far into the window."""
     count, longest, window = trial.value("carried"), trial.value("carried.max"), trial.value("runtime")
     if count is None:
-        yield NotLooked(CARRIED_OVER, "operations of the warm-up that ended in the window were not counted")
+        yield NotLooked(CARRIED_OVER, "operations of the warm-up that completed in the window were not counted")
     if not count or not longest or not window or longest <= settings.check_threshold(CARRIED_OVER, "share") * window:
         return
     backlog = trial.loop == "open"
@@ -235,7 +235,7 @@ def check_executors(trial: TrialResult, settings: Settings) -> Looks:
         share, message = trial.value("cpu.engine_share"), "the engine used {} of the processors"
     if share is None:
         yield NotLooked(
-            GENERATOR_LIMITED, "the use of the load generator's threads was not measured", always_known=True
+            GENERATOR_LIMITED, "the utilisation of the load generator's threads was not measured", always_known=True
         )
     elif share > settings.check_threshold(GENERATOR_LIMITED, "cpu"):
         text = message.format(units.format_percent(share))
@@ -244,7 +244,7 @@ def check_executors(trial: TrialResult, settings: Settings) -> Looks:
 
 
 def check_driver_time(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Finding]:
-    """A finding if a large part of each operation of an embedded store in a closed loop is the engine's own time.
+    """A finding if the engine takes a large share of an operation's time, with an embedded store in a closed loop.
 
     The throughput is then too low by a known share, which comparisons use as a bound. Latencies exclude that time.
     """
@@ -281,7 +281,7 @@ def understatement_factor(trials: Sequence[TrialResult]) -> float:
 
 
 def operation_ns(trial: TrialResult) -> float | None:
-    """The time of one client for an operation and the gap before the next operation, ns.
+    """The time that one client takes for an operation and the gap before the next operation, ns.
 
     With more clients than processors, some clients always wait for a processor. This wait is not work of the store,
     and would make the engine's share appear smaller as clients are added, so it is excluded.

@@ -101,18 +101,18 @@ CONSEQUENCES: Mapping[str, tuple[str, ...]] = {
     "sync": (DURABILITY, "how"),
     "replication": ("replication_acknowledged", "store.dfs.replication"),
     "consistency": ("replication_acknowledged",),
-    # A command that names the compared system may be another version of the tool.
+    # A command that names the compared system may run another version of the tool.
     "work.run": ("tool_version",),
     # The processors and memory of the hosts are still compared.
     "placement": ("hosts", "host_names", "engines", "connections", "executors", "machines", "machines_shared"),
 }
 RESUMED = "a run that is resumed after a change measures two different things: start a new run"
-DIFFERS = "make both sides equal, or compare by this fact; if it is the question, name it in `compare.guarantees`"
-COST = "the comparison is by this guarantee: the difference is its cost"
+DIFFERS = "make both sides equal, or compare by this fact; to let it differ, name it in `compare.guarantees`"
+COST = "the sides are compared by this guarantee: the difference is its cost"
 MANY = 10**10
 # If the first repeat differs from all later repeats by more than this factor, they may have reused its result.
 REUSED = 5
-REUSED_HINT = "remove what an execution stores in `hooks.before`, or execute the command before each trial (`warmups`)"
+REUSED_HINT = "in `hooks.before`, remove what an execution stores, or execute the command before each trial (`warmups`)"
 # A sort uses half of the free memory unless the file sets its memory.
 JOB_MEMORY = "work.job.memory_bytes"
 # If the ratio of the longest to the shortest window of repeats is larger, the repeats measure different things.
@@ -166,12 +166,12 @@ def check_sides(pair: Pair, settings: Settings) -> Looks:
         message = f"{UNKNOWN_OF_BOTH}{', '.join([*map(name_fact, unknown), *files])}"
         unknown += [PROPERTY_FILES] if files else []
         facts = " ".join(f"--fact {name}=…" for name in unknown)
-        hint = f"state the facts of each side: `loadstone import {facts} LOG`, or a facts file next to each log"
+        hint = f"state the facts of each side with `loadstone import {facts} LOG`, or in a facts file next to each log"
         yield Finding(NAME, Severity.UNCHECKED, message, hint, pair.trials)
 
 
 def list_partly_known(pair: Pair, sides: Sequence[Records]) -> Iterator[str]:
-    """The options that only some logs of one tool state: their defaults are not known, so other logs lack them."""
+    """The options that only some logs of one tool state: in the other logs, they have unknown defaults."""
     records = [*chain(*sides)]
     if pair.is_one_run or any("tool" not in trial.facts for trial in chain(*pair.sides)):
         return
@@ -183,7 +183,7 @@ def list_partly_known(pair: Pair, sides: Sequence[Records]) -> Iterator[str]:
 
 
 def find_reused_results(pair: Pair, settings: Settings) -> Iterator[Finding]:
-    """Findings on a first repeat that differs from all later repeats of its side by far: they may reuse its result.
+    """Findings on a first repeat that differs greatly from all later repeats of its side: they may reuse its result.
 
     If the first repeats of both sides differ, this is a warm-up. Trials of Loadstone's engine reuse nothing.
     """
@@ -199,7 +199,7 @@ def find_reused_results(pair: Pair, settings: Settings) -> Iterator[Finding]:
         texts = [units.format_figure(figure, unit) for figure in (first, min(later), max(later))]
         message = (
             f"{metric} of {(pair.baseline, pair.contender)[at]} is {texts[0]} in the first repeat and {texts[1]} to"
-            f" {texts[2]} in all later repeats: they may reuse its result"
+            f" {texts[2]} in all later repeats, which may reuse its result"
         )
         yield Finding(NAME, Severity.SUSPECT, message, REUSED_HINT, pair.trials, metric)
 
@@ -431,7 +431,7 @@ def check_durability(pair: Pair, records: Sequence[Records]) -> Looks:
         return
     if any(states):
         silent, trials = (pair.contender, pair.contenders) if states[0] else (pair.baseline, pair.baselines)
-        message = f"{silent} does not state its durability; the other side guarantees {next(chain(*states))}"
+        message = f"{silent} does not state its durability; the other side states durability {next(chain(*states))}"
         reasons = [trial.facts[name] for trial in trials if (name := f"{DURABILITY}_{UNKNOWN}") in trial.facts]
         message += f": {reasons[0]}" if reasons else ""
     elif any("engine" in facts for facts in chain(*records)):

@@ -59,7 +59,7 @@ def name_stage(outcome: Finding | NotLooked, stage: Stage, follows: bool) -> Fin
 
 
 def ignore_pauses(check_series: SeriesCheck) -> SeriesCheck:
-    """Makes a check of a time series ignore pauses of the load, which are not silence of the system."""
+    """Makes a check of a time series ignore pauses of the load, which are not stalls of the system."""
 
     def check_outside_pauses(trial: TrialResult, series: Series, settings: Settings) -> Looks:
         pauses = [stage for stage in stages_of(trial) if stage.is_pause]
@@ -94,13 +94,13 @@ def check_rate(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
         unanswered = (trial.value(f"{stage.prefix}unanswered") or 0.0) + overdue
         if unanswered / due > settings.check_threshold(RATE_NOT_HELD, "censored"):
             share = units.format_percent(unanswered / due)
-            message = f"{stage.title}: {share} of the {units.count_noun(due, 'operation')} due never completed in time"
+            message = f"{stage.title}: {share} of the {units.count_noun(due, 'operation')} due did not complete in time"
             yield find_missed_rate(trial, stage, message, Severity.INVALID, unanswered / due)
             continue
         done, requested = trial.value(f"{stage.prefix}throughput") or 0.0, due * 1e9 / stage.length_ns
         if stage.is_constant and done < (1 - settings.check_threshold(RATE_NOT_HELD, "missed")) * requested:
             message = (
-                f"{stage.title}: {units.format_rate(done)} of the requested {units.format_rate(requested)} was done"
+                f"{stage.title}: {units.format_rate(done)} of the requested {units.format_rate(requested)} was achieved"
             )
             yield find_missed_rate(trial, stage, message, Severity.NOTE, 1 - done / requested)
 

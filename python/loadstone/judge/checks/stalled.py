@@ -27,8 +27,9 @@ def check_stalls(trial: TrialResult, series: Series, settings: Settings) -> Look
         or (tail and length * 1e9 < percentiles * tail)
     ):
         return
-    beyond = f", {length * 1e9 / tail:,.0f} times the p99.9" if tail else ""
-    message = f"no operation completed for {units.format_duration(length * 1e9)}, from {start:g} s on{beyond}"
+    beyond = f" ({length * 1e9 / tail:,.0f} times the p99.9)" if tail else ""
+    silence = units.format_duration(length * 1e9)
+    message = f"no operation completed for {silence}{beyond}, starting {start:g} s into the window"
     hint = "find out what the system and its hosts did at that time: compaction, garbage collection, a lost node"
     yield Finding(NAME, Severity.SUSPECT, message, hint, (trial.trial,), size=length)
 
@@ -45,8 +46,8 @@ def longest_silence(series: Series) -> tuple[float, float]:
 
 
 def p999_ns(trial: TrialResult, settings: Settings) -> float | None:
-    """The p99.9 of all operations, or of the slowest kind; None with too few operations, as it would be the length of
-    the stall."""
+    """The p99.9 of all operations, or of the slowest kind; None with too few operations, as the p99.9 would then be
+    the length of the stall."""
     beyond = settings.check_threshold(too_few_samples.NAME, "beyond")
     known = {
         metric: value.value

@@ -22,7 +22,7 @@ def check_verification(trial: TrialResult, settings: Settings) -> Looks:
     yield from find_lost_writes(trial)
     if wrong:
         message = f"{wrong:,.0f} of {units.count_noun(checked, 'value')} read differed from the values written"
-        hint = "the system lost or mixed up data, or something else writes to it: its speed means nothing"
+        hint = "the system lost or mixed up data, or another program wrote to it, so its speed means nothing"
         yield Finding(NAME, Severity.INVALID, message, hint, (trial.trial,))
     elif settings.verify and not has_coverage(trial, checked, settings):
         message = "`verify` was requested, but no value was verified"
@@ -79,8 +79,8 @@ def find_lost_writes(trial: TrialResult) -> Iterator[Finding]:
     if losses:
         message = f"{'; '.join(losses)} (of {trial.value('ledger.acknowledged') or 0:,.0f} acknowledged)"
         hint = (
-            "ledger.stdout of the trial names the first; an embedded store whose clients update single fields needs"
-            " `writeallfields: true`; any other system has lost the writes"
+            "ledger.stdout of the trial names the first case; an embedded store whose clients update single fields"
+            " needs `writeallfields: true`; any other system has lost the writes"
         )
         yield Finding(NAME, Severity.INVALID, message, hint, (trial.trial,))
     if trial.value("ledger.proved") == 0:

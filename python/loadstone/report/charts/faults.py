@@ -19,7 +19,7 @@ from loadstone.judge.outages import Outage
 from loadstone.report.charts import figure
 from loadstone.report.charts.figure import PANELS_MAX, Figure, Panel, Row, plot
 from loadstone.report.view import View, spread
-from loadstone.results.fault import FaultRecord
+from loadstone.results.fault import FaultRecord, borders_of
 from loadstone.results.trial_result import Series, TrialResult
 
 # The maximum number of points in a line.
@@ -149,11 +149,11 @@ def marks_of(trial: TrialResult) -> list[Row]:
     """The instants of a trial's fault, s since it was ordered."""
     fault = trial.faults[0]
     order_ns = order_seconds(fault) * 1e9
-    lift_ns = fault.planned_lift_ns if fault.lift_ordered_ns is None else fault.lift_ordered_ns
+    first_ns, lift_ns = borders_of(trial.faults)
     recovered = trial.values.get("recovered")
     times = {"detected": fault.detected_ns, "ready": fault.ready_ns, "settled": fault.settled_ns}
     if recovered is not None and recovered.bound is None:
-        times["recovered"] = round((order_ns if lift_ns is None else lift_ns) + recovered.value)
+        times["recovered"] = round((first_ns if lift_ns is None else lift_ns) + recovered.value)
     return [
         {"seconds": (time - order_ns) / 1e9, "label": name, "at": units.format_duration(time - order_ns)}
         for name, time in sorted(times.items(), key=lambda item: item[1] or 0)

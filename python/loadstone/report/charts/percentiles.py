@@ -16,7 +16,7 @@ from loadstone.report.view import View, spread
 from loadstone.results.value import PERCENTILES
 
 # The reasons for omitting a figure.
-RARE, UNENDED = "Withheld for too few samples", "Not drawn, as operations failed or never completed"
+RARE, UNENDED = "Withheld because of too few samples", "Not drawn, as operations failed or never completed"
 MARKED = ("p50", "p90", "p99", "p99.9", "p99.99")
 # An expression in Vega's language; the axis has the values -log10(1 - p).
 LABEL = (

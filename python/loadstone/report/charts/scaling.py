@@ -107,7 +107,7 @@ def curves(view: View) -> Figure:
         caption += " ✕ marks a load at which operations failed, with the share that failed."
         caption += " An infinite latency is drawn at the upper edge."
     if any(line.curve and line.curve.law for lines in grouped.values() for line in lines):
-        caption += " The thin line is the Universal Scalability Law, where it fits as closely as the repeats agree."
+        caption += " The thin line is the Universal Scalability Law, where it fits within the noise of the repeats."
     caption += figure.limits(view, len(contexts) * len(metrics), every, apart=is_compared)
     legend = figure.legend(view, used) if is_compared else ()
     return Figure("scaling", tuple(panels), caption, f"throughput and latency against {view.load}", legend=legend)
@@ -196,7 +196,7 @@ def draw(view: View, context: VariantKey, lines: Sequence[Line], metric: str) ->
     if brackets := [row for line in lines for row in bracket_rows(line, ends)]:
         spans = plot(brackets).encode(x=alt.X("low:Q", scale=scale), x2="high:Q", color=colour(view))
         layers.append(spans.mark_rect(opacity=0.12).encode(tooltip=figure.tooltip(bracket="bracket")))
-    # Equal answers of two sides are next to each other.
+    # Equal answers of two sides are drawn next to each other.
     for at, row in enumerate(answers):
         rule = plot([row]).mark_rule(strokeWidth=1.5, opacity=0.8, xOffset=shift_side(at, len(answers)))
         layers.append(rule.encode(x=x, color=colour(view)))

@@ -171,7 +171,7 @@ def tabulate_usage(columns: Sequence[Column], rows: Sequence[Sequence[TableCell]
     first, *figures = columns
     table.add_column(first.title, no_wrap=names is None, max_width=names)
     for column in figures:
-        # Above short figures, a title in two lines takes less width than in one.
+        # Above short figures, a title on two lines takes less width than a title on one line.
         table.add_column(column.title.replace(" ", "\n"), justify="right", no_wrap=True)
     for row in rows:
         table.add_row(*(entry.text for entry in row))
@@ -309,7 +309,7 @@ def figures(judgement: Judgement, cells: Sequence[Cell]) -> dict[VariantKey, str
 
 def interval_of(judgement: Judgement, cell: Cell) -> tuple[float, float, str]:
     """The ends of a cell's interval (equal if it has no interval), and a label; for a single run, the interval within
-    it."""
+    the run."""
     estimate = judgement.output_estimate(cell)
     value, low, high = estimate.value, estimate.low, estimate.high
     if low is not None and high is not None:

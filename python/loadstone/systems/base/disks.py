@@ -11,6 +11,7 @@ import fcntl
 import os
 import struct
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -22,7 +23,7 @@ from loadstone.systems.base.system import SystemsError
 # See fs/ext4/ext4.h. The file system stops immediately; with this flag, its journal is not written first.
 EXT4_IOC_SHUTDOWN, NO_LOG_FLUSH = 0x8004587D, 2
 COMMAND_SECONDS = 60.0
-# A killed server keeps its files open until the kernel has removed it.
+# A killed server keeps its files open until the kernel has removed the process.
 BUSY_SECONDS, POLL_SECONDS = 10.0, 0.02
 SIZE_MIN = 16 << 20
 HINT = (
@@ -82,13 +83,16 @@ def unmount_directory(directory: Path) -> None:
             if time.monotonic() >= until:
                 raise
             time.sleep(POLL_SECONDS)
-    for pid, point in find_copies(device):
-        # A namespace may disappear at any time.
-        with contextlib.suppress(SystemsError):
-            run_or_fail("nsenter", f"--target={pid}", "--mount", "--", "umount", point)
-    if copies := find_copies(device):
-        message = f"{directory} is still mounted in the mount namespace of process {copies[0][0]}"
-        raise SystemsError(message, "end that process, or unmount the directory in its namespace")
+    # A namespace may disappear at any time; a new one may inherit a copy, and a process may still use it.
+    until = time.monotonic() + BUSY_SECONDS
+    while copies := find_copies(device):
+        if time.monotonic() >= until:
+            message = f"{directory} is still mounted in the mount namespace of process {copies[0][0]}"
+            raise SystemsError(message, "stop that process, or unmount the directory in its namespace")
+        for pid, point in copies:
+            with contextlib.suppress(SystemsError):
+                run_or_fail("nsenter", f"--target={pid}", "--mount", "--", "umount", point)
+        time.sleep(POLL_SECONDS)
 
 
 def find_copies(device: int) -> list[tuple[int, str]]:
@@ -153,12 +157,16 @@ def run_or_fail(*command: str) -> None:
 
 def run_command(command: Sequence[str], hint: str) -> str:
     """The output of a command. Raises SystemsError with the command's error message and `hint`."""
-    try:
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=COMMAND_SECONDS, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise SystemsError(f"cannot run {command[0]}: {error}", hint) from error
-    if done.returncode:
-        raise SystemsError(f"`{' '.join(command)}` failed: {done.stderr.strip()}", hint)
-    return done.stdout
+    # Files instead of pipes: a server that the command leaves in the background would keep a pipe open.
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
+        try:
+            done = subprocess.run(
+                command, stdin=subprocess.DEVNULL, stdout=out, stderr=errors, timeout=COMMAND_SECONDS, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise SystemsError(f"cannot run {command[0]}: {error}", hint) from error
+        for file in (out, errors):
+            file.seek(0)
+        if done.returncode:
+            raise SystemsError(f"`{' '.join(command)}` failed: {errors.read().decode(errors='replace').strip()}", hint)
+        return out.read().decode(errors="replace")

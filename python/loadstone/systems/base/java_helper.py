@@ -1,4 +1,4 @@
-"""A resident Java program, because starting it takes one to two seconds. It answers each line with a line."""
+"""Keeps a Java program running, because each start takes one to two seconds. It answers each line with a line."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Resident:
                 raise
 
     def end_program(self) -> None:
-        """Ends the program; does nothing if none is running."""
+        """Stops the program; does nothing if none is running."""
         with self._lock:
             self._end_process()
 

@@ -24,7 +24,7 @@ HINT = f"install Java {OLDEST} or newer (apt-get install openjdk-{OLDEST}-jre-he
 PAUSE = re.compile(rb"\bGC\(\d+\) Pause [^\n]* (\d+)\.(\d{3})ms\r?$")
 # The heap in use before and after, and the size of the heap: `24M->1M(64M)`.
 LEFT = re.compile(rb"GC\(\d+\) Pause [^\n]* \d+M->(\d+)M\(\d+M\) [\d.]+ms\n")
-# Longer than any part of a log without such a line.
+# Enough bytes at the end of a log to contain at least one such line.
 TAIL_BYTES = 1 << 16
 
 

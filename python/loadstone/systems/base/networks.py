@@ -32,7 +32,7 @@ def address_prefix(root: Path) -> str:
 
 
 def node_namespace(root: Path, node: int) -> str:
-    """The namespace of a node; nodes count from 1, and 0 is the bridge."""
+    """The namespace of a node; nodes are numbered from 1, and 0 is the bridge."""
     return f"{name_prefix(root)}-{node}"
 
 

@@ -43,7 +43,7 @@ def hold_ownership(root: Path) -> Iterator[None]:
 
     def refuse() -> None:
         message = f"another run uses the servers in {root} (process {path.read_text() or 'unknown'})"
-        raise TakenError(message, "wait until it ends")
+        raise TakenError(message, "wait until that run has finished")
 
     with ExitStack() as stack:
         try:

@@ -91,7 +91,7 @@ def plan_differences(old: SystemPlan, new: SystemPlan) -> str:
     for name in sorted({*old.settings, *new.settings}):
         before, after = old.settings.get(name), new.settings.get(name)
         if before != after:
-            # Messages may be displayed and logged.
+            # Messages may be displayed and logged, so they must not contain secrets.
             differences.append(name if SECRET_NAME.search(name) else f"{name}={before}, not {after}")
     return "; ".join(differences)
 

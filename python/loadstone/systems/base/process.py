@@ -1,4 +1,4 @@
-"""Starts a server's process in a separate session, distinguishes it from any later process with the same pid, and ends
+"""Starts a server's process in a separate session, distinguishes it from any later process with the same pid, and stops
 it.
 
 A pid alone is never trusted here: its process may have exited, and the kernel reuses pids.
@@ -144,9 +144,9 @@ def process_tree(process: ServerProcess) -> list[ServerProcess]:
 
 
 def end_processes(processes: Sequence[ServerProcess], patience_s: float, stop: signal.Signals = signal.SIGTERM) -> None:
-    """Ends processes and their descendants with the signal `stop`, then kills the survivors after `patience_s`.
+    """Stops processes and their descendants with the signal `stop`, then kills the survivors after `patience_s`.
 
-    With a `patience_s` of 0, all are killed immediately. Raises SystemsError if a process cannot be ended.
+    With a `patience_s` of 0, all are killed immediately. Raises SystemsError if a process cannot be killed.
     """
     everyone = [member for process in processes for member in process_tree(process)]
     if patience_s > 0:

@@ -1,4 +1,4 @@
-"""Runs a system on this machine: starts its servers, finds them again in any later command, and ends them."""
+"""Runs a system on this machine: starts its servers, finds them again in any later command, and stops them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import signal
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 
 from loadstone.format.suggestion import did_you_mean
@@ -72,8 +73,8 @@ class RunningSystem:
         """Starts the system; if it is already running with the same plan, restarts only the servers that have exited.
 
         `owner` is recorded, so that other runs leave the system alone.
-        Servers continue to run when this process exits. If the call fails, it ends exactly the servers that it started.
-        Raises LoadstoneError, also if the system is up with other settings.
+        Servers continue to run when this process exits. If the call fails, it stops only the servers that it started.
+        Raises LoadstoneError, for example if the system is up with other settings.
         """
         self.start(self.plan_for(nodes, settings or {}, file_system_bytes, isolated=isolated), say, owner=owner)
 
@@ -97,7 +98,7 @@ class RunningSystem:
     def plan_for(
         self, nodes: int | None, settings: Mapping[str, str], file_system_bytes: int = 0, *, isolated: bool = False
     ) -> SystemPlan:
-        """A plan with defaults filled in. Raises SystemsError for unknown settings, and for nodes without a network."""
+        """A plan with defaults filled in. Raises SystemsError for unknown settings, or if nodes cannot be isolated."""
         network = networks.address_prefix(self.place.root) if isolated else ""
         plan = plan_of(self.system, nodes, settings, file_system_bytes, network)
         if network and not self.system.isolatable:
@@ -131,15 +132,15 @@ class RunningSystem:
             raise
 
     def down(self, keep_data: bool = False, say: Say = say_nothing) -> bool:
-        """Ends every server and removes the data, unless `keep_data`; returns False if there was nothing to do.
+        """Stops every server and removes the data, unless `keep_data`; returns False if there was nothing to do.
 
         Works even with a damaged state file or after an interrupted start. Logs are kept. Raises SystemsError if data
-        must be kept but its settings are unknown: the servers have then been ended, and nothing is removed.
+        must be kept but its settings are unknown: the servers have then been stopped, and nothing is removed.
         """
         if not self.place.root.exists():
             return False
         with self._hold_lock(say):
-            # A step that fails at this point may succeed once the servers have ended.
+            # A step that fails at this point may succeed once the servers have exited.
             with contextlib.suppress(SystemsError):
                 self._undo_recorded(say)
             unread: SystemsError | None = None
@@ -154,7 +155,7 @@ class RunningSystem:
             there = self._end_unrecorded(None) or there
             self._undo_recorded(say)
             if keep_data and unread is not None:
-                hint = f"save what you need of {self.place.data}; `loadstone systems down {self.name}` removes it"
+                hint = f"save what you need from {self.place.data}; `loadstone systems down {self.name}` removes it"
                 raise SystemsError(str(unread.args[0]), hint)
             if keep_data and known is not None:
                 state.save_state(self.place.root / state.FILE, State(known.plan))
@@ -192,7 +193,7 @@ class RunningSystem:
                 process.send_signal(member, number)
 
     def stop_servers(self, servers: Sequence[str]) -> bool:
-        """Shuts servers down gracefully, all at the same time, and waits for them; False if one had to be killed."""
+        """Shuts servers down gracefully, all at the same time, and waits for them; False if any had to be killed."""
         known = self._require_state()
         chosen = [started for started in known.started if started.process.name in servers]
         processes = [started.process for started in chosen]
@@ -223,22 +224,24 @@ class RunningSystem:
         if fault is None:
             return False
         say(f"{self.name}: undoing a fault: {fault.fault}")
-        for step in undo.pending_steps(fault):
-            servers = [server for server in self.running_processes() if server.name == step.target]
-            if step.do == "resume":
-                for member in (member for server in servers for member in process.process_tree(server)):
-                    process.send_signal(member, signal.SIGCONT)
-            elif step.do == "unmount":
-                if disks.is_shut_down(Path(step.text)):
-                    process.end_processes(servers, 0)
-                    disks.unmount_stopped(Path(step.text))
-            else:
-                undo.carry_out(step)
+        undo.try_all(partial(self._undo_step, step) for step in undo.pending_steps(fault))
         undo.clear_journal(path)
         return True
 
+    def _undo_step(self, step: undo.Step) -> None:
+        servers = [server for server in self.running_processes() if server.name == step.target]
+        if step.do == "resume":
+            for member in (member for server in servers for member in process.process_tree(server)):
+                process.send_signal(member, signal.SIGCONT)
+        elif step.do == "unmount":
+            if disks.is_shut_down(Path(step.text)):
+                process.end_processes(servers, 0)
+                disks.unmount_stopped(Path(step.text))
+        else:
+            undo.carry_out(step)
+
     def restart(self, server: str | None = None, say: Say = say_nothing) -> None:
-        """Ends a server, or all servers if none is named, and starts it again on its existing data."""
+        """Stops a server, or all servers if none is named, and starts it again on its existing data."""
         with self._hold_lock(say):
             self._undo_recorded(say)
             known = self._require_state()
@@ -395,7 +398,7 @@ class RunningSystem:
         return {member.name for member in known.processes if process.is_alive(member)} if known is not None else set()
 
     def _stop_processes(self, known: State, processes: Sequence[ServerProcess], say: Say) -> None:
-        """Ends servers, beginning with the last stage."""
+        """Stops servers, beginning with the last stage."""
         for stage, stop in sorted({(entry.stage, entry.stop) for entry in known.started}, reverse=True):
             alike = [entry for entry in known.started if (entry.stage, entry.stop) == (stage, stop)]
             chosen = [entry for entry in alike if entry.process in processes]
@@ -405,7 +408,7 @@ class RunningSystem:
                 process.end_processes(alive, max(entry.patience_s for entry in chosen), stop)
 
     def _end_unrecorded(self, known: State | None) -> bool:
-        """Ends unrecorded servers, and what remains of servers that have exited; returns whether there were any."""
+        """Stops unrecorded servers and the child processes of exited servers; returns whether there were any."""
         names = self._alive_names(known)
         unrecorded = [member for member in process.find_marked(self.place.root) if member.name not in names]
         process.end_processes(unrecorded, PATIENCE_S)

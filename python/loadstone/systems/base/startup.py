@@ -30,7 +30,7 @@ def say_nothing(_: str) -> None:
 
 
 class Starting:
-    """Starts missing servers, and records them, so that exactly these servers can be ended if a start fails."""
+    """Starts missing servers, and records them, so that exactly these servers can be stopped if a start fails."""
 
     def __init__(self, system: System, place: Place, begin: state.State, say: Say) -> None:
         self._system = system

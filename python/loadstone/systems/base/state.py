@@ -1,4 +1,4 @@
-"""The record of a started system in a file, from which any later command can find and end its servers."""
+"""The record of a started system in a file, from which any later command can find and stop its servers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class StartedServer:
     """A server that was started."""
 
     process: ServerProcess
-    # Later stages are ended first.
+    # Later stages are stopped first.
     stage: int
     patience_s: float
     stop: signal.Signals = signal.SIGTERM
@@ -81,7 +81,7 @@ def load_state(path: Path) -> State | None:
 def damage_error(path: Path, what: str) -> SystemsError:
     """The error for a state that cannot be read."""
     down = f"`loadstone systems down {path.parent.name}`"
-    return SystemsError(f"{path}: {what}", f"{down} ends every server that was started there, and removes the data")
+    return SystemsError(f"{path}: {what}", f"{down} stops every server that was started there, and removes the data")
 
 
 def save_state(path: Path, state: State) -> None:

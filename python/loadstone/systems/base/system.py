@@ -134,11 +134,11 @@ class System(ABC):
     nodes: ClassVar[Sequence[int]] = (1,)
     # Whether its servers run in Java, from files that Maven downloads; otherwise they come from Debian packages.
     runs_in_java: ClassVar[bool] = True
-    # An estimate, for forecasts and for faults that end with a start.
+    # An estimate, for forecasts and for faults whose lift includes a start.
     start_estimate: ClassVar[StartEstimate] = StartEstimate(15.0, 45.0, 120.0)
     # Whether a host can run several instances.
     has_instances: ClassVar[bool] = True
-    # Periodic activities of its servers, with a regular expression for the log line that begins each.
+    # Periodic activities of its servers, with a regular expression for the first log line of each activity.
     activities: ClassVar[Mapping[str, str]] = {}
     # How long each of its stages may take to become ready, in seconds.
     deadline_s: ClassVar[float] = 180.0
@@ -230,7 +230,7 @@ class System(ABC):
         """Creates the table that a store would use, with the system's options (`family`, `splits`).
 
         With `replace`, an existing table is dropped first; otherwise, it is kept. Returns whether the table was
-        created. Raises LoadstoneError, also if the system has no tables.
+        created. Raises LoadstoneError, for example if the system has no tables.
         """
         raise SystemsError(f"{self.name} has no tables to create", "request a fresh system instead")
 

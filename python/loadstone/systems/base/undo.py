@@ -9,12 +9,14 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from loadstone.engine.document import read_document
+from loadstone.errors import LoadstoneError
 from loadstone.results import lines
 from loadstone.systems.base.disks import run_command
 from loadstone.systems.base.state import boot_id
@@ -23,7 +25,7 @@ from loadstone.systems.base.system import SystemsError
 VERSION = 1
 # The file's name in the directory of a system.
 FILE = "undo.json"
-# Moving is repeated, because a process that is forked during the move is in the group, too.
+# Moving is repeated, because a process that is forked during the move stays in the group.
 ATTEMPTS = 50
 
 
@@ -95,10 +97,21 @@ def carry_out_all(path: Path, say: Callable[[str], object]) -> bool:
     if fault is None:
         return False
     say(f"undoing a fault: {fault.fault}")
-    for step in pending_steps(fault):
-        carry_out(step)
+    try_all(partial(carry_out, step) for step in pending_steps(fault))
     clear_journal(path)
     return True
+
+
+def try_all(actions: Iterable[Callable[[], object]]) -> None:
+    """Performs every action, even if an earlier action fails. Raises the first LoadstoneError."""
+    failures = []
+    for act in actions:
+        try:
+            act()
+        except LoadstoneError as error:
+            failures.append(error)
+    if failures:
+        raise failures[0]
 
 
 def carry_out(step: Step) -> None:

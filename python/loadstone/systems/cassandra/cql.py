@@ -1,4 +1,4 @@
-"""A CQL client that can only query a node's state and create a table: it has no prepared statements and no values.
+"""A CQL client that can only query a node's state and create a table: it has no prepared statements or bound values.
 
 It uses version 4 of the native protocol (Apache Cassandra's native_protocol_v4.spec), which Cassandra 3.0 to 5.0
 support.

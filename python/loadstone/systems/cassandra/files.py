@@ -66,7 +66,7 @@ def module_options() -> list[str]:
 
 
 def server_name(node: int) -> str:
-    """The name of a node's server; nodes count from 1."""
+    """The name of a node's server; nodes are numbered from 1."""
     return f"cassandra-{node}"
 
 
@@ -162,7 +162,7 @@ def node_settings(place: Place, plan: SystemPlan, node: int) -> dict[str, Any]:
         "authorizer": authorizer,
         "read_request_timeout": plan.settings["read_request_timeout"],
         "write_request_timeout": plan.settings["write_request_timeout"],
-        # Otherwise, a dropped table would remain on disk, and every trial with a fresh table drops one.
+        # Otherwise, a dropped table would remain on disk, and every trial with a fresh table drops a table.
         "auto_snapshot": False,
     }
     for directory in ("commitlog", "saved_caches", "hints", "cdc_raw"):
@@ -172,7 +172,7 @@ def node_settings(place: Place, plan: SystemPlan, node: int) -> dict[str, Any]:
     if tls.is_requested(plan):
         if release_line(plan) == "4.0":
             raise SystemsError(
-                "tls needs version 4.1 or later: 4.0 reads no PEM files", "set version to 4.1.10 or later"
+                "tls needs version 4.1 or later: 4.0 cannot read PEM files", "set version to 4.1.10 or later"
             )
         written["client_encryption_options"] = encryption_settings(place)
     if release_line(plan) == "4.0":

@@ -1,6 +1,6 @@
 """The nodes' views of a Cassandra cluster, read over CQL.
 
-`nodetool status` would report the same, but each call starts a JVM (2 s of CPU time). Its state UN means that the node
+`nodetool status` reports the same, but each call starts a JVM (2 s of CPU time). Its state UN means that the node
 has joined and has its place in the ring (tables `system.local` and `system.peers`), and that the failure detector of
 the queried node considers it alive. No table shows which nodes are considered alive, but if a read of a fully
 replicated table at consistency ALL fails, the error `Unavailable` contains their number.
@@ -82,8 +82,7 @@ def read_views(
 ) -> tuple[Mapping[int, RingView], Mapping[int, SystemsError]]:
     """The view of each node that answers, and the reason for each node that does not."""
     nodes = range(1, plan.nodes + 1)
-    # Queries in parallel, because right after a node has failed, each query of a remaining node can take as long as its
-    # timeout.
+    # In parallel, because just after a node has failed, a query to a remaining node can take as long as its timeout.
     with ThreadPoolExecutor(plan.nodes) as pool:
         answers = dict(zip(nodes, pool.map(lambda node: try_view(plan, node, within_s), nodes), strict=True))
     views = {node: answer for node, answer in answers.items() if isinstance(answer, RingView)}
@@ -103,7 +102,7 @@ def missing_readiness(plan: SystemPlan, nodes: list[int]) -> str | None:
     """The condition that these nodes do not meet yet; None if they are ready.
 
     They are ready if they answer, and if all answering nodes know the same ring and the same schema and consider as
-    many nodes alive as answer. A dead node elsewhere does not prevent readiness.
+    many nodes alive as there are answers. A dead node elsewhere does not prevent readiness.
     """
     views, silent = read_views(plan)
     for node in nodes:

@@ -182,7 +182,7 @@ class Cassandra(System):
                 # Versions before 4.1 do not have the table of hints.
                 return f"the hints of {server_name(node)} are unknown: {error.args[0]}"
             if tasks := sum(count_compactions(plan, node).values()):
-                return f"{server_name(node)} has {units.count_noun(tasks, 'compaction')} to do"
+                return f"{server_name(node)} has {units.count_noun(tasks, 'unfinished compaction')}"
         return None
 
     def create_table(

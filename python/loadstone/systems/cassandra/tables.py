@@ -11,7 +11,7 @@ from loadstone.systems.base.system import SystemPlan, SystemsError
 from loadstone.systems.cassandra.cql import Cql, UnreachableError
 from loadstone.systems.cassandra.ring import await_schema_agreement, connect_node
 
-# A schema change waits for all nodes, and until dropped data has been deleted.
+# A schema change waits for all nodes and for the deletion of dropped data.
 CHANGE_S = 60.0
 COMPRESSORS = {
     "lz4": "LZ4Compressor",
@@ -71,7 +71,7 @@ def make_statements(nodes: int, table: str, options: Mapping[str, str]) -> list[
     factor = read_whole_number(chosen, "replication_factor", 1)
     if factor > nodes:
         raise SystemsError(
-            f"replication_factor {factor} needs as many nodes, got {nodes}", "lower the replication factor"
+            f"replication_factor {factor} needs {factor} nodes, got {nodes}", "lower the replication factor"
         )
     full_name = f"{keyspace}.{check_identifier('table', table)}"
     replication = f"{{'class': 'SimpleStrategy', 'replication_factor': {factor}}}"

@@ -100,7 +100,7 @@ def site_properties(place: Place, plan: SystemPlan, where: tuple[str, str], numb
         "hbase.rootdir": where[0],
         "hbase.wal.dir": where[1],
         "hbase.tmp.dir": str(place.data / "tmp"),
-        # HBase refuses file systems that cannot guarantee flushes, and Hadoop's local file system does not.
+        # HBase refuses file systems that cannot guarantee flushes, and Hadoop's local file system cannot.
         "hbase.unsafe.stream.capability.enforce": str(not any(map(is_local, where))).lower(),
         "hbase.zookeeper.quorum": MASTER_HOST,
         "hbase.zookeeper.property.clientPortAddress": MASTER_HOST,

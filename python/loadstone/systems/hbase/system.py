@@ -217,7 +217,7 @@ def plan_server(place: Place, plan: SystemPlan, name: str, jars: Sequence[Path])
             "java.net.preferIPv4Stack": "true",
             # ZooKeeper's admin server would listen on 0.0.0.0:8080.
             "zookeeper.admin.enableServer": "false",
-            # HBase needs memory outside the heap to be fast.
+            # HBase is slow without memory outside the heap.
             "org.apache.hbase.thirdparty.io.netty.tryReflectionSetAccessible": "true",
         },
         # In a single JVM, ZooKeeper stops before the other servers, which would retry its address for 20 s.
@@ -253,7 +253,7 @@ def name_of(plan: SystemPlan, server: RegionServer) -> str:
 
 
 def conf_of(place: Place, number: int = 0) -> Path:
-    """The site files of a region server; with 0, the files of all other servers and of clients."""
+    """The site files of a region server; for 0, the files of all other servers and of clients."""
     return place.data / region_server(number) / "conf" if number else place.data / "conf"
 
 

@@ -24,13 +24,13 @@ CLASS = "HBaseTables"
 SOURCE = Path(__file__).parent / "java" / f"{CLASS}.java"
 # The options of a table; the family has no default.
 OPTIONS = {"family": "", "splits": "0", "compression": "NONE", "durability": "USE_DEFAULT"}
-# Such a short program does not benefit from the JVM's second compiler.
+# The program is too small to benefit from the JVM's second compiler.
 JVM_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
 ANSWER_S = 60.0
 SERVING_S = 30.0
 # Tables with thousands of regions take a long time.
 CREATE_S = 600.0
-# YCSB's formula spreads keys from user1000 to user9999; more keys than that would be duplicates.
+# YCSB's formula spreads keys from user1000 to user9999; further keys would be duplicates.
 FIRST, LAST = 1000, 9999
 ADMINISTRATION = Resident()
 
@@ -68,7 +68,7 @@ class Serving:
 def split_keys(splits: int) -> list[str]:
     """The keys at which YCSB's `user…` keys are split; there is one more region than keys. Raises SystemsError."""
     if not 0 <= splits <= LAST - FIRST:
-        raise SystemsError(f"splits must be between 0 and {LAST - FIRST}, got {splits}", "200 is usual")
+        raise SystemsError(f"splits must be between 0 and {LAST - FIRST}, got {splits}", "200 splits are usual")
     return [f"user{FIRST + i * (LAST - FIRST) // splits}" for i in range(1, splits + 1)]
 
 

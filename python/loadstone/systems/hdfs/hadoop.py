@@ -72,7 +72,7 @@ def write_site(path: Path, properties: Mapping[str, str]) -> None:
 
 
 def read_site(path: Path) -> dict[str, str]:
-    """The properties of a site file; if a property has several values, the last one counts, as in Hadoop."""
+    """The properties of a site file; if a property has several values, the last value counts, as in Hadoop."""
     entries = ElementTree.parse(path).getroot().iter("property")
     return {entry.findtext("name", "").strip(): entry.findtext("value", "").strip() for entry in entries}
 

@@ -138,10 +138,10 @@ class Hdfs(System):
         # A late removal could remove data that the load has just written.
         if hadoop.remove_directory(HOST, server_ports(plan, None)[1], f"/{table}", "loadstone", REMOVE_S) is None:
             raise SystemsError(
-                "hdfs cannot be emptied: its name node does not answer", "`loadstone systems status hdfs`"
+                "hdfs cannot be emptied: its name node does not answer", "see `loadstone systems status hdfs`"
             )
         # The name node removes blocks in a separate thread, before data nodes remove their copies. If no removal is
-        # pending, it may not have begun yet.
+        # pending, the removal may not have begun yet.
         until, blocks, since = time.monotonic() + EMPTY_S, None, time.monotonic()
         while time.monotonic() < until:
             state = name_node_bean(plan, "FSNamesystemState")

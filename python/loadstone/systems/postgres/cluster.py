@@ -101,7 +101,7 @@ def copy_certificates(files: Path, directory: Path, user: str | None) -> Path:
 def forget_ended(cluster: Path) -> None:
     """Removes the lock files of an exited server whose pid still exists because it has not been reaped.
 
-    The next server would consider it alive. (It detects on its own that a pid no longer exists.)
+    The next server would consider that server alive. (Only pids that no longer exist are detected by PostgreSQL.)
     """
     for lock in (cluster / "postmaster.pid", *cluster.glob(".s.PGSQL.*.lock")):
         with contextlib.suppress(OSError, ValueError, IndexError):
@@ -126,13 +126,13 @@ def sql_literal(text: str) -> str:
 
 
 def remove_shared_memory(directory: Path) -> None:
-    """Removes the shared memory that a killed server left behind, with which the next server would not start."""
+    """Removes the shared memory that a killed server left behind, which would prevent the next server from starting."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         lines = (directory / "cluster/postmaster.pid").read_text().splitlines()
         pid, identity = lines[0], lines[6].split()[1]
         header, *rows = (line.split() for line in SHARED_MEMORY.read_text().splitlines())
         for row in rows:
             segment = dict(zip(header, row, strict=True))
-            # The segment was created by the killed server, and no process is attached to it.
+            # The killed server created the segment, and no process is attached to it.
             if (segment["shmid"], segment["cpid"], segment["nattch"]) == (identity, pid, "0"):
                 subprocess.run(["ipcrm", "-m", identity], check=False)

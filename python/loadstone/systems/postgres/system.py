@@ -54,7 +54,7 @@ class Postgres(System):
     start_estimate = StartEstimate(2.0, 5.0, 15.0)
     activities: ClassVar = {"checkpoint": "LOG:  checkpoint starting"}
     settings = (
-        Setting("version", "15", "the version of the package, or its beginning: `15`, `15.20`"),
+        Setting("version", "15", "the version of the package, or a prefix of it: `15`, `15.20`"),
         Setting("binary", "debian", "`debian` (the package), or a directory with `postgres`"),
         Setting("port", "5432", "the port of the server", read_positive),
         Setting("user", "ycsb", "the clients' role, which owns the database", check_name),
@@ -233,7 +233,7 @@ def place_of(url: str) -> tuple[str, str, str] | None:
 
 
 def write_durability(fsync: str, synchronous_commit: str) -> str:
-    """The guarantee of an acknowledged write, by the store's rules (crates/stores/src/postgres/server.rs)."""
+    """The guarantee of an acknowledged write, as in the store (crates/stores/src/postgres/server.rs)."""
     if synchronous_commit == "off":
         return "interval"
     return "device" if fsync == "on" else "os"

@@ -46,7 +46,7 @@ class Redis(System):
         "log_rewrite": "Background append only file rewriting started",
     }
     settings = (
-        Setting("version", "7.0.15", "the version of the package, or its beginning: `7.0`"),
+        Setting("version", "7.0.15", "the version of the package, or a prefix of it: `7.0`"),
         Setting("binary", "debian", "`debian` (the package), or the path of a redis-server"),
         Setting("port", "6379", "the port of the server, or of a cluster's first node", read_positive),
         Setting("cluster", "no", "a Redis Cluster of all nodes: `yes` or `no`", read_truth),
@@ -190,7 +190,7 @@ class Redis(System):
                 with connect_client(plan, node, timeout_s=60.0) as client:
                     client.send_command("FLUSHDB")
         except (OSError, RedisError) as error:
-            raise SystemsError(f"redis cannot be emptied: {error}", "`loadstone systems status redis`") from error
+            raise SystemsError(f"redis cannot be emptied: {error}", "see `loadstone systems status redis`") from error
         return True
 
 
@@ -201,7 +201,7 @@ def is_cluster(plan: SystemPlan) -> bool:
 
 
 def server_name(plan: SystemPlan, node: int) -> str:
-    """The name of a node's server; nodes count from 1."""
+    """The name of a node's server; nodes are numbered from 1."""
     return f"redis-{node}" if is_cluster(plan) else "redis"
 
 
@@ -239,7 +239,7 @@ def form_cluster(plan: SystemPlan) -> str | None:
                         client.send_command("CLUSTER", "MEET", server_address(plan, peer), *ports)
                 if info["cluster_state"] != "ok" or info["cluster_slots_assigned"] != str(SLOTS):
                     reasons.append(
-                        f"{server_name(plan, node)} knows the nodes of {info['cluster_slots_assigned']} slots"
+                        f"{server_name(plan, node)} knows the owners of only {info['cluster_slots_assigned']} slots"
                     )
     except (OSError, RedisError) as error:
         return f"the cluster has not formed: {error}"
@@ -262,7 +262,7 @@ def read_setting(client: RedisClient, name: str) -> str:
 
 
 def write_durability(settings: Mapping[str, str]) -> tuple[str, str]:
-    """The guarantee of an acknowledged write, and its reason, by the rules of crates/stores/src/redis/server.rs."""
+    """The guarantee of an acknowledged write, and its reason, as in crates/stores/src/redis/server.rs."""
     if settings["appendonly"] != "yes":
         return "none", "no append-only log: writes are in the server's memory"
     match settings["appendfsync"]:
@@ -290,7 +290,7 @@ def find_server(place: Place, plan: SystemPlan) -> tuple[str, Mapping[str, str]]
         if executable is None:
             raise SystemsError(f"there is no program {named}", HINT)
         return str(Path(executable).absolute()), {}
-    # The server is a link to a program in redis-tools, which would not be unpacked if it is installed already.
+    # The server is a link to a program in redis-tools, which is not unpacked if that package is already installed.
     root = debian.unpack_packages([PROGRAM, "redis-tools"], plan.settings["version"], place.cache)
     binary = str(root / "usr/bin" / PROGRAM)
     variables = {"LD_LIBRARY_PATH": debian.library_path(root)}
@@ -347,7 +347,7 @@ def quote_value(text: str) -> str:
 
 
 def allow_connections(connections: int) -> None:
-    """Allows the servers that are started next this number of connections. Raises SystemsError if that is impossible.
+    """Lets the servers started next have this number of connections. Raises SystemsError if that is impossible.
 
     It raises this process's limit on open files, which servers inherit, because each connection is an open file.
     """

@@ -10,7 +10,7 @@ use crate::files::log::{Compared, FileEnd};
 use loadstone_measure::actor::Stopwatch;
 use loadstone_measure::clock::Timer;
 
-/// How often the end of a file may be lost and rewritten.
+/// Maximum number of times that the end of a file may be lost and rewritten.
 const REWINDS_MAX: u32 = 8;
 /// Maximum time for closing a file with such rewrites, ns.
 const COMPLETE_NS: u64 = 120_000_000_000;

@@ -15,8 +15,8 @@ const MS: u64 = 1_000_000;
 const SEED: u64 = 11;
 /// Largest error of a segment's clock.
 const SKEW: u64 = 250 * MS;
-/// Writes farther apart than this are in order for the judge too. It is the sum of the bound for slow writes, the
-/// bounds of ticks, late ticks and the clocks' skew.
+/// The judge must also find the order of writes that are farther apart than this. It is the sum of the bound for slow
+/// writes, the bounds of ticks, late ticks and the clocks' skew.
 const APART: u64 = SLOW_NS[2] + 90 * MS + 2 * SKEW;
 const NUMBER: Option<u64> = Some(5);
 
@@ -349,7 +349,7 @@ fn check(history: &History) -> Result<usize, TestCaseError> {
         prop_assert!(span.sent <= deed.sent + SKEW && span.done >= deed.done);
         prop_assert_eq!(missed, fate == Fate::Lost);
         let fields = (0..history.fields).filter(|&field| deed.touches.field.is_none_or(|own| own == field));
-        // Only histories that do not return a phantom value.
+        // Considers only histories that do not return a phantom value.
         let standings: Vec<_> = fields.filter_map(|field| overs.get(&(deed.touches.record, field))).collect();
         let lost = |apart: u64| standings.iter().any(|(over, _)| over.saturating_add(apart) < deed.sent);
         match fate {
@@ -373,7 +373,8 @@ proptest! {
         check(&history)?;
     }
 
-    /// Hot keys, many clients, overlapping and late writes, and a killed engine, on a store that honours its guarantee.
+    /// Simulates hot keys, many clients, overlapping and late writes, and a killed engine, on a store that honours its
+    /// guarantee.
     #[test]
     fn an_honest_store_loses_nothing(history in history_strategy()) {
         let losses = check(&History { wrong: 0.0, kill: None, ..history })?;

@@ -71,7 +71,7 @@ fn queries_and_updates_name_points_of_the_load() {
         TimeSeriesSpec { sparsity: 0.9, random_series_order: true, ..base.clone() },
         TimeSeriesSpec { sparsity: 0.5, keys: KeyDistribution::Zipfian, ..base.clone() },
         TimeSeriesSpec { insert_count: Some(130), keys: KeyDistribution::Sequential, ..base.clone() },
-        // Fewer points than series; YCSB stops here.
+        // There are fewer points than series; YCSB stops here.
         TimeSeriesSpec { records: Some(17), random_series_order: true, ..base.clone() },
         TimeSeriesSpec { records: Some(1), sparsity: 0.3, ..base },
     ];
@@ -190,13 +190,13 @@ fn kinds_and_metrics_occur_in_proportion() {
 #[test]
 fn verification_accepts_only_the_values_written() {
     let checked = TimeSeriesSpec { integrity: true, value_type: ValueType::Integers, ..spec() };
-    // Values as written by YCSB.
+    // The values are as written by YCSB.
     let load = load(checked.clone());
     let values: Vec<i64> = (0..8).map(|index| format_write(&operation(&load, index)).1).collect();
     assert_eq!(values[..4], [2_105_875_969, 2_105_875_970, 2_105_875_969, 2_105_875_970]);
     assert_eq!(values[4..], [2_105_876_029, 2_105_876_030, 2_105_876_029, 2_105_876_030]);
 
-    // Late, sparse and shuffled points, and updates.
+    // The spec has late, sparse and shuffled points, and updates.
     let spec = TimeSeriesSpec {
         delayed_series: 0.7,
         sparsity: 0.5,

@@ -17,11 +17,11 @@ fn impossible_settings_are_refused_by_name() {
         (TimeSeriesSpec { key_length: 0, ..ok() }, "fieldlength must be at least 1, got 0"),
         (
             TimeSeriesSpec { key_length: 1, key_count: 53, ..ok() },
-            "fieldlength=1 has too few names for fieldcount: 53 are wanted",
+            "fieldlength=1 has too few names for fieldcount: 53 are required",
         ),
         (
             TimeSeriesSpec { tag_value_length: 1, tag_cardinality: vec![60], ..ok() },
-            "tagvaluelength=1 has too few names for tagcardinality: 60 are wanted",
+            "tagvaluelength=1 has too few names for tagcardinality: 60 are required",
         ),
         (TimeSeriesSpec { key_count: 1 << 40, ..ok() }, "fieldcount must be at most 4294967295, got 1099511627776"),
         (
@@ -30,24 +30,24 @@ fn impossible_settings_are_refused_by_name() {
         ),
         (
             TimeSeriesSpec { random_time_order: true, records: None, ..ok() },
-            "randomwritetimestamporder shuffles up to 16777216 time steps, recordcount gives 536870912",
+            "randomwritetimestamporder shuffles at most 16777216 time steps, but recordcount gives 536870912",
         ),
         (TimeSeriesSpec { sparsity: 1.0, ..ok() }, "sparsity must be from 0 to 0.9999, got 1"),
         (
             TimeSeriesSpec { delayed_intervals: 0, ..ok() },
-            "delayedintervals must be at least 1; for no delay set delayedseries to 0",
+            "delayedintervals must be at least 1; for no delay, set delayedseries to 0",
         ),
         (TimeSeriesSpec { delayed_series: f64::NAN, ..ok() }, "delayedseries must be a number"),
         (
             TimeSeriesSpec { timestamp_key: "AAAAAAAB".to_owned(), ..ok() },
             "timestampkey, valuekey and the tags must have different names",
         ),
-        (TimeSeriesSpec { start: None, ..ok() }, "insertstart, the first timestamp, must be given"),
+        (TimeSeriesSpec { start: None, ..ok() }, "insertstart, the first timestamp, must be set"),
         (TimeSeriesSpec { integrity: true, ..ok() }, "dataintegrity needs valuetype=integers"),
         (TimeSeriesSpec { query_span: 60, ..checked.clone() }, "dataintegrity needs querytimespan=0"),
         (
             TimeSeriesSpec { group_by: by(vec![true, true]), ..checked.clone() },
-            "dataintegrity needs no groupbyfunction",
+            "dataintegrity needs queries without groupbyfunction",
         ),
         (
             TimeSeriesSpec { start: None, ..checked.clone() },
@@ -66,7 +66,7 @@ fn impossible_settings_are_refused_by_name() {
         ),
         (
             TimeSeriesSpec { group_by: by(vec![true]), ..ok() },
-            "groupbykeys must name each of the 2 tags with 0 or 1, got 1",
+            "groupbykeys must have a 0 or 1 for each of the 2 tags, got 1",
         ),
         (
             TimeSeriesSpec { keys: KeyDistribution::Latest, ..ok() },

@@ -1,7 +1,7 @@
 //! Receives the packets of a block from a data node.
 //!
 //! System calls account for most of the cost of a read. So each call receives as many bytes as the kernel has, rather
-//! than a packet of 64 KiB; this takes only 0.4 times the CPU time. Because consecutive packets have the same size,
+//! than a packet of 64 KiB, which takes 0.4 times as much CPU time. Because consecutive packets have the same size,
 //! data is received directly into the caller's buffer, and the bytes between packets into a separate buffer. If a
 //! packet has a different size, the bytes are copied to their places.
 
@@ -118,11 +118,11 @@ impl BlockReader {
             0 => None,
             1 => Some(CrcAlgorithm::Crc32IsoHdlc),
             2 => Some(CrcAlgorithm::Crc32Iscsi),
-            other => return Err(invalid(format!("checksums of the unknown kind {other}"))),
+            other => return Err(invalid(format!("checksums of unknown type {other}"))),
         };
         let chunk = answer.checksum.chunk_bytes as usize;
         let skip = offset.checked_sub(answer.offset).filter(|_| (1..=RECEIVE_BYTES / 2).contains(&chunk));
-        let Some(skip) = skip else { return Err(invalid("an offset or a chunk that cannot be")) };
+        let Some(skip) = skip else { return Err(invalid("an impossible offset or chunk size")) };
         Ok(Self {
             node,
             received: vec![0; RECEIVE_BYTES],
@@ -314,7 +314,7 @@ impl BlockReader {
         Ok(decoded)
     }
 
-    /// Begins the next packet if this is its head and it has the same size as this packet.
+    /// Begins the next packet if `head` is its head and it has the same size as the current packet.
     fn begin_alike(&mut self, head: &[u8]) -> bool {
         let first = LENGTHS + lengths(head).1;
         let Some(Ok(header)) = head.get(LENGTHS..first).map(PacketHeader::decode) else { return false };
@@ -336,14 +336,14 @@ impl BlockReader {
     fn size_of(&self, head: &[u8], header: &PacketHeader) -> io::Result<PacketSize> {
         let data = usize::try_from(header.data_bytes).map_err(invalid)?;
         if data > 0 && header.offset as u64 != self.at {
-            return Err(invalid(format!("a packet of offset {} where {} was expected", header.offset, self.at)));
+            return Err(invalid(format!("a packet at offset {} where {} was expected", header.offset, self.at)));
         }
         let (payload, header) = lengths(head);
         // The payload's length includes itself.
         let head = payload.checked_sub(4 + data).map(|sums| LENGTHS + header + sums);
         match head.filter(|head| *head <= PACKET_HEAD_MAX) {
             Some(head) => Ok(PacketSize { head, data }),
-            None => Err(invalid("a packet whose lengths cannot be")),
+            None => Err(invalid("a packet with impossible lengths")),
         }
     }
 

@@ -25,7 +25,7 @@ use super::write_messages::{
 };
 use crate::fs::CreateOptions;
 
-/// As in the crate `hdfs-native`, and in Hadoop with the usual umask.
+/// The mode of new files, as in the crate `hdfs-native`, and in Hadoop with the usual umask.
 const FILE_MODE: u32 = 0o644;
 /// Time for which a data node is excluded after a failure to connect to it
 /// (`dfs.client.write.exclude.nodes.cache.expiry.interval.millis`).

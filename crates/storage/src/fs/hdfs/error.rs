@@ -14,7 +14,8 @@ const CRATE: &str = "hdfs_native";
 const DATA_NODES: [&str; 2] = ["hdfs_native::hdfs::block_reader", "hdfs_native::hdfs::block_writer"];
 /// Text of the warning about a block with wrong checksums: the crate reports them in no other way.
 const CHECKSUM: &str = "ChecksumError";
-/// The crate's records contain full descriptions of data nodes, of about 600 characters each.
+/// Maximum length of a stored warning, in characters. The crate's records contain full descriptions of data nodes, of
+/// about 600 characters each.
 const WARNING_CHARS: usize = 300;
 
 /// Stores the crate's last warning, because the error `All DataNodes failed` does not state the reason; only the log
@@ -117,7 +118,7 @@ pub(super) fn action_error(action: &'static str, path: &str, error: &HdfsError) 
     {
         let message = text.lines().next().unwrap_or_default();
         return FsError::new(ErrorKind::Unavailable, action, path, message).hint(
-            "another client is writing it: end that, and wait for 60 s, after which its lease can be taken over",
+            "another client is writing it: stop that client, and wait 60 s, after which its lease can be taken over",
         );
     }
     let text = error.to_string();

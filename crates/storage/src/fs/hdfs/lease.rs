@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::pipeline::Socket;
 
-/// As in Hadoop (`LeaseRenewer`): half of the time after which a lease can be lost.
+/// Interval between renewals, as in Hadoop (`LeaseRenewer`): half of the time after which a lease can be lost.
 const RENEWAL: Duration = Duration::from_secs(30);
 /// Maximum interval between checks of connections and leases.
 const PAUSE: Duration = Duration::from_secs(10);

@@ -64,7 +64,7 @@ impl Hdfs {
         // Hadoop's client replaces a lost node of a block with 3 copies only after an append or a flush. The crate does
         // so for any block that contains bytes, and fails if there is no fourth node.
         settings.entry(BEST_EFFORT.to_owned()).or_insert_with(|| "true".to_owned());
-        // As in the crate (`get_simple_user`) and in Hadoop.
+        // The user is determined as in the crate (`get_simple_user`) and in Hadoop.
         let user = std::env::var("HADOOP_USER_NAME").or_else(|_| whoami::username());
         let name_node = Arc::new(NameNode::new(authority, user.unwrap_or_else(|_| "unknown".to_owned()), &settings));
         let built = ClientBuilder::new()

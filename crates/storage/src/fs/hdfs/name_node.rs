@@ -25,7 +25,7 @@ use super::packets::Memory;
 use super::write_messages::{Empty, RenewLease, ServerDefaults, ServerDefaultsAnswer};
 
 const PROTOCOL: &str = "org.apache.hadoop.hdfs.protocol.ClientProtocol";
-/// Version 9, service class 0, no authentication (`org.apache.hadoop.ipc.Server`).
+/// The start of a connection: version 9, service class 0, no authentication (`org.apache.hadoop.ipc.Server`).
 pub(super) const GREETING: &[u8] = b"hrpc\x09\x00\x00";
 /// The call id of the connection's context (`RpcConstants.CONNECTION_CONTEXT_CALL_ID`).
 pub(super) const CONTEXT_CALL: i32 = -3;
@@ -199,7 +199,7 @@ impl NameNode {
         drop(idle);
         match answer {
             Ok(message) => Ok(A::decode_length_delimited(message.as_slice()).map_err(io::Error::from)?),
-            // As in the crate (`convert_rpc_error`).
+            // The exception is converted as in the crate (`convert_rpc_error`).
             Err((class, message)) => match class.rsplit('.').next() {
                 Some("FileAlreadyExistsException" | "AlreadyBeingCreatedException") => {
                     Err(HdfsError::AlreadyExists(message))

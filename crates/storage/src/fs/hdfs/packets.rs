@@ -276,7 +276,7 @@ impl Packets {
             Some(oldest) if self.sent > 0 && oldest.number == number => {
                 self.acknowledged_bytes = oldest.offset + oldest.bytes as u64;
             }
-            _ => return Err(invalid(format!("packet {number} was acknowledged, which is not the oldest"))),
+            _ => return Err(invalid(format!("packet {number} was acknowledged, but is not the oldest"))),
         }
         self.waiting.pop_front();
         self.sent -= 1;

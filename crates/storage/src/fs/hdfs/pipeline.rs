@@ -20,7 +20,7 @@ pub(super) const REACH: Duration = Duration::from_secs(5);
 
 /// `DataTransferProtocol.DATA_TRANSFER_VERSION`, followed by `Op.WRITE_BLOCK`.
 pub(super) const WRITE_BLOCK: [u8; 3] = [0, 28, 80];
-/// Space for about two hundred acknowledgements.
+/// Size of the receive buffer, bytes: space for about two hundred acknowledgements.
 const RECEIVE_BYTES: usize = 4 << 10;
 /// Time to wait for acknowledgements after a failure.
 const RECEIVE_PAUSE: Duration = Duration::from_millis(20);
@@ -215,7 +215,7 @@ impl Pipeline {
         match tokio::time::timeout(self.timeout, self.acknowledgements.read(free)).await {
             Ok(Ok(0)) => Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(received) => received,
-            Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "no acknowledgement came")),
+            Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "no acknowledgement arrived in time")),
         }
     }
 

@@ -238,7 +238,7 @@ impl Direct {
     /// Requests the part of a block from `at` to the block's end.
     async fn begin(&mut self, at: u64) -> io::Result<BlockReader> {
         let holds = |block: &&LocatedBlock| (block.offset..block.offset + block.block.bytes).contains(&at);
-        let Some(block) = self.file.blocks.iter().find(holds) else { return Err(invalid("no block holds the offset")) };
+        let Some(block) = self.file.blocks.iter().find(holds) else { return Err(invalid("no block has this offset")) };
         let offset = at - block.offset;
         for node in &block.nodes {
             let address = self.name_node.address_of(node);

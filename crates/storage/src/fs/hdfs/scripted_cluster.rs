@@ -27,29 +27,29 @@ use super::write_messages::{
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Wrong {
     Nothing,
-    /// It cannot be set up because of this node.
+    /// The pipeline cannot be set up because of this node.
     Refused {
         node: usize,
     },
-    /// It closes the connection when it receives this packet.
+    /// The pipeline closes the connection when it receives this packet.
     Closed {
         packet: usize,
     },
-    /// It closes the connection after it has stored this packet.
+    /// The pipeline closes the connection after it has stored this packet.
     Unacknowledged {
         packet: usize,
     },
-    /// It acknowledges this packet with an error from this node.
+    /// The pipeline acknowledges this packet with an error from this node.
     Failed {
         packet: usize,
         node: usize,
     },
-    /// It acknowledges this packet with an error, but keeps the connection open.
+    /// The pipeline acknowledges this packet with an error, but keeps the connection open.
     Hung {
         packet: usize,
         node: usize,
     },
-    /// It stops responding at this packet.
+    /// The pipeline stops responding at this packet.
     Silent {
         packet: usize,
     },

@@ -48,7 +48,7 @@ impl Script {
         BlockResponse { status: 0, read, message: None }.encode_length_delimited_to_vec()
     }
 
-    /// The response, and the packets from the chunk that contains an offset onward.
+    /// The response, followed by the packets that begin with the chunk that contains `offset`.
     pub fn response(&self, offset: usize) -> Vec<u8> {
         let first = offset / CHUNK * CHUNK;
         let mut sent = self.answer(offset);

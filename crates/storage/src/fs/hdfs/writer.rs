@@ -103,7 +103,7 @@ impl HdfsWriter {
         })
     }
 
-    /// Hands a file whose data nodes were lost over to the crate, together with the unwritten part of a buffer.
+    /// Hands over to the crate a file whose data nodes were lost, together with the unwritten part of a buffer.
     async fn hand_over(&mut self, action: &'static str, buffer: &Bytes, error: HdfsError) -> Result<(), FsError> {
         self.direct = None;
         if resumable(&error) { self.resume(buffer, error).await } else { Err(self.action_error(action, &error)) }
@@ -145,7 +145,7 @@ impl HdfsWriter {
         if reply.and_then(|status| status.id) == Some(*number) {
             return Ok(());
         }
-        let message = "it was deleted or replaced while it was written";
+        let message = "it was deleted or replaced while it was being written";
         Err(FsError::new(ErrorKind::NotFound, "write", &self.path, message).with_offset(self.at))
     }
 

@@ -165,7 +165,7 @@ impl FileSystem for Local {
                 ErrorKind::Invalid,
                 "append to",
                 path,
-                format!("O_DIRECT needs a length that is a multiple of {ALIGNMENT} bytes, the file has {at}"),
+                format!("O_DIRECT needs a length that is a multiple of {ALIGNMENT} bytes, but the file has {at}"),
             )
             .hint("append without O_DIRECT"));
         }

@@ -18,16 +18,16 @@ const HUGE: usize = 2 << 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Slot {
     Free,
-    /// Its owner is filling or reading it.
+    /// The owner of the buffer is filling or reading it.
     Held,
-    /// It is in flight, with its range of the file and the number of bytes already transferred.
+    /// The buffer is in flight, with its range of the file and the number of bytes already transferred.
     Busy {
         write: bool,
         offset: u64,
         bytes: usize,
         done: usize,
     },
-    /// It was read from this range of the file.
+    /// The buffer was read from this range of the file.
     Read {
         offset: u64,
         bytes: usize,

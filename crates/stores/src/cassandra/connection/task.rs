@@ -53,7 +53,7 @@ impl Task {
             return Poll::Ready(message);
         }
         match self.write(context) {
-            Poll::Ready(Err(error)) => Poll::Ready(format!("{} broke off: {error}", self.shared.address)),
+            Poll::Ready(Err(error)) => Poll::Ready(format!("{}: connection lost: {error}", self.shared.address)),
             Poll::Ready(Ok(())) | Poll::Pending => Poll::Pending,
         }
     }
@@ -80,7 +80,7 @@ impl Task {
                 self.shared.health.set(Health::Recovering);
             }
             if let Err(message) = self.understand() {
-                return Poll::Ready(format!("{address} cannot be understood: {message}"));
+                return Poll::Ready(format!("invalid data from {address}: {message}"));
             }
         }
     }
@@ -146,12 +146,12 @@ fn hand_out(shared: &Shared, frames: &mut Inbox) -> Result<(), String> {
         let mut body = &frames.as_bytes()[HEADER..size];
         let mut compressor = shared.compressor.borrow_mut();
         if header.flags & COMPRESSED != 0 && !shared.segmented.get() {
-            body = compressor.as_mut().ok_or("a compressed answer without a request for it")?.read_body(body)?;
+            body = compressor.as_mut().ok_or("an unrequested compressed answer")?.read_body(body)?;
         }
         if header.opcode == opcode::EVENT
             && let Some(events) = &*shared.events.borrow()
         {
-            Body::behind(header.flags, body).map(events).map_err(|_| "an event that ends early")?;
+            Body::behind(header.flags, body).map(events).map_err(|_| "a truncated event")?;
         }
         // Events have negative stream numbers.
         if let Ok(stream) = u16::try_from(header.stream)

@@ -159,11 +159,11 @@ fn the_answer_to_an_abandoned_request_is_dropped() {
         // The client sends another request, and the late answer arrives before this request's answer.
         let serve = async {
             let next = server.request().await;
-            assert_ne!(next.0, late, "the stream is still taken");
+            assert_ne!(next.0, late, "the stream is still in use");
             server.answer(late, b"late").await;
             server.answer(next.0, &next.1).await;
             let again = server.request().await;
-            assert!(again.0 <= late.max(next.0) + 1, "streams are used again, the probe's too");
+            assert!(again.0 <= late.max(next.0) + 1, "streams are reused, including the probe's stream");
             server.answer(again.0, &again.1).await;
         };
         let ask_twice = async { (ask(&connection, b"next").await, ask(&connection, b"again").await) };
@@ -209,7 +209,7 @@ fn a_silent_connection_is_probed_until_it_answers() {
         let serve = async {
             server.request().await;
             (0..SWEEPS).for_each(|_| sweep());
-            assert!(connection.admit(), "the time-out has not passed");
+            assert!(connection.admit(), "the timeout has not expired");
             sweep();
             assert!(!connection.admit() && connection.is_open());
             // Only one probe is sent at a time.
@@ -259,7 +259,7 @@ fn a_silent_connection_is_given_up() {
         let silence = async {
             server.request().await;
             (0..=SWEEPS).for_each(|_| connection.sweep(Duration::from_secs(12)));
-            assert!(connection.is_open(), "one answer that is late is no reason");
+            assert!(connection.is_open(), "one late answer does not close the connection");
             (0..=2 * SWEEPS).for_each(|_| connection.sweep(Duration::from_secs(12)));
             assert!(!connection.is_open());
         };

@@ -18,7 +18,7 @@ fn slots_equal_those_of_redis() {
     assert_eq!(slot_of(b"123456789"), 0x31C3);
     assert_eq!((slot_of(b"foo"), slot_of(b"bar"), slot_of(b"hello")), (12_182, 5_061, 866));
     assert_eq!(slot_of(b"{foo}.bar"), slot_of(b"foo"));
-    assert_eq!(slot_of(b"a{}b{foo}"), slot_of(b"a{}b{foo}"), "an empty tag is none");
+    assert_eq!(slot_of(b"a{}b{foo}"), slot_of(b"a{}b{foo}"), "an empty tag does not count as a tag");
     assert_ne!(slot_of(b"a{}b{foo}"), slot_of(b"foo"));
 }
 
@@ -114,7 +114,7 @@ fn moved_slots_are_cached_and_asked_ones_not() {
         _ => format!("-ERR got {}\r\n", request.escape_debug()),
     });
     let other = serve(other, move |_, number| match number {
-        // If the host is missing, the host of this node is meant.
+        // A missing host means the host of this node.
         1 => format!("-ASK 866 :{own_port}\r\n"),
         _ => done(),
     });

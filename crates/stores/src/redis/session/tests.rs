@@ -21,7 +21,7 @@ fn server(answers: &'static [&'static str]) -> u16 {
         let mut request = [0; 4096];
         for answer in answers {
             let read = stream.read(&mut request).unwrap();
-            assert!(read > 0, "the client has gone");
+            assert!(read > 0, "the client closed the connection");
             stream.write_all(answer.as_bytes()).unwrap();
         }
     });
@@ -80,7 +80,7 @@ fn partial_insert_or_delete_is_no_refusal() {
         };
         let answers: &'static [&'static str] = Box::leak(Box::new([first, OOM]));
         assert_eq!(end_operation(false, &[OOM], &both), (Status::NoSpace, true), "the second command is not sent");
-        assert_eq!(end_operation(false, answers, &both), (Status::NoSpace, false), "the first was done");
+        assert_eq!(end_operation(false, answers, &both), (Status::NoSpace, false), "the first command was executed");
         let together: &'static str = Box::leak(answers.concat().into_boxed_str());
         assert_eq!(end_operation(true, Box::leak(Box::new([together])), &both), (Status::NoSpace, false));
     }

@@ -39,14 +39,14 @@ impl Builder {
         let form = self.select("-mode", "-mode", &mode_forms(self.compat), &parameters)?;
         if form.is_set("thrift") {
             return Err(self
-                .refuse("-mode thrift is not supported: servers since 4.0 have no Thrift")
+                .refuse("-mode thrift is not supported: servers since 4.0 do not support Thrift")
                 .with_hint("use -mode native cql3"));
         }
         let simple_native = form.is_set("simplenative");
         let prepared = if is_5 {
             if is_given && !form.is_set("prepared") && !form.is_set("unprepared") {
                 self.warnings.push(
-                    "-mode without prepared: the tool of 5.0 then runs unprepared statements; here they are prepared \
+                    "-mode without prepared: the tool of 5.0 executes unprepared statements; here they are prepared \
                      unless you add unprepared"
                         .to_owned(),
                 );

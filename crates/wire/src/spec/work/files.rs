@@ -53,7 +53,7 @@ pub struct FilesSummary {
     /// Files that were begun but not completed when the trial ended: their bytes are not included in any figure of the
     /// files.
     pub unfinished: u64,
-    /// Files that were read, but at least partly not compared.
+    /// Files that were read but not completely compared.
     pub unverified: u64,
     /// Unverified files without Loadstone's mark. If other files have the mark, these files were damaged or replaced.
     #[serde(default)]
@@ -125,16 +125,16 @@ impl Merge for FilesSummary {
     }
 }
 
-/// Number of files that reached a given state, and the times.
+/// Number of files that reached a given state, and the times at which they reached it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Reached {
-    /// Number of completed files that reached it.
+    /// Number of completed files that reached the state.
     pub files: u64,
     /// The bytes of these files.
     pub bytes: u64,
-    /// Sum of the times from opening a file to reaching it, ns.
+    /// Sum of the times from opening a file to reaching the state, ns.
     pub ns: u64,
-    /// The last time at which a file reached it, ns since the Unix epoch.
+    /// The last time at which a file reached the state, ns since the Unix epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_unix_ns: Option<u64>,
 }

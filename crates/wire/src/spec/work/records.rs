@@ -32,7 +32,10 @@ impl WorkRules for CoreSpec {
             ));
         }
         if !self.versions {
-            return Err(Refusal::new("a ledger needs values that name their writes", "set {work.versions} to true"));
+            return Err(Refusal::new(
+                "a ledger needs values that identify their writes",
+                "set {work.versions} to true",
+            ));
         }
         Ok(())
     }

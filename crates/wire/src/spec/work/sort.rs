@@ -85,7 +85,7 @@ impl Merge for SortSummary {
 pub struct Validation {
     /// Number of rows in the output.
     pub rows: u64,
-    /// Number of files of the output.
+    /// Number of files in the output.
     pub parts: u64,
     /// Number of rows with the same key as the preceding row.
     pub duplicates: u64,

@@ -28,7 +28,7 @@ impl WorkRules for StatementsSpec {
     fn validate(&self, spec: &TrialSpec) -> Result<(), Refusal> {
         if spec.ledger.is_some() && spec.run.is_none_or(|run| i64::try_from(run).is_err()) {
             return Err(Refusal::new(
-                "a ledger of statements needs the time from which the timestamps of writes count",
+                "a ledger of statements needs the start time on which the timestamps of writes are based",
                 "set {run} to the start of the run, us since 1970",
             ));
         }

@@ -70,7 +70,7 @@ fn escapes_are_resolved() {
 fn half_a_surrogate_pair_is_replaced_with_a_warning() {
     let found = parse("a=1\nb=x\\uD83Dy\n");
     assert_eq!(last(&found, "b").map(|entry| entry.value.as_str()), Some("x\u{fffd}y"));
-    assert_eq!(found.warnings, ["put U+FFFD for half of a surrogate pair in \\u escapes (workloads/x:2)"]);
+    assert_eq!(found.warnings, ["replaced half of a surrogate pair in \\u escapes with U+FFFD (workloads/x:2)"]);
     assert!(parse("a=\\uFFFD").warnings.is_empty());
 }
 
@@ -106,7 +106,7 @@ fn encodings_are_detected() {
 
     let marked = parse("\u{feff}table=t");
     assert_eq!(marked.entries[0].key, "table");
-    let expected = "dropped a UTF-8 byte order mark, which YCSB takes for a part of the first key (workloads/x:1)";
+    let expected = "dropped a UTF-8 byte order mark, which YCSB reads as part of the first key (workloads/x:1)";
     assert_eq!(marked.warnings, [expected]);
 
     for bytes in [&b"\xff\xfea\0=\0"[..], b"\xfe\xff\0a", b"a\0=\0b\0", b"\xff\xfe"] {
@@ -115,7 +115,7 @@ fn encodings_are_detected() {
     }
 }
 
-/// Xorshift bytes, half of which are special characters.
+/// Parses xorshift bytes, half of which are special characters.
 #[test]
 fn parser_neither_panics_nor_reorders_lines() {
     let mut state = 0x2545_f491_4f6c_dd1d_u64;

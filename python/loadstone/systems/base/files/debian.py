@@ -84,8 +84,8 @@ def list_dependencies(packages: Sequence[str], version: str, options: list[str])
 
 
 def newest_version(package: str, version: str, options: list[str]) -> str:
-    """The newest version of a package with this prefix, ignoring its epoch. Raises SystemsError."""
-    listed = program.run_program(["apt-cache", *options, "madison", package], f"cannot look for {package}", HINT)
+    """The newest version of a package that begins with `version`, apart from an epoch. Raises SystemsError."""
+    listed = program.run_program(["apt-cache", *options, "madison", package], f"cannot look up {package}", HINT)
     versions = [line.split("|")[1].strip() for line in listed.splitlines() if line.count("|") >= 2]
     for candidate in versions:
         upstream = candidate.partition(":")[2] or candidate
@@ -99,6 +99,6 @@ def newest_version(package: str, version: str, options: list[str]) -> str:
 
 def run_apt(arguments: Sequence[str], options: list[str], what: str, directory: Path | None = None) -> str:
     """Runs `apt-get`."""
-    # Run by root, apt would download as a user who cannot access a private cache.
+    # If root runs apt, it downloads as a user who cannot access a private cache.
     quiet = ["-q", "-y", "-o", "APT::Sandbox::User=root", "-o", "Debug::NoLocking=true"]
     return program.run_program(["apt-get", *quiet, *options, *arguments], what, HINT, directory)

@@ -14,7 +14,7 @@ use hdrhistogram::Histogram;
 use crate::kind::StepId;
 use crate::status::Status;
 
-/// First 2,048 exact values, then 1,024 buckets per doubling: three significant digits.
+/// There are 2,048 buckets for exact values, then 1,024 buckets per doubling: three significant digits.
 const SUB_BITS: u32 = 11;
 const HALF: u64 = 1 << (SUB_BITS - 1);
 /// Values may be up to 2^47 − 1: 39 hours in ns, or over four years in µs.

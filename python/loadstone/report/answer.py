@@ -1,0 +1,191 @@
+"""The answer of a report: a sentence, and a table of the figures behind it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+
+from loadstone.format import units, wording
+from loadstone.judge.answer import name_contexts
+from loadstone.judge.clause import split_interval
+from loadstone.judge.judgement import Claim, Comparison, Search, VariantKey
+from loadstone.judge.sweep import describe_span, is_sweep, list_loads, span_intervals, span_medians
+from loadstone.report.comparison import refusal
+from loadstone.report.table import Column, Rows, Table, TableCell
+from loadstone.report.view import View
+from loadstone.search.outcome import SearchOutcome
+from loadstone.search.probe import Probe
+from loadstone.search.sentence import probe_figure, short_of_rate
+
+# The conclusions without a better side.
+CONCLUSIONS: dict[Claim, str] = {
+    "none": "undecided",
+    "same": "no difference that matters",
+    "slight": "too small to matter",
+    "refused": "not ranked",
+    "unranked": "not ranked",
+}
+
+
+def sentence(view: View, *, with_figures: bool = False) -> str:
+    """The answer by the deciding metric, as a sentence; a name at its start keeps its case.
+
+    Figures that `table` states are included only on request.
+    """
+    short = None if with_figures else view.judgement.short
+    if text := short.statement if short else view.judgement.answer:
+        first = text.partition(" ")[0].rstrip(":,")
+        is_name = "=" in first or first in {str(value) for key in view.results.variants for _, value in key}
+        return text if is_name else text[:1].upper() + text[1:]
+    return "No answer: there are no trials." if not view.results.trials else "No answer was given."
+
+
+def remarks(view: View) -> Sequence[str]:
+    """The clauses that follow the answer and its table."""
+    return view.judgement.short.remarks if view.judgement.short else view.judgement.further
+
+
+def table(view: View) -> Table | None:
+    """The figures of two compared sides, or the loads around the answer of each search; None without a short answer."""
+    if view.judgement.short is None:
+        return None
+    return surround_answers(view.judgement.searches) if view.judgement.searches else compare_sides(view)
+
+
+def compare_sides(view: View) -> Table:
+    """The medians of both sides, their difference and the conclusion, for each metric and context.
+
+    A sweep has a row for each context of the first metric, and one row for each further metric.
+    """
+    metrics = view.judgement.short.metrics if view.judgement.short else ()
+    by_metric = [[pair for pair in view.judgement.comparisons if pair.metric == metric] for metric in metrics]
+    first = by_metric[0][0]
+    sides = [view.name(cell.variant) for cell in (first.baseline, first.contender)]
+    heads = [Column("metric"), *(Column(side, "right") for side in sides)]
+    columns = (*heads, Column(f"{sides[1]} against {sides[0]}"), Column("conclusion"))
+    every = [pair for pairs in by_metric for pair in pairs]
+    if is_sweep(every):
+        rows = [row for pairs in by_metric for row in sweep_rows(view, pairs, sides, is_first=pairs is by_metric[0])]
+        groups = [Rows("", tuple(rows))]
+    else:
+        groups = [
+            Rows(view.title(context), tuple(compare_row(view, pair, sides) for pair in pairs))
+            for context, pairs in group_by(every, lambda pair: pair.context).items()
+        ]
+    return Table("", columns, tuple(groups), tuple(describe_method(view, every)))
+
+
+def sweep_rows(
+    view: View, pairs: Sequence[Comparison], sides: Sequence[str], *, is_first: bool
+) -> Iterator[tuple[TableCell, ...]]:
+    """The rows of one metric of a sweep: ranges over the numbers of clients."""
+
+    def series(pair: Comparison) -> VariantKey:
+        return tuple(item for item in pair.context if item[0] != view.load) if is_first else ()
+
+    for context, group in group_by(pairs, series).items():
+        title = view.title(context)
+        name = wording.metric_name(pairs[0].metric) + (f" · {title}" if title else "")
+        medians = [span_medians([pair.baseline for pair in group]), span_medians([pair.contender for pair in group])]
+        ranked = [pair for pair in group if pair.claim not in ("refused", "unranked")]
+        difference = TableCell(wording.DASH, tone="muted")
+        if ranked:
+            difference = TableCell(f"{describe_span(ranked)}×", f"intervals within {span_intervals(ranked)}")
+        counts = Counter(text for pair in group if (text := conclude(pair, sides)))
+        number = units.count_noun(len(group), "comparison")
+        parts = [f"{text} in {f'all {number}' if count == len(group) else count}" for text, count in counts.items()]
+        conclusion = units.list_items(parts) + (f" of {number}" if len(counts) > 1 else "")
+        verdict = max(pair.verdict for pair in group)
+        yield TableCell(name), *map(TableCell, medians), difference, TableCell(conclusion, verdict=verdict)
+
+
+def group_by(
+    pairs: Sequence[Comparison], key: Callable[[Comparison], VariantKey]
+) -> dict[VariantKey, list[Comparison]]:
+    """The comparisons by a key, in their order."""
+    groups: dict[VariantKey, list[Comparison]] = {}
+    for pair in pairs:
+        groups.setdefault(key(pair), []).append(pair)
+    return groups
+
+
+def conclude(pair: Comparison, sides: Sequence[str]) -> str:
+    """The conclusion of a comparison in a few words; empty for a metric of which neither direction is better."""
+    better = {"better": sides[1], "worse": sides[0]}.get(pair.claim)
+    return f"{better} is better" if better else CONCLUSIONS.get(pair.claim, "")
+
+
+def describe_method(view: View, pairs: Sequence[Comparison]) -> Iterator[str]:
+    """Notes on the table of two sides."""
+    levels = dict.fromkeys(f"{pair.ratio.level * 100:.3g} %" for pair in pairs if pair.ratio.level is not None)
+    counts = units.list_items([*dict.fromkeys(pair.n_text for pair in pairs)])
+    between = f", with {units.join_names([*levels])} intervals" if levels else ""
+    if is_sweep(pairs):
+        loads = list_loads(pairs)
+        yield f"Lowest and highest median, and lowest and highest ratio, at {loads}{between}; {counts}"
+    else:
+        within = " within blocks" if all("within blocks" in pair.test for pair in pairs if pair.test) else ""
+        yield f"Medians, and ratios{within}{between}; {counts}"
+    cells = [cell for pair in pairs for cell in (pair.baseline, pair.contender)]
+    if any(view.judgement.output_bound(cell) == "at_most" for cell in cells):
+        yield "At most: without the load generator's lateness, the figure is lower"
+    if any(pair.exploratory for pair in pairs):
+        yield "Only the first metric decides; all other metrics are exploratory"
+
+
+def compare_row(view: View, pair: Comparison, sides: Sequence[str]) -> tuple[TableCell, ...]:
+    """One comparison."""
+    medians = [
+        TableCell("withheld", tone="muted", aside=cell.withheld) if cell.withheld else TableCell(view.figure(cell))
+        for cell in (pair.baseline, pair.contender)
+    ]
+    difference = TableCell(wording.DASH, tone="muted")
+    if pair.claim not in ("refused", "unranked"):
+        measured, allowing = split_interval(pair, pair.ratio)
+        difference = TableCell(wording.change_text(pair.ratio, bound=pair.bound), wording.change_interval(pair.ratio))
+        if pair.claim == "none":
+            between = f"{measured} as measured, {allowing}" if allowing else measured
+            difference = TableCell(wording.ratio_text(pair.ratio), between)
+    why = refusal(pair) if pair.claim == "refused" else ""
+    name = TableCell(wording.metric_name(pair.metric))
+    return name, *medians, difference, TableCell(conclude(pair, sides), why, verdict=pair.verdict)
+
+
+def surround_answers(every: Sequence[Search]) -> Table:
+    """For each search, the probes from its answer to the upper end of its bracket."""
+    names = name_contexts([search.context for search in every])
+    outcomes = [(name, search.outcome) for name, search in zip(names, every, strict=True) if search.outcome]
+    rule = outcomes[0][1].rule
+    metrics = [] if rule.objective is None else [term.metric.removeprefix("all.") for term in rule.objective.terms]
+    columns = (Column(rule.over), *(Column(metric, "right") for metric in metrics), Column("objective"))
+    groups = tuple(Rows(name, tuple(surround_answer(outcome))) for name, outcome in outcomes)
+    return Table("", columns, groups, ("Medians of the trials, from the answer to the upper end of the bracket",))
+
+
+def surround_answer(outcome: SearchOutcome) -> Iterator[tuple[TableCell, ...]]:
+    """The probes of one search from its answer to the upper end of its bracket."""
+    assert outcome.load is not None, "the search found a load"
+    assert outcome.rule.objective is not None, "the search has an objective"
+    above = [decision.load for decision in outcome.decisions if decision.load > outcome.load]
+    most = outcome.high or min(above, default=outcome.load)
+    for probe in sorted(outcome.probes, key=lambda probe: probe.load):
+        if outcome.load <= probe.load <= most:
+            figures = (probe_figure(term, probe) for term in outcome.rule.objective.terms)
+            load = TableCell(outcome.rule.format_load(probe.load))
+            yield load, *map(TableCell, figures), TableCell(describe_votes(outcome, probe))
+
+
+def describe_votes(outcome: SearchOutcome, probe: Probe) -> str:
+    """The number of trials of a probe that met the objective, or the reason why there is no decision."""
+    decision, every = outcome.decision_at(probe.load), len(probe.samples)
+    if decision is None:
+        count, judged = sum(sample.meets is True for sample in probe.valid), len(probe.valid)
+        check = f" ({probe.invalid.partition(':')[0]})" if probe.invalid else ""
+        return f"could not be judged: met in {count} of {every} trials, {every - judged} not judged{check}"
+    if decision.failed:
+        return "the system failed"
+    votes = f"met in {decision.met} of {every} trials" if decision.met else f"not met in any of {every} trials"
+    votes = f"met in all {every} trials" if decision.met == every else votes
+    unjudged = f", {every - decision.trials} not judged" if every > decision.trials else ""
+    missed = "" if decision.go else short_of_rate(outcome.rule, probe)
+    return "; ".join(part for part in (votes + unjudged, missed) if part)

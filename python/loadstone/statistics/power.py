@@ -1,0 +1,47 @@
+"""Power: the number of repeats that would decide a comparison, and the difference that a number of repeats detects."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from loadstone.statistics.comparison import ALPHA
+from loadstone.statistics.distributions import student_quantile
+from loadstone.statistics.estimate import Estimate
+
+# The probability with which a detectable difference is shown.
+POWER = 0.8
+
+
+def half_width(ratio: Estimate) -> float | None:
+    """Half the width of a ratio's interval on the logarithmic scale; None without a finite interval above 0."""
+    if not (ratio.low and ratio.high and math.isfinite(ratio.high)):
+        return None
+    return math.log(ratio.high / ratio.low) / 2
+
+
+def detectable_difference(intervals: Sequence[tuple[float, float]], n: int, repeats: int) -> float:
+    """The smallest difference, as a share, that this number of repeats shows with a probability of POWER.
+
+    `intervals`: the centre and the half-width of each scenario's interval of `n` repeats, on the logarithmic scale. The
+    half-widths narrow with the number of repeats; the distances between the centres do not. A difference
+    of half the width of all intervals together would be shown in half of the runs; for POWER, the difference must be
+    greater by t(POWER) standard errors (Cohen 1988, 2.2).
+    """
+    # From half-widths to standard errors, and from these to the half-widths of more repeats.
+    to_error = math.sqrt(n / repeats) / student_quantile(ALPHA / 2, n - 1)
+    shrink = to_error * student_quantile(ALPHA / 2, repeats - 1)
+    half = (max(at + shrink * own for at, own in intervals) - min(at - shrink * own for at, own in intervals)) / 2
+    power = student_quantile(1 - POWER, repeats - 1)
+    return math.expm1(half + power * to_error * max(own for _, own in intervals))
+
+
+def repeats_for(ratio: Estimate, half: float, bias: float, matters: float) -> float:
+    """The number of repeats that would decide if the ratio and its spread stayed the same; infinite if none suffices.
+
+    If the ratio is further from 1 than `matters`, the interval must exclude 1; else, it must lie within `matters`. An
+    interval narrows with the root of the number of repeats, except for its `bias`.
+    """
+    distance, margin = abs(math.log(ratio.value)), math.log1p(matters)
+    room = (distance if distance > margin else margin - distance) - bias
+    return math.ceil(ratio.n * (half / room) ** 2) if room > 0 else math.inf

@@ -1,0 +1,146 @@
+"""The first screen of judged results: a short sentence, and the table of the figures behind it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import report_support
+from judge_support import Change, asking, experiment, rocksdb, set_figures, sound
+from loadstone.judge.judge import judge_results
+from loadstone.report import answer
+from loadstone.report.markdown import document
+from loadstone.report.view import View
+from loadstone.results.result_set import Question, ResultSet
+from loadstone.results.trial_result import Scalar, TrialResult
+
+METRICS = ("throughput", "read.p99")
+
+
+def compare(change: Change | None = None) -> View:
+    """Six repeats of lmdb and rocksdb, with a change of each trial."""
+    return View(judge_results(experiment(change, question=asking(by="system", baseline="rocksdb", metrics=METRICS))))
+
+
+def table_texts(view: View) -> list[list[str]]:
+    """The cells of the answer's table as text: text, note, verdict."""
+    content = answer.table(view)
+    assert content is not None
+    return [
+        [" ".join(str(part) for part in (cell.text, cell.note, cell.verdict) if part not in ("", None)) for cell in row]
+        for group in content.groups
+        for row in group.rows
+    ]
+
+
+def test_sentence_leaves_figures_to_the_table() -> None:
+    view = compare()
+    assert answer.sentence(view) == "lmdb holds 1.333× the throughput of rocksdb"
+    assert "95 % interval" in answer.sentence(view, with_figures=True)
+    throughput, latency = table_texts(view)
+    assert throughput[0] == "throughput"
+    assert throughput[3].startswith("1.333× 1.3")
+    assert throughput[4] == "lmdb is better valid"
+    assert latency[0] == "read p99"
+    assert latency[4] == "no difference that matters valid"
+
+
+def test_table_has_the_medians_of_the_comparison() -> None:
+    view = compare()
+    cells = {(dict(key)["system"], metric): view.figure(cell) for (key, metric), cell in view.judgement.cells.items()}
+    for metric, row in zip(METRICS, table_texts(view), strict=True):
+        assert row[1:3] == [cells["rocksdb", metric], cells["lmdb", metric]]
+
+
+def test_worse_contender_makes_the_baseline_better() -> None:
+    view = compare(rocksdb(set_figures(throughput=5e6)))
+    assert table_texts(view)[0][4].startswith("rocksdb is better")
+
+
+def test_refused_comparison_has_no_difference() -> None:
+    view = compare(rocksdb(set_figures(errors=50_000)))
+    row = table_texts(view)[0]
+    assert row[3] == "–"
+    assert "not ranked" in row[4]
+
+
+def test_three_sides_keep_the_long_answer() -> None:
+    trials = [
+        replace(sound("lmdb", repeat, factor), trial=f"{name}-{repeat}", config={"system": name})
+        for repeat in range(1, 7)
+        for name, factor in (("a", 1.0), ("b", 1.3), ("c", 1.5))
+    ]
+    view = View(judge_results(ResultSet("crafted", trials, asking(by="system", baseline="a"), interleaved=True)))
+    assert answer.table(view) is None
+    assert answer.sentence(view, with_figures=True) == answer.sentence(view)
+
+
+def test_few_repeats_keep_their_figures_in_the_sentence() -> None:
+    results = experiment(repeats=2, question=asking(by="system", baseline="rocksdb", metrics=METRICS))
+    view = View(judge_results(results))
+    assert answer.table(view) is None
+    assert "op/s with" in answer.sentence(view)
+
+
+def search_view(met: dict[int, int], change: Change | None = None) -> View:
+    """A search with six trials of each number of clients, and the number of trials of each that met 20 ms."""
+
+    def run(clients: int, repeat: int) -> TrialResult:
+        p99 = 1.2e7 if repeat <= met[clients] else 4e7
+        trial = set_figures(read__p99=p99)(replace(sound("lmdb", repeat), clients=clients))
+        trial = replace(trial, trial=f"{clients}-{repeat}", config={"clients": clients})
+        return change(trial) if change else trial
+
+    find: dict[str, Scalar | None] = {
+        "max": "throughput",
+        "such_that": "read.p99 < 20ms",
+        "over": "clients",
+        "from": 1,
+        "to": 8,
+    }
+    trials = [run(clients, repeat) for clients in met for repeat in range(1, 7)]
+    return View(judge_results(ResultSet("searched", trials, Question(at_least=3, at_most=6, find=find))))
+
+
+def test_search_shows_loads_from_answer_to_bracket() -> None:
+    view = search_view({1: 6, 2: 6, 3: 4, 4: 0, 8: 0})
+    content = answer.table(view)
+    assert content is not None
+    assert [column.title for column in content.columns] == ["clients", "read.p99", "objective"]
+    assert [(row[0].text, row[2].text) for group in content.groups for row in group.rows] == [
+        ("3 clients", "met in 4 of 6 trials"),
+        ("4 clients", "not met in any of 6 trials"),
+    ]
+
+
+@pytest.mark.parametrize("met", [{1: 0, 2: 0}, {1: 6, 2: 6, 4: 6, 8: 6}])
+def test_search_without_a_limit_keeps_its_sentence(met: dict[int, int]) -> None:
+    view = search_view(met)
+    assert answer.table(view) is None
+    assert answer.sentence(view).endswith("trials")
+
+
+def test_sweep_has_ranges_over_its_loads() -> None:
+    view = View(judge_results(report_support.scaling().results))
+    assert (
+        answer.sentence(view)
+        == "Throughput is 1.53× to 4.05× as high with scylla as with cassandra, at 1 to 64 clients"
+    )
+    throughput, latency = table_texts(view)
+    medians = [
+        cell.estimate.value
+        for (key, metric), cell in view.judgement.cells.items()
+        if metric == "throughput" and ("system", "cassandra") in key
+    ]
+    ends = [float(end.replace(",", "")) for end in throughput[1].removesuffix(" op/s").split(" to ")]
+    assert ends == pytest.approx([min(medians), max(medians)], rel=0.01)
+    assert throughput[3:] == ["1.53–4.05× intervals within 1.48–4.16", "scylla is better in all 7 comparisons valid"]
+    assert latency[0] == "read p99"
+    assert any("95 % of that is reached between 16 and 32 clients" in remark for remark in answer.remarks(view))
+
+
+def test_text_for_pull_requests_has_the_table() -> None:
+    text = document(compare(), [])
+    sentence, table = text.index("**lmdb holds 1.333×"), text.index("| metric | rocksdb | lmdb |")
+    assert sentence < table
