@@ -85,7 +85,7 @@ CASES = [
         experiment(set_figures(errors=500, rows_missing=480, partitions_written=1234, partitions=1234)),
         INVALID,
         "500 of 100,000 operations failed (0.5 %); 480 reads found no row, although the load wrote all 1,234"
-        " partitions: the replicas that answered lack them",
+        " partitions: the replicas that answered lack rows",
     ),
     Case(
         "missing-rows",

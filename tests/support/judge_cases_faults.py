@@ -249,7 +249,7 @@ CASES = [
         ),
         SUSPECT,
         "3 acknowledged writes are missing at the workload's consistency level, but not at the strongest; its levels"
-        " (R + W > RF) exclude that",
+        " (R + W > RF) rule this out",
     ),
     Case(
         "phantom",

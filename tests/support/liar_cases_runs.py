@@ -205,7 +205,7 @@ HYDRA = [
         lambda: simulate_results(
             {"rocksdb": 1000.0, "lmdb": 1900.0}, change=change_system("lmdb", miss_rows(1 / 2, 20_000, 20_000))
         ),
-        (unsure(), verdict("invalid"), fires("errors", "invalid"), says("the replicas that answered lack them")),
+        (unsure(), verdict("invalid"), fires("errors", "invalid"), says("the replicas that answered lack rows")),
     ),
     Case(
         "a point without a result",

@@ -198,7 +198,7 @@ SCENARIOS = [
     Case(
         "one side states an unknown size of a record",
         lambda: state_side(KNOWN, {**KNOWN, "record_bytes": "unknown"}),
-        (verdict("unchecked"), says("if .*size of a record")),
+        (verdict("unchecked"), says("if .*record size")),
     ),
     Case(
         "one side states its durability",

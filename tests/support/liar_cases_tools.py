@@ -219,7 +219,7 @@ REUSED = [
     Case(
         "a command that reuses the result of its first execution",
         lambda: time_command(change_system("first", lambda trial: trial), slow_first("second", 100.0)),
-        (unsure(), SUSPECT, says("reuse its result")),
+        (unsure(), SUSPECT, says("reuse the first result")),
         metric="time",
     ),
     Case(
@@ -539,7 +539,7 @@ SERVERS = [
     Case(
         "go-ycsb with another field length than the default",
         lambda: logs(go_ycsb(1000, "a"), go_ycsb(1300, "b", fieldlength=10)),
-        (SUSPECT, says("size of a record")),
+        (SUSPECT, says("record size")),
     ),
     Case("TeraGen with the same rows", lambda: logs(teragen(130, "a"), teragen(100, "b"), "throughput"), HONEST),
     Case(

@@ -73,7 +73,7 @@ def test_resolved_file_has_the_same_plan(tmp_path: Path) -> None:
             "only 6s before the fault: 12 windows of 1s",
         ),
         ("from: 1/3", "from: 3/2", 'faults[1].at.from must be within the window, got "3/2"'),
-        ("from: 1/3", "from: soon", 'faults[1].at.from must be an instant of the window, got "soon"'),
+        ("from: 1/3", "from: soon", 'faults[1].at.from must be an instant in the window, got "soon"'),
         ("lift: 10s", "lift: ever", 'faults[1].lift.from must be a length, got "ever"'),
         ("lift: 10s", "lif: 10s", 'there is no key "lif" in faults[1]'),
         ("do: ", "fault: ", 'there is no key "fault" in faults[1]'),

@@ -100,9 +100,9 @@ def test_json_that_nests_without_end_is_refused(tmp_path: Path) -> None:
     [
         (STATUS, "has no report"),
         (RUN.partition("[OVERALL], Throughput")[0], "its report has no Throughput(ops/sec) (bench.log:1)"),
-        (RUN.partition("[READ]")[0], "its lines cover only 0 of 600 operations (bench.log:1)"),
+        (RUN.partition("[READ]")[0], "the report's lines cover only 0 of 600 operations (bench.log:1)"),
         (RUN.partition("[READ], Max")[0], "is truncated within the lines of [READ] (bench.log:1)"),
-        (RUN.partition("[UPDATE]")[0], "its lines cover only 304 of 600 operations (bench.log:1)"),
+        (RUN.partition("[UPDATE]")[0], "the report's lines cover only 304 of 600 operations (bench.log:1)"),
         (RUN[: RUN.index("[UPDATE], 95th") + 19], 'within its last line: "[UPDATE], 95thPerce" (bench.log:29)'),
         (RUN[: RUN.index("[UPDATE], 99th") + 38], "within its last line"),
         (RUN.rstrip("\n")[:-1], "is truncated within the lines of [UPDATE] (bench.log:31)"),

@@ -142,7 +142,7 @@ fn spec(name: &str, clients: u64, segment: Segment) -> TrialSpec {
     }
 }
 
-/// A target for the store, with a loop for its session type or with virtual calls.
+/// A target for the store: with a loop compiled for its session type, or with virtual calls.
 fn target<S: RecordStore>() -> RecordTarget {
     if S::ABOUT.networked { RecordTarget::new_remote::<S>() } else { RecordTarget::new_embedded::<S>() }
 }

@@ -51,7 +51,7 @@ class Cut(Fault):
                 yield f"ip {sender}route {verb} unreachable {self.running.plan.network}.{node}/32"
 
     def inject(self) -> None:
-        """Pulls the cables of all victims. Raises LoadstoneError."""
+        """Takes down the network links of all victims. Raises LoadstoneError."""
         if self.planned.how == "reset":
             for node in self._victim_nodes():
                 run_command([*networks.enter_namespace(self._root, node), "ss", "-K", "-t", "state", "connected"], HINT)

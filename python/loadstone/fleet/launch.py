@@ -104,7 +104,7 @@ class Launched:
             )
 
     def poll(self, link: Link) -> None:
-        """Requests the next messages of a host."""
+        """Requests the next messages from a host."""
         self._fleet.transport.send(link.number, {"wait_seconds": REPLY_SECONDS / 2, "poll": True})
 
     def events(

@@ -33,7 +33,7 @@ CONNECT_SECONDS = 120.0
 CLOCKS = "LOADSTONE_FLEET_CLOCKS"
 INSTALL = "install it on this machine and on every host: pip install 'ray>=2.60,<3'"
 AGENT = "loadstone-agent-"
-# The maximum number of concurrent calls to an agent: a poll, commands, heartbeats, and operations on servers.
+# The maximum number of concurrent calls to an agent: a poll, commands, heartbeats, and commands to servers.
 CALLS_MAX = 16
 CHILD = "from loadstone.fleet.ray import carry; carry()"
 # The names of Ray's processes on a host, except the actor itself.

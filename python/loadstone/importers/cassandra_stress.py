@@ -96,7 +96,7 @@ def recognise_text(text: str) -> bool:
 def read_runs(source: Source) -> list[ImportedRun]:
     """Every run in the file. Raises LoadstoneError if a run is truncated."""
     if OLDER in source.text:
-        message = "it was written by cassandra-stress before 2.1, whose averages cover only part of the run"
+        message = "the log was written by cassandra-stress before 2.1, whose averages cover only part of the run"
         raise source.error_at(f"{message}: this version is not supported", "write its figures into a table (CSV)")
     logs = [StressLog()]
     for index, line in enumerate(source.bare_lines):

@@ -171,7 +171,7 @@ def merge_runs(sources: Sequence[Source]) -> ImportedRun:
     for log, start, source in zip(logs, starts, sources, strict=True):
         if log.ns != whole.ns:
             raise source.error_at(
-                "its unit differs from the unit of the other logs", "import the logs of one tool at a time"
+                "the unit of this log differs from the unit of the other logs", "import the logs of one tool at a time"
             )
         later = start - min(known) if start is not None and len(known) == len(starts) else 0.0
         for tag, intervals in log.tags.items():

@@ -71,7 +71,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
     number."""
     figures = [parse_figure(text) for text in str(source.facts.get("json", "")).splitlines() if text.strip()]
     if not figures:
-        raise source.error_at("no paths to figures are stated", f"state them to `loadstone import`, {EXAMPLE}")
+        raise source.error_at("no paths to figures were given", f"pass them to `loadstone import`, {EXAMPLE}")
     if len({figure.metric for figure in figures}) < len(figures):
         raise source.error_at("a metric has two paths", "state each metric once")
     result: list[ImportedRun] = []

@@ -148,9 +148,8 @@ def check_total(source: Source, parts: float, total: float, line: int | None, sl
     In that case, lines are missing, or belong to another run. Both cause wrong figures.
     """
     if abs(parts - total) > slack + 0.001 * max(parts, total):
-        message = (
-            f"its lines cover {units.format_count(parts)} operations, but its total is {units.format_count(total)}"
-        )
+        cover = f"the report's lines cover {units.format_count(parts)} operations"
+        message = f"{cover}, but its total is {units.format_count(total)}"
         raise source.error_at(message, "import the whole output of one run, without lines of other runs", line)
 
 

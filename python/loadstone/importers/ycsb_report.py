@@ -286,13 +286,14 @@ def check_blocks(
             run.add_note("counts-disagree", f"{name}: {count} operations measured, {well} succeeded", "check the log")
     if count_excess(operations, run, done):
         message = (
-            f"its lines cover {units.format_count(covered)} operations, but its total is {units.format_count(done)}: "
+            f"the report's lines cover {units.format_count(covered)} operations, but its total is"
+            f" {units.format_count(done)}: "
             "lines of another report follow"
         )
         raise source.error_at(message, "import the whole output of each run", line)
     if covered >= done * WHOLE:
         return
-    message = f"its lines cover only {units.format_count(covered)} of {units.format_count(done)} operations"
+    message = f"the report's lines cover only {units.format_count(covered)} of {units.format_count(done)} operations"
     if source.facts.get("partial") is True:
         run.add_note("partial", message, "the latencies exclude the remaining operations")
         return

@@ -205,7 +205,7 @@ UNKNOWN = Guarantee(None)
 
 
 def guarantee_of(facts: Facts, faults: Iterable[FaultRecord]) -> Guarantee:
-    """The guarantee of a trial's setting for its faults: the weakest of their bounds; unknown if a bound is unknown.
+    """The guarantee of a trial's setting under the trial's faults: the weakest bound; unknown if any is unknown.
 
     HBase's rows apply only to logs on HDFS: on other file systems, an hflush may guarantee nothing.
     """

@@ -29,7 +29,7 @@ DAYS = "a difference between days would look the same"
 # Concerns only comparisons at a single load, not the answer of the search.
 OF_SEARCH = "the search measured the sides one after the other"
 SEARCHED = "compare the loads that the searches found, or vary the systems at one fixed load"
-STATE_START = "if the runs alternated, state each start: `start: 2026-11-27T09:30:00Z` in a facts file next to its log"
+STATE_START = "if the runs alternated, state each start: `start: 2026-11-27T09:30:00Z` in a facts file next to each log"
 DECIDES = (
     "run both sides in one experiment, which interleaves them; or run each side six times, alternately, and compare"
     " `A1,A2,A3,A4,A5,A6 B1,B2,B3,B4,B5,B6`"

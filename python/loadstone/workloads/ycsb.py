@@ -283,7 +283,7 @@ def facts(launched: Sequence[EndedLaunch]) -> Mapping[str, Scalar]:
 def figures(phase: EngineLaunch, launched: Sequence[EndedLaunch]) -> Iterator[Value]:
     """The bytes of values, without keys, that operations transferred: estimated from the workload's mean sizes.
 
-    `returned` counts reads and scans; `stored` counts inserts and updates. A store that keeps no data has neither.
+    `returned` covers reads and scans; `stored` covers inserts and updates. A store that keeps no data has neither.
     """
     spec, result = launched[-1].spec, launched[-1].result
     work = spec["work"]

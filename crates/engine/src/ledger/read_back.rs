@@ -21,7 +21,7 @@ use loadstone_wire::spec::TrialSpec;
 
 /// Number of histories, of 24 bytes each, that are judged at a time.
 const HISTORIES: u64 = 1 << 25;
-/// The items that a read-back must read, as named in its errors.
+/// The noun by which error messages name an item that the read-back must read.
 const UNIT: &str = "record";
 /// Pause between removing and restoring a record, because HBase drops a write made in the same millisecond as a delete
 /// (HBASE-2256).

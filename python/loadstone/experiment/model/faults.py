@@ -31,13 +31,13 @@ HINT = "write a length such as 20s, or a share of the window: 1/3 or 33%"
 
 
 def parse_instant(value: Any) -> str:
-    """Validates an instant of the window: a length since its start (`20s`), or a share of the window (`1/3`, `33%`)."""
+    """Validates an instant in the window: a length since its start (`20s`), or a share of the window (`1/3`, `33%`)."""
     if isinstance(value, str) and (match := FRACTION.fullmatch(value)) and int(match[2]):
         share = int(match[1]) / int(match[2])
     elif isinstance(value, str) and value.endswith("%"):
-        share = parse_quantity(quantity.parse_share, value, "an instant of the window", HINT)
+        share = parse_quantity(quantity.parse_share, value, "an instant in the window", HINT)
     else:
-        seconds = parse_quantity(quantity.parse_seconds, value, "an instant of the window", HINT)
+        seconds = parse_quantity(quantity.parse_seconds, value, "an instant in the window", HINT)
         if seconds < 0:
             refuse_value(f"must be 0 or later, got {quote_value(value)}", HINT)
         return quantity.format_seconds(seconds)

@@ -131,7 +131,7 @@ class Reader:
             elif key.value in table.entries:
                 first = table.keys[key.value]
                 where = f" on line {first.line}" if first.line is not None else ""
-                self.add_mistake(at, f'the key "{key.value}" is already set{where}', "keep one of them")
+                self.add_mistake(at, f'the key "{key.value}" is already set{where}', "keep only one of the two lines")
             else:
                 table.keys[key.value] = at
                 table.entries[key.value] = self.read_node(value, above)

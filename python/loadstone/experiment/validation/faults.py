@@ -82,7 +82,7 @@ def check_trials(context: Context) -> None:
     if measure.ledger:
         for name, system in experiment.systems.items():
             if system.fresh == "none" and context.is_valid("systems", name):
-                hint = "write `fresh: table` or `fresh: system`: values of earlier trials would hide losses"
+                hint = "write `fresh: table` or `fresh: system`: values from earlier trials would hide losses"
                 context.add_mistake(("systems", name, "fresh"), "`fresh: none` and a ledger cannot be combined", hint)
     if experiment.rate is None and "rate" not in context.dimensions:
         message = "in a closed loop, a stall counts once per client, so there is no outage in seconds"

@@ -70,7 +70,7 @@ def check_steady(context: Context) -> bool:
     if len(ending) < len(kinds):
         other_kinds = ", ".join(sorted(kinds - {*ending}))
         message = f"`workloads` mixes work of fixed size ({', '.join(ending)}) with {other_kinds}"
-        context.add_mistake(("workloads",), message, "write two experiments: `measure` applies to only one of them")
+        context.add_mistake(("workloads",), message, "write one experiment for each kind of workload")
     passed = {key for kind in ending for key in KINDS[kind].passed}
     for key in OF_STEADY:
         if getattr(context.experiment.measure, key) and key not in passed:

@@ -19,7 +19,7 @@ from loadstone.statistics.comparison import ALPHA
 
 RETRIED, INTERRUPTED, INCOMPLETE = "retried", "interrupted", "incomplete"
 LOST, DIED = "lost-segment", "server-died"
-RETRIED_HINT = "find out why it failed: a system that fails in half of its trials does not sustain its load"
+RETRIED_HINT = "find out why the attempts failed: a system that fails in half of its trials does not sustain its load"
 INTERRUPTED_HINT = "read the files of these attempts: an interruption because the system hung is a failure"
 RESUME = "continue with --resume"
 LOST_HINT = "read the engine's log and the kernel log of its host, then repeat the trial with --resume"

@@ -87,7 +87,7 @@ def through_fault(trial: TrialResult) -> Iterator[Finding]:
         return
     which = units.list_items([f"{fault.kind} of {units.list_items([*fault.servers])}" for fault in trial.faults])
     message = f"{units.count_noun(count, 'operation')} failed during the {which}{first_failure(trial)}"
-    hint = "failures during a requested fault are its result; the table of its windows counts them by status"
+    hint = "failures during a requested fault are its results; the table of the windows counts the failures by status"
     yield Finding(faults.FAILURES, Severity.NOTE, message, hint, (trial.trial,), size=count)
 
 
@@ -96,7 +96,7 @@ def describe_missing(trial: TrialResult, missing: float, count: float) -> str:
     written = trial.value("partitions_written")
     reads = f"; {units.count_noun(missing, 'read')}{' (warm-up included)' if missing > count else ''} found no row"
     if wrote_all(trial):
-        return f"{reads}, although the load wrote all {written:,.0f} partitions: the replicas that answered lack them"
+        return f"{reads}, although the load wrote all {written:,.0f} partitions: the replicas that answered lack rows"
     return reads if written is None else f"{reads}: the load wrote only partitions 1 to {written:,.0f}"
 
 

@@ -53,7 +53,7 @@ def check_littles_law(trial: TrialResult, settings: Settings) -> Looks:
     engine_share = 0.0 if load.is_networked(trial) else rate * (trial.value("driver") or 0) / 1e9 / users
     engine_share = min(engine_share, settings.check_threshold(load.GENERATOR_LIMITED, "driver"))
     if most + engine_share < low and trial.value(LAST_DONE) is None:
-        busy, mean, hint = most, means[1], "clients pause while a server is unavailable: see the failed operations"
+        busy, mean, hint = most, means[1], "clients pause while a server is unavailable: see the finding `errors`"
         if not count_failed_operations(trial):
             hint = (
                 "clients did more than wait for answers: check for a target rate, pauses, or a client host at its limit"

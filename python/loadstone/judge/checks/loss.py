@@ -99,7 +99,7 @@ def stale_finding(trial: TrialResult, stale: float) -> Finding:
     text = f"{writes} at the workload's consistency level, but not at the strongest"
     remembered = all(fault.kind in REMEMBERING | {NONE} for fault in trial.faults)
     if reads_are_current(trial.facts) and remembered:
-        message = f"{text}; its levels (R + W > RF) exclude that"
+        message = f"{text}; its levels (R + W > RF) rule this out"
         return Finding(
             STALE, Severity.SUSPECT, message, f"the system broke its guarantee; {FIRST}", (trial.trial,), size=stale
         )

@@ -59,7 +59,7 @@ NAMES = {
     DURABILITY: DURABILITY,
     "replication_acknowledged": "replicas acknowledged",
     "mix": "operations",
-    "record_bytes": "size of a record",
+    "record_bytes": "record size",
     "records": "number of records",
     "distribution": "distribution of requests",
     "window": "length of the window",
@@ -199,7 +199,7 @@ def find_reused_results(pair: Pair, settings: Settings) -> Iterator[Finding]:
         texts = [units.format_figure(figure, unit) for figure in (first, min(later), max(later))]
         message = (
             f"{metric} of {(pair.baseline, pair.contender)[at]} is {texts[0]} in the first repeat and {texts[1]} to"
-            f" {texts[2]} in all later repeats, which may reuse its result"
+            f" {texts[2]} in all later repeats, which may reuse the first result"
         )
         yield Finding(NAME, Severity.SUSPECT, message, REUSED_HINT, pair.trials, metric)
 

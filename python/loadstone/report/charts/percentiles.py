@@ -18,7 +18,7 @@ from loadstone.results.value import PERCENTILES
 # The reasons for omitting a figure.
 RARE, UNENDED = "Withheld because of too few samples", "Not drawn, as operations failed or never completed"
 MARKED = ("p50", "p90", "p99", "p99.9", "p99.99")
-# An expression in Vega's language; the axis has the values -log10(1 - p).
+# A Vega expression; positions on the axis are -log10(1 - p).
 LABEL = (
     "datum.value < 0.5 ? '50' : datum.value < 1.5 ? '90' : datum.value < 2.5 ? '99'"
     " : datum.value < 3.5 ? '99.9' : '99.99'"

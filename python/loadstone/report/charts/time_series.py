@@ -228,7 +228,7 @@ def label_layers(ends: Sequence[Row], x: alt.X, y: alt.Y) -> Iterator[alt.Chart]
 def stage_layers(
     bands: Sequence[Row], requested: Sequence[Row], x: alt.X, edge: alt.X, y: alt.Y
 ) -> Iterator[alt.Chart]:
-    """The numbered bands of stages, and the requested rate; nothing at a constant rate."""
+    """The numbered bands of the stages, and the requested rate; empty if the rate is constant."""
     if not bands:
         return
     of_bands = plot(bands)

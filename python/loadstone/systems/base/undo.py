@@ -92,7 +92,7 @@ def pending_steps(undo: Undo) -> Sequence[Step]:
 
 
 def carry_out_all(path: Path, say: Callable[[str], object]) -> bool:
-    """Undoes a recorded fault of attached servers; returns False if there is none. Raises SystemsError."""
+    """Undoes a recorded fault on attached servers; returns False if there is none. Raises SystemsError."""
     fault = load_journal(path)
     if fault is None:
         return False

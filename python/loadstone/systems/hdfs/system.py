@@ -228,7 +228,7 @@ def data_directory(place: Place, plan: SystemPlan, number: int) -> Path:
     if len(bases) not in (1, plan.nodes):
         raise SystemsError(
             f"data.dir names {len(bases)} directories for {plan.nodes} data nodes",
-            "name one directory for all of them, or one for each",
+            "name one directory for all data nodes, or one for each node",
         )
     return bases[0 if len(bases) == 1 else number - 1] / outside_directories.outside_label(place) / name
 
