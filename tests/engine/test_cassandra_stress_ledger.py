@@ -355,7 +355,8 @@ def test_uncertain_increments_widen_the_bounds(ledger: Ledger) -> None:
 
 
 def test_retried_increments_may_count_twice(ledger: Ledger) -> None:
-    line = "counter_write n=40 no-warmup -pop seq=1..20 -errors retries=2 min-delay-ms=1 -rate threads=2"
+    # With more threads, all attempts of an operation could be among the failing ones.
+    line = "counter_write n=40 no-warmup -pop seq=1..20 -errors retries=2 min-delay-ms=1 -rate threads=1"
 
     def script(execution: Execution) -> Answer:
         if execution.number % 3:
@@ -433,7 +434,7 @@ def test_losses_below_the_strongest_level_are_undecided(ledger: Ledger) -> None:
         status, findings, message = ledger.read_back(spec)
     assert status == 3
     assert (findings["lost"]["writes"], findings["lost"]["undecided"]) == (0, 3)
-    assert "3 acknowledged writes are missing at the strongest level that could be read" in message
+    assert "3 acknowledged writes are missing at the strongest readable level" in message
 
 
 @pytest.mark.parametrize(

@@ -175,7 +175,7 @@ def test_output_with_missing_parts_is_refused(program: Path, tmp_path: Path, row
     lines: list[list[str | Path]] = [[out], [out, report]]
     for line in lines:
         error, hint = tera(program, "teravalidate", *line, code=1).err.splitlines()
-        assert f"{out} is incomplete: part-r-00001 is missing, and part-r-00002 is there" in error
+        assert f"{out} is incomplete: part-r-00001 is missing, but part-r-00002 is present" in error
         assert hint == "hint: copy the missing parts, or run the job again"
     for part in parts(out):
         part.unlink()

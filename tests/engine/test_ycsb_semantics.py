@@ -187,7 +187,8 @@ def test_second_run_warns_of_overwritten_inserts(engine: Engine) -> None:
     inserts = int(first.value("INSERT", "Operations"))
     second = engine(f"run {line} operationcount=2000")
     (warning,) = second.messages("warning: ")
-    assert warning.startswith(f"the inserts of this run begin at record 1000, and at least {inserts} records")
+    start = f"the inserts of this run begin at record 1000, and overwrite at least {inserts} existing records"
+    assert warning.startswith(start)
     (hint,) = second.messages("hint: ")
     assert hint.startswith(f"set recordcount={1000 + inserts} ")
     third = engine(f"run lmdb -P workloads/workloadd lmdb.dir=db recordcount={1000 + inserts} operationcount=2000")

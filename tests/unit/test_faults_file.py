@@ -66,12 +66,6 @@ def test_resolved_file_has_the_same_plan(tmp_path: Path) -> None:
         ("lift: 10s", "server: redis-2", 'redis has no server "redis-2"'),
         ("lift: 10s", "server: []", "`server` is empty"),
         ("lift: 10s", "count: 2", "`count: 2`, but redis has only 1 server"),
-        ("rate: 1000", "rate: 10", "only 66.7s before the fault: 12 windows of 10s take 2m"),
-        (
-            "at: {from: 1/3, to: 60%}",
-            "at: 6s\n    recovered: {window: 500ms}",
-            "only 6s before the fault: 12 windows of 1s",
-        ),
         ("from: 1/3", "from: 3/2", 'faults[1].at.from must be within the window, got "3/2"'),
         ("from: 1/3", "from: soon", 'faults[1].at.from must be an instant in the window, got "soon"'),
         ("lift: 10s", "lift: ever", 'faults[1].lift.from must be a length, got "ever"'),
@@ -106,6 +100,22 @@ def test_quota_below_kernel_minimum_is_refused(tmp_path: Path) -> None:
 def test_closed_loop_is_warned_of(tmp_path: Path) -> None:
     messages = warnings(tmp_path, TEXT.replace("rate: 1000", ""))
     assert any("in a closed loop, a stall counts once" in message for message in messages)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("rate: 1000", "rate: 10", "only 66.7s before the fault: 12 windows of 10s take 2m"),
+        (
+            "at: {from: 1/3, to: 60%}",
+            "at: 6s\n    recovered: {window: 500ms}",
+            "only 6s before the fault: 12 windows of 1s",
+        ),
+    ],
+)
+def test_few_windows_before_a_fault_are_warned_about(tmp_path: Path, old: str, new: str, message: str) -> None:
+    assert mistakes(tmp_path, TEXT.replace(old, new)) == []
+    assert any(text.startswith(message) for text in warnings(tmp_path, TEXT.replace(old, new)))
 
 
 def test_second_fault_may_not_begin_within_the_first(tmp_path: Path) -> None:

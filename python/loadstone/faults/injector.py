@@ -32,6 +32,8 @@ from loadstone.results.fault import ENDING_SERVERS, FaultRecord
 
 # The time within which an ordered fault must take effect, and the effect of a lifted fault must disappear.
 EFFECT_SECONDS = 10.0
+# After a stall of this process, the first check may be late and the effect not yet visible.
+GRACE_SECONDS = 0.1
 POLL_SECONDS = 0.002
 # The interval between readings of the servers' backlog; each reading costs the servers some CPU time.
 SETTLED_POLL_SECONDS = 1.0
@@ -267,10 +269,12 @@ class FaultRun:
             self._fail("lifted", message_of(error))
 
     def _verify(self, step: str, instant: str, check: Callable[[], str | None], lift_ns: int | None = None) -> None:
-        """Waits until a check returns None, and records the instant. The wait does not prolong the fault."""
-        until = time.monotonic() + EFFECT_SECONDS
+        """Waits until a check returns None, and records the instant. The wait prolongs the fault by at most
+        GRACE_SECONDS."""
+        now = time.monotonic()
+        until = now + EFFECT_SECONDS
         if lift_ns is not None and lift_ns > self._draw.at_ns:
-            until = min(until, (self._zero_ns + lift_ns) / 1e9)
+            until = min(until, max((self._zero_ns + lift_ns) / 1e9, now + GRACE_SECONDS))
         while (reason := check()) is not None:
             if time.monotonic() >= until:
                 self._fail(step, reason)

@@ -26,6 +26,8 @@ INTERVAL_SECONDS = 0.1
 UNSTEADY = "before-unsteady"
 # The kernel's minimum quota is 1 ms (sched/core.c, min_cfs_quota_period), in a period of 100 ms.
 CPU_MIN = 0.01
+# The reason for windows that are longer than requested.
+LEAST = f"a window has at least {OPERATIONS_MIN} operations, and lasts at least {WINDOW_NS_MIN / 1e9:g} s"
 # Faults of a file system. They require a separate file system for each server.
 OF_FILE_SYSTEM = frozenset({"power", "full"})
 
@@ -236,16 +238,20 @@ def check_window(context: Context, path: Path, fault: FaultKeys, kinds: set[str]
         context.add_mistake((*path, "at"), f"{message}, but the window is {format_seconds(duration_s)}", hint)
     # The number of windows before the fault that an estimate of the noise needs.
     windows = {**DEFAULTS[UNSTEADY], **context.experiment.checks.get(UNSTEADY, {})}["windows"]
-    window_s = shortest_window(context, recovered.window)
-    windows_s = round(windows * window_s, 6)
-    if from_s < windows_s:
+    for window_s, least in ((recovered.window, ""), (shortest_window(context, recovered.window), LEAST)):
+        windows_s = round(windows * window_s, 6)
+        if from_s >= windows_s:
+            continue
         message = f"only {round(from_s, 1):g}s before the fault: {windows:g} windows"
-        message += f" of {format_seconds(round(window_s, 3))} take"
-        hint = f"set `at.from` to {format_seconds(windows_s)} or later, or a shorter `recovered.window`"
-        if window_s > recovered.window:
-            least = f"a window has at least {OPERATIONS_MIN} operations, and lasts at least {WINDOW_NS_MIN / 1e9:g} s"
-            hint = f"set `at.from` to {format_seconds(windows_s)} or later: {least}"
-        context.add_mistake((*path, "at"), f"{message} {format_seconds(windows_s)}", hint)
+        message += f" of {format_seconds(round(window_s, 3))} take {format_seconds(windows_s)}"
+        hint = f"set `at.from` to {format_seconds(windows_s)} or later"
+        if least:
+            # Losses and the length of an outage can still be measured.
+            message += ", so no recovery can be determined"
+            context.add_warning((*path, "at"), message, f"{hint}: {least}")
+        else:
+            context.add_mistake((*path, "at"), message, f"{hint}, or a shorter `recovered.window`")
+        break
     return from_s, to_s + lift_s + starting_s
 
 
