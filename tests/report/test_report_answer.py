@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -65,13 +66,42 @@ def test_refused_comparison_has_no_difference() -> None:
     assert "not ranked" in row[4]
 
 
-def test_three_sides_keep_the_long_answer() -> None:
+def compare_several(names: str, workloads: str = "A") -> View:
+    """Six repeats of some systems on some workloads; each system is a tenth faster than the one before."""
     trials = [
-        replace(sound("lmdb", repeat, factor), trial=f"{name}-{repeat}", config={"system": name})
+        replace(
+            sound("lmdb", repeat, (1 + at / 10) * (1 + 0.001 * repeat * at)),
+            trial=f"{name}-{workload}-{repeat}",
+            config={"system": name, "workload": workload},
+        )
         for repeat in range(1, 7)
-        for name, factor in (("a", 1.0), ("b", 1.3), ("c", 1.5))
+        for workload in workloads
+        for at, name in enumerate(names)
     ]
-    view = View(judge_results(ResultSet("crafted", trials, asking(by="system", baseline="a"), interleaved=True)))
+    question = asking(by="system", baseline=names[0], metrics=METRICS)
+    return View(judge_results(ResultSet("crafted", trials, question, interleaved=True)))
+
+
+def test_several_contenders_have_a_column_each() -> None:
+    view = compare_several("abc")
+    content = answer.table(view)
+    assert content is not None
+    assert [column.title for column in content.columns] == ["metric", "a", "b", "c", "verdict"]
+    throughput = table_texts(view)[0]
+    assert re.fullmatch(r"1,\d{3} op/s 1\.10\d×, 1\.10\d–1\.10\d", throughput[2])
+    assert re.fullmatch(r"1,\d{3} op/s 1\.20\d×, 1\.20\d–1\.21\d", throughput[3])
+    assert throughput[4] == "valid"
+
+
+def test_many_contexts_share_the_rows_of_further_metrics() -> None:
+    view = compare_several("ab", "ABCDEFG")
+    rows = table_texts(view)
+    assert [row[0] for row in rows] == [*(f"throughput · workload {name}" for name in "ABCDEFG"), "read p99"]
+    assert rows[-1][4] == "no difference that matters in all 7 comparisons valid"
+
+
+def test_many_contenders_keep_the_long_answer() -> None:
+    view = compare_several("abcdef")
     assert answer.table(view) is None
     assert answer.sentence(view, with_figures=True) == answer.sentence(view)
 

@@ -40,6 +40,8 @@ EXPLORATORY = "exploratory, as only the first metric decides"
 UNFINISHED = "the search is not finished: continue with --resume"
 # If there are more parts or contexts than this, they are only counted.
 PARTS_MAX, CONTEXTS_MAX = 12, 4
+# The maximum number of contenders in the table of the answer.
+CONTENDERS_MAX = 4
 
 
 class Answer(NamedTuple):
@@ -158,23 +160,21 @@ def compare_variants(judgement: Judgement, metrics: Sequence[str], matters: floa
     tabulated = {metric: every for metric, every in by_metric.items() if metric not in omitted}
     if not has_short_form(tabulated):
         return Answer(clauses)
-    statement = "; ".join(clause.statement for clause in state_separately(judgement, stated[0], matters))
+    statement = "; ".join(clause.statement for clause in list_clauses(judgement, stated[0], matters))
     return Answer(clauses, ShortAnswer(lead + statement, tuple(tabulated), (*detectable, *remarks)))
 
 
 def has_short_form(by_metric: Mapping[str, Sequence[Comparison]]) -> bool:
-    """Whether a table can state all figures: two sides in a few contexts, or at several numbers of clients."""
+    """Whether a table can state all figures: two sides, or several in a few contexts that are no sweep."""
     every = [comparison for comparisons in by_metric.values() for comparison in comparisons]
-    sides = {(name_side(item, item.baseline), name_side(item, item.contender)) for item in every}
-    stated = (
-        item.claim in ("refused", "unranked") or (item.claim != "impossible" and math.isfinite(item.ratio.value))
-        for item in every
-    )
-    if len(sides) > 1 or not all(stated):
-        return False
-    if all(map(is_sweep, by_metric.values())):
-        return True
-    return len(every) <= PARTS_MAX and all(map(is_separate, by_metric.values()))
+    contenders = {name_side(item, item.contender) for item in every}
+    rows = {(item.metric, item.context) for item in every}
+    is_small = len(contenders) <= CONTENDERS_MAX and len(rows) <= PARTS_MAX and not is_sweep(every)
+    has_one_baseline = len({name_side(item, item.baseline) for item in every}) == 1
+    deciding = next(iter(by_metric.values()))
+    has_ratios = all(item.claim in ("refused", "unranked") or math.isfinite(item.ratio.value) for item in deciding)
+    is_claimable = all(item.claim != "impossible" for item in every)
+    return (len(contenders) == 1 or is_small) and has_one_baseline and has_ratios and is_claimable
 
 
 def list_withheld_metrics(judgement: Judgement, metrics: Sequence[str]) -> Iterator[str]:
@@ -187,30 +187,24 @@ def list_withheld_metrics(judgement: Judgement, metrics: Sequence[str]) -> Itera
 
 def state_metric(judgement: Judgement, comparisons: Sequence[Comparison], matters: float) -> str:
     """The comparisons of one metric: a clause each, a joint clause for each baseline, or only numbers of claims."""
-    if is_sweep(comparisons) or is_separate(comparisons):
-        return "; ".join(drop_repeated_ends([item.text for item in state_separately(judgement, comparisons, matters)]))
+    clauses = list_clauses(judgement, comparisons, matters)
+    return "; ".join(drop_repeated_ends([clause.text for clause in clauses]))
+
+
+def list_clauses(judgement: Judgement, comparisons: Sequence[Comparison], matters: float) -> Iterator[Clause]:
+    """The clauses of one metric, with their contexts; in a sweep, one for each contender and context."""
     varying = varying_names(comparisons)
     contexts = {comparison.context for comparison in comparisons}
-    if len(comparisons) <= PARTS_MAX and len(contexts) <= CONTEXTS_MAX:
-        return merge_comparisons(judgement, comparisons, varying, matters)
-    return "; ".join(count_claims(comparisons))
-
-
-def is_separate(comparisons: Sequence[Comparison]) -> bool:
-    """Whether each comparison of a metric has its own clause: few comparisons, one in each context."""
-    contexts = {comparison.context for comparison in comparisons}
-    return len(comparisons) == len(contexts) <= CLAUSES_MAX
-
-
-def state_separately(judgement: Judgement, comparisons: Sequence[Comparison], matters: float) -> Iterator[Clause]:
-    """A clause for each comparison, with its context; in a sweep, for each contender and context."""
-    varying = varying_names(comparisons)
     if is_sweep(comparisons):
         yield from describe_sweep(comparisons, varying)
-        return
-    for comparison in comparisons:
-        prefix, clause = context_prefix(comparison, varying), comparison_clause(judgement, comparison, matters)
-        yield Clause(prefix + clause.text, prefix + clause.statement)
+    elif len(comparisons) == len(contexts) <= CLAUSES_MAX:
+        for comparison in comparisons:
+            prefix, clause = context_prefix(comparison, varying), comparison_clause(judgement, comparison, matters)
+            yield Clause(prefix + clause.text, prefix + clause.statement)
+    elif len(comparisons) <= PARTS_MAX and len(contexts) <= CONTEXTS_MAX:
+        yield merge_comparisons(judgement, comparisons, varying, matters)
+    else:
+        yield from (Clause(text, text) for text in count_claims(comparisons))
 
 
 def varying_names(comparisons: Sequence[Comparison]) -> set[str]:

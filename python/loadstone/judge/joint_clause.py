@@ -10,6 +10,7 @@ from loadstone.format import units, wording
 from loadstone.judge.clause import (
     NO_CLAIM,
     UNDECIDED,
+    Clause,
     capacity_clause,
     context_prefix,
     name_side,
@@ -40,7 +41,7 @@ def drop_repeated_ends(clauses: Sequence[str]) -> list[str]:
 
 def merge_comparisons(
     judgement: Judgement, comparisons: Sequence[Comparison], varying: set[str], matters: float
-) -> str:
+) -> Clause:
     """Several comparisons with one baseline: `letter=a: rocksdb holds 1.75× (1.6–1.9) the throughput of lmdb; …`."""
     # A statement that is true in several contexts is written once.
     same: dict[str, list[str]] = {}
@@ -77,7 +78,8 @@ def merge_comparisons(
             "" if comparisons[0].exploratory else judgement.coverage,
         ),
     ]
-    return f"{comparisons[0].condition}{'; '.join(parts)} ({', '.join(part for part in trust if part)})"
+    statement = f"{comparisons[0].condition}{'; '.join(parts)}"
+    return Clause(f"{statement} ({', '.join(part for part in trust if part)})", statement)
 
 
 def side_by_side(judgement: Judgement, comparisons: Sequence[Comparison], matters: float) -> str:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from loadstone.format import units, wording
 from loadstone.judge.answer import name_contexts
 from loadstone.judge.clause import split_interval
-from loadstone.judge.judgement import Claim, Comparison, Search, VariantKey
+from loadstone.judge.decision_table import excludes_one
+from loadstone.judge.judgement import Cell, Claim, Comparison, Search, VariantKey
 from loadstone.judge.sweep import describe_span, is_sweep, list_loads, span_intervals, span_medians
 from loadstone.report.comparison import refusal
 from loadstone.report.table import Column, Rows, Table, TableCell
@@ -17,6 +20,9 @@ from loadstone.search.outcome import SearchOutcome
 from loadstone.search.probe import Probe
 from loadstone.search.sentence import probe_figure, short_of_rate
 
+# A table with more comparisons has one row for all contexts of each metric but the first.
+ROWS_MAX = 12
+MISSING = TableCell(wording.DASH, tone="muted")
 # The conclusions without a better side.
 CONCLUSIONS: dict[Claim, str] = {
     "none": "undecided",
@@ -53,32 +59,71 @@ def table(view: View) -> Table | None:
 
 
 def compare_sides(view: View) -> Table:
-    """The medians of both sides, their difference and the conclusion, for each metric and context.
+    """The medians of all sides, their differences and the conclusions, for each metric and context.
 
-    A sweep has a row for each context of the first metric, and one row for each further metric.
+    A sweep, or a comparison in many contexts, has a row for each context of the first metric, and one row for each
+    further metric.
     """
     metrics = view.judgement.short.metrics if view.judgement.short else ()
     by_metric = [[pair for pair in view.judgement.comparisons if pair.metric == metric] for metric in metrics]
-    first = by_metric[0][0]
-    sides = [view.name(cell.variant) for cell in (first.baseline, first.contender)]
-    heads = [Column("metric"), *(Column(side, "right") for side in sides)]
-    columns = (*heads, Column(f"{sides[1]} against {sides[0]}"), Column("conclusion"))
     every = [pair for pairs in by_metric for pair in pairs]
-    if is_sweep(every):
-        rows = [row for pairs in by_metric for row in sweep_rows(view, pairs, sides, is_first=pairs is by_metric[0])]
+    contenders = [*dict.fromkeys(view.name(pair.contender.variant) for pair in every)]
+    sides = [view.name(every[0].baseline.variant), *contenders]
+    heads = [Column("metric"), *(Column(side, "right") for side in sides)]
+    if len(contenders) > 1:
+        groups = list(several_groups(view, every, contenders))
+        return Table("", (*heads, Column("verdict")), tuple(groups), tuple(describe_method(view, every)))
+    if is_sweep(every) or len(every) > ROWS_MAX:
+        rows = [row for pairs in by_metric for row in joint_rows(view, pairs, sides, is_first=pairs is by_metric[0])]
         groups = [Rows("", tuple(rows))]
     else:
         groups = [
             Rows(view.title(context), tuple(compare_row(view, pair, sides) for pair in pairs))
             for context, pairs in group_by(every, lambda pair: pair.context).items()
         ]
+    columns = (*heads, Column(f"{sides[1]} against {sides[0]}", width=30), Column("conclusion", width=22))
     return Table("", columns, tuple(groups), tuple(describe_method(view, every)))
 
 
-def sweep_rows(
+def several_groups(view: View, every: Sequence[Comparison], contenders: Sequence[str]) -> Iterator[Rows]:
+    """For each context, a row for each metric: the baseline, and each contender with its difference."""
+    for context, of_context in group_by(every, lambda pair: pair.context).items():
+        rows = []
+        for pairs in group_by(of_context, lambda pair: (("metric", pair.metric),)).values():
+            by_name = {view.name(pair.contender.variant): pair for pair in pairs}
+            cells = [contender_cell(view, pair) if (pair := by_name.get(name)) else MISSING for name in contenders]
+            name, first = TableCell(wording.metric_name(pairs[0].metric)), median_cell(view, pairs[0].baseline)
+            rows.append((name, first, *cells, TableCell("", verdict=max(pair.verdict for pair in pairs))))
+        yield Rows(view.title(context), tuple(rows))
+
+
+def contender_cell(view: View, pair: Comparison) -> TableCell:
+    """A contender's median, and its difference from the baseline."""
+    if pair.claim in ("better", "worse"):
+        between = wording.change_interval(pair.ratio)
+        note = wording.change_text(pair.ratio, bound=pair.bound) + (f", {between}" if between else "")
+    else:
+        note = CONCLUSIONS.get(pair.claim) or wording.ratio_text(pair.ratio)
+        measured = split_interval(pair, pair.ratio)[0]
+        note += f", {measured}{describe_correction(pair)}" if pair.claim == "none" and measured else ""
+    return replace(median_cell(view, pair.contender), note=note)
+
+
+def describe_correction(pair: Comparison) -> str:
+    """A clause if only the correction for several tests leaves the comparison undecided; else empty."""
+    is_corrected = math.isfinite(pair.ratio.value) and excludes_one(pair.ratio)
+    return ", not significant after Holm's correction" if is_corrected else ""
+
+
+def median_cell(view: View, cell: Cell) -> TableCell:
+    """A median, unless it is withheld."""
+    return TableCell("withheld", tone="muted", aside=cell.withheld) if cell.withheld else TableCell(view.figure(cell))
+
+
+def joint_rows(
     view: View, pairs: Sequence[Comparison], sides: Sequence[str], *, is_first: bool
 ) -> Iterator[tuple[TableCell, ...]]:
-    """The rows of one metric of a sweep: ranges over the numbers of clients."""
+    """The rows of one metric: one for each context of the first metric, without the load; else one for all contexts."""
 
     def series(pair: Comparison) -> VariantKey:
         return tuple(item for item in pair.context if item[0] != view.load) if is_first else ()
@@ -86,14 +131,20 @@ def sweep_rows(
     for context, group in group_by(pairs, series).items():
         title = view.title(context)
         name = wording.metric_name(pairs[0].metric) + (f" · {title}" if title else "")
+        if len(group) == 1:
+            yield TableCell(name), *compare_row(view, group[0], sides)[1:]
+            continue
         medians = [span_medians([pair.baseline for pair in group]), span_medians([pair.contender for pair in group])]
-        ranked = [pair for pair in group if pair.claim not in ("refused", "unranked")]
-        difference = TableCell(wording.DASH, tone="muted")
+        ranked = [
+            pair for pair in group if pair.claim not in ("refused", "unranked") and math.isfinite(pair.ratio.value)
+        ]
+        difference = MISSING
         if ranked:
             difference = TableCell(f"{describe_span(ranked)}×", f"intervals within {span_intervals(ranked)}")
         counts = Counter(text for pair in group if (text := conclude(pair, sides)))
         number = units.count_noun(len(group), "comparison")
-        parts = [f"{text} in {f'all {number}' if count == len(group) else count}" for text, count in counts.items()]
+        every = "both comparisons" if len(group) == 2 else f"all {number}"
+        parts = [f"{text} in {every if count == len(group) else count}" for text, count in counts.items()]
         conclusion = units.list_items(parts) + (f" of {number}" if len(counts) > 1 else "")
         verdict = max(pair.verdict for pair in group)
         yield TableCell(name), *map(TableCell, medians), difference, TableCell(conclusion, verdict=verdict)
@@ -123,6 +174,8 @@ def describe_method(view: View, pairs: Sequence[Comparison]) -> Iterator[str]:
     if is_sweep(pairs):
         loads = list_loads(pairs)
         yield f"Lowest and highest median, and lowest and highest ratio, at {loads}{between}; {counts}"
+    elif len(pairs) > ROWS_MAX:
+        yield f"Medians and ratios{between}, the lowest and the highest of several workloads; {counts}"
     else:
         within = " within blocks" if all("within blocks" in pair.test for pair in pairs if pair.test) else ""
         yield f"Medians, and ratios{within}{between}; {counts}"
@@ -135,17 +188,14 @@ def describe_method(view: View, pairs: Sequence[Comparison]) -> Iterator[str]:
 
 def compare_row(view: View, pair: Comparison, sides: Sequence[str]) -> tuple[TableCell, ...]:
     """One comparison."""
-    medians = [
-        TableCell("withheld", tone="muted", aside=cell.withheld) if cell.withheld else TableCell(view.figure(cell))
-        for cell in (pair.baseline, pair.contender)
-    ]
-    difference = TableCell(wording.DASH, tone="muted")
+    medians = [median_cell(view, cell) for cell in (pair.baseline, pair.contender)]
+    difference = MISSING
     if pair.claim not in ("refused", "unranked"):
         measured, allowing = split_interval(pair, pair.ratio)
         difference = TableCell(wording.change_text(pair.ratio, bound=pair.bound), wording.change_interval(pair.ratio))
         if pair.claim == "none":
             between = f"{measured} as measured, {allowing}" if allowing else measured
-            difference = TableCell(wording.ratio_text(pair.ratio), between)
+            difference = TableCell(wording.ratio_text(pair.ratio), between + describe_correction(pair))
     why = refusal(pair) if pair.claim == "refused" else ""
     name = TableCell(wording.metric_name(pair.metric))
     return name, *medians, difference, TableCell(conclude(pair, sides), why, verdict=pair.verdict)

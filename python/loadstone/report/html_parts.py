@@ -29,6 +29,8 @@ OPEN_MAX = 24
 EXPECTED_MAX = 4
 ANSWERS = ("false", "undecided", "true")
 UNIT = re.compile(r"(?<=\d) (?=%|(?:op/s|clients|[kMGT]?B|ns|µs|ms|s)\b)")
+# A longer table of the answer follows the chart.
+ROWS_BEFORE_CHART = 4
 # The name of a check after an opening bracket, alone or first in a list.
 CAUSE = re.compile(r"(?<=\()([a-z]+(?:-[a-z]+)*)(?=[,)])")
 # Parts of the environment that other sections show.
@@ -52,9 +54,11 @@ def header(view: View, first: Figure | None) -> Markup:
     started = min((trial.start_unix_ns for trial in results.trials if trial.start_unix_ns), default=None)
     day = None if started is None else datetime.fromtimestamp(started / 1e9, UTC).strftime("%-d %B %Y, %H:%M UTC")
     over = [part for part in ("Loadstone report", results.name, day) if part]
-    # A sweep or search is best explained by its curves.
-    has_load = bool(view.judgement.searches or view.judgement.curves)
-    figures = [tag("div", table(decisive), class_="figures")] if (decisive := answer.table(view)) else []
+    decisive = answer.table(view)
+    figures = [tag("div", table(decisive), class_="figures")] if decisive else []
+    # A sweep or search is best explained by its curves, and the chart of a long table would be far below it.
+    rows = sum(len(group.rows) for group in decisive.groups) if decisive else 0
+    has_chart_first = bool(view.judgement.searches or view.judgement.curves) or rows > ROWS_BEFORE_CHART
     return tag(
         "header",
         tag("p", *wrap_items(over), class_="over"),
@@ -66,11 +70,11 @@ def header(view: View, first: Figure | None) -> Markup:
             tag("p", badge(view.verdict), " ", *stand(view), class_="stand"),
             class_=f"verdict {view.verdict}",
         ),
-        *([] if has_load else figures),
+        *([] if has_chart_first else figures),
         *([tag("ul", *(tag("li", *link_causes(view, text)) for text in remarks), class_="further")] if remarks else []),
         *([list_expectations(view.judgement.expectations)] if view.judgement.expectations else []),
         *([figure(first)] if first else []),
-        *(figures if has_load else []),
+        *(figures if has_chart_first else []),
         tag("p", *wrap_items(gist(view)), class_="gist"),
     )
 
