@@ -113,6 +113,14 @@ def test_unusable_port_gets_one_line(home: Path) -> None:
     assert done.stderr.startswith("error: cannot listen on 127.0.0.1:99999: ports are 0 to 65535\nhint: ")
 
 
+def test_archive_is_served_as_a_folder(home: Path, tmp_path: Path) -> None:
+    loadstone(home, "export", "results/a/1", "--output", tmp_path / "a.zip")
+    with serve(home, root=str(tmp_path / "a.zip")) as server:
+        (row,) = json.loads(server.get("/runs.json")[2])
+        assert row["id"] == "a/1"
+        assert server.get("/run/a/1/report")[0] == 200
+
+
 def test_cross_site_request_is_refused(server: Server) -> None:
     assert server.get("/runs.json", Sec_Fetch_Site="cross-site")[0] == 403
     assert server.get("/runs.json", Sec_Fetch_Site="same-site")[0] == 403

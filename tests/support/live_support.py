@@ -53,9 +53,9 @@ class Server:
 
 
 @contextmanager
-def serve(home: Path, *arguments: str) -> Iterator[Server]:
-    """A server of `home/results`."""
-    process = start(home, "serve", "results", *arguments)
+def serve(home: Path, *arguments: str, root: str = "results") -> Iterator[Server]:
+    """A server of results below `home`."""
+    process = start(home, "serve", root, *arguments)
     try:
         yield Server(process)
     finally:

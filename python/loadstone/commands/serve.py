@@ -6,6 +6,7 @@ from pathlib import Path
 
 from loadstone.commands.parser import CommandParser, UsageError, guard_command
 from loadstone.errors import LoadstoneError
+from loadstone.results import archive
 from loadstone.results.folder import ROOT
 
 MISSING = "install the packages for the page: pip install starlette uvicorn"
@@ -20,7 +21,12 @@ def main(arguments: list[str]) -> int:
         "The address contains a token. The server reads result folders and changes nothing.",
     )
     parser.add_argument(
-        "root", metavar="DIR", type=Path, nargs="?", default=ROOT, help="result folders (default: %(default)s)"
+        "root",
+        metavar="DIR",
+        type=Path,
+        nargs="?",
+        default=ROOT,
+        help="result folders, or an archive of one (default: %(default)s)",
     )
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
     parser.add_argument("--port", type=int, default=0, help="the port of the page (default: any)")
@@ -36,15 +42,19 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     if options.no_token and options.host not in ("127.0.0.1", "::1", "localhost"):
         raise UsageError("--no-token needs a loopback address", "omit --no-token or --host")
-    if not options.root.is_dir():
-        raise LoadstoneError(f"{options.root} is not a directory", "name a directory of results")
+    root = options.root
+    if archive.is_archive(root):
+        # Members lie below `<experiment>/<time>/`.
+        root = archive.unpack_archive(root).path.parents[1]
+    if not root.is_dir():
+        raise LoadstoneError(f"{root} is not a directory", "name a directory of results, or an archive (.zip)")
     try:
         from loadstone.live.server import ServerOptions, serve_pages
     except ModuleNotFoundError as error:
         raise LoadstoneError(f"the live page and the metrics need the package {error.name}", MISSING) from None
     serve_pages(
         ServerOptions(
-            options.root,
+            root,
             options.host,
             options.port,
             options.metrics_port,
