@@ -9,6 +9,7 @@ import pytest
 
 import report_support
 from judge_support import Change, asking, experiment, rocksdb, set_figures, sound
+from loadstone.judge.finding import UNKNOWN_OF_BOTH, Finding, Severity
 from loadstone.judge.judge import judge_results
 from loadstone.report import answer
 from loadstone.report.markdown import document
@@ -66,13 +67,15 @@ def test_refused_comparison_has_no_difference() -> None:
     assert "not ranked" in row[4]
 
 
-def compare_several(names: str, workloads: str = "A") -> View:
+def compare_several(names: str, workloads: str = "A", change: Change = lambda trial: trial) -> View:
     """Six repeats of some systems on some workloads; each system is a tenth faster than the one before."""
     trials = [
-        replace(
-            sound("lmdb", repeat, (1 + at / 10) * (1 + 0.001 * repeat * at)),
-            trial=f"{name}-{workload}-{repeat}",
-            config={"system": name, "workload": workload},
+        change(
+            replace(
+                sound("lmdb", repeat, (1 + at / 10) * (1 + 0.001 * repeat * at)),
+                trial=f"{name}-{workload}-{repeat}",
+                config={"system": name, "workload": workload},
+            )
         )
         for repeat in range(1, 7)
         for workload in workloads
@@ -80,6 +83,30 @@ def compare_several(names: str, workloads: str = "A") -> View:
     ]
     question = asking(by="system", baseline=names[0], metrics=METRICS)
     return View(judge_results(ResultSet("crafted", trials, question, interleaved=True)))
+
+
+def test_condition_of_a_claim_is_in_the_table() -> None:
+    judgement = compare().judgement
+    message = f"{UNKNOWN_OF_BOTH}number of records"
+    finding = Finding("sides-differ", Severity.UNCHECKED, message, "", ())
+    comparisons = [replace(pair, findings=(*pair.findings, finding)) for pair in judgement.comparisons]
+    row = table_texts(View(replace(judgement, comparisons=comparisons)))[0]
+    assert row[4] == "lmdb is better if number of records were equal unchecked"
+
+
+def test_zero_baseline_has_no_ratio() -> None:
+    view = compare(rocksdb(set_figures(read__p99=0.0)))
+    assert "at least" not in " ".join(cell for row in table_texts(view) for cell in row)
+
+
+def test_verdict_of_each_contender_is_stated() -> None:
+    def slow(trial: TrialResult) -> TrialResult:
+        return set_figures(errors=50_000)(trial) if trial.config["system"] == "c" else trial
+
+    row = table_texts(compare_several("abc", change=slow))[0]
+    assert row[2].endswith(", valid")
+    assert "not ranked" in row[3]
+    assert row[3].endswith(", invalid")
 
 
 def test_several_contenders_have_a_column_each() -> None:
@@ -137,11 +164,14 @@ def test_search_shows_loads_from_answer_to_bracket() -> None:
     view = search_view({1: 6, 2: 6, 3: 4, 4: 0, 8: 0})
     content = answer.table(view)
     assert content is not None
-    assert [column.title for column in content.columns] == ["clients", "read.p99", "objective"]
-    assert [(row[0].text, row[2].text) for group in content.groups for row in group.rows] == [
-        ("3 clients", "met in 4 of 6 trials"),
-        ("4 clients", "not met in any of 6 trials"),
+    assert [column.title for column in content.columns] == ["clients", "read p99", "throughput", "objective"]
+    ((title, rows),) = [(group.title, group.rows) for group in content.groups]
+    assert title == ""
+    assert [[cell.text for cell in row] for row in rows] == [
+        ["3 clients", "12.0 ms", "1,000 op/s", "met in 4 of 6 trials"],
+        ["4 clients", "40.0 ms", "1,000 op/s", "not met in any of 6 trials"],
     ]
+    assert answer.sentence(view).startswith("read.p99 < 20ms holds up to 3 clients (met in 4 of 6 trials; ")
 
 
 @pytest.mark.parametrize("met", [{1: 0, 2: 0}, {1: 6, 2: 6, 4: 6, 8: 6}])

@@ -127,7 +127,7 @@ def ratio_interval(estimate: IntervalLike, dash: str = DASH) -> str:
 
 def change_text(estimate: IntervalLike, *, bound: bool = False) -> str:
     """A ratio as a change: `1.46×`, or `61 % lower` for a ratio below 1; preceded by `at least` if it is a bound."""
-    least = "at least " if bound else ""
+    least = "at least " if bound and not math.isnan(estimate.value) else ""
     if not is_lower(estimate.value):
         return f"{least}{ratio_text(estimate)}"
     return f"{least}{units.short_percent(1 - estimate.value)} lower"

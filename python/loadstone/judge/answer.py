@@ -11,6 +11,7 @@ from loadstone.format import units, wording
 from loadstone.judge.checks.too_few_samples import too_few
 from loadstone.judge.clause import (
     Clause,
+    capacity_clause,
     comparison_clause,
     context_prefix,
     explain_undecided,
@@ -154,14 +155,16 @@ def compare_variants(judgement: Judgement, metrics: Sequence[str], matters: floa
     claims = {comparison.claim for every in by_metric.values() for comparison in every}
     if further and claims != {"impossible"}:
         further[0] = f"{EXPLORATORY}: {further[0]}"
-    remarks = [f"the table shows {units.count_noun(len(omitted), 'further stage')}"] if omitted else []
+    remarks = [f"the tables below show {units.count_noun(len(omitted), 'further stage')}"] if omitted else []
     remarks += list_withheld_metrics(judgement, silent)
     clauses = [lead + main, *detectable, *further, *remarks]
     tabulated = {metric: every for metric, every in by_metric.items() if metric not in omitted}
     if not has_short_form(tabulated):
         return Answer(clauses)
     statement = "; ".join(clause.statement for clause in list_clauses(judgement, stated[0], matters))
-    return Answer(clauses, ShortAnswer(lead + statement, tuple(tabulated), (*detectable, *remarks)))
+    capacity = (capacity_clause(every).removeprefix("; ") for every in stated[1:])
+    remarks = [*detectable, *filter(None, capacity), *remarks]
+    return Answer(clauses, ShortAnswer(lead + statement, tuple(tabulated), tuple(remarks)))
 
 
 def has_short_form(by_metric: Mapping[str, Sequence[Comparison]]) -> bool:
@@ -236,7 +239,7 @@ def describe_knee(judgement: Judgement) -> Iterator[str]:
 
 def summarize_searches(searches: Sequence[Search]) -> Answer:
     """The answer of the searches; with several searches, their claims and then the details of each."""
-    names = name_contexts([search.context for search in searches])
+    names = name_contexts([search.context for search in searches]) if len(searches) > 1 else [""]
     parts = [outcome_parts(search.outcome) if search.outcome else (UNFINISHED, "") for search in searches]
     first = [*zip(names, parts, strict=True)][:PARTS_MAX]
     claims = [f"{name}: {claim}" if name else claim for name, (claim, _) in first]

@@ -37,8 +37,8 @@ def comparison_clause(judgement: Judgement, comparison: Comparison, matters: flo
     if comparison.claim in ("refused", "unranked"):
         verb = "refused to rank" if comparison.claim == "refused" else "cannot rank"
         more = f"; {comparison.why}" if comparison.why and comparison.claim == "refused" else ""
-        statement = f"{verb} {left} and {right}: {refusal_reason(comparison)}"
-        return Clause(f"{statement}{more}", statement)
+        text = f"{verb} {left} and {right}: {refusal_reason(comparison)}{more}"
+        return Clause(text, text)
     figures = figures_of(judgement, first, second)
     if comparison.claim == "impossible":
         # Without a claim, no ratio is printed either.

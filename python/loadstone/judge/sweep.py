@@ -21,7 +21,8 @@ CLAIMED = ("better", "worse")
 
 def is_sweep(comparisons: Sequence[Comparison]) -> bool:
     """Whether the comparisons cover several numbers of clients."""
-    return len({dict(comparison.context).get(CLIENTS) for comparison in comparisons}) >= LOADS_MIN
+    loads = {dict(comparison.context).get(CLIENTS) for comparison in comparisons}
+    return len(loads) >= LOADS_MIN and all(isinstance(load, int | float) for load in loads)
 
 
 def describe_sweep(comparisons: Sequence[Comparison], varying: set[str]) -> Iterator[Clause]:
@@ -115,7 +116,7 @@ def describe_group(contender: str, group: Sequence[Comparison]) -> Clause:
     verdict = str(max(item.verdict for item in group))
     ends = ", ".join(part for part in (trust, verdict, unranked) if part)
     statement = f"{metric} {relation}, at {list_loads(ranked)}"
-    return Clause(f"{statement} ({ends})", statement)
+    return Clause(f"{statement} ({ends})", f"{statement} ({unranked})" if unranked else statement)
 
 
 def span_medians(cells: Sequence[Cell]) -> str:

@@ -9,16 +9,16 @@ from dataclasses import replace
 
 from loadstone.format import units, wording
 from loadstone.judge.answer import name_contexts
-from loadstone.judge.clause import split_interval
+from loadstone.judge.clause import name_side, split_interval
 from loadstone.judge.decision_table import excludes_one
 from loadstone.judge.judgement import Cell, Claim, Comparison, Search, VariantKey
-from loadstone.judge.sweep import describe_span, is_sweep, list_loads, span_intervals, span_medians
+from loadstone.judge.sweep import describe_span, is_sweep, list_loads, span_intervals
 from loadstone.report.comparison import refusal
-from loadstone.report.table import Column, Rows, Table, TableCell
-from loadstone.report.view import View
+from loadstone.report.table import Column, Rows, Table, TableCell, render_cell
+from loadstone.report.view import LOADS, View
 from loadstone.search.outcome import SearchOutcome
 from loadstone.search.probe import Probe
-from loadstone.search.sentence import probe_figure, short_of_rate
+from loadstone.search.sentence import format_throughput, probe_figure, short_of_rate
 
 # A table with more comparisons has one row for all contexts of each metric but the first.
 ROWS_MAX = 12
@@ -41,7 +41,10 @@ def sentence(view: View, *, with_figures: bool = False) -> str:
     short = None if with_figures else view.judgement.short
     if text := short.statement if short else view.judgement.answer:
         first = text.partition(" ")[0].rstrip(":,")
-        is_name = "=" in first or first in {str(value) for key in view.results.variants for _, value in key}
+        # A metric such as read.p99 keeps its case, too.
+        is_name = (
+            "=" in first or "." in first or first in {str(value) for key in view.results.variants for _, value in key}
+        )
         return text if is_name else text[:1].upper() + text[1:]
     return "No answer: there are no trials." if not view.results.trials else "No answer was given."
 
@@ -67,13 +70,14 @@ def compare_sides(view: View) -> Table:
     metrics = view.judgement.short.metrics if view.judgement.short else ()
     by_metric = [[pair for pair in view.judgement.comparisons if pair.metric == metric] for metric in metrics]
     every = [pair for pairs in by_metric for pair in pairs]
-    contenders = [*dict.fromkeys(view.name(pair.contender.variant) for pair in every)]
-    sides = [view.name(every[0].baseline.variant), *contenders]
+    contenders = [*dict.fromkeys(name_column(view, pair, pair.contender) for pair in every)]
+    sides = [name_column(view, every[0], every[0].baseline), *contenders]
     heads = [Column("metric"), *(Column(side, "right") for side in sides)]
     if len(contenders) > 1:
         groups = list(several_groups(view, every, contenders))
         return Table("", (*heads, Column("verdict")), tuple(groups), tuple(describe_method(view, every)))
-    if is_sweep(every) or len(every) > ROWS_MAX:
+    is_joint = is_sweep(every) or (len(every) > ROWS_MAX and len({pair.context for pair in every}) > 1)
+    if is_joint:
         rows = [row for pairs in by_metric for row in joint_rows(view, pairs, sides, is_first=pairs is by_metric[0])]
         groups = [Rows("", tuple(rows))]
     else:
@@ -82,31 +86,64 @@ def compare_sides(view: View) -> Table:
             for context, pairs in group_by(every, lambda pair: pair.context).items()
         ]
     columns = (*heads, Column(f"{sides[1]} against {sides[0]}", width=30), Column("conclusion", width=22))
-    return Table("", columns, tuple(groups), tuple(describe_method(view, every)))
+    return Table("", columns, tuple(groups), tuple(describe_method(view, every, is_joint=is_joint)))
+
+
+def name_column(view: View, pair: Comparison, cell: Cell) -> str:
+    """The name of a side in the head of its column; a load has its unit."""
+    return name_side(pair, cell) if pair.by in LOADS else view.name(cell.variant)
 
 
 def several_groups(view: View, every: Sequence[Comparison], contenders: Sequence[str]) -> Iterator[Rows]:
     """For each context, a row for each metric: the baseline, and each contender with its difference."""
     for context, of_context in group_by(every, lambda pair: pair.context).items():
+        keys = {view.name(key): key for key in view.keys_by_context.get(context, ())}
         rows = []
         for pairs in group_by(of_context, lambda pair: (("metric", pair.metric),)).values():
-            by_name = {view.name(pair.contender.variant): pair for pair in pairs}
-            cells = [contender_cell(view, pair) if (pair := by_name.get(name)) else MISSING for name in contenders]
-            name, first = TableCell(wording.metric_name(pairs[0].metric)), median_cell(view, pairs[0].baseline)
-            rows.append((name, first, *cells, TableCell("", verdict=max(pair.verdict for pair in pairs))))
+            metric, verdicts = pairs[0].metric, {pair.verdict for pair in pairs}
+            by_name = {name_column(view, pair, pair.contender): pair for pair in pairs}
+            cells = []
+            for name in contenders:
+                if pair := by_name.get(name):
+                    cells.append(contender_cell(view, pair, with_verdict=len(verdicts) > 1))
+                else:
+                    cells.append(render_cell(view, keys[name], metric) if name in keys else MISSING)
+            first = median_cell(view, pairs[0].baseline)
+            end = TableCell("", describe_condition(pairs[0]), verdict=max(verdicts))
+            rows.append((TableCell(wording.metric_name(metric)), first, *cells, end))
         yield Rows(view.title(context), tuple(rows))
 
 
-def contender_cell(view: View, pair: Comparison) -> TableCell:
+def contender_cell(view: View, pair: Comparison, *, with_verdict: bool) -> TableCell:
     """A contender's median, and its difference from the baseline."""
+    between = wording.change_interval(pair.ratio)
+    parts = [wording.change_text(pair.ratio, bound=pair.bound), between]
     if pair.claim in ("better", "worse"):
-        between = wording.change_interval(pair.ratio)
-        note = wording.change_text(pair.ratio, bound=pair.bound) + (f", {between}" if between else "")
-    else:
-        note = CONCLUSIONS.get(pair.claim) or wording.ratio_text(pair.ratio)
-        measured = split_interval(pair, pair.ratio)[0]
-        note += f", {measured}{describe_correction(pair)}" if pair.claim == "none" and measured else ""
-    return replace(median_cell(view, pair.contender), note=note)
+        parts += [] if math.isfinite(pair.ratio.value) else [pair.claim]
+    elif pair.claim == "none":
+        parts = ["undecided", join_intervals(pair)]
+    elif pair.claim in CONCLUSIONS:
+        parts = [CONCLUSIONS[pair.claim], reason(pair)]
+    parts += [str(pair.verdict)] if with_verdict else []
+    return replace(median_cell(view, pair.contender), note=", ".join(filter(None, parts)))
+
+
+def join_intervals(pair: Comparison) -> str:
+    """The interval of an undecided ratio as measured and over all scenarios."""
+    measured, allowing = split_interval(pair, pair.ratio)
+    return (f"{measured} as measured, {allowing}" if allowing else measured) + describe_correction(pair)
+
+
+def reason(pair: Comparison) -> str:
+    """The reason why sides are not ranked; empty for ranked sides."""
+    if pair.claim == "refused":
+        return refusal(pair)
+    return pair.why.partition("; ")[0] if pair.claim == "unranked" else ""
+
+
+def describe_condition(pair: Comparison) -> str:
+    """The condition of a claim: `if the number of records were equal`; empty if the claim has none."""
+    return pair.condition.removesuffix(", ")
 
 
 def describe_correction(pair: Comparison) -> str:
@@ -134,13 +171,15 @@ def joint_rows(
         if len(group) == 1:
             yield TableCell(name), *compare_row(view, group[0], sides)[1:]
             continue
-        medians = [span_medians([pair.baseline for pair in group]), span_medians([pair.contender for pair in group])]
+        medians = [span_figures(view, [pair.baseline for pair in group])]
+        medians.append(span_figures(view, [pair.contender for pair in group]))
         ranked = [
             pair for pair in group if pair.claim not in ("refused", "unranked") and math.isfinite(pair.ratio.value)
         ]
         difference = MISSING
         if ranked:
-            difference = TableCell(f"{describe_span(ranked)}×", f"intervals within {span_intervals(ranked)}")
+            least = "at least " if any(pair.bound for pair in ranked) else ""
+            difference = TableCell(f"{least}{describe_span(ranked)}×", f"intervals within {span_intervals(ranked)}")
         counts = Counter(text for pair in group if (text := conclude(pair, sides)))
         number = units.count_noun(len(group), "comparison")
         every = "both comparisons" if len(group) == 2 else f"all {number}"
@@ -148,6 +187,12 @@ def joint_rows(
         conclusion = units.list_items(parts) + (f" of {number}" if len(counts) > 1 else "")
         verdict = max(pair.verdict for pair in group)
         yield TableCell(name), *map(TableCell, medians), difference, TableCell(conclusion, verdict=verdict)
+
+
+def span_figures(view: View, cells: Sequence[Cell]) -> str:
+    """The lowest and the highest median of several cells."""
+    low, high = (view.figure(select(cells, key=lambda cell: cell.estimate.value)) for select in (min, max))
+    return low if low == high else wording.join_ends(low, high, " to ")
 
 
 def group_by(
@@ -163,19 +208,22 @@ def group_by(
 def conclude(pair: Comparison, sides: Sequence[str]) -> str:
     """The conclusion of a comparison in a few words; empty for a metric of which neither direction is better."""
     better = {"better": sides[1], "worse": sides[0]}.get(pair.claim)
+    if pair.claim == "descriptive" and not excludes_one(pair.ratio):
+        return "undecided"
     return f"{better} is better" if better else CONCLUSIONS.get(pair.claim, "")
 
 
-def describe_method(view: View, pairs: Sequence[Comparison]) -> Iterator[str]:
-    """Notes on the table of two sides."""
+def describe_method(view: View, pairs: Sequence[Comparison], *, is_joint: bool = False) -> Iterator[str]:
+    """Notes on the table of compared sides; in a joint table, a row may have several contexts."""
     levels = dict.fromkeys(f"{pair.ratio.level * 100:.3g} %" for pair in pairs if pair.ratio.level is not None)
     counts = units.list_items([*dict.fromkeys(pair.n_text for pair in pairs)])
     between = f", with {units.join_names([*levels])} intervals" if levels else ""
     if is_sweep(pairs):
         loads = list_loads(pairs)
         yield f"Lowest and highest median, and lowest and highest ratio, at {loads}{between}; {counts}"
-    elif len(pairs) > ROWS_MAX:
-        yield f"Medians and ratios{between}, the lowest and the highest of several workloads; {counts}"
+    elif is_joint:
+        varying = sorted({name for pair in pairs for name, _ in pair.context if name not in view.constants})
+        yield f"Medians and ratios{between}; a range covers every {' and '.join(varying) or 'context'}; {counts}"
     else:
         within = " within blocks" if all("within blocks" in pair.test for pair in pairs if pair.test) else ""
         yield f"Medians, and ratios{within}{between}; {counts}"
@@ -191,22 +239,26 @@ def compare_row(view: View, pair: Comparison, sides: Sequence[str]) -> tuple[Tab
     medians = [median_cell(view, cell) for cell in (pair.baseline, pair.contender)]
     difference = MISSING
     if pair.claim not in ("refused", "unranked"):
-        measured, allowing = split_interval(pair, pair.ratio)
         difference = TableCell(wording.change_text(pair.ratio, bound=pair.bound), wording.change_interval(pair.ratio))
         if pair.claim == "none":
-            between = f"{measured} as measured, {allowing}" if allowing else measured
-            difference = TableCell(wording.ratio_text(pair.ratio), between + describe_correction(pair))
-    why = refusal(pair) if pair.claim == "refused" else ""
+            difference = TableCell(wording.ratio_text(pair.ratio), join_intervals(pair))
     name = TableCell(wording.metric_name(pair.metric))
+    why = reason(pair) or describe_condition(pair)
     return name, *medians, difference, TableCell(conclude(pair, sides), why, verdict=pair.verdict)
 
 
 def surround_answers(every: Sequence[Search]) -> Table:
     """For each search, the probes from its answer to the upper end of its bracket."""
-    names = name_contexts([search.context for search in every])
+    names = name_contexts([search.context for search in every]) if len(every) > 1 else [""]
     outcomes = [(name, search.outcome) for name, search in zip(names, every, strict=True) if search.outcome]
     rule = outcomes[0][1].rule
-    metrics = [] if rule.objective is None else [term.metric.removeprefix("all.") for term in rule.objective.terms]
+    metrics = (
+        []
+        if rule.objective is None
+        else [wording.metric_name(term.metric.removeprefix("all.")) for term in rule.objective.terms]
+    )
+    # At a rate, the throughput of a load that meets the objective is the rate.
+    metrics += [] if rule.over == "rate" else ["throughput"]
     columns = (Column(rule.over), *(Column(metric, "right") for metric in metrics), Column("objective"))
     groups = tuple(Rows(name, tuple(surround_answer(outcome))) for name, outcome in outcomes)
     return Table("", columns, groups, ("Medians of the trials, from the answer to the upper end of the bracket",))
@@ -220,7 +272,9 @@ def surround_answer(outcome: SearchOutcome) -> Iterator[tuple[TableCell, ...]]:
     most = outcome.high or min(above, default=outcome.load)
     for probe in sorted(outcome.probes, key=lambda probe: probe.load):
         if outcome.load <= probe.load <= most:
-            figures = (probe_figure(term, probe) for term in outcome.rule.objective.terms)
+            figures = [probe_figure(term, probe) for term in outcome.rule.objective.terms]
+            if outcome.rule.over != "rate":
+                figures.append("" if probe.throughput is None else format_throughput(probe.throughput))
             load = TableCell(outcome.rule.format_load(probe.load))
             yield load, *map(TableCell, figures), TableCell(describe_votes(outcome, probe))
 

@@ -33,6 +33,7 @@ UNIT = re.compile(r"(?<=\d) (?=%|(?:op/s|clients|[kMGT]?B|ns|µs|ms|s)\b)")
 ROWS_BEFORE_CHART = 4
 # The name of a check after an opening bracket, alone or first in a list.
 CAUSE = re.compile(r"(?<=\()([a-z]+(?:-[a-z]+)*)(?=[,)])")
+CHECK = re.compile(r"[a-z]+(?:-[a-z]+)*")
 # Parts of the environment that other sections show.
 ELSEWHERE = frozenset({"command", "environment", "started"})
 # The shapes of theme.SHAPES, as paths in a square from -1 to 1.
@@ -211,7 +212,8 @@ def link_checks(entry: TableCell) -> list[str]:
     parts: list[str] = []
     for check in entry.note.split(", "):
         parts += [", "] if parts else []
-        parts.append(tag("a", check, href=f"#{anchor(check)}-{entry.verdict}"))
+        is_check = CHECK.fullmatch(check)
+        parts.append(tag("a", check, href=f"#{anchor(check)}-{entry.verdict}") if is_check else check)
     return parts
 
 

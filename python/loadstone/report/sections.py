@@ -410,9 +410,9 @@ def reason(view: View) -> str:
     outcomes = [search.outcome for search in view.judgement.searches if search.outcome]
     if share and outcomes:
         # A search is judged by the trials at its answer.
-        met = [outcome.decision_at(outcome.load) for outcome in outcomes if outcome.load is not None]
-        behind = sum(decision.met for decision in met if decision)
-        share = f", {len(affected):,} of the {units.count_noun(behind, 'trial')} behind the answer"
+        at_answer = [outcome.probe_at(outcome.load) for outcome in outcomes if outcome.load is not None]
+        every = units.count_noun(sum(len(probe.samples) for probe in at_answer), "trial")
+        share = f", {len(affected):,} of the {every} at the answer"
     return f"{message} ({most}{share}{more})"
 
 
