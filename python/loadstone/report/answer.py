@@ -137,7 +137,7 @@ def join_intervals(pair: Comparison) -> str:
 def reason(pair: Comparison) -> str:
     """The reason why sides are not ranked; empty for ranked sides."""
     if pair.claim == "refused":
-        return refusal(pair)
+        return refusal(pair).removeprefix("invalid: ")
     return pair.why.partition("; ")[0] if pair.claim == "unranked" else ""
 
 
