@@ -172,7 +172,10 @@ def test_the_example_of_a_key_is_valid(tmp_path: Path, title: str, key: str) -> 
     if path == ["workloads"]:
         del base["workload"]
     if path[0] == "faults":
-        base |= {"systems": {"cassandra": {"start": {"file_system": "1GB"}}}, "measure": {"warmup": 1, "duration": 300}}
+        base |= {
+            "systems": {"cassandra": {"start": {"nodes": 3, "file_system": "1GB"}}},
+            "measure": {"warmup": 1, "duration": 300},
+        }
         if len(path) > 1:
             base["faults"] = [{"do": "kill", "at": {"from": "80s"}, "lift": {"from": "20s"}}]
     if path[:2] == ["rate", "stages"]:
