@@ -406,13 +406,13 @@ def reason(view: View) -> str:
     message = next((text for text in texts if any(line.startswith(text) for line in lines)), texts[0])
     affected = {trial for finding in by_check[most] for trial in finding.trials}
     every = units.count_noun(len(view.results.trials), "trial")
-    share = f", {len(affected):,} of {every}" if len(affected) > 1 else ""
+    share = f", an example from {len(affected):,} of {every}" if len(affected) > 1 else ""
     outcomes = [search.outcome for search in view.judgement.searches if search.outcome]
     if share and outcomes:
         # A search is judged by the trials at its answer.
         at_answer = [outcome.probe_at(outcome.load) for outcome in outcomes if outcome.load is not None]
         every = units.count_noun(sum(len(probe.samples) for probe in at_answer), "trial")
-        share = f", {len(affected):,} of the {every} at the answer"
+        share = f", an example from {len(affected):,} of the {every} at the answer"
     return f"{message} ({most}{share}{more})"
 
 
