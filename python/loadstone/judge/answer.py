@@ -85,7 +85,7 @@ def add_knees(short: ShortAnswer, knees: Sequence[str]) -> ShortAnswer:
 
 def name_knees(curves: Sequence[Curve]) -> list[str]:
     """A clause for the knee of each of the first curves; curves whose repeats scatter share a clause."""
-    names = name_contexts([curve.context for curve in curves]) if len(curves) > 1 else [""]
+    names = name_contexts([curve.context for curve in curves])
     scattered = [curve for curve in curves if curve.knee.upper is None and curve.knee.unclaimed == "scatter"]
     if len(scattered) < 2:
         scattered = []
@@ -199,7 +199,7 @@ def list_clauses(judgement: Judgement, comparisons: Sequence[Comparison], matter
     varying = varying_names(comparisons)
     contexts = {comparison.context for comparison in comparisons}
     if is_sweep(comparisons):
-        yield from describe_sweep(comparisons, varying)
+        yield from describe_sweep(judgement, comparisons, varying)
     elif len(comparisons) == len(contexts) <= CLAUSES_MAX:
         for comparison in comparisons:
             prefix, clause = context_prefix(comparison, varying), comparison_clause(judgement, comparison, matters)
@@ -239,7 +239,7 @@ def describe_knee(judgement: Judgement) -> Iterator[str]:
 
 def summarize_searches(searches: Sequence[Search]) -> Answer:
     """The answer of the searches; with several searches, their claims and then the details of each."""
-    names = name_contexts([search.context for search in searches]) if len(searches) > 1 else [""]
+    names = name_contexts([search.context for search in searches])
     parts = [outcome_parts(search.outcome) if search.outcome else (UNFINISHED, "") for search in searches]
     first = [*zip(names, parts, strict=True)][:PARTS_MAX]
     claims = [f"{name}: {claim}" if name else claim for name, (claim, _) in first]
@@ -266,7 +266,12 @@ def is_tabular(outcome: SearchOutcome) -> bool:
 
 
 def name_contexts(contexts: Sequence[VariantKey]) -> list[str]:
-    """A name for each context, without the parts that all contexts share; a system is named without `system=`."""
+    """A name for each context, without the parts that all contexts share; a system is named without `system=`.
+
+    A single context has an empty name.
+    """
+    if len(contexts) == 1:
+        return [""]
     shared = set.intersection(*map(set, contexts)) if contexts else set()
     own = [tuple(pair for pair in context if pair not in shared) for context in contexts]
     return [str(pairs[0][1]) if [name for name, _ in pairs] == ["system"] else variant_name(pairs) for pairs in own]

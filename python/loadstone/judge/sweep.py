@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from loadstone.format import units, wording
 from loadstone.judge.clause import Clause, capacity_clause
 from loadstone.judge.curves import CLIENTS
-from loadstone.judge.judgement import Cell, Comparison, VariantKey
+from loadstone.judge.judgement import Cell, Comparison, Judgement, VariantKey
 from loadstone.results.result_set import name_value, variant_name
 from loadstone.statistics.estimate import REPEATS_MIN
 
@@ -25,7 +25,7 @@ def is_sweep(comparisons: Sequence[Comparison]) -> bool:
     return len(loads) >= LOADS_MIN and all(isinstance(load, int | float) for load in loads)
 
 
-def describe_sweep(comparisons: Sequence[Comparison], varying: set[str]) -> Iterator[Clause]:
+def describe_sweep(judgement: Judgement, comparisons: Sequence[Comparison], varying: set[str]) -> Iterator[Clause]:
     """A clause for each contender and context but the clients: `throughput is 73 to 78 % lower with RF 2 …`."""
     groups: dict[tuple[str, VariantKey], list[Comparison]] = {}
     for comparison in comparisons:
@@ -40,7 +40,7 @@ def describe_sweep(comparisons: Sequence[Comparison], varying: set[str]) -> Iter
         if is_undecided(group):
             undecided.setdefault(contender, []).append((name, group))
         else:
-            named.setdefault(describe_group(contender, group), []).append(name)
+            named.setdefault(describe_group(judgement, contender, group), []).append(name)
     for clause, contexts in named.items():
         where = f"{units.join_names(contexts)}: " if any(contexts) else ""
         yield Clause(where + clause.text, where + clause.statement)
@@ -90,7 +90,7 @@ def join_ratios(low: float, high: float) -> str:
     return wording.DASH.join(dict.fromkeys(units.format_ratio(end).removesuffix("×") for end in (low, high)))
 
 
-def describe_group(contender: str, group: Sequence[Comparison]) -> Clause:
+def describe_group(judgement: Judgement, contender: str, group: Sequence[Comparison]) -> Clause:
     """One contender over all numbers of clients: the range of its ratios, and the number of claims.
 
     If no claim is possible, the text has ranges of medians instead of ratios.
@@ -112,17 +112,17 @@ def describe_group(contender: str, group: Sequence[Comparison]) -> Clause:
     if least < REPEATS_MIN:
         trust = f"n={least}: no interval, no claim possible"
         sides = ((contender, [item.contender for item in ranked]), (baseline, [item.baseline for item in ranked]))
-        relation = f"is {', '.join(f'{span_medians(cells)} with {name}' for name, cells in sides)}"
+        relation = f"is {', '.join(f'{span_medians(judgement, cells)} with {name}' for name, cells in sides)}"
     verdict = str(max(item.verdict for item in group))
     ends = ", ".join(part for part in (trust, verdict, unranked) if part)
     statement = f"{metric} {relation}, at {list_loads(ranked)}"
     return Clause(f"{statement} ({ends})", f"{statement} ({unranked})" if unranked else statement)
 
 
-def span_medians(cells: Sequence[Cell]) -> str:
+def span_medians(judgement: Judgement, cells: Sequence[Cell]) -> str:
     """The lowest and the highest median of several cells: `3.90 to 40.2 ms`."""
     ends = [select(cells, key=lambda cell: cell.estimate.value) for select in (min, max)]
-    low, high = (wording.estimate_text(cell.estimate, cell.unit, cell.bound) for cell in ends)
+    low, high = (wording.estimate_text(cell.estimate, cell.unit, judgement.output_bound(cell)) for cell in ends)
     return low if low == high else wording.join_ends(low, high, " to ")
 
 

@@ -12,13 +12,13 @@ from loadstone.judge.answer import name_contexts
 from loadstone.judge.clause import name_side, split_interval
 from loadstone.judge.decision_table import excludes_one
 from loadstone.judge.judgement import Cell, Claim, Comparison, Search, VariantKey
-from loadstone.judge.sweep import describe_span, is_sweep, list_loads, span_intervals
+from loadstone.judge.sweep import describe_span, is_sweep, list_loads, span_intervals, span_medians
 from loadstone.report.comparison import refusal
 from loadstone.report.table import Column, Rows, Table, TableCell, render_cell
 from loadstone.report.view import LOADS, View
 from loadstone.search.outcome import SearchOutcome
 from loadstone.search.probe import Probe
-from loadstone.search.sentence import format_throughput, probe_figure, short_of_rate
+from loadstone.search.sentence import count_judged, format_throughput, probe_figure, short_of_rate
 
 # A table with more comparisons has one row for all contexts of each metric but the first.
 ROWS_MAX = 12
@@ -171,8 +171,8 @@ def joint_rows(
         if len(group) == 1:
             yield TableCell(name), *compare_row(view, group[0], sides)[1:]
             continue
-        medians = [span_figures(view, [pair.baseline for pair in group])]
-        medians.append(span_figures(view, [pair.contender for pair in group]))
+        medians = [span_medians(view.judgement, [pair.baseline for pair in group])]
+        medians.append(span_medians(view.judgement, [pair.contender for pair in group]))
         ranked = [
             pair for pair in group if pair.claim not in ("refused", "unranked") and math.isfinite(pair.ratio.value)
         ]
@@ -187,12 +187,6 @@ def joint_rows(
         conclusion = units.list_items(parts) + (f" of {number}" if len(counts) > 1 else "")
         verdict = max(pair.verdict for pair in group)
         yield TableCell(name), *map(TableCell, medians), difference, TableCell(conclusion, verdict=verdict)
-
-
-def span_figures(view: View, cells: Sequence[Cell]) -> str:
-    """The lowest and the highest median of several cells."""
-    low, high = (view.figure(select(cells, key=lambda cell: cell.estimate.value)) for select in (min, max))
-    return low if low == high else wording.join_ends(low, high, " to ")
 
 
 def group_by(
@@ -249,14 +243,11 @@ def compare_row(view: View, pair: Comparison, sides: Sequence[str]) -> tuple[Tab
 
 def surround_answers(every: Sequence[Search]) -> Table:
     """For each search, the probes from its answer to the upper end of its bracket."""
-    names = name_contexts([search.context for search in every]) if len(every) > 1 else [""]
+    names = name_contexts([search.context for search in every])
     outcomes = [(name, search.outcome) for name, search in zip(names, every, strict=True) if search.outcome]
     rule = outcomes[0][1].rule
-    metrics = (
-        []
-        if rule.objective is None
-        else [wording.metric_name(term.metric.removeprefix("all.")) for term in rule.objective.terms]
-    )
+    assert rule.objective is not None, "the searches have an objective"
+    metrics = [wording.metric_name(term.metric.removeprefix("all.")) for term in rule.objective.terms]
     # At a rate, the throughput of a load that meets the objective is the rate.
     metrics += [] if rule.over == "rate" else ["throughput"]
     columns = (Column(rule.over), *(Column(metric, "right") for metric in metrics), Column("objective"))
@@ -288,8 +279,9 @@ def describe_votes(outcome: SearchOutcome, probe: Probe) -> str:
         return f"could not be judged: met in {count} of {every} trials, {every - judged} not judged{check}"
     if decision.failed:
         return "the system failed"
-    votes = f"met in {decision.met} of {every} trials" if decision.met else f"not met in any of {every} trials"
-    votes = f"met in all {every} trials" if decision.met == every else votes
-    unjudged = f", {every - decision.trials} not judged" if every > decision.trials else ""
+    votes = count_judged(outcome, probe.load) or f"met in all {every} trials"
+    if not decision.met:
+        unjudged = f", {every - decision.trials} not judged" if every > decision.trials else ""
+        votes = f"not met in any of {every} trials{unjudged}"
     missed = "" if decision.go else short_of_rate(outcome.rule, probe)
-    return "; ".join(part for part in (votes + unjudged, missed) if part)
+    return "; ".join(part for part in (votes, missed) if part)

@@ -86,7 +86,9 @@ def warnings(judgement: Judgement, *, whole: bool = False) -> list[Warnings]:
         behind = [finding for finding in findings if finding in of_answer]
         if behind and not whole:
             worst = max(behind, key=magnitude)
-            lines.insert(0, (name_source(worst, owners.get(worst, "")), worst.hint))
+            message = name_source(worst, owners.get(worst, ""))
+            if not any(line.startswith(message) for line, _ in lines):
+                lines.insert(0, (message, worst.hint))
         lines = [(message, replace_pages(hint)) for message, hint in dict.fromkeys(lines)]
         content = lines if whole else lines[: MESSAGES_MAX[severity]]
         hints = [hint for _, hint in content]

@@ -37,7 +37,7 @@ def detectable_difference(intervals: Sequence[tuple[float, float]], n: int, repe
 
 
 def repeats_for(ratio: Estimate, half: float, bias: float, matters: float) -> float:
-    """The number of repeats that would decide if the ratio and its spread stayed the same; infinite if none suffices.
+    """The number of repeats needed for a decision at the same ratio and spread; infinite if no number suffices.
 
     If the ratio is further from 1 than `matters`, the interval must exclude 1; else, it must lie within `matters`. An
     interval narrows with the root of the number of repeats, except for its `bias`.
