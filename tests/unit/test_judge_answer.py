@@ -10,6 +10,7 @@ from judge_support import CHECKS, Change, asking, both, experiment, rocksdb, set
 from known_truth_support import simulate_results
 from loadstone.judge.finding import Verdict
 from loadstone.judge.judge import judge_results
+from loadstone.judge.sweep import describe_range
 from loadstone.results.result_set import Question, ResultSet, name_value
 from loadstone.results.trial_result import TrialResult
 
@@ -454,3 +455,8 @@ def test_failed_third_side_is_part_of_the_answer() -> None:
     ]
     judgement = judge_results(replace(results, trials=trials))
     assert judgement.answer_verdict == judgement.verdict
+
+
+def test_range_of_bounds_is_named_as_such() -> None:
+    assert describe_range(0.22, 0.27, "a", "b", "at least ") == "is at least 73 to 78 % lower with a than with b"
+    assert describe_range(1.2, 1.4, "a", "b") == "is 1.20× to 1.40× as high with a as with b"

@@ -108,7 +108,8 @@ def describe_group(judgement: Judgement, contender: str, group: Sequence[Compari
     least = min(item.ratio.n for item in ranked)
     is_ranked = any(item.claim != "descriptive" for item in ranked)
     trust = f"n={least}{f', claimed at {claims} of {len(group)} loads' if is_ranked else ''}"
-    relation = describe_range(min(ratios), max(ratios), contender, baseline)
+    bound = "at least " if any(item.bound for item in ranked) else ""
+    relation = describe_range(min(ratios), max(ratios), contender, baseline, bound)
     if least < REPEATS_MIN:
         trust = f"n={least}: no interval, no claim possible"
         sides = ((contender, [item.contender for item in ranked]), (baseline, [item.baseline for item in ranked]))
@@ -126,16 +127,19 @@ def span_medians(judgement: Judgement, cells: Sequence[Cell]) -> str:
     return low if low == high else wording.join_ends(low, high, " to ")
 
 
-def describe_range(low: float, high: float, contender: str, baseline: str) -> str:
-    """The range of ratios: `is 73 to 78 % lower with A than with B`, or `is 1.2× to 1.4× as high with A as with B`."""
+def describe_range(low: float, high: float, contender: str, baseline: str, bound: str = "") -> str:
+    """The range of ratios: `is 73 to 78 % lower with A than with B`, or `is 1.2× to 1.4× as high with A as with B`.
+
+    `bound` precedes ratios that are only bounds.
+    """
     if wording.is_lower(low) and wording.is_lower(high):
         least, most = units.short_percent(1 - high), units.short_percent(1 - low)
         span = most if least == most else f"{least.removesuffix(' %')} to {most}"
-        return f"is {span} lower with {contender} than with {baseline}"
+        return f"is {bound}{span} lower with {contender} than with {baseline}"
     ends = dict.fromkeys(wording.short_change(end) for end in (low, high))
     if wording.is_lower(low):
-        return f"with {contender} is {' to '.join(ends)}, relative to {baseline}"
-    return f"is {' to '.join(ends)} as high with {contender} as with {baseline}"
+        return f"with {contender} is {bound}{' to '.join(ends)}, relative to {baseline}"
+    return f"is {bound}{' to '.join(ends)} as high with {contender} as with {baseline}"
 
 
 def list_loads(comparisons: Sequence[Comparison]) -> str:
