@@ -171,7 +171,7 @@ def crowd(host: Host) -> None:
 
 def test_census_separates_lab_kernel_and_foreign_work(host: Host) -> None:
     crowd(host)
-    result = take_census([11, 20], host.proc, us=10)
+    result = take_census(iter([11, 20]), host.proc, us=10)
     assert result.kernel == {(2, 100): 0, (3, 100): 70}
     assert result.family == {(10, 100): 1, (11, 100): 2, (12, 100): 4, (20, 100): 8}
     assert result.heads == {(20, 100)}

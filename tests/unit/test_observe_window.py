@@ -38,6 +38,20 @@ def test_kernel_threads_and_unwatched_children_are_not_foreign() -> None:
     assert values["cpu.others"] == pytest.approx((300 - 100 - 40 - 50) / 2000)
 
 
+def test_work_of_exited_children_is_not_foreign() -> None:
+    """The backends of a PostgreSQL, and a command whose parent is a launcher, exit just before the last sample."""
+    server, command = process(7, parent=1), process(9, parent=8)
+    before = make_census(family={(1000, 50): 0, (7, 50): 0, (8, 60): 0}, heads=frozenset({(7, 50)}))
+    after = make_census(family={(1000, 50): 300, (7, 50): 1000}, heads=frozenset({(7, 50)}))
+    values = figures(
+        sample(0, processes={LAB: process(1000), "server": server}, census=before),
+        sample(1, busy=130, processes={LAB: process(1000), "server": server, "command": command}),
+        sample(9, busy=1250, processes={LAB: process(1000), "server": server, "command": command}),
+        sample(10, busy=1350, processes={LAB: process(1000), "server": process(7, parent=1)}, census=after),
+    )
+    assert values["cpu.others"] == pytest.approx((1350 - 1300) / 2000)
+
+
 def test_ticks_of_an_ended_engine_are_the_labs() -> None:
     samples = [
         sample(0, processes={LAB: process(1000), "engine": process(7, 500)}),

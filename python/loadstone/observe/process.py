@@ -127,6 +127,15 @@ class Census:
         """The ticks of kernel threads since an earlier census, without threads that have exited in between."""
         return counter_gain(before.kernel, self.kernel)
 
+    def family_ticks_since(self, before: Census) -> int | None:
+        """The ticks of the family since an earlier census; None if a process left the family with its counters.
+
+        A process that exited in between counts with its whole lifetime, by its parent's count of children.
+        """
+        if any(head not in self.family for head in before.heads):
+            return None
+        return counter_gain(before.family, self.family)
+
     def relatives_ticks_since(self, before: Census, known: Iterable[Key]) -> int:
         """The ticks of the family since an earlier census, without the processes that are `known` individually."""
         known = frozenset(known)
@@ -154,7 +163,8 @@ def take_census(watched: Iterable[int], proc: Path = PROC, us: int | None = None
     """Takes a census of all processes. `us` is the lab's process, by default this process."""
     everybody = {process.pid: process for pid in list_pids(proc) if (process := read_stat(pid, proc))}
     us = os.getpid() if us is None else us
-    family = {pid for pid in everybody if is_family(pid, everybody, {us, *watched})}
+    roots = {us, *watched}
+    family = {pid for pid in everybody if is_family(pid, everybody, roots)}
     kernel = {process.key: process.cpu_ticks for process in everybody.values() if process.kernel}
     head, _, tail = read_text(proc / "2/stat").partition(") ")
     sums: list[int | None] = [None, None]

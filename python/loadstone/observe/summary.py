@@ -11,7 +11,7 @@ from loadstone.observe.device import Device
 from loadstone.observe.host_counters import TICKS_PER_SECOND
 from loadstone.observe.process import Census
 from loadstone.observe.sample import LAB
-from loadstone.observe.window import IDLE, Window
+from loadstone.observe.window import BY_SOMEBODY, IDLE, Window
 from loadstone.results.value import Value
 
 # Processor time is counted in ticks of 10 ms: with fewer ticks over all processors than this, a share is meaningless.
@@ -55,12 +55,16 @@ def processor_figures(window: Window) -> Iterator[Figure]:
         yield "cpu.iowait", window.ticks["iowait"] / ticks, "share"
         yield "cpu.steal", steal / ticks, "share"
     attributed = window.attributed
-    if attributed.all >= TICKS_MIN:
-        yield (
-            "cpu.others",
-            max(attributed.used - attributed.watched - kernel_and_lab_ticks(window), 0) / attributed.all,
-            "share",
-        )
+    before, after = census_pair(window)
+    family = after.family_ticks_since(before) if before and after else None
+    if before and after and family is not None and ticks >= TICKS_MIN:
+        # Two censuses know all work of the window. A server counts the work of its children only when they exit, so
+        # pairs of samples would attribute that work to the wrong pair.
+        used = sum(window.ticks[column] for column in BY_SOMEBODY)
+        yield "cpu.others", max(used - family - after.kernel_ticks_since(before), 0) / ticks, "share"
+    elif attributed.all >= TICKS_MIN:
+        unattributed = attributed.used - attributed.watched - kernel_and_lab_ticks(window)
+        yield "cpu.others", max(unattributed, 0) / attributed.all, "share"
     if window.throttled_ns is not None and window.elapsed_ns >= ELAPSED_NS_MIN and window.last:
         count = max(len(window.last.processors) - 1, 1)
         yield "cpu.throttled", min(window.throttled_ns / (window.elapsed_ns * count), 1.0), "share"

@@ -168,9 +168,7 @@ def run_by(
     display.begin(progress)
     for path in (stdout, stderr):
         path.write_bytes(b"")
-    pid = process.start(arguments, context.directory, context.variables, stdout, stderr)
-    if watch is not None:
-        watch.watch(phase.name, pid)
+    process.start(arguments, context.directory, context.variables, stdout, stderr)
     progress.start()
     deadline = time.monotonic() + timeout
     while (ended := process.wait(min(POLL_SECONDS, max(deadline - time.monotonic(), 0)))) is None:
