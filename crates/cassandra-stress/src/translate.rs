@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use loadstone_kinds::columns::count_operations;
-use loadstone_load::Segment;
 use loadstone_load::pace::{Arrival, PaceSpec, RatePiece};
 use loadstone_measure::clock::unix_ns;
 use loadstone_session::Options;
@@ -13,10 +12,7 @@ use loadstone_stress::profile::Profile;
 use loadstone_stress::settings::{Command, Length, RateSettings, Settings};
 use loadstone_stress::spec::{Command as Operation, StressSpec};
 use loadstone_wire::error::EngineError;
-use loadstone_wire::sink::Sink;
-use loadstone_wire::spec::{
-    Durability, InsertSpec, Phase, StatementsSpec, StoreSpec, TrialSpec, Until, VERSION, WorkSpec,
-};
+use loadstone_wire::spec::{Durability, InsertSpec, StatementsSpec, StoreSpec, TrialSpec, Until, WorkSpec};
 
 use super::user::columns_spec;
 
@@ -135,36 +131,22 @@ fn trial(
     seed: u64,
     (threads, pace, until): (u32, PaceSpec, Until),
 ) -> Result<TrialSpec, EngineError> {
+    let store = StoreSpec {
+        name: "cassandra".to_owned(),
+        properties: properties(settings, profiles)?,
+        durability: Durability::Os,
+    };
     let spec = TrialSpec {
-        spec: VERSION,
-        store: StoreSpec {
-            name: "cassandra".to_owned(),
-            properties: properties(settings, profiles)?,
-            durability: Durability::Os,
-        },
-        phase: Phase::Run,
-        work: WorkSpec::Statements(work),
         clients: u64::from(threads),
         pace,
         until,
-        warmup_seconds: 0.0,
-        segment: Segment::default(),
-        seed,
         inserts: InsertSpec {
             retries: u64::from(settings.errors.tries.saturating_sub(1)),
             retry_seconds: f64::from(settings.errors.pause_ms()) / 1e3,
             keep_going: settings.errors.ignore,
         },
-        spin: false,
-        executors: 0,
-        deadline_ms: None,
-        sinks: vec![Sink::HdrNs],
         interval_ms: settings.interval_ms(),
-        lease_ms: None,
-        wait_for_start: false,
-        settle: false,
-        run: None,
-        ledger: None,
+        ..TrialSpec::new(store, WorkSpec::Statements(work), seed)
     };
     spec.check()?;
     Ok(spec)

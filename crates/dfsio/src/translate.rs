@@ -2,15 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use loadstone_load::Segment;
-use loadstone_load::pace::PaceSpec;
 use loadstone_storage::fs::{ALIGNMENT, Location, Scheme};
 use loadstone_storage::work::{Access, Action, Files, FilesSpec, Sync};
 
 use super::args::{Args, Io, Test, parse_whole, size};
 use loadstone_wire::error::EngineError;
-use loadstone_wire::sink::Sink;
-use loadstone_wire::spec::{Durability, InsertSpec, Phase, StoreSpec, TrialSpec, Until, VERSION, WorkSpec};
+use loadstone_wire::spec::{Durability, StoreSpec, TrialSpec, Until, WorkSpec};
 
 /// Hadoop's default directory (`TestDFSIO.getBaseDir`).
 const BASE: &str = "/benchmarks/TestDFSIO";
@@ -96,32 +93,16 @@ pub fn translate(args: &Args, action: Action, access: Access) -> Result<(TrialSp
             warnings.push(format!("{name} has no effect here"));
         }
     }
+    let store = StoreSpec {
+        name: if local { "file" } else { "hdfs" }.to_owned(),
+        properties,
+        durability: if synced { Durability::Device } else { Durability::Os },
+    };
     let spec = TrialSpec {
-        spec: VERSION,
-        store: StoreSpec {
-            name: if local { "file" } else { "hdfs" }.to_owned(),
-            properties,
-            durability: if synced { Durability::Device } else { Durability::Os },
-        },
-        phase: Phase::Run,
-        work: WorkSpec::Files(work),
         clients: clients.min(args.files).max(1),
-        pace: PaceSpec::Closed,
         until: Until { operations: Some(files.parts() * args.files), seconds: None },
-        warmup_seconds: 0.0,
-        segment: Segment::default(),
-        seed,
-        inserts: InsertSpec::default(),
-        spin: false,
         executors: args.executors.unwrap_or(0),
-        deadline_ms: None,
-        sinks: vec![Sink::HdrNs],
-        interval_ms: 1_000,
-        lease_ms: None,
-        wait_for_start: false,
-        settle: false,
-        run: None,
-        ledger: None,
+        ..TrialSpec::new(store, WorkSpec::Files(work), seed)
     };
     spec.check()?;
     Ok((spec, warnings))

@@ -15,7 +15,7 @@ use loadstone_load::histogram::{Grid, Reading};
 use loadstone_load::keys::{InsertOrder, KeyDistribution};
 use loadstone_load::ledger::{Layout, Ledger, Run, State};
 use loadstone_load::pace::{Arrival, Cursor, Pace, PaceSpec, RatePiece};
-use loadstone_load::values::Length;
+use loadstone_load::value_length::Length;
 use loadstone_load::{Kind, RecordWorkload, Segment, Status};
 use loadstone_session::erased::VirtualSession;
 use loadstone_session::null::NullSession;

@@ -8,8 +8,7 @@ use std::sync::mpsc::channel;
 
 use loadstone_load::core::{CoreSpec, Mix};
 use loadstone_load::keys::{InsertOrder, KeyDistribution};
-use loadstone_load::pace::PaceSpec;
-use loadstone_load::values::Length;
+use loadstone_load::value_length::Length;
 use loadstone_load::{Projection, Row, Segment, Status};
 use loadstone_session::{
     About, Collections, Connection, Durability, Guarantee, Options, RecordStore, Rows, Session, Store,
@@ -24,9 +23,8 @@ use loadstone_measure::control::{End, TrialFailure};
 use loadstone_measure::observer::{Closed, Interval, Moment, Observer, Opened};
 use loadstone_measure::trial;
 use loadstone_session::{Drive, EngineError};
-use loadstone_wire::sink::Sink;
 use loadstone_wire::spec::TrialSpec;
-use loadstone_wire::spec::{InsertSpec, Phase, StoreSpec, Until, WorkSpec};
+use loadstone_wire::spec::{StoreSpec, Until, WorkSpec};
 
 const OPERATIONS: u64 = 5_000;
 
@@ -117,28 +115,12 @@ fn spec(name: &str, clients: u64, segment: Segment) -> TrialSpec {
         operations: Some(OPERATIONS),
         insert_lag: 14,
     };
+    let store = StoreSpec { name: String::new(), properties: BTreeMap::new(), durability: Durability::default() };
     TrialSpec {
-        spec: 2,
-        store: StoreSpec { name: String::new(), properties: BTreeMap::new(), durability: Durability::default() },
-        phase: Phase::Run,
-        work: WorkSpec::Records(core),
         clients,
-        pace: PaceSpec::Closed,
         until: Until { operations: Some(OPERATIONS), seconds: None },
-        warmup_seconds: 0.0,
         segment,
-        seed: 99,
-        inserts: InsertSpec::default(),
-        spin: false,
-        executors: 0,
-        deadline_ms: None,
-        sinks: vec![Sink::HdrNs],
-        interval_ms: 1_000,
-        lease_ms: None,
-        wait_for_start: false,
-        settle: false,
-        run: None,
-        ledger: None,
+        ..TrialSpec::new(store, WorkSpec::Records(core), 99)
     }
 }
 

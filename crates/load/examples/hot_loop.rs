@@ -15,7 +15,7 @@ use loadstone_load::kind_sequence::KindSequence;
 use loadstone_load::pace::{Arrival, Cursor, Pace, PaceSpec, RatePiece};
 use loadstone_load::pool::Pool;
 use loadstone_load::random::{Draws, Purpose};
-use loadstone_load::values::Length;
+use loadstone_load::value_length::Length;
 use loadstone_load::{Kind, Operation, Workload};
 
 const N: u64 = 2_000_000;

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use loadstone_load::core::{CoreLoad, CoreRun, CoreSpec, Mix};
 use loadstone_load::keys::{InsertOrder, KeyDistribution};
 use loadstone_load::ledger::{Layout, Ledger, Run, State, Writes};
-use loadstone_load::values::Length;
+use loadstone_load::value_length::Length;
 use loadstone_load::{Operation, Segment, Workload};
 
 const N: u64 = 8_000_000;

@@ -8,6 +8,7 @@ pub mod core;
 pub mod divisor;
 pub mod fnv;
 pub mod histogram;
+mod integrity;
 pub mod java;
 pub mod keys;
 pub mod kind;
@@ -23,7 +24,7 @@ pub mod row;
 pub mod segment;
 pub mod status;
 pub mod time_series;
-pub mod values;
+pub mod value_length;
 pub mod version;
 pub mod zipf;
 

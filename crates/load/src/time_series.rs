@@ -62,7 +62,7 @@ use crate::kind_sequence::KindSequence;
 use crate::operation::{Check, Workload};
 use crate::random::{Draws, Purpose};
 use crate::row::Row;
-use crate::values::Lengths;
+use crate::value_length::Lengths;
 use crate::zipf::ScrambledZipfian;
 use layout::Point;
 use shape::Shape;

@@ -1,9 +1,8 @@
-//! The lengths of field values, and YCSB's integrity template. Random text comes from the pool.
+//! The lengths of field values.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::java;
 use crate::random::Draws;
 use crate::refusal::Refusal;
 use crate::zipf::Zipfian;
@@ -168,47 +167,6 @@ impl Lengths {
                 counts.len().saturating_sub(1) * block
             }
         }
-    }
-}
-
-/// Writes YCSB's `dataintegrity` value of a field: `key:field`, followed by repetitions of `:` and the
-/// `String.hashCode` of the text so far, truncated to the length of `out`.
-pub fn fill_integrity(out: &mut [u8], key: &[u8], field: &[u8]) {
-    let mut text = Template { out, at: 0, hash: 0 };
-    // Keys are ASCII. A field name with other characters is hashed by UTF-16 units, as in Java.
-    text.push(key);
-    text.push(b":");
-    match std::str::from_utf8(field) {
-        Ok(name) if !name.is_ascii() => text.push_unicode(name),
-        _ => text.push(field),
-    }
-    while text.at < text.out.len() {
-        text.push(b":");
-        text.push(itoa::Buffer::new().format(text.hash).as_bytes());
-    }
-}
-
-struct Template<'a> {
-    out: &'a mut [u8],
-    at: usize,
-    hash: i32,
-}
-
-impl Template<'_> {
-    fn copy(&mut self, bytes: &[u8]) {
-        let take = bytes.len().min(self.out.len() - self.at);
-        self.out[self.at..self.at + take].copy_from_slice(&bytes[..take]);
-        self.at += take;
-    }
-
-    fn push(&mut self, bytes: &[u8]) {
-        self.hash = java::hash_ascii(self.hash, bytes);
-        self.copy(bytes);
-    }
-
-    fn push_unicode(&mut self, text: &str) {
-        self.hash = text.encode_utf16().fold(self.hash, |h, unit| h.wrapping_mul(31).wrapping_add(i32::from(unit)));
-        self.copy(text.as_bytes());
     }
 }
 

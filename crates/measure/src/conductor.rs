@@ -149,13 +149,7 @@ impl<'a> Conductor<'a> {
             self.task.work.end(self.task.scheduler.count_claimed(), Monotonic.now_ns());
         }
         let now = Monotonic.now_ns();
-        let end = match (self.task.scheduler.failure(), &self.workers.panic, end) {
-            (Some(failure), ..) => End::Failed(failure.clone()),
-            (None, Some(message), _) => End::Failed(TrialFailure::ClientPanicked(message.to_owned())),
-            (None, None, end) => {
-                store.describe_loss().map(|why| End::Failed(TrialFailure::StoreLost(why))).or(end).unwrap_or(End::Done)
-            }
-        };
+        let end = self.find_failure(&**store).map(End::Failed).or(end).unwrap_or(End::Done);
         let ending = match &end {
             End::Done if satisfied => Ending::Stopped { at_ns: stop_ns, completed: at_stop.in_window },
             End::Done if self.task.scheduler.is_exhausted() || stop_ns >= borders.end_ns => Ending::Time,
@@ -173,13 +167,7 @@ impl<'a> Conductor<'a> {
         let device_bytes = usage::subtract(usage::device_bytes(), used.device_bytes);
         drop(beating);
         // This is done only after a complete trial, because after a stop the user is waiting for the results.
-        let settle = (self.spec.settle && all_ended && end == End::Done).then(|| {
-            let settling = Instant::now();
-            // A store that cannot become idle reports an error when it is closed or next opened; the results remain
-            // valid.
-            let _ = store.settle();
-            settling.elapsed()
-        });
+        let settle = (self.spec.settle && all_ended && end == End::Done).then(|| settle_store(&**store));
         observer.end(&Closed {
             moment: self.moment(borders),
             end: end.clone(),
@@ -204,6 +192,13 @@ impl<'a> Conductor<'a> {
             open: self.task.pace.is_some(),
         });
         (end, all_ended)
+    }
+
+    /// The failure that ended the trial: of an operation, of a client's thread, or of the store.
+    fn find_failure(&self, store: &dyn OpenStore) -> Option<TrialFailure> {
+        let panic = || self.workers.panic.as_ref().map(|message| TrialFailure::ClientPanicked(message.to_owned()));
+        let loss = || store.describe_loss().map(TrialFailure::StoreLost);
+        self.task.scheduler.failure().cloned().or_else(panic).or_else(loss)
     }
 
     /// Records the times of the trial just before it starts.
@@ -382,4 +377,12 @@ impl<'a> Conductor<'a> {
             })
             .collect()
     }
+}
+
+/// Waits until the store is idle, and returns the time that this took. A store that cannot become idle reports an error
+/// when it is closed or next opened; the results remain valid.
+fn settle_store(store: &dyn OpenStore) -> Duration {
+    let settling = Instant::now();
+    let _ = store.settle();
+    settling.elapsed()
 }

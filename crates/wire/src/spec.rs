@@ -148,6 +148,33 @@ impl Default for InsertSpec {
 }
 
 impl TrialSpec {
+    /// A run of some work by one client in a closed loop, with the default of every other setting.
+    pub fn new(store: StoreSpec, work: WorkSpec, seed: u64) -> Self {
+        Self {
+            spec: VERSION,
+            store,
+            phase: Phase::Run,
+            work,
+            clients: 1,
+            pace: PaceSpec::Closed,
+            until: Until { operations: None, seconds: None },
+            warmup_seconds: 0.0,
+            segment: Segment::default(),
+            seed,
+            inserts: InsertSpec::default(),
+            spin: false,
+            executors: 0,
+            deadline_ms: None,
+            sinks: vec![Sink::HdrNs],
+            interval_ms: 1_000,
+            lease_ms: None,
+            wait_for_start: false,
+            settle: false,
+            run: None,
+            ledger: None,
+        }
+    }
+
     /// Reads a spec of this version or an older version. Error messages include the position.
     pub fn parse(text: &str) -> Result<Self, EngineError> {
         let unreadable = |error: serde_json::Error| {

@@ -2,7 +2,7 @@
 
 use loadstone_load::core::{CoreSpec, Mix};
 use loadstone_load::keys::{InsertOrder, KeyDistribution};
-use loadstone_load::values::{Length, Lengths};
+use loadstone_load::value_length::{Length, Lengths};
 
 use super::properties::Properties;
 use loadstone_wire::error::EngineError;

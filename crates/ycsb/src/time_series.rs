@@ -1,7 +1,7 @@
 //! Translates the properties of TimeSeriesWorkload.
 
 use loadstone_load::time_series::{Downsampling, GroupBy, TimeSeriesSpec, TimeUnit, ValueType};
-use loadstone_load::values::Length;
+use loadstone_load::value_length::Length;
 
 use super::core_workload::{LAG_PER_CLIENT, keys, mix};
 use super::properties::Properties;

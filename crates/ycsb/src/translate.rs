@@ -11,7 +11,7 @@ use super::core_workload::core;
 use super::properties::Properties;
 use super::{bindings, hosted, known, rate, time_series};
 use loadstone_wire::error::{EngineError, count_noun};
-use loadstone_wire::spec::{Durability, InsertSpec, LedgerSpec, Phase, StoreSpec, TrialSpec, Until, VERSION, WorkSpec};
+use loadstone_wire::spec::{Durability, InsertSpec, LedgerSpec, Phase, StoreSpec, TrialSpec, Until, WorkSpec};
 use loadstone_wire::suggest;
 
 /// Length of an interval without `-s`, ms: no intervals are read, but the conductor still wakes occasionally.
@@ -127,21 +127,18 @@ pub fn translate(args: &Args, properties: &Properties) -> Result<Translated, Eng
                 .to_owned(),
         );
     }
+    let store = StoreSpec {
+        name: store.to_owned(),
+        properties: store_properties(args, properties, store),
+        durability: durability(properties, store)?,
+    };
     let spec = TrialSpec {
-        spec: VERSION,
-        store: StoreSpec {
-            name: store.to_owned(),
-            properties: store_properties(args, properties, store),
-            durability: durability(properties, store)?,
-        },
         phase,
-        work,
         clients,
         pace,
         until: Until { operations, seconds },
         warmup_seconds,
         segment,
-        seed,
         inserts: InsertSpec {
             retries: properties.parse_whole("core_workload_insertion_retry_limit")?.unwrap_or(0),
             retry_seconds: properties.real("core_workload_insertion_retry_interval", 3.0)?,
@@ -149,11 +146,8 @@ pub fn translate(args: &Args, properties: &Properties) -> Result<Translated, Eng
         },
         spin: properties.boolean("spin.sleep", false),
         executors: properties.parse_whole("executors")?.unwrap_or(0),
-        deadline_ms: None,
         sinks,
         interval_ms: reporting.status_seconds.map_or(QUIET_INTERVAL_MS, |s| s.saturating_mul(1_000)),
-        lease_ms: None,
-        wait_for_start: false,
         settle: properties.boolean("settle", false),
         run,
         // A load has no ledger, because the versions in its values are sufficient.
@@ -161,6 +155,7 @@ pub fn translate(args: &Args, properties: &Properties) -> Result<Translated, Eng
             .trim_value("ledger")
             .filter(|_| phase == Phase::Run)
             .map(|file| LedgerSpec { file: file.to_owned() }),
+        ..TrialSpec::new(store, work, seed)
     };
     spec.validate().map_err(|refusal| refuse(&refusal, properties))?;
     let tolerated = properties.parse_within("failures.tolerated", 0.0, 0.0, 1.0)?;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::keys::{InsertOrder, KeyDistribution};
 use crate::mix::Mix;
 use crate::refusal::Refusal;
-use crate::values::{Length, Lengths};
+use crate::value_length::{Length, Lengths};
 use crate::version;
 
 /// A core workload. The description of each field names the corresponding YCSB property.

@@ -2,7 +2,7 @@ use super::*;
 use crate::keys::{InsertOrder, KeyDistribution};
 use crate::row::Projection;
 use crate::segment::Segment;
-use crate::values::Length;
+use crate::value_length::Length;
 use crate::version;
 use std::hash::{DefaultHasher, Hash, Hasher};
 

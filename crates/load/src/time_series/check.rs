@@ -4,7 +4,7 @@ use super::spec::{TimeSeriesSpec, ValueType};
 use super::words::Words;
 use crate::keys::KeyDistribution;
 use crate::refusal::Refusal;
-use crate::values::{Length, Lengths};
+use crate::value_length::{Length, Lengths};
 
 /// Maximum number of time steps that can be shuffled; YCSB has the same limit.
 const SHUFFLED_STEPS_MAX: u64 = 1 << 24;

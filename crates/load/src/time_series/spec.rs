@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::core::Mix;
 use crate::keys::KeyDistribution;
-use crate::values::Length;
+use crate::value_length::Length;
 
 /// The number that YCSB uses for a `recordcount` of 0.
 const RECORDS_UNKNOWN: u64 = 2_147_483_647;

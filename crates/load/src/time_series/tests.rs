@@ -10,7 +10,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use super::*;
 use crate::core::Mix;
 use crate::segment::Segment;
-use crate::values::Length;
+use crate::value_length::Length;
 
 const START: i64 = 1_500_000_000;
 

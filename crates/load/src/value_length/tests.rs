@@ -1,24 +1,6 @@
 use super::*;
 use crate::random::Purpose;
 
-fn template(key: &str, field: &str, len: usize) -> String {
-    let mut out = vec![0; len];
-    fill_integrity(&mut out, key.as_bytes(), field.as_bytes());
-    String::from_utf8(out).unwrap()
-}
-
-/// Compares with values written by YCSB 0.17.0.
-#[test]
-fn integrity_values_are_ycsbs() {
-    assert_eq!(
-        template("user6284781860667377211", "field0", 100),
-        "user6284781860667377211:field0:-56807877:2032869390:-165488160:1762371712:-169193395:-1039977118:-10"
-    );
-    assert_eq!(template("user6284781860667377211", "field9", 50), "user6284781860667377211:field9:-56807598:-11004408");
-    assert_eq!(template("user1", "field3", 16), "user1:field3:-12");
-    assert_eq!(template("user0", "field0", 10), "user0:fiel");
-}
-
 #[test]
 fn lengths_follow_their_distributions() {
     let tally = |length: Length| {

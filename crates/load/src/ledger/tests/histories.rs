@@ -8,7 +8,7 @@ use crate::keys::{InsertOrder, KeyDistribution};
 use crate::kind::Kind;
 use crate::operation::{Operation, RecordWorkload, Workload};
 use crate::random::{Draws, Purpose};
-use crate::values::Length;
+use crate::value_length::Length;
 use crate::version::{FieldHash, LEN, Origin, Phase, Stamp, Version};
 
 const MS: u64 = 1_000_000;
