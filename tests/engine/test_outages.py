@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 
 from loadstone.engine.events import Interval, Ready, Summary
-from scripted_relay import FakeRedis, Fault
+from scripted_redis import FakeRedis
+from scripted_relay import Fault
 from stall_support import STALL_SECONDS, StallWatch
 from trial_support import Running, rate, spec, work
 from window_support import HEADWAY_NS, SLACK, check_refusals, sums, unix_less_monotonic_ns

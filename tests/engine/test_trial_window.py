@@ -18,7 +18,8 @@ from loadstone.judge.checks import rate as rate_not_held
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
 from loadstone.runner.figures import figures, group_by_operation
-from scripted_relay import FakeRedis, Fault, Relay
+from scripted_redis import FakeRedis
+from scripted_relay import Fault, Relay
 from stall_support import STALL_SECONDS, StallWatch
 from trial_support import HANGS_SECONDS, rate, spec, work
 from window_support import CLOCKS_NS, percentiles, responses_of, run_relayed, sums, unix_less_monotonic_ns

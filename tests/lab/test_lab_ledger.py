@@ -8,7 +8,8 @@ import pytest
 
 from lab_support import experiment, loadstone, single_folder, trials
 from scripted_cassandra import VOID, Answer, Execution, FakeCassandra
-from scripted_relay import FakeRedis, Fault
+from scripted_redis import FakeRedis
+from scripted_relay import Fault
 
 RECORDS = 100
 CLEAN = ("lost", "lost_loaded", "undecided", "corrupt", "other_run", "phantom", "missed", "unsure")

@@ -12,7 +12,8 @@ import pytest
 
 from conftest import Engine
 from ledger_support import RECORDS, WORK, Liar, Proof, await_start, proof
-from scripted_relay import OOM, FakeRedis, Fault
+from scripted_redis import OOM, FakeRedis
+from scripted_relay import Fault
 from ycsb_support import USAGE, read_refusal
 
 # The maximum number of kills before a server that may lose writes has lost one.

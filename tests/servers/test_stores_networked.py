@@ -28,7 +28,8 @@ from loadstone.engine.events import Event, Interval
 from loadstone.systems.base import outside_directories
 from loadstone.systems.postgres import cluster, system
 from networked_support import CLIENTS, GONE, PAUSE_SECONDS, RECORDS, STORES, Networked, Served
-from scripted_relay import Fault, Relay, array
+from scripted_redis import array
+from scripted_relay import Fault, Relay
 from systems_support import up
 from trial_support import Start, counts, single_summary, work
 from window_support import CLIENTS as RELAYED_CLIENTS

@@ -22,6 +22,8 @@ ENDLESS = {"csv", "hlog"}
 # go-ycsb without TOTAL or intervals, and YCSB's report of an operation whose parts make up the total.
 # cassandra-stress 2.1 has no total of its rows.
 WITHOUT_END = {"go-ycsb-runs.md", "go-ycsb-table.txt", "run_f.out", "cassandra-stress-2.1.txt"}
+JSON_FORMATS = {"ycsb-json", "fio", "latte", "hyperfine"}
+for_every_output = pytest.mark.parametrize("path", OUTPUTS, ids=lambda path: path.name)
 
 
 def read_single(path: Path, **facts: Scalar) -> Imported:
@@ -73,3 +75,7 @@ def try_read(path: Path) -> list[Imported] | None:
     assert refusal.hint
     assert "\n" not in refusal.args[0]
     return None
+
+
+def is_json(path: Path) -> bool:
+    return format_of(path) in JSON_FORMATS or path.suffix == ".json"

@@ -19,7 +19,8 @@ SCRIPT = ROOT / "tests/support/namespace_hosts.sh"
 # A small Redis for all hosts; it exits at the end of its standard input.
 SERVER = """
 import sys
-from scripted_relay import FakeRedis, Fault
+from scripted_redis import FakeRedis
+from scripted_relay import Fault
 server = FakeRedis(*(Fault("late", seconds=float(text)) for text in sys.argv[1:]))
 server.address, server.port = "10.77.0.1", 6399
 with server:

@@ -14,7 +14,7 @@ import pytest
 from imports_support import FIXTURES, YCSB, figures, read_single, refusal, write_file
 from loadstone.engine.histogram import Histogram, encode_histogram
 from loadstone.errors import LoadstoneError
-from loadstone.importers.hlog import decode_any_version
+from loadstone.importers.hlog_parser import decode_any_version
 from loadstone.importers.processes import merge_logs
 from loadstone.importers.read import read_file
 from loadstone.importers.run import bucket_index, build_histogram

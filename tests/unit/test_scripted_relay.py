@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from scripted_relay import FakeRedis, Fault, Relay, Scripted, array
+from scripted_redis import FakeRedis, array
+from scripted_relay import Fault, Relay, Scripted
 
 
 def dial(server: Scripted) -> socket.socket:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from loadstone.importers import hlog
+from loadstone.importers import hlog_parser
 from loadstone.importers.json_text import Document, read_documents
 from loadstone.importers.number import number_or_text
 from loadstone.importers.run import ALL, OPERATIONS, ImportedRun, build_series, check_rate, histogram_figures, mix_fact
@@ -106,7 +106,7 @@ def add_distribution(run: ImportedRun, name: str, part: Document, n: int, shares
     """Adds the latencies of a distribution: from its histogram, in ns, if it has one, else its percentiles, in ms."""
     encoded = part.get("histogram")
     if isinstance(encoded, str):
-        histogram = hlog.decode_any_version(encoded)
+        histogram = hlog_parser.decode_any_version(encoded)
         if n and abs(histogram.count - n) > 0.01 * n:
             raise ValueError(f"{name} has {histogram.count} latencies for {n} operations")
         run.values += histogram_figures(name, histogram)

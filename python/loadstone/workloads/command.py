@@ -22,7 +22,7 @@ from loadstone.experiment.model.values import quote_value as render_value
 from loadstone.experiment.plan.required_servers import TABLE
 from loadstone.format import units
 from loadstone.format.suggestion import suggest_names
-from loadstone.importers import hlog, json_paths, patterns, unit
+from loadstone.importers import hlog, hlog_parser, json_paths, patterns, unit
 from loadstone.importers.read import FORMATS, Format, read_source
 from loadstone.importers.run import OPERATIONS, ImportedRun
 from loadstone.importers.source import Source, text_of
@@ -332,7 +332,7 @@ def read_output(
     except LoadstoneError as error:
         raise LoadstoneError(f"no figures can be read: {error.args[0]}", "have the command print text") from error
     if isinstance(figures, str):
-        source = Source(path, text, {hlog.WARMUP: warmup})
+        source = Source(path, text, {hlog_parser.WARMUP: warmup})
         read = single_run(read_source(source, FORMATS[figures]), FORMATS[figures])
         if warmup and figures != hlog.NAME:
             exclude_warmup(read, warmup)
@@ -403,7 +403,7 @@ def add_histograms(run: ImportedRun, ended: Ended, warmup: float = 0.0) -> None:
     paths = [path for ending in ("*.hlog", "*.hdr") for path in sorted(ended.context.files.glob(ending))]
     if not paths:
         return
-    logged = hlog.merge_runs([Source(path, text_of(path), {hlog.WARMUP: warmup}) for path in paths])
+    logged = hlog.merge_runs([Source(path, text_of(path), {hlog_parser.WARMUP: warmup}) for path in paths])
     known = {value.metric for value in run.values}
     run.values += [value for value in logged.figures_with_bounds() if value.metric not in known]
     run.histograms |= logged.histograms
