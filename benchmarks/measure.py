@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+# The same default as in the Makefile: a binary left in another folder would be an old one.
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR") or CACHE / "loadstone" / "target")
 ENGINE = str(TARGET / "release" / "loadstone-engine")
 
 
