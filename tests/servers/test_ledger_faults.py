@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Engine
+from conftest import CommandResult, Engine
 from hadoop_support import hbase_ports, hdfs_ports
 from ledger_support import PATIENT, Proof, await_start, proof
 from loadstone.runner.settling import await_replication
@@ -22,6 +22,8 @@ PAUSES = int(os.environ.get("LOADSTONE_PAUSES", "1"))
 KILLS = int(os.environ.get("LOADSTONE_KILLS", "1"))
 TABLE = {"keyspace": "ycsb", "replication_factor": "3"}
 PAUSE_SECONDS = 4.0
+# The goals for one engine: clients, and their memory, B.
+CLIENTS, MEMORY_MAX = 10_000, 150_000_000
 
 
 @pytest.mark.soak
@@ -106,6 +108,46 @@ def test_killed_cassandra_node_loses_what_is_allowed(
         )
     finally:
         cluster.down()
+
+
+@pytest.mark.soak
+def test_ten_thousand_clients_survive_a_killed_node(
+    engine: Engine, running: list[subprocess.Popen[str]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    cluster = RunningSystem("cassandra", tmp_path_factory.mktemp("three"))
+    try:
+        cluster.up(3, free_ports(3) | {"heap": "768M"})
+        cluster.recreate_table("usertable", TABLE)
+        properties = [f"{name}={text}" for name, text in cluster.store_properties().items()]
+        store = Proof(engine, "cassandra", (*properties, "cassandra.writeconsistencylevel=QUORUM"))
+        store.load()
+        line = store.line("operationcount=0", "maxexecutiontime=30", clients=CLIENTS)
+        process = engine.start(*line)
+        running.append(process)
+        await_start(process)
+        time.sleep(8)
+        memory = read_peak_memory(process.pid)
+        cluster.kill("cassandra-2")
+        output, messages = process.communicate(timeout=120)
+        cluster.restart("cassandra-2")
+        waited = await_replication(cluster.find_backlog, cluster.unseen_s)
+        assert waited.backlog is None, waited
+        verdict = store.judge(line, "--loaded")
+    finally:
+        cluster.down()
+    result = CommandResult(process.returncode, output, messages, 30)
+    returns = {name: result.returns(name) for name in ("READ", "UPDATE")}
+    answered = sum(sum(counts.values()) for counts in returns.values())
+    print(f"{answered} operations, {returns}, {memory / 1e6:.0f} MB, {verdict.writes}, {verdict.output['proven']}")
+    assert memory <= MEMORY_MAX
+    assert returns["UPDATE"]["OK"] == verdict.output["writes"]["acknowledged"] > 1000
+    assert verdict.output["lost"]["writes"] == verdict.output["lost"]["undecided"] == 0
+    assert sum(count for counts in returns.values() for status, count in counts.items() if status != "OK") > 0
+
+
+def read_peak_memory(pid: int) -> int:
+    """The peak resident memory of a process, B."""
+    return int(Path(f"/proc/{pid}/status").read_text().split("VmHWM:")[1].split()[0]) * 1024
 
 
 @pytest.mark.soak

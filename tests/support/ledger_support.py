@@ -78,10 +78,10 @@ class Proof:
         result = self.engine(f"load {self.store} {WORK} versions=true -threads 4", *self.properties)
         assert result.returns("INSERT") == {"OK": RECORDS}
 
-    def line(self, *more: str) -> tuple[str, ...]:
+    def line(self, *more: str, clients: int = 8) -> tuple[str, ...]:
         """A run with a new ledger."""
         self.runs.append(f"ledger-{len(self.runs)}")
-        return (f"run {self.store} {WORK} -threads 8 ledger={self.runs[-1]}", *self.properties, *more)
+        return (f"run {self.store} {WORK} -threads {clients} ledger={self.runs[-1]}", *self.properties, *more)
 
     def judge(self, line: tuple[str, ...], *more: str) -> Verdict:
         """Reads back the writes of a run of this line."""
