@@ -34,7 +34,6 @@ from loadstone.results.stage import prefix_of
 from loadstone.results.value import THROUGHPUT, metric_statistic
 from loadstone.search.outcome import SearchOutcome
 from loadstone.search.sentence import contradiction_text, knee_text, outcome_parts, outcome_sentence
-from loadstone.statistics.knee import TOLERANCE
 from loadstone.statistics.usl import COUNTS_MIN
 
 EXPLORATORY = "exploratory, as only the first metric decides"
@@ -97,16 +96,15 @@ def name_knees(curves: Sequence[Curve]) -> list[str]:
 
 def describe_scatter(curves: Sequence[Curve], every: int) -> str:
     """The joint clause of curves whose repeats scatter too much for a knee; `every`: the number of all curves."""
-    which = f"any of the {every} curves" if len(curves) == every else f"{len(curves)} of {every} curves"
+    which = f"all {every} curves" if len(curves) == every else f"{len(curves)} of {every} curves"
     loads = {curve.knee.loads[-1] for curve in curves}
     last = units.load_over(loads.pop(), CLIENTS) if len(loads) == 1 else "its highest load"
     text = (
-        f"no knee is named for {which}: the repeats differ too much to decide whether throughput still rises at {last}"
+        f"the knee is undecided for {which}: the repeats differ too much to show whether throughput rises up to {last}"
     )
     lowers = [curve.knee.lower for curve in curves if curve.knee.lower is not None]
     if len(lowers) == len(curves):
-        share = units.format_percent(1 - TOLERANCE)
-        text += f"; every curve reaches {share} of its plateau above {units.load_over(min(lowers), CLIENTS)}"
+        text += f"; it is above {units.load_over(min(lowers), CLIENTS)} for every curve"
     return text
 
 
@@ -290,7 +288,7 @@ def describe_single_variant(judgement: Judgement, metrics: Sequence[str]) -> lis
     cells = [cell for metric in requested if (cell := judgement.cells.get((key, metric)))]
     # With a single variant, a valid verdict is not mentioned.
     trust = "" if judgement.verdict == Verdict.VALID else f", {judgement.verdict}"
-    return [figure_of(judgement, cell, "" if at else trust) for at, cell in enumerate(cells)]
+    return [figure_of(judgement, cell, trust) for cell in cells]
 
 
 def describe_unpaired_variants(judgement: Judgement, metrics: Sequence[str]) -> list[str]:

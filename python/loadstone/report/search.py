@@ -56,7 +56,8 @@ def describe_decision(search: Search, probe: Probe, decision: Decision | None) -
         )
     # The trials of a valid probe that do not count.
     if reasons := [sample.invalid for sample in probe.samples if sample.invalid]:
-        clauses.append(f"an invalid trial is excluded ({reasons[0]})")
+        count = units.count_noun(len(reasons), "invalid trial")
+        clauses.append(f"{count} excluded ({units.join_names(list(dict.fromkeys(reasons)))})")
     return ", ".join(clauses)
 
 

@@ -215,6 +215,7 @@ def draw(view: View, context: VariantKey, lines: Sequence[Line], metric: str) ->
     layers += [
         base.mark_line(strokeWidth=2, strokeJoin="round"),
         *draw_intervals(points, x, low, view),
+        *mark_cut_intervals(points, x, top),
         full.mark_point(filled=True, size=56, opacity=1).encode(shape=figure.shape(view), tooltip=hover),
         hollow.mark_point(filled=False, size=56, opacity=1, strokeWidth=2).encode(
             shape=figure.shape(view), tooltip=hover
@@ -250,6 +251,14 @@ def draw_intervals(points: Sequence[Row], x: alt.X, low: alt.Y, view: View) -> I
         if rows := [row for row in points if row["name"] == name and row["low"] is not None]:
             rule = plot(rows).mark_rule(strokeWidth=1.5, opacity=0.7, clip=True, xOffset=shift_side(at, len(names)))
             yield rule.encode(x=x, y=low, y2="high:Q", color=colour(view))
+
+
+def mark_cut_intervals(points: Sequence[Row], x: alt.X, top: float) -> Iterator[alt.Chart]:
+    """An arrow at the upper edge for each load whose interval continues above the panel."""
+    loads = {row["load"] for row in points if row["high"] is not None and row["high"] > top}
+    if loads:
+        rows = [{"load": load} for load in sorted(loads)]
+        yield plot(rows).mark_text(text="↑", fontSize=13, baseline="top", style="word").encode(x=x, y=alt.value(-4))
 
 
 def shift_side(at: int, count: int) -> float:
