@@ -6,7 +6,7 @@ import pytest
 
 from loadstone.errors import LoadstoneError
 from loadstone.results.filter import Names, parse_filter
-from loadstone.results.projection import Projection, project_results
+from loadstone.results.projection import Projection, complete_metric, project_results
 from loadstone.results.result_set import variant_name
 from loadstone.results.union import join_results, name_sides
 from results_support import matrix
@@ -100,6 +100,14 @@ def test_a_wish_that_cannot_be_met_is_named(projection: Projection, message: str
     with pytest.raises(LoadstoneError) as caught:
         project_results(RESULTS, projection)
     assert message in str(caught.value)
+
+
+def test_short_name_of_a_metric_means_all_operations() -> None:
+    assert [complete_metric(name, ("all.p99", "read.p99", "throughput")) for name in ("p99", "throughput", "p98")] == [
+        "all.p99",
+        "throughput",
+        "p98",
+    ]
 
 
 def test_runs_are_compared_by_their_dimension() -> None:

@@ -14,7 +14,7 @@ from loadstone.judge.finding import worst_verdict
 from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Cell, Judgement, VariantKey
 from loadstone.results.folder import Folder
-from loadstone.results.projection import filter_results
+from loadstone.results.projection import complete_metric, filter_results
 from loadstone.results.result_set import ResultSet, natural_key, variant_name
 
 # The width of a chart of intervals on a terminal, in characters.
@@ -103,7 +103,7 @@ def trace(folders: Sequence[Folder], metrics: Sequence[str], expression: str) ->
             continue
         question = results.question.text or results.name
         for key in results.variants:
-            for metric in metrics or results.headline_metrics:
+            for metric in [complete_metric(name, results.metrics) for name in metrics] or results.headline_metrics:
                 if (key, metric) in judgement.cells:
                     entries.setdefault((metric, key), []).append(read_entry(folder, judgement, key, metric, hosts))
     if not entries:

@@ -6,7 +6,7 @@ variant. A warning then states that this mixes trials that the experiment separa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from loadstone.errors import LoadstoneError
@@ -157,11 +157,17 @@ def select_metrics(results: ResultSet, patterns: Sequence[str]) -> list[str]:
     if not patterns:
         return list(results.headline_metrics)
     measured = results.metrics
-    for metric in patterns:
+    metrics = [complete_metric(metric, measured) for metric in patterns]
+    for metric in metrics:
         if metric not in measured:
             near = nearest_names(metric, measured, 3)
             raise LoadstoneError(
                 f'there is no metric "{metric}" in {results.name}',
                 f"did you mean {', '.join(near)}?" if near else f"known metrics: {', '.join(measured[:12])}…",
             )
-    return list(patterns)
+    return metrics
+
+
+def complete_metric(metric: str, measured: Collection[str]) -> str:
+    """The name of a measured metric: `all.p99` for `p99`, as in objectives and expectations."""
+    return f"all.{metric}" if metric not in measured and f"all.{metric}" in measured else metric
