@@ -10,6 +10,7 @@ import base64
 import json
 import re
 import struct
+import time
 import zlib
 from itertools import groupby
 from pathlib import Path
@@ -457,6 +458,18 @@ def test_hdr_files_follow_the_published_format(engine_with_data: Engine) -> None
             assert abs(max(counts, default=0) / 1e6 - float(match[3])) < 0.002
             total += sum(counts.values())
         assert total == result.value(metric, "Operations")
+
+
+def test_hdr_files_start_after_the_warm_up(engine_with_data: Engine) -> None:
+    begin = time.time()
+    engine_with_data(
+        "run rocksdb -P workloads/workloada rocksdb.dir=db operationcount=2000 -target 1000 warmuptime=1 "
+        "hdrhistogram.fileoutput=true hdrhistogram.output.path=warm_"
+    )
+    head, _ = split_log(engine_with_data.home / "warm_READ.hdr")
+    start = re.match(r"#\[StartTime: (\d+\.\d+)", head[2])
+    assert start
+    assert float(start[1]) >= begin + 1
 
 
 def split_log(path: Path) -> tuple[list[str], list[str]]:

@@ -11,7 +11,7 @@ use loadstone_load::histogram::Reading;
 
 use super::measure::{Measure, Metric};
 use super::report::HdrFigures;
-use loadstone_measure::clock::unix_ns;
+use loadstone_measure::clock::{Clock, Monotonic, unix_ns};
 use loadstone_measure::observer::Interval;
 use loadstone_wire::error::EngineError;
 use loadstone_wire::event::encode;
@@ -27,7 +27,12 @@ pub struct HdrFiles {
 impl HdrFiles {
     /// Creates logs named `prefix` + metric + `.hdr`.
     pub fn new(prefix: &str) -> Self {
-        Self { prefix: prefix.to_owned(), start_unix_ns: unix_ns(), logs: BTreeMap::new() }
+        Self { prefix: prefix.to_owned(), start_unix_ns: 0, logs: BTreeMap::new() }
+    }
+
+    /// Sets the start of the logs: the start of the window, ns on the monotonic clock.
+    pub fn begin(&mut self, first_ns: u64) {
+        self.start_unix_ns = unix_ns().wrapping_add(first_ns).wrapping_sub(Monotonic.now_ns());
     }
 
     /// Adds an interval.

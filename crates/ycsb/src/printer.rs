@@ -210,6 +210,9 @@ impl Observer for Printer<'_> {
     }
 
     fn begin_window(&mut self, moment: &Moment<'_>) {
+        if let Some(files) = &mut self.hdr_files {
+            files.begin(moment.borders.first_ns);
+        }
         self.status_line(moment, None);
     }
 
