@@ -104,7 +104,7 @@ def describe_scatter(curves: Sequence[Curve], every: int) -> str:
     )
     lowers = [curve.knee.lower for curve in curves if curve.knee.lower is not None]
     if len(lowers) == len(curves):
-        text += f"; it is above {units.load_over(min(lowers), CLIENTS)} for every curve"
+        text += f"; every knee is above {units.load_over(min(lowers), CLIENTS)}"
     return text
 
 

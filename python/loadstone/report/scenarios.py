@@ -26,11 +26,11 @@ COLUMNS = (
     Column("claim in this row"),
 )
 LEAD = (
-    "Each row is an alternative that the findings leave open; its last column shows the claim that this row alone would"
-    " allow. The claim of the answer is valid if it holds in every row; otherwise, the first row in which it does not"
-    " hold decides. The interval in the answer covers all rows in which the claim holds; without a claim, the"
-    " answer states the interval as measured and over all rows. The p in the answer is the"
-    " largest p of all rows, or 1 if the rows point in different directions."
+    "Each row is an alternative that the findings leave open; its last column shows the claim that this row alone"
+    " would allow. The claim of the answer is valid if it holds in every row; otherwise, the first row in which it"
+    " does not hold decides whether it is suspect or lost. The interval in the answer covers all rows in which the"
+    " claim holds; without a claim, the answer states the interval as measured and over all rows. The p in the"
+    " answer is the largest p of all rows, or 1 if the rows point in different directions."
 )
 
 
@@ -62,10 +62,12 @@ def render_row(row: ScenarioRow, comparison: Comparison) -> tuple[TableCell, ...
     """One scenario; the scenario that decides is marked."""
     ratio = "" if math.isnan(row.ratio.value) else wording.change_text(row.ratio)
     between = wording.change_interval(row.ratio, f" {wording.DASH} ") or wording.DASH
+    is_kept = comparison.claim in ("better", "worse")
+    mark = "" if not row.decides else " (so the claim is suspect)" if is_kept else " (decides)"
     return (
         TableCell(row.name),
         TableCell(ratio),
         TableCell(between),
         TableCell(comparison.count_samples(row.n)),
-        TableCell(f"{READINGS.get(row.reading, row.reading)}{' (decides)' if row.decides else ''}"),
+        TableCell(READINGS.get(row.reading, row.reading) + mark),
     )

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from loadstone.format import units
 from loadstone.search.next_step import BEYOND, refusal_reason
 from loadstone.search.objective import ERRORS, Term
-from loadstone.search.outcome import SearchOutcome
+from loadstone.search.outcome import Decision, SearchOutcome
 from loadstone.search.probe import Probe
 from loadstone.search.rule import CONFIDENCE, DELIVERED, Over, Rule
 from loadstone.statistics.knee import LOADS_MIN, REPEATS_MIN, TOLERANCE, Knee
+
+UNRELIED = "and the bracket does not rely on these loads"
 
 
 def outcome_sentence(outcome: SearchOutcome) -> str:
@@ -213,11 +215,18 @@ def explain_search(outcome: SearchOutcome) -> Iterator[str]:
     yield f"The search stopped because {outcome.stopped}"
     if outcome.low is not None or outcome.high is not None:
         yield explain_bracket(outcome)
-    if outcome.unsure:
-        listed = units.join_names([units.format_load(decision.load) for decision in outcome.unsure])
-        yield f"The repeats disagree at {listed}: the majority decided, and the bracket does not rely on these loads"
+    apart = [decision for decision in outcome.unsure if decision.met < decision.trials]
+    if apart:
+        yield f"The repeats disagree at {list_loads(apart)}: the majority decided, {UNRELIED}"
+    if partial := [decision for decision in outcome.unsure if decision not in apart]:
+        yield f"At {list_loads(partial)}, the trials in which only the load generator was late do not count, {UNRELIED}"
     for note in outcome.notes:
         yield f"{note[:1].upper()}{note[1:]}"
+
+
+def list_loads(decisions: Sequence[Decision]) -> str:
+    """The loads of some decisions: `8, 9 and 10`."""
+    return units.join_names([units.format_load(decision.load) for decision in decisions])
 
 
 def explain_bracket(outcome: SearchOutcome) -> str:

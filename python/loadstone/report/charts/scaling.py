@@ -94,7 +94,7 @@ def curves(view: View) -> Figure:
     used = [value for value in figure.select_values(view) if view.short[value] in named]
     is_compared = bool(used) and view.dimension != view.load
     is_search = any(line.search for lines in grouped.values() for line in lines)
-    intervals = "" if is_search else " with their intervals"
+    intervals = "" if is_search else " with their intervals (↑: beyond the panel)"
     caption = f"Points are medians of the repeats{intervals}, joined in order of load."
     if any(line.knee is not None and line.knee.upper is not None for lines in grouped.values() for line in lines):
         caption += " The band is the knee: within it, throughput reaches 95 % of its plateau."
