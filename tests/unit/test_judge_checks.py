@@ -22,11 +22,13 @@ from conftest import ROOT
 from judge_support import CHECKS, Case, Change, experiment, set_figures
 from loadstone.engine.events import Note
 from loadstone.judge.finding import Severity, Verdict
-from loadstone.judge.findings import note_findings
+from loadstone.judge.findings import judge_trial, note_findings
 from loadstone.judge.judge import judge_results
 from loadstone.judge.settings import DEFAULTS, Settings
 from loadstone.judge.settings import PAGES as PAGE_OF
 from loadstone.results.result_set import Question
+from loadstone.results.trial_result import TrialResult, values_by_metric
+from loadstone.results.value import Value
 from loadstone.search import rule
 from loadstone.statistics import availability, steady
 
@@ -146,3 +148,16 @@ def test_checks_keep_their_earlier_names() -> None:
     [finding] = note_findings(trial, (), ())
     assert (finding.check, finding.severity) == ("sides-differ", Severity.SUSPECT)
     assert [*note_findings(trial, ("sides-differ",), ())] == []
+
+
+@pytest.mark.parametrize(
+    ("slowest_s", "runtime_s", "tail_s", "is_stall"),
+    [(15, 40, 0.01, True), (15, 400, 0.01, False), (0.9, 4, 0.01, False), (15, 40, 2, False), (1, 20, 0.1, True)],
+)
+def test_slowest_operation_reveals_a_stall_without_a_series(
+    slowest_s: float, runtime_s: float, tail_s: float, is_stall: bool
+) -> None:
+    figures = {"runtime": runtime_s, "read.max": slowest_s, "all.p99.9": tail_s, "load.insert.max": 30}
+    values = values_by_metric(*(Value(metric, value * 1e9, "ns", 100_000) for metric, value in figures.items()))
+    found = judge_trial(TrialResult(trial="a", config={}, repeat=1, values=values), None, Settings())
+    assert any(finding.check == "stalled" for finding in found) == is_stall

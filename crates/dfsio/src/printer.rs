@@ -184,7 +184,8 @@ impl Observer for Printer<'_> {
         let failures = group_by_cause(failures);
         // The note about the total number of failures adds no information to their causes.
         let notes = diagnostics::notes(closed).into_iter().filter(|note| note.name != "errors" || failures.is_empty());
-        self.warnings.extend(failures.iter().cloned().chain(notes.map(|note| note.message)));
+        self.warnings
+            .extend(failures.iter().cloned().chain(notes.map(|note| format!("{}; {}", note.message, note.hint))));
     }
 }
 

@@ -19,6 +19,9 @@ const DRIVER_SHARE: f64 = 0.1;
 const CENSORED_SHARE: f64 = 0.001;
 /// `carried-over`: time for which warm-up operations may still be in flight in the window, as a share of the window.
 const CARRIED_SHARE: f64 = 0.1;
+/// `stalled`: minimum time of the slowest operation, ns, and its share of the window.
+const SLOWEST_NS: u64 = 1_000_000_000;
+const SLOWEST_SHARE: f64 = 0.05;
 /// Pauses of the engine shorter than this share of the window do not explain why the rate was not reached.
 const HELD_SHARE: f64 = 0.05;
 
@@ -105,6 +108,24 @@ pub fn generator_limited(closed: &Closed<'_>) -> Vec<Note> {
         }
     }
     notes
+}
+
+/// The message that a front end without the lab prints if one operation took a large part of the window. The lab reads
+/// the time series instead (`python/loadstone/judge/checks/stalled.py`).
+pub fn note_slowest(closed: &Closed<'_>) -> Option<Note> {
+    let slowest_ns = closed.latencies.values().map(|[service, ..]| service.histogram().max()).max()?;
+    let share = slowest_ns as f64 / closed.window.length_ns.max(1) as f64;
+    (slowest_ns >= SLOWEST_NS && share >= SLOWEST_SHARE).then(|| {
+        note(
+            "stalled",
+            format!(
+                "the slowest operation took {:.3} s, {:.0} % of the measurement",
+                slowest_ns as f64 / 1e9,
+                share.min(1.0) * 100.0
+            ),
+            "the system may have stopped: see its log, and the throughput over time",
+        )
+    })
 }
 
 /// The time that one client needs for one operation, ns. If there are more clients than processors, only one client per

@@ -245,7 +245,8 @@ impl Observer for Printer<'_> {
         let lines = report::lines(&overall, &metrics, self.reporting);
         let text = report::render(&lines, self.reporting.exporter);
         self.write_error = self.export.report(&text).err().or(self.write_error.take());
-        for note in diagnostics::generator_limited(closed).into_iter().chain(diagnostics::notes(closed)) {
+        let own = diagnostics::generator_limited(closed).into_iter().chain(diagnostics::note_slowest(closed));
+        for note in own.chain(diagnostics::notes(closed)) {
             err(&format!("note: {}: {} ({})\n", note.name, note.message, note.hint));
         }
     }

@@ -28,6 +28,16 @@ struct Setting {
     origin: String,
 }
 
+/// YCSB's core workloads, by their paths in YCSB.
+const CORE: [(&str, &str); 6] = [
+    ("workloads/workloada", include_str!("../../../workloads/workloada")),
+    ("workloads/workloadb", include_str!("../../../workloads/workloadb")),
+    ("workloads/workloadc", include_str!("../../../workloads/workloadc")),
+    ("workloads/workloadd", include_str!("../../../workloads/workloadd")),
+    ("workloads/workloade", include_str!("../../../workloads/workloade")),
+    ("workloads/workloadf", include_str!("../../../workloads/workloadf")),
+];
+
 /// All properties of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Properties {
@@ -41,9 +51,9 @@ impl Properties {
     pub fn gather(args: &Args) -> Result<Self, EngineError> {
         let mut properties = Self::default();
         for file in &args.files {
-            let bytes = std::fs::read(file).map_err(|error| {
+            let bytes = properties.read(file).map_err(|error| {
                 EngineError::usage(format!("cannot read {file}: {error}"))
-                    .hint("give an existing file: the core workloads are workloads/workloada to workloads/workloadf")
+                    .hint("give an existing file, or one of YCSB's: workloads/workloada to workloads/workloadf")
             })?;
             let parsed = PropertiesFile::parse(&bytes, file).map_err(|error| {
                 let hint = match error {
@@ -65,6 +75,17 @@ impl Properties {
             properties.settings.insert(name.clone(), setting);
         }
         Ok(properties)
+    }
+
+    /// Reads a file. YCSB's core workloads are built in, for commands outside a copy of YCSB.
+    fn read(&mut self, file: &str) -> std::io::Result<Vec<u8>> {
+        std::fs::read(file).or_else(|error| {
+            let is_missing = error.kind() == std::io::ErrorKind::NotFound;
+            let built_in = CORE.iter().find(|(name, _)| is_missing && *name == file.trim_start_matches("./"));
+            let (_, text) = built_in.ok_or(error)?;
+            self.warnings.push(format!("there is no file {file}: using YCSB's workload of that name"));
+            Ok(text.as_bytes().to_vec())
+        })
     }
 
     /// Sets a property unless it is already set.

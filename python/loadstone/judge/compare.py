@@ -14,9 +14,9 @@ from loadstone.judge.checks.not_steady import Levels
 from loadstone.judge.decision_table import (
     CLAIMS,
     Tested,
+    apply_failures,
     combine_intervals,
     combine_scenarios,
-    count_failures,
     decide_claim,
     shift_ratio,
     widen_by_resolution,
@@ -90,7 +90,7 @@ class Comparer:
             comparison = replace(tested.comparison, exploratory=exploratory, p_adjusted=corrected)
             tested = replace(tested, comparison=comparison)
             comparison = decide_claim(tested, self.settings.matters, count)
-            comparison = count_failures(
+            comparison = apply_failures(
                 comparison, self.count_failures(comparison, tested.pair), tested.pair, self.rank_invalid
             )
             if comparison.claim == "unranked" and not exploratory:

@@ -1,4 +1,8 @@
-"""The claim: one function derives it from the evidence of all scenarios, by one table."""
+"""The claim: the decision table, applied to the evidence of all scenarios.
+
+`decide_claim` reads the scenarios that are known before any claim; `apply_failures`, and `shift_ratio` for drift, read
+those that exist only for a claim, in this order.
+"""
 
 from __future__ import annotations
 
@@ -128,7 +132,7 @@ def read_scenario(weighed: Weighed, comparison: Comparison, matters: float, scal
     apart = p is not None and p * scale < ALPHA and excludes_one(ratio)
     # A scenario with fewer repeats is a condition of the claim, so it need not show that the difference matters.
     if apart and exceeds_difference(ratio, 0.0 if weighed.scenario.is_part else matters):
-        higher = ratio.value > 1 if ratio.value == ratio.value else contender_is_higher(weighed)
+        higher = ratio.value > 1 if not math.isnan(ratio.value) else contender_is_higher(weighed)
         return rank_sides(higher, comparison.direction)
     if is_equivalent(alike, matters):
         return "slight" if apart else "same"
@@ -301,7 +305,7 @@ def contender_is_higher(weighed: Weighed) -> bool:
     return evidence.difference.value > 0 if evidence.difference is not None else evidence.ratio.value > 1
 
 
-def count_failures(
+def apply_failures(
     comparison: Comparison, sides: Sequence[tuple[Sequence[float], int]], pair: Pair, rank_invalid: bool
 ) -> Comparison:
     """The comparison with the scenario in which failed attempts and discarded trials have the worst figure.
@@ -383,13 +387,6 @@ def rank_sides(higher: bool, way: Direction | None) -> Claim:
     if way is None:
         return "none"
     return "better" if higher == (way == "higher") else "worse"
-
-
-def is_contender_higher(comparison: Comparison) -> bool:
-    """Whether the contender's figure is higher; without a ratio, the medians are compared."""
-    if comparison.ratio.value == comparison.ratio.value:
-        return comparison.ratio.value > 1
-    return comparison.contender.estimate.value > comparison.baseline.estimate.value
 
 
 def widen_by_resolution(ratio: Estimate, comparison: Comparison) -> Estimate:

@@ -64,6 +64,7 @@ PAIR: tuple[PairCheck, ...] = (sides_differ.check_sides, faults.check_pair)
 # The checks that need a time series; the first check applies only at a rate.
 SERIES_CHECKS = (rate.RATE_NOT_HELD, not_steady.NAME, stalled.NAME)
 NO_SERIES = "series.json is missing or damaged"
+NOT_PRINTED = "the tool printed no time series"
 # Checks that replace the engine's note of the same name, each with a test of whether the trial has their figures.
 DECIDED: dict[str, Callable[[TrialResult], bool]] = {
     rate.GENERATOR_LIMITED: rate.generator_decided,
@@ -125,9 +126,11 @@ def check_trial(
     """Every finding on one trial, and the checks that could not examine the trial."""
     every = [result for check in TRIAL for result in check(trial, settings)]
     if series is None:
+        why = NO_SERIES if "engine" in trial.facts else NOT_PRINTED
         every = [
-            *(NotLooked(name, NO_SERIES, always_known=True) for name in SERIES_CHECKS[trial.loop != "open" :]),
+            *(NotLooked(name, why, always_known=True) for name in SERIES_CHECKS[trial.loop != "open" :]),
             *every,
+            *stalled.check_slowest(trial, settings),
         ]
     else:
         every += [result for check_series in SERIES for result in check_series(trial, series, settings)]

@@ -52,7 +52,7 @@ DEFAULTS: dict[str, dict[str, float]] = {
     "noisy": {},
     "too-few-samples": {"beyond": 10},
     "errors": {"share": 0.001},
-    "stalled": {"percentiles": 10, "seconds": 1},
+    "stalled": {"percentiles": 10, "seconds": 1, "share": 0.05},
     "sides-differ": {"memory": 0.02, "mix": 0.02, "measured": 0.1},
     "interference": {"share": 0.05},
     "unverified": {"not_yet": 0.01, "coverage": 0.9, "proven": 0.95},

@@ -3,7 +3,7 @@ use crate::keys::{InsertOrder, KeyDistribution};
 use crate::row::Projection;
 use crate::segment::Segment;
 use crate::value_length::Length;
-use crate::version;
+use crate::version::{self, Origin, Version};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 fn spec() -> CoreSpec {

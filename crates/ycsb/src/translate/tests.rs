@@ -198,3 +198,16 @@ fn refusals_name_the_place_of_the_property() {
     assert_eq!(error.message, "zeropadding must be at most 1000, got 2000 (-p zeropadding)");
     assert_eq!(error.hint.unwrap(), "change zeropadding");
 }
+
+/// The tests run in the directory of the crate, which has no workloads.
+#[test]
+fn core_workloads_are_built_in() {
+    let translated = translate_line("run null -P workloads/workloadb -p operationcount=5").unwrap();
+    let spec = serde_json::to_value(&translated.spec).unwrap();
+    assert_eq!((&spec["work"]["mix"]["read"], &spec["work"]["mix"]["update"]), (&json!(0.95), &json!(0.05)));
+    assert_eq!(
+        translated.warnings.first().unwrap(),
+        "there is no file workloads/workloadb: using YCSB's workload of that name"
+    );
+    assert!(translate_line("run null -P workloads/workloadz").unwrap_err().message.contains("cannot read"));
+}

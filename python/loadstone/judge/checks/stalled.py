@@ -34,6 +34,28 @@ def check_stalls(trial: TrialResult, series: Series, settings: Settings) -> Look
     yield Finding(NAME, Severity.SUSPECT, message, hint, (trial.trial,), size=length)
 
 
+def check_slowest(trial: TrialResult, settings: Settings) -> Looks:
+    """Without a time series: an operation that took a large part of the run, as all operations do during a stall."""
+    tail, runtime = p999_ns(trial, settings), trial.value("runtime")
+    slowest = max((value.value for metric, value in trial.values.items() if is_maximum(metric)), default=0.0)
+    share = slowest / runtime if runtime else 0.0
+    if (
+        slowest < settings.check_threshold(NAME, "seconds") * 1e9
+        or share < settings.check_threshold(NAME, "share")
+        or (tail and slowest < settings.check_threshold(NAME, "percentiles") * tail)
+    ):
+        return
+    length, part = units.format_duration(slowest), units.format_percent(share)
+    message = f"the slowest operation took {length}, {part} of the run, and there is no time series"
+    hint = "the system may have stopped: measure with a time series (`-s` in YCSB), and see the system's log"
+    yield Finding(NAME, Severity.SUSPECT, message, hint, (trial.trial,), size=slowest / 1e9)
+
+
+def is_maximum(metric: str) -> bool:
+    """Whether a metric is a maximum latency of the measured phase."""
+    return metric.endswith(".max") and not metric.startswith("load.")
+
+
 def longest_silence(series: Series) -> tuple[float, float]:
     """The start and the length of the longest silence, in seconds."""
     # Failures are counted at their due time, which can be long before they occurred.
