@@ -62,6 +62,12 @@ def text_set(*values: str) -> bytes:
     return struct.pack(">i", len(values)) + b"".join(cell(value.encode()) for value in values)
 
 
+def multimap(options: Mapping[str, str]) -> bytes:
+    """A [string multimap] with one value for each key."""
+    pairs = b"".join(string(name) + struct.pack(">H", 1) + string(value) for name, value in options.items())
+    return struct.pack(">H", len(options)) + pairs
+
+
 def error(code: int, message: str = "scripted", fields: bytes | None = None) -> Message:
     """An ERROR, with the fields that its code requires."""
     return ERROR, struct.pack(">i", code) + string(message) + (fields or ERROR_FIELDS.get(code, b""))
@@ -166,6 +172,9 @@ class FakeCassandra(Scripted):
         self.versions = versions
         self.refuse: Callable[[str], Answer] | None = None
         self.delay_s = 0.0
+        # The delay of the answer to each PREPARE, and the largest number of such requests in flight on a connection.
+        self.prepare_delay_s = 0.0
+        self.preparing_max = 0
         self.login: tuple[str, str] | None = None
         self.peers: list[str] = []
         self.prepared: dict[bytes, Statement] = {}
@@ -173,6 +182,7 @@ class FakeCassandra(Scripted):
         self.stamps_us: dict[bytes, int] = {}
         self.counters: dict[bytes, Counter[str]] = {}
         # Requests in their order: texts of QUERY and of PREPARE, and executions, by operation.
+        self.startups: list[bytes] = []
         self.queries: list[str] = []
         self.prepares: list[str] = []
         self.executions: list[Execution] = []
@@ -282,6 +292,7 @@ class CassandraLine(Line):
         self.frames = b""
         self.version = 4
         self.segments = False
+        self.preparing = 0
 
     def data_received(self, data: bytes) -> None:
         self.received += data
@@ -328,6 +339,10 @@ class CassandraLine(Line):
         """Sends an answer, subject to the server's faults."""
         self.answer(self.frame(stream, message), Log(time.monotonic()))
 
+    def list_options(self) -> Mapping[str, str]:
+        """The options that the server supports on this connection."""
+        return {}
+
     def _serve(self, version: int, stream: int, opcode: int, body: bytes) -> None:
         owner = self.owner
         if version not in owner.versions:
@@ -337,8 +352,9 @@ class CassandraLine(Line):
             return
         self.version = version
         if opcode == OPTIONS:
-            self.send(stream, (SUPPORTED, struct.pack(">H", 0)))
+            self.send(stream, (SUPPORTED, multimap(self.list_options())))
         elif opcode == STARTUP:
+            owner.startups.append(body)
             self.send(stream, (READY, b"") if owner.login is None else (AUTHENTICATE, string("PasswordAuthenticator")))
             self.segments = version >= 5
         elif opcode == AUTH_RESPONSE and owner.login is not None:
@@ -351,7 +367,18 @@ class CassandraLine(Line):
             text = body[4 : 4 + int.from_bytes(body[:4])].decode()
             (owner.queries if opcode == QUERY else owner.prepares).append(text)
             right = owner.query if opcode == QUERY else self._prepare
-            self._respond(stream, owner.refuse(text) if owner.refuse else None, lambda: right(text))
+            answer = owner.refuse(text) if owner.refuse else None
+            if opcode == QUERY or not owner.prepare_delay_s:
+                self._respond(stream, answer, lambda: right(text))
+                return
+            self.preparing += 1
+            owner.preparing_max = max(owner.preparing_max, self.preparing)
+
+            def respond() -> None:
+                self.preparing -= 1
+                self._respond(stream, answer, lambda: right(text))
+
+            owner._loop.call_later(owner.prepare_delay_s, respond)
         elif opcode == BATCH:
             owner.batched += int.from_bytes(body[1:3])
             self._respond(stream, None, lambda: VOID)

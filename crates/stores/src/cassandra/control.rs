@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 use super::cluster::Cluster;
-use super::login::Link;
+use super::login::{Entry, Link};
 use super::wire::{Body, Short, opcode, put_string};
 
 /// The delay before the client subscribes to the events of another node.
@@ -83,7 +83,7 @@ async fn follow(cluster: &Arc<Cluster>, used: &Used, kinds: &[&str]) -> std::con
             }
             used.borrow_mut().push(address);
             let changed = Rc::new(Notify::new());
-            let link = Link::open(address, cluster.protocol, &cluster.settings).await.ok();
+            let link = Link::open(address, cluster.protocol, &cluster.settings, Entry::Plain).await.ok();
             let Some(link) = listen(cluster, link, &changed, kinds).await else {
                 used.borrow_mut().retain(|node| *node != address);
                 continue;
