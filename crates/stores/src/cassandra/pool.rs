@@ -191,15 +191,15 @@ async fn revive(pool: Weak<Pool>, cluster: Arc<Cluster>, place: Weak<Line>) {
         let open = async || open_link(&cluster, address, shard.filter(|_| surplus.is_empty())).await;
         let opened = node.wait_for_turn().await.attempt(open).await;
         let (Some(pool), Some(line)) = (pool.upgrade(), place.upgrade()) else { return };
-        let link = match opened {
-            Ok(link) => link,
+        let opened = match opened {
+            Ok(opened) => opened,
             Err(failure) => {
                 *line.failure.borrow_mut() = Some(failure);
                 pool.tried.notify_waiters();
                 continue;
             }
         };
-        let extensions = *link.extensions();
+        let extensions = *opened.extensions();
         if cluster.is_extended() && cluster.topology.update_sharding(address, extensions.sharding) {
             // The pool creates lines to the node's shards, in place of this line.
             line.opening.set(false);
@@ -213,7 +213,7 @@ async fn revive(pool: Weak<Pool>, cluster: Arc<Cluster>, place: Weak<Line>) {
             }
             None if line.misses.get() < MISSES_MAX * extensions.sharding.map_or(1, |own| usize::from(own.shards)) => {
                 line.misses.set(line.misses.get() + 1);
-                surplus.push(link);
+                surplus.push(opened);
                 continue;
             }
             None => {
@@ -223,9 +223,9 @@ async fn revive(pool: Weak<Pool>, cluster: Arc<Cluster>, place: Weak<Line>) {
             }
         };
         // Statements are prepared here, so that no timed operation has to prepare them.
-        link.prepare_all(&pool.texts).await;
+        opened.prepare_all(&pool.texts).await;
         target.generation.set(node.generation());
-        *target.link.borrow_mut() = Some(Rc::new(link));
+        *target.link.borrow_mut() = Some(Rc::new(opened));
         *target.failure.borrow_mut() = None;
         let is_own = Rc::ptr_eq(&target, &line);
         if is_own {

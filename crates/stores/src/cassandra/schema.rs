@@ -54,11 +54,11 @@ pub fn count_rows(options: &Options, statements: &[String]) -> Result<Vec<usize>
 
 async fn run(settings: &Settings, statements: &[String]) -> Result<Description, EngineError> {
     let (contact, link) = connect(settings).await?;
-    let mut notes = Vec::new();
+    let mut replacements = Vec::new();
     for text in statements {
         let mut result = link.query(text).await;
         if let Some(other) = result.as_ref().err().and_then(|refusal| replace_strategy(text, refusal)) {
-            notes.push(
+            replacements.push(
                 "the server refuses SimpleStrategy; the keyspace is created with NetworkTopologyStrategy".to_owned(),
             );
             result = link.query(&other).await;
@@ -81,7 +81,7 @@ async fn run(settings: &Settings, statements: &[String]) -> Result<Description, 
     let nodes = Cluster::read_nodes(&link, contact, settings.port).await.map_err(|refusal| refused(refusal.message))?;
     let name = link.query("SELECT cluster_name FROM system.local").await.map_err(|refusal| refused(refusal.message))?;
     let name = name.into_iter().flatten().next().flatten().unwrap_or_default();
-    Ok(Description { name: String::from_utf8_lossy(&name).into_owned(), nodes, notes })
+    Ok(Description { name: String::from_utf8_lossy(&name).into_owned(), nodes, notes: replacements })
 }
 
 /// The definition of a keyspace with `NetworkTopologyStrategy`, if the server refuses it because of `SimpleStrategy`, as
@@ -129,11 +129,11 @@ mod tests {
 
     #[test]
     fn only_a_refused_strategy_is_replaced() {
+        const REASON: &str = "SimpleStrategy doesn't support tablet replication";
         let statement = "CREATE KEYSPACE k WITH replication = {'class': 'org.apache.cassandra.locator.SimpleStrategy', 'replication_factor': 3}";
         let replace = |code, message: &str, statement| {
             replace_strategy(statement, &Refusal { code, message: message.to_owned() })
         };
-        const REASON: &str = "SimpleStrategy doesn't support tablet replication";
         let expected =
             "CREATE KEYSPACE k WITH replication = {'class': 'NetworkTopologyStrategy', 'replication_factor': 3}";
         assert_eq!(replace(0x2300, REASON, statement).as_deref(), Some(expected));

@@ -73,7 +73,7 @@ impl Sharding {
     #[inline]
     pub fn shard_of(&self, token: i64) -> usize {
         let biased = (token as u64).wrapping_add(1 << 63) << self.ignored_bits;
-        (u128::from(biased) * u128::from(self.shards) >> 64) as usize
+        ((u128::from(biased) * u128::from(self.shards)) >> 64) as usize
     }
 
     /// The port where the client's port determines the shard.
