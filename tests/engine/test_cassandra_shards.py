@@ -12,7 +12,11 @@ import pytest
 
 from loadstone.engine.events import Ready, Summary
 from loadstone.engine.trial import Trial, follow_trials
-from scripted_cassandra import Answer, Execution, FakeCassandra, error, string
+from loadstone.systems.base.system import SystemPlan
+from loadstone.systems.cassandra.cql import RefusedError
+from loadstone.systems.cassandra.system import Cassandra
+from loadstone.systems.cassandra.tables import create_table
+from scripted_cassandra import INVALID, Answer, Execution, FakeCassandra, error, string
 from scripted_scylla import RATE_LIMIT, FakeScylla, token
 from stress_support import Stress, count_retries
 
@@ -138,6 +142,21 @@ def test_cassandra_gets_no_extensions(stress: Stress) -> None:
     with FakeCassandra() as server:
         stress(server, WRITE).check_end()
     assert not any(b"SCYLLA" in body for body in server.startups)
+
+
+@pytest.mark.parametrize("reason", ["SimpleStrategy doesn't support tablet replication", "no permission"])
+def test_bindings_table_replaces_refused_strategy(reason: str) -> None:
+    settings = {setting.name: setting.default for setting in Cassandra.settings}
+    with FakeCassandra() as server:
+        server.refuse = lambda text: error(INVALID, reason) if "SimpleStrategy" in text else None
+        plan = SystemPlan(1, settings | {"port": str(server.port)})
+        if "permission" in reason:
+            with pytest.raises(RefusedError, match=reason):
+                create_table(plan, "usertable", {}, replace=True)
+        else:
+            assert create_table(plan, "usertable", {}, replace=True)
+    created = [text.partition("'class': '")[2].partition("'")[0] for text in server.queries if "replication" in text]
+    assert created == ["SimpleStrategy", "NetworkTopologyStrategy"][: 1 if "permission" in reason else 2]
 
 
 STATEMENTS = 150
