@@ -29,11 +29,12 @@ def stress(program: Path) -> Stress:
     return Stress(program)
 
 
-def trial_events(program: Path, server: FakeCassandra, line: str) -> tuple[Ready, Summary]:
-    """Runs a command line as a trial."""
+def trial_events(program: Path, server: FakeCassandra, line: str, **properties: str) -> tuple[Ready, Summary]:
+    """Runs a command line as a trial, with these properties of the store."""
     command = [str(program), "cassandra-stress", *line.split(), "-node", "127.0.0.1", "-port", f"native={server.port}"]
     printed = subprocess.run([*command, "--print-spec"], check=True, capture_output=True, text=True).stdout
     spec = {**json.loads(printed.splitlines()[-1]), "wait_for_start": False}
+    spec["store"]["properties"] |= {f"cassandra.{name}": value for name, value in properties.items()}
     with Trial(spec) as trial:
         events = [event for _, event in follow_trials(trial)]
     (ready,) = (event for event in events if isinstance(event, Ready))
@@ -157,6 +158,19 @@ def test_bindings_table_replaces_refused_strategy(reason: str) -> None:
             assert create_table(plan, "usertable", {}, replace=True)
     created = [text.partition("'class': '")[2].partition("'")[0] for text in server.queries if "replication" in text]
     assert created == ["SimpleStrategy", "NetworkTopologyStrategy"][: 1 if "permission" in reason else 2]
+
+
+def test_node_that_never_answers_gets_no_requests(program: Path) -> None:
+    with ExitStack() as stack:
+        first = stack.enter_context(FakeCassandra())
+        second = FakeCassandra()
+        second.address, second.port, second.is_mute = "127.0.0.2", first.port, True
+        stack.enter_context(second)
+        first.peers = ["127.0.0.2"]
+        _, summary = trial_events(program, first, WRITE, connecttimeoutmillis="200")
+    assert (summary.operations, summary.failures) == (400, 0)
+    assert first.kinds == {"WRITE": 400}
+    assert not second.executions
 
 
 STATEMENTS = 150

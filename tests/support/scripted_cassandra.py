@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from scripted_relay import Fault, Line, Log, Scripted
 
+AUTH_CHALLENGE, WARNING = 14, 0x08
 ERROR, STARTUP, READY, AUTHENTICATE, OPTIONS, SUPPORTED, QUERY, RESULT = 0, 1, 2, 3, 5, 6, 7, 8
 PREPARE, EXECUTE, REGISTER, EVENT, BATCH, AUTH_RESPONSE, AUTH_SUCCESS = 9, 10, 11, 12, 13, 15, 16
 SERVER_ERROR, PROTOCOL_ERROR, BAD_CREDENTIALS, INVALID = 0x0000, 0x000A, 0x0100, 0x2200
@@ -32,7 +33,8 @@ SET_OF_TEXT, MAP_OF_TEXT = (0x0022, TEXT), (0x0021, TEXT, TEXT)
 Type = int | tuple[int, ...]
 Column = tuple[str, Type]
 Message = tuple[int, bytes]
-# `close`, `reset`, `half` (half an answer, then the end), `silence`, and `twice`.
+# `close`, `reset`, `half` (half an answer, then the end), `silence`, `twice`, `warned` (the answer has a warning) and
+# `corrupt` (its last byte is changed).
 Answer = Message | str | None
 NAMES = [f"C{at}" for at in range(5)]
 # The name of the partition key in predefined statements, and in statements of profiles.
@@ -176,6 +178,10 @@ class FakeCassandra(Scripted):
         self.prepare_delay_s = 0.0
         self.preparing_max = 0
         self.login: tuple[str, str] | None = None
+        # Whether the login requires more than a user name and a password.
+        self.has_challenge = False
+        # Whether connections are accepted, but no request is answered.
+        self.is_mute = False
         self.peers: list[str] = []
         self.prepared: dict[bytes, Statement] = {}
         self.rows: dict[bytes, dict[str, bytes]] = {}
@@ -324,10 +330,10 @@ class CassandraLine(Line):
         self._serve(version, stream, opcode, body)
         return True
 
-    def frame(self, stream: int, message: Message) -> bytes:
+    def frame(self, stream: int, message: Message, flags: int = 0) -> bytes:
         """The bytes of an answer's frame."""
         opcode, body = message
-        data = struct.pack(">BBhBi", 0x80 | self.version, 0, stream, opcode, len(body)) + body
+        data = struct.pack(">BBhBi", 0x80 | self.version, flags, stream, opcode, len(body)) + body
         if not self.segments:
             return data
         header = (len(data) | 1 << 17).to_bytes(3, "little")
@@ -345,6 +351,8 @@ class CassandraLine(Line):
 
     def _serve(self, version: int, stream: int, opcode: int, body: bytes) -> None:
         owner = self.owner
+        if owner.is_mute:
+            return
         if version not in owner.versions:
             self.version = max(owner.versions)
             self.send(stream, error(PROTOCOL_ERROR, f"Invalid or unsupported protocol version ({version})"))
@@ -357,6 +365,8 @@ class CassandraLine(Line):
             owner.startups.append(body)
             self.send(stream, (READY, b"") if owner.login is None else (AUTHENTICATE, string("PasswordAuthenticator")))
             self.segments = version >= 5
+        elif opcode == AUTH_RESPONSE and owner.has_challenge:
+            self.send(stream, (AUTH_CHALLENGE, cell(b"another password")))
         elif opcode == AUTH_RESPONSE and owner.login is not None:
             is_right = body[4:].decode() == "\0".join(("", *owner.login))
             self.send(stream, (AUTH_SUCCESS, cell(None)) if is_right else error(BAD_CREDENTIALS, "wrong password"))
@@ -440,6 +450,14 @@ class CassandraLine(Line):
         if answer in ("half", "close"):
             self.dead = True
             self.transport.close()
+            return
+        if answer == "warned":
+            warned = (message[0], struct.pack(">H", 1) + string("a scripted warning") + message[1])
+            self.transport.write(self.frame(stream, warned, WARNING))
+            return
+        if answer == "corrupt":
+            data = self.frame(stream, message)
+            self.transport.write(data[:-1] + bytes([data[-1] ^ 1]))
             return
         for _ in range(2 if answer == "twice" else 1):
             self.send(stream, message)

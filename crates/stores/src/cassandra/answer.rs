@@ -239,6 +239,10 @@ pub fn rows(mut body: Body<'_>) -> Result<Option<Table<'_>>, Short> {
     }
     let Metadata { count, columns, more, new_id, .. } = metadata(&mut body, false)?;
     let rows = usize::try_from(body.int()?).map_err(|_| Short)?;
+    // Rows without columns take no bytes, so a short answer could announce any number of rows.
+    if count == 0 && rows > 0 {
+        return Err(Short);
+    }
     Ok(Some(Table { body, rows, width: count, more, changed: new_id.map(|id| (id, columns)) }))
 }
 

@@ -144,7 +144,7 @@ async fn listen(cluster: &Arc<Cluster>, link: Option<Link>, changed: &Rc<Notify>
 
 /// An event of a cluster.
 #[derive(Debug, PartialEq, Eq)]
-enum Event {
+pub enum Event {
     /// Something happened to a node. `topology` is set if the ring may have changed.
     Node { address: SocketAddr, event: &'static str, topology: bool },
     /// A keyspace, table, type or function was changed.
@@ -152,7 +152,8 @@ enum Event {
 }
 
 impl Event {
-    fn read(mut body: Body<'_>) -> Result<Self, Short> {
+    /// Parses the body of EVENT.
+    pub fn read(mut body: Body<'_>) -> Result<Self, Short> {
         let (kind, change) = (body.text()?, body.text()?);
         if kind == "SCHEMA_CHANGE" {
             let (target, mut name) = (body.text()?, body.text()?);

@@ -11,6 +11,8 @@ mod connection;
 mod consistency;
 mod control;
 mod describe;
+#[cfg(test)]
+mod fuzz_tests;
 mod lines;
 mod login;
 mod murmur3;
