@@ -119,6 +119,25 @@ def test_damaged_connections_lose_no_writes(stress: Stress, answer: str) -> None
     assert len(server.rows) == 60
 
 
+def test_wrong_checksums_replace_the_connection(stress: Stress) -> None:
+    with FakeCassandra(lambda execution: "corrupt" if execution.number == 20 else None, versions=(5,)) as server:
+        outcome = stress(server, "write n=60 no-warmup -errors retries=200 -rate threads=2")
+    outcome.check_end()
+    assert "the checksum of a segment is wrong" in outcome.stderr
+    assert outcome.totals("partitions") == {"WRITE": 60, "total": 60}
+    assert len(server.rows) == 60
+
+
+@pytest.mark.parametrize("versions", [(4,), (5,)])
+def test_warnings_are_no_errors(stress: Stress, versions: tuple[int, ...]) -> None:
+    with FakeCassandra(lambda _: "warned", versions=versions) as server:
+        stress(server, "write n=20 no-warmup -rate threads=2").check_end()
+        outcome = stress(server, "read n=20 no-warmup -pop seq=1..20 -rate threads=2")
+    outcome.check_end()
+    assert server.kinds == {"WRITE": 20, "READ": 20}
+    assert count_retries(outcome) == 0
+
+
 def read_row(execution: Execution, server: FakeCassandra) -> list[bytes | None]:
     """The row that a read requests."""
     return [server.rows[execution.key][name] for name in NAMES]
@@ -412,6 +431,15 @@ def test_a_password_decides_on_access(stress: Stress, password: str, code: int) 
     assert outcome.code == code
     assert ("BadCredentials" in outcome.stderr) == (code == 1)
     assert len(server.rows) == (5 if code == 0 else 0)
+
+
+def test_further_challenges_of_a_login_are_refused(stress: Stress) -> None:
+    with FakeCassandra() as server:
+        server.login, server.has_challenge = ("user", "right"), True
+        outcome = stress(server, "write n=5 no-warmup -mode native cql3 user=user password=right -rate threads=1")
+    assert outcome.code == 1
+    assert "requires more than a user name and a password" in outcome.stderr
+    assert not server.executions
 
 
 @pytest.mark.parametrize("verb", ["UPDATE", "CREATE TABLE"])

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from scripted_relay import Fault, Line, Log, Scripted
 
+AUTH_CHALLENGE, WARNING = 14, 0x08
 ERROR, STARTUP, READY, AUTHENTICATE, OPTIONS, SUPPORTED, QUERY, RESULT = 0, 1, 2, 3, 5, 6, 7, 8
 PREPARE, EXECUTE, REGISTER, EVENT, BATCH, AUTH_RESPONSE, AUTH_SUCCESS = 9, 10, 11, 12, 13, 15, 16
 SERVER_ERROR, PROTOCOL_ERROR, BAD_CREDENTIALS, INVALID = 0x0000, 0x000A, 0x0100, 0x2200
@@ -32,7 +33,8 @@ SET_OF_TEXT, MAP_OF_TEXT = (0x0022, TEXT), (0x0021, TEXT, TEXT)
 Type = int | tuple[int, ...]
 Column = tuple[str, Type]
 Message = tuple[int, bytes]
-# `close`, `reset`, `half` (half an answer, then the end), `silence`, and `twice`.
+# `close`, `reset`, `half` (half an answer, then the end), `silence`, `twice`, `warned` (the answer has a warning) and
+# `corrupt` (its last byte is changed).
 Answer = Message | str | None
 NAMES = [f"C{at}" for at in range(5)]
 # The name of the partition key in predefined statements, and in statements of profiles.
@@ -60,6 +62,12 @@ def cell(data: bytes | None) -> bytes:
 def text_set(*values: str) -> bytes:
     """A set<text>; with alternating keys and values and half the count, a map<text, text>."""
     return struct.pack(">i", len(values)) + b"".join(cell(value.encode()) for value in values)
+
+
+def multimap(options: Mapping[str, str]) -> bytes:
+    """A [string multimap] with one value for each key."""
+    pairs = b"".join(string(name) + struct.pack(">H", 1) + string(value) for name, value in options.items())
+    return struct.pack(">H", len(options)) + pairs
 
 
 def error(code: int, message: str = "scripted", fields: bytes | None = None) -> Message:
@@ -166,13 +174,21 @@ class FakeCassandra(Scripted):
         self.versions = versions
         self.refuse: Callable[[str], Answer] | None = None
         self.delay_s = 0.0
+        # The delay of the answer to each PREPARE, and the largest number of such requests in flight on a connection.
+        self.prepare_delay_s = 0.0
+        self.preparing_max = 0
         self.login: tuple[str, str] | None = None
+        # Whether the login requires more than a user name and a password.
+        self.has_challenge = False
+        # Whether connections are accepted, but no request is answered.
+        self.is_mute = False
         self.peers: list[str] = []
         self.prepared: dict[bytes, Statement] = {}
         self.rows: dict[bytes, dict[str, bytes]] = {}
         self.stamps_us: dict[bytes, int] = {}
         self.counters: dict[bytes, Counter[str]] = {}
         # Requests in their order: texts of QUERY and of PREPARE, and executions, by operation.
+        self.startups: list[bytes] = []
         self.queries: list[str] = []
         self.prepares: list[str] = []
         self.executions: list[Execution] = []
@@ -282,6 +298,7 @@ class CassandraLine(Line):
         self.frames = b""
         self.version = 4
         self.segments = False
+        self.preparing = 0
 
     def data_received(self, data: bytes) -> None:
         self.received += data
@@ -313,10 +330,10 @@ class CassandraLine(Line):
         self._serve(version, stream, opcode, body)
         return True
 
-    def frame(self, stream: int, message: Message) -> bytes:
+    def frame(self, stream: int, message: Message, flags: int = 0) -> bytes:
         """The bytes of an answer's frame."""
         opcode, body = message
-        data = struct.pack(">BBhBi", 0x80 | self.version, 0, stream, opcode, len(body)) + body
+        data = struct.pack(">BBhBi", 0x80 | self.version, flags, stream, opcode, len(body)) + body
         if not self.segments:
             return data
         header = (len(data) | 1 << 17).to_bytes(3, "little")
@@ -328,8 +345,14 @@ class CassandraLine(Line):
         """Sends an answer, subject to the server's faults."""
         self.answer(self.frame(stream, message), Log(time.monotonic()))
 
+    def list_options(self) -> Mapping[str, str]:
+        """The options that the server supports on this connection."""
+        return {}
+
     def _serve(self, version: int, stream: int, opcode: int, body: bytes) -> None:
         owner = self.owner
+        if owner.is_mute:
+            return
         if version not in owner.versions:
             self.version = max(owner.versions)
             self.send(stream, error(PROTOCOL_ERROR, f"Invalid or unsupported protocol version ({version})"))
@@ -337,10 +360,13 @@ class CassandraLine(Line):
             return
         self.version = version
         if opcode == OPTIONS:
-            self.send(stream, (SUPPORTED, struct.pack(">H", 0)))
+            self.send(stream, (SUPPORTED, multimap(self.list_options())))
         elif opcode == STARTUP:
+            owner.startups.append(body)
             self.send(stream, (READY, b"") if owner.login is None else (AUTHENTICATE, string("PasswordAuthenticator")))
             self.segments = version >= 5
+        elif opcode == AUTH_RESPONSE and owner.has_challenge:
+            self.send(stream, (AUTH_CHALLENGE, cell(b"another password")))
         elif opcode == AUTH_RESPONSE and owner.login is not None:
             is_right = body[4:].decode() == "\0".join(("", *owner.login))
             self.send(stream, (AUTH_SUCCESS, cell(None)) if is_right else error(BAD_CREDENTIALS, "wrong password"))
@@ -351,7 +377,18 @@ class CassandraLine(Line):
             text = body[4 : 4 + int.from_bytes(body[:4])].decode()
             (owner.queries if opcode == QUERY else owner.prepares).append(text)
             right = owner.query if opcode == QUERY else self._prepare
-            self._respond(stream, owner.refuse(text) if owner.refuse else None, lambda: right(text))
+            answer = owner.refuse(text) if owner.refuse else None
+            if opcode == QUERY or not owner.prepare_delay_s:
+                self._respond(stream, answer, lambda: right(text))
+                return
+            self.preparing += 1
+            owner.preparing_max = max(owner.preparing_max, self.preparing)
+
+            def respond() -> None:
+                self.preparing -= 1
+                self._respond(stream, answer, lambda: right(text))
+
+            owner._loop.call_later(owner.prepare_delay_s, respond)
         elif opcode == BATCH:
             owner.batched += int.from_bytes(body[1:3])
             self._respond(stream, None, lambda: VOID)
@@ -413,6 +450,14 @@ class CassandraLine(Line):
         if answer in ("half", "close"):
             self.dead = True
             self.transport.close()
+            return
+        if answer == "warned":
+            warned = (message[0], struct.pack(">H", 1) + string("a scripted warning") + message[1])
+            self.transport.write(self.frame(stream, warned, WARNING))
+            return
+        if answer == "corrupt":
+            data = self.frame(stream, message)
+            self.transport.write(data[:-1] + bytes([data[-1] ^ 1]))
             return
         for _ in range(2 if answer == "twice" else 1):
             self.send(stream, message)

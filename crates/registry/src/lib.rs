@@ -28,6 +28,7 @@ use loadstone_measure::control::{Control, End};
 use loadstone_measure::observer::Observer;
 use loadstone_measure::trial;
 use loadstone_wire::error::EngineError;
+use loadstone_wire::output::err;
 use loadstone_wire::spec::{TrialSpec, WorkSpec};
 
 /// The record stores. Add a new store here.
@@ -106,7 +107,8 @@ pub fn run_columns(
     };
     // One engine creates the tables for all engines.
     if spec.segment.k == 0 && !columns.definitions.is_empty() {
-        execute_script(&options, &columns.definitions)?;
+        let defined = execute_script(&options, &columns.definitions)?;
+        defined.notes.iter().for_each(|note| err(&format!("note: {note}\n")));
     }
     let invalid = |invalid: Invalid| {
         EngineError::usage(format!("work.{}: {}", invalid.field, invalid.reason))

@@ -25,6 +25,12 @@ const MORE_PAGES: i32 = 0x02;
 const NO_METADATA: i32 = 0x04;
 const METADATA_CHANGED: i32 = 0x08;
 
+/// The codes with which this client replaces the code for a rate limit, which each server chooses (`ScyllaDB`'s
+/// `protocol-extensions.md`): the coordinator rejected the operation, or replicas did, some of which may have executed
+/// it.
+const RATE_LIMITED: i32 = -2;
+const RATE_LIMITED_BY_REPLICAS: i32 = -3;
+
 /// An error that a node reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
@@ -53,6 +59,7 @@ impl Refusal {
             0x2300 => "ConfigError",
             ALREADY_EXISTS => "AlreadyExists",
             UNPREPARED => "Unprepared",
+            RATE_LIMITED | RATE_LIMITED_BY_REPLICAS => "RateLimitError",
             _ => "error",
         }
     }
@@ -63,7 +70,9 @@ impl Refusal {
         let refused = self.refuses_writes();
         let failure = match self.code {
             0x0100 | 0x2100 => Failure::new(Status::Forbidden, message),
-            0x1000..=0x1002 => Failure::new(Status::ServiceUnavailable, message),
+            0x1000..=0x1002 | RATE_LIMITED | RATE_LIMITED_BY_REPLICAS => {
+                Failure::new(Status::ServiceUnavailable, message)
+            }
             0x1100 | 0x1200 => Failure::new(Status::Timeout, message),
             0x2000 | 0x2200 | 0x2300 => Failure::new(Status::BadRequest, message),
             // A full device is reported as a server error that contains the operating system's message.
@@ -72,13 +81,21 @@ impl Refusal {
         if refused { failure.refusal() } else { failure }
     }
 
+    /// Whether the node rejects the statement, whatever the state of the cluster.
+    pub fn rejects_statement(&self) -> bool {
+        matches!(self.code, 0x2000 | 0x2200 | 0x2300)
+    }
+
     /// Whether a write that fails with this error was never started (`native_protocol_v4.spec`, section 9).
     /// `Unavailable` is sent before anything is sent to a replica. The other errors in the list reject the request or
     /// the user, or come from a node that is still starting. `Overloaded` is not in the list because a node may report
     /// it at any time (drivers repeat such a write only if repetition is harmless), nor is a protocol error, which on a
     /// shared connection need not be due to this request.
     fn refuses_writes(&self) -> bool {
-        matches!(self.code, 0x0100 | 0x1000 | 0x1002 | 0x2000 | 0x2100 | 0x2200 | 0x2300 | 0x2400 | UNPREPARED)
+        matches!(
+            self.code,
+            0x0100 | 0x1000 | 0x1002 | 0x2000 | 0x2100 | 0x2200 | 0x2300 | 0x2400 | UNPREPARED | RATE_LIMITED
+        )
     }
 }
 
@@ -89,13 +106,13 @@ pub fn protocol_failure(_: Short) -> Failure {
 
 /// The error in an answer, if there is an error. An answer that is neither a result nor an error counts as an error.
 #[inline]
-pub fn check(code: u8, body: Body<'_>) -> Result<(), Refusal> {
-    if code == opcode::RESULT { Ok(()) } else { Err(refusal(code, body)) }
+pub fn check(code: u8, body: Body<'_>, rate_limit: Option<i32>) -> Result<(), Refusal> {
+    if code == opcode::RESULT { Ok(()) } else { Err(refusal(code, body, rate_limit)) }
 }
 
-/// Parses the error in an answer.
+/// Parses the error in an answer. `rate_limit` is the server's code for a rate limit.
 #[cold]
-pub fn refusal(code: u8, mut body: Body<'_>) -> Refusal {
+pub fn refusal(code: u8, mut body: Body<'_>, rate_limit: Option<i32>) -> Refusal {
     if code != opcode::ERROR {
         return Refusal { code: -1, message: format!("an answer with opcode {code:#04x} instead of a result") };
     }
@@ -107,6 +124,16 @@ pub fn refusal(code: u8, mut body: Body<'_>) -> Refusal {
                 && let Ok((required, alive)) = read_replicas(body)
             {
                 message.push_str(&format!(" ({required} required but only {alive} alive)"));
+            }
+            if Some(code) == rate_limit {
+                let [kind, by_coordinator] = body.array().unwrap_or_default();
+                let operation = if kind == 0 { "read" } else { "write" };
+                let (place, code) = match by_coordinator {
+                    0 => ("replicas", RATE_LIMITED_BY_REPLICAS),
+                    _ => ("the coordinator", RATE_LIMITED),
+                };
+                message.push_str(&format!(" ({operation} rejected by {place})"));
+                return Refusal { code, message };
             }
             Refusal { code, message }
         }
@@ -212,6 +239,10 @@ pub fn rows(mut body: Body<'_>) -> Result<Option<Table<'_>>, Short> {
     }
     let Metadata { count, columns, more, new_id, .. } = metadata(&mut body, false)?;
     let rows = usize::try_from(body.int()?).map_err(|_| Short)?;
+    // Rows without columns take no bytes, so a short answer could announce any number of rows.
+    if count == 0 && rows > 0 {
+        return Err(Short);
+    }
     Ok(Some(Table { body, rows, width: count, more, changed: new_id.map(|id| (id, columns)) }))
 }
 
@@ -263,10 +294,26 @@ mod tests {
     #[test]
     fn unavailable_names_required_and_alive_replicas() {
         let body = |fields: &[u8]| [b"\0\0\x10\0\0\x04text\0\x04".as_slice(), fields].concat();
-        let whole = refusal(opcode::ERROR, Body(&body(b"\0\0\0\x02\0\0\0\x01")));
+        let whole = refusal(opcode::ERROR, Body(&body(b"\0\0\0\x02\0\0\0\x01")), None);
         assert_eq!(whole.message, "text (2 required but only 1 alive)");
         // Without these fields, only the text is known.
-        assert_eq!(refusal(opcode::ERROR, Body(&body(b"\0\0"))).message, "text");
+        assert_eq!(refusal(opcode::ERROR, Body(&body(b"\0\0")), None).message, "text");
+    }
+
+    #[test]
+    fn rate_limits_have_a_name() {
+        let body = |fields: &[u8]| [b"\0\0\xF0\0\0\x04text".as_slice(), fields].concat();
+        let failure = |fields, code| refusal(opcode::ERROR, Body(&body(fields)), code).failure();
+        for (fields, message, refused) in [
+            (b"\x01\x01", "RateLimitError: text (write rejected by the coordinator)", true),
+            (b"\x01\0", "RateLimitError: text (write rejected by replicas)", false),
+            (b"\0\x01", "RateLimitError: text (read rejected by the coordinator)", true),
+        ] {
+            let failure = failure(fields, Some(0xF000));
+            assert_eq!((failure.message.as_str(), failure.refused), (message, refused));
+            assert_eq!(failure.status, Status::ServiceUnavailable);
+        }
+        assert_eq!(failure(b"\x01\x01", None).message, "error: text");
     }
 
     #[test]

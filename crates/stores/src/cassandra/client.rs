@@ -135,7 +135,7 @@ impl Client {
                 parameters.put(out, execution.page, &values);
             };
             self.send(&link, opcode::EXECUTE, body).await?;
-            let Some(refusal) = self.refusal()? else { return Ok(prepared) };
+            let Some(refusal) = self.refusal(&link)? else { return Ok(prepared) };
             // The node did nothing. This is the only case in which a request is sent again.
             if refusal.code != answer::UNPREPARED || !again {
                 return Err(refusal.failure());
@@ -162,7 +162,7 @@ impl Client {
             parameters.put(out, execution.page, &values);
         };
         self.send(&link, opcode::QUERY, body).await?;
-        self.refusal()?.map_or(Ok(()), |refusal| Err(refusal.failure()))
+        self.refusal(&link)?.map_or(Ok(()), |refusal| Err(refusal.failure()))
     }
 
     /// Sends a request and waits for the answer.
@@ -174,12 +174,13 @@ impl Client {
 
     /// The error in the answer, if the answer is an error.
     #[inline]
-    pub fn refusal(&self) -> Result<Option<Refusal>, Failure> {
+    pub fn refusal(&self, link: &Link) -> Result<Option<Refusal>, Failure> {
         if self.slot.opcode() == opcode::RESULT {
             return Ok(None);
         }
         let bytes = self.slot.bytes();
-        Ok(Some(answer::refusal(self.slot.opcode(), self.slot.body_of(&bytes).map_err(protocol_failure)?)))
+        let body = self.slot.body_of(&bytes).map_err(protocol_failure)?;
+        Ok(Some(answer::refusal(self.slot.opcode(), body, link.extensions().rate_limit)))
     }
 
     /// Executes a prepared SELECT and passes its rows to `read`. If the table was altered, the statement is prepared

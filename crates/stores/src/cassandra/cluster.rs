@@ -2,12 +2,14 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use futures::{StreamExt, stream};
 use loadstone_load::Status;
 
 use super::answer::Refusal;
-use super::login::Link;
+use super::login::{Entry, Link};
 use super::ring::{Node, Replication};
 use super::settings::{KEY, Settings, TLS};
+use super::sharding::{Extensions, Sharding};
 use super::topology::Latest;
 use super::wire::Version;
 use crate::error::{ConnectError, EngineError, Failure};
@@ -29,7 +31,7 @@ pub struct Cluster {
     pub durable_writes: bool,
     /// The mode of the commit log: `periodic`, `batch` or `group`, if known.
     pub commitlog_sync: Option<String>,
-    /// The release that the node runs.
+    /// The product and the release that the node runs.
     pub version: String,
     /// The node to which the client is connected.
     pub contact: SocketAddr,
@@ -37,17 +39,35 @@ pub struct Cluster {
     pub protocol: Version,
     /// The TLS version and the cipher suite, if connections are encrypted.
     pub encryption: Option<String>,
+    /// The extensions of the protocol that the contact node supports.
+    pub extensions: Extensions,
+    /// Whether the keyspace is divided into tablets, whose replicas do not follow from the ring.
+    pub has_tablets: bool,
 }
 
 impl Cluster {
     /// The number of nodes that the client contacts.
     pub fn local_nodes(&self) -> usize {
-        self.topology.current().0.nodes.iter().filter(|node| node.dc == self.local_dc).count()
+        self.shards().len()
+    }
+
+    /// The number of shards of each node that the client contacts; 1 for a node without shards, or if each client has
+    /// separate connections.
+    pub fn shards(&self) -> Vec<u16> {
+        let (topology, _) = self.topology.current();
+        let nodes = topology.nodes.iter().zip(&topology.shardings).filter(|(node, _)| node.dc == self.local_dc);
+        let is_shared = |_: &Sharding| !self.settings.per_client;
+        nodes.map(|(_, sharding)| sharding.filter(is_shared).map_or(1, |sharding| sharding.shards)).collect()
     }
 
     /// Number of connections per executor, or per client if each client has separate connections.
     pub fn lines(&self) -> usize {
-        self.local_nodes() * self.settings.connections
+        self.shards().into_iter().map(usize::from).sum::<usize>() * self.settings.connections
+    }
+
+    /// Whether its nodes support extensions of the protocol.
+    pub fn is_extended(&self) -> bool {
+        self.extensions != Extensions::default()
     }
 
     /// Queries the first contact point that responds.
@@ -58,7 +78,8 @@ impl Cluster {
             .await
             .map_err(|refusal| explain_refusal(contact, refusal))?;
         let mut facts = ask("SELECT release_version, partitioner FROM system.local").await?.into_iter().flatten();
-        let (version, partitioner) = (text(facts.next().flatten()), text(facts.next().flatten()));
+        let (mut version, partitioner) = (text(facts.next().flatten()), text(facts.next().flatten()));
+        version.insert_str(0, "Cassandra ");
         let own_dc = nodes.iter().find(|node| node.address == contact).map(|node| node.dc.clone()).unwrap_or_default();
         let local_dc = if settings.local_dc.is_empty() { own_dc } else { settings.local_dc.clone() };
         if !nodes.iter().any(|node| node.dc == local_dc) {
@@ -74,13 +95,21 @@ impl Cluster {
         if !settings.table.is_empty() {
             let table = format!("AND table_name = '{}'", settings.table);
             let columns = format!("SELECT column_name, kind FROM system_schema.columns {where_keyspace} {table}");
-            check_table(&settings, contact, &ask(&columns).await?)?;
+            check_table(&settings, contact, &ask(&columns).await?, link.extensions())?;
         }
         // This table is available since 4.0, but not in ScyllaDB.
-        let sync = link.query("SELECT value FROM system_views.settings WHERE name = 'commitlog_sync'").await;
-        let sync = sync.ok().and_then(|cells| cells.into_iter().flatten().next().flatten());
-        let hashed = partitioner.ends_with("Murmur3Partitioner");
-        Ok(Self {
+        let sync = first_value(&link, "SELECT value FROM system_views.settings WHERE name = 'commitlog_sync'").await;
+        let extensions = *link.extensions();
+        let mut has_tablets = false;
+        if extensions != Extensions::default() {
+            if let Some(own) = first_value(&link, "SELECT version FROM system.versions WHERE key = 'local'").await {
+                version = format!("ScyllaDB {}", text(Some(own)));
+            }
+            let tablets = format!("SELECT initial_tablets FROM system_schema.scylla_keyspaces {where_keyspace}");
+            has_tablets = first_value(&link, &tablets).await.is_some();
+        }
+        let hashed = partitioner.ends_with("Murmur3Partitioner") && !has_tablets;
+        let cluster = Self {
             topology: Latest::new(nodes, hashed.then(|| replication.clone()), settings.reconnect),
             settings,
             local_dc,
@@ -91,7 +120,27 @@ impl Cluster {
             contact,
             protocol: link.connection().version(),
             encryption: link.connection().encryption().map(str::to_owned),
-        })
+            extensions,
+            has_tablets,
+        };
+        cluster.topology.update_sharding(contact, extensions.sharding);
+        if cluster.is_extended() {
+            cluster.discover_shards().await;
+        }
+        Ok(cluster)
+    }
+
+    /// Asks each remaining node of the local data centre for its shards. A node that cannot be reached now is asked when
+    /// the client connects to it.
+    async fn discover_shards(&self) {
+        let (topology, _) = self.topology.current();
+        let nodes = topology.nodes.iter().filter(|node| node.dc == self.local_dc && node.address != self.contact);
+        let ask = async |node: &Node| {
+            if let Ok(link) = Link::open(node.address, self.protocol, &self.settings, Entry::Extended).await {
+                self.topology.update_sharding(node.address, link.extensions().sharding);
+            }
+        };
+        stream::iter(nodes).for_each_concurrent(None, ask).await;
     }
 
     /// The nodes listed in the tables of one node, sorted by address.
@@ -173,10 +222,16 @@ fn explain_refusal(contact: SocketAddr, refusal: Refusal) -> EngineError {
     ))
 }
 
-fn check_table(settings: &Settings, contact: SocketAddr, columns: &Cells) -> Result<(), EngineError> {
+fn check_table(
+    settings: &Settings,
+    contact: SocketAddr,
+    columns: &Cells,
+    extensions: &Extensions,
+) -> Result<(), EngineError> {
     let Settings { keyspace, table, .. } = settings;
-    let make = "CREATE KEYSPACE ycsb WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}";
-    let make = make.replace("ycsb", keyspace);
+    // ScyllaDB's tablets require this class, and Cassandra before 4.0 requires the names of the data centres with it.
+    let class = if *extensions == Extensions::default() { "SimpleStrategy" } else { "NetworkTopologyStrategy" };
+    let make = format!("CREATE KEYSPACE {keyspace} WITH replication = {{'class': '{class}', 'replication_factor': 1}}");
     let hint = format!(
         "run {make}; CREATE TABLE {keyspace}.{table} ({KEY} varchar PRIMARY KEY, field0 varchar, … field9 varchar)"
     );
@@ -194,6 +249,11 @@ fn check_table(settings: &Settings, contact: SocketAddr, columns: &Cells) -> Res
         return Err(EngineError::failed(message).hint(hint));
     }
     Ok(())
+}
+
+/// The first value that a query returns; `None` if it returns nothing or is refused.
+async fn first_value(link: &Link, query: &str) -> Option<Vec<u8>> {
+    link.query(query).await.ok()?.into_iter().flatten().next().flatten()
 }
 
 fn text(value: Option<Vec<u8>>) -> String {

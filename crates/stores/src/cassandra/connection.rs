@@ -9,6 +9,7 @@ mod task;
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
+use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::Waker;
@@ -100,11 +101,19 @@ impl Connection {
     /// Opens a connection with a buffer of `room` bytes, which grows with the answers. It must be called on an
     /// executor.
     pub async fn open(address: SocketAddr, version: Version, room: usize, tls: Option<&Tls>) -> Result<Self, Failure> {
-        let opened = async {
-            let stream = TcpStream::connect(address).await?;
-            stream.set_nodelay(true).map(|()| stream)
-        };
-        let stream = opened.await.map_err(|error| {
+        Self::start_on(TcpStream::connect(address).await, address, version, room, tls).await
+    }
+
+    /// As [`open`](Self::open), on an existing TCP connection.
+    pub async fn start_on(
+        stream: io::Result<TcpStream>,
+        address: SocketAddr,
+        version: Version,
+        room: usize,
+        tls: Option<&Tls>,
+    ) -> Result<Self, Failure> {
+        let stream = stream.and_then(|stream| stream.set_nodelay(true).map(|()| stream));
+        let stream = stream.map_err(|error| {
             Failure::new(Status::ServiceUnavailable, format!("cannot connect to {address}: {error}"))
         })?;
         let stream = Stream::new(stream, tls, &address.ip().to_string(), &address.to_string()).await?;

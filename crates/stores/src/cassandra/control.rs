@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 use super::cluster::Cluster;
-use super::login::Link;
+use super::login::{Entry, Link};
 use super::wire::{Body, Short, opcode, put_string};
 
 /// The delay before the client subscribes to the events of another node.
@@ -83,7 +83,7 @@ async fn follow(cluster: &Arc<Cluster>, used: &Used, kinds: &[&str]) -> std::con
             }
             used.borrow_mut().push(address);
             let changed = Rc::new(Notify::new());
-            let link = Link::open(address, cluster.protocol, &cluster.settings).await.ok();
+            let link = Link::open(address, cluster.protocol, &cluster.settings, Entry::Plain).await.ok();
             let Some(link) = listen(cluster, link, &changed, kinds).await else {
                 used.borrow_mut().retain(|node| *node != address);
                 continue;
@@ -144,7 +144,7 @@ async fn listen(cluster: &Arc<Cluster>, link: Option<Link>, changed: &Rc<Notify>
 
 /// An event of a cluster.
 #[derive(Debug, PartialEq, Eq)]
-enum Event {
+pub enum Event {
     /// Something happened to a node. `topology` is set if the ring may have changed.
     Node { address: SocketAddr, event: &'static str, topology: bool },
     /// A keyspace, table, type or function was changed.
@@ -152,7 +152,8 @@ enum Event {
 }
 
 impl Event {
-    fn read(mut body: Body<'_>) -> Result<Self, Short> {
+    /// Parses the body of EVENT.
+    pub fn read(mut body: Body<'_>) -> Result<Self, Short> {
         let (kind, change) = (body.text()?, body.text()?);
         if kind == "SCHEMA_CHANGE" {
             let (target, mut name) = (body.text()?, body.text()?);

@@ -62,9 +62,11 @@ pub fn describe_statements(options: &Options, texts: &[String]) -> Result<Vec<St
     let settings = Settings::from_options(options)?;
     asking(async {
         let (_, link) = connect(&settings).await?;
+        let (numbered, slot) = (number_texts(texts.iter().map(String::as_str)), Rc::default());
+        link.prepare_all(&numbered).await;
         let mut all = Vec::new();
-        for text in texts {
-            let prepared = prepare(&link, text).await.map_err(|failure| {
+        for (number, text) in texts.iter().enumerate() {
+            let prepared = link.ensure_prepared(number, &numbered, &slot).await.map_err(|failure| {
                 let message = format!("the server cannot prepare \"{text}\": {}", failure.message);
                 EngineError::failed(message).hint("correct the statement, or create its table first")
             })?;
@@ -83,13 +85,19 @@ fn name_all(columns: &[Column]) -> Vec<(String, String)> {
 }
 
 async fn prepare(link: &Link, text: &str) -> Result<Rc<Prepared>, Failure> {
-    let texts = Texts::default();
     // A statement number for which this connection has not prepared a statement yet.
     let number = link.count_prepared();
-    for at in 0..=number {
-        texts.number(|out| out.extend_from_slice(&at.to_be_bytes()), || text.to_owned());
-    }
+    let texts = number_texts(std::iter::repeat_n(text, number + 1));
     link.ensure_prepared(number, &texts, &Rc::new(Slot::default())).await
+}
+
+/// Numbers statements from 0, including repeated statements.
+fn number_texts<'a>(statements: impl Iterator<Item = &'a str>) -> Texts {
+    let texts = Texts::default();
+    for (number, text) in statements.enumerate() {
+        texts.number(|out| out.extend_from_slice(&number.to_be_bytes()), || text.to_owned());
+    }
+    texts
 }
 
 async fn describe_table(link: &Link, keyspace: &str, table: &str) -> Result<Vec<ColumnDescription>, EngineError> {

@@ -5,12 +5,14 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
+use futures::{StreamExt, stream};
 use loadstone_load::Status;
 
 use super::answer::{self, Prepared, protocol_failure};
 use super::connection::Connection;
 use super::consistency::ONE;
 use super::settings::Settings;
+use super::sharding::{Extensions, RATE_LIMIT, Sharding};
 use super::slot::Slot;
 use super::texts::Texts;
 use super::wire::{Body, Short, Version, opcode, put_bytes, put_flags, put_string};
@@ -21,13 +23,29 @@ use crate::tls::explain_close;
 const ROOM_SHARED: usize = 128 << 10;
 const ROOM_OWN: usize = 4 << 10;
 
+/// Maximum number of PREPARE requests in flight on a connection. A node executes up to 128 requests at the same time
+/// (`native_transport_max_threads`).
+const PREPARES_MAX: usize = 64;
+
 /// A connection that has logged in.
 #[derive(Debug)]
 pub struct Link {
     connection: Connection,
+    extensions: Extensions,
     prepared: RefCell<Vec<Option<Rc<Prepared>>>>,
     preparing: tokio::sync::Mutex<()>,
     patience: Duration,
+}
+
+/// The way in which a connection is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// To a server without extensions.
+    Plain,
+    /// The client requests the extensions of the server.
+    Extended,
+    /// To a shard, at the port where the client's port determines the shard.
+    Shard { sharding: Sharding, shard: u16, port: u16 },
 }
 
 /// The reason why a login failed.
@@ -35,6 +53,15 @@ enum LoginError {
     /// The server does not support the protocol version.
     Version(Failure),
     Other(Failure),
+}
+
+impl LoginError {
+    fn new(address: SocketAddr, refusal: answer::Refusal) -> Self {
+        let of_version = refusal.code == answer::PROTOCOL_ERROR;
+        let mut failure = refusal.failure();
+        failure.message = format!("{address} refuses the connection: {}", failure.message);
+        if of_version { Self::Version(failure) } else { Self::Other(failure) }
+    }
 }
 
 impl From<Failure> for LoginError {
@@ -48,7 +75,7 @@ impl Link {
     pub async fn negotiate(address: SocketAddr, settings: &Settings) -> Result<Self, Failure> {
         let mut version = settings.protocol.unwrap_or(Version::V5);
         loop {
-            match Self::attempt(address, version, settings).await {
+            match Self::attempt(address, version, settings, Entry::Extended).await {
                 Ok(link) => return Ok(link),
                 Err(LoginError::Other(failure)) => return Err(failure),
                 Err(LoginError::Version(failure)) => match version.previous() {
@@ -60,28 +87,56 @@ impl Link {
     }
 
     /// Connects and logs in with this protocol version.
-    pub async fn open(address: SocketAddr, version: Version, settings: &Settings) -> Result<Self, Failure> {
+    pub async fn open(
+        address: SocketAddr,
+        version: Version,
+        settings: &Settings,
+        entry: Entry,
+    ) -> Result<Self, Failure> {
         let (LoginError::Version(failure) | LoginError::Other(failure)) =
-            match Self::attempt(address, version, settings).await {
+            match Self::attempt(address, version, settings, entry).await {
                 Ok(link) => return Ok(link),
                 Err(error) => error,
             };
         Err(failure)
     }
 
-    async fn attempt(address: SocketAddr, version: Version, settings: &Settings) -> Result<Self, LoginError> {
-        let opened = tokio::time::timeout(settings.connect_timeout, Self::log_in(address, version, settings)).await;
+    async fn attempt(
+        address: SocketAddr,
+        version: Version,
+        settings: &Settings,
+        entry: Entry,
+    ) -> Result<Self, LoginError> {
+        let login = Self::log_in(address, version, settings, entry);
+        let opened = tokio::time::timeout(settings.connect_timeout, login).await;
         opened.unwrap_or_else(|_| {
             let ms = settings.connect_timeout.as_millis();
             Err(Failure::new(Status::Timeout, format!("{address} did not open a connection within {ms} ms")).into())
         })
     }
 
-    async fn log_in(address: SocketAddr, version: Version, settings: &Settings) -> Result<Self, LoginError> {
+    async fn log_in(
+        address: SocketAddr,
+        version: Version,
+        settings: &Settings,
+        entry: Entry,
+    ) -> Result<Self, LoginError> {
         let room = if settings.per_client { ROOM_OWN } else { ROOM_SHARED };
-        let connection = Connection::open(address, version, room, settings.tls.as_ref()).await?;
+        let tls = settings.tls.as_ref();
+        let connection = match entry {
+            Entry::Shard { sharding, shard, port } => {
+                let address = SocketAddr::new(address.ip(), port);
+                Connection::start_on(sharding.connect(shard, address).await, address, version, room, tls).await?
+            }
+            Entry::Plain | Entry::Extended => Connection::open(address, version, room, tls).await?,
+        };
         let slot = Rc::new(Slot::default());
+        let extensions = match entry {
+            Entry::Plain => Extensions::default(),
+            Entry::Extended | Entry::Shard { .. } => read_extensions(&connection, &slot, settings).await?,
+        };
         let mut options = vec![("CQL_VERSION", "3.0.0"), ("DRIVER_NAME", "loadstone")];
+        options.extend(extensions.rate_limit.map(|_| (RATE_LIMIT, "")));
         options.extend(settings.compression.map(|algorithm| ("COMPRESSION", algorithm.name())));
         let startup = |out: &mut Vec<u8>| {
             out.extend_from_slice(&(options.len() as u16).to_be_bytes());
@@ -107,6 +162,7 @@ impl Link {
         match slot.opcode() {
             opcode::READY | opcode::AUTH_SUCCESS => Ok(Self {
                 connection,
+                extensions,
                 prepared: RefCell::default(),
                 preparing: tokio::sync::Mutex::default(),
                 patience: settings.request_timeout,
@@ -117,11 +173,8 @@ impl Link {
             }
             other => {
                 let bytes = slot.bytes();
-                let refusal = answer::refusal(other, slot.body_of(&bytes).unwrap_or(Body(&[])));
-                let of_version = refusal.code == answer::PROTOCOL_ERROR;
-                let mut failure = refusal.failure();
-                failure.message = format!("{address} refuses the connection: {}", failure.message);
-                Err(if of_version { LoginError::Version(failure) } else { LoginError::Other(failure) })
+                let refusal = answer::refusal(other, slot.body_of(&bytes).unwrap_or(Body(&[])), None);
+                Err(LoginError::new(address, refusal))
             }
         }
     }
@@ -130,6 +183,12 @@ impl Link {
     #[inline]
     pub fn connection(&self) -> &Connection {
         &self.connection
+    }
+
+    /// The extensions that the server stated.
+    #[inline]
+    pub fn extensions(&self) -> &Extensions {
+        &self.extensions
     }
 
     /// Returns a statement as the server prepared it. The text is sent only once per connection.
@@ -155,12 +214,11 @@ impl Link {
     /// refuses, or that exceeds the time limit of a request, is left to the first operation that uses it, which reports
     /// the failure.
     pub async fn prepare_all(&self, texts: &Texts) {
-        let slot = Rc::new(Slot::default());
-        let prepare = async {
-            for number in 0..texts.len() {
-                let _ = self.ensure_prepared(number, texts, &slot).await;
+        let prepare = stream::iter(0..texts.len()).for_each_concurrent(PREPARES_MAX, async |number| {
+            if self.find_statement(number).is_none() {
+                let _ = self.request_statement(number, &texts.text(number), &Rc::default()).await;
             }
-        };
+        });
         let _ = tokio::time::timeout(self.patience, prepare).await;
     }
 
@@ -174,9 +232,13 @@ impl Link {
     async fn prepare(&self, number: usize, text: &str, slot: &Rc<Slot>) -> Result<Rc<Prepared>, Failure> {
         let late = |_| Failure::new(Status::Timeout, format!("{} did not answer PREPARE", self.connection.address()));
         let _turn = tokio::time::timeout(self.patience, self.preparing.lock()).await.map_err(late)?;
-        if let Some(prepared) = self.find_statement(number) {
-            return Ok(prepared);
+        match self.find_statement(number) {
+            Some(prepared) => Ok(prepared),
+            None => self.request_statement(number, text, slot).await,
         }
+    }
+
+    async fn request_statement(&self, number: usize, text: &str, slot: &Rc<Slot>) -> Result<Rc<Prepared>, Failure> {
         let version = self.connection.version();
         let body = |out: &mut Vec<u8>| {
             put_bytes(out, text.as_bytes());
@@ -187,7 +249,7 @@ impl Link {
         self.connection.ask(slot, 0, opcode::PREPARE, body).await?;
         let bytes = slot.bytes();
         let body = slot.body_of(&bytes).map_err(protocol_failure)?;
-        answer::check(slot.opcode(), body).map_err(answer::Refusal::failure)?;
+        answer::check(slot.opcode(), body, self.extensions.rate_limit).map_err(answer::Refusal::failure)?;
         let prepared = Rc::new(answer::parse_prepared(body, version).map_err(protocol_failure)?);
         let mut all = self.prepared.borrow_mut();
         let len = all.len().max(number + 1);
@@ -211,7 +273,7 @@ impl Link {
         let bytes = slot.bytes();
         let short = |_: Short| refuse("a truncated answer".to_owned());
         let body = slot.body_of(&bytes).map_err(short)?;
-        answer::check(slot.opcode(), body)?;
+        answer::check(slot.opcode(), body, self.extensions.rate_limit)?;
         let Some(mut table) = answer::rows(body).map_err(short)? else { return Ok(Vec::new()) };
         if table.more.is_some() {
             return Err(refuse("the answer is split into pages, which were not requested".to_owned()));
@@ -223,5 +285,24 @@ impl Link {
             rows.push(values.map_err(short)?);
         }
         Ok(rows)
+    }
+}
+
+/// Asks the server for its extensions. A server that refuses the question has none.
+async fn read_extensions(
+    connection: &Connection,
+    slot: &Rc<Slot>,
+    settings: &Settings,
+) -> Result<Extensions, LoginError> {
+    let reply = connection.ask(slot, 0, opcode::OPTIONS, |_| ()).await;
+    reply.map_err(|failure| explain_close(failure, settings.tls.as_ref()))?;
+    let bytes = slot.bytes();
+    let body = slot.body_of(&bytes).unwrap_or(Body(&[]));
+    if slot.opcode() == opcode::SUPPORTED {
+        return Ok(Extensions::read(body).unwrap_or_default());
+    }
+    match LoginError::new(connection.address(), answer::refusal(slot.opcode(), body, None)) {
+        LoginError::Version(failure) => Err(LoginError::Version(failure)),
+        LoginError::Other(_) => Ok(Extensions::default()),
     }
 }

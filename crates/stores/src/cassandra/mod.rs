@@ -11,6 +11,9 @@ mod connection;
 mod consistency;
 mod control;
 mod describe;
+#[cfg(test)]
+mod fuzz_tests;
+mod lines;
 mod login;
 mod murmur3;
 mod pool;
@@ -19,6 +22,7 @@ mod ring;
 mod schema;
 mod segments;
 mod settings;
+mod sharding;
 mod slot;
 mod statements;
 mod texts;
@@ -150,11 +154,13 @@ impl Store for Cassandra {
 
     fn guarantee(&self) -> Guarantee {
         let Cluster { settings, replication, local_dc, .. } = &*self.cluster;
-        let nodes = self.cluster.local_nodes();
+        let (nodes, shards) = (self.cluster.local_nodes(), self.cluster.shards());
         let connections = if settings.per_client { "of each client" } else { "of each executor" };
+        let has_shards = shards.iter().any(|shards| *shards > 1);
+        let target = if has_shards { "shard" } else { "node" };
         let mut guarantee = self
             .node_guarantee()
-            .fact("version", format!("Cassandra {}", self.cluster.version))
+            .fact("version", self.cluster.version.clone())
             .fact("client", format!("loadstone {}", env!("CARGO_PKG_VERSION")))
             .fact("protocol", self.cluster.protocol.to_string())
             .fact("compression", settings.compression.map_or("none", Algorithm::name))
@@ -166,7 +172,7 @@ impl Store for Cassandra {
             .fact("durable_writes", if self.cluster.durable_writes { "yes" } else { "no" })
             .fact("local_dc", local_dc.clone())
             .fact("nodes", nodes.to_string())
-            .fact("connections", format!("{} to each node, {connections}", settings.connections))
+            .fact("connections", format!("{} to each {target}, {connections}", settings.connections))
             .fact("request_timeout_ms", settings.request_timeout.as_millis().to_string())
             .fact("reconnect", settings.reconnect.to_string())
             .fact("pause_after_failure_ms", NAP.as_millis().to_string());
@@ -178,6 +184,15 @@ impl Store for Cassandra {
         }
         if let Some(sync) = &self.cluster.commitlog_sync {
             guarantee = guarantee.fact("commitlog_sync", sync.clone());
+        }
+        if has_shards {
+            let counts: Vec<String> = shards.iter().map(u16::to_string).collect();
+            guarantee = guarantee
+                .fact("shards", counts.join(", "))
+                .fact("connections_per_executor", self.cluster.lines().to_string());
+        }
+        if self.cluster.has_tablets {
+            guarantee = guarantee.fact("routing", "to all nodes in turn: the keyspace has tablets");
         }
         if settings.tracing {
             guarantee = guarantee.fact("tracing", "yes");
@@ -237,6 +252,8 @@ mod tests {
             contact,
             protocol: wire::Version::V4,
             encryption: None,
+            extensions: sharding::Extensions::default(),
+            has_tablets: false,
         }
     }
 

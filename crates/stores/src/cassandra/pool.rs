@@ -12,55 +12,15 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::cluster::{Cluster, unreachable};
 use super::connection::SWEEPS;
-use super::login::Link;
-use super::murmur3;
+use super::lines::{Line, Lines, Route};
+use super::login::{Entry, Link};
 use super::texts::Texts;
-use super::topology::Topology;
 use crate::deadline::NAP;
 use crate::error::{ConnectError, EngineError, Failure};
-use crate::reconnect::Node;
 
-/// A place for a connection to a node. It may be empty.
-#[derive(Debug)]
-struct Line {
-    address: SocketAddr,
-    node: Arc<Node>,
-    link: RefCell<Option<Rc<Link>>>,
-    /// The node's generation at the time when the connection was opened.
-    generation: Cell<u64>,
-    /// The node's number of losses at the time when the connection was last known to be open.
-    losses: Cell<u64>,
-    opening: Cell<bool>,
-    /// The failure of the last attempt to connect.
-    failure: RefCell<Option<Failure>>,
-}
-
-/// The lines to the nodes of the local data centre, for one version of the topology.
-#[derive(Debug)]
-struct Lines {
-    topology: Arc<Topology>,
-    version: u64,
-    all: Vec<Rc<Line>>,
-    /// The index of the first line to each node of the cluster; `None` for nodes in other data centres.
-    first: Vec<Option<usize>>,
-}
-
-impl Lines {
-    /// Creates lines to the nodes of the current topology. Existing lines to nodes that are still in it are reused.
-    fn new(cluster: &Cluster, before: &[Rc<Line>]) -> Self {
-        let (topology, version) = cluster.topology.current();
-        let (mut lines, mut first) = (Vec::new(), Vec::new());
-        for (node, reach) in topology.nodes.iter().zip(&topology.reach) {
-            let local = node.dc == cluster.local_dc;
-            first.push(local.then_some(lines.len()));
-            let mut reusable = before.iter().filter(|line| line.address == node.address);
-            for _ in 0..if local { cluster.settings.connections } else { 0 } {
-                lines.push(reusable.next().map_or_else(|| Rc::new(Line::new(node.address, reach)), Rc::clone));
-            }
-        }
-        Self { topology, version, all: lines, first }
-    }
-}
+/// Maximum number of consecutive connections that lead to other shards, for each shard of the node. If a server assigns
+/// connections at random, 1 search in 3,000 fails.
+const MISSES_MAX: usize = 8;
 
 /// Connections to the nodes of the local data centre.
 #[derive(Debug)]
@@ -108,21 +68,29 @@ impl Pool {
         self.opened
             .get_or_try_init(async || {
                 tokio::task::spawn_local(sweep(Rc::downgrade(self), self.cluster.settings.request_timeout));
-                let lines = &self.lines().all;
-                for line in lines {
-                    self.revive(line);
-                }
                 // If a node has refused a different executor, this executor does not wait for it.
-                let tried = |line: &Rc<Line>| {
+                let tried = |line: &&Rc<Line>| {
                     line.link.borrow().is_some() || line.failure.borrow().is_some() || line.node.refusal().is_some()
                 };
-                while !lines.iter().all(tried) {
+                let lines = loop {
+                    // A node that states its shards gets more lines.
+                    let lines = self.lines();
+                    let mut untried = lines.all.iter().filter(|line| !tried(line)).peekable();
+                    if untried.peek().is_none() {
+                        break lines;
+                    }
+                    untried.for_each(|line| self.revive(line));
                     let _ = timeout(NAP, self.tried.notified()).await;
+                };
+                // A node that cannot be trusted is an error in the configuration, unlike a node that is down.
+                let mut failures = lines.all.iter().filter(|line| line.live().is_none()).map(|line| line.failure());
+                if let Some(failure) = failures.find(|failure| matches!(failure.connect, Some(ConnectError::Tls(_)))) {
+                    return Err(unreachable(&failure));
                 }
-                if lines.iter().any(|line| line.link.borrow().is_some()) {
+                if lines.all.iter().any(|line| line.link.borrow().is_some()) {
                     return Ok(());
                 }
-                Err(unreachable(&lines[0].failure()))
+                Err(unreachable(&lines.all[0].failure()))
             })
             .await
             .map(|&()| ())
@@ -139,9 +107,9 @@ impl Pool {
         {
             return Ok(link);
         }
-        let replicas = lines.replicas(key);
+        let route = lines.route(key);
         let turn = self.turn.replace(self.turn.get().wrapping_add(1));
-        if let Some(link) = self.live(&lines, replicas, turn) {
+        if let Some(link) = self.live(&lines, route, turn) {
             return Ok(link);
         }
         self.wait_for_link(key, turn).await
@@ -154,13 +122,13 @@ impl Pool {
         loop {
             let tried = self.tried.notified();
             let lines = self.lines();
-            let replicas = lines.replicas(key);
-            if let Some(link) = self.live(&lines, replicas, turn) {
+            let route = lines.route(key);
+            if let Some(link) = self.live(&lines, route, turn) {
                 return Ok(link);
             }
             if lines.all.iter().all(|line| line.node.refusal().is_some()) {
                 // Returns the failure of the node to which the operation would have been sent.
-                let first = lines.order(replicas, turn).next();
+                let first = lines.order(route, turn).next();
                 let none = || Failure::new(Status::ServiceUnavailable, "the data centre has no nodes left");
                 return Err(first.map_or_else(none, |line| line.failure()));
             }
@@ -172,8 +140,8 @@ impl Pool {
     }
 
     #[inline]
-    fn live(self: &Rc<Self>, lines: &Lines, replicas: &[usize], turn: usize) -> Option<Rc<Link>> {
-        let responsive = lines.order(replicas, turn).find_map(|line| {
+    fn live(self: &Rc<Self>, lines: &Lines, route: Route<'_>, turn: usize) -> Option<Rc<Link>> {
+        let responsive = lines.order(route, turn).find_map(|line| {
             let link = line.live();
             if link.is_none() {
                 self.revive(line);
@@ -181,7 +149,7 @@ impl Pool {
             link.filter(|link| link.connection().admit())
         });
         // If every node is silent, a silent node is used nevertheless.
-        responsive.or_else(|| lines.order(replicas, turn).find_map(|line| line.live()))
+        responsive.or_else(|| lines.order(route, turn).find_map(|line| line.live()))
     }
 
     /// Starts to connect, unless a connection attempt is in flight.
@@ -206,92 +174,85 @@ impl Pool {
     }
 }
 
-impl Lines {
-    #[inline]
-    fn replicas(&self, key: Option<&[u8]>) -> &[usize] {
-        match key {
-            Some(key) if self.all.len() > 1 => self.topology.ring.replicas(murmur3::token(key)),
-            _ => &[],
-        }
-    }
-
-    /// The lines in the order in which an operation tries them: first the replicas, starting with a different replica
-    /// each time, and then all nodes.
-    fn order<'a>(&'a self, replicas: &'a [usize], turn: usize) -> impl Iterator<Item = &'a Rc<Line>> {
-        let nodes = self.first.iter().flatten().count().max(1);
-        let per_node = self.all.len() / nodes;
-        let to_replicas = (0..replicas.len()).flat_map(move |at| {
-            let first = self.first[replicas[(at + turn) % replicas.len()]];
-            first
-                .into_iter()
-                .flat_map(move |first| (0..per_node).map(move |n| first + (n + turn / replicas.len()) % per_node))
-        });
-        to_replicas.chain((0..self.all.len()).map(move |at| (at + turn) % self.all.len())).map(|at| &self.all[at])
-    }
-}
-
-impl Line {
-    fn new(address: SocketAddr, node: &Arc<Node>) -> Self {
-        Self {
-            address,
-            node: Arc::clone(node),
-            link: RefCell::default(),
-            generation: Cell::default(),
-            losses: Cell::default(),
-            opening: Cell::default(),
-            failure: RefCell::default(),
-        }
-    }
-
-    #[inline]
-    fn live(&self) -> Option<Rc<Link>> {
-        let link = self.link.borrow().as_ref().filter(|link| link.connection().is_open()).cloned();
-        let losses = self.node.losses();
-        if link.is_some() && self.losses.replace(losses) != losses {
-            self.node.confirm_connection(losses);
-        }
-        link
-    }
-
-    #[cold]
-    fn failure(&self) -> Failure {
-        let closed = || {
-            let message = format!("{} has closed the connection", self.address);
-            Failure::new(Status::ServiceUnavailable, message).connecting(ConnectError::Other)
-        };
-        self.node.refusal().or_else(|| self.failure.borrow().clone()).unwrap_or_else(closed)
-    }
-}
-
 /// Tries to connect until it succeeds or until the connection is no longer needed.
 async fn revive(pool: Weak<Pool>, cluster: Arc<Cluster>, place: Weak<Line>) {
+    // The connections to other shards. They stay open, because a server assigns the next connection to the shard with
+    // the fewest connections.
+    let mut surplus = Vec::new();
     loop {
-        let Some((address, node)) = place.upgrade().map(|line| (line.address, Arc::clone(&line.node))) else { return };
-        let open = async || {
-            let opened = Link::open(address, cluster.protocol, &cluster.settings).await?;
-            // Statements are prepared here, so that no timed operation has to prepare them.
-            if let Some(pool) = pool.upgrade() {
-                opened.prepare_all(&pool.texts).await;
-            }
-            Ok(opened)
-        };
+        let Some(line) = place.upgrade() else { return };
+        // A connection to this shard that another line's attempt opened.
+        if line.link.borrow().as_ref().is_some_and(|link| link.connection().is_open()) {
+            line.opening.set(false);
+            return;
+        }
+        let (address, node, shard) = (line.address, Arc::clone(&line.node), line.shard);
+        drop(line);
+        let open = async || open_link(&cluster, address, shard.filter(|_| surplus.is_empty())).await;
         let opened = node.wait_for_turn().await.attempt(open).await;
         let (Some(pool), Some(line)) = (pool.upgrade(), place.upgrade()) else { return };
-        let open = opened.is_ok();
-        match opened {
-            Ok(opened) => {
-                line.generation.set(node.generation());
-                *line.link.borrow_mut() = Some(Rc::new(opened));
-                *line.failure.borrow_mut() = None;
-                line.opening.set(false);
+        let opened = match opened {
+            Ok(opened) => opened,
+            Err(failure) => {
+                *line.failure.borrow_mut() = Some(failure);
+                pool.tried.notify_waiters();
+                continue;
             }
-            Err(failure) => *line.failure.borrow_mut() = Some(failure),
+        };
+        let extensions = *opened.extensions();
+        if cluster.is_extended() && cluster.topology.update_sharding(address, extensions.sharding) {
+            // The pool creates lines to the node's shards, in place of this line.
+            line.opening.set(false);
+            pool.tried.notify_waiters();
+            return;
+        }
+        let target = match pool.lines().find_place(&line, extensions.shard) {
+            Some(target) => {
+                line.misses.set(0);
+                target
+            }
+            None if line.misses.get() < MISSES_MAX * extensions.sharding.map_or(1, |own| usize::from(own.shards)) => {
+                line.misses.set(line.misses.get() + 1);
+                surplus.push(opened);
+                continue;
+            }
+            None => {
+                let event = format!("no connection to shard {}", shard.unwrap_or_default());
+                cluster.topology.record(address.to_string(), event);
+                Rc::clone(&line)
+            }
+        };
+        // Statements are prepared here, so that no timed operation has to prepare them.
+        opened.prepare_all(&pool.texts).await;
+        target.generation.set(node.generation());
+        *target.link.borrow_mut() = Some(Rc::new(opened));
+        *target.failure.borrow_mut() = None;
+        let is_own = Rc::ptr_eq(&target, &line);
+        if is_own {
+            line.opening.set(false);
         }
         pool.tried.notify_waiters();
-        if open {
+        if is_own {
             return;
         }
     }
+}
+
+/// Opens a connection to a node, and to this shard if the node's port for shards can be reached.
+async fn open_link(cluster: &Cluster, address: SocketAddr, shard: Option<u16>) -> Result<Link, Failure> {
+    let Cluster { settings, protocol, .. } = cluster;
+    if !cluster.is_extended() {
+        return Link::open(address, *protocol, settings, Entry::Plain).await;
+    }
+    if let (Some(sharding), Some(shard)) = (cluster.topology.find_sharding(address), shard)
+        && let Some(port) = sharding.port(settings.tls.is_some())
+    {
+        match Link::open(address, *protocol, settings, Entry::Shard { sharding, shard, port }).await {
+            Err(failure) if failure.status != Status::Forbidden => {}
+            decided => return decided,
+        }
+    }
+    Link::open(address, *protocol, settings, Entry::Extended).await
 }
 
 /// Makes the connections abandon requests that have waited too long.
@@ -305,3 +266,6 @@ async fn sweep(pool: Weak<Pool>, timeout: Duration) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -211,4 +211,4 @@ impl Session for Client {
 }
 
 #[cfg(test)]
-mod tests;
+pub mod tests;

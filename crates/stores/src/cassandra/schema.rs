@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::answer::ALREADY_EXISTS;
+use super::answer::{ALREADY_EXISTS, Refusal};
 use super::cluster::{Cluster, connect, unreachable};
 use super::login::Link;
 use super::ring::Node;
@@ -23,6 +23,8 @@ pub struct Description {
     pub name: String,
     /// Its nodes, sorted by address.
     pub nodes: Vec<Node>,
+    /// The differences between the requested and the executed definitions.
+    pub notes: Vec<String>,
 }
 
 /// Connects to the first contact point that responds, and executes statements one after the other. The statements are
@@ -52,8 +54,16 @@ pub fn count_rows(options: &Options, statements: &[String]) -> Result<Vec<usize>
 
 async fn run(settings: &Settings, statements: &[String]) -> Result<Description, EngineError> {
     let (contact, link) = connect(settings).await?;
+    let mut replacements = Vec::new();
     for text in statements {
-        match link.query(text).await {
+        let mut result = link.query(text).await;
+        if let Some(other) = result.as_ref().err().and_then(|refusal| replace_strategy(text, refusal)) {
+            replacements.push(
+                "the server refuses SimpleStrategy; the keyspace is created with NetworkTopologyStrategy".to_owned(),
+            );
+            result = link.query(&other).await;
+        }
+        match result {
             // Each run repeats definitions that lack IF NOT EXISTS, so this error is ignored, as in other drivers. An
             // index that exists has a different error code.
             Err(refusal) if refusal.code == ALREADY_EXISTS || refusal.message.ends_with("already exists") => {}
@@ -71,7 +81,16 @@ async fn run(settings: &Settings, statements: &[String]) -> Result<Description, 
     let nodes = Cluster::read_nodes(&link, contact, settings.port).await.map_err(|refusal| refused(refusal.message))?;
     let name = link.query("SELECT cluster_name FROM system.local").await.map_err(|refusal| refused(refusal.message))?;
     let name = name.into_iter().flatten().next().flatten().unwrap_or_default();
-    Ok(Description { name: String::from_utf8_lossy(&name).into_owned(), nodes })
+    Ok(Description { name: String::from_utf8_lossy(&name).into_owned(), nodes, notes: replacements })
+}
+
+/// The definition of a keyspace with `NetworkTopologyStrategy`, if the server refuses it because of `SimpleStrategy`, as
+/// `ScyllaDB` does if it creates tablets. That strategy also accepts `replication_factor`.
+fn replace_strategy(statement: &str, refusal: &Refusal) -> Option<String> {
+    let is_refused = refusal.rejects_statement() && refusal.message.contains("SimpleStrategy");
+    (is_refused && statement.contains("SimpleStrategy")).then(|| {
+        statement.replace("org.apache.cassandra.locator.", "").replace("SimpleStrategy", "NetworkTopologyStrategy")
+    })
 }
 
 /// The next step after a refusal. Only an invalid statement needs to be corrected.
@@ -107,6 +126,22 @@ async fn wait_for_agreement(link: &Link) -> Result<(), EngineError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_refused_strategy_is_replaced() {
+        const REASON: &str = "SimpleStrategy doesn't support tablet replication";
+        let statement = "CREATE KEYSPACE k WITH replication = {'class': 'org.apache.cassandra.locator.SimpleStrategy', 'replication_factor': 3}";
+        let replace = |code, message: &str, statement| {
+            replace_strategy(statement, &Refusal { code, message: message.to_owned() })
+        };
+        let expected =
+            "CREATE KEYSPACE k WITH replication = {'class': 'NetworkTopologyStrategy', 'replication_factor': 3}";
+        assert_eq!(replace(0x2300, REASON, statement).as_deref(), Some(expected));
+        assert_eq!(replace(0x2200, REASON, statement).as_deref(), Some(expected));
+        assert_eq!(replace(0x0000, REASON, statement), None, "not a refusal");
+        assert_eq!(replace(0x2300, "unknown option", statement), None);
+        assert_eq!(replace(0x2300, REASON, expected), None);
+    }
 
     #[test]
     fn remedy_fits_the_refusal() {

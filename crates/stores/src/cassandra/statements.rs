@@ -162,7 +162,7 @@ impl StatementClient {
             out.extend_from_slice(&stamp.to_be_bytes());
         };
         self.client.send(&link, opcode::BATCH, body).await?;
-        match self.client.refusal()? {
+        match self.client.refusal(&link)? {
             None => Ok(Status::Ok),
             Some(refusal) => {
                 // The next execution prepares the statements that the node has forgotten.

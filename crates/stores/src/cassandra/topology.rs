@@ -1,19 +1,23 @@
 //! The nodes of a cluster, which can change during a trial.
 
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::ring::{Node, Replication, Ring};
+use super::sharding::Sharding;
 use crate::reconnect::{self, Reconnect};
 use crate::session::ServerEvent;
 
 /// The nodes of a cluster at one instant.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Topology {
     pub nodes: Vec<Node>,
     /// The reachability of each node, which all executors share.
     pub reach: Vec<Arc<reconnect::Node>>,
+    /// The shards of each node; `None` if they are unknown, or if the node has no shards.
+    pub shardings: Vec<Option<Sharding>>,
     /// Determines the replicas of each key.
     pub ring: Ring,
 }
@@ -32,7 +36,7 @@ pub struct Latest {
 impl Latest {
     /// Creates the topology of these nodes.
     pub fn new(nodes: Vec<Node>, replication: Option<Replication>, reconnect: Reconnect) -> Self {
-        let empty = Topology { nodes: Vec::new(), reach: Vec::new(), ring: Ring::default() };
+        let empty = Topology { nodes: Vec::new(), reach: Vec::new(), shardings: Vec::new(), ring: Ring::default() };
         let latest = Self {
             current: Mutex::new(Arc::new(empty)),
             version: AtomicU64::new(0),
@@ -56,7 +60,28 @@ impl Latest {
         (Arc::clone(&current), self.version())
     }
 
-    /// Replaces the nodes if they have changed. Nodes that remain keep their reachability.
+    /// The shards of a node, if they are known.
+    pub fn find_sharding(&self, address: SocketAddr) -> Option<Sharding> {
+        let (topology, _) = self.current();
+        let at = topology.nodes.iter().position(|node| node.address == address)?;
+        topology.shardings[at]
+    }
+
+    /// Updates the shards of a node. Returns whether they have changed.
+    pub fn update_sharding(&self, address: SocketAddr, sharding: Option<Sharding>) -> bool {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(at) = current.nodes.iter().position(|node| node.address == address) else { return false };
+        if current.shardings[at] == sharding {
+            return false;
+        }
+        let mut topology = Topology::clone(&current);
+        topology.shardings[at] = sharding;
+        *current = Arc::new(topology);
+        self.version.fetch_add(1, Ordering::Relaxed);
+        true
+    }
+
+    /// Replaces the nodes if they have changed. Nodes that remain keep their reachability and their shards.
     pub fn replace(&self, nodes: Vec<Node>) {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         if current.nodes == nodes {
@@ -68,8 +93,9 @@ impl Latest {
             None => reconnect::Node::new(self.reconnect),
         });
         let reach = reach.collect();
+        let shardings = nodes.iter().map(|node| known(node).and_then(|at| current.shardings[at])).collect();
         let ring = self.replication.as_ref().map_or_else(Ring::default, |replication| Ring::new(&nodes, replication));
-        *current = Arc::new(Topology { nodes, reach, ring });
+        *current = Arc::new(Topology { nodes, reach, shardings, ring });
         self.version.fetch_add(1, Ordering::Relaxed);
     }
 

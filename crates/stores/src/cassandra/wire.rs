@@ -50,6 +50,7 @@ pub mod opcode {
     pub const READY: u8 = 0x02;
     pub const AUTHENTICATE: u8 = 0x03;
     pub const OPTIONS: u8 = 0x05;
+    pub const SUPPORTED: u8 = 0x06;
     pub const QUERY: u8 = 0x07;
     pub const RESULT: u8 = 0x08;
     pub const PREPARE: u8 = 0x09;

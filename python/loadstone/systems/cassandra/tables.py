@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from loadstone.systems.base.plan import read_choice, read_whole_number, table_plan
 from loadstone.systems.base.system import SystemPlan, SystemsError
-from loadstone.systems.cassandra.cql import Cql, UnreachableError
+from loadstone.systems.cassandra.cql import Cql, RefusedError, UnreachableError
 from loadstone.systems.cassandra.ring import await_schema_agreement, connect_node
 
 # A schema change waits for all nodes and for the deletion of dropped data.
@@ -45,9 +45,23 @@ def create_table(plan: SystemPlan, table: str, options: Mapping[str, str], *, re
                 return False
             statements = [re.sub(r"^CREATE \w+", r"\g<0> IF NOT EXISTS", statement) for statement in statements[1:]]
         for statement in statements:
-            cql.run_query(statement)
+            define(cql, statement)
     await_schema_agreement(plan, CHANGE_S)
     return True
+
+
+def define(cql: Cql, statement: str) -> None:
+    """Executes a definition, with `NetworkTopologyStrategy` if the server refuses `SimpleStrategy`.
+
+    ScyllaDB refuses it for keyspaces with tablets. `NetworkTopologyStrategy` also accepts `replication_factor`. Raises
+    SystemsError.
+    """
+    try:
+        cql.run_query(statement)
+    except RefusedError as error:
+        if "SimpleStrategy" not in statement or "SimpleStrategy" not in str(error.args[0]):
+            raise
+        cql.run_query(statement.replace("SimpleStrategy", "NetworkTopologyStrategy"))
 
 
 def connect_first(plan: SystemPlan) -> Cql:

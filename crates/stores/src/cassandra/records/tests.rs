@@ -10,6 +10,7 @@ use super::super::answer::UNPREPARED;
 use super::super::cluster::Cluster;
 use super::super::ring::{Node, Replication};
 use super::super::settings::Settings;
+use super::super::sharding::Extensions;
 use super::super::topology::Latest;
 use super::super::wire::{HEADER, Head, Version, frame, opcode};
 use super::*;
@@ -18,21 +19,33 @@ use crate::session::Connection;
 
 /// A cluster whose only node listens at `contact`.
 fn cluster(contact: std::net::SocketAddr) -> Arc<Cluster> {
+    Arc::new(cluster_of(&[contact]))
+}
+
+/// A cluster whose nodes listen at these addresses.
+pub fn cluster_of(addresses: &[std::net::SocketAddr]) -> Cluster {
     let properties = [("hosts".to_owned(), "127.0.0.1".to_owned())].into_iter().collect();
     let options = Options { properties, table: "usertable".to_owned(), clients: 1, ..Options::default() };
-    let node = Node { address: contact, dc: String::new(), rack: String::new(), tokens: Vec::new() };
-    Arc::new(Cluster {
+    let node = |address: &std::net::SocketAddr| Node {
+        address: *address,
+        dc: String::new(),
+        rack: String::new(),
+        tokens: Vec::new(),
+    };
+    Cluster {
         encryption: None,
+        extensions: Extensions::default(),
+        has_tablets: false,
         settings: Settings::from_options(&options).unwrap(),
-        topology: Latest::new(vec![node], None, crate::reconnect::Reconnect::default()),
+        topology: Latest::new(addresses.iter().map(node).collect(), None, crate::reconnect::Reconnect::default()),
         local_dc: String::new(),
         replication: Replication::Simple(1),
         durable_writes: true,
         commitlog_sync: None,
         version: String::new(),
-        contact,
+        contact: addresses[0],
         protocol: Version::V4,
-    })
+    }
 }
 
 /// Serves a connection: each EXECUTE receives the next element of `answers`. Returns the bodies of the executions.

@@ -1,0 +1,94 @@
+//! Tests with two fake nodes that encrypt connections, each with a separate certificate.
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+
+use super::super::records::tests::cluster_of;
+use super::super::wire::{HEADER, Head, Version, frame, opcode};
+use super::*;
+use crate::certificates::Authority;
+use crate::tls::tests::{Files, acceptor, issue};
+
+/// Answers STARTUP on each connection. Without an acceptor, connections are not encrypted.
+async fn serve(listener: TcpListener, acceptor: Option<TlsAcceptor>) {
+    loop {
+        let (socket, _) = listener.accept().await.unwrap();
+        let acceptor = acceptor.clone();
+        tokio::task::spawn_local(async move {
+            match acceptor {
+                None => log_in(socket).await,
+                Some(acceptor) => match acceptor.accept(socket).await {
+                    Ok(stream) => log_in(stream).await,
+                    // The client has refused the certificate.
+                    Err(_) => Ok(()),
+                },
+            }
+        });
+    }
+}
+
+async fn log_in(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> std::io::Result<()> {
+    let mut header = [0; HEADER];
+    stream.read_exact(&mut header).await?;
+    let mut out = Vec::new();
+    let head = Head { flags: 0, stream: u16::from_be_bytes([header[2], header[3]]), opcode: opcode::READY };
+    frame(&mut out, Version::V4, head, |_| ());
+    out[0] |= 0x80;
+    stream.write_all(&out).await?;
+    stream.flush().await?;
+    // Until the client closes the connection.
+    stream.read_to_end(&mut Vec::new()).await.map(drop)
+}
+
+/// Opens a pool of connections to two nodes, of which the second has this acceptor.
+fn open(authority: &Authority, second: Option<TlsAcceptor>) -> Result<(), EngineError> {
+    let (files, first) = (Files::new(), acceptor(&issue(authority, &["127.0.0.1"]), None));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().unwrap();
+    tokio::task::LocalSet::new().block_on(&runtime, async {
+        let mut addresses = Vec::new();
+        for acceptor in [Some(first), second] {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            addresses.push(listener.local_addr().unwrap());
+            tokio::task::spawn_local(serve(listener, acceptor));
+        }
+        let mut cluster = cluster_of(&addresses);
+        cluster.settings.tls = Some(files.trust(authority));
+        let pool = Pool::new(Arc::new(cluster));
+        let opened = pool.open().await;
+        if opened.is_ok() {
+            assert!(pool.lines().all.iter().all(|line| line.live().is_some()));
+        }
+        opened.map_err(|error| {
+            let (message, second) = (error.message.clone(), addresses[1].to_string());
+            assert!(message.contains(&second) && !message.contains('\n') && error.hint.is_some(), "{error}");
+            EngineError::failed(message.replace(&second, "NODE")).hint(error.hint.unwrap_or_default())
+        })
+    })
+}
+
+#[test]
+fn every_node_is_encrypted_and_verified() {
+    let authority = Authority::new("CA").unwrap();
+    open(&authority, Some(acceptor(&issue(&authority, &["127.0.0.1"]), None))).unwrap();
+}
+
+#[test]
+fn one_untrusted_node_is_refused() {
+    let (authority, other) = (Authority::new("CA").unwrap(), Authority::new("CA").unwrap());
+    let expired = authority.issue("server", &["127.0.0.1".to_owned()], 2020).unwrap();
+    for (second, message, hint) in [
+        (Some(issue(&other, &["127.0.0.1"])), "the certificate of NODE is not signed by the CA", "cassandra.tls.ca"),
+        (
+            Some(issue(&authority, &["db2"])),
+            "the certificate of NODE is for db2, not for 127.0.0.1",
+            "cassandra.tls.name",
+        ),
+        (Some(expired), "the certificate of NODE expired ", "renew the certificate"),
+        (None, "NODE does not respond with TLS", "omit cassandra.useSSL=true"),
+    ] {
+        let error = open(&authority, second.map(|pair| acceptor(&pair, None))).unwrap_err();
+        assert!(error.message.starts_with(message), "{error}");
+        assert!(error.hint.as_ref().is_some_and(|text| text.contains(hint)), "{error}");
+    }
+}
