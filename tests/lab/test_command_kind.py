@@ -99,6 +99,9 @@ vary: {clients: [1, 4], scale: [1]}
 repeats: 6
 """
 
+# The guide's example on the stores' database.
+STORES = POSTGRES.replace("start: postgres", "start: {system: postgres}").replace(" bench", " {database}")
+
 
 def run_pgbench(home: Path, document: str, *changes: str) -> list[TrialResult]:
     """The trials of an experiment with pgbench."""
@@ -126,7 +129,7 @@ def test_pgbench_runs_on_a_started_server(tmp_path: Path) -> None:
 
 @pytest.mark.soak
 @pytest.mark.usefixtures("servers")
-@pytest.mark.parametrize("document", [ISSUE, POSTGRES.replace("start: postgres", "start: {system: postgres}")])
+@pytest.mark.parametrize("document", [ISSUE, STORES])
 def test_pgbench_ends_with_a_verdict(tmp_path: Path, document: str) -> None:
     port = f"systems.postgres.start.settings.port={free_port()}"
     assert len(run_pgbench(tmp_path, document, "measure.duration=1s", port)) == 12
