@@ -30,7 +30,8 @@ from loadstone.results.trial_result import TrialResult
 from loadstone.results.value import Value
 from loadstone.runner import phase_result
 from loadstone.runner.command import CommandError
-from loadstone.workloads.command import Command, check_program, program_of, read_figures, shell, single_run
+from loadstone.workloads.command import Command, read_figures, shell, single_run
+from loadstone.workloads.shell_command import check_program, program_of, version_command
 from systems_support import free_port, systems, temporary_root
 from test_guides import blocks
 
@@ -85,28 +86,58 @@ def test_redis_benchmark_ends_with_a_verdict(tmp_path: Path) -> None:
     assert "-c {clients} -P {pipeline} -n 2000" in str(trial.requested["work.run"])
 
 
-@pytest.mark.usefixtures("servers")
-def test_pgbench_runs_on_a_started_server(tmp_path: Path) -> None:
-    path = experiment(tmp_path, POSTGRES)
-    changes = {
-        "systems.postgres.start.system": "postgres",
-        "systems.postgres.start.settings.port": free_port(),
-        "measure.duration": "1s",
-        "repeats": 2,
-        "vary.clients": "[2]",
-    }
-    changed = [part for key, value in changes.items() for part in ("--set", f"{key}={value}")]
-    loadstone(tmp_path, "run", path, "--no-report", *changed)
-    results = trials(single_folder(tmp_path))
-    assert [trial.end for trial in results] == ["done"] * 2
+ISSUE = """
+question: How many clients can PostgreSQL serve?
+systems: {postgres: {start: {system: postgres, settings: {port: PORT}}}}
+workload:
+  command:
+    run: pgbench -n -c {clients} -T {duration} -h {host} -p {port} bench
+    prepare: pgbench -i -q -s {scale} -h {host} -p {port} bench
+    figures: pgbench
+measure: {duration: 1s}
+vary: {clients: [1, 4], scale: [1]}
+repeats: 6
+"""
+
+# The guide's example on the stores' database.
+STORES = POSTGRES.replace("start: postgres", "start: {system: postgres}").replace(" bench", " {database}")
+
+
+def run_pgbench(home: Path, document: str, *changes: str) -> list[TrialResult]:
+    """The trials of an experiment with pgbench."""
+    path = experiment(home, document.replace("PORT", str(free_port())))
+    loadstone(home, "run", path, "--no-report", *(part for change in changes for part in ("--set", change)))
+    results = trials(single_folder(home))
     for trial in results:
+        assert trial.end == "done"
         assert trial.clients == trial.config["clients"]
         assert trial.facts["scale"] == 1
         assert trial.facts["durability"] == "device"
-        assert str(trial.facts["version"]).startswith("15.")
+        assert "15." in str(trial.facts["version"])
         assert trial.value("load.time")
         assert trial.value("operations")
+        # pgbench's tables: 100,000 accounts, which are not in the stores' database.
+        assert (trial.value("server.postgres.live_rows") or 0) >= 100_000
     assert not any("PGPASSWORD" in str(trial.to_json()) for trial in results)
+    return results
+
+
+@pytest.mark.usefixtures("servers")
+def test_pgbench_runs_on_a_started_server(tmp_path: Path) -> None:
+    assert len(run_pgbench(tmp_path, ISSUE, "repeats=2", "vary.clients=[2]")) == 2
+
+
+@pytest.mark.soak
+@pytest.mark.usefixtures("servers")
+@pytest.mark.parametrize("document", [ISSUE, STORES])
+def test_pgbench_ends_with_a_verdict(tmp_path: Path, document: str) -> None:
+    port = f"systems.postgres.start.settings.port={free_port()}"
+    assert len(run_pgbench(tmp_path, document, "measure.duration=1s", port)) == 12
+    judgement = judge_results(single_folder(tmp_path).load_results())
+    (comparison,) = [pair for pair in judgement.comparisons if pair.metric == "throughput"]
+    assert (comparison.ratio.n, comparison.by) == (6, "clients")
+    assert comparison.claim in ("better", "worse", "slight", "same", "undecided", "none")
+    assert str(judgement.verdict) in ("valid", "unchecked", "suspect", "invalid")
 
 
 def test_time_is_measured_without_figures(tmp_path: Path) -> None:
@@ -130,13 +161,13 @@ def test_peak_memory_is_the_commands_own(tmp_path: Path) -> None:
     assert memory[50] < 80e6
 
 
-def parse_output(home: Path, text: str, figures: Any, warmup: float = 0.0) -> ImportedRun:
+def parse_output(home: Path, text: str, figures: Any, warmup: float = 0.0, **keys: Any) -> ImportedRun:
     """The figures in the output of a command, without a warm-up in s. Raises CommandError."""
     context = CommandContext(home, home)
     ended = Ended(0, home / "command.stdout", home / "command.stderr", CommandUse(1, 1, None), context)
     with ended.stdout.open("wb") as out, ended.stderr.open("wb") as errors:
-        subprocess.run(shell(text, context), stdout=out, stderr=errors, check=True)
-    work = Command.model_validate({"run": text, "figures": figures})
+        subprocess.run(shell(text, context), stdout=out, stderr=errors, check=True, cwd=home)
+    work = Command.model_validate({"run": text, "figures": figures, **keys})
     phase = ObservedCommand("command", lambda _: [], partial(read_figures, work, "command", (None, None), warmup))
     return phase_result.parse_output(phase, ended)
 
@@ -220,6 +251,17 @@ def test_exit_status_fails_the_trial(tmp_path: Path) -> None:
     for trial in trials(single_folder(tmp_path)):
         assert trial.value("throughput") is None
         assert (single_folder(tmp_path).path / "trials" / trial.trial / "command.stderr").read_text() == "broken\n"
+
+
+def test_failed_part_of_a_pipe_fails_the_trial(tmp_path: Path) -> None:
+    message, hint = failure(tmp_path, {"run": "(echo tps = 5; exit 3) | cat", "figures": TPS})
+    assert (message, hint) == ("command exited with status 3", "the end of its output: tps = 5")
+
+
+def test_writer_without_reader_has_a_hint(tmp_path: Path) -> None:
+    message, hint = failure(tmp_path, {"run": "yes | head -n 1"})
+    assert message == "command exited with status 141"
+    assert "write `(writer || true) | reader`" in hint
 
 
 def test_missing_figure_of_one_repeat_is_one_failure(tmp_path: Path) -> None:
@@ -328,6 +370,35 @@ def test_histograms_of_processes_are_merged(tmp_path: Path) -> None:
     assert trial.value("runtime") == pytest.approx(1.5e9)
 
 
+@pytest.mark.parametrize("unit", [None, "us"])
+def test_unit_of_histograms_is_a_key(tmp_path: Path, unit: str | None) -> None:
+    histogram = build_histogram([(1000, 10), (2000, 90)])
+    log = f"#[Histogram log format version 1.3]\nTag=READ,0.0,1.0,2.0,{encode_histogram(histogram)}\n"
+    (tmp_path / "x.log").write_text(log)
+    copy = f"cp {shlex.quote(str(tmp_path / 'x.log'))} {{results}}/x.hlog; echo tps = 5"
+    trial, _ = run_command(tmp_path, {"run": copy, "figures": TPS, **({"hlog_unit": unit} if unit else {})})
+    assert (trial.end, trial.value("throughput")) == ("done", 5)
+    if unit:
+        assert trial.value("read.p50") == pytest.approx(2_000_000, rel=0.001)
+        assert not trial.notes
+    else:
+        assert trial.value("read.p50") is None
+        (note,) = trial.notes
+        assert (note.name, "x.hlog" in note.message, "hlog_unit: us" in note.hint) == ("unknown", True, True)
+
+
+def test_unit_of_a_printed_log_is_required(tmp_path: Path) -> None:
+    log = (
+        f"#[Histogram log format version 1.3]\nTag=READ,0.0,1.0,2.0,{encode_histogram(build_histogram([(1000, 10)]))}\n"
+    )
+    (tmp_path / "x.log").write_text(log)
+    with pytest.raises(CommandError, match="the unit of the log's values is unknown") as caught:
+        parse_output(tmp_path, "cat x.log", "hlog")
+    assert "add `hlog_unit: us` (or ns, or ms) to `command`" in caught.value.hint
+    run = parse_output(tmp_path, "cat x.log", "hlog", hlog_unit="ms")
+    assert {value.metric: value.value for value in run.values}["read.max"] == pytest.approx(1e9, rel=0.001)
+
+
 def test_secrets_are_no_names(tmp_path: Path) -> None:
     document = {"systems": {"redis": {"start": "redis"}}, "workload": {"command": {"run": "echo {password}"}}}
     path = experiment(tmp_path, yaml.safe_dump(document))
@@ -387,6 +458,49 @@ def test_program_of_a_command_is_found() -> None:
     assert program_of("'unfinished") == ""
     assert program_of("{tool} -x") == ""
     check_program("cd /; true")
+
+
+VERSIONS = {
+    "env A=1 pgbench -n": "env A=1 pgbench --version",
+    "timeout -s KILL 9s pgbench -n": "timeout -s KILL 9s pgbench --version",
+    "nice -n 1 /opt/pg/pgbench -n": "nice -n 1 /opt/pg/pgbench --version",
+    "cd 'a b' && taskset -c 0-3 ./pgbench -n": "cd 'a b' && taskset -c 0-3 ./pgbench --version",
+    'X=1 "$CASSANDRA/bin/cassandra-stress" write n=5': 'X=1 "$CASSANDRA/bin/cassandra-stress" version',
+    "rm -rf x; (scylla-bench -mode write) | tee log": "scylla-bench --version",
+    "hadoop jar x.jar TestDFSIO -write": "hadoop version",
+    "loadstone ycsb run redis": "loadstone --version",
+    "nice grep pgbench file": "",
+    "mytool --x": "",
+}
+
+
+@pytest.mark.parametrize("text", VERSIONS)
+def test_version_is_asked_behind_wrappers(text: str) -> None:
+    assert version_command(text) == VERSIONS[text]
+
+
+def test_version_of_a_wrapped_tool_is_recorded(tmp_path: Path) -> None:
+    tool = tmp_path / "bin/pgbench"
+    tool.parent.mkdir()
+    tool.write_text("#!/bin/sh\necho pgbench 99 in $PWD\n")
+    tool.chmod(0o755)
+    command = f"cd / && env A=1 timeout 9 nice -n 1 {shlex.quote(str(tool))} > /dev/null; echo tps = 5"
+    run = parse_output(tmp_path, command, TPS)
+    assert run.facts["version"] == "pgbench 99 in /"
+    run = parse_output(tmp_path, "echo YCSB Client 0.17.0 >&2; echo tps = 5", TPS)
+    assert run.facts["version"] == "0.17.0"
+
+
+SIDE_BY_SIDE = sorted((ROOT / "experiments/more").glob("*-side-by-side.yaml"))
+
+
+@pytest.mark.parametrize("path", SIDE_BY_SIDE, ids=lambda path: path.stem)
+def test_compared_tools_have_versions(path: Path) -> None:
+    assert len(SIDE_BY_SIDE) == 4
+    for name, workload in yaml.safe_load(path.read_text())["workloads"].items():
+        command = workload["command"]
+        # YCSB prints its version to standard error.
+        assert command.get("version") or version_command(command["run"]) or "site.ycsb.Client" in command["run"], name
 
 
 def test_command_may_name_loadstone_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
+import re
+import shlex
 import signal
 import subprocess
 from collections.abc import Callable
@@ -15,9 +18,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from lab_support import loadstone, single_folder, start, trials
+from lab_support import ROOT, loadstone, single_folder, start, trials
 from loadstone.commands.time import create_commands, main
 from loadstone.experiment.kind import CommandContext, CommandUse, Ended
+from loadstone.importers.read import read_file
 from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Judgement
 from loadstone.observe.watch import Watch
@@ -117,6 +121,39 @@ def test_preparation_precedes_each_execution(tmp_path: Path) -> None:
     assert all(before == "prepare" for before, line in pairwise(text) if line == "run")
 
 
+def run_time(home: Path, *arguments: str) -> None:
+    """Runs `loadstone time` in this process, in a directory."""
+    with contextlib.chdir(home):
+        assert main([*arguments, "--share-host"]) == 0
+
+
+def test_options_of_hyperfine_are_known(tmp_path: Path) -> None:
+    options = ["-m", "6", "-M", "6", "-s", "echo {n} >> setup", "-L", "n", "0.01,0.02", "--export-json", "times.json"]
+    run_time(tmp_path, "sleep {n}", "true", "-S", "bash -o pipefail", *options)
+    assert (tmp_path / "setup").read_text().split() == ["0.01", "0.02", "{n}"]
+    names = [command["command"] for command in json.loads((tmp_path / "times.json").read_text())["results"]]
+    assert names == ["sleep 0.01", "sleep 0.02", "true"]
+    # The importer of hyperfine's results checks the times against their mean, median and range.
+    runs = [run.result for run in read_file(tmp_path / "times.json", {})]
+    assert len(runs) == 18
+    assert all((run.value("time") or 0) > 10e6 for run in runs[:12])
+
+
+def test_programs_run_without_a_shell(tmp_path: Path) -> None:
+    run_time(tmp_path, "touch 'a  $b'", "-N", "--runs", "6")
+    assert (tmp_path / "a  $b").exists()
+
+
+GUIDE = (ROOT / "docs/guides/any-command.md").read_text()
+
+
+@pytest.mark.parametrize("line", re.findall(r"(?m)^    loadstone time (.*)$", GUIDE))
+def test_guide_commands_are_timed(tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str) -> None:
+    (tmp_path / "data").write_text("foo\nbar\n" * 10)
+    run_time(tmp_path, *shlex.split(line), "--max-runs", "6")
+    assert capsys.readouterr().out.count("6 runs") == 2
+
+
 def test_figures_are_printed_for_each_command(tmp_path: Path) -> None:
     large = "python3 -c 'x = bytearray(30 << 20)'"
     text = loadstone(tmp_path, "time", "true", large, "--runs", "6", "-n", "nothing").stdout
@@ -166,6 +203,15 @@ def test_daemons_are_killed_and_named(tmp_path: Path) -> None:
         (["echo 'a"], 1, "the shell cannot parse"),
         (["no-such-program"], 1, "there is no program no-such-program"),
         (["true", "--runs", "3"], 2, "--runs must be at least 6"),
+        (["true", "-m", "3"], 2, "--min-runs must be at least 6"),
+        (["true", "-m", "9", "-M", "8"], 2, "--min-runs 9 exceeds --max-runs 8"),
+        (["true", "-r", "6", "-m", "6"], 2, "--runs cannot be combined"),
+        (["true", "-L", "x", "1,2"], 2, "no command uses {x}"),
+        (["true", "-S", "no-such-shell"], 2, 'there is no shell "no-such-shell"'),
+        (["true 'a", "-N"], 2, "cannot be split into arguments"),
+        (["true", "-u", "second"], 2, "each time has a suitable unit"),
+        (["true", "--parameter-scan", "x", "1", "2"], 2, "list the values: -L NAME 1,2,3"),
+        (["true", "--setup", "exit 4"], 1, "exited with status 4"),
         (["true", "--width", "wide"], 2, "--width must be above 0"),
         (["true", "--warmups", "-1"], 2, "--warmups must be 0 or more"),
         (["true", " "], 2, "a command is empty"),

@@ -11,12 +11,16 @@ from pathlib import Path
 import pytest
 
 from imports_support import FIXTURES, YCSB, read_single, refusal, write_file
+from loadstone.commands import compare, show
 from loadstone.commands.import_results import main
+from loadstone.engine.histogram import encode_histogram
 from loadstone.errors import LoadstoneError
 from loadstone.importers import unit
 from loadstone.importers.explain import explain_file
 from loadstone.importers.json_paths import parse_figure
 from loadstone.importers.read import FORMATS, read_file
+from loadstone.importers.run import build_histogram
+from loadstone.results.folder import Folder
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "guides" / "importing-results.md").read_text()
 
@@ -92,6 +96,30 @@ def test_import_commands_of_the_guide_work(line: str, tmp_path: Path) -> None:
     write_file(tmp_path, (FIXTURES / "hdfs-read.csv").read_text(), "hdfs.csv")
     write_file(tmp_path, '{"summary": {"tps": 812.5}, "latency": {"p99": 4.5}}\n', "bench.json")
     assert run_import(line, tmp_path).startswith(("results/imported/", "bench.log: YCSB text, 1 run"))
+
+
+def test_processes_of_the_guide_are_merged(tmp_path: Path) -> None:
+    (line,) = re.findall(r"`(loadstone import --processes [^`]*)`", GUIDE)
+    for number in (1, 2):
+        histogram = encode_histogram(build_histogram([(1000 * number, 6000)]))
+        head = "#[Histogram log format version 1.3]\n#[Unit: ns]\n#[StartTime: 1000.0 (seconds)]\n"
+        write_file(tmp_path, f"{head}Tag=READ,0.0,1.0,2.0,{histogram}\n", f"{number}.hdr")
+    folder = run_import(line.replace("*.hdr", "1.hdr 2.hdr"), tmp_path).splitlines()[-1]
+    (trial,) = Folder(tmp_path / folder).load_results().trials
+    assert (trial.clients, trial.value("operations")) == (500, 12_000)
+
+
+def test_results_of_the_guide_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("accelerated.log", "regular.log"):
+        write_file(tmp_path, (FIXTURES / name).read_text(), name)
+    lines = re.findall(r"(?m)^    loadstone ((?:import|show|compare) .*)$", GUIDE.partition("## Formats")[0])
+    assert [line.split()[0] for line in lines] == ["import", "show", "compare"]
+    with contextlib.chdir(tmp_path):
+        for line in lines:
+            (folder, *_) = [str(path) for path in Path("results/imported").glob("*")] or [""]
+            name, *arguments = shlex.split(line.replace("results/imported/…", folder))
+            assert {"import": main, "show": show.main, "compare": compare.main}[name](arguments) == 0
+            assert capsys.readouterr().out
 
 
 def test_paths_of_the_guide_are_read(tmp_path: Path) -> None:

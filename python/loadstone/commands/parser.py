@@ -6,7 +6,7 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -24,7 +24,7 @@ class UsageError(LoadstoneError):
 class CommandParser(argparse.ArgumentParser):
     """An argument parser whose errors have hints."""
 
-    def __init__(self, command: str, description: str, epilog: str = "") -> None:
+    def __init__(self, command: str, description: str, epilog: str = "", hints: Mapping[str, str] = {}) -> None:
         super().__init__(
             prog=f"loadstone {command}",
             description=description,
@@ -33,11 +33,15 @@ class CommandParser(argparse.ArgumentParser):
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         self._command = command
+        # Hints for unknown options, keyed by the option without hyphens.
+        self._hints = hints
 
     def error(self, message: str) -> NoReturn:
         """Raises UsageError."""
-        unknown = re.match(r"unrecognized arguments: --([\w-]+)(?:[ =](\S+))?", message)
-        hint = self.suggest_option(unknown[1], unknown[2] or "…") if unknown else ""
+        unknown = re.match(r"unrecognized arguments: (--?)([\w-]+)(?:[ =](\S+))?", message)
+        hint = self._hints.get(unknown[2], "") if unknown else ""
+        if unknown and not hint and unknown[1] == "--":
+            hint = self.suggest_option(unknown[2], unknown[3] or "…")
         raise UsageError(message, hint or f"`loadstone {self._command} --help` shows the options")
 
     def suggest_option(self, name: str, value: str) -> str:

@@ -192,6 +192,11 @@ def check_overlap(tag: Tag, intervals: Sequence[tuple[float, float, Histogram]],
             raise source.error_at(message, hint)
 
 
+def has_unit(source: Source) -> bool:
+    """Whether the log, or its tool, states the unit of the values."""
+    return UNIT in source.text or bool(LOGGING.search(source.text) or STRESS.search(source.text))
+
+
 def find_unit(source: Source, of_ycsb: bool) -> int:
     """The unit of the log's values, in ns. Raises LoadstoneError if it is unknown."""
     stated = source.facts.get("hlog_unit")

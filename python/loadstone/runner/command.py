@@ -27,6 +27,8 @@ POLL_SECONDS = 1.0
 # The number of bytes read from the end of an output, and the number of characters that a message quotes.
 TAIL_BYTES, TAIL_CHARS = 1000, 200
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
+# The status of a pipeline whose writer was killed because its reader, such as `head`, had exited.
+CLOSED_PIPE = 128 + signal.SIGPIPE
 # Of a larger output, this number of bytes is kept at its beginning and at its end.
 RETAINED_BYTES = 16 << 20
 # The largest output, in bytes: a command without a limit could fill the disk.
@@ -216,6 +218,8 @@ def failure(name: str, ended: Ended, message: str = "", hint: str = "") -> Comma
     text += f": {message}" if message else ""
     tails = [tail(path) for path in (ended.stderr, ended.stdout) if path.is_file()]
     silent = "it printed nothing" if ended.stdout.is_file() else "run it by hand: it printed no error"
+    if ended.status == CLOSED_PIPE and not hint:
+        hint = "the reader of a pipe exited before its writer, which SIGPIPE killed; write `(writer || true) | reader`"
     output = next((f"the end of its output: {text}" for text in tails if text), silent)
     return CommandError(text, f"{hint}; {output}" if hint else output, ended.status or 1)
 

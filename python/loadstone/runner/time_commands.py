@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 import signal
 import time
 from collections.abc import Iterator, Sequence
@@ -36,6 +37,8 @@ class Timed:
     text: str
     # A command that runs before each execution, and is not timed.
     prepare: str = ""
+    # A command that runs once, before the first execution.
+    setup: str = ""
 
 
 @dataclass
@@ -56,6 +59,8 @@ class Timing:
     limit_seconds: float = 300.0
     timeout_seconds: float = 3600.0
     ignore_failure: bool = False
+    # The shell and its options; if empty, commands are programs with arguments.
+    shell: Sequence[str] = ("sh",)
     figures: dict[str, dict[int, float]] = field(default_factory=dict)
     count: int = 0
 
@@ -65,6 +70,9 @@ class Timing:
         self.display.plan(progress)
         with Launcher() as launcher:
             for timed in self.commands:
+                if timed.setup:
+                    with self.folder.open_attempt("setup", start=None) as files:
+                        self.run_untimed(launcher, "setup", timed.setup, files)
                 for number in range(warmups):
                     self.execute(launcher, timed, f"warmup-{number + 1}", 0)
             until = time.monotonic() + self.limit_seconds
@@ -107,9 +115,7 @@ class Timing:
         failure: CommandError | None = None
         with self.folder.open_attempt(trial, start=initial if number else None) as files:
             if timed.prepare:
-                ended = self.launch(launcher, "prepare", timed.prepare, files, None)
-                if ended.status:
-                    raise command.failure(f"`{timed.prepare}`", ended)
+                self.run_untimed(launcher, "prepare", timed.prepare, files)
             with Watch(None, files / "observed.jsonl") as watch:
                 try:
                     ended = self.launch(launcher, "command", timed.text, files, watch)
@@ -149,9 +155,16 @@ class Timing:
             notes = (Note("survivors", message, "have the command wait for its child processes"),)
         return replace(initial, end="done", values=measured, notes=notes)
 
+    def run_untimed(self, launcher: Launcher, name: str, text: str, files: Path) -> None:
+        """Runs a command that is not timed. Raises CommandError if it fails."""
+        ended = self.launch(launcher, name, text, files, None)
+        if ended.status:
+            raise command.failure(f"`{text}`", ended)
+
     def launch(self, launcher: Launcher, name: str, text: str, files: Path, watch: Watch | None) -> Ended:
-        """Runs a shell command in the current directory."""
-        phase = ObservedCommand(name, lambda _: ["sh", "-c", text], lambda _: NotImplemented)
+        """Runs a command in the current directory."""
+        arguments = [*self.shell, "-c", text] if self.shell else shlex.split(text)
+        phase = ObservedCommand(name, lambda _: arguments, lambda _: NotImplemented)
         context = CommandContext(files.absolute(), Path.cwd())
         return command.run_by(launcher, phase, context, self.display, watch, self.timeout_seconds, NO_OUTPUT)
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-import shlex
-import subprocess
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
-from functools import cache, partial
-from typing import TYPE_CHECKING, Annotated, Any
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, PlainValidator, WithJsonSchema
 
@@ -26,6 +23,14 @@ from loadstone.importers import hlog, hlog_parser, json_paths, patterns, unit
 from loadstone.importers.read import FORMATS, Format, read_source
 from loadstone.importers.run import OPERATIONS, ImportedRun
 from loadstone.importers.source import Source, text_of
+from loadstone.workloads.shell_command import (
+    ask_version,
+    check_program,
+    check_syntax,
+    program_of,
+    shell_arguments,
+    version_command,
+)
 
 if TYPE_CHECKING:
     from loadstone.experiment.model.experiment import Experiment
@@ -51,18 +56,9 @@ PASSED = {"clients": ("clients",), "rate": ("rate",), "duration": ("measure", "d
           "operations": ("measure", "operations")}  # fmt: skip
 # The warm-up has an effect even if the command does not use it: it is excluded from a time series.
 WARMUP = "warmup"
-# Tools that print their version, and the option for it. For other tools, only the user's command `version` is run.
-VERSION_OPTIONS = {
-    "pgbench": "--version",
-    "redis-benchmark": "--version",
-    "memtier_benchmark": "--version",
-    "sysbench": "--version",
-    "fio": "--version",
-    "hyperfine": "--version",
-    "latte": "--version",
-}
-VERSION_SECONDS = 10.0
-VERSION_MAX = 80
+# YCSB has no option for its version; it prints the version to standard error when it starts (Client.java).
+YCSB_VERSION = re.compile(r"^YCSB Client (\d\S*)", re.MULTILINE)
+UNIT_HINT = "add `hlog_unit: us` (or ns, or ms) to `command` in the experiment file"
 METRIC_HINT = "write `throughput: [$.tps, op/s]`: a metric, then its path and its unit"
 
 
@@ -122,6 +118,9 @@ FIGURES_SCHEMA: dict[str, Any] = {
 Figures = Annotated[Any, PlainValidator(figures_of), WithJsonSchema(FIGURES_SCHEMA)]
 
 
+HlogUnit = Literal["ns", "us", "ms"]
+
+
 class Command(FilePart):
     """A shell command that does the work of a trial: any benchmark that prints its figures, or work to be timed."""
 
@@ -138,6 +137,10 @@ class Command(FilePart):
 
     warmups: Natural = 0
     """Unrecorded executions before each trial."""
+
+    hlog_unit: HlogUnit | None = None
+    """The unit of the values in the HDR logs of a tool unknown to Loadstone: `ns`, `us` or `ms`. Default: the unit that
+    the log states."""
 
     version: Text = Field(default="", examples=["mybench --version"])
     """A command whose first line of output is the tool's version. Default: the version option of a known tool."""
@@ -194,37 +197,10 @@ def preflight(variant: Variant) -> Iterator[Callable[[], object]]:
     """Checks that the shell can parse the commands, and that their programs exist."""
     for text in (variant.work.run, variant.work.prepare):
         if text:
-            yield partial(check_syntax, text)
+            yield partial(check_syntax, text, shell_arguments())
             if variant.servers is None:
                 # A started system may provide its own programs.
                 yield partial(check_program, text)
-
-
-def check_syntax(text: str) -> None:
-    """Checks a command with the shell's parser. Raises LoadstoneError with its message."""
-    command = template.render_template(text, defaultdict(lambda: "0"), for_shell=True)
-    done = subprocess.run(["sh", "-n", "-c", command], capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    if done.returncode:
-        lines = done.stderr.strip().splitlines()
-        reason = lines[0].rpartition(": ")[2] if lines else f"exit status {done.returncode}"
-        raise LoadstoneError(f"the shell cannot parse `{text}`: {reason}", "correct its quotes and brackets")
-
-
-def check_program(text: str) -> None:
-    """Raises LoadstoneError if the program of a command is not installed."""
-    name = program_of(text)
-    if name and subprocess.run(["sh", "-c", 'command -v -- "$1"', "sh", name], capture_output=True).returncode:
-        raise LoadstoneError(f"cannot run `{text}`: there is no program {name}", "install it, or write its path")
-
-
-def program_of(text: str) -> str:
-    """The program of a simple command, without assignments; empty if only the shell can determine it."""
-    try:
-        parts = shlex.split(text)
-    except ValueError:
-        return ""
-    name = next((part for part in parts if not re.fullmatch(r"[A-Za-z_]\w*=[^$`()]*", part)), "")
-    return name if re.fullmatch(r"[\w./+-]+", name) else ""
 
 
 def phases(variant: Variant, experiment: Experiment) -> Sequence[ObservedCommand]:
@@ -256,7 +232,7 @@ def shell(text: str, context: CommandContext) -> Sequence[str]:
         raise LoadstoneError(f"{{{error.args[0]}}} in `{text}` is not defined", f"the names are {known}") from error
     with (context.files / "commands.sh").open("a") as file:
         file.write(f"{command}\n")
-    return ["sh", "-c", command]
+    return [*shell_arguments(), "-c", command]
 
 
 def read_warmup(ended: Ended) -> ImportedRun:
@@ -289,7 +265,7 @@ def read_figures(
     operations: int | None = None,
 ) -> ImportedRun:
     """The figures in the output, without `warmup` seconds, and the times. Raises LoadstoneError if they are missing."""
-    run = ImportedRun() if work.figures is None or ended.status else read_output(work.figures, ended, warmup)
+    run = ImportedRun() if work.figures is None or ended.status else read_output(work, ended, warmup)
     known = {value.metric for value in run.values}
     run.values += [value for value in read_times("", ended).values if value.metric not in known]
     # The command's text is a request, not an observation: it contains names that differ in each trial.
@@ -307,17 +283,15 @@ def read_figures(
     if operations and done is not None and done < DONE_MIN * operations:
         message = f"it completed only {units.format_count(int(done))} of {units.format_count(operations)} operations"
         run.add_note("incomplete", message, "have the command perform all operations: `{operations}`")
-    if (version := find_version(work, ended.context)) and "version" not in run.facts:
+    if (version := find_version(work, ended)) and "version" not in run.facts:
         run.facts["version"] = version
-    add_histograms(run, ended, warmup)
+    add_histograms(run, work, ended, warmup)
     return run
 
 
-def read_output(
-    figures: str | Mapping[str, Mapping[str, tuple[str, str]]], ended: Ended, warmup: float = 0.0
-) -> ImportedRun:
+def read_output(work: Command, ended: Ended, warmup: float = 0.0) -> ImportedRun:
     """The figures in the standard output, without `warmup` seconds. Raises LoadstoneError if they cannot be read."""
-    path = ended.stdout
+    figures, path = work.figures, ended.stdout
     size = path.stat().st_size
     if not size:
         hint = "write `2>&1` after the command" if ended.stderr.stat().st_size else "have the command print its figures"
@@ -333,6 +307,10 @@ def read_output(
         raise LoadstoneError(f"no figures can be read: {error.args[0]}", "have the command print text") from error
     if isinstance(figures, str):
         source = Source(path, text, {hlog_parser.WARMUP: warmup})
+        if figures == hlog.NAME:
+            source = state_unit(source, work)
+            if "hlog_unit" not in source.facts and not hlog_parser.has_unit(source):
+                raise LoadstoneError("the unit of the log's values is unknown", UNIT_HINT)
         read = single_run(read_source(source, FORMATS[figures]), FORMATS[figures])
         if warmup and figures != hlog.NAME:
             exclude_warmup(read, warmup)
@@ -398,44 +376,40 @@ def part_name(run: ImportedRun) -> str:
     return " ".join([*filter(None, [run.variant]), *map(str, run.dimensions.values())])
 
 
-def add_histograms(run: ImportedRun, ended: Ended, warmup: float = 0.0) -> None:
-    """Adds the merged histograms that the tool's processes wrote, and their figures that the tool did not print."""
+def add_histograms(run: ImportedRun, work: Command, ended: Ended, warmup: float = 0.0) -> None:
+    """Adds the merged histograms that the tool's processes wrote, and their figures that the tool did not print.
+
+    Logs of unknown tools without a unit are omitted, with a note.
+    """
     paths = [path for ending in ("*.hlog", "*.hdr") for path in sorted(ended.context.files.glob(ending))]
-    if not paths:
+    sources = [Source(path, text_of(path), {hlog_parser.WARMUP: warmup}) for path in paths]
+    if unknown := [source.path.name for source in sources if not (work.hlog_unit or hlog_parser.has_unit(source))]:
+        message = f"the unit of the values in {units.list_items(unknown, 6)} is unknown, so its latencies are omitted"
+        run.add_note("unknown", message, UNIT_HINT)
+    known_units = [state_unit(source, work) for source in sources if source.path.name not in unknown]
+    if not known_units:
         return
-    logged = hlog.merge_runs([Source(path, text_of(path), {hlog_parser.WARMUP: warmup}) for path in paths])
+    logged = hlog.merge_runs(known_units)
     known = {value.metric for value in run.values}
     run.values += [value for value in logged.figures_with_bounds() if value.metric not in known]
     run.histograms |= logged.histograms
 
 
-def find_version(work: Command, context: CommandContext) -> str:
-    """The tool's version: from the file's command, or from the option of a known tool; empty if it is unknown."""
-    if work.version:
-        text = template.render_template(work.version, context.names, for_shell=True)
-        return ask_version(text, tuple(context.variables.items()))
-    name = program_of(template.render_template(work.run, context.names, for_shell=True))
-    option = VERSION_OPTIONS.get(name.rpartition("/")[2])
-    return ask_version(f"{name} {option}", tuple(context.variables.items())) if option else ""
+def state_unit(source: Source, work: Command) -> Source:
+    """An HDR log with the unit from the experiment's file, if the log does not state its unit."""
+    if work.hlog_unit is None or hlog_parser.has_unit(source):
+        return source
+    return replace(source, facts={**source.facts, "hlog_unit": work.hlog_unit})
 
 
-@cache
-def ask_version(text: str, environment: tuple[tuple[str, str], ...]) -> str:
-    """The first line that a command prints; empty if it fails."""
-    try:
-        done = subprocess.run(
-            ["sh", "-c", text],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            stdin=subprocess.DEVNULL,
-            env=dict(environment),
-            timeout=VERSION_SECONDS,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    lines = (done.stdout or done.stderr).strip().splitlines()
-    return lines[0][:VERSION_MAX] if lines and not done.returncode else ""
+def find_version(work: Command, ended: Ended) -> str:
+    """The tool's version: from the file's command, the option of a known tool, or the output; empty if unknown."""
+    context = ended.context
+    text = template.render_template(work.version or work.run, context.names, for_shell=True)
+    if question := text if work.version else version_command(text):
+        return ask_version(question, context.directory, context.variables)
+    match = YCSB_VERSION.search(ended.stderr.read_text(errors="replace")) if ended.stderr.is_file() else None
+    return match[1] if match else ""
 
 
 KIND = Kind(

@@ -16,6 +16,8 @@ from loadstone.systems.base.system import SystemsError
 
 # The superuser has a random password, because it may run programs as the server's user.
 SUPERUSER = "postgres"
+# An empty database next to the store's, for benchmarks that are commands: `pgbench … bench`.
+COMMANDS_DATABASE = "bench"
 ANSWER_S = 60.0
 SHARED_MEMORY = Path("/proc/sysvipc/shm")
 
@@ -49,7 +51,7 @@ class Programs:
 
 
 def ensure_cluster(programs: Programs, directory: Path, user: str | None, settings: Mapping[str, str]) -> Path:
-    """The cluster in a directory; if it is missing, creates it with a role and a database. Raises SystemsError."""
+    """The cluster in a directory; if it is missing, creates it with a role and its databases. Raises SystemsError."""
     cluster, draft = directory / "cluster", directory / "draft"
     if cluster.is_dir():
         forget_ended(cluster)
@@ -74,9 +76,10 @@ def ensure_cluster(programs: Programs, directory: Path, user: str | None, settin
         )
     finally:
         password.unlink()
+    databases = dict.fromkeys([settings["database"].lower(), COMMANDS_DATABASE])
     statements = [
-        f"CREATE ROLE {settings['user']} LOGIN PASSWORD {sql_literal(settings['password'])}",
-        f"CREATE DATABASE {settings['database']} OWNER {settings['user']}",
+        f"CREATE ROLE {settings['user']} LOGIN CREATEDB PASSWORD {sql_literal(settings['password'])}",
+        *(f"CREATE DATABASE {name} OWNER {settings['user']}" for name in databases),
     ]
     # In single-user mode, there is no server: the program reads one statement per line from its input.
     programs.run_program(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import signal
 from collections.abc import Mapping, Sequence
@@ -59,7 +60,7 @@ class Postgres(System):
         Setting("port", "5432", "the port of the server", read_positive),
         Setting("user", "ycsb", "the clients' role, which owns the database", check_name),
         Setting("password", "ycsb", "the password of this role"),
-        Setting("database", "ycsb", "the database to create", check_name),
+        Setting("database", "ycsb", "the stores' database; for commands, there is also `bench`", check_name),
         Setting("fsync", "on", "with `off`, a power cut can destroy all data", read_truth),
         Setting(
             "synchronous_commit",
@@ -164,13 +165,20 @@ class Postgres(System):
         return {**settings, "durability": durability, "how": how, "replication_acknowledged": acknowledged}
 
     def read_figures(self, place: Place, plan: SystemPlan) -> Mapping[str, float]:
-        """The size of the database, and the number of connections, live rows and dead rows."""
+        """The number of connections, and the size, live rows and dead rows of the role's largest database.
+
+        A command may use another database than the stores.
+        """
+        largest = """
+            SELECT datname FROM pg_database JOIN pg_roles ON pg_roles.oid = datdba WHERE rolname = current_user
+            ORDER BY pg_database_size(pg_database.oid) DESC LIMIT 1"""
         query = """
             SELECT pg_database_size(current_database()), (SELECT count(*) FROM pg_stat_activity),
                 (SELECT coalesce(sum(n_live_tup), 0) FROM pg_stat_user_tables),
                 (SELECT coalesce(sum(n_dead_tup), 0) FROM pg_stat_user_tables)"""
         try:
-            values = self._ask_server(place, plan, query).split("|")
+            settings = {**plan.settings, "database": self._ask_server(place, plan, largest)}
+            values = self._ask_server(place, dataclasses.replace(plan, settings=settings), query).split("|")
         except SystemsError:
             return {}
         names = ("database_bytes", "connections", "live_rows", "dead_rows")
