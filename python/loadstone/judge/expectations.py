@@ -198,7 +198,9 @@ def ends_of(trial: TrialResult, term: Term) -> tuple[float, float]:
     if trial.is_failure or value is None:
         return UNKNOWN
     if term.metric == "ledger.lost":
-        return value.value, value.value + (trial.value("ledger.undecided") or 0)
+        # A gate asks whether writes are missing, also if the system's guarantee allows their loss.
+        missing = value.value + (trial.value("ledger.lost_allowed") or 0)
+        return missing, missing + (trial.value("ledger.undecided") or 0)
     if term.share:
         every = figures.count_operations(trial)
         return (value.value / every,) * 2 if every else UNKNOWN
