@@ -159,5 +159,5 @@ def test_slowest_operation_reveals_a_stall_without_a_series(
 ) -> None:
     figures = {"runtime": runtime_s, "read.max": slowest_s, "all.p99.9": tail_s, "load.insert.max": 30}
     values = values_by_metric(*(Value(metric, value * 1e9, "ns", 100_000) for metric, value in figures.items()))
-    found = judge_trial(TrialResult(trial="a", config={}, repeat=1, values=values), None, Settings())
-    assert any(finding.check == "stalled" for finding in found) == is_stall
+    findings = judge_trial(TrialResult(trial="a", config={}, repeat=1, values=values), None, Settings())
+    assert any(finding.check == "stalled" for finding in findings) == is_stall

@@ -1,7 +1,7 @@
 """The claim: the decision table, applied to the evidence of all scenarios.
 
-`decide_claim` reads the scenarios that are known before any claim; `apply_failures`, and `shift_ratio` for drift, read
-those that exist only for a claim, in this order.
+`decide_claim` reads the scenarios of all comparisons; then `apply_failures` and, for drift, `shift_ratio` read the
+scenarios of comparisons with a claim.
 """
 
 from __future__ import annotations
