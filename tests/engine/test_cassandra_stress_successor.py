@@ -230,6 +230,33 @@ def test_retries_pause_before_each_attempt(stress: Stress) -> None:
 
 def test_every_contact_point_is_tried(stress: Stress) -> None:
     with FakeCassandra() as server:
+# The options of `-errors`, with the shortest pause before each of four retries, ms.
+DELAYS = [
+    ("delay-policy=constant min-delay-ms=100", [100, 100, 100, 100]),
+    ("delay-policy=linear min-delay-ms=100 max-delay-ms=600", [100, 150, 225, 300]),
+    ("delay-policy=exponential min-delay-ms=50", [50, 75, 150, 300]),
+]
+
+
+@pytest.mark.parametrize("code", [OVERLOADED, WRITE_TIMEOUT])
+@pytest.mark.parametrize(("options", "shortest_ms"), DELAYS, ids=["constant", "linear", "exponential"])
+def test_delays_between_retries_follow_policy(stress: Stress, options: str, shortest_ms: list[int], code: int) -> None:
+    with FakeCassandra(lambda _: error(code)) as server:
+        stress(server, f"write n=1 no-warmup -rate threads=1 -errors retries=4 {options}").check_failure()
+    received = [execution.received for execution in server.executions]
+    assert len(received) == 5
+    # Pauses may be longer than their shortest length, never shorter; the server may notice a request late.
+    assert received[-1] - received[0] > 0.8 * sum(shortest_ms) / 1e3
+
+
+def test_delays_never_exceed_their_maximum(stress: Stress) -> None:
+    # Without the maximum, the last pause would be 17 years.
+    options = "retries=40 delay-policy=exponential min-delay-ms=1 max-delay-ms=2"
+    with FakeCassandra(lambda _: error(OVERLOADED)) as server:
+        stress(server, f"write n=1 no-warmup -rate threads=1 -errors {options}").check_failure()
+    assert len(server.executions) == 41
+
+
         for _ in range(3):
             stress(server, "write n=5 no-warmup -rate threads=1", nodes="127.0.0.77,127.0.0.1").check_end()
     assert server.kinds == {"WRITE": 15}

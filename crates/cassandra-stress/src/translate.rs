@@ -15,7 +15,7 @@ use loadstone_stress::spec::{Command as Operation, StressSpec};
 use loadstone_wire::error::EngineError;
 use loadstone_wire::sink::Sink;
 use loadstone_wire::spec::{
-    Durability, InsertSpec, Phase, StatementsSpec, StoreSpec, TrialSpec, Until, VERSION, WorkSpec,
+    DelaySpec, Durability, InsertSpec, Phase, StatementsSpec, StoreSpec, TrialSpec, Until, VERSION, WorkSpec,
 };
 
 use super::user::columns_spec;
@@ -154,6 +154,10 @@ fn trial(
             retries: u64::from(settings.errors.tries.saturating_sub(1)),
             retry_seconds: f64::from(settings.errors.pause_ms()) / 1e3,
             keep_going: settings.errors.ignore,
+            delays: settings.errors.has_delays().then(|| DelaySpec {
+                policy: settings.errors.delay_policy,
+                seconds_max: f64::from(settings.errors.max_delay_ms) / 1e3,
+            }),
         },
         spin: false,
         executors: 0,
