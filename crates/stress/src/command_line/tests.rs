@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::output::render_settings;
+use crate::settings::DelayPolicy;
 
 fn parse_line(line: &str) -> Result<Request, UsageError> {
     parse(&line.split(' ').collect::<Vec<_>>())
