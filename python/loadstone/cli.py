@@ -75,6 +75,10 @@ def run(arguments: list[str]) -> int:
             from loadstone.systems import prerequisites
 
             prerequisites.provide_table(rest)
+        if command == "cassandra-stress":
+            from loadstone.systems import prerequisites
+
+            prerequisites.name_gc_logs()
         program.replace_process(arguments)
     if command in LAB_COMMANDS:
         return run_command(command, rest)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import sys
 import time
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -18,9 +19,10 @@ import pytest
 
 from conftest import Engine
 from lab_support import experiment, loadstone, single_folder, trials
+from loadstone.systems.base.jvm import read_collections
 from loadstone.systems.cassandra.cql import Cql
 from scripted_relay import LosingCassandra
-from systems_support import Up, up
+from systems_support import Up, environment, up
 
 POPULATION = 2_000
 # The first partition, by generation: its key, and its column C0.
@@ -76,6 +78,27 @@ def test_written_rows_are_read_and_valid(target: Target) -> None:
     assert result(done.stdout, "total partitions") == POPULATION
     assert result(done.stdout, "total errors") == 0
     assert done.stdout.endswith("\n\nEND\n")
+
+
+def test_gc_columns_have_the_nodes_pauses(target: Target, tmp_path: Path) -> None:
+    """Enough values are written for several collections of the node's heap."""
+    program = str(Path(sys.executable).with_name("loadstone"))
+    line = "write n=20000 no-warmup -rate threads=8 -col size=fixed(4096) -schema keyspace=collected -node"
+    command = [program, "cassandra-stress", *line.split(), target.up.properties["hosts"]]
+    command += ["-port", f"native={target.up.properties['port']}"]
+    (log,) = target.up.running.gc_logs().values()
+    before = read_collections(log)
+    done = subprocess.run(
+        command, check=True, capture_output=True, text=True, timeout=120, env=environment(target.up.root)
+    )
+    after = read_collections(log, before.offset)
+    rows = [row.split(",")[-5:] for row in done.stdout.splitlines() if row.startswith("total,")]
+    count = result(done.stdout, "total gc count")
+    # Pauses before the first operation, or during the schema's creation, do not count.
+    assert 0 < count == sum(int(row[0]) for row in rows) <= after.pauses
+    assert sum(int(row[2]) for row in rows) <= after.pause_ns / 1e6 + len(rows)
+    assert "gc-unknown" not in done.stderr
+    assert "gc-unknown" in target.run("write n=1 no-warmup -rate threads=1").stderr
 
 
 @pytest.mark.parametrize("compat", FIRST)

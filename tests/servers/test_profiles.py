@@ -132,6 +132,69 @@ def test_conditions_get_the_values_of_the_server(target: Target, tmp_path: Path)
     assert rows_of(target, "replaced") == written
 
 
+LINES = Path(__file__).parents[2] / "crates/stress/fixtures/accepted-lines.txt"
+# The parser of PerfKitBenchmarker finds each of these labels in the last 20 lines of the log, with this expression.
+LATENCIES = ("mean", "median", "95th percentile", "99th percentile", "99.9th percentile", "max")
+PERFKIT = ["op rate", "partition rate", "row rate", "Total partitions", "Total errors", "Total operation time"]
+PERFKIT += [f"latency {name}" for name in LATENCIES]
+
+
+def scale_lines(harness: str, files: Path) -> list[list[str]]:
+    """The recorded command lines of a test harness, as short runs on one node without a `-node` option."""
+    section = LINES.read_text().partition(f"# {harness}: ")[2].partition("\n# ")[0]
+    lines = []
+    for line in section.splitlines()[1:]:
+        # Without a count, a warm-up has 50,000 operations of each kind.
+        line = re.sub(r" -node \S+", "", line).replace(" -", " no-warmup -", 1)
+        line = re.sub(r" n=\w+", " n=40", re.sub(r" duration=\w+", " duration=1s", line))
+        line = re.sub(r"([01])\d*\.\.\w+", r"\1..40", re.sub(r"seq=\d{2,}\.\.\w+", "seq=1..40", line))
+        line = line.replace("factor=3", "factor=1").replace("profile=", f"profile={PROFILES}/")
+        lines.append(line.replace(" file=", f" file={files}/").split())
+    return lines
+
+
+def test_jobs_of_casskop_run(target: Target, tmp_path: Path) -> None:
+    lines = scale_lines("casskop", tmp_path)
+    assert len(lines) == 6
+    profile, original = tmp_path / "readings.yaml", PROFILES / "readings.yaml"
+    profile.write_text(original.read_text())
+    lines = [[argument.replace(str(original), str(profile)) for argument in arguments] for arguments in lines]
+    # Cassandra 4.0 and 5.0 removed these options of tables, and the message names each of them.
+    for message, removed, replacement in (
+        ("Missing sub-option 'class' for the 'compression' option", "sstable_compression", "class"),
+        ("Unknown property 'dclocal_read_repair_chance'", r"\n +AND (dclocal_)?read_repair_chance.*", ""),
+    ):
+        assert message in target.run(" ".join(lines[0]), code=1).stderr
+        profile.write_text(re.sub(removed, replacement, profile.read_text()))
+    for arguments in lines:
+        # Without a length, the tool measures at least 30 intervals.
+        has_length = any(argument.startswith(("n=", "duration=")) for argument in arguments)
+        options = [] if has_length else ["-log", "interval=20ms"]
+        done = target.run(" ".join(arguments), *options)
+        assert result(done.stdout, "total partitions") > 0
+        assert result(done.stdout, "total errors") == 0
+        assert done.stdout.endswith("\n\nEND\n")
+    assert target.query("SELECT device FROM fleet.readings LIMIT 1")
+    pages = {page for arguments in lines for page in arguments if page.endswith(".html")}
+    assert len(pages) == 5
+    assert all(Path(page.removeprefix("file=")).stat().st_size > 0 for page in pages)
+
+
+@pytest.mark.parametrize("compat", ["3.0", "4"])
+def test_commands_of_perfkit_run(target: Target, tmp_path: Path, compat: str) -> None:
+    lines = scale_lines("PerfKitBenchmarker", tmp_path)
+    assert len(lines) == 9
+    for arguments in lines:
+        # PerfKitBenchmarker loads the rows that a command reads with `write` and `counter_write`.
+        done = target.run(" ".join(arguments), "-compat", compat)
+        assert result(done.stdout, "total errors") == 0
+        if arguments[0] != "user":
+            assert result(done.stdout, "total partitions") == 40
+        end = "\n".join((tmp_path / "results.txt").read_text().splitlines()[-20:])
+        if compat == "3.0":
+            assert all(re.search(rf"{label}[\t ]+: ([\d\.:]+)", end) for label in PERFKIT)
+
+
 def test_mistakes_in_profiles_have_lines(target: Target, tmp_path: Path) -> None:
     profile = tmp_path / "wrong.yaml"
     profile.write_text(VALIDATED.replace("cluster: fixed(3)", "cluster: fixed(x)").replace("queries:", "querys:", 1))

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from loadstone.observe.process import read_stat
 from loadstone.systems import prerequisites
-from loadstone.systems.base.system import SystemsError
+from loadstone.systems.base import state
+from loadstone.systems.base.system import ServerProcess, SystemPlan, SystemsError
 from loadstone.systems.hbase import jars
 
 
@@ -63,3 +68,25 @@ def test_system_without_tables_is_not_read(tmp_path: Path, monkeypatch: pytest.M
     assert prerequisites.has_servers()
     assert prerequisites.prepare_spec({"store": {"name": "redis", "properties": {}}, "work": {}}) is None
     assert prerequisites.prepare_spec({"store": {"name": "lmdb", "properties": {}}, "work": {}}) is None
+
+
+def test_only_running_servers_name_gc_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOADSTONE_SYSTEMS", str(tmp_path))
+    monkeypatch.setenv(prerequisites.GC_LOGS, "old")
+    prerequisites.name_gc_logs()
+    assert prerequisites.GC_LOGS not in os.environ
+    stat = read_stat(os.getpid())
+    assert stat is not None
+    running = ServerProcess("cassandra-1", "127.0.0.1:9042", os.getpid(), stat.start_ticks)
+    exited = ServerProcess("cassandra-2", "127.0.0.2:9042", os.getpid(), stat.start_ticks - 1)
+    plain = ServerProcess("proxy", "127.0.0.3:9042", os.getpid(), stat.start_ticks)
+    servers = [state.StartedServer(process, 0, 30.0, gc_log=f"/{process.name}.gc.log") for process in (running, exited)]
+    up = state.State(SystemPlan(2, {}), (*servers, state.StartedServer(plain, 0, 30.0)))
+    states = {"cassandra": up, "rebooted": replace(up, boot="earlier"), "empty": state.State(up.plan)}
+    for name, saved in states.items():
+        (tmp_path / name).mkdir()
+        state.save_state(tmp_path / name / state.FILE, saved)
+    (tmp_path / "damaged").mkdir()
+    (tmp_path / "damaged" / state.FILE).write_text("{")
+    prerequisites.name_gc_logs()
+    assert json.loads(os.environ[prerequisites.GC_LOGS]) == {"127.0.0.1:9042": "/cassandra-1.gc.log"}

@@ -2,6 +2,7 @@
 //! `cassandra-stress write|read|mixed|counter_write|counter_read …`.
 
 mod coverage;
+mod garbage;
 mod graph;
 mod log;
 mod printer;

@@ -14,8 +14,8 @@ use loadstone_measure::diagnostics;
 use loadstone_measure::observer::{Closed, Interval, Moment, Observer, Opened};
 use loadstone_measure::recorder::reader::{Additions, Readings};
 use loadstone_stress::output::{
-    Figures, Garbage, Interval as Row, Summary, Timing, Uncertainty, histogram_tag, render_failed_operation,
-    render_header, render_interval,
+    Figures, Interval as Row, Summary, Timing, Uncertainty, histogram_tag, render_failed_operation, render_header,
+    render_interval,
 };
 use loadstone_stress::settings::{Length, Limit, LogLevel, RateSettings, Settings};
 use loadstone_stress::spec::Command;
@@ -23,6 +23,7 @@ use loadstone_wire::error::{EngineError, count_noun};
 use loadstone_wire::event::{MissingRows, Note, encode};
 use loadstone_wire::output::err;
 
+use super::garbage::Collections;
 use super::log::Log;
 
 /// Parts of hints that name a property, which this command line cannot set, and their replacements.
@@ -103,6 +104,7 @@ pub struct Printer<'a> {
     settings: &'a Settings,
     log: &'a mut Log,
     hdr: Option<&'a mut HdrLog>,
+    collections: &'a mut Collections,
     uncertainty: Uncertainty,
     /// Number of operations since the start, by command.
     counts: BTreeMap<usize, u64>,
@@ -118,13 +120,19 @@ pub struct Printer<'a> {
 
 impl<'a> Printer<'a> {
     /// Creates a printer.
-    pub fn new(settings: &'a Settings, names: Names, log: &'a mut Log, hdr: Option<&'a mut HdrLog>) -> Self {
+    pub fn new(
+        settings: &'a Settings,
+        names: Names,
+        (log, hdr): (&'a mut Log, Option<&'a mut HdrLog>),
+        collections: &'a mut Collections,
+    ) -> Self {
         Self {
             earlier: vec![(0, 0); names.kinds.len()],
             names,
             settings,
             log,
             hdr,
+            collections,
             uncertainty: Uncertainty::default(),
             counts: BTreeMap::new(),
             step: None,
@@ -236,6 +244,7 @@ impl Observer for Printer<'_> {
     }
 
     fn begin_window(&mut self, moment: &Moment<'_>) {
+        self.collections.begin();
         if let Some(hdr) = &mut self.hdr {
             hdr.begin(moment.borders.first_ns);
         }
@@ -247,6 +256,7 @@ impl Observer for Printer<'_> {
         for (_, more) in interval.earlier {
             new.merge(more);
         }
+        let garbage = self.collections.read();
         let seconds = interval.length_ns as f64 / 1e9;
         let run_time_ms = (interval.start_ns + interval.length_ns) / 1_000_000;
         let mut kinds = Vec::new();
@@ -280,7 +290,7 @@ impl Observer for Printer<'_> {
             self.header_ms = start_ms;
             self.log.print(&render_header("", self.settings.compat));
         }
-        let text = render_interval(&kinds, &total, &Garbage::default(), uncertainty, self.settings.compat);
+        let text = render_interval(&kinds, &total, &garbage, uncertainty, self.settings.compat);
         self.log.print(&text);
         if let Length::Uncertainty { target, min, max } = self.settings.command.length {
             self.satisfied = self.uncertainty.is_reached(target, min.max(0) as u32, max.max(0) as u32);
@@ -297,12 +307,13 @@ impl Observer for Printer<'_> {
         let length_ns = closed.window.length_ns.max(closed.moment.totals.last_done_ns.saturating_sub(first_ns));
         let seconds = length_ns as f64 / 1e9;
         let none = vec![(0, 0); self.earlier.len()];
+        self.collections.read();
         let figures = |operation| self.figures(closed.latencies, operation, seconds, &none);
         let kinds = self.names.operations(closed.latencies).into_iter();
         let summary = Summary {
             total: figures(None),
             kinds: kinds.map(|own| (self.names.name(own).to_owned(), figures(Some(own)))).collect(),
-            garbage: Garbage::default(),
+            garbage: self.collections.total(),
             run_time_ms: length_ns / 1_000_000,
         };
         let mut notes: Vec<Note> = diagnostics::generator_limited(closed);

@@ -21,6 +21,7 @@ use loadstone_wire::output::{err, out};
 use loadstone_wire::spec::{StatementsSpec, WorkSpec};
 
 use super::coverage;
+use super::garbage::Collections;
 use super::graph::Graph;
 use super::log::Log;
 use super::printer::{HdrLog, Names, Printer, Step};
@@ -30,11 +31,13 @@ use super::translate::{options, translate, translate_warmups};
 /// The tool's pause between two steps that write.
 const SETTLE: Duration = Duration::from_secs(15);
 
-/// The files that a run writes in addition to its output.
+/// The files that a run writes in addition to its output, and the logs that it reads.
 struct Files {
     log: Log,
     graph: Option<Graph>,
     hdr: Option<HdrLog>,
+    /// The garbage collections of the servers.
+    collections: Collections,
 }
 
 /// Creates the schema and performs the requested steps. Returns the exit code.
@@ -78,11 +81,14 @@ pub fn run(
     if settings.command.truncate == Truncate::Once {
         truncate()?;
     }
-    let mut files = Files { log, graph, hdr };
+    let mut files = Files { log, graph, hdr, collections: Collections::open(&cluster) };
     let result = run_steps(settings, profiles, controls, &mut files, &options, &truncate);
     // The measured part is written even if the run failed. The first error is returned.
     let page = files.graph.map_or(Ok(()), Graph::finish);
     let logged = files.hdr.map_or(Ok(()), HdrLog::finish);
+    if let Some(note) = files.collections.describe_unknown() {
+        err(&note);
+    }
     let code = result?;
     page.and(logged).map(|()| code)
 }
@@ -96,7 +102,7 @@ fn run_steps(
     options: &Options,
     truncate: &dyn Fn() -> Result<(), EngineError>,
 ) -> Result<u8, EngineError> {
-    let Files { log, graph, hdr } = files;
+    let Files { log, graph, hdr, collections } = files;
     let (threads, max_threads, auto) = match settings.rate {
         RateSettings::Threads { threads, .. } => (threads, threads, false),
         RateSettings::Steps { auto, min_threads, max_threads } => (min_threads, max_threads, auto),
@@ -119,7 +125,7 @@ fn run_steps(
         let spec = translate(settings, profiles, threads)?;
         let names = Names::new(settings);
         let counts = Arc::clone(&names.counts);
-        let mut printer = Printer::new(settings, names, log, hdr.as_mut());
+        let mut printer = Printer::new(settings, names, (log, hdr.as_mut()), collections);
         let ended = match &spec.work {
             WorkSpec::Statements(StatementsSpec::Columns(columns)) => {
                 loadstone_registry::run_columns(&spec, columns, &counts, controls, &mut printer)

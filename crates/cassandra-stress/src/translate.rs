@@ -12,7 +12,7 @@ use loadstone_stress::profile::Profile;
 use loadstone_stress::settings::{Command, Length, RateSettings, Settings};
 use loadstone_stress::spec::{Command as Operation, StressSpec};
 use loadstone_wire::error::EngineError;
-use loadstone_wire::spec::{Durability, InsertSpec, StatementsSpec, StoreSpec, TrialSpec, Until, WorkSpec};
+use loadstone_wire::spec::{DelaySpec, Durability, InsertSpec, StatementsSpec, StoreSpec, TrialSpec, Until, WorkSpec};
 
 use super::user::columns_spec;
 
@@ -144,6 +144,10 @@ fn trial(
             retries: u64::from(settings.errors.tries.saturating_sub(1)),
             retry_seconds: f64::from(settings.errors.pause_ms()) / 1e3,
             keep_going: settings.errors.ignore,
+            delays: settings.errors.has_delays().then(|| DelaySpec {
+                policy: settings.errors.delay_policy,
+                seconds_max: f64::from(settings.errors.max_delay_ms) / 1e3,
+            }),
         },
         interval_ms: settings.interval_ms(),
         ..TrialSpec::new(store, WorkSpec::Statements(work), seed)

@@ -106,7 +106,7 @@ struct Setting<'a> {
     ledger: Option<&'a str>,
 }
 
-const KEEP_GOING: RetryPolicy = RetryPolicy { retries: 0, interval_ns: 0, stop: false };
+const KEEP_GOING: RetryPolicy = RetryPolicy { retries: 0, interval_ns: 0, stop: false, delays: None };
 
 impl<'a> Setting<'a> {
     fn new(pace: Option<&'a Pace>, clients: usize) -> Self {

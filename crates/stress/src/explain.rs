@@ -9,7 +9,7 @@ pub use profile::explain_profiles;
 use crate::distribution::Spec;
 use crate::number::format_count;
 use crate::population::{Population, Selection};
-use crate::settings::{Command, Length, Limit, RateSettings, Settings, Truncate};
+use crate::settings::{Command, DelayPolicy, Length, Limit, RateSettings, Settings, Truncate};
 use crate::statements::{operation_statement, schema_statements, table_of, truncate_statements};
 
 /// Describes a run in words: statements, rows, batches, partitions, and the rows that its reads need. One fact per
@@ -242,9 +242,14 @@ fn describe_rate(settings: &Settings) -> String {
 fn describe_errors(settings: &Settings) -> String {
     let errors = &settings.errors;
     let outcome = if errors.ignore { "is counted as an error" } else { "ends the run" };
-    let tries = match errors.tries {
-        1 => "1 try".to_owned(),
-        tries => format!("{tries} tries, on average {} ms apart", errors.pause_ms()),
+    let pause_ms = errors.pause_ms();
+    let tries = match (errors.tries, errors.delay_policy) {
+        (1, _) => "1 try".to_owned(),
+        (tries, _) if !errors.has_delays() => format!("{tries} tries, on average {pause_ms} ms apart"),
+        (tries, DelayPolicy::Constant) => format!("{tries} tries, at least {pause_ms} ms apart"),
+        (tries, policy) => {
+            format!("{tries} tries, {pause_ms} to {} ms apart ({} growth)", errors.max_delay_ms, policy.name())
+        }
     };
     format!("Errors: an operation has {tries}; a failed operation {outcome}.")
 }
@@ -325,11 +330,12 @@ Errors: an operation has 10 tries, on average 50 ms apart; a failed operation en
         for line in [
             "counter_read: operations for 1 hour, each on one partition.\n",
             "Statements (prepared, at LOCAL_ONE;",
-            "Errors: an operation has 2 tries, on average 5 ms apart; a failed operation ends the run.\n",
-            "Warning: -errors delay-policy= and max-delay-ms= have no effect",
+            "Errors: an operation has 2 tries, at least 5 ms apart; a failed operation ends the run.\n",
         ] {
             assert!(text.contains(line), "{line}\n{text}");
         }
+        let text = explain_line("write n=5 -errors delay-policy=linear min-delay-ms=5 max-delay-ms=9");
+        assert!(text.contains("an operation has 10 tries, 5 to 9 ms apart (linear growth);"), "{text}");
         let text = explain_line("write n=5 -errors retries=0 -compat 5");
         assert!(text.contains("Errors: an operation has 1 try; "), "{text}");
     }

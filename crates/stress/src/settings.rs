@@ -276,18 +276,24 @@ pub struct ColumnSettings {
     pub timestamp: Option<String>,
 }
 
-/// Default mean pause between two tries, ms.
+/// Default mean pause between two tries, ms. The tool retries at once, which floods an overloaded server
+/// (CASSANDRA-7821).
 const PAUSE_MS: u32 = 50;
 /// Default maximum pause between two tries, ms.
 const DELAY_MS_MAX: u32 = 20_000;
 
-/// How the pause between two tries grows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names of ScyllaDB's fork")]
-pub enum DelayPolicy {
-    Constant,
-    Linear,
-    Exponential,
+loadstone_load::named_variants! {
+    /// How the pauses between the tries of an operation grow, as in ScyllaDB's fork.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum DelayPolicy {
+        /// All pauses have the minimum.
+        Constant = "constant",
+        /// Pauses grow in equal steps from the minimum towards the maximum.
+        Linear = "linear",
+        /// Each pause is twice as long as the preceding pause.
+        Exponential = "exponential",
+    }
 }
 
 /// `-errors`. The delays are from ScyllaDB's fork.
@@ -308,10 +314,19 @@ pub struct ErrorSettings {
 }
 
 impl ErrorSettings {
-    /// Mean pause between two tries, ms. The tool retries at once, which floods an overloaded server (CASSANDRA-7821).
+    /// Whether the pauses between tries are configured.
     #[must_use]
-    pub const fn pause_ms(&self) -> u32 {
-        if self.min_delay_ms > 0 { self.min_delay_ms } else { PAUSE_MS }
+    pub fn has_delays(&self) -> bool {
+        self.delay_policy != DelayPolicy::Constant || self.min_delay_ms > 0 || self.max_delay_ms != DELAY_MS_MAX
+    }
+
+    /// Minimum pause between two tries, ms; if no pauses are configured, their mean.
+    #[must_use]
+    pub fn pause_ms(&self) -> u32 {
+        match self.delay_policy {
+            DelayPolicy::Constant if self.min_delay_ms == 0 => PAUSE_MS.min(self.max_delay_ms),
+            _ => self.min_delay_ms,
+        }
     }
 }
 
@@ -387,16 +402,11 @@ impl Settings {
 
     /// The options that have an effect in the tool but not here, each with the consequence of ignoring it.
     pub(crate) fn list_ignored_options(&self) -> Vec<String> {
-        let errors = &self.errors;
         let serial = self.command.serial_consistency.as_deref().unwrap_or(&self.command.consistency);
         let transport = &self.transport;
         let options = [
             (self.mode.compression != "none", "-mode compression= has no effect: requests are sent uncompressed"),
             (self.node.whitelist, "-node whitelist has no effect: the nodes of the data centre are used"),
-            (
-                errors.delay_policy != DelayPolicy::Constant || errors.max_delay_ms != DELAY_MS_MAX,
-                "-errors delay-policy= and max-delay-ms= have no effect: min-delay-ms= sets the mean of all pauses",
-            ),
             (
                 serial.ends_with(SERIAL) && serial != SERIAL,
                 "the level LOCAL_SERIAL has no effect: conditional updates run at the server's default, SERIAL",

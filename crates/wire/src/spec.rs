@@ -9,6 +9,7 @@ use loadstone_load::pace::{Pace, PaceSpec};
 use loadstone_load::refusal::check_range;
 pub use loadstone_load::version::Phase;
 use loadstone_load::{Refusal, Segment};
+use loadstone_stress::settings::DelayPolicy;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -134,16 +135,29 @@ pub struct Until {
 pub struct InsertSpec {
     /// Number of retries (`core_workload_insertion_retry_limit`).
     pub retries: u64,
-    /// Mean sleep before each retry, seconds (`core_workload_insertion_retry_interval`).
+    /// Mean sleep before each retry, seconds (`core_workload_insertion_retry_interval`); with `delays`, the minimum.
     pub retry_seconds: f64,
     /// Whether a load continues after an insert whose last attempt failed
     /// (`core_workload_insertion_keep_going_on_error`).
     pub keep_going: bool,
+    /// How the sleeps before the retries of an operation grow; if absent, they do not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delays: Option<DelaySpec>,
+}
+
+/// How the sleeps before the retries of an operation grow.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DelaySpec {
+    /// The growth from one retry to the next.
+    pub policy: DelayPolicy,
+    /// Maximum sleep before a retry, seconds.
+    pub seconds_max: f64,
 }
 
 impl Default for InsertSpec {
     fn default() -> Self {
-        Self { retries: 0, retry_seconds: 3.0, keep_going: false }
+        Self { retries: 0, retry_seconds: 3.0, keep_going: false, delays: None }
     }
 }
 
@@ -278,6 +292,9 @@ impl TrialSpec {
             ("deadline_ms", self.deadline_ms.unwrap_or(0.0)),
         ];
         times.into_iter().try_for_each(|(field, time)| check_range(field, time, 0.0, TIME_MAX))?;
+        if let Some(delays) = &self.inserts.delays {
+            check_range("inserts.delays.seconds_max", delays.seconds_max, self.inserts.retry_seconds, TIME_MAX)?;
+        }
         if self.phase == Phase::Load && self.warmup_seconds > 0.0 {
             return Err(Refusal::new(
                 "{warmup_seconds} is for a run: a load counts every record",

@@ -142,6 +142,7 @@ pub fn translate(args: &Args, properties: &Properties) -> Result<Translated, Eng
         inserts: InsertSpec {
             retries: properties.parse_whole("core_workload_insertion_retry_limit")?.unwrap_or(0),
             retry_seconds: properties.real("core_workload_insertion_retry_interval", 3.0)?,
+            delays: None,
             keep_going: properties.boolean("core_workload_insertion_keep_going_on_error", false),
         },
         spin: properties.boolean("spin.sleep", false),

@@ -1,4 +1,5 @@
-"""Prerequisites of a store: the jars of HBase's client, which are downloaded once, and the store's table.
+"""Prerequisites of a command: the jars of HBase's client, which are downloaded once, the store's table, and the paths
+of the garbage collection logs for the output of cassandra-stress.
 
 On servers that `loadstone systems up` started, a missing table is created. On any other server, the owner must create
 the table, and the store's error message explains how.
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 # The environment variable with which the user names other jars for the engine.
 VARIABLE = "LOADSTONE_HBASE"
 OWN = "hbase.lib="
+# The environment variable in which the engine finds the garbage collection logs: a JSON object of paths by address.
+GC_LOGS = "LOADSTONE_GC_LOGS"
 
 
 def for_command(arguments: Sequence[str]) -> None:
@@ -105,13 +108,59 @@ def is_here(running: RunningSystem, properties: Mapping[str, str]) -> bool:
     return running.system.is_reached(running.store_properties(), properties)
 
 
-def has_servers() -> bool:
-    """Whether servers may exist. The check is quick, because a command must start quickly."""
-    root = systems_root()
+def name_gc_logs() -> None:
+    """Names the garbage collection logs of the servers that run on this host in the engine's environment."""
+    os.environ.pop(GC_LOGS, None)
+    if states := find_states():
+        import json
+
+        os.environ[GC_LOGS] = json.dumps({address: log for path in states for address, log in read_gc_logs(path)})
+
+
+def read_gc_logs(state: str) -> list[tuple[str, str]]:
+    """The address and the garbage collection log of each running server of a system; none if its state is damaged.
+
+    Importing `base/state.py` would take longer than the engine takes to start.
+    """
+    import json
+
     try:
-        return any(os.path.exists(os.path.join(root, name, "state.json")) for name in os.listdir(root))
+        with open(state) as file, open("/proc/sys/kernel/random/boot_id") as boot:
+            document = json.load(file)
+            # Pids from another boot are meaningless.
+            servers = document["started"] if document["boot"] == boot.read().strip() else []
+        return [
+            (str(server["address"]), str(server["gc_log"]))
+            for server in servers
+            if server["gc_log"] and is_running(server["pid"], server["started_ticks"])
+        ]
+    except (OSError, ValueError, LookupError, TypeError):
+        return []
+
+
+def is_running(pid: int, started_ticks: int) -> bool:
+    """Whether this process exists, and not a later process with the same pid."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            # The program's name in parentheses may contain blanks. The time of the start is field 22.
+            return int(file.read().rpartition(")")[2].split()[19]) == started_ticks
     except OSError:
         return False
+
+
+def has_servers() -> bool:
+    """Whether servers may exist. The check is quick, because a command must start quickly."""
+    return bool(find_states())
+
+
+def find_states() -> list[str]:
+    """The paths of the states of all systems."""
+    root = systems_root()
+    try:
+        paths = [os.path.join(root, name, "state.json") for name in os.listdir(root)]
+    except OSError:
+        return []
+    return [path for path in paths if os.path.exists(path)]
 
 
 def systems_root() -> str:

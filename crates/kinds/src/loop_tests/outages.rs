@@ -104,7 +104,7 @@ impl Scenario {
             segment: self.segment,
             executor: true,
             window_ns: self.window_ns,
-            insert_policy: RetryPolicy { retries: self.retries, interval_ns: self.retry_ns, stop: false },
+            insert_policy: RetryPolicy { retries: self.retries, interval_ns: self.retry_ns, stop: false, delays: None },
             ..Setting::new(Some(&pace), self.clients)
         };
         let run = run_in(&timer, inserts, &setting, &script);
@@ -198,7 +198,7 @@ fn retried_operation_lasts_from_its_first_attempt() {
         if attempts.get().is_multiple_of(3) { (100 * MS, Status::Timeout) } else { (MS, Status::Ok) }
     });
     let pace = rate(5.0);
-    let insert_policy = RetryPolicy { retries: 3, interval_ns: 0, stop: false };
+    let insert_policy = RetryPolicy { retries: 3, interval_ns: 0, stop: false, delays: None };
     for (pace, rests) in [(None, Scripted::REST_NS), (Some(&pace), 0)] {
         let load = CoreLoad::new(spec(Mix::default(), 20), 1);
         let run = run(load, &Setting { insert_policy, ..Setting::new(pace, 1) }, &script);

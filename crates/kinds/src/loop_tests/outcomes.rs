@@ -74,7 +74,7 @@ fn retried_insert_is_one_operation() {
             (MS, if fails { Status::ServiceUnavailable } else { Status::Ok })
         });
         let load = CoreLoad::new(spec(Mix::default(), 100), 1);
-        let insert_policy = RetryPolicy { retries, interval_ns: 10 * MS, stop };
+        let insert_policy = RetryPolicy { retries, interval_ns: 10 * MS, stop, delays: None };
         let run = run(load, &Setting { insert_policy, ..Setting::new(None, 1) }, &script);
         let failed = run.count(Kind::Insert, Status::ServiceUnavailable);
         assert!(run.elapsed_ns >= (run.count_retried() + failed) * Scripted::REST_NS, "the client rests after each");

@@ -154,7 +154,8 @@ mod tests {
             (1u64, status)
         });
         let mut session = Scripted::new(&timer, &(script as _));
-        let insert_policy = RetryPolicy { retries: attempts.len() as u64 - 1, interval_ns: 0, stop: false };
+        let insert_policy =
+            RetryPolicy { retries: attempts.len() as u64 - 1, interval_ns: 0, stop: false, delays: None };
         let task = Task {
             scheduler: Scheduler::new(Segment::default(), &Borders::UNLIMITED, 1),
             pace: None,

@@ -420,7 +420,7 @@ impl Builder {
 
     fn errors(&mut self) -> Built<ErrorSettings> {
         let form = self.group("-errors", &error_forms())?;
-        Ok(ErrorSettings {
+        let settings = ErrorSettings {
             ignore: form.is_set("ignore"),
             tries: (self.number::<i32>(form.text("retries="))? as u32).saturating_add(1),
             skip_read_validation: form.is_set("skip-read-validation"),
@@ -431,7 +431,18 @@ impl Builder {
             },
             min_delay_ms: self.number::<i32>(form.text("min-delay-ms="))? as u32,
             max_delay_ms: self.number::<i32>(form.text("max-delay-ms="))? as u32,
-        })
+        };
+        // ScyllaDB's fork refuses these values in the same way (`SettingsErrors.Options.happy`).
+        let hint = if settings.min_delay_ms > settings.max_delay_ms {
+            "min-delay-ms= must not exceed max-delay-ms="
+        } else if settings.delay_policy == DelayPolicy::Exponential && settings.min_delay_ms == 0 {
+            "delay-policy=exponential doubles min-delay-ms=, which must be at least 1"
+        } else {
+            return Ok(settings);
+        };
+        let help = render_forms("-errors", &error_forms());
+        let text = format!("{help}Invalid -errors options provided, see output for valid options\n");
+        Err(UsageError { text, hint: Some(hint.to_owned()), exit: 1 })
     }
 
     fn log(&mut self) -> Built<LogSettings> {

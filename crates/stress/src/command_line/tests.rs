@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::output::render_settings;
+use crate::settings::DelayPolicy;
 
 fn parse_line(line: &str) -> Result<Request, UsageError> {
     parse(&line.split(' ').collect::<Vec<_>>())
@@ -159,8 +160,6 @@ fn warnings_name_the_consequence() {
         ("write n=10 -insert visits=fixed(3)", "visits"),
         ("write n=10 -mode native cql3 compression=lz4", "compression= has no effect"),
         ("write n=10 -node whitelist a", "whitelist has no effect"),
-        ("write n=10 -errors delay-policy=exponential", "delay-policy= and max-delay-ms= have no effect"),
-        ("write n=10 -errors max-delay-ms=5", "delay-policy= and max-delay-ms= have no effect"),
         ("write n=10 cl=LOCAL_SERIAL", "LOCAL_SERIAL has no effect"),
         ("write n=10 serial-cl=LOCAL_SERIAL", "LOCAL_SERIAL has no effect"),
         ("write n=10 -transport truststore=a ssl-ciphers=b", "ssl-ciphers= have no effect"),
@@ -215,8 +214,31 @@ fn extensions_of_the_fork_are_read() {
                 -mode native cql3 connectionsPerShard=3 -transport truststore=ca.pem hostname-verification=true";
     let Request::Run(settings) = parse_line(line).unwrap() else { panic!() };
     assert_eq!((settings.errors.tries, settings.errors.min_delay_ms, settings.errors.max_delay_ms), (4, 10, 500));
+    assert_eq!((settings.errors.delay_policy, settings.errors.pause_ms()), (DelayPolicy::Exponential, 10));
+    let block = render_settings(&settings);
+    let delays = "  RetryPolicy: exponential\n  Minimum Delay: 10 MILLISECONDS\n  Maximum Delay: 500 MILLISECONDS\n";
+    assert!(block.contains(&format!("  Tries: 4\n{delays}")), "{block}");
     assert_eq!(settings.mode.connections_per_shard, Some(3));
     assert!(settings.transport.hostname_verification);
+}
+
+#[test]
+fn contradictory_delays_are_refused() {
+    for (options, hint) in [
+        ("min-delay-ms=6 max-delay-ms=5", "min-delay-ms= must not exceed"),
+        ("min-delay-ms=20001", "min-delay-ms= must not exceed"),
+        ("delay-policy=EXPONENTIAL", "must be at least 1"),
+    ] {
+        let error = parse_line(&format!("write n=10 -errors {options}")).unwrap_err();
+        assert!(error.text.ends_with("Invalid -errors options provided, see output for valid options\n"), "{options}");
+        assert!(error.hint.unwrap().contains(hint), "{options}");
+    }
+    let error = parse_line("write n=10 -errors delay-policy=never").unwrap_err();
+    assert!(error.text.contains("Invalid value never; must match pattern constant|linear|exponential"), "{error:?}");
+    for (options, pause_ms) in [("max-delay-ms=5", 5), ("delay-policy=linear", 0), ("min-delay-ms=3", 3)] {
+        let Request::Run(settings) = parse_line(&format!("write n=10 -errors {options}")).unwrap() else { panic!() };
+        assert_eq!((settings.errors.pause_ms(), settings.errors.has_delays()), (pause_ms, true), "{options}");
+    }
 }
 
 /// A pattern that generates option groups with options, most of them valid, and with numbers and distributions of any

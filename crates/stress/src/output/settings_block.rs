@@ -5,8 +5,8 @@ use crate::compat::Compat;
 use crate::number::{format_count, format_decimals, format_double};
 use crate::population::Selection;
 use crate::settings::{
-    CommandSettings, GraphSettings, InsertSettings, Length, LogSettings, ModeSettings, NodeSettings, Order,
-    PopulationSettings, RateSettings, SchemaSettings, Settings, TransportSettings,
+    CommandSettings, DelayPolicy, ErrorSettings, GraphSettings, InsertSettings, Length, LogSettings, ModeSettings,
+    NodeSettings, Order, PopulationSettings, RateSettings, SchemaSettings, Settings, TransportSettings,
 };
 
 /// The block, followed by an empty line; empty for 3.0, which does not print it. With `-log no-settings`, the caller
@@ -29,6 +29,7 @@ pub fn render_settings(settings: &Settings) -> String {
     block.section("Errors");
     block.line("Ignore", settings.errors.ignore);
     block.line("Tries", settings.errors.tries);
+    render_delays(&mut block, &settings.errors);
     render_log(&mut block, &settings.log);
     render_mode(&mut block, &settings.mode, *compat);
     render_node(&mut block, &settings.node);
@@ -175,6 +176,19 @@ fn render_insert(block: &mut Block, insert: &InsertSettings) {
         }
     }
     block.line("Batch Type", insert.batch_type.as_deref().unwrap_or("not batching"));
+}
+
+/// The delays, which only ScyllaDB's fork prints, and only if they are configured.
+fn render_delays(block: &mut Block, errors: &ErrorSettings) {
+    if errors.delay_policy == DelayPolicy::Constant && errors.min_delay_ms == 0 {
+        return;
+    }
+    let delay = |ms: u32| format!("{} MILLISECONDS", format_count(u64::from(ms)));
+    block.line("RetryPolicy", errors.delay_policy.name());
+    block.line("Minimum Delay", delay(errors.min_delay_ms));
+    if errors.delay_policy != DelayPolicy::Constant {
+        block.line("Maximum Delay", delay(errors.max_delay_ms));
+    }
 }
 
 fn render_columns(block: &mut Block, settings: &Settings) {
