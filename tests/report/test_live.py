@@ -131,10 +131,10 @@ def test_archive_is_served_as_a_folder(home: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("start", ["results/a/1", "results/a", "results"])
 def test_archive_serves_nothing_outside_itself(home: Path, tmp_path: Path, start: str) -> None:
     target = tmp_path / "made.zip"
-    with zipfile.ZipFile(target, "w") as made:
+    with zipfile.ZipFile(target, "w") as bundle:
         for path in (home / "results/a/1").iterdir():
             if path.is_file():
-                made.write(path, path.relative_to(home / start))
+                bundle.write(path, path.relative_to(home / start))
     assert archive.is_archive(target)
     folder = archive.unpack_archive(target)
     assert [path.resolve() for path in list_paths(folder.path.parents[1])] == [folder.path.resolve()]
