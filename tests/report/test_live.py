@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import socket
+import sys
 import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,6 +21,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from event_support import earlier, interval, outcome
 from lab_support import experiment, loadstone
 from live_support import Server, serve, tear_line, write_folder
+from loadstone.commands import run
 from loadstone.engine.histogram import Histogram
 from loadstone.live.catalogue import ResultCatalogue
 from loadstone.live.metrics import BUCKETS, classic_histogram, labels_of, render_metrics
@@ -118,6 +120,17 @@ def test_unusable_port_gets_one_line(home: Path) -> None:
         assert not (home / "results" / path.stem).exists()
     done = loadstone(home, "serve", "results", "--port", "99999", code=1)
     assert done.stderr.startswith("error: cannot listen on 127.0.0.1:99999: ports are 0 to 65535\nhint: ")
+
+
+@pytest.mark.parametrize("more", [[], ["--dry-run"]])
+def test_missing_package_is_reported_before_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], more: list[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    path = experiment(tmp_path, "systems: [lmdb]\nworkload: {properties: {recordcount: 10}}\n")
+    assert run.main([str(path), "--live", "--results", str(tmp_path / "results"), *more]) == 1
+    assert "error: the live page and the metrics need the package uvicorn\n" in capsys.readouterr().err
+    assert not (tmp_path / "results").exists()
 
 
 def test_archive_is_served_as_a_folder(home: Path, tmp_path: Path) -> None:
