@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -14,9 +15,11 @@ import loadstone
 from lab_support import ROOT
 from lab_support import loadstone as command
 from loadstone.engine.histogram import Histogram
+from loadstone.results import archive
 from loadstone.results.folder import Folder
 from loadstone.results.hlog import write_histograms
 from loadstone.results.result_set import Question
+from loadstone.results.value import Value
 from results_support import trial
 
 FIXTURE = ROOT / "tests/fixtures/results/v2"
@@ -103,6 +106,59 @@ def test_redacted_archive_has_no_name(folder: Folder, tmp_path: Path) -> None:
     assert "report.html" not in text
     for public in ("127.0.0.1", "/proc/stat", "linux 6.1", "10.10.1.0", "release"):
         assert public in text, public
+
+
+def redact(folder: Folder, home: Path) -> tuple[str, loadstone.Run]:
+    """The text in the redacted archive of a folder, and the archive's results."""
+    archive.write_archive(folder, home / "redacted.zip", redact=True)
+    return content(home / "redacted.zip"), loadstone.open(home / "redacted.zip")
+
+
+def test_figures_of_hosts_are_redacted(tmp_path: Path) -> None:
+    hosts = ("worker-7", "nodealpha", "east.corp")
+    environment = {"hosts": [{"name": name} for name in hosts]}
+    folder = Folder.create_folder(tmp_path / "f/1", "f", Question(), interleaved=True, environment=environment)
+    result = trial("a", {"system": "a"}, 10.0)
+    names = [f"host.{name}.{figure}" for name in hosts for figure in ("throughput", "read.p99.9")]
+    figures = {name: Value(name, 1.0, "op/s", 5) for name in names}
+    folder.append_trial(replace(result, values={**result.values, **figures}))
+    text, run = redact(folder, tmp_path)
+    assert [name for name in hosts if name in text] == []
+    assert len({row["metric"] for row in run.figures.to_pylist()}) == len(names) + 2
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("a:\n  attach:\n    hosts:\n      - alpha.corp\n      - 'beta'\n", ("alpha.corp", "beta")),
+        ("{namenode: nn.corp, servers: [srv.corp, two.corp]}", ("nn.corp", "srv.corp", "two.corp")),
+        ("server: one.corp\nseeds: s1.corp\nbroker: br.corp:9092\n", ("one.corp", "s1.corp", "br.corp")),
+        ("zookeeper=zk.corp jdbc=db.corp:5432", ("zk.corp", "db.corp")),
+        ("data: /srv/my data/x\n", ("my data",)),
+        ("opened '/srv/my secret/y' and C:\\Users\\anna\\x\n", ("my secret", "secret/y", "anna")),
+        ("servers: 3, seeds: 5, version 7.2.4", ()),
+    ],
+)
+def test_names_in_settings_are_redacted(tmp_path: Path, text: str, names: tuple[str, ...]) -> None:
+    folder = Folder.create_folder(tmp_path / "f/1", "f", Question(), interleaved=True, experiment=text)
+    redacted, _ = redact(folder, tmp_path)
+    assert [name for name in names if name in redacted] == []
+    assert names or text in redacted
+
+
+def test_hosts_may_share_words_of_the_format(tmp_path: Path) -> None:
+    environment = {"hosts": [{"name": name} for name in ("redis", "run", "trials", "values", "gamma")]}
+    folder = Folder.create_folder(tmp_path / "f/1", "f", Question(), interleaved=True, environment=environment)
+    with folder.open_attempt("a") as files:
+        histogram = Histogram()
+        histogram.counts.update({1: 5})
+        write_histograms(files / "run.hlog", {"READ": histogram})
+        (files / "observed.jsonl").write_text('{"hosts":{"gamma":{"cpu":1}}}\n')
+    folder.append_trial(trial("a", {"system": "redis"}, 10.0, facts={"store": "redis"}))
+    text, run = redact(folder, tmp_path)
+    assert "gamma" not in text
+    assert run.latencies("read").n == 5
+    assert run.dimensions == {"system": ["redis"]}
 
 
 def test_redaction_leaves_figures_and_judgement(folder: Folder, tmp_path: Path) -> None:

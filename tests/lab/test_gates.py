@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -11,6 +12,7 @@ import yaml
 from command_server import Done
 from lab_support import experiment, loadstone, single_folder
 from loadstone.experiment.file import load_experiment
+from loadstone.experiment.interleaved import deciding_experiment
 from loadstone.judge.judge import judge_results
 from loadstone.report.expectation_files import junit, summary
 from loadstone.results.folder import Folder
@@ -78,6 +80,49 @@ def test_undecided_comparison_prints_deciding_experiment(tmp_path: Path) -> None
     assert (decided.compare.baseline, decided.repeats.at_least) == ("old", 6)
     assert decided.expect == ("throughput >= 0.95x",)
     assert loadstone(tmp_path, "run", "decide.yaml", "--dry-run").stdout
+
+
+def test_deciding_experiment_of_few_repeats_is_valid(tmp_path: Path) -> None:
+    # A resolved file states every default, such as the maximum number of repeats.
+    texts = []
+    for size in (1000000, 2000000):
+        text = (EXPERIMENT % size).replace("workloads/", f"{Path(__file__).parents[2]}/workloads/")
+        (tmp_path / "made.yaml").write_text(text.replace("{at_least: 3}", "3"))
+        texts.append(load_experiment(tmp_path / "made.yaml").text_with_defaults)
+    output = compare_builds(tmp_path, *texts).stdout
+    (tmp_path / "decide.yaml").write_text(output[output.index("# This experiment can decide") :])
+    decided = load_experiment(tmp_path / "decide.yaml").experiment
+    assert (decided.repeats.at_least, decided.repeats.at_most) == (6, 6)
+    assert loadstone(tmp_path, "run", "decide.yaml", "--dry-run").stdout
+
+
+def test_every_build_is_in_the_deciding_experiment() -> None:
+    builds = [[replace(make_run({"only": scatter(1)}), experiment=EXPERIMENT % size)] for size in (1, 2, 3)]
+    document = yaml.safe_load(deciding_experiment(builds, ["throughput >= 0.95x"]))
+    assert [*document["systems"]] == document["vary"]["matrix"]["system"] == ["old", "new-1", "new-2"]
+    commands = deciding_experiment([*builds, [make_run({"only": scatter(1)})]], ["throughput >= 0.95x"])
+    assert "loadstone run NEW-3.yaml" in commands
+
+
+DAMAGED = ("- 1", "hello", "systems: null", "systems: [a]", "systems: {only: {store: lmdb", "\0\1", "? [1]\n: 2")
+DAMAGED_PARTS = ("vary: [1]", "vary: {matrix: [1]}", "repeats: 3", "repeats: {at_least: x}", "compare: 1")
+
+
+@pytest.mark.parametrize("text", [*DAMAGED, *(f"systems: {{only: {{store: lmdb}}}}\n{part}" for part in DAMAGED_PARTS)])
+def test_damaged_experiment_leads_to_commands(text: str) -> None:
+    builds = [[replace(make_run({"only": scatter(1)}), experiment=text)] for _ in range(2)]
+    assert "Six alternating runs of " in deciding_experiment(builds, ["throughput >= 0.95x"])
+
+
+def test_recorded_expectations_gate_a_comparison(tmp_path: Path) -> None:
+    for name, level in (("a", 1000), ("b", 500)):
+        write(tmp_path / name, make_run({"only": scatter(level)}, "throughput > 900"))
+    done = loadstone(tmp_path, "compare", "a", "b", "--junit", "gate.xml", code=1)
+    assert "✗ throughput > 900" in done.stdout
+    assert ElementTree.parse(tmp_path / "gate.xml").getroot().get("failures") == "1"
+    for name in "cd":
+        write(tmp_path / name, make_run({"only": scatter(1000)}))
+    assert "there are no expectations" in loadstone(tmp_path, "compare", "c", "d", "--junit", "x.xml", code=2).stderr
 
 
 def test_experiments_that_differ_print_commands(tmp_path: Path) -> None:

@@ -12,13 +12,17 @@ import sys
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import loadstone
 from lab_support import ROOT, SMALL, experiment
 from lab_support import loadstone as command
 from loadstone.api import reference
+from loadstone.api.frames import format_setting
+from loadstone.commands.show_results import judgement_document
 from loadstone.engine.histogram import Histogram
+from loadstone.experiment.file import load_experiment
 from loadstone.results import export, lines
 from loadstone.results.folder import Folder
 from loadstone.results.hlog import write_histograms
@@ -26,6 +30,7 @@ from loadstone.results.result_set import Question
 from loadstone.results.trial_result import TrialResult, values_by_metric
 from loadstone.results.value import Value
 from results_support import intervals, merge_by_tag, trial
+from test_expectations import make_run, scatter
 
 FIXTURE = ROOT / "tests/fixtures/results/v2"
 IMPORTS = ROOT / "tests/fixtures/imports"
@@ -193,6 +198,40 @@ def test_logs_of_other_tools_load() -> None:
     assert (round(throughput["ratio"], 2), throughput["claim"]) == (4.56, "impossible")
     joined = loadstone.load(IMPORTS / "regular.log").compare(IMPORTS / "accelerated.log")
     assert joined.comparisons.to_pylist()[0]["ratio"] == throughput["ratio"]
+
+
+def test_loaded_histogram_log_has_latencies(run: loadstone.Run) -> None:
+    files = run.results.files(run.results.trials[0].trial)
+    assert files is not None
+    for loaded in (loadstone.load(files / "run.hlog"), loadstone.open(files / "run.hlog")):
+        assert loaded.latencies("read").n == loaded.figures.filter(pc.field("metric") == "read.p99")["n"][0].as_py()
+        assert len(loaded.histograms) > 0
+
+
+def test_text_keys_receive_texts() -> None:
+    for text in ("Which: a or b?", "yes", "# 1?", "[a"):
+        setting = format_setting("question", text)
+        loaded = load_experiment(ROOT / "experiments/quickstart.yaml", None, [setting])
+        assert loaded.experiment.question == text
+    assert format_setting("measure.duration", "5s") == "measure.duration=5s"
+
+
+def test_unknown_table_is_refused(run: loadstone.Run) -> None:
+    for of in (run, run.judgement):
+        with pytest.raises(loadstone.LoadstoneError, match='there is no table "nope"'):
+            of.to_pandas("nope")  # type: ignore[arg-type]
+
+
+def test_judgement_tables_equal_their_json() -> None:
+    results = make_run({"old": scatter(1000), "new": scatter(900, seed=2)}, "throughput >= 0.95x", "errors == 0")
+    judgement = loadstone.Run(results).judgement
+    document = judgement_document(judgement.judged)
+    for row, expected in zip(judgement.expectations.to_pylist(), document["expectations"], strict=True):
+        assert {name: row[name] for name in ("text", "answer", "value")} == {
+            name: expected[name] for name in ("text", "answer", "value")
+        }
+    assert len(judgement.searches) == 0
+    assert judgement.verdict == document["answer_verdict"]
 
 
 def test_nothing_to_read_is_refused(run: loadstone.Run) -> None:

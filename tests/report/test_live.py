@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import re
 import shutil
 import socket
+import sys
+import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,14 +21,17 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from event_support import earlier, interval, outcome
 from lab_support import experiment, loadstone
 from live_support import Server, serve, tear_line, write_folder
+from loadstone.commands import run
 from loadstone.engine.histogram import Histogram
 from loadstone.live.catalogue import ResultCatalogue
 from loadstone.live.metrics import BUCKETS, classic_histogram, labels_of, render_metrics
 from loadstone.live.run import FollowedRun, is_locked
+from loadstone.live.server import has_report
 from loadstone.live.tail import Tail
 from loadstone.live.trial import Attempt, measure_use
+from loadstone.results import archive
 from loadstone.results.fault import FaultRecord
-from loadstone.results.folder import Folder
+from loadstone.results.folder import Folder, list_paths
 from loadstone.runner.trial import append_fault
 from test_expectations import make_run, scatter
 
@@ -52,6 +58,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_folder(home / "results" / "hostile" / "1", replace(results, name=HOSTILE, question=question))
     torn = write_folder(home / "results" / "torn" / "1", results)
     tear_line(torn.path / "values.jsonl")
+    shutil.copytree(home / "results" / "a", home / "results" / os.fsdecode(b"caf\xe9"))
+    surrogate = write_folder(home / "results" / "surrogate" / "1", results).path / "folder.json"
+    surrogate.write_text(surrogate.read_text().replace('"name": "', '"name": "\\ud800'))
     headers = {"foreign": "[]", "newer": '{"results": 99}', "half": '{"results": 2, "na', "odd": '{"results": 2}'}
     for name, header in headers.items():
         (home / "results" / name / "1").mkdir(parents=True)
@@ -113,12 +122,51 @@ def test_unusable_port_gets_one_line(home: Path) -> None:
     assert done.stderr.startswith("error: cannot listen on 127.0.0.1:99999: ports are 0 to 65535\nhint: ")
 
 
+@pytest.mark.parametrize("more", [[], ["--dry-run"]])
+def test_missing_package_is_reported_before_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], more: list[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    path = experiment(tmp_path, "systems: [lmdb]\nworkload: {properties: {recordcount: 10}}\n")
+    assert run.main([str(path), "--live", "--results", str(tmp_path / "results"), *more]) == 1
+    assert "error: the live page and the metrics need the package uvicorn\n" in capsys.readouterr().err
+    assert not (tmp_path / "results").exists()
+
+
 def test_archive_is_served_as_a_folder(home: Path, tmp_path: Path) -> None:
     loadstone(home, "export", "results/a/1", "--output", tmp_path / "a.zip")
     with serve(home, root=str(tmp_path / "a.zip")) as server:
         (row,) = json.loads(server.get("/runs.json")[2])
         assert row["id"] == "a/1"
         assert server.get("/run/a/1/report")[0] == 200
+
+
+@pytest.mark.parametrize("start", ["results/a/1", "results/a", "results"])
+def test_archive_serves_nothing_outside_itself(home: Path, tmp_path: Path, start: str) -> None:
+    target = tmp_path / "made.zip"
+    with zipfile.ZipFile(target, "w") as bundle:
+        for path in (home / "results/a/1").iterdir():
+            if path.is_file():
+                bundle.write(path, path.relative_to(home / start))
+    assert archive.is_archive(target)
+    folder = archive.unpack_archive(target)
+    assert [path.resolve() for path in list_paths(folder.path.parents[1])] == [folder.path.resolve()]
+
+
+def test_single_result_is_not_served_as_results(home: Path) -> None:
+    for path in ("results/a/1", "results/a"):
+        done = loadstone(home, "serve", path, code=1)
+        error, hint = done.stderr.splitlines()
+        assert error == f"error: {path} is one result, not a directory of results"
+        assert hint.startswith("hint: `loadstone serve results`")
+
+
+def test_linked_report_is_not_followed(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "results/a/1", make_run({"a": scatter(1000)}))
+    (tmp_path / "secret.txt").write_text("TOPSECRET")
+    (folder.path / "report.html").symlink_to(tmp_path / "secret.txt")
+    assert not has_report(folder)
+    assert folder.path / "report.html" not in [*archive.list_files(folder)]
 
 
 def test_cross_site_request_is_refused(server: Server) -> None:
@@ -152,7 +200,16 @@ def test_report_is_isolated_from_the_page(server: Server, home: Path) -> None:
 
 def test_damaged_folders_leave_the_others_alone(server: Server) -> None:
     rows = json.loads(server.get("/runs.json")[2])
-    assert {row["id"] for row in rows} == {"a/1", "b/1", "hostile/1", "torn/1", "odd/1"}
+    readable = {row["id"] for row in rows if row["verdict"] != "unreadable"}
+    assert readable == {"a/1", "b/1", "hostile/1", "torn/1", "odd/1"}
+    reasons = {row["id"]: row["question"] for row in rows if row["verdict"] == "unreadable"}
+    assert "reads versions 1 to" in reasons["newer/1"]
+    assert "cannot read" in reasons["half/1"]
+    assert "surrogates not allowed" in reasons["surrogate/1"]
+    assert reasons["caf\\xe9/1"].endswith("is not valid UTF-8")
+    index = server.get("/")[2]
+    assert "reads versions 1 to" in index
+    assert 'href="/run/newer/1"' not in index
     for name in ("torn/1", "odd/1", "a/1"):
         assert server.get(f"/run/{name}")[0] == 200
         assert any(event.startswith("event: state") for event in server.events(f"/run/{name}/events", 3))
@@ -357,7 +414,7 @@ def test_catalogue_follows_changed_folders(tmp_path: Path) -> None:
     header.write_text(json.dumps(document))
     assert [row["question"] for row in catalogue.list_rows()] == ["A changed question?"]
     header.write_text("{")
-    assert catalogue.list_rows() == []
+    assert [row["verdict"] for row in catalogue.list_rows()] == ["unreadable"]
     shutil.rmtree(folder.path)
     assert catalogue.list_rows() == []
 

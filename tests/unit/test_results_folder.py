@@ -246,3 +246,53 @@ def test_foreign_folder_is_refused_by_name(tmp_path: Path, header: str | None, m
         (tmp_path / "folder.json").write_text(header)
     with pytest.raises(LoadstoneError, match=message):
         Folder(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["../../outside", "..", ".", "a/b", "/etc", "", "a\0b"])
+def test_trial_names_cannot_leave_the_folder(folder: Folder, name: str) -> None:
+    line = trial("x", {"system": "a"}, 1.0).to_json()
+    lines.append_line(folder.path / "values.jsonl", {**line, "trial": name})
+    lines.append_line(folder.path / "plan.jsonl", {"block": 9, "trials": [{"trial": name, "config": {}}]})
+    results = folder.load_results()
+    assert name not in {trial.trial for trial in results.trials}
+    assert name not in results.planned
+    assert "a line is not a trial and is omitted" in results.warnings[0]
+
+
+def test_marker_cannot_write_outside_the_folder(folder: Folder) -> None:
+    line = trial("x", {"system": "a"}, 1.0).to_json()
+    outside = folder.path.parent / "victim"
+    outside.mkdir()
+    for number, change in enumerate(({"trial": "../../victim"}, {})):
+        part = folder.path / "trials" / f"x{number}.part"
+        part.mkdir(parents=True)
+        document = {"table": "../stolen.jsonl" if not change else "values.jsonl", "line": {**line, **change}}
+        (part / "begun.json").write_text(json.dumps(document))
+    folder.repair_lines()
+    assert outside.is_dir()
+    assert not (folder.path.parent / "stolen.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({"expect": ["rubbish"]}, {"at_least": -5}, {"at_most": 0}, {"matters": -1}, {"until": -0.1}),
+        {"until": {"throughput": -1}},
+    ],
+)
+def test_impossible_question_is_one_error(folder: Folder, change: dict[str, object]) -> None:
+    header = json.loads((folder.path / "folder.json").read_text())
+    header["question"].update(change)
+    (folder.path / "folder.json").write_text(json.dumps(header))
+    with pytest.raises(LoadstoneError, match="has an unreadable question: "):
+        Folder(folder.path).load_results()
+
+
+def test_text_without_unicode_form_is_one_error(folder: Folder) -> None:
+    header = json.loads((folder.path / "folder.json").read_text())
+    (folder.path / "folder.json").write_text(json.dumps({**header, "name": "\ud800"}))
+    with pytest.raises(LoadstoneError, match=r"cannot read .*surrogates not allowed") as refusal:
+        Folder(folder.path)
+    str(refusal.value).encode()
+    with pytest.raises(LoadstoneError, match=r"the path .*caf\\xe9 is not valid UTF-8"):
+        Folder(folder.path.parent / os.fsdecode(b"caf\xe9"))

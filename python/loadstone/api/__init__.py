@@ -46,7 +46,7 @@ def load(
     import --format`. Equal variants in several files count as repeats. Raises LoadstoneError if a file is damaged or
     not recognised.
     """
-    from loadstone.importers.read import read_all
+    from loadstone.importers.read import logs_of, read_all
 
     if not files:
         raise LoadstoneError("there are no files to load", "name at least one file")
@@ -54,7 +54,8 @@ def load(
     imported = read_all(paths, dict(facts or {}), format)
     series = {imported_run.result.trial: imported_run.series for imported_run in imported}
     name = paths[0].name if len(paths) == 1 else f"{len(paths)} files"
-    return Run(ResultSet(name, [imported_run.result for imported_run in imported], series=series.get))
+    trials = [imported_run.result for imported_run in imported]
+    return Run(ResultSet(name, trials, series=series.get, log=logs_of(imported).get))
 
 
 def run(
@@ -79,7 +80,7 @@ def run(
     from loadstone.experiment.file import load_experiment
 
     path = Path(file)
-    settings = [f"{key}={format_setting(value)}" for key, value in (set or {}).items()]
+    settings = [format_setting(key, value) for key, value in (set or {}).items()]
     command = ["loadstone", "run", str(path), *(["--scale", scale] if scale else [])]
     for setting in settings:
         command += ["--set", setting]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from loadstone.errors import LoadstoneError
+from loadstone.format.suggestion import suggest_names
 
 if TYPE_CHECKING:
     import pandas
@@ -13,9 +14,24 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def format_setting(value: Any) -> str:
-    """A value in the form that `--set` reads: text unchanged, everything else as JSON, which is valid YAML."""
-    return value if isinstance(value, str) else json.dumps(value)
+# Keys whose values are texts, which may contain characters with a meaning in YAML.
+TEXT_KEYS = ("question",)
+
+
+def format_setting(key: str, value: Any) -> str:
+    """A key and value in the form that `--set` reads: a text as written, everything else as JSON, which is valid YAML.
+
+    A text such as `5s` or `[1, 4]` is read as on the command line, unless the key requires a text.
+    """
+    is_plain = isinstance(value, str) and key not in TEXT_KEYS
+    return f"{key}={value if is_plain else json.dumps(value)}"
+
+
+def require_table(name: str, names: Any) -> str:
+    """The name of a table. Raises LoadstoneError unless it is one of the names, a `Literal`."""
+    if name not in get_args(names):
+        raise LoadstoneError(f'there is no table "{name}"', suggest_names(name, get_args(names), "the tables are"))
+    return name
 
 
 def convert_to_polars(table: pa.Table) -> polars.DataFrame:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from loadstone.api.frames import convert_to_pandas, convert_to_polars
+from loadstone.api.frames import convert_to_pandas, convert_to_polars, require_table
 from loadstone.results.export import build_column
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from loadstone.judge.judgement import Comparison, VariantKey
     from loadstone.judge.judgement import Judgement as Judged
 
-JudgementTable = Literal["figures", "comparisons", "scenarios", "findings", "trials"]
+JudgementTable = Literal["figures", "comparisons", "scenarios", "findings", "trials", "expectations", "searches"]
 ESTIMATE = ("value", "low", "high", "level", "n")
 
 
@@ -41,8 +41,8 @@ class Judgement:
 
     @property
     def verdict(self) -> str:
-        """`valid`, `unchecked`, `suspect` or `invalid`."""
-        return str(self.judged.verdict)
+        """`valid`, `unchecked`, `suspect` or `invalid`: the verdict on the answer, as in the report."""
+        return str(self.judged.answer_verdict)
 
     @cached_property
     def figures(self) -> pa.Table:
@@ -127,6 +127,33 @@ class Judgement:
         return pa.table({"trial": pa.array(names, "string"), "verdict": pa.array(verdicts, "string")})
 
     @cached_property
+    def expectations(self) -> pa.Table:
+        """A row for each condition: `text`, `of`, `answer` (true, false, undecided), `value` with its interval, `unit`.
+
+        `value` is null if nothing was measured; `why` is the reason why a condition is undecided.
+        """
+        every = self.judged.expectations
+        return self._table(
+            [()] * len(every),
+            {
+                **{name: [getattr(item, name) for item in every] for name in ("text", "of", "answer", "unit", "why")},
+                **{name: [item.estimate and getattr(item.estimate, name) for item in every] for name in ESTIMATE},
+            },
+        )
+
+    @cached_property
+    def searches(self) -> pa.Table:
+        """A row for each completed search: `over` (clients or rate), `kind` of the outcome, `load`, `low`, `high`."""
+        ended = [(search, search.outcome) for search in self.judged.searches if search.outcome is not None]
+        return self._table(
+            [search.context for search, _ in ended],
+            {
+                "over": [search.rule.over for search, _ in ended],
+                **{name: [getattr(outcome, name) for _, outcome in ended] for name in ("kind", "load", "low", "high")},
+            },
+        )
+
+    @cached_property
     def charts(self) -> dict[str, alt.TopLevelMixin]:
         """The charts as Altair objects, keyed by their names in the report (`throughput`, `scaling`, `percentiles` …).
 
@@ -141,8 +168,8 @@ class Judgement:
         return {figure.name: interactive(figure, file_config()) for figure in figures}
 
     def table(self, name: JudgementTable) -> pa.Table:
-        """The table with this name."""
-        return getattr(self, name)
+        """The table with this name. Raises LoadstoneError for any other name."""
+        return getattr(self, require_table(name, JudgementTable))
 
     def to_pandas(self, table: JudgementTable = "comparisons") -> pandas.DataFrame:
         """A table as a pandas data frame. Raises LoadstoneError if pandas is not installed."""

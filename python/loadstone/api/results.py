@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from loadstone.api.frames import convert_to_pandas, convert_to_polars, format_setting
+from loadstone.api.frames import convert_to_pandas, convert_to_polars, format_setting, require_table
 from loadstone.api.judgement import Judgement
 from loadstone.api.latencies import Latencies
 from loadstone.errors import LoadstoneError
@@ -169,9 +169,12 @@ class Run:
 
         for trial in self.results.trials:
             directory = self.results.files(trial.trial)
-            for path in sorted(directory.glob("*.hlog")) if directory is not None else ():
+            logs = {path.stem: path for path in sorted(directory.glob("*.hlog"))} if directory is not None else {}
+            if (log := self.results.log(trial.trial)) is not None:
+                logs = {PHASE: log}
+            for phase, path in logs.items():
                 try:
-                    yield trial.trial, path.stem, read_populations(path)
+                    yield trial.trial, phase, read_populations(path)
                 except LoadstoneError as error:
                     report(error)
 
@@ -213,7 +216,7 @@ class Run:
         results = join(self, *sides).results if sides else self.results
         named = {"compare.by": by, "compare.baseline": baseline}
         changes = {**{key: value for key, value in named.items() if value is not None}, **(set or {})}
-        settings = [f"{key}={format_setting(value)}" for key, value in changes.items()]
+        settings = [format_setting(key, value) for key, value in changes.items()]
         names = (metrics,) if isinstance(metrics, str) else tuple(metrics)
         projected = regroup_results(results, settings, Projection(filter=filter, metrics=names))
         return Judgement(judge_results(projected.results, rank_invalid=rank_invalid))
@@ -224,8 +227,8 @@ class Run:
         return self.judgement.charts
 
     def table(self, name: RunTable) -> pa.Table:
-        """The table with this name."""
-        return getattr(self, name)
+        """The table with this name. Raises LoadstoneError for any other name."""
+        return getattr(self, require_table(name, RunTable))
 
     def to_pandas(self, table: RunTable = "figures") -> pandas.DataFrame:
         """A table as a pandas data frame. Raises LoadstoneError if pandas is not installed."""

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from loadstone.commands.open_results import open_results
-from loadstone.commands.parser import CommandParser, check_conditions, guard_command, join_filters
+from loadstone.commands.parser import CommandParser, check_conditions, check_gate, guard_command, join_filters
 from loadstone.commands.show_results import add_expectations, show_results
 from loadstone.experiment.interleaved import deciding_experiment
 from loadstone.report.expectations import exit_status
@@ -33,9 +33,11 @@ def main(arguments: list[str]) -> int:
     if grouped := group_numbered(options.results_at):
         print(f"hint: each result is a separate side; to group runs into sides: {grouped}", file=sys.stderr)
     check_conditions(options.expect)
-    judgement = show_results(add_expectations(join_results(sides), options.expect), options)
+    results = add_expectations(join_results(sides), options.expect)
+    check_gate(options.junit, results.question.expect)
+    judgement = show_results(results, options)
     if any(item.holds is None and item.unit == "×" for item in judgement.expectations) and not options.json:
-        print(deciding_experiment(sides, options.expect))
+        print(deciding_experiment(sides, results.question.expect))
     if options.junit or options.summary:
         # Imported late, because importing the packages for charts takes longer than `--help`.
         from loadstone.report.expectation_files import write_files

@@ -53,7 +53,7 @@ def open_folder(path: Path) -> Folder:
 
 def from_file(path: Path, facts: Mapping[str, Scalar]) -> ResultSet:
     """Reads a file from another tool as a result set, without writing anything."""
-    from loadstone.importers.read import read_file
+    from loadstone.importers.read import logs_of, read_file
 
     imported = read_file(path, facts)
     series = {trial_import.result.trial: trial_import.series for trial_import in imported}
@@ -62,5 +62,6 @@ def from_file(path: Path, facts: Mapping[str, Scalar]) -> ResultSet:
         trials=[trial_import.result for trial_import in imported],
         question=Question(),
         series=series.get,
+        log=logs_of(imported).get,
         path=path,
     )

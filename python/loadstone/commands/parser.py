@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import re
 import sys
@@ -137,6 +138,9 @@ def guard_command(run: Callable[[list[str]], int]) -> Callable[[list[str]], int]
             # If a stream was closed when Python started, it is None.
             if getattr(sys, name) is None:
                 setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+        if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+            # A name from a foreign file or directory may have characters that the terminal cannot show.
+            sys.stdout.reconfigure(errors="backslashreplace")
         try:
             return run(arguments)
         except LoadstoneError as error:

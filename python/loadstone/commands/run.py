@@ -137,7 +137,14 @@ def run_experiment(
 
 
 def require_live_ports(options: Namespace) -> None:
-    """Refuses ports of the live page and the metrics before anything runs. Raises LoadstoneError."""
+    """Refuses ports and missing packages of the live page and the metrics before anything runs.
+
+    Raises LoadstoneError.
+    """
+    if getattr(options, "live", False) or getattr(options, "metrics_port", None) is not None:
+        from loadstone.commands.serve import require_packages
+
+        require_packages()
     ports = {
         "the live page": getattr(options, "live", False) and options.live_port,
         "the metrics server": getattr(options, "metrics_port", None),

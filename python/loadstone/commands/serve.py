@@ -7,7 +7,7 @@ from pathlib import Path
 from loadstone.commands.parser import CommandParser, UsageError, guard_command
 from loadstone.errors import LoadstoneError
 from loadstone.results import archive
-from loadstone.results.folder import ROOT
+from loadstone.results.folder import ROOT, is_like_folder, list_paths
 
 MISSING = "install the packages for the page: pip install starlette uvicorn"
 
@@ -48,10 +48,12 @@ def main(arguments: list[str]) -> int:
         root = archive.unpack_archive(root).path.parents[1]
     if not root.is_dir():
         raise LoadstoneError(f"{root} is not a directory", "name a directory of results, or an archive (.zip)")
-    try:
-        from loadstone.live.server import ServerOptions, serve_pages
-    except ModuleNotFoundError as error:
-        raise LoadstoneError(f"the live page and the metrics need the package {error.name}", MISSING) from None
+    if not list_paths(root) and (above := find_root(root)) is not None:
+        hint = f"`loadstone serve {above}` shows all results; `loadstone report {root}` writes one report"
+        raise LoadstoneError(f"{root} is one result, not a directory of results", hint)
+    require_packages()
+    from loadstone.live.server import ServerOptions, serve_pages
+
     serve_pages(
         ServerOptions(
             root,
@@ -65,3 +67,20 @@ def main(arguments: list[str]) -> int:
         is_child=options.child,
     )
     return 0
+
+
+def require_packages() -> None:
+    """Raises LoadstoneError if a package of the live page is missing."""
+    try:
+        import starlette.applications  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise LoadstoneError(f"the live page and the metrics need the package {error.name}", MISSING) from None
+
+
+def find_root(path: Path) -> Path | None:
+    """The directory of results that contains a result folder, or the folder of an experiment; None for any other."""
+    if is_like_folder(path):
+        return path.parents[1] if len(path.parents) > 1 else path.resolve().parents[1]
+    is_experiment = any(is_like_folder(inner) for inner in path.iterdir())
+    return (path.parent if path.name else path.resolve().parent) if is_experiment else None

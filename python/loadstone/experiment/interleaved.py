@@ -1,4 +1,4 @@
-"""Creates an experiment file with two builds, so that their trials are interleaved."""
+"""Creates an experiment file with two or more builds, so that their trials are interleaved."""
 
 from __future__ import annotations
 
@@ -8,42 +8,65 @@ from typing import Any
 import yaml
 
 from loadstone.experiment.reading.resolved import Dumper
+from loadstone.format import units
 from loadstone.results.result_set import ResultSet
 from loadstone.statistics.estimate import REPEATS_MIN
 
 OLD, NEW = "old", "new"
+# The types of the parts of an experiment that are combined; a damaged file has other types.
+SHAPES: dict[str, type] = {"systems": dict, "vary": dict, "repeats": dict, "compare": dict}
 # Keys in which the experiments of two builds may differ.
 FREE = ("question", "systems", "seed", "compare", "expect", "directory", "timeout", "pilot")
-HEAD = "# This experiment can decide whether the expectations are met: it interleaves the trials of both builds.\n"
-EQUAL = "# Both files describe the same system: set the key that selects the build, such as a version or hosts.\n"
+HEAD = "# This experiment can decide whether the expectations are met: it interleaves the trials of all builds.\n"
+EQUAL = "# Two files describe the same system: set the key that selects the build, such as a version or hosts.\n"
 
 
 def deciding_experiment(sides: Sequence[Sequence[ResultSet]], expected: Sequence[str]) -> str:
     """The experiment as YAML, or commands if the experiments of two results cannot be combined."""
-    old, new = (yaml.safe_load(side[0].experiment or "{}") for side in sides[:2])
-    if not is_combinable(old, new):
-        return comparison_commands(*(side[0].name for side in sides[:2]))
-    systems = {name: next(iter(part["systems"].values())) for name, part in ((OLD, old), (NEW, new))}
+    old, *rest = (read_experiment(side[0].experiment) for side in sides)
+    if not all(is_combinable(old, new) for new in rest):
+        return comparison_commands([side[0].name for side in sides])
+    names = [OLD, *([NEW] if len(rest) == 1 else [f"{NEW}-{number}" for number in range(1, len(rest) + 1)])]
+    builds = [next(iter(part["systems"].values())) for part in (old, *rest)]
+    systems = dict(zip(names, builds, strict=True))
     vary = old.get("vary") or {}
     matrix = {key: values for key, values in (vary.get("matrix") or {}).items() if key != "system"}
     document = {key: part for key, part in old.items() if key not in FREE or key in ("directory", "timeout", "pilot")}
     document |= {
         "question": "Does the new build meet its expectations?",
         "systems": systems,
-        "vary": {"matrix": {"system": [OLD, NEW], **matrix}, **({"zip": vary["zip"]} if vary.get("zip") else {})},
-        "repeats": {**(old.get("repeats") or {}), "at_least": max(count_repeats(old), REPEATS_MIN)},
+        "vary": {"matrix": {"system": names, **matrix}, **({"zip": vary["zip"]} if vary.get("zip") else {})},
+        "repeats": increase_repeats(old.get("repeats") or {}),
         "compare": {**(old.get("compare") or {}), "by": "system", "baseline": OLD},
         "expect": list(expected),
     }
-    note = EQUAL if systems[OLD] == systems[NEW] else ""
+    note = EQUAL if any(build in builds[:number] for number, build in enumerate(builds)) else ""
     return (
         HEAD + note + yaml.dump(document, Dumper=Dumper, sort_keys=False, allow_unicode=True, default_flow_style=None)
     )
 
 
-def count_repeats(document: dict[str, Any]) -> int:
-    """The minimum number of repeats in a resolved experiment."""
-    return int((document.get("repeats") or {}).get("at_least") or REPEATS_MIN)
+def read_experiment(text: str) -> dict[str, Any]:
+    """A recorded experiment; empty if it is missing or damaged."""
+    try:
+        document = yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return {}
+    if not isinstance(document, dict):
+        return {}
+    parts = {key: document.get(key) for key in SHAPES}
+    is_sound = all(part is None or isinstance(part, SHAPES[key]) for key, part in parts.items())
+    matrix = (parts["vary"] or {}).get("matrix") if is_sound else None
+    bounds = [(parts["repeats"] or {}).get(key) for key in ("at_least", "at_most")] if is_sound else []
+    is_sound = is_sound and (matrix is None or isinstance(matrix, dict))
+    return document if is_sound and all(bound is None or isinstance(bound, int) for bound in bounds) else {}
+
+
+def increase_repeats(repeats: dict[str, Any]) -> dict[str, Any]:
+    """The repeats with enough of them for a claim."""
+    at_least = max(repeats.get("at_least") or REPEATS_MIN, REPEATS_MIN)
+    at_most = repeats.get("at_most")
+    return {**repeats, "at_least": at_least, **({} if at_most is None else {"at_most": max(at_most, at_least)})}
 
 
 def is_combinable(old: dict[str, Any], new: dict[str, Any]) -> bool:
@@ -62,12 +85,14 @@ def is_combinable(old: dict[str, Any], new: dict[str, Any]) -> bool:
     return bool(rest[0] == rest[1])
 
 
-def comparison_commands(old: str, new: str) -> str:
-    """The commands that measure two builds whose experiments cannot be combined."""
+def comparison_commands(builds: Sequence[str]) -> str:
+    """The commands that measure builds whose experiments cannot be combined."""
     numbers = range(1, REPEATS_MIN + 1)
-    names = [",".join(f"{side}{number}" for number in numbers) for side in ("OLD", "NEW")]
+    sides = ["OLD", "NEW"] if len(builds) == 2 else ["OLD", *(f"NEW-{number}-" for number in range(1, len(builds)))]
+    names = [",".join(f"{side}{number}" for number in numbers) for side in sides]
+    runs = "".join(f"loadstone run {side.rstrip('-')}.yaml; " for side in sides)
     return (
-        f"# Six alternating runs of {old} and {new} can decide whether the expectations are met:\n"
-        f"#     for n in {' '.join(map(str, numbers))}; do loadstone run OLD.yaml; loadstone run NEW.yaml; done\n"
+        f"# Six alternating runs of {units.join_names(builds)} can decide whether the expectations are met:\n"
+        f"#     for n in {' '.join(map(str, numbers))}; do {runs}done\n"
         f"#     loadstone compare {' '.join(names)} --expect …"
     )

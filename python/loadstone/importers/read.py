@@ -40,6 +40,7 @@ from loadstone.importers import (
 from loadstone.importers.facts import Facts, load_companion, parse_fact
 from loadstone.importers.run import ImportedRun
 from loadstone.importers.source import LINE_MAX, Source, split_prefix, strip_collector, text_of
+from loadstone.results.hlog import UNIT
 from loadstone.results.result_set import number_keys
 from loadstone.results.result_set import variant_key as key_of
 from loadstone.results.trial_result import Loop, Scalar, Series, TrialResult, values_by_metric
@@ -113,6 +114,8 @@ class Imported:
 
     result: TrialResult
     series: Series | None = None
+    # The file, if it is a log of this run's histograms in ns.
+    log: Path | None = None
 
 
 def read_file(path: Path, facts: Mapping[str, Scalar], format: str | None = None) -> list[Imported]:  # noqa: A002
@@ -121,7 +124,14 @@ def read_file(path: Path, facts: Mapping[str, Scalar], format: str | None = None
     Raises LoadstoneError if the file is damaged, if its format is unknown, or if a fact is invalid.
     """
     source, chosen, written = open_source(path, facts, format)
-    return name_runs(path, read_source(source, chosen), written, facts)
+    runs = name_runs(path, read_source(source, chosen), written, facts)
+    is_log = chosen is FORMATS["hlog"] and len(runs) == 1 and UNIT in source.text and "hlog_unit" not in source.facts
+    return [replace(imported, log=path) for imported in runs] if is_log else runs
+
+
+def logs_of(imported: Iterable[Imported]) -> dict[str, Path]:
+    """The histogram logs of trials, by the trial's name."""
+    return {run.result.trial: run.log for run in imported if run.log is not None}
 
 
 def open_source(path: Path, facts: Mapping[str, Scalar], name: str | None) -> tuple[Source, Format, Facts]:

@@ -12,10 +12,12 @@ from typing import Any
 from loadstone.errors import LoadstoneError
 from loadstone.judge.judge import judge_results
 from loadstone.live.run import holds_lock, read_locks
-from loadstone.results.folder import VALUES, Folder, list_paths
+from loadstone.results.folder import VALUES, Folder, list_paths, printable
 
 # The interval between attempts to judge; while a trial may be measured on this host, no folder is judged.
 PAUSE_SECONDS = 2.0
+# The verdict of a folder that cannot be opened.
+UNREADABLE = "unreadable"
 SUMMARY = ("verdict", "answer", "trials", "systems", "metrics", "expectations")
 
 
@@ -31,12 +33,22 @@ class CatalogueEntry:
     summary: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class UnreadableFolder:
+    """A folder that cannot be opened, because it is damaged, incomplete, or was written by a newer version."""
+
+    path: Path
+    stamp: tuple[int, int]
+    reason: str
+
+
 class ResultCatalogue:
     """The result folders below a root, which a background thread judges one after another."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self.entries: dict[str, CatalogueEntry] = {}
+        self.unreadable: dict[str, UnreadableFolder] = {}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._judge_folders, name="judge", daemon=True)
 
@@ -49,16 +61,19 @@ class ResultCatalogue:
         self._stop.set()
 
     def refresh_entries(self) -> None:
-        """Finds new folders and forgets deleted ones. A damaged or foreign folder is omitted."""
+        """Finds new folders and forgets deleted ones."""
         entries: dict[str, CatalogueEntry] = {}
+        unreadable: dict[str, UnreadableFolder] = {}
         for path in list_paths(self.root):
             name, stamp = identify_folder(path), stamp_header(path)
-            entry = self.entries.get(name)
+            entry = self.entries.get(name) or self.unreadable.get(name)
             if entry is None or entry.stamp != stamp:
                 entry = open_entry(path, stamp)
-            if entry is not None:
+            if isinstance(entry, UnreadableFolder):
+                unreadable[name] = entry
+            else:
                 entries[name] = entry
-        self.entries = entries
+        self.entries, self.unreadable = entries, unreadable
 
     def find_folder(self, name: str) -> Folder | None:
         """The folder with this identity. Only folders below the root have one, so a request cannot name other paths."""
@@ -82,6 +97,7 @@ class ResultCatalogue:
             }
             for name, entry in self.entries.items()
         ]
+        rows += [unreadable_row(name, entry) for name, entry in self.unreadable.items()]
         return sorted(rows, key=lambda row: str(row["time"]), reverse=True)
 
     def _judge_folders(self) -> None:
@@ -112,20 +128,27 @@ def stamp_header(path: Path) -> tuple[int, int]:
     return (status.st_mtime_ns, status.st_size)
 
 
-def open_entry(path: Path, stamp: tuple[int, int]) -> CatalogueEntry | None:
-    """An entry for a folder; None if the folder cannot be opened."""
+def open_entry(path: Path, stamp: tuple[int, int]) -> CatalogueEntry | UnreadableFolder:
+    """An entry for a folder, or the reason why it cannot be opened."""
     try:
         folder = Folder(path)
         # Reading the question now detects any damage, which would otherwise break the listing.
         _ = folder.question
-    except LoadstoneError:
-        return None
+    except LoadstoneError as error:
+        return UnreadableFolder(path, stamp, str(error.args[0]))
     return CatalogueEntry(folder, stamp)
+
+
+def unreadable_row(name: str, folder: UnreadableFolder) -> dict[str, Any]:
+    """The row of a folder that cannot be opened, with the reason in place of the question."""
+    experiment, _, time = name.rpartition("/")
+    row = {"id": name, "name": experiment, "time": time, "question": folder.reason, "running": False}
+    return {**row, **dict.fromkeys(SUMMARY, ""), "verdict": UNREADABLE, "answer": folder.reason}
 
 
 def identify_folder(path: Path) -> str:
     """The identity of a folder: `experiment/time`."""
-    return f"{path.parent.name}/{path.name}"
+    return printable(Path(path.parent.name, path.name))
 
 
 def size_of(folder: Folder) -> int:

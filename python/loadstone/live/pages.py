@@ -13,7 +13,7 @@ import vl_convert
 from loadstone import __version__
 from loadstone.format import units
 from loadstone.judge.judge import judge_results
-from loadstone.live.catalogue import identify_folder
+from loadstone.live.catalogue import UNREADABLE, identify_folder
 from loadstone.report import html
 from loadstone.report.charts import theme
 from loadstone.report.charts.figure import RATE_LABEL, TIME_LABEL
@@ -96,9 +96,11 @@ def index_row(entries: tuple[tuple[str, Any], ...]) -> Markup:
     row = dict(entries)
     verdict = "running" if row["running"] else str(row["verdict"])
     badge = tag("span", verdict or "…", class_=f"badge {verdict}")
-    name = join_markup(tag("a", row["name"], href=f"/run/{quote_identity(row['id'])}"), " ", tag("small", row["time"]))
+    is_readable = row["verdict"] != UNREADABLE
+    link = tag("a", row["name"], href=f"/run/{quote_identity(row['id'])}") if is_readable else row["name"]
+    name = join_markup(link, " ", tag("small", row["time"]))
     cells = (row["question"], badge, row["expectations"], row["systems"], row["metrics"])
-    box = tag("input", type="checkbox", aria_label=f"compare {row['id']}", value=row["id"])
+    box = tag("input", type="checkbox", aria_label=f"compare {row['id']}", value=row["id"], disabled=not is_readable)
     return tag(
         "tr",
         tag("td", box),

@@ -23,6 +23,8 @@ from loadstone.results.trial_result import TrialResult
 
 # The maximum number of findings that the page shows: the newest findings.
 FINDINGS_MAX = 50
+# The maximum number of repeats of a variant that the page shows before they are planned.
+REPEATS_MAX = 1_000
 # The remaining time is estimated from the intervals between the starts of this many trials.
 PACE_TRIALS = 12
 
@@ -174,8 +176,8 @@ class FollowedRun:
                 }
             )
         # Blocks are planned one after another; the question states their minimum number.
-        least = self.folder.question.at_least
         later = {"trial": "", "state": "planned", "value": None, "text": "", "worst": ""}
+        least = min(self.folder.question.at_least, REPEATS_MAX)
         return [{"name": name, "trials": [*trials, *[later] * (least - len(trials))]} for name, trials in rows.items()]
 
     def describe_current(self, running: bool) -> dict[str, Any] | None:

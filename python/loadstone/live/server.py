@@ -40,7 +40,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from loadstone.errors import LoadstoneError
 from loadstone.live import metrics, pages
-from loadstone.live.catalogue import ResultCatalogue, identify_folder
+from loadstone.live.catalogue import UNREADABLE, ResultCatalogue, identify_folder
 from loadstone.live.run import FollowedRun
 from loadstone.live.trial import Attempt
 from loadstone.report.markup import countable
@@ -190,7 +190,7 @@ class LiveSite:
         """The run that started this server, else a run in progress, else the latest run."""
         if self._followed is not None:
             return self._followed
-        rows = self.catalogue.list_rows()
+        rows = [row for row in self.catalogue.list_rows() if row["verdict"] != UNREADABLE]
         row = next((row for row in rows if row["running"]), rows[0] if rows else None)
         return None if row is None else self.catalogue.find_folder(row["id"])
 
@@ -268,7 +268,7 @@ class LiveSite:
         folder = self.folder_of(request)
         if folder is None:
             return respond_not_found()
-        return HTMLResponse(pages.run_page(folder, has_report=(folder.path / "report.html").is_file()))
+        return HTMLResponse(pages.run_page(folder, has_report=has_report(folder)))
 
     def serve_report(self, request: Request) -> Response:
         """Serves the existing report, or a new report if none has been written."""
@@ -277,7 +277,8 @@ class LiveSite:
             return respond_not_found()
         path = folder.path / "report.html"
         try:
-            text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else pages.report_page([folder])
+            is_written = has_report(folder)
+            text = path.read_text(encoding="utf-8", errors="replace") if is_written else pages.report_page([folder])
         except LoadstoneError as error:
             return PlainTextResponse(str(error), 409)
         return HTMLResponse(text, headers={"Content-Security-Policy": SANDBOX})
@@ -345,6 +346,12 @@ class LiveSite:
                 await asyncio.sleep(POLL_SECONDS)
         finally:
             self.viewers -= 1
+
+
+def has_report(folder: Folder) -> bool:
+    """Whether a report has been written. A link in a foreign folder must not show a file from another directory."""
+    path = folder.path / "report.html"
+    return path.is_file() and path.resolve().is_relative_to(folder.path.resolve())
 
 
 def write_event(name: str, data: Any) -> str:

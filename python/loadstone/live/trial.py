@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +14,7 @@ from loadstone.live.tail import Tail
 from loadstone.observe.summary import SERVER
 from loadstone.results.fault import FaultRecord
 from loadstone.results.folder import FAULTS
+from loadstone.results.lines import parse_json
 
 EVENTS = ".events.jsonl"
 # The name of the load phase; all other phases are measured.
@@ -219,7 +219,7 @@ def measure_use(before: Mapping[str, Any], sample: Mapping[str, Any]) -> dict[st
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON document; empty if it is missing or damaged."""
     try:
-        document = json.loads(path.read_bytes())
+        document = parse_json(path.read_bytes())
     except (OSError, ValueError):
         return {}
     return document if isinstance(document, dict) else {}

@@ -60,7 +60,7 @@ def summary(judgement: Judgement) -> str:
         ),
         f"**{plain(answer.sentence(view, with_figures=True))}**",
         *(["\n".join(f"- {plain(text)}" for text in judgement.further)] if judgement.further else []),
-        f"Verdict: **{view.judgement.verdict}**. {plain(meaning(view))}",
+        f"Verdict: **{view.judgement.answer_verdict}**. {plain(meaning(view))}",
     ]
     return "\n\n".join(parts) + "\n"
 

@@ -26,9 +26,13 @@ _unpacked: list[tempfile.TemporaryDirectory[str]] = []
 
 def list_files(folder: Folder) -> Iterator[Path]:
     """The files of a folder that belong in its archive, in a fixed order."""
+    home = folder.path.resolve()
     for path in sorted(folder.path.rglob("*")):
         parts = path.relative_to(folder.path).parts
-        if path.is_file() and parts[0] not in OMITTED and not any(part.endswith(UNDER_WAY) for part in parts):
+        if parts[0] in OMITTED or any(part.endswith(UNDER_WAY) for part in parts):
+            continue
+        # A link in a foreign folder must not add a file from another directory.
+        if path.is_file() and path.resolve().is_relative_to(home):
             yield path
 
 
@@ -56,11 +60,14 @@ def write_archive(folder: Folder, path: Path, *, redact: bool) -> list[str]:
                         if text is None:
                             omitted.append(name)
                             continue
-                        name, data = redaction.redact_text(name), text
+                        name, data = redaction.redact_member(name), text
                     archive.writestr(zipfile.ZipInfo(name, EPOCH), data, zipfile.ZIP_DEFLATED)
             new.replace(path)
         finally:
             new.unlink(missing_ok=True)
+    except UnicodeEncodeError as error:
+        message = f"cannot archive {folder.path}: the name of a file is not valid UTF-8"
+        raise LoadstoneError(message, "rename the file") from error
     except OSError as error:
         where = error.filename or path
         raise LoadstoneError(f"cannot write {where}: {error.strerror}", "name a writable file with --output") from error
@@ -93,10 +100,13 @@ def unpack_archive(path: Path) -> Folder:
             if total > shutil.disk_usage(directory.name).free:
                 message = f"{path} unpacks to {total:,} B, but {directory.name} has less free space"
                 raise LoadstoneError(message, "set TMPDIR to a directory with more space")
-            archive.extractall(directory.name)
+            # Members usually lie below `<experiment>/<time>/`; without them, the folder gets these parents.
+            depth = len(PurePosixPath(headers[0]).parts) - 1
+            target = Path(directory.name, *("archive", "1")[: max(0, 2 - depth)])
+            archive.extractall(target)
     except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, RuntimeError) as error:
         raise LoadstoneError(f"cannot read {path}: {error}", "the archive is damaged: copy it again") from error
-    return Folder(Path(directory.name, headers[0]).parent)
+    return Folder(Path(target, headers[0]).parent)
 
 
 def check_member(path: Path, member: zipfile.ZipInfo) -> None:

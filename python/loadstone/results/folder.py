@@ -21,6 +21,7 @@ import contextlib
 import fcntl
 import gc
 import json
+import os
 import shutil
 import zlib
 from collections import Counter
@@ -36,7 +37,7 @@ from loadstone.errors import LoadstoneError
 from loadstone.format import units
 from loadstone.results import lines
 from loadstone.results.result_set import Question, ResultSet
-from loadstone.results.trial_result import Scalar, Series, TrialResult
+from loadstone.results.trial_result import Scalar, Series, TrialName, TrialResult
 
 VERSION = 2
 ROOT = Path("results")
@@ -57,9 +58,10 @@ class Folder:
 
     def __init__(self, path: Path) -> None:
         """Opens a folder. Raises LoadstoneError if it is not a result folder, or its version is unknown."""
+        require_text(path)
         self.path = path
         try:
-            header = json.loads((path / "folder.json").read_bytes())
+            header = lines.parse_json((path / "folder.json").read_bytes())
         except FileNotFoundError:
             raise LoadstoneError(
                 f"{path} is not a result folder: it has no folder.json", "`loadstone list` shows all result folders"
@@ -87,6 +89,7 @@ class Folder:
         **more: Any,
     ) -> Folder:
         """Creates a folder; `more` is added to folder.json. Raises LoadstoneError if this fails."""
+        require_text(path)
         header = {"results": VERSION, "name": name, "question": asdict(question), "interleaved": interleaved, **more}
         try:
             (path / "trials").mkdir(parents=True)
@@ -125,11 +128,13 @@ class Folder:
     def question(self) -> Question:
         """The question. Raises LoadstoneError if it is damaged."""
         try:
-            return read_document(Question, self.header.get("question", {}))
+            question = read_document(Question, self.header.get("question", {}))
+            question.require_valid()
         except ValueError as error:
             raise LoadstoneError(
-                f"{self.path / 'folder.json'} has an unreadable question: {error}", "the folder is damaged"
+                f"{self.path / 'folder.json'} has an unreadable question: {error.args[0]}", "the folder is damaged"
             ) from error
+        return question
 
     @contextlib.contextmanager
     def hold_lock(self) -> Iterator[None]:
@@ -163,6 +168,8 @@ class Folder:
         try:
             document = json.loads(marker.read_bytes())
             result = TrialResult.from_json(document["line"])
+            if document["table"] not in (VALUES, PILOT_TRIALS):
+                return
         except (KeyError, TypeError, ValueError):
             return
         known = {(result.trial, result.attempt) for result in self.read_attempts(document["table"])[0]}
@@ -189,7 +196,7 @@ class Folder:
         for document in lines.read_lines(self.path / "plan.jsonl").documents:
             try:
                 trials = {trial["trial"]: trial["config"] for trial in document["trials"]}
-                yield int(document["block"]), read_document(dict[str, dict[str, Scalar]], trials)
+                yield int(document["block"]), read_document(dict[TrialName, dict[str, Scalar]], trials)
             except (KeyError, TypeError, ValueError):
                 continue
 
@@ -313,13 +320,24 @@ class Folder:
     def _read_json(self, name: str, warnings: list[str]) -> dict[str, Any]:
         text = self._read_text(name, warnings)
         try:
-            document = json.loads(text or "{}")
+            document = lines.parse_json(text.encode() or b"{}")
         except (ValueError, RecursionError):
             document = None
         if not isinstance(document, dict):
             warnings.append(f"{name} is damaged and omitted")
             return {}
         return document
+
+
+def printable(path: Path) -> str:
+    """A path as text that can be printed and sent: bytes that are not UTF-8 are escaped."""
+    return os.fsencode(path).decode(errors="backslashreplace")
+
+
+def require_text(path: Path) -> None:
+    """Raises LoadstoneError for a path that pages, archives and reports cannot contain."""
+    if printable(path) != str(path):
+        raise LoadstoneError(f"the path {printable(path)} is not valid UTF-8", "rename the directory")
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,6 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from loadstone.errors import LoadstoneError
+
+# An escaped half of a surrogate pair; two halves are one character.
+SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 @dataclass(frozen=True)
@@ -52,10 +56,18 @@ def number_lines(data: bytes) -> list[tuple[int, bytes, dict[str, Any] | None]]:
 def parse_line(line: bytes) -> dict[str, Any] | None:
     """The document in a line; None if the line is damaged."""
     try:
-        document = json.loads(line, parse_constant=refuse_constant)
+        document = parse_json(line, parse_constant=refuse_constant)
     except (ValueError, RecursionError):
         return None
     return document if isinstance(document, dict) else None
+
+
+def parse_json(data: bytes, **options: Any) -> Any:
+    """A JSON document. Raises ValueError if it is damaged, or has text that cannot be written as UTF-8."""
+    document = json.loads(data, **options)
+    if SURROGATE.search(data):
+        json.dumps(document, ensure_ascii=False).encode()
+    return document
 
 
 def refuse_constant(constant: str) -> float:

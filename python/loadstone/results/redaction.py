@@ -20,6 +20,15 @@ SETTING = re.compile(
     rf"(?i)(?:(?<![a-z]){WORD}[\"']?\s*[=:]|(?<!\S)--?{WORD}\s)\s*\[?[\"']?"
     r"([\w.:-]+(?:[\"']?\s*,\s*[\"']?[\w.:-]+)*)"
 )
+# A list of hosts in YAML with one host per line.
+BLOCK = re.compile(rf"(?im)^[ -]*(?:[\w.-]*[._-])?{WORD}:[ \t]*\n((?:[ \t]*-[ \t]+\S+[ \t]*(?:#.*)?(?:\n|\Z))+)")
+ITEM = re.compile(r"(?m)^[ \t]*-[ \t]+[\"']?([\w.:-]+)")
+# Settings whose value is a host only if it has a domain: `servers: 3` has none.
+DOMAIN = r"[A-Za-z0-9][\w-]*(?:\.[\w-]+)*\.[A-Za-z][\w-]*"
+ROLE = re.compile(
+    r"(?i)(?<![a-z])(?:name_?nodes?|(?:bootstrap[._])?servers?|seeds?|brokers?|zookeeper|jdbc)[\"']?\s*[=:]\s*\[?[\"']?"
+    rf"({DOMAIN}(?::\d+)?(?:[\"']?\s*,\s*[\"']?{DOMAIN}(?::\d+)?)*)"
+)
 KEY = re.compile(rf"(?:.*[._-])?{WORD}", re.IGNORECASE)
 URL = re.compile(r"([a-z][a-z0-9+.-]*://)([^/\s\"'<>]*)(/[^\s\"'`,;()<>|]*)?", re.IGNORECASE)
 ADDRESS = re.compile(
@@ -30,12 +39,25 @@ ADDRESS = re.compile(
 PATH = re.compile(
     r"(?<![\w.+/@%~-])(?:~[\w.-]*)?/[^\s\"'`,;:()<>|&*?\\\[\]{}=]+|/(?:home|Users)/[^\s\"'`,;:()<>|&*?=]+"
 )
+# Paths with spaces in a text: in quotes, or the whole value of a key. Also the paths of Windows.
+QUOTED_PATH = re.compile(r"(?<=')/[^'\n]+(?=')|(?<=\")/[^\"\n]+(?=\")")
+VALUE_PATH = re.compile(r"(?m)(?<=: )/[^\n,#\[\]{}'\"]* [^\n,#\[\]{}'\"]*$")
+WINDOWS_PATH = re.compile(r"(?<!\w)[A-Za-z]:\\[^\s\"'<>|]+")
 # The kernel's files are the same everywhere.
 PUBLIC_PATH = re.compile(r"/(?:proc|sys|dev)(?:/|$)")
-PUBLIC_NAME = re.compile(r"(?i)localhost(?:\.localdomain)?|\d+|none|null|true|false|all")
+# Words that are not names of hosts, and the names of stores, which are also the names of facts and systems.
+PUBLIC_NAME = re.compile(
+    r"(?i)localhost(?:\.localdomain)?|\d+|none|null|true|false|all|cassandra|hbase|hdfs|postgres|redis|scylla"
+)
 # The vocabulary of the result format, which is not redacted: keys, and the values of some keys.
 FORMAT_KEY = re.compile(r"[a-z_]+")
 FORMAT_VALUES = frozenset({"end", "loop", "unit", "metric", "bound", "kind", "mark", "version"})
+# The keys of a mapping from hosts to their figures.
+HOSTS_KEY = re.compile(r"(?:[a-z]+_)?(?:hosts?|nodes?|servers?|engines?)")
+# A figure of one host: `host.worker-7.throughput`. Other names of figures have no host.
+HOST_FIGURE = re.compile(r"((?:[\w.]+\.)?host\.)(.+?)(\.[a-z_]\w*(?:\.\d+)?)")
+# The files and directories of the result format, which keep their names even if a host has the same name.
+FORMAT_FILE = re.compile(r"trials|sources|[a-z]+(?:\.\d+)?(?:\.[a-z]+)?\.(?:hlog|jsonl?|yaml|log)")
 # The beginning of every histogram in base64.
 HISTOGRAM = "HISTF"
 
@@ -53,7 +75,10 @@ class Redaction:
         for name in (socket.gethostname(), socket.getfqdn()):
             names.update(dict.fromkeys(find_hosts(name)))
         for file in files:
-            for key, text in list_strings(decode_text(file.read_bytes()) or "", file.suffix):
+            content = decode_text(file.read_bytes()) or ""
+            for match in BLOCK.finditer(content):
+                names.update(dict.fromkeys(host for item in ITEM.findall(match[1]) for host in find_hosts(item)))
+            for key, text in list_strings(content, file.suffix):
                 names.update(dict.fromkeys(names_in(key, text)))
                 if is_path(text) and " " in text:
                     blanks[text] = None
@@ -73,9 +98,14 @@ class Redaction:
                 return (json.dumps(self._redact_part(document), indent=2, ensure_ascii=False) + "\n").encode()
         return "".join(self._redact_line(line) for line in text.splitlines(keepends=True)).encode()
 
+    def redact_member(self, name: str) -> str:
+        """The name of a file, below its folder, without the names of hosts."""
+        return "/".join(part if FORMAT_FILE.fullmatch(part) else self.redact_text(part) for part in name.split("/"))
+
     def redact_text(self, text: str) -> str:
         """A text without the names."""
-        text = self._blank_pattern.sub(lambda match: self._redact_path(match[0]), text)
+        for pattern in (self._blank_pattern, QUOTED_PATH, VALUE_PATH, WINDOWS_PATH):
+            text = pattern.sub(lambda match: self._redact_path(match[0]), text)
         text = URL.sub(lambda match: match[1] + match[2] + (self._redact_path(match[3]) if match[3] else ""), text)
         text = PATH.sub(lambda match: self._redact_path(match[0]), text)
         return self._name_pattern.sub(lambda match: self._names[match[0].lower()], text)
@@ -88,15 +118,19 @@ class Redaction:
 
     def _redact_part(self, part: Any, key: str = "") -> Any:
         if isinstance(part, dict):
-            return {
-                name if FORMAT_KEY.fullmatch(name) else self._redact_part(name): self._redact_part(value, name)
-                for name, value in part.items()
-            }
+            return {self._redact_key(name, key): self._redact_part(value, name) for name, value in part.items()}
         if isinstance(part, list):
             return [self._redact_part(value, key) for value in part]
+        if key == "metric" and isinstance(part, str) and (figure := HOST_FIGURE.fullmatch(part)) is not None:
+            return figure[1] + self.redact_text(figure[2]) + figure[3]
         if not isinstance(part, str) or part.startswith(HISTOGRAM) or key in FORMAT_VALUES:
             return part
         return self._redact_path(part) if is_path(part) else self.redact_text(part)
+
+    def _redact_key(self, name: str, parent: str) -> str:
+        """A key of a mapping that has a key itself."""
+        is_host = HOSTS_KEY.fullmatch(parent) is not None and name.lower() in self._names
+        return name if FORMAT_KEY.fullmatch(name) and not is_host else str(self._redact_part(name))
 
     def _redact_path(self, path: str) -> str:
         if path == "/" or PUBLIC_PATH.match(path):
@@ -154,6 +188,8 @@ def names_in(key: str, text: str) -> Iterator[str]:
     if KEY.fullmatch(key):
         yield from find_hosts(text)
     for match in SETTING.finditer(text):
+        yield from find_hosts(match[1])
+    for match in ROLE.finditer(f"{key}: {text}"):
         yield from find_hosts(match[1])
     for match in URL.finditer(text):
         yield from find_hosts(match[2].rpartition("@")[2])

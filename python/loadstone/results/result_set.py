@@ -63,6 +63,19 @@ class Question:
     # Conditions that decide whether the results pass: `read.p99 < 10ms`, `throughput >= 0.95x`.
     expect: tuple[str, ...] = ()
 
+    def require_valid(self) -> None:
+        """Raises ValueError for a value that no experiment can have, so that it must come from a damaged folder."""
+        # Imported late, because most questions have no expectations.
+        from loadstone.search.objective import parse_expectations
+
+        for text in self.expect:
+            parse_expectations(text)
+        widths = self.until if isinstance(self.until, Mapping) else {"until": self.until}
+        least = {"at_least": (self.at_least, 1), "at_most": (self.at_most, 1), "matters": (self.matters, 0)}
+        for name, (number, bound) in {**least, **{name: (width, 0) for name, width in widths.items()}}.items():
+            if number is not None and number < bound:
+                raise ValueError(f"{name} must be at least {bound}, got {number}")
+
 
 @dataclass(frozen=True)
 class ResultSet:
@@ -83,6 +96,8 @@ class ResultSet:
     series: Callable[[str], Series | None] = lambda _: None
     # Returns the directory with the files of a trial's attempt, by the trial's id; None if there is no directory.
     files: Callable[[str], Path | None] = lambda _: None
+    # Returns the histogram log from which a trial was read, by the trial's id; None for any other trial.
+    log: Callable[[str], Path | None] = lambda _: None
     # The folder or file from which the set was read.
     path: Path | None = None
     # Warnings for the user about data that had to be omitted while reading.

@@ -79,6 +79,21 @@ class Series:
 SERIES_OPTIONAL = frozenset({"due", "ended", "good", "late"})
 
 
+class FileName:
+    """Makes pydantic refuse a text that is not the name of a file, because it may lead to another directory."""
+
+    @staticmethod
+    def __get_pydantic_core_schema__(_: Any, __: Any) -> Any:
+        """The schema: at least one character is not a dot, and none is a slash."""
+        from pydantic_core import core_schema
+
+        return core_schema.str_schema(pattern=r"^[^/\x00]*[^/.\x00][^/\x00]*$")
+
+
+# The name of a trial, which is also the name of the directory with its files.
+TrialName = Annotated[str, FileName]
+
+
 class ByMetric:
     """Makes pydantic write figures as a list and read them by metric."""
 
@@ -106,7 +121,7 @@ class TrialResult:
     """One trial, run by Loadstone or read from another tool's output."""
 
     # The name of the trial, which is unique in its result set.
-    trial: str
+    trial: TrialName
     # The variant: each dimension's value. Repeats of a variant have equal configs.
     config: Mapping[str, Scalar]
     # The repeat number, from 1; in an experiment, also the block number.

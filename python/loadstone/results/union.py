@@ -38,6 +38,10 @@ def join_results(sides: Sequence[ResultSet | Sequence[ResultSet]]) -> ResultSet:
         name, _, own = trial.partition(":")
         return by_label[name].files(own)
 
+    def log_of(trial: str) -> Path | None:
+        name, _, own = trial.partition(":")
+        return by_label[name].log(own)
+
     trials: list[TrialResult] = []
     own: dict[str, Question] = {}
     runs: dict[str, str] = {}
@@ -55,16 +59,18 @@ def join_results(sides: Sequence[ResultSet | Sequence[ResultSet]]) -> ResultSet:
                 runs[trials[-1].trial] = name
     environments = {name: dict(results_of.environment) for name, results_of in zip(labels, sets, strict=True)}
     metrics = tuple(dict.fromkeys(metric for results in sets for metric in results.question.metrics))
+    expect = tuple(dict.fromkeys(text for results in sets for text in results.question.expect))
     return ResultSet(
         name=" and ".join(dict.fromkeys(side_of)),
         trials=trials,
-        question=Question(by=RUN, baseline=side_of[0], metrics=metrics, at_least=1),
+        question=Question(by=RUN, baseline=side_of[0], metrics=metrics, at_least=1, expect=expect),
         own=own,
         runs=runs,
         interleaved=False,
         environment={"environment": 1, "runs": environments},
         series=series_of,
         files=files_of,
+        log=log_of,
         warnings=tuple(warning for results in sets for warning in results.warnings),
     )
 
