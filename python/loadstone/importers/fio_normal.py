@@ -18,17 +18,18 @@ TITLE = "fio's normal output"
 VERSION = re.compile(r"^(fio-\d\S*)$")
 JOB = re.compile(r"^(\S.*?): \(g=(\d+)\): rw=(\w+), bs=(.*?), ioengine=(\w+), iodepth=(\d+)")
 GROUP = re.compile(r"^(\S.*?): \(groupid=(\d+), jobs=(\d+)\): err=\s*(-?\d+).*?pid=(\d+)")
-WAY = re.compile(r"^\s+(read|write|trim|mixed)\s*: (.*)$")
+WAY = re.compile(r"^\s+(read|write|trim|mixed)\s*: (.*msec\)?(?:; \d+ zone resets)?|(?:(?!msec).)*)\s*$")
 RATE = re.compile(r"(?i)IOPS=([\d.]+)([kM]?)")
 SPEED = re.compile(r"(?i)BW=([\d.]+)([KMGT]?)(i?)B/s")
 # The bandwidth in powers of 1,000, in brackets after the bandwidth in powers of 1,024.
 DECIMAL_SPEED = re.compile(r"(?i)BW=\S+ \(([\d.]+)([KMGT]?)B/s\)")
 IO = re.compile(r"(?i)(?:io=|\()([\d.]+)([KMGT]?)(i?)B(?:, *bw|/\d+msec)")
 RUNTIME = re.compile(r"(?:runt(?:ime)?=\s*|/)(\d+)msec")
-LATENCY = re.compile(r"^\s+(slat|clat|lat|sync) \(([num]?)sec\)\s*: (min=.*)$")
+LATENCY = re.compile(r"^\s+(slat|clat|lat|sync) \(([num]?)sec\)\s*: (min=.*stdev=\s*[\w.]+)\s*$")
 FIELD = re.compile(r"(min|max|avg)=\s*([\d.]+)(?![\d.]|,\d)([kKMG]?)")
 PERCENTILES = re.compile(r"^\s+(clat|lat|sync) percentiles \(([num]?)sec\):")
 PERCENTILE = re.compile(r"(?<![\d.,])([\d.]+)th=\[\s*([\d.]+)([kKM]?)\]")
+LAST_PERCENTILE = re.compile(r"th=\[[^\[\]]*\],?\s*$")
 ISSUED = re.compile(
     r"issued rwts?: total=(\d+),(\d+),(\d+)(?:,(\d+))?"
     r"|issued(?: r/w/d)?\s*: total=(?:r=)?(\d+)/(?:w=)?(\d+)/(?:d=)?(\d+)"
@@ -95,7 +96,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
                     place = job["sync"] if match[1] == "sync" else job[way]
                     lat = place["lat_ns" if match[1] == "sync" else f"{match[1]}_ns"]
                     lat["unit"], lat["percentile"] = NS[match[2]], {}
-                elif parts := PERCENTILE.findall(line):
+                elif (parts := PERCENTILE.findall(line)) and LAST_PERCENTILE.search(line):
                     if lat["percentile"].keys() & {share for share, _, _ in parts}:
                         raise ValueError("a percentile occurs twice")
                     lat["percentile"] |= {

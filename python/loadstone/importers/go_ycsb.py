@@ -156,6 +156,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
 def read_measurements(source: Source) -> list[ImportedRun]:
     """The runs in lists of operations (`measurementtype=csv`). Raises LoadstoneError if a line is damaged."""
     tables: list[tuple[int, dict[str, list[tuple[int, int]]]]] = []
+    damaged: int | None = None
     for index, line in enumerate(source.bare_lines):
         if line.strip() == MEASUREMENTS:
             tables.append((index, {}))
@@ -164,10 +165,14 @@ def read_measurements(source: Source) -> list[ImportedRun]:
                 raise source.error_at("the go-ycsb log is truncated within its last line", CUT, index)
             tables[-1][1].setdefault(match[1], []).append((int(match[2]), int(match[3])))
         elif tables and line.strip() and re.match(r"[A-Z_]*,", line):
-            raise source.error_at("a line of go-ycsb's measurements is damaged", CUT, index)
+            # No error yet: the line may be readable without the comment after its figures.
+            damaged = index if damaged is None else damaged
+            continue
         else:
             continue
         source.used.add(index)
+    if damaged is not None:
+        raise source.error_at("a line of go-ycsb's measurements is damaged", CUT, damaged)
     result = []
     for begin, table in tables:
         run = ImportedRun(facts={"tool": NAME}, step_ns=1e3)

@@ -34,7 +34,7 @@ FIELD = re.compile(
 )
 TPS = re.compile(r"tps = (\S+) \((.*)\)\s*$")
 PROGRESS = re.compile(r"progress: ([\d.]+) s, ([\d.]+) tps, lat (\S+) ms stddev (\S+?)(?:,|\s|$)")
-SCRIPT = re.compile(r"SQL script (\d+): (.+?)\s*$")
+SCRIPT = re.compile(r"SQL script (\d+): (<.*>|<[^>]+|[^<].*?)\s*$")
 SCRIPT_COUNT = re.compile(r" - (\d+) transactions \([\d.]+% of total, tps = ([\d.]+)\)")
 SCRIPT_LATENCY = re.compile(r" - latency average = ([\d.]+) ms")
 STATEMENTS = re.compile(r"statement latencies in milliseconds|^\s+[\d.]+\s+(?:\d+\s+)?\S")

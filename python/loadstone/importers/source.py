@@ -9,21 +9,19 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any
 
 from loadstone.errors import LoadstoneError
-from loadstone.importers.unit import base_unit
+from loadstone.importers.comments import split_marked
 from loadstone.results.trial_result import Scalar
 
 # No log has longer lines. A JSON document may have them, so it is read from the complete text.
 LINE_MAX = 1 << 18
 SNIFFED = 1 << 16
-# Longer lines are JSON documents, which have no comments.
-COMMENTED_MAX = 1000
 # Control sequences (ECMA-48) for colours and cursors, titles (OSC), character sets and keypads.
 ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][A-Z0-9]|[=>78])")
 MARKS = ((b"\xff\xfe\0\0", "utf-32"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
@@ -56,24 +54,6 @@ HOST = re.compile(r"(?P<origin>[\w.-]+):(?: |$)")
 TAGGED = re.compile(r"(?P<origin>[\w.@-]+)\t")
 # The start of files written by docker's logging driver `json-file`.
 JSON_LOG = '{"log":'
-# A comment that a user added after a figure: its mark, an arrow or another symbol, or Chinese, Japanese or Korean text.
-# `<=`, `---` and `#,` are not marks: they are parts of several reports.
-COMMENT = re.compile(
-    r"(?<=\S)\s+((?:#+(?=[^\W\d]|\s)|//|/\*|\*\*(?=\w)|<-+(?!\S)|<(?:=|<)+[=<](?!\S)|(?<!-)--(?=\s+[^\W\d])|[-=]+>(?!\S)"
-    r"|[\u2190-\u21ff\u2600-\u27bf\u2b00-\u2bff\U0001f300-\U0001faff]).*|!+|\*{1,3}|\.{3})$"
-    r"|(?<=[\d)\]%\"])\s*([\u3000-\u30ff\u4e00-\u9fff\uac00-\ud7af\uff08-\uff60].*)$"
-    r"|(?<=[A-Za-z])(\uff08.*)$"
-)
-# Text that may follow a line's last figure, and is a comment if the line is read only without it: parentheses, words
-# after two spaces, and words after the figure and its unit.
-TRAILING = (
-    re.compile(r"^(.*\S)\s+(\([^()]*\))$"),
-    re.compile(r"^(.*\S)(?: {2,}| *\t\s*)([^\d\s]\D*)$"),
-    re.compile(
-        r"^(.*\d\S*(?: (?:[nuµm]?s|[mu]?secs?|(?:milli|micro)?seconds|\w+/s|[KMG]i?B(?:/s)?)(?!\w)\S*)?)"
-        r"\s+([^\d\s]\D*)$"
-    ),
-)
 # The line breaks of Markdown and HTML.
 BREAK = re.compile(r"\s*<br\s*/?>\s*$|(?<=\S)\s+\\$")
 # A line in a list of strings, as in the output of Ansible. A row of a table does not match: it has several strings.
@@ -98,8 +78,8 @@ class Source:
     documents: list[Any] = field(default_factory=list)
     # The prefix that an unknown log collector put before every line, and that was removed from the text.
     prefix: str = ""
-    # The indices of lines that are read only without the words that follow their last figure.
-    annotated: set[int] = field(default_factory=set)
+    # For lines that are read only without the text after their figures: the line's index, and where its figures end.
+    cuts: Mapping[int, int] = field(default_factory=dict)
     # The indices of the lines that an importer passed, whether or not it read them.
     passed: set[int] = field(default_factory=set)
 
@@ -118,22 +98,18 @@ class Source:
     def split_comment(self, index: int) -> tuple[str, str]:
         """A line without its comment, and the comment."""
         line = self.lines[index]
-        if len(line) < COMMENTED_MAX:
-            if match := COMMENT.search(line):
-                return line[: match.start()].rstrip(), match[match.lastindex or 0]
-            if index in self.annotated and (match := find_trailing(line)):
-                return match[1], match[2]
-            return line.rstrip(), ""
-        return line, ""
+        if index in self.cuts:
+            return line[: self.cuts[index]].rstrip(), line[self.cuts[index] :].strip()
+        return split_marked(line)
 
     @property
     def comments(self) -> list[str]:
         """The comments in the lines that were read."""
         return [comment for index in sorted(self.used) if (comment := self.split_comment(index)[1])]
 
-    def find_annotated(self) -> set[int]:
-        """The indices of lines that were passed but not read, and that have words after their last figure."""
-        return {index for index in self.unread if index in self.passed and find_trailing(self.lines[index])}
+    def restart(self, cuts: Mapping[int, int]) -> Source:
+        """The unread source, with other cuts."""
+        return replace(self, used=set(), documents=[], passed=set(), cuts=cuts)
 
     @property
     def torn(self) -> bool:
@@ -226,14 +202,6 @@ def read_json_log(text: str) -> str:
         return "".join(str(json.loads(line)["log"]) for line in text.split("\n") if line.strip())
     except (KeyError, TypeError, ValueError):
         return text
-
-
-def find_trailing(line: str) -> re.Match[str] | None:
-    """The match of a line whose last figure is followed by words that are not a unit."""
-    if len(line) >= COMMENTED_MAX:
-        return None
-    match = next(filter(None, (pattern.match(line.rstrip()) for pattern in TRAILING)), None)
-    return match if match and base_unit(match[2].split()[0]) is None else None
 
 
 def strip_breaks(lines: list[str]) -> list[str]:
