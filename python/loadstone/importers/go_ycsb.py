@@ -50,6 +50,8 @@ FIELDS = {"AVG(US)": "mean", "MIN(US)": "min", "MAX(US)": "max"}
 PERCENTILE = re.compile(r"([\d.]+)TH\(US\)")
 # If the time after `Run finished` exceeds the time in the rows by more than this, in s, it includes a warm-up.
 APART_S = 1.0
+# With random choices, an operation is practically always executed before this multiple of the mean time between two.
+LATE_SHARE = 20.0
 # The first line of `measurementtype=csv`, and a line: operation, start and latency in µs.
 MEASUREMENTS = "operation,timestamp_us,latency_us"
 MEASUREMENT = re.compile(r"([A-Z][A-Z_]*),(\d{16}),(\d+)$")
@@ -286,6 +288,7 @@ def read_report(report: GoYcsbReport, source: Source) -> ImportedRun:
     if target := parse_whole_number(report.facts.get("target", "")):
         run.loop = "open"
         run.facts |= {"target": target, "latency": "service"}
+    check_times(report, source)
     for operation, row in report.final.items():
         rate, seconds = row["OPS"] or 0.0, row["TAKES(S)"] or 0.0
         with source.report_damage("a row of the go-ycsb report is damaged: {error}", CUT, report.line):
@@ -318,6 +321,20 @@ def read_report(report: GoYcsbReport, source: Source) -> ImportedRun:
     run.series = throughput_series(report.intervals)
     run.omitted |= {"intervals, except throughput": None} if report.intervals else {}
     return run
+
+
+def check_times(report: GoYcsbReport, source: Source) -> None:
+    """Raises LoadstoneError if the final rows cover different times: some of them belong to another run.
+
+    The time of an operation starts when it is first executed, so the time of a rare operation is shorter.
+    """
+    longest = max((row["TAKES(S)"] or 0.0 for row in report.final.values()), default=0.0)
+    for operation, row in report.final.items():
+        seconds, count = row["TAKES(S)"] or 0.0, row["COUNT"] or 0.0
+        late = LATE_SHARE * longest / count if count else longest
+        if not operation.endswith(FAILED) and longest - seconds > late + APART_S:
+            message = f"{operation} took {seconds:g} s in a report of {longest:g} s: the lines of two runs are mixed"
+            raise source.error_at(message, CUT, report.line)
 
 
 def add_latencies(run: ImportedRun, name: str, row: Row) -> None:

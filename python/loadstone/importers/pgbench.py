@@ -131,6 +131,9 @@ def read_report(report: PgbenchReport, source: Source) -> ImportedRun:
     # With `-C`, each transaction opens a connection: since version 14, only the rate including connections is printed.
     rate = next((text for start in RATES for name, text in report.tps.items() if name.startswith(start)), None)
     several = fields.get("transaction type", "").startswith("multiple")
+    if rate is None and fields.get("number of transactions actually processed", "").split("/")[0] == "0":
+        # Since version 14, pgbench then prints neither latency nor tps.
+        raise source.error_at("the pgbench run completed no transactions", "run it for longer", report.line)
     if rate is None or "number of transactions actually processed" not in fields:
         raise source.error_at("the pgbench report is truncated: it has no tps excluding connections", CUT, report.line)
     run = ImportedRun(facts={"tool": NAME}, end="failed" if report.aborted else "done")
