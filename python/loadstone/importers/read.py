@@ -40,7 +40,7 @@ from loadstone.importers import (
 from loadstone.importers.comments import read_commented
 from loadstone.importers.facts import Facts, load_companion, parse_fact
 from loadstone.importers.run import ImportedRun
-from loadstone.importers.source import LINE_MAX, Source, split_prefix, strip_collector, text_of
+from loadstone.importers.source import LINE_MAX, Source, split_origins, split_prefix, strip_collector, text_of
 from loadstone.results.result_set import number_keys
 from loadstone.results.result_set import variant_key as key_of
 from loadstone.results.trial_result import Loop, Scalar, Series, TrialResult, values_by_metric
@@ -134,9 +134,13 @@ def open_source(path: Path, facts: Mapping[str, Scalar], name: str | None) -> tu
     if name is not None and name not in FORMATS:
         raise LoadstoneError(f'there is no format "{name}"', f"known formats: {', '.join(FORMATS)}")
     prefix, bare = split_prefix(text)
-    if prefix:
-        # The prefix may belong to the tool's output, so it is removed only if the text cannot be read with it.
-        for source in (Source(path, text, known), Source(path, strip_collector(bare), known, prefix=prefix)):
+    origin, grouped = ("", text) if prefix else split_origins(text)
+    if prefix or origin:
+        whole = Source(path, text, known)
+        # The prefix may belong to the tool's output, so it is removed only if the text cannot be read with it. Some
+        # formats are read with any prefix, so lines of several origins are first read separately.
+        without = Source(path, strip_collector(bare if prefix else grouped), known, prefix=prefix or origin)
+        for source in (whole, without) if prefix else (without, whole):
             with suppress(LoadstoneError):
                 chosen = FORMATS[name] if name else detect_format(path, source.text)
                 read_source(replace(source, used=set(), documents=[], passed=set()), chosen)

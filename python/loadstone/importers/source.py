@@ -29,7 +29,7 @@ MARKS = ((b"\xff\xfe\0\0", "utf-32"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "ut
 COLLECTED = re.compile(r"^\S+\s*\|$|\d\d:\d\d:\d\d")
 # Prefixes that most lines of a file have, some with the name of the line's origin: docker compose, Kubernetes (CRI),
 # `docker logs -t`, `kubectl logs --prefix`, syslog (RFC 3164), journald, CloudWatch, Jenkins, Avocado, three formats
-# of moreutils' `ts`, `fio --client` and quoted mail.
+# of moreutils' `ts`, `mpirun --tag-output`, `fio --client` and quoted mail.
 COLLECTORS = (
     re.compile(r"(?P<origin>[\w./-]+)[ \t]*\| ?"),
     re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:?\d\d) (?P<origin>stdout|stderr) [FP] "),
@@ -43,6 +43,7 @@ COLLECTORS = (
     re.compile(r"(?P<origin>)[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d ?"),
     re.compile(r"(?P<origin>)\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?: |$)"),
     re.compile(r"(?P<origin>)\d\d:\d\d:\d\d(?: |$)"),
+    re.compile(r"\[\d+,(?P<origin>\d+)\]<std(?:out|err)>:"),
     re.compile(r"<(?P<origin>[\w.-]+)> ?"),
     re.compile(r"(?P<origin>)> ?"),
 )
@@ -61,6 +62,11 @@ QUOTED = re.compile(r'\s*("(?:[^"\\]|\\.)*"),?\s*$')
 # The indentation of code blocks in Markdown.
 INDENTS = ("    ", "\t")
 COLLECTED_SHARE = 0.8
+# The level of a line in a log; `split_prefix` represents it by a character for private use.
+LEVEL = re.compile(r"\b(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL)\b")
+LEVEL_SIGN = "\ue000"
+# The words in a prefix that names the origin of a line, and the maximum number of origins.
+ORIGIN_WORDS, ORIGINS_MAX = 3, 16
 # If there are fewer lines, they may start with the same text by chance.
 PREFIXED_MIN = 5
 COLLECTED_SAMPLE = 200
@@ -272,13 +278,13 @@ def strip_collector(text: str) -> str:
 
 
 def split_prefix(text: str) -> tuple[str, str]:
-    """The prefix of the first line, and the text without prefixes, if the prefixes of all lines differ only in digits.
+    """The prefix of the first line, and the text without prefixes, if they differ only in digits and log levels.
 
     Otherwise, an empty prefix and the unchanged text. The tool itself may also have written such a prefix.
     """
     lines = text.split("\n")
     filled = [line.rstrip() for line in lines if line.strip()]
-    shapes = [re.sub(r"\d+", "0", line) + " " for line in filled]
+    shapes = [re.sub(r"\d+", "0", LEVEL.sub(LEVEL_SIGN, line)) + " " for line in filled]
     if len(filled) < PREFIXED_MIN:
         return "", text
     pairs = zip(min(shapes), max(shapes), strict=False)
@@ -286,11 +292,32 @@ def split_prefix(text: str) -> tuple[str, str]:
     shape = re.match(r".*\s", shared)
     if shape is None or not shape[0].strip():
         return "", text
-    pattern = re.compile(r"\d+".join(map(re.escape, shape[0].rstrip().split("0"))) + r"(?:\s|$)")
+    body = r"\d+".join(map(re.escape, shape[0].rstrip().split("0")))
+    pattern = re.compile(body.replace(re.escape(LEVEL_SIGN), LEVEL.pattern) + r"(?:\s|$)")
     matches = [pattern.match(line) for line in filled]
     if not matches[0] or not all(matches):
         return "", text
     return matches[0][0], "\n".join(pattern.sub("", line, count=1) for line in lines)
+
+
+def split_origins(text: str) -> tuple[str, str]:
+    """The prefix of the first line, and the text without prefixes, grouped by prefix, if all lines have a few prefixes.
+
+    `stern` puts the names of the pod and of the container before every line. Otherwise, as `split_prefix`.
+    """
+    filled = [line for line in text.split("\n") if line.strip()]
+    for number in range(ORIGIN_WORDS, 0, -1):
+        pattern = re.compile(rf"((?:\S+\s){{{number - 1}}}\S+)(?:\s|$)")
+        matches = [pattern.match(line) for line in filled]
+        counts = Counter(match[1] for match in matches if match)
+        if not all(matches) or not 1 < len(counts) <= ORIGINS_MAX or min(counts.values()) < PREFIXED_MIN:
+            continue
+        groups: dict[str, list[str]] = {origin: [] for origin in counts}
+        for line, match in zip(filled, matches, strict=True):
+            if match:
+                groups[match[1]].append(line[match.end() :])
+        return next(iter(groups)), "\n".join(line for lines in groups.values() for line in lines) + "\n"
+    return "", text
 
 
 def is_log_prefix(before: str) -> bool:
