@@ -55,7 +55,7 @@ UNMARKED = [
 
 COMMENTS = [" (slow run)", "    our best", "\uff08\u6162\uff09", " best of 3", "  see ticket 42", " [1]", " | 3 nodes",
             " @ 4 clients", " >2x slower", ' "slow"', " +12%", " - 2nd run", " == 4 ms", "\uff08\u7b2c3\u6b21\uff09",
-            " ~5 % off", " ; max: 7"]  # fmt: skip
+            " ~5 % off", " ; max: 7", ": cold", "; 2nd run"]  # fmt: skip
 
 
 @pytest.mark.parametrize("comment", COMMENTS)

@@ -31,9 +31,13 @@ COMMENT = re.compile(
     r"|(?<=[\d)\]%\"])\s*([\u3000-\u30ff\u4e00-\u9fff\uac00-\ud7af\uff08-\uff60].*)$"
     r"|(?<=[A-Za-z])(\uff08.*)$"
 )
-# The places where a comment may begin: blanks, and Chinese, Japanese or Korean text. The spaces that separate thousands
-# in some locales are not blanks.
-BEGIN = re.compile(r"(?<=\S)[ \t]+(?=\S)|(?<=\S)(?=[\u3000-\u30ff\u4e00-\u9fff\uac00-\ud7af\uff08-\uff60])")
+# The places where a comment may begin: blanks, possibly after punctuation, and Chinese, Japanese or Korean text. The
+# spaces that separate thousands in some locales are not blanks.
+BEGIN = re.compile(
+    r"(?<=\S)(?:(?<=[\w%)\]\"])[:;,!?]+)?[ \t]+(?=\S)"
+    r"|(?<=\S)(?=[\u3000-\u30ff\u4e00-\u9fff\uac00-\ud7af\uff08-\uff60])"
+)
+NUMBER = re.compile(r"(?:,\s*)?\d")
 WORD = re.compile(r"[A-Za-zµμ%][\w/%]*")
 # If more lines differ only in their digits, a program wrote them.
 REPEATED_MAX = 20
@@ -63,14 +67,16 @@ def list_cuts(line: str, ambiguous: bool = False) -> list[int]:
     return [
         match.start()
         for match in reversed(places)
-        if is_ambiguous(text[: match.start()], text[match.end() :]) is ambiguous
+        if is_ambiguous(text[: match.start()], text[match.start() :].strip()) is ambiguous
     ]
 
 
 def is_ambiguous(before: str, after: str) -> bool:
     """Whether a text may continue the figure before it."""
     word = WORD.match(after)
-    return (before[-1].isdigit() and after[0].isdigit()) or (word is not None and base_unit(word[0]) is not None)
+    return (before[-1].isdigit() and NUMBER.match(after) is not None) or (
+        word is not None and base_unit(word[0]) is not None
+    )
 
 
 def filter_unique(lines: Sequence[str], indices: Sequence[int]) -> list[int]:

@@ -31,7 +31,8 @@ FIELDS = (
 )
 # Some versions and many users add a comment after the number.
 FIELD = re.compile(
-    rf"(?<!Total )({'|'.join(FIELDS)}):\s*(\d\S*?(?=[A-Za-z/]*(?:\s|$))|\S+)([A-Za-z/]*)(?:\s+(\S.*?))?\s*$"
+    rf"(?<!Total )({'|'.join(FIELDS)}):\s*(\d\S*?(?=[A-Za-z/]*[:;,!?]*(?:\s|$))|\S+?)"
+    r"([A-Za-z/]*)([:;,!?]*(?:\s+\S.*?)?)\s*$"
 )
 WORD = re.compile(r"[A-Za-zµμ%][\w/%]*")
 # The units that may follow a field's number.
@@ -71,11 +72,11 @@ def read_runs(source: Source) -> list[ImportedRun]:
                 figure = value, last_digit(match[2])
                 if blocks[-1][2].setdefault(match[1], figure) != figure:
                     raise source.error_at(f"the TestDFSIO result has {match[1]} twice", CUT, index)
-            if index == source.last and source.torn and not match[3] and match[4] is None:
+            if index == source.last and source.torn and not match[3] and not match[4].strip():
                 # The last digits of the number may be missing.
                 blocks[-1][2][match[1]] = None, 0.0
             if match[4]:
-                comments[match[4]] = None
+                comments[match[4].strip()] = None
             source.used.add(index)
     if not blocks:
         raise source.error_at("the TestDFSIO log is truncated: it has no result", CUT)
@@ -89,7 +90,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
 
 def check_unit(match: re.Match[str], source: Source, index: int) -> None:
     """Raises an error if the number of a field is followed by a unit that differs from the unit of the field."""
-    word = match[3] or ((name := WORD.match(match[4] or "")) and name[0]) or ""
+    word = match[3] or ((name := WORD.match(match[4].strip())) and name[0]) or ""
     units = next((units for part, units in UNITS.items() if part in match[1].lower()), ())
     if word.lower() in units or not word:
         return
