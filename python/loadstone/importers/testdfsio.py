@@ -32,7 +32,7 @@ FIELDS = (
 # Some versions and many users add a comment after the number.
 FIELD = re.compile(
     rf"(?<!Total )({'|'.join(FIELDS)}):\s*(\d\S*?(?=[A-Za-z/]*[:;,!?]*(?:\s|$))|\S+?)"
-    r"([A-Za-z/]*)([:;,!?]*(?:\s+\S.*?)?)\s*$"
+    r"((?<=\d)[A-Za-z/]+|)([:;,!?]*(?:\s+\S.*?)?)\s*$"
 )
 WORD = re.compile(r"[A-Za-zµμ%][\w/%]*")
 # The units that may follow a field's number.
