@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 
-from imports_support import FIXTURES, try_read, write_file
+from imports_support import FIXTURES, read_single, refusal, try_read, write_file
+from loadstone.importers.read import read_file
 
 
 @pytest.mark.parametrize(
@@ -137,3 +139,107 @@ def test_direction_within_the_options_is_refused(tmp_path: Path) -> None:
     damaged = re.sub(r'"runtime": "180"\s*\},\s*"read": \{', '"runtime": "180",', text)
     assert damaged != text
     assert try_read(write_file(tmp_path, damaged, "fio.json")) is None
+
+
+YCSB_LOAD = """[OVERALL], RunTime(ms), 200000
+[OVERALL], Throughput(ops/sec), 5000.0
+"""
+
+
+def ycsb_block(name: str, count: int) -> str:
+    figures = ("AverageLatency(us), 300.0", "MinLatency(us), 100", "MaxLatency(us), 9000",
+               "95thPercentileLatency(us), 501", "99thPercentileLatency(us), 903", f"Return=OK, {count}")  # fmt: skip
+    return "".join(f"[{name}], {figure}\n" for figure in (f"Operations, {count}", *figures))
+
+
+@pytest.mark.parametrize("count", [20, 1000, 50_000])
+def test_small_run_without_its_head_is_refused(count: int, tmp_path: Path) -> None:
+    text = YCSB_LOAD + ycsb_block("INSERT", 1_000_000) + "workloada run\n" + ycsb_block("READ", count)
+    message = f"cover {1_000_000 + count:,} operations, but its total is 1,000,000: lines of another report follow"
+    assert message in refusal(write_file(tmp_path, text))
+
+
+def test_operations_beyond_ycsb_core_do_not_count(tmp_path: Path) -> None:
+    text = YCSB_LOAD + ycsb_block("INSERT", 1_000_000) + ycsb_block("TXN", 500_000)
+    run = read_single(write_file(tmp_path, text))
+    assert run.result.value("operations") == 1_000_000
+    assert run.result.value("all.mean") == 300_000
+    assert "[TXN]" in next(note.message for note in run.result.notes if note.name == "unknown")
+
+
+def test_go_ycsb_rows_of_different_times_are_refused(tmp_path: Path) -> None:
+    lines = (FIXTURES / "go-ycsb-runs.md").read_text().split("\n")
+    first = next(index for index, line in enumerate(lines) if line.startswith("Run finished"))
+    rows = [line for line in lines if " - Takes(s): 1" in line]
+    text = "\n".join([lines[first], rows[0], rows[-1], ""])
+    assert "the lines of two runs are mixed" in refusal(write_file(tmp_path, text))
+
+
+def test_pgbench_without_transactions_is_not_truncated(tmp_path: Path) -> None:
+    text = """pgbench (15.4)
+transaction type: slow.sql
+scaling factor: 1
+query mode: simple
+number of clients: 1
+number of threads: 1
+maximum number of tries: 1
+duration: 1 s
+number of transactions actually processed: 0
+number of failed transactions: 0 (NaN%)
+"""
+    assert "the pgbench run completed no transactions (" in refusal(write_file(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    ("hours", "growth", "count"), [(3, 1.0, 2), (3, 2.0, 2), (0, 2.0, 1)], ids=["same", "longer", "cumulative"]
+)
+def test_fio_runs_with_one_process_id_stay_apart(hours: int, growth: float, count: int, tmp_path: Path) -> None:
+    text = (FIXTURES / "fio-2.2-normal.txt").read_text()
+    assert "Mon Jan  5 10:00:00 2026" in text
+    date = "Mon Jan  5 10:00:00 2026" if hours else "Mon Jan  5 10:00:10 2026"
+    later = text.replace("Mon Jan  5 10:00:00", "Mon Jan  5 13:00:00") if hours else text.replace(
+        "Mon Jan  5 10:00:00 2026", date)  # fmt: skip
+    assert growth == 1.0 or later != text
+    assert len(read_file(write_file(tmp_path, text + later), {})) == count
+
+
+def test_fio_reports_without_timestamps_are_unclear(tmp_path: Path) -> None:
+    report = json.loads((FIXTURES / "fio-mixed.json").read_text())
+    job = report["jobs"][0]
+    for name in ("timestamp", "timestamp_ms", "time"):
+        report.pop(name, None)
+    job.get("job options", {}).pop("runtime", None)
+    later = json.loads(json.dumps(report))
+    later["jobs"][0]["elapsed"] = 2 * job["elapsed"]
+    texts = [json.dumps(part, indent=1) for part in (report, later)]
+    assert "two reports without timestamps" in refusal(write_file(tmp_path, "\n".join(texts)))
+    # A smaller maximum cannot follow in the same run.
+    for way in ("read", "write"):
+        later["jobs"][0][way]["clat_ns"]["max"] -= 1
+    assert len(read_file(write_file(tmp_path, "\n".join([texts[0], json.dumps(later, indent=1)])), {})) == 2
+
+
+DFSIO = (FIXTURES / "testdfsio-annotated.txt").read_text()
+
+
+def test_units_after_numbers_of_dfsio_are_read(tmp_path: Path) -> None:
+    whole = read_single(write_file(tmp_path, DFSIO)).result.values
+    text = DFSIO.replace("31.763", "31.763s").replace("# in MB", "MB/s").replace("# size", "MB").replace("# files", "")
+    assert read_single(write_file(tmp_path, text)).result.values == whole
+
+
+@pytest.mark.parametrize(
+    ("number", "other"), [("31.763", "31.763 ms"), ("1280.0 # size", "1280.0 GB"), ("# in MB", "GB/s")]
+)
+def test_other_units_of_dfsio_are_refused(number: str, other: str, tmp_path: Path) -> None:
+    assert number in DFSIO
+    assert "is printed in" in refusal(write_file(tmp_path, DFSIO.replace(number, other)))
+
+
+def test_unknown_test_of_dfsio_is_named(tmp_path: Path) -> None:
+    text = DFSIO.replace("----- : write", "----- : TRUNCATE_2  best of 3")
+    run = read_single(write_file(tmp_path, text))
+    assert run.result.value("truncate_2.bandwidth")
+    note = next(note.message for note in run.result.notes if note.name == "unknown")
+    assert "the test TRUNCATE_2" in note
+    assert "best of 3" in note

@@ -27,6 +27,21 @@ def test_bound_is_imported_and_unknown_bound_is_refused(tmp_path: Path) -> None:
     assert 'bound must be at_least, failed or unanswered, got "at_most"' in message
 
 
+@pytest.mark.parametrize("comment", ["  # best, run", " best of 3", " [1]", "  see ticket 42", "\uff08\u6162\uff09"])
+@pytest.mark.parametrize("delimiter", [",", ";"])
+def test_comment_after_cell_is_named(comment: str, delimiter: str, tmp_path: Path) -> None:
+    table = f"{HEADER}a,1,4,throughput,op/s,68848.71{comment}\na,1,4,read.mean,ms,0.5\n"
+    result = read_single(write_file(tmp_path, table.replace(",", delimiter))).result
+    assert result.value("throughput") == 68848.71
+    message = next(note.message for note in result.notes if note.name == "unknown")
+    assert comment.strip().replace(",", delimiter) in message
+
+
+@pytest.mark.parametrize("text", ["68848 71", "1 000", "5 ms", "about 5"])
+def test_unclear_value_of_table_is_refused(text: str, tmp_path: Path) -> None:
+    assert "is not a number" in refusal(write_file(tmp_path, f"{HEADER}a,1,4,throughput,op/s,{text}\n"))
+
+
 # The hand-written tables.
 
 

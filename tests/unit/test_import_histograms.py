@@ -403,3 +403,15 @@ def test_logs_without_starts_have_a_note(tmp_path: Path) -> None:
     paths[1].write_text("".join(line for line in paths[1].read_text().splitlines(True) if "BaseTime" not in line))
     (imported,) = merge_logs(paths, {})
     assert [note.name for note in imported.result.notes] == ["starts-unknown"]
+
+
+@pytest.mark.parametrize("comment", ["   # slow", " best of 3, or 4", "\tsee ticket 42"])
+def test_comment_after_histogram_is_named(comment: str, tmp_path: Path) -> None:
+    text = (FIXTURES / "cassandra-stress.hlog").read_text()
+    lines = text.rstrip("\n").split("\n")
+    lines[-1] += comment
+    runs = read_file(write_file(tmp_path, "\n".join(lines) + "\n", "cassandra-stress.hlog"), {})
+    assert [run.result.values for run in runs] == [
+        run.result.values for run in read_file(FIXTURES / "cassandra-stress.hlog", {})
+    ]
+    assert comment.strip() in next(note.message for note in runs[0].result.notes if note.name == "unknown")

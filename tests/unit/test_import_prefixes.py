@@ -37,6 +37,7 @@ MORE_PREFIXES: dict[str, Callable[[int], str]] = {
     "cat -n": lambda number: f"{number + 1:6d}\t",
     "grep -n": lambda number: f"{number + 1}:",
     "fio --client": lambda number: "<host1> ",
+    "mpirun --tag-output": lambda number: "[1,0]<stdout>:",
     "gitlab": lambda number: "\x1b[0K",
     "titles": lambda number: "\x1b]0;bench\x07\x1b(B",
 }
@@ -52,6 +53,7 @@ UNKNOWN_PREFIXES: dict[str, Callable[[int], str]] = {
     "seconds": lambda number: f"{1795273060 + number}.123456 ",
     "systemd-cat": lambda number: "stress[123]: ",
     "commented": lambda number: "# ",
+    "log levels": lambda number: f"{('INFO', 'WARN', 'ERROR')[number % 3]} bench: ",
 }
 # Encodings of terminals, editors, pages and mails.
 ENCODINGS: dict[str, Callable[[str], bytes]] = {
@@ -142,6 +144,16 @@ def test_lists_of_quoted_lines_are_read(name: str, tmp_path: Path) -> None:
     text = f'ok: [client1] => {{\n    "out.stdout_lines": [\n{quoted}\n    ]\n}}\n'
     runs = read_file(write_file(tmp_path, text, name), {})
     assert [run.result.values for run in runs] == [run.result.values for run in read_file(FIXTURES / name, {})]
+
+
+@pytest.mark.parametrize("prefixes", [("web-7d9 main ", "db-8e1f main "), ("web ", "db ")], ids=["stern", "one word"])
+@pytest.mark.parametrize("name", ["redis-benchmark", "sysbench-oltp", "pgbench-progress", "memtier"])
+def test_unknown_origins_of_lines_stay_apart(name: str, prefixes: tuple[str, str], tmp_path: Path) -> None:
+    lines = (FIXTURES / f"{name}.txt").read_text().rstrip("\n").split("\n")
+    text = "".join(f"{prefix}{line}\n" for line in lines for prefix in prefixes)
+    runs = [run.result.values for run in read_file(write_file(tmp_path, text), {})]
+    whole = [run.result.values for run in read_whole(FIXTURES / f"{name}.txt")]
+    assert runs == [*whole, *whole]
 
 
 def test_containers_of_one_log_stay_apart(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from imports_support import FIXTURES, OUTPUTS, for_every_output, format_of, is_json, read_whole, write_file
+from imports_support import FIXTURES, OUTPUTS, for_every_output, format_of, is_json, read_whole, try_read, write_file
 from loadstone.importers import read as reading
 from loadstone.importers.explain import explain_file
 from loadstone.importers.read import read_file
@@ -46,10 +46,19 @@ UNMARKED = [
     ("TestDFSIO_results.log", "Number of files:"),
     ("hbase-pe-1.1.txt", "99th "),
     ("teragen.txt", "Map input records="),
+    ("fio-normal.txt", "  read: IOPS="),
+    ("scylla-bench.txt", "Concurrency:"),
+    ("go-ycsb-measurements.csv", "UPDATE,1764200000001330"),
+    ("sysbench-1.1-fileio.txt", "read:  IOPS="),
 ]
 
 
-@pytest.mark.parametrize("comment", [" (slow run)", "    our best", "\uff08\u6162\uff09"])
+COMMENTS = [" (slow run)", "    our best", "\uff08\u6162\uff09", " best of 3", "  see ticket 42", " [1]", " | 3 nodes",
+            " @ 4 clients", " >2x slower", ' "slow"', " +12%", " - 2nd run", " == 4 ms", "\uff08\u7b2c3\u6b21\uff09",
+            " ~5 % off", " ; max: 7", ": cold", "; 2nd run"]  # fmt: skip
+
+
+@pytest.mark.parametrize("comment", COMMENTS)
 @pytest.mark.parametrize(("name", "figure"), UNMARKED)
 def test_unmarked_comment_is_named(name: str, figure: str, comment: str, tmp_path: Path) -> None:
     lines = (FIXTURES / name).read_text().split("\n")
@@ -58,6 +67,49 @@ def test_unmarked_comment_is_named(name: str, figure: str, comment: str, tmp_pat
     runs = read_file(write_file(tmp_path, "\n".join(lines), name), {})
     assert [run.result.values for run in runs] == [run.result.values for run in read_whole(FIXTURES / name)]
     assert comment.strip() in next(note.message for note in runs[0].result.notes if note.name == "unknown")
+
+
+CLEAN_SCYLLA = (FIXTURES / "scylla-bench.txt").read_text()
+FAILURES = {
+    "cassandra-stress": re.sub(
+        r"(Total errors +: +)0 \[WRITE: 0\]",
+        r"\g<1>10,000 [WRITE: 10,000]",
+        re.sub(
+            r"500,000(?= \[)|(?<=WRITE: )500,000", "490,000", (FIXTURES / "cassandra-stress-docker.txt").read_text()
+        ).replace(" 18,020 pk/s", " 17,660 pk/s"),
+    ),
+    "scylla-bench": CLEAN_SCYLLA.replace("Total rows:", "Total errors:\t 7\nTotal rows:"),
+    "sysbench": (FIXTURES / "sysbench-oltp.txt").read_text(),
+    "pgbench": (FIXTURES / "pgbench-reconnect.txt").read_text(),
+}
+FAILURE = re.compile(r"(?m)^.*(?:Total errors|ignored errors|failed transactions).*$")
+
+
+@pytest.mark.parametrize("tool", FAILURES)
+def test_comment_hides_no_failures(tool: str, tmp_path: Path) -> None:
+    (whole,) = read_file(write_file(tmp_path, FAILURES[tool], "a.log"), {})
+    assert whole.result.value("errors")
+    for comment in COMMENTS:
+        text = FAILURE.sub(rf"\g<0>{comment}", FAILURES[tool])
+        (run,) = read_file(write_file(tmp_path, text, "a.log"), {})
+        assert run.result.values == whole.result.values
+        assert comment.strip() in next(note.message for note in run.result.notes if note.name == "unknown")
+
+
+@pytest.mark.parametrize(("name", "figure"), UNMARKED)
+def test_number_after_figure_is_unclear(name: str, figure: str, tmp_path: Path) -> None:
+    lines = (FIXTURES / name).read_text().split("\n")
+    index = next(index for index, line in enumerate(lines) if figure in line)
+    lines[index] += " 300 of 5"
+    path = write_file(tmp_path, "\n".join(lines), name)
+    runs = try_read(path)
+    if runs is None:
+        return
+    notes = [note.message for run in runs for note in run.result.notes if note.name == "unknown"]
+    assert any("300 of 5" in note for note in notes)
+    for run, whole in zip(runs, read_whole(FIXTURES / name), strict=True):
+        values, known = ({(name, part.value) for name, part in side.result.values.items()} for side in (run, whole))
+        assert values <= known
 
 
 @pytest.mark.parametrize("end", [" \\", "<br>", "  <br/>"])

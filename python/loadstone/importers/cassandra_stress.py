@@ -22,14 +22,14 @@ TITLE = "cassandra-stress log"
 SIGNS = re.compile(r"Stress Settings \*|total ops ?,|(?m:^[^\w\n]*+(?:\S+ *\| *)?[Oo]p rate +:)|cassandra-stress \w+ ")
 # With a user profile, the line has `[insert]`; with `-rate auto`, there is a run for each number of threads.
 RUNNING = re.compile(r"Running (?:(.{1,300}?) )?with (\d+) thread")
-SETTING = re.compile(r"\s*([A-Z][A-Za-z ()-]+): +(\S.*)$")
+SETTING = re.compile(r"\s*([A-Z][A-Za-z ()-]+): +(-?\d\S*(?: [A-Z]+)?|(?!-\d)[^\s\d].*)$")
 COMMAND = re.compile(r"cassandra-stress\s+((?:user|mixed|read|write|counter_\w+)\s+\S.*)$")
 # A column of versions up to 2.0, whose summaries average only the middle 80 % of the rows.
 OLDER = "interval_op_rate"
 CQL_STRESS = re.compile(r"(?i)cql-stress")
 SUMMARY = re.compile(
-    r"([A-Za-z][\w. ()]+?)\s*:\s*([^\[\d]*|[^\[]*?\d[^\s\[]*(?:\s+(?:\w+/s|m?s|seconds|[KMG]?i?B))?)\s*"
-    r"(?:\[(.*)\])?\s*$"
+    r"([A-Za-z][\w. ()]+?)\s*:\s*([^\[\d]*|[^\[\d]*\d[^ \t\[]*(?:\s+(?:\w+/s|m?s|seconds|[KMG]?i?B))?)\s*"
+    r"(?:\[([^\[\]]*:[^\[\]]*|)\])?\s*$"
 )
 OPERATION_FIGURE = re.compile(r"([A-Za-z_][\w.-]*):\s*(NaN|[\d.,'\u2019\u00a0\u202f]*\d)")
 STATISTICS = {

@@ -11,9 +11,11 @@ import csv
 import math
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from loadstone.importers import unit
+from loadstone.importers.comments import list_cuts
 from loadstone.importers.number import last_digit, number_or_text, parse_decimal_comma, parse_number
 from loadstone.importers.run import ImportedRun
 from loadstone.importers.source import Source
@@ -77,7 +79,8 @@ def read_runs(source: Source) -> list[ImportedRun]:
     runs: dict[tuple[object, ...], ImportedRun] = {}
     counts: dict[tuple[object, ...], int] = {}
     number = parse_number if top.delimiter == "," else parse_decimal_comma
-    for row in read_rows(source, top):
+    comments: dict[str, None] = {}
+    for row in read_rows(source, top, comments):
         value = read_figure(row, number, source)
         dimensions = {name: number_or_text(row.cells[name]) for name in top.columns if name not in SPECIAL}
         variant = row.cells.get("variant") or None
@@ -98,6 +101,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
         else:
             target.add_note("not-a-number", f"{value.metric} has no value", "it is omitted")
     for run in runs.values():
+        run.unknown |= comments
         if not run.values:
             # A repeat without figures has crashed: it is not dropped, but counts as failed.
             run.end = "failed"
@@ -106,8 +110,11 @@ def read_runs(source: Source) -> list[ImportedRun]:
     return list(runs.values())
 
 
-def read_rows(source: Source, top: Header) -> Iterator[TableRow]:
-    """Yields the rows of the table, up to an empty line. Raises LoadstoneError if a row lacks cells or has too many."""
+def read_rows(source: Source, top: Header, comments: dict[str, None]) -> Iterator[TableRow]:
+    """Yields the rows of the table, up to an empty line, without comments, which are added to `comments`.
+
+    Raises LoadstoneError if a row lacks cells or has too many.
+    """
     for index in range(top.line + 1, len(source.lines)):
         line = source.lines[index]
         if not line.strip() or line.startswith(FENCE):
@@ -116,9 +123,15 @@ def read_rows(source: Source, top: Header) -> Iterator[TableRow]:
             continue
         source.used.add(index)
         try:
-            cells = next(csv.reader([line], delimiter=top.delimiter, skipinitialspace=True))
+            cells = split_row(line, top)
         except csv.Error as error:
             raise source.error_at(f"the row is not valid CSV: {error}", "check its quotes", index) from None
+        for cut in list_cuts(line) if not is_valid(cells, top) else ():
+            with suppress(csv.Error):
+                if is_valid(shorter := split_row(line[:cut].rstrip(), top), top):
+                    cells = shorter
+                    comments[line[cut:].strip()] = None
+                    break
         if len(cells) != len(top.columns):
             raise source.error_at(
                 f"the row has {len(cells)} cells for {len(top.columns)} columns",
@@ -126,6 +139,21 @@ def read_rows(source: Source, top: Header) -> Iterator[TableRow]:
                 index,
             )
         yield TableRow({name: cell.strip() for name, cell in zip(top.columns, cells, strict=True)}, index)
+
+
+def split_row(line: str, top: Header) -> list[str]:
+    """The cells of a row. Raises csv.Error if its quotes are unbalanced."""
+    return [cell.strip() for cell in next(csv.reader([line], delimiter=top.delimiter, skipinitialspace=True))]
+
+
+def is_valid(cells: list[str], top: Header) -> bool:
+    """Whether a row has a cell for each column, and its cell `value` is a number or empty."""
+    if len(cells) != len(top.columns):
+        return False
+    with suppress(ValueError):
+        (parse_number if top.delimiter == "," else parse_decimal_comma)(cells[top.columns.index("value")])
+        return True
+    return False
 
 
 def read_figure(row: TableRow, number: Callable[[str], float | None], source: Source) -> Value:

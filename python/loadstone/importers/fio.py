@@ -69,6 +69,11 @@ SECONDS = {"": 1.0, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 # A time-based job that finished ran for at least this share of its configured time.
 TIMED = 0.99
 
+LATENCIES = ("slat_ns", "clat_ns", "lat_ns", "slat", "clat", "lat")
+
+# Two reports with growing counts may belong to two runs; several reports that grow at a rate, to one run.
+UNCLEAR = 2
+
 Job = Mapping[str, Any]
 
 
@@ -90,6 +95,9 @@ def read_runs(source: Source) -> list[ImportedRun]:
                 groups.append([report])
     result: list[ImportedRun] = []
     for group in groups:
+        if len(group) == UNCLEAR and not any(map(find_time_written, group)):
+            message = "it is unknown whether two reports without timestamps belong to one run or to two runs"
+            raise source.error_at(message, "import each run as a separate file, or only the last report of the run")
         with source.report_damage("the fio report is truncated or damaged: {error}", CUT):
             result += read_report(group[-1], group[:-1])
     mark_interrupted(source, result if len(groups) == 1 else ())
@@ -110,9 +118,7 @@ def continues_run(before: Job, after: Job) -> bool:
     """Whether a report continues the run of the previous report (`--status-interval`), and so includes its counts."""
     if [job_key(job) for job in list_jobs(before)] != [job_key(job) for job in list_jobs(after)]:
         return False
-    sums = [[sum(float(way.get(key, 0)) for way in list_ways(report)) for key in ("io_bytes", "total_ios", "runtime")]
-            for report in (before, after)]  # fmt: skip
-    if any(later < earlier for earlier, later in zip(*sums, strict=True)):
+    if not has_grown(before, after) or options_of(before) != options_of(after):
         return False
     written = [find_time_written(report) for report in (before, after)]
     if all(written):
@@ -120,7 +126,34 @@ def continues_run(before: Job, after: Job) -> bool:
         # The run in the later report began before the earlier report was written.
         return written[1] - longest < written[0] - min(longest, 1000) / 2
     elapsed = [max(float(job.get("elapsed", 0)) for job in list_jobs(report)) for report in (before, after)]
-    return elapsed[1] > elapsed[0]
+    return elapsed[1] > elapsed[0] and extremes_widen(before, after)
+
+
+def options_of(report: Job) -> list[Any]:
+    """The options of a report's jobs."""
+    return [report.get("global options"), *(job.get("job options") for job in list_jobs(report))]
+
+
+def has_grown(before: Job, after: Job) -> bool:
+    """Whether no count or time of a report is smaller than in the earlier report."""
+    sums = [[sum(float(way.get(key, 0)) for way in list_ways(report)) for key in ("io_bytes", "total_ios", "runtime")]
+            for report in (before, after)]  # fmt: skip
+    return all(later >= earlier for earlier, later in zip(*sums, strict=True))
+
+
+def extremes_widen(before: Job, after: Job) -> bool:
+    """Whether no latency has a larger minimum or a smaller maximum than in the earlier report of its direction."""
+    pairs = [
+        (earlier[way][name], later[way][name])
+        for earlier, later in zip(list_jobs(before), list_jobs(after), strict=True)
+        for way in active_directions([earlier])
+        for name in LATENCIES
+        if isinstance(earlier[way].get(name), Mapping) and isinstance(later.get(way, {}).get(name), Mapping)
+    ]
+    return all(
+        later.get("min", 0) <= earlier.get("min", 0) and later.get("max", 0) >= earlier.get("max", 0)
+        for earlier, later in pairs
+    )
 
 
 def job_key(job: Job) -> tuple[str, int]:

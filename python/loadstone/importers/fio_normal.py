@@ -6,6 +6,7 @@ Rates and bandwidths are rounded (22.8k, 88.9MiB/s), but operation counts and ru
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from typing import Any
 
 from loadstone.importers import fio
@@ -17,18 +18,21 @@ NAME = "fio-normal"
 TITLE = "fio's normal output"
 VERSION = re.compile(r"^(fio-\d\S*)$")
 JOB = re.compile(r"^(\S.*?): \(g=(\d+)\): rw=(\w+), bs=(.*?), ioengine=(\w+), iodepth=(\d+)")
-GROUP = re.compile(r"^(\S.*?): \(groupid=(\d+), jobs=(\d+)\): err=\s*(-?\d+).*?pid=(\d+)")
-WAY = re.compile(r"^\s+(read|write|trim|mixed)\s*: (.*)$")
+GROUP = re.compile(
+    r"^(\S.*?): \(groupid=(\d+), jobs=(\d+)\): err=\s*(-?\d+).*?pid=(\d+)(?:: (\w+ \w+ +\d+ [\d:]+ \d{4}))?"
+)
+WAY = re.compile(r"^\s+(read|write|trim|mixed)\s*: (.*msec\)?(?:; \d+ zone resets)?|(?:(?!msec).)*)\s*$")
 RATE = re.compile(r"(?i)IOPS=([\d.]+)([kM]?)")
 SPEED = re.compile(r"(?i)BW=([\d.]+)([KMGT]?)(i?)B/s")
 # The bandwidth in powers of 1,000, in brackets after the bandwidth in powers of 1,024.
 DECIMAL_SPEED = re.compile(r"(?i)BW=\S+ \(([\d.]+)([KMGT]?)B/s\)")
 IO = re.compile(r"(?i)(?:io=|\()([\d.]+)([KMGT]?)(i?)B(?:, *bw|/\d+msec)")
 RUNTIME = re.compile(r"(?:runt(?:ime)?=\s*|/)(\d+)msec")
-LATENCY = re.compile(r"^\s+(slat|clat|lat|sync) \(([num]?)sec\)\s*: (min=.*)$")
+LATENCY = re.compile(r"^\s+(slat|clat|lat|sync) \(([num]?)sec\)\s*: (min=.*stdev=\s*[\w.]+)\s*$")
 FIELD = re.compile(r"(min|max|avg)=\s*([\d.]+)(?![\d.]|,\d)([kKMG]?)")
 PERCENTILES = re.compile(r"^\s+(clat|lat|sync) percentiles \(([num]?)sec\):")
 PERCENTILE = re.compile(r"(?<![\d.,])([\d.]+)th=\[\s*([\d.]+)([kKM]?)\]")
+LAST_PERCENTILE = re.compile(r"th=\[[^\[\]]*\],?\s*$")
 ISSUED = re.compile(
     r"issued rwts?: total=(\d+),(\d+),(\d+)(?:,(\d+))?"
     r"|issued(?: r/w/d)?\s*: total=(?:r=)?(\d+)/(?:w=)?(\d+)/(?:d=)?(\d+)"
@@ -62,6 +66,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
             # The line of a job states only some of its options.
             stated = options.get(name, {}) | ({"numjobs": match[3]} if match[3] != "1" else {})
             report["jobs"].append({"jobname": name, "groupid": int(match[2]), "error": int(match[4]), "pid": match[5],
+                                   "written": parse_date(match[6] or ""),
                                    "job options": stated, "abridged": True, "line": index})  # fmt: skip
         elif match := VERSION.match(line):
             report["fio version"] = match[1]
@@ -95,7 +100,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
                     place = job["sync"] if match[1] == "sync" else job[way]
                     lat = place["lat_ns" if match[1] == "sync" else f"{match[1]}_ns"]
                     lat["unit"], lat["percentile"] = NS[match[2]], {}
-                elif parts := PERCENTILE.findall(line):
+                elif (parts := PERCENTILE.findall(line)) and LAST_PERCENTILE.search(line):
                     if lat["percentile"].keys() & {share for share, _, _ in parts}:
                         raise ValueError("a percentile occurs twice")
                     lat["percentile"] |= {
@@ -210,8 +215,32 @@ def check_end(report: dict[str, Any], source: Source) -> None:
 
 
 def merge_reports(reports: list[dict[str, Any]]) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
-    """The last report of each run, and its earlier reports. Reports with the same process ids are cumulative."""
-    groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    """The last report of each run, and its earlier reports, which are cumulative."""
+    groups: list[list[dict[str, Any]]] = []
     for report in reports:
-        groups.setdefault(tuple(job["pid"] for job in report["jobs"]), []).append(report)
-    return [(group[-1], group[:-1]) for group in groups.values()]
+        group = next((group for group in groups if continues_run(group[-1], report)), None)
+        if group is None:
+            groups.append([report])
+        else:
+            group.append(report)
+    return [(group[-1], group[:-1]) for group in groups]
+
+
+def continues_run(before: dict[str, Any], after: dict[str, Any]) -> bool:
+    """Whether a report includes the counts of an earlier report of its run. Containers reuse process ids."""
+    if [job["pid"] for job in before["jobs"]] != [job["pid"] for job in after["jobs"]]:
+        return False
+    if not fio.has_grown(before, after):
+        return False
+    written = [max(job["written"] for job in report["jobs"]) for report in (before, after)]
+    longest = [max((way["runtime"] / 1000 for way in fio.list_ways(report)), default=0.0) for report in (before, after)]
+    # The run in the later report began before the earlier report was written. fio prints whole seconds.
+    return not all(written) or written[1] - longest[1] < written[0] - longest[0] / 2 + 1
+
+
+def parse_date(text: str) -> float:
+    """The date at which fio wrote a job's report, in s; 0 for other texts."""
+    try:
+        return datetime.strptime(text, "%a %b %d %H:%M:%S %Y").timestamp()
+    except ValueError:
+        return 0.0

@@ -50,6 +50,8 @@ FIELDS = {"AVG(US)": "mean", "MIN(US)": "min", "MAX(US)": "max"}
 PERCENTILE = re.compile(r"([\d.]+)TH\(US\)")
 # If the time after `Run finished` exceeds the time in the rows by more than this, in s, it includes a warm-up.
 APART_S = 1.0
+# With random choices, an operation is practically always executed before this multiple of the mean time between two.
+LATE_SHARE = 20.0
 # The first line of `measurementtype=csv`, and a line: operation, start and latency in µs.
 MEASUREMENTS = "operation,timestamp_us,latency_us"
 MEASUREMENT = re.compile(r"([A-Z][A-Z_]*),(\d{16}),(\d+)$")
@@ -156,6 +158,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
 def read_measurements(source: Source) -> list[ImportedRun]:
     """The runs in lists of operations (`measurementtype=csv`). Raises LoadstoneError if a line is damaged."""
     tables: list[tuple[int, dict[str, list[tuple[int, int]]]]] = []
+    damaged: int | None = None
     for index, line in enumerate(source.bare_lines):
         if line.strip() == MEASUREMENTS:
             tables.append((index, {}))
@@ -164,10 +167,14 @@ def read_measurements(source: Source) -> list[ImportedRun]:
                 raise source.error_at("the go-ycsb log is truncated within its last line", CUT, index)
             tables[-1][1].setdefault(match[1], []).append((int(match[2]), int(match[3])))
         elif tables and line.strip() and re.match(r"[A-Z_]*,", line):
-            raise source.error_at("a line of go-ycsb's measurements is damaged", CUT, index)
+            # No error yet: the line may be readable without the comment after its figures.
+            damaged = index if damaged is None else damaged
+            continue
         else:
             continue
         source.used.add(index)
+    if damaged is not None:
+        raise source.error_at("a line of go-ycsb's measurements is damaged", CUT, damaged)
     result = []
     for begin, table in tables:
         run = ImportedRun(facts={"tool": NAME}, step_ns=1e3)
@@ -281,6 +288,7 @@ def read_report(report: GoYcsbReport, source: Source) -> ImportedRun:
     if target := parse_whole_number(report.facts.get("target", "")):
         run.loop = "open"
         run.facts |= {"target": target, "latency": "service"}
+    check_times(report, source)
     for operation, row in report.final.items():
         rate, seconds = row["OPS"] or 0.0, row["TAKES(S)"] or 0.0
         with source.report_damage("a row of the go-ycsb report is damaged: {error}", CUT, report.line):
@@ -313,6 +321,20 @@ def read_report(report: GoYcsbReport, source: Source) -> ImportedRun:
     run.series = throughput_series(report.intervals)
     run.omitted |= {"intervals, except throughput": None} if report.intervals else {}
     return run
+
+
+def check_times(report: GoYcsbReport, source: Source) -> None:
+    """Raises LoadstoneError if the final rows cover different times: some of them belong to another run.
+
+    The time of an operation starts when it is first executed, so the time of a rare operation is shorter.
+    """
+    longest = max((row["TAKES(S)"] or 0.0 for row in report.final.values()), default=0.0)
+    for operation, row in report.final.items():
+        seconds, count = row["TAKES(S)"] or 0.0, row["COUNT"] or 0.0
+        late = LATE_SHARE * longest / count if count else longest
+        if not operation.endswith(FAILED) and longest - seconds > late + APART_S:
+            message = f"{operation} took {seconds:g} s in a report of {longest:g} s: the lines of two runs are mixed"
+            raise source.error_at(message, CUT, report.line)
 
 
 def add_latencies(run: ImportedRun, name: str, row: Row) -> None:

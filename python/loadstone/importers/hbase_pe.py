@@ -18,7 +18,7 @@ from loadstone.importers.source import Source
 
 NAME = "hbase-pe"
 TITLE = "HBase PerformanceEvaluation log"
-OPTIONS = re.compile(r"test run options=(\{.*)$")
+OPTIONS = re.compile(r"test run options=(\{.*\}|\{(?!.*\}\s).*)$")
 # HBase 1.x prints a line for each statistic; only the thread in brackets identifies the client.
 OLD_COUNT = re.compile(r"(?:\[(TestClient-\d+)\].*)?latency log \((microseconds|ms)\), on (\d+) measures")
 OLD = re.compile(r"(?:\[(TestClient-\d+)\].*?)?\w+Test (Min|Avg|Max|StdDev|[\d.]+th)\s+= (\S+)\s*$")

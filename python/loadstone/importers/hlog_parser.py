@@ -67,6 +67,10 @@ class Tag(NamedTuple):
         return f"{self.operation}{status}{RESPONSE if self.response else ''}"
 
 
+# A line with a comment after the encoded histogram, which has no blanks.
+COMMENTED = re.compile(r"((?:[^,]*,){3,4}[\w+/]{8,}=*)\s+(\S.*)$")
+
+
 @dataclass
 class HistogramLog:
     """The intervals of each tag (start and length in s, and the histogram), and the unit of the values in ns."""
@@ -111,7 +115,10 @@ def parse_log(source: Source) -> HistogramLog:
         if "," not in line:
             # The line does not contain even part of an interval.
             continue
-        parts = line.strip().split(",")
+        match = COMMENTED.match(line)
+        if match:
+            log.unknown[match[2].strip()] = None
+        parts = (match[1] if match else line.strip()).split(",")
         tag = parts.pop(0).removeprefix("Tag=") if parts[0].startswith("Tag=") else untagged
         with source.report_damage("a line of the histogram log is damaged: {error}", HINT, index):
             if len(parts) != 4:

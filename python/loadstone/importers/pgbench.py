@@ -34,7 +34,7 @@ FIELD = re.compile(
 )
 TPS = re.compile(r"tps = (\S+) \((.*)\)\s*$")
 PROGRESS = re.compile(r"progress: ([\d.]+) s, ([\d.]+) tps, lat (\S+) ms stddev (\S+?)(?:,|\s|$)")
-SCRIPT = re.compile(r"SQL script (\d+): (.+?)\s*$")
+SCRIPT = re.compile(r"SQL script (\d+): (<.*>|<[^>]+|[^<].*?)\s*$")
 SCRIPT_COUNT = re.compile(r" - (\d+) transactions \([\d.]+% of total, tps = ([\d.]+)\)")
 SCRIPT_LATENCY = re.compile(r" - latency average = ([\d.]+) ms")
 STATEMENTS = re.compile(r"statement latencies in milliseconds|^\s+[\d.]+\s+(?:\d+\s+)?\S")
@@ -131,6 +131,9 @@ def read_report(report: PgbenchReport, source: Source) -> ImportedRun:
     # With `-C`, each transaction opens a connection: since version 14, only the rate including connections is printed.
     rate = next((text for start in RATES for name, text in report.tps.items() if name.startswith(start)), None)
     several = fields.get("transaction type", "").startswith("multiple")
+    if rate is None and fields.get("number of transactions actually processed", "").split("/")[0] == "0":
+        # Since version 14, pgbench then prints neither latency nor tps.
+        raise source.error_at("the pgbench run completed no transactions", "run it for longer", report.line)
     if rate is None or "number of transactions actually processed" not in fields:
         raise source.error_at("the pgbench report is truncated: it has no tps excluding connections", CUT, report.line)
     run = ImportedRun(facts={"tool": NAME}, end="failed" if report.aborted else "done")

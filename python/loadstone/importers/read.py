@@ -37,9 +37,10 @@ from loadstone.importers import (
     ycsb_cpp,
     ycsb_json,
 )
+from loadstone.importers.comments import read_commented
 from loadstone.importers.facts import Facts, load_companion, parse_fact
 from loadstone.importers.run import ImportedRun
-from loadstone.importers.source import LINE_MAX, Source, split_prefix, strip_collector, text_of
+from loadstone.importers.source import LINE_MAX, Source, split_origins, split_prefix, strip_collector, text_of
 from loadstone.results.hlog import UNIT
 from loadstone.results.result_set import number_keys
 from loadstone.results.result_set import variant_key as key_of
@@ -143,9 +144,13 @@ def open_source(path: Path, facts: Mapping[str, Scalar], name: str | None) -> tu
     if name is not None and name not in FORMATS:
         raise LoadstoneError(f'there is no format "{name}"', f"known formats: {', '.join(FORMATS)}")
     prefix, bare = split_prefix(text)
-    if prefix:
-        # The prefix may belong to the tool's output, so it is removed only if the text cannot be read with it.
-        for source in (Source(path, text, known), Source(path, strip_collector(bare), known, prefix=prefix)):
+    origin, grouped = ("", text) if prefix else split_origins(text)
+    if prefix or origin:
+        whole = Source(path, text, known)
+        # The prefix may belong to the tool's output, so it is removed only if the text cannot be read with it. Some
+        # formats are read with any prefix, so lines of several origins are first read separately.
+        without = Source(path, strip_collector(bare if prefix else grouped), known, prefix=prefix or origin)
+        for source in (whole, without) if prefix else (without, whole):
             with suppress(LoadstoneError):
                 chosen = FORMATS[name] if name else detect_format(path, source.text)
                 read_source(replace(source, used=set(), documents=[], passed=set()), chosen)
@@ -156,7 +161,7 @@ def open_source(path: Path, facts: Mapping[str, Scalar], name: str | None) -> tu
 def read_source(source: Source, chosen: Format) -> list[ImportedRun]:
     """Every run in a file. Raises LoadstoneError if the file is damaged or has no runs.
 
-    A line may be unread because of the words that follow its figure. The file is then read again without these words.
+    A line may be unread because of the text that follows its figure. The file is then read again without this text.
     """
     error: LoadstoneError | None = None
     result: list[ImportedRun] = []
@@ -164,22 +169,11 @@ def read_source(source: Source, chosen: Format) -> list[ImportedRun]:
         result = read_lines(source, chosen)
     except LoadstoneError as refusal:
         error = refusal
-    if annotated := source.find_annotated() if chosen in ANNOTATED else set():
-        again = replace(source, used=set(), documents=[], passed=set(), annotated=annotated)
-        with suppress(LoadstoneError):
-            complete = read_lines(again, chosen)
-            if error is not None or (again.used > source.used and has_figures_of(complete, result)):
-                source.used.update(again.used)
-                return complete
-    if error is not None:
-        raise error
-    return result
-
-
-def has_figures_of(complete: Sequence[ImportedRun], partial: Sequence[ImportedRun]) -> bool:
-    """Whether runs have all figures of other runs."""
-    more, fewer = (Counter(value.metric for run in runs for value in run.values) for runs in (complete, partial))
-    return len(complete) >= len(partial) and more >= fewer
+    if chosen not in ANNOTATED:
+        if error is not None:
+            raise error
+        return result
+    return read_commented(source, lambda again: read_lines(again, chosen), result, error)
 
 
 def read_lines(source: Source, chosen: Format) -> list[ImportedRun]:

@@ -20,7 +20,8 @@ TITLE = "scylla-bench"
 COMMAND = re.compile(r"(?:^|[\s/$])(scylla-bench\s+-\S.*)$")
 SETTING = re.compile(
     r"^(Mode|Workload|Consistency level|Partition count|Clustering rows|Clustering row size|Rows per request"
-    r"|Concurrency|Connections|Maximum rate|Page size|Timeout|Client compression):\s+(\S.*?)\s*$"
+    r"|Concurrency|Connections|Maximum rate|Page size|Timeout|Client compression)"
+    r":\s+(\d\S*(?: \w+/s\w*)?|[^\d\s].*?)\s*$"
 )
 TOTAL = re.compile(r"^(Time \(avg\)|Total ops|Total rows|Total errors|Operations/s|Rows/s):\s+(\S+)\s*$")
 BLOCK = re.compile(r"^(?:(raw|c-o fixed)(?: (read|write))? latency|Latency)\s*:\s*$")

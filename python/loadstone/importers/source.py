@@ -9,21 +9,19 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any
 
 from loadstone.errors import LoadstoneError
-from loadstone.importers.unit import base_unit
+from loadstone.importers.comments import split_marked
 from loadstone.results.trial_result import Scalar
 
 # No log has longer lines. A JSON document may have them, so it is read from the complete text.
 LINE_MAX = 1 << 18
 SNIFFED = 1 << 16
-# Longer lines are JSON documents, which have no comments.
-COMMENTED_MAX = 1000
 # Control sequences (ECMA-48) for colours and cursors, titles (OSC), character sets and keypads.
 ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][A-Z0-9]|[=>78])")
 MARKS = ((b"\xff\xfe\0\0", "utf-32"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
@@ -31,7 +29,7 @@ MARKS = ((b"\xff\xfe\0\0", "utf-32"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "ut
 COLLECTED = re.compile(r"^\S+\s*\|$|\d\d:\d\d:\d\d")
 # Prefixes that most lines of a file have, some with the name of the line's origin: docker compose, Kubernetes (CRI),
 # `docker logs -t`, `kubectl logs --prefix`, syslog (RFC 3164), journald, CloudWatch, Jenkins, Avocado, three formats
-# of moreutils' `ts`, `fio --client` and quoted mail.
+# of moreutils' `ts`, `mpirun --tag-output`, `fio --client` and quoted mail.
 COLLECTORS = (
     re.compile(r"(?P<origin>[\w./-]+)[ \t]*\| ?"),
     re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:?\d\d) (?P<origin>stdout|stderr) [FP] "),
@@ -45,6 +43,7 @@ COLLECTORS = (
     re.compile(r"(?P<origin>)[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d ?"),
     re.compile(r"(?P<origin>)\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?: |$)"),
     re.compile(r"(?P<origin>)\d\d:\d\d:\d\d(?: |$)"),
+    re.compile(r"\[\d+,(?P<origin>\d+)\]<std(?:out|err)>:"),
     re.compile(r"<(?P<origin>[\w.-]+)> ?"),
     re.compile(r"(?P<origin>)> ?"),
 )
@@ -56,24 +55,6 @@ HOST = re.compile(r"(?P<origin>[\w.-]+):(?: |$)")
 TAGGED = re.compile(r"(?P<origin>[\w.@-]+)\t")
 # The start of files written by docker's logging driver `json-file`.
 JSON_LOG = '{"log":'
-# A comment that a user added after a figure: its mark, an arrow or another symbol, or Chinese, Japanese or Korean text.
-# `<=`, `---` and `#,` are not marks: they are parts of several reports.
-COMMENT = re.compile(
-    r"(?<=\S)\s+((?:#+(?=[^\W\d]|\s)|//|/\*|\*\*(?=\w)|<-+(?!\S)|<(?:=|<)+[=<](?!\S)|(?<!-)--(?=\s+[^\W\d])|[-=]+>(?!\S)"
-    r"|[\u2190-\u21ff\u2600-\u27bf\u2b00-\u2bff\U0001f300-\U0001faff]).*|!+|\*{1,3}|\.{3})$"
-    r"|(?<=[\d)\]%\"])\s*([\u3000-\u30ff\u4e00-\u9fff\uac00-\ud7af\uff08-\uff60].*)$"
-    r"|(?<=[A-Za-z])(\uff08.*)$"
-)
-# Text that may follow a line's last figure, and is a comment if the line is read only without it: parentheses, words
-# after two spaces, and words after the figure and its unit.
-TRAILING = (
-    re.compile(r"^(.*\S)\s+(\([^()]*\))$"),
-    re.compile(r"^(.*\S)(?: {2,}| *\t\s*)([^\d\s]\D*)$"),
-    re.compile(
-        r"^(.*\d\S*(?: (?:[nuµm]?s|[mu]?secs?|(?:milli|micro)?seconds|\w+/s|[KMG]i?B(?:/s)?)(?!\w)\S*)?)"
-        r"\s+([^\d\s]\D*)$"
-    ),
-)
 # The line breaks of Markdown and HTML.
 BREAK = re.compile(r"\s*<br\s*/?>\s*$|(?<=\S)\s+\\$")
 # A line in a list of strings, as in the output of Ansible. A row of a table does not match: it has several strings.
@@ -81,6 +62,11 @@ QUOTED = re.compile(r'\s*("(?:[^"\\]|\\.)*"),?\s*$')
 # The indentation of code blocks in Markdown.
 INDENTS = ("    ", "\t")
 COLLECTED_SHARE = 0.8
+# The level of a line in a log; `split_prefix` represents it by a character for private use.
+LEVEL = re.compile(r"\b(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL)\b")
+LEVEL_SIGN = "\ue000"
+# The words in a prefix that names the origin of a line, and the maximum number of origins.
+ORIGIN_WORDS, ORIGINS_MAX = 3, 16
 # If there are fewer lines, they may start with the same text by chance.
 PREFIXED_MIN = 5
 COLLECTED_SAMPLE = 200
@@ -98,8 +84,8 @@ class Source:
     documents: list[Any] = field(default_factory=list)
     # The prefix that an unknown log collector put before every line, and that was removed from the text.
     prefix: str = ""
-    # The indices of lines that are read only without the words that follow their last figure.
-    annotated: set[int] = field(default_factory=set)
+    # For lines that are read only without the text after their figures: the line's index, and where its figures end.
+    cuts: Mapping[int, int] = field(default_factory=dict)
     # The indices of the lines that an importer passed, whether or not it read them.
     passed: set[int] = field(default_factory=set)
 
@@ -118,22 +104,18 @@ class Source:
     def split_comment(self, index: int) -> tuple[str, str]:
         """A line without its comment, and the comment."""
         line = self.lines[index]
-        if len(line) < COMMENTED_MAX:
-            if match := COMMENT.search(line):
-                return line[: match.start()].rstrip(), match[match.lastindex or 0]
-            if index in self.annotated and (match := find_trailing(line)):
-                return match[1], match[2]
-            return line.rstrip(), ""
-        return line, ""
+        if index in self.cuts:
+            return line[: self.cuts[index]].rstrip(), line[self.cuts[index] :].strip()
+        return split_marked(line)
 
     @property
     def comments(self) -> list[str]:
         """The comments in the lines that were read."""
         return [comment for index in sorted(self.used) if (comment := self.split_comment(index)[1])]
 
-    def find_annotated(self) -> set[int]:
-        """The indices of lines that were passed but not read, and that have words after their last figure."""
-        return {index for index in self.unread if index in self.passed and find_trailing(self.lines[index])}
+    def restart(self, cuts: Mapping[int, int]) -> Source:
+        """The unread source, with other cuts."""
+        return replace(self, used=set(), documents=[], passed=set(), cuts=cuts)
 
     @property
     def torn(self) -> bool:
@@ -228,14 +210,6 @@ def read_json_log(text: str) -> str:
         return text
 
 
-def find_trailing(line: str) -> re.Match[str] | None:
-    """The match of a line whose last figure is followed by words that are not a unit."""
-    if len(line) >= COMMENTED_MAX:
-        return None
-    match = next(filter(None, (pattern.match(line.rstrip()) for pattern in TRAILING)), None)
-    return match if match and base_unit(match[2].split()[0]) is None else None
-
-
 def strip_breaks(lines: list[str]) -> list[str]:
     """Lines without line breaks of Markdown or HTML, if most lines end in one. A command may continue after a `\\`."""
     filled = [line for line in lines if line.strip()]
@@ -304,13 +278,13 @@ def strip_collector(text: str) -> str:
 
 
 def split_prefix(text: str) -> tuple[str, str]:
-    """The prefix of the first line, and the text without prefixes, if the prefixes of all lines differ only in digits.
+    """The prefix of the first line, and the text without prefixes, if they differ only in digits and log levels.
 
     Otherwise, an empty prefix and the unchanged text. The tool itself may also have written such a prefix.
     """
     lines = text.split("\n")
     filled = [line.rstrip() for line in lines if line.strip()]
-    shapes = [re.sub(r"\d+", "0", line) + " " for line in filled]
+    shapes = [re.sub(r"\d+", "0", LEVEL.sub(LEVEL_SIGN, line)) + " " for line in filled]
     if len(filled) < PREFIXED_MIN:
         return "", text
     pairs = zip(min(shapes), max(shapes), strict=False)
@@ -318,11 +292,32 @@ def split_prefix(text: str) -> tuple[str, str]:
     shape = re.match(r".*\s", shared)
     if shape is None or not shape[0].strip():
         return "", text
-    pattern = re.compile(r"\d+".join(map(re.escape, shape[0].rstrip().split("0"))) + r"(?:\s|$)")
+    body = r"\d+".join(map(re.escape, shape[0].rstrip().split("0")))
+    pattern = re.compile(body.replace(re.escape(LEVEL_SIGN), LEVEL.pattern) + r"(?:\s|$)")
     matches = [pattern.match(line) for line in filled]
     if not matches[0] or not all(matches):
         return "", text
     return matches[0][0], "\n".join(pattern.sub("", line, count=1) for line in lines)
+
+
+def split_origins(text: str) -> tuple[str, str]:
+    """The prefix of the first line, and the text without prefixes, grouped by prefix, if all lines have a few prefixes.
+
+    `stern` puts the names of the pod and of the container before every line. Otherwise, as `split_prefix`.
+    """
+    filled = [line for line in text.split("\n") if line.strip()]
+    for number in range(ORIGIN_WORDS, 0, -1):
+        pattern = re.compile(rf"((?:\S+\s){{{number - 1}}}\S+)(?:\s|$)")
+        matches = [pattern.match(line) for line in filled]
+        counts = Counter(match[1] for match in matches if match)
+        if not all(matches) or not 1 < len(counts) <= ORIGINS_MAX or min(counts.values()) < PREFIXED_MIN:
+            continue
+        groups: dict[str, list[str]] = {origin: [] for origin in counts}
+        for line, match in zip(filled, matches, strict=True):
+            if match:
+                groups[match[1]].append(line[match.end() :])
+        return next(iter(groups)), "\n".join(line for lines in groups.values() for line in lines) + "\n"
+    return "", text
 
 
 def is_log_prefix(before: str) -> bool:

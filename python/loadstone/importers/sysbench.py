@@ -40,7 +40,8 @@ NOT_OF_WORK = re.compile(
 CONNECTION = re.compile(r"mysql|pgsql|db-")
 INTERVAL = re.compile(r"\[ *(\d+)s *\].*?(?:thds|threads): *\d+,? (?:eps|tps|reads): *([\d.]+)")
 FIELD = re.compile(
-    r"^\s*([A-Za-z0-9][\w \t,./()%-]*?):\s+(\d[\d.]*\w*(?:/[\w.]+)?(?:\s+\([\d.]+ per sec(?:ond|\.)\))?|[^\s\d].*?)\s*$"
+    r"^\s*([A-Za-z0-9][\w \t,./()%-]*?):\s+(\d[\d.]*\w*(?:/[\w.]+)?(?:\s+\([\d.]+ per sec(?:ond|\.)\))?"
+    r"|(?!IOPS=)[^\s\d].*?)\s*$"
 )
 SECTION = re.compile(r"^ ?[A-Z][\w /()]*(?: \(ms\))?:\s*$|^\s+(?:queries performed|per-request statistics):\s*$")
 PERCENTILE = re.compile(r"(?:approx\.\s+)?(\d+)(?:th|st|nd|rd)?\s+percentile")

@@ -13,11 +13,14 @@ import re
 from loadstone.importers.number import last_digit, parse_decimal_comma
 from loadstone.importers.run import ImportedRun, command_fact
 from loadstone.importers.source import Source, is_log_prefix
+from loadstone.importers.unit import base_unit
 
 NAME = "testdfsio"
 TITLE = "TestDFSIO results"
 MEGA = 1 << 20
-BEGIN = re.compile(r"----- TestDFSIO ----- :\s*([a-z ]+?)\s*$")
+BEGIN = re.compile(r"----- TestDFSIO ----- :\s*((?:random|backward|skip) read|\S+)(?:\s+(\S.*?))?\s*$")
+# The tests of Hadoop 3 (TestDFSIO.TestType).
+KNOWN = ("read", "write", "cleanup", "append", "random read", "backward read", "skip read", "truncate")
 FIELDS = (
     "Number of files",
     "Total MBytes processed",
@@ -27,7 +30,14 @@ FIELDS = (
     "Test exec time sec",
 )
 # Some versions and many users add a comment after the number.
-FIELD = re.compile(rf"(?<!Total )({'|'.join(FIELDS)}):\s*(\S+)(?:\s+(\S.*?))?\s*$")
+FIELD = re.compile(
+    rf"(?<!Total )({'|'.join(FIELDS)}):\s*(\d\S*?(?=[A-Za-z/]*[:;,!?]*(?:\s|$))|\S+?)"
+    r"((?<=\d)[A-Za-z/]+|)([:;,!?]*(?:\s+\S.*?)?)\s*$"
+)
+WORD = re.compile(r"[A-Za-zµμ%][\w/%]*")
+# The units that may follow a field's number.
+MEGA_UNITS = ("mb", "mb/s", "mb/sec", "mbytes", "mib", "mib/s")
+UNITS = {"time sec": ("s", "sec", "secs", "seconds"), "files": ("files",), "mb": MEGA_UNITS, "deviation": MEGA_UNITS}
 # TestDFSIO prints two decimals, or all decimals of a double, so three digits after a comma are ambiguous.
 GROUPED = re.compile(r"\d{1,3}(,\d{3})+")
 COMMAND = re.compile(r"(TestDFSIO\s+-[a-zA-Z].*)$")
@@ -50,21 +60,23 @@ def read_runs(source: Source) -> list[ImportedRun]:
             source.used.add(index)
         elif (match := BEGIN.search(line)) and has_log_prefix(line[: match.start()]):
             blocks.append((match[1], index, {}))
+            comments |= {match[2]: None} if match[2] else {}
             source.used.add(index)
         elif blocks and (match := FIELD.search(line)) and has_log_prefix(line[: match.start()]):
             with source.report_damage(f"{match[1]} is not a number: {match[2][:40]}", CUT, index):
                 if GROUPED.fullmatch(match[2]):
                     message = f"{match[1]} is ambiguous: a comma before three digits may separate decimals or thousands"
                     raise source.error_at(f"{message}: {match[2]}", "write the number with a decimal point", index)
+                check_unit(match, source, index)
                 value = parse_decimal_comma(match[2])
                 figure = value, last_digit(match[2])
                 if blocks[-1][2].setdefault(match[1], figure) != figure:
                     raise source.error_at(f"the TestDFSIO result has {match[1]} twice", CUT, index)
-            if index == source.last and source.torn and match[3] is None:
+            if index == source.last and source.torn and not match[3] and not match[4].strip():
                 # The last digits of the number may be missing.
                 blocks[-1][2][match[1]] = None, 0.0
-            if match[3]:
-                comments[match[3]] = None
+            if match[4]:
+                comments[match[4].strip()] = None
             source.used.add(index)
     if not blocks:
         raise source.error_at("the TestDFSIO log is truncated: it has no result", CUT)
@@ -76,6 +88,18 @@ def read_runs(source: Source) -> list[ImportedRun]:
     return result
 
 
+def check_unit(match: re.Match[str], source: Source, index: int) -> None:
+    """Raises an error if the number of a field is followed by a unit that differs from the unit of the field."""
+    word = match[3] or ((name := WORD.match(match[4].strip())) and name[0]) or ""
+    units = next((units for part, units in UNITS.items() if part in match[1].lower()), ())
+    if word.lower() in units or not word:
+        return
+    if match[3]:
+        raise ValueError(f"unknown unit {word}")
+    if base_unit(word) is not None:
+        raise source.error_at(f"{match[1]} is printed in {word}", "write the number in the unit of its name", index)
+
+
 def has_log_prefix(before: str) -> bool:
     """Whether the prefix of a line results from quoting, a log collector or log4j."""
     return is_log_prefix(before) or "TestDFSIO" in before
@@ -85,13 +109,14 @@ def read_result(test: str, index: int, block: dict[str, tuple[float | None, floa
     """The figures of a result; a figure that is not a number (because no time was measured) is omitted."""
     if missing := next((name for name in FIELDS if name not in block), None):
         raise source.error_at(f'the TestDFSIO result is truncated: it has no "{missing}"', CUT, index)
-    operation = test.replace(" ", "_")
+    operation = re.sub(r"[^a-z0-9]+", "_", test.lower()).strip("_") or "test"
     files, size, speed, rate, deviation, seconds = (block[name][0] for name in FIELDS)
     n = int(files or 0)
     if not n and size:
         raise source.error_at("the TestDFSIO result has bytes, but no files", CUT, index)
     run = ImportedRun(dimensions={"test": operation}, facts={"tool": NAME, "bandwidth_of": "task", "files": n})
     run.facts["action"] = operation
+    run.unknown |= {} if test in KNOWN else {f"the test {test}": None}
     if size is not None:
         run.facts["bytes"] = int(size * MEGA)
         if n:

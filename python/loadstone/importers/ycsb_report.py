@@ -107,10 +107,17 @@ def build_run(entries: Sequence[ReportEntry], context: ReportContext, source: So
     runtime, throughput = overall[RUNTIME], overall[THROUGHPUT]
     done = round((throughput or 0.0) * (runtime or 0.0) / 1000)
     covered = count_covered(operations, run.statuses)
+    exact = (throughput or 0.0) * (runtime or 0.0) / 1000
+    # YCSB prints the run time in whole milliseconds. The product is whole unless the rate was rounded.
+    slack = 1 + (throughput or 0.0) / 1000
+    if abs(exact - round(exact)) > 1e-9 * exact:
+        slack = max(slack, exact / WHOLE - exact)
+    if foreign := foreign_operations(operations, run.statuses, done, slack):
+        run.unknown |= {f"[{name}], whose operations are not part of the total": None for name in foreign}
+        covered = count_covered({name: operations[name] for name in operations.keys() - foreign}, run.statuses)
     if abs(done - covered) <= 1 + (throughput or 0.0) / 1000:
-        # YCSB prints the run time in whole milliseconds.
         done = covered
-    check_blocks(operations, run, done, covered, source, line)
+    check_blocks(operations, run, done, covered, slack, source, line)
     composed = any(is_composed(name) for name in operations)
     # The throughput may exclude failures (as in YCSB's loads and in Loadstone), its product with the run time is not
     # always a whole number, and the lines count a composed operation twice.
@@ -143,7 +150,8 @@ def build_run(entries: Sequence[ReportEntry], context: ReportContext, source: So
     if total:
         for service in (False, True) if responses else (True,):
             suffix = ".service" if responses and service else ""
-            blocks = {name: block for name, block in operations.items() if (name in responses) is not service}
+            blocks = {name: block for name, block in operations.items()
+                      if (name in responses) is not service and name not in foreign}  # fmt: skip
             add_mean(blocks, f"{ALL}{suffix}.mean", total, run)
     add_verification(run)
     if any(
@@ -231,6 +239,17 @@ def count_covered(operations: Blocks, statuses: Statuses) -> int:
     return total
 
 
+def foreign_operations(operations: Blocks, statuses: Statuses, done: int, slack: float) -> set[str]:
+    """The operations outside YCSB's core workloads, if the core operations alone make up the report's total.
+
+    Bindings measure parts of operations under other names. Such lines may also belong to another report.
+    """
+    core = {name: block for name, block in operations.items() if name.removeprefix(INTENDED) in CORE}
+    if abs(count_covered(core, statuses) - done) > slack:
+        return set()
+    return {name for name, block in operations.items() if name not in core and count_covered({name: block}, statuses)}
+
+
 def unknown_names(operations: Blocks) -> Iterator[str]:
     """Yields the measurements of operations that this importer does not read."""
     for name, block in operations.items():
@@ -249,7 +268,7 @@ def list_omissions(blocks: Blocks, operations: Blocks) -> Iterator[str]:
             yield f"[{name}], points of its time series or buckets of 1 ms"
 
 
-def count_excess(operations: Blocks, run: ImportedRun, done: int) -> float:
+def count_excess(operations: Blocks, run: ImportedRun, done: int, slack: float) -> float:
     """The number by which the successful operations exceed the report's total; 0 if they do not exceed it.
 
     Only YCSB's core operations count: bindings measure parts of operations under other names. Retries are measured too.
@@ -260,14 +279,16 @@ def count_excess(operations: Blocks, run: ImportedRun, done: int) -> float:
             statuses = run.statuses.get(name)
             well += well_done({name: statuses}) if statuses else count_measured(block) or 0
     composed = sum(count_measured(block) or 0 for name, block in operations.items() if name in COMPOSED)
-    more = well - composed - done / WHOLE - 1
-    return max(more, 0.0)
+    return max(well - composed - done - slack, 0.0)
 
 
 def check_blocks(
-    operations: Blocks, run: ImportedRun, done: int, covered: int, source: Source, line: int | None
+    operations: Blocks, run: ImportedRun, done: int, covered: int, slack: float, source: Source, line: int | None
 ) -> None:
-    """Raises LoadstoneError if a report is truncated within a block or between two blocks."""
+    """Raises LoadstoneError if a report is truncated within a block or between two blocks.
+
+    `slack` is the number of operations by which `done` may differ from the number of operations in the run.
+    """
     for name, block in operations.items():
         began = any(LATENCY.fullmatch(key) for key in block) or "Operations" in block
         if began and not {"Average", "Min", "Max"} <= {match[1] for key in block if (match := LATENCY.fullmatch(key))}:
@@ -284,7 +305,7 @@ def check_blocks(
             if source.torn and name == list(operations)[-1]:
                 raise source.error_at(f"the YCSB log is truncated within the lines of [{name}]", CUT, source.last)
             run.add_note("counts-disagree", f"{name}: {count} operations measured, {well} succeeded", "check the log")
-    if count_excess(operations, run, done):
+    if count_excess(operations, run, done, slack):
         message = (
             f"the report's lines cover {units.format_count(covered)} operations, but its total is"
             f" {units.format_count(done)}: "
