@@ -80,6 +80,16 @@ def test_written_rows_are_read_and_valid(target: Target) -> None:
     assert done.stdout.endswith("\n\nEND\n")
 
 
+@pytest.mark.parametrize("mode", ["compression=lz4", "compression=snappy protocolVersion=4"])
+def test_compressed_rows_are_read_and_valid(target: Target, mode: str) -> None:
+    line = f"read n=200 no-warmup -pop seq=1..{POPULATION} -rate threads=4 -mode native cql3 {mode}"
+    algorithm = mode.split()[0].removeprefix("compression=")
+    assert f'"cassandra.compression":"{algorithm}"' in target.run(line, "--print-spec").stdout
+    done = target.run(line)
+    assert result(done.stdout, "total errors") == 0
+    assert "compression" not in done.stderr
+
+
 def test_gc_columns_have_the_nodes_pauses(target: Target, tmp_path: Path) -> None:
     """Enough values are written for several collections of the node's heap."""
     program = str(Path(sys.executable).with_name("loadstone"))

@@ -98,6 +98,12 @@ def fail_reads(trial: TrialResult) -> TrialResult:
     return replace(set_figures(wrong=7000, before__read__count=1)(trial), statuses=statuses)
 
 
+def miss_reads(trial: TrialResult) -> TrialResult:
+    """Reads that found no record after the fault."""
+    statuses = {"READ": {"OK": 49_000, "NOT_FOUND": 1000}}
+    return replace(set_figures(before__failed=1000)(trial), statuses=statuses)
+
+
 SOUND = experiment(with_fault())
 CASES = [
     Case("fault-errors", "no failure", experiment(both(with_fault(), set_figures(during__failed=0)))),
@@ -280,6 +286,12 @@ CASES = [
          experiment(both(both(with_fault(), fail_reads), set_figures(wrong=7001))),
          INVALID, "1 of 43,000 values read differed from the values written"),
     Case("unverified", "losses that the guarantee covers", experiment(ledger(lost_allowed=19, oldest=94e6))),
+    Case("unverified", "reads of lost writes",
+         experiment(both(ledger(lost_allowed=19, oldest=94e6), set_figures(wrong=5))),
+         NOTE, "5 of 50,000 values read differed from the values written"),
+    Case("errors", "reads of lost records", experiment(both(ledger(lost_allowed=1, oldest=94e6), miss_reads))),
+    Case("errors", "reads of missing records without a loss", experiment(both(with_fault(), miss_reads)),
+         INVALID, "1,000 of 200,000 operations outside the fault failed (0.5 %)"),
     Case(
         "client-limited",
         "during the fault",

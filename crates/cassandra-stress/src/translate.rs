@@ -220,6 +220,9 @@ pub fn properties(settings: &Settings, profiles: &[Profile]) -> Result<BTreeMap<
     if let Some(version) = settings.mode.protocol_version {
         set("cassandra.protocol", version.to_string());
     }
+    if settings.mode.compression != "none" {
+        set("cassandra.compression", settings.mode.compression.clone());
+    }
     if let Some(datacenter) = &settings.node.datacenter {
         set("cassandra.localdc", datacenter.clone());
     }

@@ -405,7 +405,6 @@ impl Settings {
         let serial = self.command.serial_consistency.as_deref().unwrap_or(&self.command.consistency);
         let transport = &self.transport;
         let options = [
-            (self.mode.compression != "none", "-mode compression= has no effect: requests are sent uncompressed"),
             (self.node.whitelist, "-node whitelist has no effect: the nodes of the data centre are used"),
             (
                 serial.ends_with(SERIAL) && serial != SERIAL,

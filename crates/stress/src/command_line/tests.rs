@@ -158,7 +158,6 @@ fn warnings_name_the_consequence() {
         ("write n=10 cl=SERIAL", "SERIAL"),
         ("read n=10 -schema keyspace=ks", "ignored"),
         ("write n=10 -insert visits=fixed(3)", "visits"),
-        ("write n=10 -mode native cql3 compression=lz4", "compression= has no effect"),
         ("write n=10 -node whitelist a", "whitelist has no effect"),
         ("write n=10 cl=LOCAL_SERIAL", "LOCAL_SERIAL has no effect"),
         ("write n=10 serial-cl=LOCAL_SERIAL", "LOCAL_SERIAL has no effect"),

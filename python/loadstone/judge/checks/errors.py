@@ -49,7 +49,9 @@ def check_phase(trial: TrialResult, prefix: str, settings: Settings) -> Iterator
     if prefix == MEASURED and (outside := faults.outside_counts(trial, "failed")) is not None:
         # Failures during a requested fault, including operations in flight when it began, are its result.
         (count, every), retried, what = outside, 0.0, "operation outside the fault"
-        count = max(count - (trial.value("before.interrupted") or 0), 0)
+        # Reads of lost records find nothing, after the fault as well.
+        missing = trial.statuses.get("READ", {}).get("NOT_FOUND", 0) if faults.count_lost_writes(trial) else 0
+        count = max(count - (trial.value("before.interrupted") or 0) - missing, 0)
     if count + retried <= 0:
         return
     message, severity = f"{units.count_noun(count, what)} failed", Severity.NOTE

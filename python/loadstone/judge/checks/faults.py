@@ -29,6 +29,11 @@ def has_fault(trial: TrialResult) -> bool:
     return any(fault.kind != NONE for fault in trial.faults)
 
 
+def count_lost_writes(trial: TrialResult) -> float:
+    """The number of missing acknowledged writes and loaded records, whether or not the guarantee allows their loss."""
+    return sum(trial.value(f"ledger.{name}") or 0 for name in ("lost", "lost_allowed", "lost_loaded"))
+
+
 def check_faults(trial: TrialResult, settings: Settings) -> Looks:
     """Checks that faults took place, were lifted and affected nothing else, and that recovery figures are reliable."""
     for fault in trial.faults:

@@ -51,14 +51,9 @@ def check_loss(trial: TrialResult, settings: Settings) -> Looks:
         )
 
 
-def count_lost_writes(trial: TrialResult) -> float:
-    """The number of missing acknowledged writes and loaded records, whether or not the guarantee allows their loss."""
-    return sum(trial.value(f"ledger.{name}") or 0 for name in ("lost", "lost_allowed", "lost_loaded"))
-
-
 def find_lost_writes(trial: TrialResult, guarantee: Guarantee) -> Iterator[Finding]:
     """Findings on lost writes, according to the documented guarantee of the setting."""
-    count, here = count_lost_writes(trial), (trial.trial,)
+    count, here = faults.count_lost_writes(trial), (trial.trial,)
     if not count:
         return
     acknowledged, oldest = trial.value("ledger.acknowledged") or 0, trial.value("ledger.oldest")
@@ -153,13 +148,17 @@ def count_losses(trials: Sequence[TrialResult], settings: Settings) -> Losses | 
         return None
     every = [[*find_lost_writes(trial, guarantee_of(trial.facts, trial.faults))] for trial in counted]
     beyond = [finding for findings in every for finding in findings if finding.check == LOST]
-    ages = [age for trial in counted if count_lost_writes(trial) and (age := trial.value("ledger.oldest")) is not None]
+    ages = [
+        age
+        for trial in counted
+        if faults.count_lost_writes(trial) and (age := trial.value("ledger.oldest")) is not None
+    ]
     kinds = dict.fromkeys(fault.kind for trial in counted for fault in trial.faults)
     return Losses(
         kind=next(iter(kinds)) if len(kinds) == 1 else "fault",
         trials=len(counted),
-        with_loss=sum(bool(count_lost_writes(trial)) for trial in counted),
-        writes=tuple(int(count_lost_writes(trial)) for trial in counted if count_lost_writes(trial)),
+        with_loss=sum(bool(faults.count_lost_writes(trial)) for trial in counted),
+        writes=tuple(int(faults.count_lost_writes(trial)) for trial in counted if faults.count_lost_writes(trial)),
         oldest_ns=max(ages, default=None),
         broken=sum(finding.severity == Severity.INVALID for finding in beyond),
         unknown=sum(finding.severity == Severity.UNCHECKED for finding in beyond),
