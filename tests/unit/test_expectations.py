@@ -371,3 +371,9 @@ def test_measured_figures_have_finite_intervals() -> None:
     assert estimate is not None
     assert estimate.low is not None
     assert math.isfinite(estimate.low)
+
+
+def test_unreadable_condition_of_a_foreign_folder_is_undecided() -> None:
+    results = make_run({"a": scatter(1000)}, "rubbish", "throughput > 1")
+    assert answers(results) == ["undecided", "true"]
+    assert judge_results(results).expectations[0].why.startswith("the condition cannot be read: ")

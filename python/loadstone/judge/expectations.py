@@ -47,8 +47,15 @@ FAILING = "find out why attempts fail, then run again"
 
 
 def examine_expectations(judgement: Judgement, matches: Sequence[Match], comparer: Comparer) -> Iterator[Expectation]:
-    """Decides every condition of the question, in order. Invalid conditions were refused when the question was read."""
-    every = [part for text in judgement.results.question.expect for part in parse_expectations(text)]
+    """Decides every condition of the question, in order. Only a damaged or foreign folder has unreadable conditions."""
+    every: list[tuple[str, Term]] = []
+    for text in judgement.results.question.expect:
+        try:
+            every += parse_expectations(text)
+        except ValueError as error:
+            yield leave_undecided(
+                text, "", f"the condition cannot be read: {error.args[0]}", "run the experiment again"
+            )
     ratios = dict.fromkeys(term.metric for _, term in every if term.is_ratio)
     comparisons = list(judgement.comparisons)
     # Figures that the question does not compare are compared here, only to decide their expectations.

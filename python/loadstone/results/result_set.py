@@ -65,11 +65,6 @@ class Question:
 
     def require_valid(self) -> None:
         """Raises ValueError for a value that no experiment can have, so that it must come from a damaged folder."""
-        # Imported late, because most questions have no expectations.
-        from loadstone.search.objective import parse_expectations
-
-        for text in self.expect:
-            parse_expectations(text)
         widths = self.until if isinstance(self.until, Mapping) else {"until": self.until}
         least = {"at_least": (self.at_least, 1), "at_most": (self.at_most, 1), "matters": (self.matters, 0)}
         for name, (number, bound) in {**least, **{name: (width, 0) for name, width in widths.items()}}.items():

@@ -50,8 +50,8 @@ def check_phase(trial: TrialResult, prefix: str, settings: Settings) -> Iterator
         # Failures during a requested fault, including operations in flight when it began, are its result.
         (count, every), retried, what = outside, 0.0, "operation outside the fault"
         # Reads of lost records find nothing, after the fault as well.
-        missing = trial.statuses.get("READ", {}).get("NOT_FOUND", 0) if faults.count_lost_writes(trial) else 0
-        count = max(count - (trial.value("before.interrupted") or 0) - missing, 0)
+        lost = trial.statuses.get("READ", {}).get("NOT_FOUND", 0) if faults.count_lost_writes(trial) else 0
+        count = max(count - (trial.value("before.interrupted") or 0) - lost, 0)
     if count + retried <= 0:
         return
     message, severity = f"{units.count_noun(count, what)} failed", Severity.NOTE
