@@ -80,7 +80,9 @@ def test_written_rows_are_read_and_valid(target: Target) -> None:
     assert done.stdout.endswith("\n\nEND\n")
 
 
-@pytest.mark.parametrize("mode", ["compression=lz4", "compression=snappy protocolVersion=4"])
+@pytest.mark.parametrize(
+    "mode", ["compression=lz4", "compression=lz4 protocolVersion=4", "compression=snappy protocolVersion=4"]
+)
 def test_compressed_rows_are_read_and_valid(target: Target, mode: str) -> None:
     line = f"read n=200 no-warmup -pop seq=1..{POPULATION} -rate threads=4 -mode native cql3 {mode}"
     algorithm = mode.split()[0].removeprefix("compression=")

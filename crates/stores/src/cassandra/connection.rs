@@ -160,10 +160,13 @@ impl Connection {
         self.0.encryption.as_deref()
     }
 
-    /// Called when the server has accepted STARTUP: from now on, bodies are compressed, and protocol 5 sends frames in
-    /// segments.
-    pub fn start(&self, compression: Option<Algorithm>) {
+    /// Called before STARTUP, whose answer may already be compressed. STARTUP itself never is.
+    pub fn set_compression(&self, compression: Option<Algorithm>) {
         *self.0.compressor.borrow_mut() = compression.map(Compressor::new);
+    }
+
+    /// Called when the server has accepted STARTUP: from now on, protocol 5 sends frames in segments.
+    pub fn start(&self) {
         self.0.segmented.set(self.0.version >= Version::V5);
     }
 
@@ -305,7 +308,8 @@ impl Shared {
         let first = out.is_empty();
         let start = out.len();
         frame(&mut out, self.version, Head { flags, stream, opcode }, body);
-        if let (false, Some(compressor)) = (self.segmented.get(), &mut *self.compressor.borrow_mut()) {
+        let is_whole = self.segmented.get() || opcode == super::wire::opcode::STARTUP;
+        if let (false, Some(compressor)) = (is_whole, &mut *self.compressor.borrow_mut()) {
             compress_frame(compressor, &mut out, start);
         }
         drop(out);

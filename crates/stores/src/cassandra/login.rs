@@ -145,10 +145,11 @@ impl Link {
                 put_string(out, value);
             }
         };
+        connection.set_compression(settings.compression);
         let reply = connection.ask(&slot, 0, opcode::STARTUP, startup).await;
         reply.map_err(|failure| explain_close(failure, settings.tls.as_ref()))?;
         if matches!(slot.opcode(), opcode::READY | opcode::AUTHENTICATE) {
-            connection.start(settings.compression);
+            connection.start();
         }
         if slot.opcode() == opcode::AUTHENTICATE {
             let Some((user, password)) = &settings.login else {
