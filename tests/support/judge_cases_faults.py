@@ -98,10 +98,14 @@ def fail_reads(trial: TrialResult) -> TrialResult:
     return replace(set_figures(wrong=7000, before__read__count=1)(trial), statuses=statuses)
 
 
-def miss_reads(trial: TrialResult) -> TrialResult:
-    """Reads that found no record after the fault."""
-    statuses = {"READ": {"OK": 49_000, "NOT_FOUND": 1000}}
-    return replace(set_figures(before__failed=1000)(trial), statuses=statuses)
+def miss_reads(window: str) -> Change:
+    """Reads that found no record before or after the fault."""
+
+    def change(trial: TrialResult) -> TrialResult:
+        failed = set_figures(before__failed=1000) if window == "before" else set_figures(after__failed=1000)
+        return replace(failed(trial), statuses={"READ": {"OK": 49_000, "NOT_FOUND": 1000}})
+
+    return change
 
 
 SOUND = experiment(with_fault())
@@ -287,10 +291,19 @@ CASES = [
          INVALID, "1 of 43,000 values read differed from the values written"),
     Case("unverified", "losses that the guarantee covers", experiment(ledger(lost_allowed=19, oldest=94e6))),
     Case("unverified", "reads of lost writes",
+         experiment(both(both(ledger(lost_allowed=19, oldest=94e6), miss_reads("after")), set_figures(wrong=1000))),
+         NOTE, "1,000 of 50,000 values read differed from the values written"),
+    Case("unverified", "a wrong value in addition to reads of lost writes",
+         experiment(both(both(ledger(lost_allowed=19, oldest=94e6), miss_reads("after")), set_figures(wrong=1001))),
+         INVALID, "1,001 of 50,000 values read differed from the values written"),
+    Case("unverified", "a wrong value that no loss explains",
          experiment(both(ledger(lost_allowed=19, oldest=94e6), set_figures(wrong=5))),
-         NOTE, "5 of 50,000 values read differed from the values written"),
-    Case("errors", "reads of lost records", experiment(both(ledger(lost_allowed=1, oldest=94e6), miss_reads))),
-    Case("errors", "reads of missing records without a loss", experiment(both(with_fault(), miss_reads)),
+         INVALID, "5 of 50,000 values read differed from the values written"),
+    Case("errors", "reads of lost records", experiment(both(ledger(lost_allowed=1, oldest=94e6), miss_reads("after")))),
+    Case("errors", "reads of missing records before the loss",
+         experiment(both(ledger(lost_allowed=1, oldest=94e6), miss_reads("before"))),
+         INVALID, "1,000 of 200,000 operations outside the fault failed (0.5 %)"),
+    Case("errors", "reads of missing records without a loss", experiment(both(with_fault(), miss_reads("after"))),
          INVALID, "1,000 of 200,000 operations outside the fault failed (0.5 %)"),
     Case(
         "client-limited",

@@ -49,8 +49,8 @@ def check_phase(trial: TrialResult, prefix: str, settings: Settings) -> Iterator
     if prefix == MEASURED and (outside := faults.outside_counts(trial, "failed")) is not None:
         # Failures during a requested fault, including operations in flight when it began, are its result.
         (count, every), retried, what = outside, 0.0, "operation outside the fault"
-        # Reads of lost records find nothing, after the fault as well.
-        lost = trial.statuses.get("READ", {}).get("NOT_FOUND", 0) if faults.count_lost_writes(trial) else 0
+        # Reads of lost records find nothing after the fault. Before it, they are failures.
+        lost = min(faults.count_lost_reads(trial), trial.value("after.failed") or 0)
         count = max(count - (trial.value("before.interrupted") or 0) - lost, 0)
     if count + retried <= 0:
         return

@@ -34,6 +34,12 @@ def count_lost_writes(trial: TrialResult) -> float:
     return sum(trial.value(f"ledger.{name}") or 0 for name in ("lost", "lost_allowed", "lost_loaded"))
 
 
+def count_lost_reads(trial: TrialResult) -> int:
+    """The number of reads that found no record, if the fault lost writes or records; else 0."""
+    is_lossy = has_fault(trial) and count_lost_writes(trial) > 0
+    return trial.statuses.get("READ", {}).get("NOT_FOUND", 0) if is_lossy else 0
+
+
 def check_faults(trial: TrialResult, settings: Settings) -> Looks:
     """Checks that faults took place, were lifted and affected nothing else, and that recovery figures are reliable."""
     for fault in trial.faults:
