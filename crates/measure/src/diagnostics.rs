@@ -294,6 +294,8 @@ mod tests {
             ("client-limited", "late", LATE_SHARE),
             ("rate-not-held", "censored", CENSORED_SHARE),
             ("carried-over", "share", CARRIED_SHARE),
+            ("stalled", "seconds", SLOWEST_NS as f64 / 1e9),
+            ("stalled", "share", SLOWEST_SHARE),
         ] {
             assert_eq!(judge_thresholds(check)[name].as_f64(), Some(threshold), "{check}: {name}");
         }
