@@ -33,13 +33,15 @@ SET_OF_TEXT, MAP_OF_TEXT = (0x0022, TEXT), (0x0021, TEXT, TEXT)
 Type = int | tuple[int, ...]
 Column = tuple[str, Type]
 Message = tuple[int, bytes]
-# `close`, `reset`, `half` (half an answer, then the end), `silence`, `twice`, `warned` (the answer has a warning) and
-# `corrupt` (its last byte is changed).
+# `close`, `reset`, `half` (half an answer, then the end), `silence`, `stray` (preceded by an answer to nothing),
+# `twice`, `warned` (the answer has a warning) and `corrupt` (its last byte is changed).
 Answer = Message | str | None
 NAMES = [f"C{at}" for at in range(5)]
 # The name of the partition key in predefined statements, and in statements of profiles.
 KEYS = ("KEY", "key")
 METADATA = b"metadata-1"
+# No client has so many requests in flight.
+UNUSED_STREAM = 0x7000
 # Flags of a query (section 4.1.4 of version 4).
 PAGE_SIZE, PAGING_STATE, TIMESTAMP = 0x04, 0x08, 0x20
 
@@ -459,6 +461,8 @@ class CassandraLine(Line):
             data = self.frame(stream, message)
             self.transport.write(data[:-1] + bytes([data[-1] ^ 1]))
             return
+        if answer == "stray":
+            self.send(UNUSED_STREAM, message)
         for _ in range(2 if answer == "twice" else 1):
             self.send(stream, message)
 
