@@ -171,8 +171,8 @@ impl Node {
         }
     }
 
-    /// How many times the node has become reachable again. Each connection belongs to the generation in which it was
-    /// opened.
+    /// Number of times that the node has become reachable again. Each connection belongs to the generation in which it
+    /// was opened.
     pub fn generation(&self) -> u64 {
         self.state().generation
     }
