@@ -19,6 +19,7 @@ import pytest
 import browser_support
 from loadstone import workloads
 from loadstone.engine.trial import Trial
+from stress_support import Stress
 from trial_support import RECORDS, Running, Start, events, spec, summary_of
 
 # Commands register the workload kinds in the same way.
@@ -244,6 +245,12 @@ def program() -> Path:
     if not os.access(path, os.X_OK):
         pytest.fail(f"there is no engine at {path}: run `make`, or set LOADSTONE_ENGINE")
     return path
+
+
+@pytest.fixture
+def stress(program: Path) -> Stress:
+    """Runs a command line of cassandra-stress on a server."""
+    return Stress(program)
 
 
 @pytest.fixture

@@ -23,12 +23,6 @@ from stress_support import Stress, count_retries
 WRITE = "write n=400 no-warmup -rate threads=4"
 
 
-@pytest.fixture
-def stress(program: Path) -> Stress:
-    """Runs a command line on a server."""
-    return Stress(program)
-
-
 def trial_events(program: Path, server: FakeCassandra, line: str, **properties: str) -> tuple[Ready, Summary]:
     """Runs a command line as a trial, with these properties of the store."""
     command = [str(program), "cassandra-stress", *line.split(), "-node", "127.0.0.1", "-port", f"native={server.port}"]

@@ -18,13 +18,6 @@ from scripted_cassandra import (
 )
 from stress_support import Stress
 
-
-@pytest.fixture
-def stress(program: Path) -> Stress:
-    """Runs a command line on a server."""
-    return Stress(program)
-
-
 JVM_START = "[2026-11-27T17:17:48.074+0000][0.015s][info][gc] Using G1\n"
 
 

@@ -42,12 +42,6 @@ COLUMNS: list[Column] = [(name, BLOB) for name in NAMES]
 DELAY_S = 0.05
 
 
-@pytest.fixture
-def stress(program: Path) -> Stress:
-    """Runs a command line on a server."""
-    return Stress(program)
-
-
 @pytest.mark.parametrize("code", [WRITE_TIMEOUT, SERVER_ERROR, UNAVAILABLE, OVERLOADED])
 def test_every_failed_attempt_is_retried_once(stress: Stress, code: int) -> None:
     with FakeCassandra(fail_every(11, error(code))) as server:

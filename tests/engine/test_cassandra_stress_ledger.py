@@ -26,12 +26,6 @@ from scripted_cassandra import (
 from stress_support import Stress, fail_every
 
 
-@pytest.fixture
-def stress(program: Path) -> Stress:
-    """Runs a command line on a server."""
-    return Stress(program)
-
-
 @dataclass
 class Ledger:
     """Runs a command line with a ledger, and reads its writes back."""

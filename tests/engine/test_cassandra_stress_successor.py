@@ -58,12 +58,6 @@ FAULTS = {
 }
 
 
-@pytest.fixture
-def stress(program: Path) -> Stress:
-    """Runs a command line on a server."""
-    return Stress(program)
-
-
 @pytest.mark.parametrize("number", range(1, 22))
 def test_every_fault_has_a_test_and_a_line(number: int) -> None:
     file, test, line = FAULTS[number]
@@ -439,6 +433,14 @@ def test_credentials_come_from_a_file(stress: Stress, tmp_path: Path) -> None:
         outcome = stress(server, f"write n=5 no-warmup -compat 5 -credentials-file {file} -rate threads=1")
     outcome.check_end()
     assert "right" not in outcome.stdout + outcome.stderr
+
+
+def test_refused_login_names_the_options(stress: Stress) -> None:
+    with FakeCassandra() as server:
+        server.login = ("user", "right")
+        outcome = stress(server, "write n=5 no-warmup -mode native cql3 user=user password=wrong -rate threads=1")
+    assert outcome.code == 1
+    assert "hint: set -mode native cql3 user= and password= for a role that may log in" in outcome.stderr
 
 
 @pytest.mark.parametrize("group", ["-compat 5 -credentials-file {}", "-log file={}/log", "-graph file={}/page"])

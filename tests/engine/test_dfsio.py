@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from dfsio_support import MEGABYTE, DfsioResult, blocks, dfsio, trial
+from tera_support import small_disks
 
 WRITE = "-write -nrFiles 3 -fileSize 1MB"
 READ = "-read -nrFiles 3 -fileSize 1MB"
@@ -408,13 +409,8 @@ def test_files_not_started_at_ctrl_c_are_counted(program: Path, tmp_path: Path, 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A disk of four MB."""
-    disk = tmp_path / "small disk"
-    disk.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", disk], capture_output=True, check=False)
-    if mounted.returncode:
-        pytest.skip("needs root to mount a small file system")
-    yield disk
-    subprocess.run(["umount", disk], check=True)
+    with small_disks(tmp_path / "small disk") as mount_disk:
+        yield mount_disk(4 << 20)
 
 
 @pytest.mark.parametrize("how", ["", "--io uring --depth 4 -bufferSize 65536"])

@@ -17,7 +17,7 @@ from loadstone.engine.events import Earlier, Interval, Ready, Result, Summary, p
 from loadstone.judge.checks import rate as rate_not_held
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
-from loadstone.runner.figures import figures, group_by_operation
+from loadstone.runner.engine_figures import group_by_operation, summarize_run
 from scripted_redis import FakeRedis
 from scripted_relay import Fault, Relay
 from stall_support import STALL_SECONDS, StallWatch
@@ -59,7 +59,7 @@ def trial(engine: Path, server: FakeRedis, timeout_ms: int = 10_000, **changes: 
 def is_rate_missed(summary: Summary) -> bool:
     """Whether the judge reports that the rate was not reached."""
     ready = Ready(2, "0", 1, "redis", "none", "", {}, 4, 0.0, 0.0)
-    values = {value.metric: value for value in figures(Result(ready, (), summary), 0)}
+    values = {value.metric: value for value in summarize_run(Result(ready, (), summary), 0)}
     return bool([*rate_not_held.check_rate(TrialResult("t", {}, 1, values, loop="open"), Settings())])
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,22 +9,15 @@ from pathlib import Path
 import pytest
 
 from conftest import Engine
+from tera_support import small_disks
 from ycsb_support import FAILED, RUN, STORES, USAGE, A, read_refusal
 
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 16 MiB, if the test may mount it."""
-    directory = tmp_path / "disk"
-    directory.mkdir()
-    mount = shutil.which("mount")
-    if os.geteuid() != 0 or mount is None:
-        pytest.skip("only root can mount")
-    done = subprocess.run([mount, "-t", "tmpfs", "-o", "size=16m", "none", directory], capture_output=True)
-    if done.returncode != 0:
-        pytest.skip(f"cannot mount: {done.stderr.decode()}")
-    yield directory
-    subprocess.run(["umount", directory], check=True)
+    with small_disks(tmp_path / "disk") as mount_disk:
+        yield mount_disk(16 << 20)
 
 
 @pytest.mark.parametrize("store", STORES)

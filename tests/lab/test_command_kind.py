@@ -24,7 +24,7 @@ from loadstone.experiment.kind import CommandContext, CommandUse, Ended, Observe
 from loadstone.importers.read import FORMATS, read_file
 from loadstone.importers.run import ImportedRun, build_histogram
 from loadstone.importers.source import Source
-from loadstone.judge import record
+from loadstone.judge import facts
 from loadstone.judge.judge import judge_results
 from loadstone.results.trial_result import TrialResult
 from loadstone.results.value import Value
@@ -487,10 +487,10 @@ LACKING = {
 @pytest.mark.parametrize("name", LACKING)
 def test_tools_state_what_a_comparison_needs(name: str) -> None:
     result = read_file(ROOT / "tests/fixtures/imports" / name, {})[0].result
-    assert str(record.work_of(result)) in record.NEEDED
-    assert record.missing_facts([record.record_facts(result)] * 2, counted=True) == LACKING[name]
+    assert str(facts.work_of(result)) in facts.NEEDED
+    assert facts.missing_facts([facts.record_facts(result)] * 2, counted=True) == LACKING[name]
 
 
 def test_equal_commands_state_their_work() -> None:
     trial = TrialResult("a", {}, 1, {}, requested={"work.run": "mytool"}, facts={"tool": "redis-benchmark"})
-    assert record.missing_facts([record.record_facts(trial)] * 2, counted=False) == []
+    assert facts.missing_facts([facts.record_facts(trial)] * 2, counted=False) == []

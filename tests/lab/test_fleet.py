@@ -25,7 +25,7 @@ from loadstone.engine.trial import EngineError
 from loadstone.fleet.interface import split
 from loadstone.fleet.merge import Merger
 from loadstone.results import hlog
-from loadstone.runner import figures
+from loadstone.runner import engine_figures
 from results_support import intervals, merge_by_tag
 from tera_support import tera
 
@@ -171,7 +171,7 @@ def test_percentiles_are_of_all_operations_across_segments() -> None:
     slow, fast = [10**6] * 100, [10**3] * 9_900
     parts = [events_of(k, ready(), summary([outcome("READ", "OK", times)])) for k, times in enumerate((slow, fast))]
     _, result = merge(*parts[0], *parts[1], segments=2)
-    values = {value.metric: value.value for value in figures.figures(result, 0)}
+    values = {value.metric: value.value for value in engine_figures.summarize_run(result, 0)}
     together = Histogram()
     for entry in result.summary.outcomes:
         together.add_histogram(decode_histogram(entry.service))

@@ -64,7 +64,7 @@ class HtmlTable:
     section: str
     title: str
     heads: list[str] = field(default_factory=list)
-    # The title of the row's group, and its cells.
+    # The title of the group, and the cells of the row.
     rows: list[tuple[str, list[str]]] = field(default_factory=list)
 
 

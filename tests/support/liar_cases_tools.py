@@ -10,7 +10,7 @@ from judge_support import REPEATS, Change, asking, both, set_figures
 from known_truth_expected import Case, favours, fires, says, silent, unsure, verdict, wins
 from known_truth_support import change_system, simulate_results
 from liar_support import KNOWN, fio, logs, noise, plant_difference, stress, table, ycsb
-from loadstone.judge.record import YCSB_OPTIONS
+from loadstone.judge.facts import YCSB_OPTIONS
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import Scalar
 from tool_logs import copy_log, drop_progress, equal_percentiles, go_ycsb, pgbench, sysbench, teragen

@@ -14,7 +14,7 @@ from typing import Any
 
 from loadstone.engine.events import CENSORED, WELL, Counts, Earlier, Interval, Outcome, Ready, Summary
 from loadstone.engine.histogram import Histogram, decode_histogram
-from loadstone.runner.figures import group_by_operation
+from loadstone.runner.engine_figures import group_by_operation
 from loadstone.statistics.percentile import Percentile
 from scripted_relay import Relay, Scripted
 from trial_support import READS, Running, rate, spec, work

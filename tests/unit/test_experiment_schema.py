@@ -18,8 +18,9 @@ from loadstone.experiment.file import ExperimentError, load_experiment
 from loadstone.experiment.kind import KINDS
 from loadstone.experiment.model import reference, schema
 from loadstone.experiment.model import ycsb_properties as known
-from loadstone.experiment.model.experiment import LONG, Experiment
+from loadstone.experiment.model.experiment import Experiment
 from loadstone.experiment.model.values import flow_yaml
+from loadstone.experiment.model.vary import LONG
 from loadstone.experiment.reading.model_errors import all_paths
 from loadstone.statistics.estimate import REPEATS_MIN
 from loadstone.systems import registry

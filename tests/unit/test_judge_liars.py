@@ -17,7 +17,7 @@ from liar_cases_table import SCENARIOS
 from liar_cases_tools import TOOLS
 from liar_support import plant_difference, show_results
 from loadstone.experiment.file import load_experiment
-from loadstone.judge.checks.sides_differ import SYSTEM, WORK
+from loadstone.judge.facts import SYSTEM, WORK
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import Scalar
 

@@ -13,7 +13,9 @@ from lab_support import ROOT
 from loadstone.judge.decision_table import TABLE
 from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Judgement
-from loadstone.report.terminal.tables import findings, scenario_table, show
+from loadstone.report import scenarios
+from loadstone.report.terminal.tables import findings, plain_table, show
+from loadstone.report.view import View
 from loadstone.results.projection import Projection, project_results
 
 PAGE = (ROOT / "docs/concepts/judge.md").read_text()
@@ -33,7 +35,7 @@ def print_judgement(judgement: Judgement) -> str:
     """The answer, the scenarios and the findings, as on a terminal."""
     console = Console(file=io.StringIO(), width=100, highlight=False, markup=False)
     console.print(judgement.answer, soft_wrap=True)
-    console.print(scenario_table(judgement))
+    console.print(plain_table("scenarios", scenarios.table(View(judgement))))
     for line in findings(judgement):
         console.print(line, soft_wrap=True)
     assert isinstance(console.file, io.StringIO)

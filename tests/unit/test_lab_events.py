@@ -20,7 +20,7 @@ from loadstone.importers.read import read_file as imported
 from loadstone.results import hlog
 from loadstone.results.trial_result import Series
 from loadstone.results.value import PERCENTILES, Value
-from loadstone.runner import figures
+from loadstone.runner import engine_figures
 from loadstone.runner.phase import Finished
 from loadstone.runner.progress import PhaseProgress, PlainLines
 from loadstone.runner.series import SeriesBuilder
@@ -49,7 +49,7 @@ def result(outcomes: list[dict[str, Any]], **changes: Any) -> Result:
 
 def read_figures(outcomes: list[dict[str, Any]], **changes: Any) -> dict[str, Value]:
     """The figures of a trial."""
-    return {value.metric: value for value in figures.figures(result(outcomes, **changes), 0)}
+    return {value.metric: value for value in engine_figures.summarize_run(result(outcomes, **changes), 0)}
 
 
 def value_attributes(value: Value) -> tuple[float, Bound | None, int]:
@@ -97,7 +97,7 @@ def test_unended_operations_make_a_percentile_a_bound() -> None:
     assert values["read.service.p99"].bound is None
     assert value_attributes(values["read.service.p99.5"])[1:] == ("at_least", 985)
     assert (values["due"].value, values["censored"].value, values["errors"].value) == (1_000, 20, 0)
-    assert figures.statuses(result(outcomes).summary) == {"READ": {"OK": 980, "CENSORED": 20}}
+    assert engine_figures.statuses(result(outcomes).summary) == {"READ": {"OK": 980, "CENSORED": 20}}
 
 
 def test_unanswered_closed_loop_client_is_a_failure() -> None:

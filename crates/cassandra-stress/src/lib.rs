@@ -84,22 +84,31 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
     run::run(&settings, &profiles, arguments, controls).map_err(name_options)
 }
 
-/// Replaces the store's properties in a hint with options of this command line, and sets the tool's exit status.
+/// Properties in hints, and the options of this command line that replace them.
+const OPTIONS: [(&str, &str); 11] = [
+    ("set hosts and port", "set -node and -port native="),
+    ("cassandra.username and cassandra.password", "-mode native cql3 user= and password="),
+    ("cassandra.localdc", "-node datacenter="),
+    ("cassandra.protocol=", "-mode native cql3 protocolVersion="),
+    ("cassandra.useSSL=true", "-transport truststore="),
+    ("cassandra.tls.ca", "-transport truststore="),
+    ("cassandra.tls.certificate and cassandra.tls.key", "-transport keystore="),
+    ("set cassandra.tls.name to a name in the certificate", "set -node to names in the certificate"),
+    ("cassandra.tls.verify=ca", "-transport hostname-verification=false"),
+    ("run fewer clients, or let idle clients spin: -p spin.sleep=true", "or run fewer clients"),
+    ("use more executors (-p executors=N)", "use several processes (-pop segment=k/n)"),
+];
+
+/// A hint with options of this command line instead of properties.
+fn rename_properties(hint: &str) -> String {
+    OPTIONS.iter().fold(hint.to_owned(), |hint, (property, option)| hint.replace(property, option))
+}
+
+/// Replaces properties in the hint of an error, and sets the tool's exit status.
 fn name_options(mut error: EngineError) -> EngineError {
-    const OPTIONS: [(&str, &str); 4] = [
-        (
-            "set cassandra.username and cassandra.password to those",
-            "set -mode native cql3 user= and password= to those",
-        ),
-        ("set hosts and port", "set -node and -port native="),
-        ("cassandra.localdc can be", "-node datacenter= can be"),
-        ("set cassandra.tls.ca to", "set -transport truststore= to"),
-    ];
     // The tool has no other exit status for failures.
     error.kind = ErrorKind::Failed;
-    for (property, option) in OPTIONS {
-        error.hint = error.hint.map(|hint| hint.replace(property, option));
-    }
+    error.hint = error.hint.as_deref().map(rename_properties);
     error
 }
 

@@ -25,15 +25,7 @@ use loadstone_wire::output::err;
 
 use super::garbage::Collections;
 use super::log::Log;
-
-/// Parts of hints that name a property, which this command line cannot set, and their replacements.
-const PROPERTIES: [(&str, &str); 2] = [
-    (
-        "lower the rate, run fewer clients, or let idle clients spin: -p spin.sleep=true",
-        "lower the rate, or run fewer clients",
-    ),
-    ("use more executors (-p executors=N), or a host", "use several processes (-pop segment=k/n), or a host"),
-];
+use super::rename_properties;
 
 /// The names of the operations by step, and their numbers of rows.
 #[derive(Debug)]
@@ -320,10 +312,11 @@ impl Observer for Printer<'_> {
         notes.extend(diagnostics::notes(closed));
         let is_quiet = self.settings.log.level == LogLevel::Minimal && self.settings.errors.ignore;
         self.notes = if is_quiet { Vec::new() } else { self.describe_failures(closed, &mut notes) };
-        self.notes.extend(notes.iter().map(|note| {
-            let hint = PROPERTIES.iter().fold(note.hint.clone(), |hint, (property, text)| hint.replace(property, text));
-            format!("note: {}: {} ({hint})\n", note.name, note.message)
-        }));
+        self.notes.extend(
+            notes
+                .iter()
+                .map(|note| format!("note: {}: {} ({})\n", note.name, note.message, rename_properties(&note.hint))),
+        );
         self.step = Some(Step {
             summary,
             uncertainty: self.uncertainty.value(),

@@ -11,7 +11,7 @@ use loadstone_registry::{FILE_STORES, STORES};
 use loadstone_wire::error::EngineError;
 use loadstone_wire::output::out;
 use loadstone_wire::spec::WorkSpec;
-use loadstone_ycsb::known::{KNOWN, Source};
+use loadstone_ycsb::known_properties::{KNOWN, Source};
 
 /// The help text.
 pub const USAGE: &str = "\

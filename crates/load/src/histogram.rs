@@ -57,10 +57,11 @@ pub struct Grid {
     places: Box<[AtomicU16; BLOCKS]>,
     /// Number of blocks in use.
     placed: AtomicU16,
-    /// How often each bucket overflowed and restarted at 0. The lock is held while either is changed or both are read.
+    /// Number of times that each bucket overflowed and restarted at 0. The lock is held while either is changed or both
+    /// are read.
     wraps: Mutex<BTreeMap<usize, u64>>,
     sum: AtomicU64,
-    /// How often the sum's highest bit has changed.
+    /// Number of changes of the sum's highest bit.
     sum_high: AtomicU64,
     saturated: AtomicU64,
 }

@@ -59,7 +59,7 @@ fn resume_time() -> u64 {
     0
 }
 
-/// How often [`elapsed_ns`] found that the clock had gone back. The results of a trial with a reversal cannot be
+/// Number of times that [`elapsed_ns`] found the clock set back. The results of a trial with a reversal cannot be
 /// trusted.
 pub fn reversals() -> u64 {
     REVERSALS.load(Relaxed)

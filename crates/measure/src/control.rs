@@ -92,7 +92,7 @@ pub enum TrialFailure {
     /// The requested start was in the past.
     #[error("start_at is {:.3} ms in the past: give engines more time to start together", *.late_ns as f64 / 1e6)]
     LateStart {
-        /// How late the request was, ns.
+        /// Lateness of the request, ns.
         late_ns: u64,
     },
 }

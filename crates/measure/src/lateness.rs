@@ -37,7 +37,7 @@ impl Wait {
 /// The part of an operation's response time that the generator caused, with a rate.
 #[derive(Clone, Copy, Debug)]
 pub struct Lateness<'a> {
-    /// How late the generator sent the operation, ns.
+    /// Lateness of the generator in sending the operation, ns.
     pub sent_ns: u64,
     /// Records pauses of the client's thread.
     pub pulse: &'a Pulse,
@@ -46,7 +46,7 @@ pub struct Lateness<'a> {
 }
 
 impl Lateness<'_> {
-    /// How much earlier an answer processed at `done` might have arrived if the generator had been on time, ns.
+    /// Maximum time by which an answer processed at `done` would have been earlier with a punctual generator, ns.
     ///
     /// Answers reach an executor from outside, whether it is running or not, so it may have processed an answer late. A
     /// client on a separate thread is paused together with the store that it calls, so its answer would have arrived

@@ -2,7 +2,7 @@
 
 use crate::options::Durability;
 
-/// How much is known about the durability.
+/// The knowledge about the durability.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Known {
     #[default]

@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 /// Time limit of each wait.
 const TIMEOUT: Duration = Duration::from_secs(2);
 /// Pause before an operation fails because it found no server: a closed loop must not spin.
-const NAP: Duration = Duration::from_millis(50);
+const FAILURE_PAUSE: Duration = Duration::from_millis(50);
 
 /// A memcached server.
 #[derive(Debug)]
@@ -169,7 +169,7 @@ impl loadstone_stores::Connection for Connection {
     /// Prevents a client from querying a dead server a million times a second. This wait is not part of any latency.
     async fn pause(&mut self) {
         if std::mem::take(&mut self.rests) {
-            sleep(NAP).await;
+            sleep(FAILURE_PAUSE).await;
         }
     }
 

@@ -8,9 +8,6 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// How long a client in a closed loop pauses after an operation that found no server.
-pub const NAP: Duration = Duration::from_millis(50);
-
 /// A time limit for consecutive waits.
 ///
 /// Setting and cancelling a timer costs more than the other bookkeeping of an operation. This timer fires once per

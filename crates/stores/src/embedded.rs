@@ -151,8 +151,8 @@ pub struct Space {
 const UNKNOWN: u8 = 0;
 const FULL: u8 = 1;
 const OTHER: u8 = 2;
-/// How long a later failure waits until its cause is known. The cause is reported by a client that is just returning
-/// from its call; if one of the engine's own threads failed, the cause is never reported.
+/// Time for which a later failure waits until its cause is known. The cause is reported by a client that is just
+/// returning from its call; if one of the engine's own threads failed, the cause is never reported.
 const WAIT_MAX: Duration = Duration::from_secs(1);
 /// An engine considers a device with less free space than this to be full: this is the size of the largest file that an
 /// engine writes at once, and deletes again if it does not fit.

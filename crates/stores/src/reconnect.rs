@@ -28,6 +28,8 @@ const HINT: &str = "write reconnect=constant(500ms), or reconnect=exponential(1s
 const JITTER: f64 = 0.15;
 const DEFAULT: Duration = Duration::from_millis(500);
 const LONGEST: Duration = Duration::from_secs(86_400);
+/// The pause of a client in a closed loop after an operation for which no server could be reached.
+pub const FAILURE_PAUSE: Duration = Duration::from_millis(50);
 
 /// The delays between attempts to connect to a node that refuses connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,8 +171,8 @@ impl Node {
         }
     }
 
-    /// How many times the node has become reachable again. Each connection belongs to the generation in which it was
-    /// opened.
+    /// Number of times that the node has become reachable again. Each connection belongs to the generation in which it
+    /// was opened.
     pub fn generation(&self) -> u64 {
         self.state().generation
     }

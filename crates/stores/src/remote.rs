@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use loadstone_load::Status;
 
-use crate::deadline::NAP;
 use crate::error::{ConnectError, EngineError, Failure};
 use crate::options::Options;
+use crate::reconnect::FAILURE_PAUSE;
 
 /// A server's host and port as the user wrote them, and the server's addresses. Names are resolved only once, when a
 /// store is opened, because a client that reconnects must not wait for a name server.
@@ -143,7 +143,7 @@ impl LastFailure {
     /// Pauses once, if the last failure requires it.
     pub async fn pause(&mut self) {
         if std::mem::take(&mut self.rests) {
-            tokio::time::sleep(NAP).await;
+            tokio::time::sleep(FAILURE_PAUSE).await;
         }
     }
 

@@ -101,7 +101,7 @@ impl Tls {
         Ok(Self { config: Arc::new(config), name, verify })
     }
 
-    /// How much is verified.
+    /// The extent of the verification.
     #[cfg(test)]
     pub fn verify(&self) -> Verify {
         self.verify

@@ -6,17 +6,17 @@ mod args;
 mod bindings;
 mod config;
 mod core_workload;
-mod export;
 #[cfg(test)]
 mod format_tests;
 mod hdr_file;
 mod hosted;
-pub mod known;
+pub mod known_properties;
 mod measure;
 mod printer;
 mod properties;
 mod rate;
 mod report;
+mod report_files;
 mod shell;
 mod status;
 mod time_series;
@@ -25,9 +25,9 @@ mod translate;
 use std::sync::mpsc::Receiver;
 
 use args::{Args, Command, USAGE};
-use export::Export;
 use printer::Printer;
 use properties::Properties;
+use report_files::ReportFiles;
 
 use loadstone_measure::control::Control;
 use loadstone_wire::error::{EngineError, shorten};
@@ -58,8 +58,8 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
         return shell::main(&translated.spec);
     }
     // Checks that the report's file is writable, before running load for hours.
-    let export = Export::prepare(&translated.reporting)?;
-    let mut printer = Printer::new(&translated, arguments, export);
+    let files = ReportFiles::prepare(&translated.reporting)?;
+    let mut printer = Printer::new(&translated, arguments, files);
     let end = loadstone_registry::run(&translated.spec, controls, &mut printer)?;
     printer.exit_code(&end)
 }

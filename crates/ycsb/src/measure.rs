@@ -140,7 +140,7 @@ pub struct Metric {
     pub name: String,
     /// One measure, or two for a combined type.
     pub measures: Vec<Measure>,
-    /// How often each status was returned, in YCSB's order.
+    /// Count of each status, in YCSB's order.
     pub returns: Vec<(Status, u64)>,
     /// Number of values that are lower bounds, because the completion of the operation was not observed.
     pub censored: u64,

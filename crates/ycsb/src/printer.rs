@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use loadstone_load::{Kind, Status};
 
 use super::config::Reporting;
-use super::export::Export;
 use super::hdr_file;
 use super::measure::{Metric, add_censored, metrics};
 use super::report::{self, Overall};
+use super::report_files::ReportFiles;
 use super::status::{Progress, StatusLine, local_time};
 use super::translate::Translated;
 use loadstone_measure::clock::unix_ns;
@@ -29,7 +29,7 @@ pub struct Printer<'a> {
     spec: &'a TrialSpec,
     reporting: &'a Reporting,
     tolerated: f64,
-    export: Export,
+    files: ReportFiles,
     status: StatusLine,
     hdr_files: Option<hdr_file::HdrFiles>,
     /// The first error while writing output, if there was one.
@@ -46,7 +46,7 @@ pub struct Printer<'a> {
 
 impl<'a> Printer<'a> {
     /// Creates a printer, and prints YCSB's banner.
-    pub fn new(translated: &'a Translated, arguments: &[String], export: Export) -> Self {
+    pub fn new(translated: &'a Translated, arguments: &[String], files: ReportFiles) -> Self {
         let reporting = &translated.reporting;
         err(&format!(
             "Command line: ycsb {}\nLoadstone {}\n\n",
@@ -58,7 +58,7 @@ impl<'a> Printer<'a> {
             spec: &translated.spec,
             reporting,
             tolerated: translated.tolerated,
-            export,
+            files,
             status: StatusLine::default(),
             hdr_files: reporting.hdr_files.as_ref().map(|prefix| hdr_file::HdrFiles::new(prefix)),
             write_error: None,
@@ -235,7 +235,7 @@ impl Observer for Printer<'_> {
         out(&report::raw_announcement(&metrics, self.reporting));
         let raw = report::raw_text(&metrics, self.reporting);
         if !raw.is_empty() {
-            self.write_error = self.export.raw(&raw).err().or(self.write_error.take());
+            self.write_error = self.files.raw(&raw).err().or(self.write_error.take());
         }
         let overall = Overall {
             measured_ns: closed.window.length_ns,
@@ -244,7 +244,7 @@ impl Observer for Printer<'_> {
         };
         let lines = report::lines(&overall, &metrics, self.reporting);
         let text = report::render(&lines, self.reporting.exporter);
-        self.write_error = self.export.report(&text).err().or(self.write_error.take());
+        self.write_error = self.files.report(&text).err().or(self.write_error.take());
         let own = diagnostics::generator_limited(closed).into_iter().chain(diagnostics::note_slowest(closed));
         for note in own.chain(diagnostics::notes(closed)) {
             err(&format!("note: {}: {} ({})\n", note.name, note.message, note.hint));

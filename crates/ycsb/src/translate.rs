@@ -8,11 +8,11 @@ use loadstone_load::{Refusal, Segment};
 use super::args::{Args, Command};
 use super::config::{Interval, Reporting, reporting};
 use super::core_workload::core;
+use super::known_properties::{KNOWN, check_names};
 use super::properties::Properties;
-use super::{bindings, hosted, known, rate, time_series};
+use super::{bindings, hosted, rate, time_series};
 use loadstone_wire::error::{EngineError, count_noun};
 use loadstone_wire::spec::{Durability, InsertSpec, LedgerSpec, Phase, StoreSpec, TrialSpec, Until, WorkSpec};
-use loadstone_wire::suggest;
 
 /// Length of an interval without `-s`, ms: no intervals are read, but the conductor still wakes occasionally.
 const QUIET_INTERVAL_MS: u64 = 3_600_000;
@@ -75,7 +75,7 @@ pub struct Translated {
 pub fn translate(args: &Args, properties: &Properties) -> Result<Translated, EngineError> {
     let store = bindings::resolve(&args.store)?;
     let mut warnings = properties.warnings.clone();
-    unknown_properties(args, properties, store, &mut warnings)?;
+    check_names(args, properties, store, &mut warnings)?;
     let phase = if args.command == Command::Load { Phase::Load } else { Phase::Run };
     let seed = properties.parse_whole("seed")?.unwrap_or_else(loadstone_measure::clock::unix_ns);
     let mut clients = properties.parse_whole("threadcount")?.unwrap_or(1);
@@ -202,49 +202,8 @@ fn store_properties(args: &Args, properties: &Properties, store: &str) -> std::c
     if hosted::is_hosted(store) {
         hosted::add(&mut all, args, store);
     }
-    all.retain(|name, _| hosted::takes(name, store) || !known::KNOWN.iter().any(|known| known.name == name));
+    all.retain(|name, _| hosted::takes(name, store) || !KNOWN.iter().any(|known| known.name == name));
     all
-}
-
-fn unknown_properties(
-    args: &Args,
-    properties: &Properties,
-    store: &str,
-    warnings: &mut Vec<String>,
-) -> Result<(), EngineError> {
-    for name in properties.names().filter(|name| !known::knows(name, store)) {
-        let value = properties.get(name).unwrap_or_default();
-        let (message, hint) = match suggest::did_you_mean(name, known::names(store)) {
-            // The script in one report uses `-p threads=10`. YCSB ignored this property and ran one thread.
-            Some("threadcount") if name == "threads" => (
-                format!("threads={value} has no effect, here as in YCSB: 1 client runs ({})", properties.origin(name)),
-                format!("use -threads {value} or -p threadcount={value}"),
-            ),
-            Some(near) => (
-                format!("unknown property {name} for the store {store} ({})", properties.origin(name)),
-                format!("did you mean {near}?"),
-            ),
-            None => (
-                format!("unknown property {name} for the store {store} ({})", properties.origin(name)),
-                "leave it out, as it has no effect".to_owned(),
-            ),
-        };
-        if args.strict {
-            return Err(EngineError::usage(message).hint(hint));
-        }
-        warnings.push(format!("{message}; {hint}"));
-    }
-    for known in known::KNOWN.iter().filter(|k| k.source == known::Source::YcsbIdle) {
-        if properties.boolean(known.name, false) && known.name != "dotransactions" {
-            warnings.push(format!("{} has no effect: {}", known.name, known.meaning));
-        }
-    }
-    for (option, value) in [("-cp", &args.class_path), ("-jvm-args", &args.jvm_options)] {
-        if value.is_some() && !hosted::is_hosted(store) {
-            warnings.push(format!("{option} has no effect: the store {store} does not run in a JVM"));
-        }
-    }
-    Ok(())
 }
 
 fn durability(properties: &Properties, store: &str) -> Result<Durability, EngineError> {

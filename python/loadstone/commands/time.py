@@ -19,7 +19,7 @@ from loadstone.commands import show_results
 from loadstone.commands.parser import CommandParser, UsageError, guard_command
 from loadstone.commands.run import exclusive_host
 from loadstone.experiment.model.template import escape_braces
-from loadstone.format import quantity, units
+from loadstone.format import parsing, units
 from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Judgement
 from loadstone.observe.environment import describe_environment, redact_arguments
@@ -62,9 +62,9 @@ def main(arguments: list[str]) -> int:
     width, limit, timeout = (
         parse_option(read, text, name)
         for read, text, name in (
-            (quantity.parse_share, options.width, "--width"),
-            (quantity.parse_seconds, options.time_limit, "--time-limit"),
-            (quantity.parse_seconds, options.timeout, "--timeout"),
+            (parsing.parse_share, options.width, "--width"),
+            (parsing.parse_seconds, options.time_limit, "--time-limit"),
+            (parsing.parse_seconds, options.timeout, "--timeout"),
         )
     )
     runs_min, runs_max = parse_runs(options)

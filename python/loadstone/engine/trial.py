@@ -25,8 +25,8 @@ from loadstone.engine import program
 from loadstone.engine.events import Event, Summary, parse_event
 from loadstone.errors import LoadstoneError
 
-# How long an engine continues without a heartbeat, unless the spec sets a different time; the lab sends four heartbeats
-# in this time.
+# The time for which an engine continues without a heartbeat, unless the spec sets a different time; the lab sends four
+# heartbeats in this time.
 LEASE_MS = 10_000
 # An engine gives its clients 5 s to finish, and then closes its store. An engine that takes longer is killed.
 GRACE_SECONDS = 10.0

@@ -1,7 +1,7 @@
 """The interface of a workload kind. The kinds are in `loadstone.workloads`; commands register them.
 
 A kind defines its keys in the experiment file, the phases of a trial, the figures from these phases, and an estimate of
-their duration. Apart from the judge, which also knows the work of other tools (`loadstone.judge.record`), no
+their duration. Apart from the judge, which also knows the work of other tools (`loadstone.judge.facts`), no
 part of the lab depends on a particular kind.
 """
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from loadstone.engine.events import Note, Result
     from loadstone.engine.trial import Spec
     from loadstone.experiment.model.experiment import Experiment
-    from loadstone.experiment.model.points import Point
     from loadstone.experiment.model.values import FilePart
+    from loadstone.experiment.model.vary import Point
     from loadstone.experiment.plan.plan import Variant
     from loadstone.experiment.reading.path import Path as Keys
     from loadstone.experiment.validation.context import Context

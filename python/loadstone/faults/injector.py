@@ -37,7 +37,7 @@ GRACE_SECONDS = 0.1
 POLL_SECONDS = 0.002
 # The interval between readings of the servers' backlog; each reading costs the servers some CPU time.
 SETTLED_POLL_SECONDS = 1.0
-# How long before its instant a fault reads facts and finds its processes.
+# The time before its instant at which a fault reads facts and finds its processes.
 AHEAD_SECONDS = 0.5
 
 Facts = Mapping[str, str | int | float | bool]

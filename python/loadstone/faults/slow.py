@@ -67,9 +67,6 @@ class Slow(Fault):
 
     def lift(self) -> None:
         """Removes the quota or stops the duty cycle. Raises LoadstoneError."""
-        self._throttled = sum(
-            parse_fields(read_text(path / "cpu.stat")).get("nr_throttled", 0) for path in self._existing()
-        )
         self._stopping.set()
         if self._cycle is not None:
             self._cycle.join()

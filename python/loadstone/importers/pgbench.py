@@ -37,7 +37,6 @@ PROGRESS = re.compile(r"progress: ([\d.]+) s, ([\d.]+) tps, lat (\S+) ms stddev 
 SCRIPT = re.compile(r"SQL script (\d+): (<.*>|<[^>]+|[^<].*?)\s*$")
 SCRIPT_COUNT = re.compile(r" - (\d+) transactions \([\d.]+% of total, tps = ([\d.]+)\)")
 SCRIPT_LATENCY = re.compile(r" - latency average = ([\d.]+) ms")
-STATEMENTS = re.compile(r"statement latencies in milliseconds|^\s+[\d.]+\s+(?:\d+\s+)?\S")
 ABORTED = "results are incomplete"
 MS = 1e6
 # The words by which pgbench qualifies a tps figure, in order of preference.

@@ -50,7 +50,7 @@ WILDCARDS = ("0.0.0.0", "::", "[::]")
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
 # The time between two reads of the files while a page is open: the engine reports once a second.
 POLL_SECONDS = 1.0
-# How long viewers can still see the end of the run after the lab has exited.
+# The time for which viewers can still see the end of the run after the lab has exited.
 FAREWELL_SECONDS = 60.0
 TOKEN = "token"
 POLICY = (

@@ -28,7 +28,6 @@ INSTANTS = {
 # The engine's figures in the same table.
 FIRSTS = {"first error": "first_error", "first late": "first_late", "absorbed": "absorbed"}
 INSTANTS_TITLE = "Instants"
-STATUSES = ("failed", "late", "unanswered")
 NONE = TableCell(wording.DASH, tone="muted")
 
 

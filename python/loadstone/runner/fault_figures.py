@@ -18,7 +18,7 @@ from loadstone.engine.histogram import Histogram, decode_histogram
 from loadstone.results.fault import FaultRecord, borders_of
 from loadstone.results.trial_result import Series, TrialResult, values_by_metric
 from loadstone.results.value import Value
-from loadstone.runner import figures
+from loadstone.runner import engine_figures
 from loadstone.statistics import availability
 from loadstone.statistics.availability import HOLD_NS, SHARE, WINDOW_NS, WINDOWS, OfferedLoad
 from loadstone.statistics.percentile import Population
@@ -314,14 +314,14 @@ def latency_figures(window: str, outcomes: Sequence[Outcome], unanswered: int, k
     An unanswered operation has no latency in any interval; in `all`, its latency counts as infinite. Its type is known
     only if the trial has a single type of operation; otherwise, the percentiles by type are lower bounds.
     """
-    of_all = {figures.ALL, *(kinds if len(kinds) == 1 else ())}
+    of_all = {engine_figures.ALL, *(kinds if len(kinds) == 1 else ())}
     for kind in ("response", "service"):
-        populations = figures.group_by_operation(outcomes, kind)
+        populations = engine_figures.group_by_operation(outcomes, kind)
         for name in of_all if unanswered else ():
             populations.setdefault(name, (Population(), 0.0))[0].failed += unanswered
         for operation, (population, mean) in populations.items():
             suffix = "" if kind == "response" else ".service"
-            for value in figures.quantiles(f"{window}.{operation}{suffix}", population, mean):
+            for value in engine_figures.quantiles(f"{window}.{operation}{suffix}", population, mean):
                 is_bound = unanswered and operation not in of_all and value.bound is None
                 yield replace(value, bound="at_least") if is_bound else value
 

@@ -19,7 +19,7 @@ from loadstone.observe.watch import Watch
 from loadstone.results import hlog
 from loadstone.results.trial_result import Loop, Scalar, Series, values_by_metric
 from loadstone.results.value import Value
-from loadstone.runner import command, figures, guarantees
+from loadstone.runner import command, engine_figures, guarantees
 from loadstone.runner.phase import Finished
 
 ENDED_EARLY_HINT = "remove the cause stated above; the message comes from the store or from the engine"
@@ -141,7 +141,7 @@ def engine_result(
         # A trial with several stages has no single number of clients.
         variant.clients if len(runs) == 1 else None,
         run.loop if len(runs) == 1 else None,
-        figures.statuses(run.result.summary),
+        engine_figures.statuses(run.result.summary),
         run.series,
         select_common_settings(item.spec for item in runs),
         of_system,
@@ -186,7 +186,8 @@ def figures_of(launch: EngineLaunch, variant: Variant, runs: Sequence[Finished])
     the same name."""
     measured: list[Value] = []
     for run in runs:
-        measured += figures.figures(run.result, run.memory_max, launch.prefix if len(runs) == 1 else f"{run.name}.")
+        prefix = launch.prefix if len(runs) == 1 else f"{run.name}."
+        measured += engine_figures.summarize_run(run.result, run.memory_max, prefix)
     return [*measured, *kind_of(variant).figures(launch, runs)]
 
 

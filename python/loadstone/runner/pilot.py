@@ -18,7 +18,7 @@ from loadstone.experiment.model.experiment import PILOT_CAP, PILOT_WINDOWS, Expe
 from loadstone.experiment.plan import order
 from loadstone.experiment.plan.plan import Plan, PlannedTrial
 from loadstone.format import units
-from loadstone.format.quantity import format_seconds
+from loadstone.format.parsing import format_seconds
 from loadstone.judge.checks import rate
 from loadstone.judge.finding import Severity
 from loadstone.judge.findings import judge_trial

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from loadstone.experiment.model.points import distinct_values
+from loadstone.experiment.model.vary import distinct_values
 from loadstone.experiment.plan import forecast, order
 from loadstone.experiment.plan.plan import Builder, PlannedTrial, Variant, scalar_of
 from loadstone.experiment.plan.required_servers import StartedSystems

@@ -15,7 +15,7 @@ from loadstone.engine.events import CENSORED, COMPOSED, TIMED_STEPS
 from loadstone.results.stage import Stage
 from loadstone.results.trial_result import TrialResult, values_by_metric
 from loadstone.results.value import Value
-from loadstone.runner import figures
+from loadstone.runner import engine_figures
 from loadstone.runner.fault_figures import EVENTS, FaultInterval, failures_by_status, latency_figures, read_rows
 
 
@@ -66,7 +66,7 @@ def measure_stage(stage: Stage, rows: Sequence[FaultInterval], kinds: Sequence[s
     outcomes = [outcome for row in rows for outcome in row.outcomes if outcome.operation not in TIMED_STEPS]
     ended = [outcome.count for outcome in outcomes if outcome.status != CENSORED and outcome.operation not in COMPOSED]
     if count := sum(ended):
-        wait_ns = figures.time_ns(outcomes, "response") - figures.time_ns(outcomes, "service")
+        wait_ns = engine_figures.time_ns(outcomes, "response") - engine_figures.time_ns(outcomes, "service")
         yield Value(f"{prefix}wait.mean", max(wait_ns, 0.0) / count, "ns", count)
     for status, count in failures_by_status(outcomes).items():
         yield Value(f"{prefix}errors.{status.lower()}", count, "operations", due)

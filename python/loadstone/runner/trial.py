@@ -17,7 +17,6 @@ from loadstone.engine.trial import EngineError, Spec
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.kind import CommandContext, Ended, EngineLaunch, ObservedCommand, Phase, kind_of
 from loadstone.experiment.model.experiment import Experiment
-from loadstone.experiment.model.points import template_values as values_of_names
 from loadstone.experiment.plan import order
 from loadstone.experiment.plan.plan import PlannedTrial
 from loadstone.faults.fault import FaultError
@@ -368,7 +367,7 @@ class Conductor:
         """Runs a command, whose templates may use all names that are known for the trial."""
         names: dict[str, Scalar] = {
             **(at.names() if at else {}),
-            **values_of_names(self.experiment, planned.variant.config),
+            **self.experiment.template_values(planned.variant.config),
             "trial": planned.trial,
             "repeat": planned.repeat,
             "directory": str(directory),

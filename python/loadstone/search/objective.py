@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from loadstone.format import quantity, units
+from loadstone.format import parsing
 from loadstone.results.value import THROUGHPUT, metric_statistic
 
 TERM = re.compile(r"\s*([a-z][a-z0-9_.-]*?)\s*(<=|>=|==|<|>|=)\s*(\S.*?)\s*")
@@ -153,13 +153,13 @@ def read_condition(text: str, role: str, hint: str) -> Term:
             term = Term(metric, sign, float(ratio[1]), is_ratio=True)
         elif metric == ERRORS:
             share = value.endswith("%")
-            term = Term(metric, sign, quantity.parse_share(value) if share else float(value), share)
+            term = Term(metric, sign, parsing.parse_share(value) if share else float(value), share)
             if not math.isfinite(term.bound):
                 raise ValueError(value)
         elif is_latency and re.fullmatch(r"[0-9.]+", value):
             raise ValueError(value)
         elif is_latency:
-            term = Term(metric, sign, quantity.parse_seconds(value) * 1e9, unit="ns")
+            term = Term(metric, sign, parsing.parse_seconds(value) * 1e9, unit="ns")
         else:
             bound, unit = read_amount(value)
             term = Term(metric, sign, bound, unit=unit)
@@ -180,18 +180,9 @@ def read_condition(text: str, role: str, hint: str) -> Term:
 def read_amount(text: str) -> tuple[float, str]:
     """The number of a figure other than a latency, in the base unit of the text, and this unit. Raises ValueError."""
     if text.endswith("%"):
-        return quantity.parse_share(text), "share"
+        return parsing.parse_share(text), "share"
     match = AMOUNT.fullmatch(text)
     if match is None:
-        return quantity.parse_seconds(text) * 1e9, "ns"
+        return parsing.parse_seconds(text) * 1e9, "ns"
     power = (1024 if match[2].endswith("i") else 1000) ** THOUSANDS[match[2][:1]]
     return float(match[1].replace(",", "")) * power, match[3] if match[3][:1] in ("", "B") else "op/s"
-
-
-def write_bound(term: Term, unit: str) -> str:
-    """The bound of a condition as text: `10.0 ms`, `0.95×`."""
-    if term.is_ratio:
-        return f"{term.bound:g}×"
-    if term.is_count or metric_statistic(term.metric) == ERRORS:
-        return units.format_percent(term.bound) if term.share else units.format_number(term.bound)
-    return units.format_figure(term.bound, unit)

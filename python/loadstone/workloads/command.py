@@ -34,7 +34,7 @@ from loadstone.workloads.shell_command import (
 
 if TYPE_CHECKING:
     from loadstone.experiment.model.experiment import Experiment
-    from loadstone.experiment.model.points import Point
+    from loadstone.experiment.model.vary import Point
     from loadstone.experiment.plan.plan import Variant
     from loadstone.experiment.reading.path import Path as Keys
     from loadstone.experiment.validation.context import Context

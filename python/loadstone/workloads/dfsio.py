@@ -21,7 +21,7 @@ from loadstone.workloads.front_end import ROOT, client_options, location, spec_o
 if TYPE_CHECKING:
     from loadstone.engine.trial import Spec
     from loadstone.experiment.model.experiment import Experiment
-    from loadstone.experiment.model.points import Point
+    from loadstone.experiment.model.vary import Point
     from loadstone.experiment.plan.plan import Variant
     from loadstone.experiment.reading.path import Path as Keys
     from loadstone.experiment.validation.context import Context

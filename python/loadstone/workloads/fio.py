@@ -18,7 +18,7 @@ from loadstone.errors import LoadstoneError
 from loadstone.experiment.kind import CommandContext, Data, Ended, Kind, ObservedCommand
 from loadstone.experiment.model import template
 from loadstone.experiment.model.values import FilePart, Text
-from loadstone.format.quantity import parse_seconds
+from loadstone.format.parsing import parse_seconds
 from loadstone.importers import fio as importer
 from loadstone.importers.run import ImportedRun
 from loadstone.importers.source import Source, text_of

@@ -31,7 +31,7 @@ from loadstone.workloads.pace import INTERVAL_MS, counting, pace
 if TYPE_CHECKING:
     from loadstone.engine.trial import Spec
     from loadstone.experiment.model.experiment import Experiment, Measure
-    from loadstone.experiment.model.points import Point
+    from loadstone.experiment.model.vary import Point
     from loadstone.experiment.plan.plan import Variant
     from loadstone.experiment.reading.path import Path as Keys
     from loadstone.experiment.validation.context import Context

@@ -9,7 +9,7 @@ from typing import Any
 
 from loadstone.engine.describe import describe_engine
 from loadstone.experiment.model import template
-from loadstone.experiment.model.points import Point
+from loadstone.experiment.model.vary import Point
 from loadstone.experiment.model.ycsb_properties import CHANGING_RATES, KEYS, OF_A_COMMAND, SHARES, WHOLE_NUMBERS
 from loadstone.experiment.reading import path as paths
 from loadstone.experiment.reading.path import Path as Keys

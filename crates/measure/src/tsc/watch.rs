@@ -23,7 +23,7 @@ impl Reading {
     }
 }
 
-/// How well the counter agrees with the kernel's clock.
+/// The agreement of the counter with the kernel's clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Agreement {
     /// The error of the initial rate, averaged since the start of the process, in millionths; positive if the rate was

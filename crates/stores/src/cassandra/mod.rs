@@ -45,11 +45,10 @@ use loadstone_session::statements::{Statement, StatementStore};
 use settings::Settings;
 
 use crate::about::{About, hosts, port, secret, setting};
-use crate::deadline::NAP;
 use crate::error::EngineError;
 use crate::guarantee::Guarantee;
 use crate::options::{Durability, Options};
-use crate::reconnect::RECONNECT;
+use crate::reconnect::{FAILURE_PAUSE, RECONNECT};
 use crate::remote::asking;
 use crate::session::{ConnectionAttempts, Drive, ReadLevel, ServerEvent, Store};
 use crate::tls;
@@ -175,7 +174,7 @@ impl Store for Cassandra {
             .fact("connections", format!("{} to each {target}, {connections}", settings.connections))
             .fact("request_timeout_ms", settings.request_timeout.as_millis().to_string())
             .fact("reconnect", settings.reconnect.to_string())
-            .fact("pause_after_failure_ms", NAP.as_millis().to_string());
+            .fact("pause_after_failure_ms", FAILURE_PAUSE.as_millis().to_string());
         if let Some(copies) = replication.copies() {
             guarantee = guarantee.fact("replication", copies.to_string());
         }

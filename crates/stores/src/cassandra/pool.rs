@@ -15,8 +15,8 @@ use super::connection::SWEEPS;
 use super::lines::{Line, Lines, Route};
 use super::login::{Entry, Link};
 use super::texts::Texts;
-use crate::deadline::NAP;
 use crate::error::{ConnectError, EngineError, Failure};
+use crate::reconnect::FAILURE_PAUSE;
 
 /// Maximum number of consecutive connections that lead to other shards, for each shard of the node. If a server assigns
 /// connections at random, 1 search in 3,000 fails.
@@ -80,7 +80,7 @@ impl Pool {
                         break lines;
                     }
                     untried.for_each(|line| self.revive(line));
-                    let _ = timeout(NAP, self.tried.notified()).await;
+                    let _ = timeout(FAILURE_PAUSE, self.tried.notified()).await;
                 };
                 // A node that cannot be trusted is an error in the configuration, unlike a node that is down.
                 let mut failures = lines.all.iter().filter(|line| line.live().is_none()).map(|line| line.failure());

@@ -12,8 +12,8 @@ use super::client::{Client, Execution, Page, put_id};
 use super::cluster::Cluster;
 use super::types::put_routing_key;
 use super::wire::{opcode, put_flags};
-use crate::deadline::NAP;
 use crate::error::{EngineError, Failure};
+use crate::reconnect::FAILURE_PAUSE;
 use crate::remote::answer_by_last_failure;
 use crate::session::Connection;
 
@@ -80,7 +80,7 @@ impl StatementClient {
                 Err(failure)
                     if !matches!(failure.status, Status::BadRequest | Status::Forbidden) && Instant::now() < end =>
                 {
-                    tokio::time::sleep(NAP).await;
+                    tokio::time::sleep(FAILURE_PAUSE).await;
                 }
                 decided => return decided,
             }

@@ -11,7 +11,7 @@
 //! data reaches that level (`wal_sync` in `wal.c`). Without a journal, it waits until the data itself is written.
 
 mod api;
-mod facts;
+mod guarantee;
 mod idle;
 mod kvdb;
 mod library;
@@ -226,7 +226,7 @@ impl KeyValue for HseEngine {
         let kvdb = Kvdb::open(subsystem, &settings, &home)?;
         let opening = start.elapsed();
         let kvs = kvdb.table(&settings, options, &home)?;
-        let guarantee = facts::guarantee(&kvdb, kvs, options, &settings, &home, opening);
+        let guarantee = guarantee::read_guarantee(&kvdb, kvs, options, &settings, &home, opening);
         Ok(Self {
             api,
             kvs,

@@ -19,11 +19,10 @@ pub use session::PostgresSession;
 use settings::Settings;
 
 use crate::about::{About, secret, setting};
-use crate::deadline::NAP;
 use crate::error::EngineError;
 use crate::guarantee::Guarantee;
 use crate::options::{Durability, Options};
-use crate::reconnect::{Node, RECONNECT};
+use crate::reconnect::{FAILURE_PAUSE, Node, RECONNECT};
 use crate::remote::asking;
 use crate::session::ConnectionAttempts;
 use crate::session::{Drive, Store};
@@ -125,7 +124,7 @@ impl<const JSON: bool> Store for Sql<JSON> {
             .fact("timeout_ms", limit(settings.timeout))
             .fact("connect_timeout_ms", limit(settings.connect_timeout))
             .fact("reconnect", settings.reconnect.to_string())
-            .fact("pause_after_failure_ms", limit(NAP))
+            .fact("pause_after_failure_ms", limit(FAILURE_PAUSE))
             .fact("consistency", if settings.server.iter().len() > 1 { "one of several servers" } else { "one server" })
             .fact("replication_acknowledged", info.acknowledgement())
             .fact("isolation", info.setting("default_transaction_isolation"))

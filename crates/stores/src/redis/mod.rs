@@ -21,11 +21,10 @@ pub use session::RedisSession;
 use settings::Settings;
 
 use crate::about::{About, hosts, port, secret, setting};
-use crate::deadline::NAP;
 use crate::error::EngineError;
 use crate::guarantee::Guarantee;
 use crate::options::{Durability, Options};
-use crate::reconnect::RECONNECT;
+use crate::reconnect::{FAILURE_PAUSE, RECONNECT};
 use crate::remote::asking;
 use crate::session::ConnectionAttempts;
 use crate::session::{Drive, Store};
@@ -104,7 +103,7 @@ impl Store for Redis {
             .fact("encryption", tls::fact(self.settings.tls.as_ref(), self.info.encryption()))
             .fact("timeout_ms", self.settings.timeout.as_millis().to_string())
             .fact("reconnect", self.settings.reconnect.to_string())
-            .fact("pause_after_failure_ms", NAP.as_millis().to_string())
+            .fact("pause_after_failure_ms", FAILURE_PAUSE.as_millis().to_string())
             .fact("consistency", if self.settings.cluster { "one server for each key" } else { "one server" })
             .fact("nodes", nodes.to_string())
             .fact("replication", self.info.replication())

@@ -70,7 +70,7 @@ pub struct Request {
     pub key: Option<String>,
     /// The name that the server's certificate must have.
     pub name: Option<String>,
-    /// How much is verified; `None` means everything.
+    /// The extent of the verification; `None` means everything.
     pub verify: Option<Verify>,
 }
 

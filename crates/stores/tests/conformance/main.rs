@@ -27,13 +27,13 @@ macro_rules! conformance {
                         deleting_a_missing_key_succeeds, record_is_read_after_insert, single_field_is_read,
                         read_returns_selected_fields, an_update_keeps_the_other_fields,
                         an_insert_replaces_the_whole_record, a_deleted_record_is_gone, scans_are_in_byte_order,
-                        a_scan_past_the_end_returns_what_is_left, a_scan_beyond_the_end_returns_nothing,
+                        scan_past_the_end_returns_the_remaining_rows, a_scan_beyond_the_end_returns_nothing,
                         a_scan_of_none_returns_nothing, empty_values_and_empty_rows_are_kept,
                         large_values_are_kept, names_are_unicode_and_values_are_bytes, long_keys_are_kept,
-                        an_impossible_key_is_an_answer_and_no_panic, clients_do_not_disturb_each_other;
+                        impossible_key_does_not_panic, clients_do_not_disturb_each_other;
                     opening: tables_do_not_see_each_other, records_outlive_a_clean_close,
                         settling_leaves_every_record, bytes_that_are_no_row_are_reported,
-                        a_run_without_a_database_creates_nothing, a_file_in_place_of_the_directory_is_refused,
+                        a_run_without_a_database_creates_nothing, file_in_place_of_the_directory_is_refused,
                         a_second_opening_is_refused, the_guarantee_is_no_weaker_than_asked;
                     kill: none_opens_after_a_kill, os_outlives_a_kill, device_outlives_a_kill;
                 }

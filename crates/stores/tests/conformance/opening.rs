@@ -117,7 +117,7 @@ pub fn a_run_without_a_database_creates_nothing<K: KeyValue>(subject: &Subject) 
     assert_eq!(fs::read_dir(&directory).expect("it is there").count(), 0);
 }
 
-pub fn a_file_in_place_of_the_directory_is_refused<K: KeyValue>(subject: &Subject) {
+pub fn file_in_place_of_the_directory_is_refused<K: KeyValue>(subject: &Subject) {
     let place = subject.place();
     let directory = subject.directory(&place.options);
     fs::create_dir_all(directory.parent().expect("a parent")).expect("a parent");

@@ -106,7 +106,7 @@ pub fn scans_are_in_byte_order<K: KeyValue>(subject: &Subject) {
     assert_eq!(keys_from::<K>(subject, b"", 100), SORTED, "from before the first");
 }
 
-pub fn a_scan_past_the_end_returns_what_is_left<K: KeyValue>(subject: &Subject) {
+pub fn scan_past_the_end_returns_the_remaining_rows<K: KeyValue>(subject: &Subject) {
     assert_eq!(keys_from::<K>(subject, b"user2", 100), SORTED[4..]);
 }
 
@@ -174,7 +174,7 @@ pub fn long_keys_are_kept<K: KeyValue>(subject: &Subject) {
 }
 
 /// Engines accept different keys. An unacceptable key results in `BadRequest`, and the store continues to work.
-pub fn an_impossible_key_is_an_answer_and_no_panic<K: KeyValue>(subject: &Subject) {
+pub fn impossible_key_does_not_panic<K: KeyValue>(subject: &Subject) {
     let mut opened = subject.open::<K>();
     for key in [vec![], vec![b'k'; 512], vec![b'k'; 70_000]] {
         let put = opened.session.put(&key, &three());

@@ -116,7 +116,7 @@ fn hse_2_has_other_names() {
 }
 
 #[test]
-fn without_a_journal_the_guarantee_says_so() {
+fn guarantee_states_a_missing_journal() {
     let bench = Bench::new().with("hse.kvdb.rparams", "durability.enabled=false").lasting(Durability::None);
     let store = bench.open();
     assert_eq!(store.guarantee().how, "no journal");

@@ -25,7 +25,7 @@ macro_rules! conformance {
                 cases! { $store;
                     records: reading_a_missing_key_finds_nothing, deleting_a_missing_key_succeeds,
                         record_is_read_after_insert, single_field_is_read, read_returns_selected_fields,
-                        an_update_keeps_the_other_fields, an_insert_over_a_record_is_read_or_refused,
+                        an_update_keeps_the_other_fields, insert_over_a_record_is_read_or_refused,
                         a_deleted_record_is_gone, scans_find_what_is_there, scans_are_in_byte_order,
                         empty_values_are_kept, large_values_are_kept, values_are_text_of_any_language,
                         values_are_bytes, keys_with_signs_are_kept, impossible_keys_are_answers,

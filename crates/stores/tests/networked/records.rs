@@ -60,7 +60,7 @@ pub fn an_update_keeps_the_other_fields<S: RecordStore>(subject: &Subject, case:
     assert_eq!(fields(&opened.session.get(&key, Projection::All).1), expected);
 }
 
-pub fn an_insert_over_a_record_is_read_or_refused<S: RecordStore>(subject: &Subject, case: &str) {
+pub fn insert_over_a_record_is_read_or_refused<S: RecordStore>(subject: &Subject, case: &str) {
     let mut opened = subject.open::<S>(case);
     let key = opened.key("1");
     opened.session.put(&key, &row(&THREE));

@@ -38,6 +38,7 @@ from loadstone.experiment.model.values import (
     Text,
     Value,
 )
+from loadstone.experiment.model.vary import Vary
 from loadstone.results.result_set import Question
 from loadstone.search.rule import CONFIRMATIONS
 
@@ -68,44 +69,6 @@ class Workload(FilePart):
 
 # The workload kind to which each key of `workload` belongs.
 KIND_OF_KEY: dict[str, str] = {}
-
-
-class Vary(FilePart):
-    """The parameters that differ between variants: these keys, or the content of `matrix` without the key `matrix`."""
-
-    matrix: dict[str, tuple[Value, ...]] = Field(
-        default={}, examples=[{"system": ["rocksdb", "lmdb"], "letter": ["a", "c"]}]
-    )
-    """Dimensions with their values; every combination is a variant."""
-
-    zip: dict[str, tuple[Value, ...]] = Field(default={}, examples=[{"clients": [1, 2], "rate": [1000, 2000]}])
-    """Dimensions whose values are paired: the first value with the first value, and so on."""
-
-    named: dict[str, dict[str, dict[str, Value]]] = Field(
-        default={}, examples=[{"setting": {"one copy": {"copies": 1, "level": "ONE"}}}]
-    )
-    """Dimensions whose values are names of settings. Each name sets several values for use in templates."""
-
-    include: tuple[dict[str, Value], ...] = Field(default=(), examples=[[{"system": "lmdb", "letter": "b"}]])
-    """Additional variants, each with a value for every dimension."""
-
-    exclude: tuple[dict[str, Value], ...] = Field(default=(), examples=[[{"system": "lmdb", "letter": "c"}]])
-    """Exclude all variants with these values."""
-
-    def combine_dimensions(self) -> dict[str, tuple[Value, ...]]:
-        """The dimensions whose combinations are all variants."""
-        return {**self.matrix, **{dimension: tuple(names) for dimension, names in self.named.items()}}
-
-    def settings_at(self, point: Mapping[str, Value]) -> dict[str, Value]:
-        """The values set by the names at a point."""
-        settings: dict[str, Value] = {}
-        for dimension, names in self.named.items():
-            settings |= names.get(str(point.get(dimension)), {})
-        return settings
-
-
-# The keys of the long form of `vary`.
-LONG = tuple(Vary.model_fields)
 
 
 class Measure(FilePart):
@@ -369,6 +332,23 @@ class Experiment(FilePart):
         """The stages of a changing rate; empty for a constant rate."""
         return self.rate.stages if isinstance(self.rate, Stages) else ()
 
+    def template_values(self, point: Mapping[str, Scalar]) -> dict[str, Scalar]:
+        """The values for template names at a point, except values known only at run time; unset keys have no value."""
+        system = self.systems.get(str(point.get("system", "")))
+        by_name = {
+            "clients": self.clients,
+            "durability": self.durability,
+            "arrival": self.arrival,
+            "placement": self.fleet.placement,
+            "rate": drop_fraction(self.constant_rate),
+            "operations": self.measure.operations,
+            "duration": drop_fraction(self.measure.duration),
+            **self.vary.settings_at(point),
+            **point,
+            "store": system.store if system else None,
+        }
+        return {name: value for name, value in by_name.items() if value is not None}
+
     @property
     def warmup_seconds(self) -> float:
         """The length of the warm-up; 0 until the pilot has found it."""
@@ -407,3 +387,8 @@ def add_kinds(plain: str, kinds: Mapping[str, type[FilePart]]) -> None:
             Workload.__pydantic_fields__[key] = field
     for model in (Workload, Experiment):
         model.model_rebuild(force=True)
+
+
+def drop_fraction(value: float | None) -> float | None:
+    """Converts a whole number to an integer, as commands require: 10, not 10.0."""
+    return int(value) if value is not None and value == int(value) else value

@@ -19,7 +19,7 @@ from loadstone.experiment.model.values import (
     quote_value,
     refuse_value,
 )
-from loadstone.format import quantity
+from loadstone.format import parsing
 
 # The kinds of faults; `none` is the twin of a trial with a fault.
 KINDS = ("none", "kill", "stop", "pause", "restart", "power", "cut", "full", "slow")
@@ -35,12 +35,12 @@ def parse_instant(value: Any) -> str:
     if isinstance(value, str) and (match := FRACTION.fullmatch(value)) and int(match[2]):
         share = int(match[1]) / int(match[2])
     elif isinstance(value, str) and value.endswith("%"):
-        share = parse_quantity(quantity.parse_share, value, "an instant in the window", HINT)
+        share = parse_quantity(parsing.parse_share, value, "an instant in the window", HINT)
     else:
-        seconds = parse_quantity(quantity.parse_seconds, value, "an instant in the window", HINT)
+        seconds = parse_quantity(parsing.parse_seconds, value, "an instant in the window", HINT)
         if seconds < 0:
             refuse_value(f"must be 0 or later, got {quote_value(value)}", HINT)
-        return quantity.format_seconds(seconds)
+        return parsing.format_seconds(seconds)
     if not 0 <= share < 1:
         refuse_value(f"must be within the window, got {quote_value(value)}", HINT)
     return str(value)
@@ -50,7 +50,7 @@ def seconds_of(written: str, window_s: float) -> float:
     """The instant that `parse_instant` returned, in seconds since the start of a window."""
     if match := FRACTION.fullmatch(written):
         return window_s * int(match[1]) / int(match[2])
-    return quantity.parse_share(written) * window_s if written.endswith("%") else quantity.parse_seconds(written)
+    return parsing.parse_share(written) * window_s if written.endswith("%") else parsing.parse_seconds(written)
 
 
 INSTANT_SCHEMA: dict[str, Any] = {
@@ -66,7 +66,7 @@ def length_or_never(value: Any) -> float | str:
     """Validates a length, which it returns in seconds, or `never`."""
     if value == NEVER:
         return NEVER
-    seconds = parse_quantity(quantity.parse_seconds, value, "a length", "write 30s, or never")
+    seconds = parse_quantity(parsing.parse_seconds, value, "a length", "write 30s, or never")
     if seconds < 0:
         refuse_value(f"must be 0 or longer, got {quote_value(value)}", "write 30s, or never")
     return seconds
@@ -74,7 +74,7 @@ def length_or_never(value: Any) -> float | str:
 
 def format_length(value: float | str) -> str:
     """A length or `never`, as text."""
-    return value if isinstance(value, str) else quantity.format_seconds(value)
+    return value if isinstance(value, str) else parsing.format_seconds(value)
 
 
 NEVER_SCHEMA: dict[str, Any] = {

@@ -14,7 +14,8 @@ from typing import Any
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.kind import KINDS
 from loadstone.experiment.model import reference
-from loadstone.experiment.model.experiment import KIND_OF_KEY, LONG, Experiment
+from loadstone.experiment.model.experiment import KIND_OF_KEY, Experiment
+from loadstone.experiment.model.vary import LONG
 
 Schema = dict[str, Any]
 SCHEMA, PAGE = "docs/reference/schemas/experiment.json", "docs/reference/experiment-file.md"

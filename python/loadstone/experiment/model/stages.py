@@ -28,7 +28,7 @@ from loadstone.experiment.model.values import (
     rate_number,
     refuse_value,
 )
-from loadstone.format import quantity
+from loadstone.format import parsing
 from loadstone.results.value import THROUGHPUT
 
 # The lengths of stages are multiples of this length, in ms, so that intervals can end with stages.
@@ -38,7 +38,7 @@ STEP_MS = 100
 def stage_rate(value: Any) -> float:
     """Validates the operations per second in a stage; 0 is a pause."""
     value = rate_number(value)
-    if not quantity.is_finite(value) or value < 0:
+    if not parsing.is_finite(value) or value < 0:
         hint = digits_hint(value) or "write digits, like 5000; 0 is a pause"
         refuse_value(f"must be a number of operations per second, got {quote_value(value)}", hint)
     return float(value)
@@ -48,7 +48,7 @@ def stage_length(value: Any) -> float:
     """Validates the length of a stage, and returns it in s."""
     hint = "write 500ms, 30s or 2m"
     try:
-        seconds = quantity.parse_seconds(value)
+        seconds = parsing.parse_seconds(value)
     except ValueError:
         refuse_value(f"must be a duration, got {quote_value(value)}", hint)
     if seconds <= 0:

@@ -20,7 +20,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from loadstone.format import quantity
+from loadstone.format import parsing
 
 Scalar = bool | int | float | str
 Read = TypeVar("Read")
@@ -103,7 +103,7 @@ def property_value(value: Any) -> str:
 
 def parse_scalar(value: Any) -> Scalar:
     """A dimension's value."""
-    if not isinstance(value, Scalar) or (isinstance(value, float) and not quantity.is_finite(value)):
+    if not isinstance(value, Scalar) or (isinstance(value, float) and not parsing.is_finite(value)):
         hint = "write a list of single values, like [1, 2]"
         refuse_value(f"must be a string, a number, true or false, got {quote_value(value)}", hint)
     if isinstance(value, str):
@@ -126,7 +126,7 @@ def number_validator(least: int, hint: str = "write digits only, like 12") -> Pl
 
 def parse_number(value: Any) -> float:
     """A number."""
-    if not quantity.is_finite(value):
+    if not parsing.is_finite(value):
         refuse_value(f"must be a number, got {quote_value(value)}", "write it in digits, like 0.85")
     return float(value)
 
@@ -144,7 +144,7 @@ def rate_number(value: Any) -> Any:
 def parse_rate(value: Any) -> float:
     """Operations per second."""
     value = rate_number(value)
-    if not quantity.is_finite(value) or value <= 0:
+    if not parsing.is_finite(value) or value <= 0:
         closed = "leave `rate` out for a closed loop, in which a client sends when its last operation has completed"
         refuse_value(
             f"must be a number of operations per second above 0, got {quote_value(value)}", digits_hint(value) or closed
@@ -161,14 +161,14 @@ def digits_hint(value: Any) -> str:
 
 def parse_bound(value: Any) -> int | float:
     """A load at which a search begins or ends."""
-    if not quantity.is_finite(value) or value <= 0:
+    if not parsing.is_finite(value) or value <= 0:
         hint = digits_hint(value) or "write clients, or operations per second, as digits"
         refuse_value(f"must be a number above 0, got {quote_value(value)}", hint)
     return int(value) if value == int(value) else value
 
 
 def parse_quantity(read: Callable[[Any], Read], value: Any, what: str, hint: str) -> Read:
-    """A quantity, parsed by a function of `loadstone.format.quantity`."""
+    """A quantity, parsed by a function of `loadstone.format.parsing`."""
     try:
         return read(value)
     except ValueError:
@@ -180,7 +180,7 @@ def duration_validator(above: bool) -> PlainValidator:
 
     def check_duration(value: Any) -> float:
         seconds = parse_quantity(
-            quantity.parse_seconds, value, "a duration", "write 500ms, 5s, 2m, 1h or a number of seconds"
+            parsing.parse_seconds, value, "a duration", "write 500ms, 5s, 2m, 1h or a number of seconds"
         )
         if seconds < 0 or (above and seconds == 0):
             refuse_value(
@@ -194,7 +194,7 @@ def duration_validator(above: bool) -> PlainValidator:
 
 def parse_share(value: Any) -> float:
     """A fraction greater than 0 and less than 1."""
-    fraction = parse_quantity(quantity.parse_share, value, "a fraction", "write 5% or 0.05")
+    fraction = parse_quantity(parsing.parse_share, value, "a fraction", "write 5% or 0.05")
     if not 0 < fraction < 1:
         likely = f"; for {value} percent write {value}%" if not isinstance(value, str) and 1 <= fraction < 100 else ""
         refuse_value(f"must be above 0 and below 100%, got {quote_value(value)}", f"write 5% or 0.05{likely}")
@@ -212,7 +212,7 @@ def parse_shares(value: Any) -> float | dict[str, float]:
 
 def parse_size(value: Any) -> int:
     """A number of bytes."""
-    return parse_quantity(quantity.parse_size, value, "a size", "write 64KB, 128MB, 1GB or a number of bytes")
+    return parse_quantity(parsing.parse_size, value, "a size", "write 64KB, 128MB, 1GB or a number of bytes")
 
 
 class Varied:
@@ -266,7 +266,7 @@ Bound = Annotated[int | float, PlainValidator(parse_bound), value_schema("number
 LENGTH_SCHEMA = WithJsonSchema(
     {"anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern": DURATION_PATTERN}]}
 )
-WRITTEN = PlainSerializer(quantity.format_seconds, when_used="json")
+WRITTEN = PlainSerializer(parsing.format_seconds, when_used="json")
 Length = Annotated[float, duration_validator(above=True), LENGTH_SCHEMA, WRITTEN]
 LengthOrNone = Annotated[float, duration_validator(above=False), LENGTH_SCHEMA, WRITTEN]
 SHARE_SCHEMA: dict[str, Any] = {

@@ -18,7 +18,7 @@ from loadstone.experiment.plan.forecast import (
     rule_of,
 )
 from loadstone.experiment.plan.required_servers import Attached, StartRequest
-from loadstone.format import quantity, units
+from loadstone.format import parsing, units
 from loadstone.results.result_set import ALL_OPERATIONS, DEFAULT_METRICS, sort_metrics
 from loadstone.results.value import THROUGHPUT
 from loadstone.search.sentence import describe_rule
@@ -65,7 +65,7 @@ def describe_trials(plan: Plan) -> str:
         number = units.count_noun(repeats.at_least, "repeat")
         return f"{count} × {number} = {units.count_noun(plan.trials_least, 'trial')}"
     limits = repeats.until if isinstance(repeats.until, dict) else {deciding_metric(plan): repeats.until}
-    widths = [f"{quantity.share_written(share)} of {metric}" for metric, share in limits.items()]
+    widths = [f"{parsing.share_written(share)} of {metric}" for metric, share in limits.items()]
     until = f"until the interval is at most {units.list_items(widths, len(widths))}"
     most = f"{units.format_count(plan.trials_least)} to {units.format_count(plan.trials_most)} trials"
     return f"{count} × {repeats.at_least} to {repeats.at_most} repeats, {until} = {most}"
@@ -117,7 +117,7 @@ def describe_trial(plan: Plan) -> str:
     if measure.warmup is None:
         steps.append("warm up for the time that a pilot block finds")
     elif measure.warmup:
-        steps.append(f"warm up {quantity.format_seconds(measure.warmup)}")
+        steps.append(f"warm up {parsing.format_seconds(measure.warmup)}")
     steps.append(f"measure {describe_window(plan)}")
     if measure.verify:
         steps[-1] += ", verifying every read"
@@ -131,7 +131,7 @@ def describe_window(plan: Plan) -> str:
     """The length of a window."""
     duration = plan.experiment.measure.duration
     if duration is not None:
-        return quantity.format_seconds(duration)
+        return parsing.format_seconds(duration)
     counts = sorted({variant.operations for variant in plan.variants if variant.operations is not None})
     return " or ".join(map(units.format_count, counts)) + " operations" if counts else "all of the work"
 
@@ -152,7 +152,7 @@ def describe_servers(plan: Plan) -> list[str]:
 def describe_stages(plan: Plan) -> list[str]:
     """The stages of the first variant, one per line."""
     of_first = plan.variants[0].stages if plan.variants else ()
-    return [f"{stage.number}: {stage.rate} for {quantity.format_seconds(stage.length_ns / 1e9)}" for stage in of_first]
+    return [f"{stage.number}: {stage.rate} for {parsing.format_seconds(stage.length_ns / 1e9)}" for stage in of_first]
 
 
 def format_rate(variant: Variant) -> str:

@@ -38,11 +38,6 @@ class PlannedFault:
     hold_s: float
     window_s: float
 
-    @property
-    def end_s(self) -> float:
-        """The latest end of the fault, without the time that the system needs to restart."""
-        return self.at_s[1] + (self.lift_s[1] if self.lift_s else 0.0)
-
 
 @dataclass(frozen=True, slots=True)
 class Draw:

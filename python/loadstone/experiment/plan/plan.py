@@ -16,8 +16,8 @@ from typing import Any
 from loadstone.experiment.kind import KINDS, Data
 from loadstone.experiment.model import template
 from loadstone.experiment.model.experiment import Experiment
-from loadstone.experiment.model.points import distinct_values, list_points, template_values
 from loadstone.experiment.model.values import Arrival, Durability, Scalar
+from loadstone.experiment.model.vary import distinct_values, list_points
 from loadstone.experiment.plan import order
 from loadstone.experiment.plan.faults import PlannedFault, plan_faults
 from loadstone.experiment.plan.required_servers import VariantServers, resolve_servers
@@ -166,7 +166,7 @@ class Builder:
     def build_variant(self, point: Mapping[str, Scalar]) -> Variant:
         """The variant of a point."""
         experiment = self._experiment
-        names = template_values(experiment, point)
+        names = experiment.template_values(point)
         name = str(point["system"])
         system = experiment.systems[name]
         render = partial(template.render_template, values=names)

@@ -9,7 +9,7 @@ from loadstone.engine.describe import describe_engine
 from loadstone.experiment.model import template
 from loadstone.experiment.model.system import ATTACH_COMMANDS, OVER, Over, Start, SystemKeys
 from loadstone.experiment.model.values import Scalar
-from loadstone.format import quantity
+from loadstone.format import parsing
 
 # YCSB's default.
 TABLE = "usertable"
@@ -112,7 +112,7 @@ def start_request(name: str, start: Start | Over, render: Callable[[str], str]) 
     settings = {key: render(text) for key, text in start.settings.items()}
     before, after = (tuple(map(render, getattr(start, when, ()))) for when in ("before", "after"))
     size, isolate = getattr(start, "file_system", None), getattr(start, "isolate", None)
-    size_bytes = 0 if size is None else quantity.parse_size(render(str(size)))
+    size_bytes = 0 if size is None else parsing.parse_size(render(str(size)))
     return StartRequest(name, int(render(start.nodes or "1")), settings, before, after, size_bytes, isolate is not None)
 
 

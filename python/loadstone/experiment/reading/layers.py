@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loadstone.experiment.mistake import ExperimentError, Location, Mistake
-from loadstone.experiment.model.experiment import LONG
+from loadstone.experiment.model.vary import LONG
 from loadstone.experiment.reading.short_forms import expand_tree
 from loadstone.experiment.reading.tree import MappingNode, Node, Scalar, read_value
 

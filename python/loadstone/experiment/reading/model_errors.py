@@ -13,8 +13,9 @@ from pydantic_core import ErrorDetails
 
 from loadstone.engine.describe import describe_engine
 from loadstone.experiment.mistake import Location, Mistake
-from loadstone.experiment.model.experiment import LONG, Experiment
+from loadstone.experiment.model.experiment import Experiment
 from loadstone.experiment.model.values import flow_yaml, quote_value
+from loadstone.experiment.model.vary import LONG
 from loadstone.experiment.model.ycsb_properties import KEYS
 from loadstone.experiment.reading.path import Path, format_path, locate_path
 from loadstone.experiment.reading.tree import MappingNode

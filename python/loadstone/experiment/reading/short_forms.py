@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from loadstone.experiment.model.experiment import LONG
 from loadstone.experiment.model.values import rate_number
+from loadstone.experiment.model.vary import LONG
 from loadstone.experiment.reading.path import Path
 from loadstone.experiment.reading.tree import Items, MappingNode, Node, Scalar
 

@@ -6,7 +6,7 @@ from loadstone.experiment.kind import default_metrics
 from loadstone.experiment.model import template
 from loadstone.experiment.model.values import quote_value
 from loadstone.experiment.validation.context import Context
-from loadstone.format.quantity import TRUTHS
+from loadstone.format.parsing import TRUTHS
 from loadstone.format.suggestion import suggest_names
 from loadstone.judge.settings import DEFAULTS, RENAMED
 

@@ -10,10 +10,11 @@ from pathlib import Path
 
 from loadstone.experiment.kind import KINDS
 from loadstone.experiment.mistake import Mistake
-from loadstone.experiment.model import points, template
+from loadstone.experiment.model import template
 from loadstone.experiment.model.experiment import Experiment, Workload
 from loadstone.experiment.model.system import ATTACH_COMMANDS
 from loadstone.experiment.model.values import Scalar
+from loadstone.experiment.model.vary import Point
 from loadstone.experiment.model.ycsb_properties import CHANGING_RATES
 from loadstone.experiment.reading.path import Path as Keys
 from loadstone.experiment.reading.path import format_path as written
@@ -73,7 +74,7 @@ class Context(Shaped):
     bases: tuple[Path, ...] = ()
     warnings: list[Mistake] = field(default_factory=list)
     dimensions: dict[str, tuple[Scalar, ...]] = field(default_factory=dict)
-    points: list[points.Point] = field(default_factory=list)
+    points: list[Point] = field(default_factory=list)
 
     def add_mistake(self, path: Keys, message: str, hint: str) -> None:
         """Adds a mistake."""
@@ -126,7 +127,7 @@ class Context(Shaped):
 
     def values_at(self, point: Mapping[str, Scalar]) -> dict[str, Scalar]:
         """The values of names in a variant."""
-        return points.template_values(self.experiment, point)
+        return self.experiment.template_values(point)
 
 
 def all_templates(experiment: Experiment) -> Iterator[Template]:

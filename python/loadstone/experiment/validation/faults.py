@@ -12,7 +12,7 @@ from loadstone.experiment.model.faults import ALL, ANY, KINDS, LIFT_SECONDS, NEV
 from loadstone.experiment.model.system import ATTACH_FAULTS, Start, SystemKeys
 from loadstone.experiment.reading.path import Path
 from loadstone.experiment.validation.context import Context, Template, list_template_values
-from loadstone.format.quantity import format_seconds
+from loadstone.format.parsing import format_seconds
 from loadstone.format.suggestion import suggest_names
 from loadstone.format.units import count_noun
 from loadstone.judge.settings import DEFAULTS

@@ -6,7 +6,7 @@ from loadstone.experiment.kind import KINDS
 from loadstone.experiment.model.experiment import AT_MOST_FACTOR, DURATION_SECONDS, WARMUP_SECONDS, Measure
 from loadstone.experiment.validation.context import Context
 from loadstone.format import units
-from loadstone.format.quantity import format_seconds
+from loadstone.format.parsing import format_seconds
 from loadstone.statistics.estimate import REPEATS_MIN
 
 FINDS_WARMUP = "`pilot` and `measure.warmup` cannot be combined: the pilot block exists to find the warm-up"

@@ -10,7 +10,7 @@ from loadstone.experiment.kind import KINDS
 from loadstone.experiment.model.stages import STEP_MS, Stage, Stages, stage_rate
 from loadstone.experiment.reading.path import Path, format_path
 from loadstone.experiment.validation.context import Context, Template, list_template_values
-from loadstone.format.quantity import format_seconds
+from loadstone.format.parsing import format_seconds
 
 PATH: Path = ("rate", "stages")
 # The longest interval. A stage has at least INTERVALS_MIN intervals, unless they would be shorter than STEP_MS.

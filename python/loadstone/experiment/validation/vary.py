@@ -9,9 +9,16 @@ from typing import get_args
 from pydantic_core import PydanticCustomError
 
 from loadstone.engine.describe import describe_engine
-from loadstone.experiment.model import points, template
-from loadstone.experiment.model.experiment import Vary
+from loadstone.experiment.model import template
 from loadstone.experiment.model.values import Arrival, Durability, Scalar, digits_hint, parse_placement, quote_value
+from loadstone.experiment.model.vary import (
+    Vary,
+    count_points,
+    distinct_values,
+    find_duplicates,
+    has_values,
+    list_points,
+)
 from loadstone.experiment.model.ycsb_properties import KEYS
 from loadstone.experiment.reading.path import Path, format_path
 from loadstone.experiment.validation.context import ACTING, AT_RUN_TIME, PREDEFINED, Context
@@ -37,23 +44,23 @@ def check_vary(context: Context) -> None:
         check_settings(context, ("vary", "named", dimension), dimension, settings)
     check_zip(context, vary)
     if not context.is_valid("systems") or not context.is_valid("vary"):
-        context.dimensions = points.distinct_values(vary)
+        context.dimensions = distinct_values(vary)
         return
     for dimension, names in dimensions_of_keys(context).items():
         vary = with_names(vary, dimension, names)
     context.fill_in(vary=vary)
-    context.dimensions = points.distinct_values(vary)
-    if points.count_points(vary) > POINTS_MAX:
+    context.dimensions = distinct_values(vary)
+    if count_points(vary) > POINTS_MAX:
         context.add_mistake(
             ("vary",),
-            f"{units.format_count(points.count_points(vary))} variants are too many",
+            f"{units.format_count(count_points(vary))} variants are too many",
             f"vary fewer values: at most {units.format_count(POINTS_MAX)} variants are allowed",
         )
         return
     complete = check_include(context, vary)
     check_exclude(context, vary)
     if complete:
-        context.points = points.list_points(vary)
+        context.points = list_points(vary)
         if not context.points:
             context.add_mistake(("vary",), "every variant is excluded", "exclude fewer variants")
 
@@ -71,7 +78,7 @@ def check_dimension(context: Context, path: Path, dimension: str, values: Sequen
         return
     if not values:
         context.add_mistake(path, f"{format_path(path)} has no values", f"add values, or leave {dimension} out")
-    for i in points.find_duplicates(values):
+    for i in find_duplicates(values):
         hint = "remove one of them, or add a dimension to get two equal variants: `copy: [1, 2]`"
         context.add_mistake((*path, i), f"{format_path(path)} has {quote_value(values[i])} twice", hint)
     for i, value in enumerate(values):
@@ -90,7 +97,7 @@ def check_settings(context: Context, path: Path, dimension: str, settings: Mappi
             message, hint = f'"{setting}" does not set {missing[0]}', f"set {missing[0]} under every name"
             context.add_mistake((*path, setting), message, hint)
         for key in own:
-            if key in (*AT_RUN_TIME, *PREDEFINED, *points.distinct_values(vary)) or key not in first:
+            if key in (*AT_RUN_TIME, *PREDEFINED, *distinct_values(vary)) or key not in first:
                 message = f'"{setting}" cannot set {key}' if key in first else f'only "{setting}" sets {key}'
                 context.add_mistake(
                     (*path, setting, key), message, "set only values for templates, and the same values for every name"
@@ -161,8 +168,8 @@ def with_names(vary: Vary, dimension: str, names: tuple[str, ...]) -> Vary:
 
 def check_include(context: Context, vary: Vary) -> bool:
     """Checks that additional points are new, and that each names exactly the dimensions; returns whether each does."""
-    dimensions = points.distinct_values(vary.model_copy(update={"include": ()})) or points.distinct_values(vary)
-    crossed = points.list_points(vary.model_copy(update={"include": ()})) if vary.include else []
+    dimensions = distinct_values(vary.model_copy(update={"include": ()})) or distinct_values(vary)
+    crossed = list_points(vary.model_copy(update={"include": ()})) if vary.include else []
     complete = True
     for i, point in enumerate(vary.include):
         path: Path = ("vary", "include", i)
@@ -181,11 +188,11 @@ def check_include(context: Context, vary: Vary) -> bool:
 def check_exclude(context: Context, vary: Vary) -> None:
     """Checks that each exclusion matches a variant."""
     crossed = vary.model_copy(update={"include": (), "exclude": ()})
-    dimensions, combinations = points.distinct_values(crossed), points.list_points(crossed) if vary.exclude else []
+    dimensions, combinations = distinct_values(crossed), list_points(crossed) if vary.exclude else []
     for i, point in enumerate(vary.exclude):
         path: Path = ("vary", "exclude", i)
         known = check_names(context, path, point, dimensions)
-        if known and not any(points.has_values(excluded, point) for excluded in combinations):
+        if known and not any(has_values(excluded, point) for excluded in combinations):
             wrong = [key for key, value in point.items() if value not in dimensions[key]]
             hint = "name a combination of `matrix` and `zip`, or remove the exclusion"
             if wrong:

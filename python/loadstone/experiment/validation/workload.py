@@ -9,8 +9,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from loadstone.experiment.kind import KINDS, PLAIN
-from loadstone.experiment.model.points import Point
 from loadstone.experiment.model.template import render_strings, render_template
+from loadstone.experiment.model.vary import Point
 from loadstone.experiment.reading.model_errors import translate_error
 from loadstone.experiment.reading.path import Path as Keys
 from loadstone.experiment.reading.path import format_path

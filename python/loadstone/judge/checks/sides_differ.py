@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
@@ -10,18 +9,28 @@ from statistics import median
 
 from loadstone.format import units, wording
 from loadstone.judge.checks import page_cache
-from loadstone.judge.finding import UNKNOWN_OF_BOTH, Finding, Looks, NotLooked, Pair, Severity
-from loadstone.judge.record import (
+from loadstone.judge.facts import (
+    ARITHMETIC,
+    CONSEQUENCES,
+    DURABILITY,
+    DURABLE,
     FIXED_WORK,
+    GUARANTEES,
     PROPERTY_FILES,
+    STORAGE,
+    SYSTEM,
+    SYSTEM_PREFIXES,
     UNKNOWN,
+    WORK,
     YCSB_OPTIONS,
     differing_files,
     missing_facts,
+    name_fact,
     normalize_spelling,
     operation_mix,
     record_facts,
 )
+from loadstone.judge.finding import UNKNOWN_OF_BOTH, Finding, Looks, NotLooked, Pair, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.projection import POOLED
 from loadstone.results.result_set import natural_key, order_metrics
@@ -29,83 +38,8 @@ from loadstone.results.trial_result import Scalar, TrialResult
 from loadstone.statistics.estimate import REPEATS_MIN
 
 NAME = "sides-differ"
-DURABILITY = "durability"
-# A stronger guarantee costs time, so if guarantees differ, the comparison measures the guarantee.
-GUARANTEES = (DURABILITY, "replication", "replication_acknowledged", "consistency")
-# If these facts differ, the figures measure different quantities.
-ARITHMETIC = ("work", "loop", "rate", "latency")
 # Results from before the value `interval` existed have `none` instead, with the same `how`.
 RENAMED = {"none", "interval"}
-# The names of facts whose identifier is not clear enough.
-NAMES = {
-    "cpu_model": "processor",
-    "cpus": "number of processors",
-    "memory_bytes": "memory",
-    "hosts": "number of hosts",
-    "host_names": "hosts",
-    "server_hosts": "hosts of the servers",
-    "machines": "number of machines",
-    "machines_shared": "machine shared by clients and servers",
-    "data_nodes": "number of data nodes",
-    "engine": "engine's version",
-    "version": "system's version",
-    "tool_version": "tool's version",
-    "hooks.before": "commands before each trial",
-    "hooks.after": "commands after each trial",
-    "system_version": "version of the servers",
-    "server_version": "exact version of the servers",
-    "jvm": "JVM",
-    "server_jvm": "JVM of the servers",
-    DURABILITY: DURABILITY,
-    "replication_acknowledged": "replicas acknowledged",
-    "mix": "operations",
-    "record_bytes": "record size",
-    "records": "number of records",
-    "distribution": "distribution of requests",
-    "window": "length of the window",
-    "latency": "meaning of latency",
-    "work": "workload kind",
-    "clients": "number of clients",
-    "device_read_bps": "speed of the device",
-}
-# Facts by group. The store and its servers state the facts of the system; work and storage describe the load and the
-# place of the data.
-SYSTEM, WORK, STORAGE = (
-    frozenset(text.split())
-    for text in (
-        "store system version system_version server_version jvm server_jvm cache_bytes map_bytes compression how"
-        " directory client connections pooler executors spin data_in binding db networked heap nodes driver",
-        "work records record_bytes mix distribution files file_bytes bytes buffer_bytes action access sync test phase"
-        " rows row_bytes value_bytes block_size mode iodepth jobs numjobs direct window operations bytes_per_read"
-        " device size io_engine fsync fdatasync pipeline keyspace script scale query_mode threads tries"
-        " rows_per_request workload columns multi_get auto_flush write_ahead_log regions maps reduces primes"
-        " tool_version property_files",
-        "file_system device device_read_bps device_write_bps directory",
-    )
-)
-SYSTEM_PREFIXES = ("store.", "server.", "table.")
-# Settings of a store that determine what a write survives, by their names in the command lines of other tools.
-DURABLE = re.compile(
-    r"^store\..*(consistency|durab|sync|journal|wal(?!l)|commit|acks|concern|quorum|readpref|url\.(w|j)$)", re.I
-)
-# The documented consequences of a compared dimension: names of facts, or of groups of facts.
-CONSEQUENCES: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys(("system", "store", "variant", "run"), ("system",)),
-    "clients": ("connections", "executors", "work.insert_lag"),
-    "rate": ("loop", "latency", "arrival", "pace.rate", "pace.mode", "pace.arrival"),
-    "loop": ("rate", "latency", "arrival", "pace.rate", "pace.mode", "pace.arrival"),
-    "workload": ("work",),
-    "tls": ("encryption",),
-    "test": ("work",),
-    DURABILITY: ("how",),
-    "sync": (DURABILITY, "how"),
-    "replication": ("replication_acknowledged", "store.dfs.replication"),
-    "consistency": ("replication_acknowledged",),
-    # A command that names the compared system may run another version of the tool.
-    "work.run": ("tool_version",),
-    # The processors and memory of the hosts are still compared.
-    "placement": ("hosts", "host_names", "engines", "connections", "executors", "machines", "machines_shared"),
-}
 RESUMED = "a run that is resumed after a change measures two different things: start a new run"
 DIFFERS = "make both sides equal, or compare by this fact; to let it differ, name it in `compare.guarantees`"
 COST = "the sides are compared by this guarantee: the difference is its cost"
@@ -442,11 +376,6 @@ def check_durability(pair: Pair, records: Sequence[Records]) -> Looks:
     yield Finding(
         NAME, Severity.SUSPECT, message, f"state it: `loadstone import --fact {DURABILITY}=… LOG`", pair.trials
     )
-
-
-def name_fact(name: str) -> str:
-    """A fact's name as text."""
-    return NAMES.get(name) or wording.fact_name(name)
 
 
 def render_values(name: str, values: Sequence[Scalar]) -> str:

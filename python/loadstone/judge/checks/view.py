@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from loadstone.format import units
-from loadstone.judge.checks.sides_differ import GUARANTEES
+from loadstone.judge.facts import GUARANTEES
 from loadstone.judge.finding import Effect, Finding, Severity
 from loadstone.results.result_set import ResultSet
 

@@ -112,11 +112,6 @@ def expectations(judgement: Judgement) -> list[Text]:
     return lines
 
 
-def scenario_table(judgement: Judgement) -> Table | None:
-    """The table of scenarios with the claim that each alone would allow; None without alternatives."""
-    return plain_table("scenarios", scenarios.table(View(judgement)))
-
-
 def plain_table(title: str, content: Content) -> Table | None:
     """A table of the report for the terminal; None without rows."""
     if not content:

@@ -28,7 +28,7 @@ PERIOD = "_period_seconds"
 
 
 def activity_figures(logs: Iterable[tuple[Path, float]], marks: Mapping[str, str]) -> dict[str, float]:
-    """How often each activity has begun since its server started, and the median time between two starts on a server.
+    """The number of starts of each activity since its server started, and the median time between two of them.
 
     `logs` are the servers' logs and start times, s since the epoch. `marks` are regular expressions
     for the first line of each activity, keyed by its name. The results have names such as `checkpoints` and

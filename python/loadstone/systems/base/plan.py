@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 
 from loadstone.engine.describe import SECRET_NAME
 from loadstone.format import units
-from loadstone.format.quantity import TRUTHS
+from loadstone.format.parsing import TRUTHS
 from loadstone.format.suggestion import did_you_mean
 from loadstone.systems.base.system import System, SystemPlan, SystemsError
 

@@ -94,7 +94,7 @@ class Server:
     user: str | None = None
     # The signal for an orderly shutdown. (On SIGTERM, PostgreSQL waits for its clients.)
     stop: signal.Signals = signal.SIGTERM
-    # How long it may take to exit before it is killed, in seconds.
+    # The time that it may take to exit before it is killed, in seconds.
     patience_s: float = 30.0
     # The garbage collection log (`-Xlog:gc`), if it runs in a JVM.
     gc_log: Path | None = None
@@ -140,9 +140,9 @@ class System(ABC):
     has_instances: ClassVar[bool] = True
     # Periodic activities of its servers, with a regular expression for the first log line of each activity.
     activities: ClassVar[Mapping[str, str]] = {}
-    # How long each of its stages may take to become ready, in seconds.
+    # The time that each of its stages may take to become ready, in seconds.
     deadline_s: ClassVar[float] = 180.0
-    # How long nodes may keep writes for other nodes before `find_backlog` reports them, in seconds.
+    # The time for which nodes may keep writes for other nodes before `find_backlog` reports them, in seconds.
     unseen_s: ClassVar[float] = 0.0
 
     # Settings that protect servers on hosts of a fleet, where an empty setting gets a random value.

@@ -24,7 +24,8 @@ OPENED = jvm.open_packages("java.lang java.nio sun.nio.ch")
 # The distance between the first ports of two data nodes. Each has three ports: data, HTTP, IPC.
 PORTS_EACH = 10
 FORMAT_S = 120
-# How long a trial waits for the removal of blocks. Data nodes receive the order with their heartbeats, once a second.
+# The maximum wait of a trial for the removal of blocks. Data nodes receive the order with their heartbeats, once a
+# second.
 EMPTY_S = 30.0
 # The removal is complete once the number of blocks has been constant for this time.
 FORGOTTEN_S = 1.0

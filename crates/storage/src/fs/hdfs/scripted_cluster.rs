@@ -90,7 +90,7 @@ pub struct State {
     pub wrong: VecDeque<Wrong>,
     /// Number of bytes of acknowledgements per send.
     pub piece: usize,
-    /// How many times the file is reported as incomplete, and how many times a block as not yet reported.
+    /// Number of reports of the file as incomplete, and of a block as not yet reported.
     pub not_complete: usize,
     pub not_reported: usize,
     /// The exception that each method throws, as class and text.

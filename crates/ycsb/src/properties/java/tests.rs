@@ -67,7 +67,7 @@ fn escapes_are_resolved() {
 }
 
 #[test]
-fn half_a_surrogate_pair_is_replaced_with_a_warning() {
+fn lone_surrogate_is_replaced_with_a_warning() {
     let found = parse("a=1\nb=x\\uD83Dy\n");
     assert_eq!(last(&found, "b").map(|entry| entry.value.as_str()), Some("x\u{fffd}y"));
     assert_eq!(found.warnings, ["replaced half of a surrogate pair in \\u escapes with U+FFFD (workloads/x:2)"]);

@@ -10,12 +10,12 @@ use loadstone_wire::output::out;
 
 /// The output files of a run. Before the run, they are checked to be writable.
 #[derive(Debug)]
-pub struct Export {
+pub struct ReportFiles {
     report: Option<PathBuf>,
     raw: Option<PathBuf>,
 }
 
-impl Export {
+impl ReportFiles {
     /// Checks that the files can be written.
     pub fn prepare(reporting: &Reporting) -> Result<Self, EngineError> {
         let report = reporting.export_file.as_ref().map(|path| follow_links(Path::new(path)));

@@ -1,6 +1,12 @@
 //! Every property that the YCSB front end knows, with its default and its meaning. Suggestions, warnings and
 //! docs/reference/ycsb-properties.md are based on this list.
 
+use super::args::Args;
+use super::hosted;
+use super::properties::Properties;
+use loadstone_wire::error::EngineError;
+use loadstone_wire::suggest;
+
 /// A property.
 #[derive(Clone, Copy, Debug)]
 pub struct Known {
@@ -151,14 +157,56 @@ pub const KNOWN: &[Known] = &[
 ];
 
 /// Whether the YCSB front end or this store supports a property.
-pub fn knows(name: &str, store: &str) -> bool {
+fn is_known(name: &str, store: &str) -> bool {
     KNOWN.iter().any(|known| known.name == name)
         || loadstone_registry::about(store).is_some_and(|about| about.knows(name))
 }
 
 /// The names of all properties that are supported with this store.
-pub fn names(store: &str) -> impl Iterator<Item = &'static str> {
+fn list_names(store: &str) -> impl Iterator<Item = &'static str> {
     let properties = loadstone_registry::about(store).map_or(&[][..], |about| about.properties);
     let names = properties.iter().map(|property| property.name).filter(|name| !name.ends_with('*'));
     KNOWN.iter().map(|known| known.name).chain(names)
+}
+
+/// Reports properties that are unknown or have no effect: with `-strict`, an unknown property is an error.
+pub fn check_names(
+    args: &Args,
+    properties: &Properties,
+    store: &str,
+    warnings: &mut Vec<String>,
+) -> Result<(), EngineError> {
+    for name in properties.names().filter(|name| !is_known(name, store)) {
+        let value = properties.get(name).unwrap_or_default();
+        let (message, hint) = match suggest::did_you_mean(name, list_names(store)) {
+            // The script in one report uses `-p threads=10`. YCSB ignored this property and ran one thread.
+            Some("threadcount") if name == "threads" => (
+                format!("threads={value} has no effect, here as in YCSB: 1 client runs ({})", properties.origin(name)),
+                format!("use -threads {value} or -p threadcount={value}"),
+            ),
+            Some(near) => (
+                format!("unknown property {name} for the store {store} ({})", properties.origin(name)),
+                format!("did you mean {near}?"),
+            ),
+            None => (
+                format!("unknown property {name} for the store {store} ({})", properties.origin(name)),
+                "leave it out, as it has no effect".to_owned(),
+            ),
+        };
+        if args.strict {
+            return Err(EngineError::usage(message).hint(hint));
+        }
+        warnings.push(format!("{message}; {hint}"));
+    }
+    for known in KNOWN.iter().filter(|known| known.source == Source::YcsbIdle) {
+        if properties.boolean(known.name, false) && known.name != "dotransactions" {
+            warnings.push(format!("{} has no effect: {}", known.name, known.meaning));
+        }
+    }
+    for (option, value) in [("-cp", &args.class_path), ("-jvm-args", &args.jvm_options)] {
+        if value.is_some() && !hosted::is_hosted(store) {
+            warnings.push(format!("{option} has no effect: the store {store} does not run in a JVM"));
+        }
+    }
+    Ok(())
 }

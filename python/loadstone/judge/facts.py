@@ -1,4 +1,4 @@
-"""The record of a trial: all known settings, requested or observed, and the conditions under which it ran."""
+"""Facts by name: their texts, groups and consequences; the facts that a comparison needs, and the facts of a trial."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import chain
 
-from loadstone.format.quantity import TRUTHS, parse_size
+from loadstone.format import wording
+from loadstone.format.parsing import TRUTHS, parse_size
 from loadstone.judge.figures import COMPOSED, client_count, count_due_operations, count_operations, list_outcomes
 from loadstone.judge.guarantees import POSTGRES
 from loadstone.results.trial_result import Scalar, TrialResult
@@ -65,6 +66,81 @@ YCSB_OPTIONS = frozenset(
 )
 # The files with further properties of YCSB, whose contents its log does not state.
 PROPERTY_FILES = "property_files"
+DURABILITY = "durability"
+# A stronger guarantee costs time, so if guarantees differ, the comparison measures the guarantee.
+GUARANTEES = (DURABILITY, "replication", "replication_acknowledged", "consistency")
+# If these facts differ, the figures measure different quantities.
+ARITHMETIC = ("work", "loop", "rate", "latency")
+# The names of facts whose identifier is not clear enough.
+NAMES = {
+    "cpu_model": "processor",
+    "cpus": "number of processors",
+    "memory_bytes": "memory",
+    "hosts": "number of hosts",
+    "host_names": "hosts",
+    "server_hosts": "hosts of the servers",
+    "machines": "number of machines",
+    "machines_shared": "machine shared by clients and servers",
+    "data_nodes": "number of data nodes",
+    "engine": "engine's version",
+    "version": "system's version",
+    "tool_version": "tool's version",
+    "hooks.before": "commands before each trial",
+    "hooks.after": "commands after each trial",
+    "system_version": "version of the servers",
+    "server_version": "exact version of the servers",
+    "jvm": "JVM",
+    "server_jvm": "JVM of the servers",
+    DURABILITY: DURABILITY,
+    "replication_acknowledged": "replicas acknowledged",
+    "mix": "operations",
+    "record_bytes": "record size",
+    "records": "number of records",
+    "distribution": "distribution of requests",
+    "window": "length of the window",
+    "latency": "meaning of latency",
+    "work": "workload kind",
+    "clients": "number of clients",
+    "device_read_bps": "speed of the device",
+}
+# Facts by group. The store and its servers state the facts of the system; work and storage describe the load and the
+# place of the data.
+SYSTEM, WORK, STORAGE = (
+    frozenset(text.split())
+    for text in (
+        "store system version system_version server_version jvm server_jvm cache_bytes map_bytes compression how"
+        " directory client connections pooler executors spin data_in binding db networked heap nodes driver",
+        "work records record_bytes mix distribution files file_bytes bytes buffer_bytes action access sync test phase"
+        " rows row_bytes value_bytes block_size mode iodepth jobs numjobs direct window operations bytes_per_read"
+        " device size io_engine fsync fdatasync pipeline keyspace script scale query_mode threads tries"
+        " rows_per_request workload columns multi_get auto_flush write_ahead_log regions maps reduces primes"
+        " tool_version property_files",
+        "file_system device device_read_bps device_write_bps directory",
+    )
+)
+SYSTEM_PREFIXES = ("store.", "server.", "table.")
+# Settings of a store that determine what a write survives, by their names in the command lines of other tools.
+DURABLE = re.compile(
+    r"^store\..*(consistency|durab|sync|journal|wal(?!l)|commit|acks|concern|quorum|readpref|url\.(w|j)$)", re.I
+)
+# The documented consequences of a compared dimension: names of facts, or of groups of facts.
+CONSEQUENCES: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("system", "store", "variant", "run"), ("system",)),
+    "clients": ("connections", "executors", "work.insert_lag"),
+    "rate": ("loop", "latency", "arrival", "pace.rate", "pace.mode", "pace.arrival"),
+    "loop": ("rate", "latency", "arrival", "pace.rate", "pace.mode", "pace.arrival"),
+    "workload": ("work",),
+    "tls": ("encryption",),
+    "test": ("work",),
+    DURABILITY: ("how",),
+    "sync": (DURABILITY, "how"),
+    "replication": ("replication_acknowledged", "store.dfs.replication"),
+    "consistency": ("replication_acknowledged",),
+    # A command that names the compared system may run another version of the tool.
+    "work.run": ("tool_version",),
+    # The processors and memory of the hosts are still compared.
+    "placement": ("hosts", "host_names", "engines", "connections", "executors", "machines", "machines_shared"),
+}
 # A word or number within a text.
 WORD = re.compile(r"[\w.]+")
 
@@ -99,6 +175,11 @@ def record_facts(trial: TrialResult) -> dict[str, Scalar]:
     if returned and reads:
         known["bytes_per_read"] = returned / reads
     return {name: value for name, value in known.items() if value is not None}
+
+
+def name_fact(name: str) -> str:
+    """A fact's name as text."""
+    return NAMES.get(name) or wording.fact_name(name)
 
 
 def work_of(trial: TrialResult) -> str | None:

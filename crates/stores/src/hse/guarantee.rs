@@ -14,7 +14,7 @@ use crate::options::{Durability, Options};
 const OPEN_SLOW: Duration = Duration::from_secs(3);
 
 /// The guarantee in HSE's terms, as HSE reports it, because a `kvdb.conf` in the home directory overrides all settings.
-pub fn guarantee(
+pub fn read_guarantee(
     kvdb: &Kvdb,
     kvs: Ptr,
     options: &Options,

@@ -1,4 +1,4 @@
-"""The points of an experiment: the combinations of dimension values that are tested."""
+"""`vary`: its keys, and its points, which are the combinations of dimension values that are tested."""
 
 from __future__ import annotations
 
@@ -6,10 +6,49 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 
-from loadstone.experiment.model.experiment import Experiment, Vary
-from loadstone.experiment.model.values import Scalar
+from pydantic import Field
+
+from loadstone.experiment.model.values import FilePart, Scalar, Value
 
 Point = dict[str, Scalar]
+
+
+class Vary(FilePart):
+    """The parameters that differ between variants: these keys, or the content of `matrix` without the key `matrix`."""
+
+    matrix: dict[str, tuple[Value, ...]] = Field(
+        default={}, examples=[{"system": ["rocksdb", "lmdb"], "letter": ["a", "c"]}]
+    )
+    """Dimensions with their values; every combination is a variant."""
+
+    zip: dict[str, tuple[Value, ...]] = Field(default={}, examples=[{"clients": [1, 2], "rate": [1000, 2000]}])
+    """Dimensions whose values are paired: the first value with the first value, and so on."""
+
+    named: dict[str, dict[str, dict[str, Value]]] = Field(
+        default={}, examples=[{"setting": {"one copy": {"copies": 1, "level": "ONE"}}}]
+    )
+    """Dimensions whose values are names of settings. Each name sets several values for use in templates."""
+
+    include: tuple[dict[str, Value], ...] = Field(default=(), examples=[[{"system": "lmdb", "letter": "b"}]])
+    """Additional variants, each with a value for every dimension."""
+
+    exclude: tuple[dict[str, Value], ...] = Field(default=(), examples=[[{"system": "lmdb", "letter": "c"}]])
+    """Exclude all variants with these values."""
+
+    def combine_dimensions(self) -> dict[str, tuple[Value, ...]]:
+        """The dimensions whose combinations are all variants."""
+        return {**self.matrix, **{dimension: tuple(names) for dimension, names in self.named.items()}}
+
+    def settings_at(self, point: Mapping[str, Value]) -> dict[str, Value]:
+        """The values set by the names at a point."""
+        settings: dict[str, Value] = {}
+        for dimension, names in self.named.items():
+            settings |= names.get(str(point.get(dimension)), {})
+        return settings
+
+
+# The keys of the long form of `vary`.
+LONG = tuple(Vary.model_fields)
 
 
 def distinct_values(vary: Vary) -> dict[str, tuple[Scalar, ...]]:
@@ -44,11 +83,6 @@ def list_points(vary: Vary) -> list[Point]:
     return points
 
 
-def drop_fraction(value: float | None) -> float | None:
-    """Converts a whole number to an integer, as commands require: 10, not 10.0."""
-    return int(value) if value is not None and value == int(value) else value
-
-
 def has_values(point: Mapping[str, Scalar], partial: Mapping[str, Scalar]) -> bool:
     """Whether a point has all these values."""
     return all(name in point and point[name] == value for name, value in partial.items())
@@ -64,21 +98,3 @@ def find_duplicates(values: Sequence[Scalar]) -> list[int]:
             repeated.append(i)
         earlier |= {value, str(value)}
     return repeated
-
-
-def template_values(experiment: Experiment, point: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """The values for template names in a variant, except values known only at run time; unset keys have no value."""
-    system = experiment.systems.get(str(point.get("system", "")))
-    by_name = {
-        "clients": experiment.clients,
-        "durability": experiment.durability,
-        "arrival": experiment.arrival,
-        "placement": experiment.fleet.placement,
-        "rate": drop_fraction(experiment.constant_rate),
-        "operations": experiment.measure.operations,
-        "duration": drop_fraction(experiment.measure.duration),
-        **experiment.vary.settings_at(point),
-        **point,
-        "store": system.store if system else None,
-    }
-    return {name: value for name, value in by_name.items() if value is not None}

@@ -23,7 +23,7 @@ TIMES: dict[str, Callable[[Outcome], str | None]] = {
 }
 
 
-def figures(result: Result, memory_max: int, prefix: str = "") -> Iterator[Value]:
+def summarize_run(result: Result, memory_max: int, prefix: str = "") -> Iterator[Value]:
     """The figures of one phase; `memory_max` comes from its intervals, `prefix` is `load.` for the load phase."""
     summary = result.summary
     if summary.measured_ns:
