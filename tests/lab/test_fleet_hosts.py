@@ -369,7 +369,7 @@ def test_slowest_host_is_named() -> None:
 
     note = slowest_host({"a": end(2), "b": end(9), "c": end(2)})
     assert note is not None
-    assert note.message == "host b is the slowest: p99 9 ms, median of hosts 2 ms"
+    assert note.message == "host b is the slowest: p99 9.00 ms, median of hosts 2.00 ms"
     assert slowest_host({"a": end(2), "b": end(2), "c": end(2)}) is None
 
 

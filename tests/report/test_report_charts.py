@@ -11,7 +11,7 @@ import altair as alt
 import pytest
 
 import report_support
-from judge_support import set_figures, sound
+from judge_support import SOUND, set_figures, sound
 from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Judgement
 from loadstone.report import time_series as thinning
@@ -288,12 +288,14 @@ def test_selection_of_many_includes_both_ends() -> None:
     assert (result[0], result[-1]) == (keys[0], keys[-1])
 
 
-def search_clients() -> View:
-    """A search for p99 below 10 ms, which two of four numbers of clients meet."""
+def search_clients(unjudged: float = 0) -> View:
+    """A search for p99 below 10 ms, which two of four numbers of clients meet; in one, nothing succeeds."""
     latencies = {1: 5e6, 2: 8e6, 4: 20e6, 3: 12e6}
     trials = [
         replace(
-            set_figures(all__p99=latency)(sound(repeat=repeat)),
+            set_figures(all__p99=latency, throughput=0 if load == unjudged else SOUND["throughput"])(
+                sound(repeat=repeat)
+            ),
             trial=f"{load}-{repeat}",
             config={"clients": load},
             clients=10,
@@ -314,6 +316,13 @@ def test_search_draws_objective_and_answer() -> None:
     assert [row["text"] for row in rows(chart, 0) if "text" in row] == ["objective < 10.0 ms"]
     (answer,) = [row["load"] for row in rows(chart, 1) if set(row) == {"name", "load"}]
     assert answer == 2
+
+
+def test_unjudged_loads_have_no_points() -> None:
+    chart = scaling.curves(search_clients(unjudged=4))
+    for panel in (0, 1):
+        assert [row["load"] for row in rows(chart, panel) if "figure" in row] == [1, 2, 3]
+        assert {row["load"] for row in rows(chart, panel) if row.get("state") == "could not be judged"} == {4}
 
 
 def test_search_charts_loads_next_to_its_answer(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -133,6 +133,7 @@ def test_difference_only_in_disturbed_repeats_is_suspect() -> None:
     assert judgement.verdict == Verdict.SUSPECT
     (result,) = findings_of(judgement, check="interference")
     assert ", but without disturbed trials, " in result.message
+    assert ' with scenario "without disturbed trials of rocksdb (r1, r2, r3, r4)", n=12' in judgement.answer
 
 
 def test_claim_without_the_disturbed_repeats_holds() -> None:

@@ -216,8 +216,9 @@ def test_disagreeing_repeats_are_extended_until_majority_decides() -> None:
     assert [decision.load for decision in outcome.unsure] == [8, 9, 10]
     # An uncertain result does not narrow the bracket.
     assert (outcome.load, outcome.low, outcome.high) == (10, 4, 11)
-    assert "holds up to 10 clients (met in 4 of 6 trials; bracket 4 to 11, 90 % confidence)" in outcome_sentence(
-        outcome
+    assert (
+        "holds up to 10 clients (met in 4 of 6 trials, a majority; bracket 4 to 11, 90 % confidence)"
+        in outcome_sentence(outcome)
     )
     message = "The repeats disagree at 8, 9 and 10: the majority decided, and the bracket does not rely on these loads"
     assert message in list(explain_search(outcome))

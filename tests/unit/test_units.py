@@ -56,6 +56,10 @@ def test_figure_interval_and_table_share_the_last_digit() -> None:
     assert units.format_alike([32_655.0, 5165.0], "ns", [wording.last_digit(estimate), None]) == ["32.7 µs", "5.165 µs"]
 
 
+def test_large_percentages_have_no_exponent() -> None:
+    assert [units.format_percent(share) for share in (0.0012, 0.05, 1, 18.4)] == ["0.12 %", "5 %", "100 %", "1,840 %"]
+
+
 @pytest.mark.parametrize("number", [0.4, 1.23, 9.99, 10.0, 12.0, 999.0, 1230.0])
 def test_table_and_report_show_equal_small_bytes(number: float) -> None:
     (text,) = units.format_alike([number], "B/op")

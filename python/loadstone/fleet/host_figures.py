@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from loadstone.engine.events import COMPOSED, TIMED_STEPS, Note, Summary
 from loadstone.engine.histogram import Histogram, decode_histogram
+from loadstone.format import units
 from loadstone.results.value import Value
 
 # A host is slow if its p99 exceeds this multiple, or its throughput is below this share, of the median of all hosts.
@@ -75,7 +76,7 @@ def slowest_host(summaries: Mapping[str, Summary]) -> Note | None:
         middle = statistics.median_low(sorted(figures.values()))
         if figures[name] <= P99_FACTOR * middle:
             return None
-        message = f"p99 {figures[name] / 1e6:.3g} ms, median of hosts {middle / 1e6:.3g} ms"
+        message = f"p99 {units.format_duration(figures[name])}, median of hosts {units.format_duration(middle)}"
     else:
         figures = {name: summary.throughput for name, summary in summaries.items() if summary.measured_ns}
         if len(figures) < 2:

@@ -16,6 +16,7 @@ from loadstone.fleet.clock import HostClock
 from loadstone.fleet.host_figures import host_values, slowest_host, worst_values
 from loadstone.fleet.interface import LineListener, Observations, Part, PartEvent
 from loadstone.fleet.transport import Link, Reply, Transport
+from loadstone.format import units
 from loadstone.observe.environment import environment_facts
 from loadstone.results.trial_result import Scalar
 from loadstone.results.value import Value
@@ -309,5 +310,5 @@ class Launched:
 
 def clock_note(link: Link, jump_ns: float) -> Note:
     """A note on a jump of a host's clock, which makes the trial invalid."""
-    message = f"host {link.host.name}: its clock jumped by {jump_ns / 1e6:.3g} ms relative to the lab's"
+    message = f"host {link.host.name}: its clock jumped by {units.format_duration(jump_ns)} relative to the lab's"
     return Note("clock", message, "synchronise the clocks by slewing, without steps (chrony)")

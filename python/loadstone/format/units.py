@@ -50,7 +50,7 @@ def format_share(number: float) -> str:
 
 def format_percent(number: float) -> str:
     """A share with at most three digits: 0.12 %, 5 %."""
-    return f"{number * 100:.3g} %"
+    return f"{format_number(number * 100)} %"
 
 
 def short_percent(number: float, limit: float | None = None) -> str:

@@ -83,20 +83,25 @@ def add_figures(comparison: Comparison, statement: str, figures: str) -> Clause:
 
 
 def ratio_ends(comparison: Comparison, ratio: Estimate) -> str:
-    """The interval of a ratio without a claim: as measured, and over all scenarios if these differ, with the causes."""
-    measured, allowing = split_interval(comparison, ratio)
-    return f"{measured} as measured, {allowing}" if allowing else measured
+    """The interval of a ratio without a claim: as measured, and over all scenarios, with their names."""
+    measured, wider = split_interval(comparison, ratio)
+    return f"{measured} as measured, {wider}" if wider else measured
 
 
 def split_interval(comparison: Comparison, ratio: Estimate) -> tuple[str, str]:
-    """The interval of a ratio as measured, and the interval over all scenarios with the causes if that is wider."""
+    """The interval of a ratio as measured, and the interval over all scenarios with their names if that is wider."""
     every = wording.ratio_interval(ratio)
     alone = comparison.scenarios[0].ratio if comparison.scenarios else ratio
     measured = wording.ratio_interval(alone)
     if not measured or (alone.low, alone.high) == (ratio.low, ratio.high) or measured == every:
         return every, ""
-    causes = dict.fromkeys(row.cause for row in comparison.scenarios[1:] if row.cause and widens(alone, row.ratio))
-    return measured, f"{every or 'any ratio'} allowing for {units.join_names([*causes]) or 'all scenarios'}"
+    rows = [row.name for row in comparison.scenarios[1:] if widens(alone, row.ratio)]
+    # The scenarios of the two sides have a common name.
+    for cell in (comparison.baseline, comparison.contender):
+        rows = [name.removesuffix(f" ({name_side(comparison, cell)})") for name in rows]
+    names = [f'"{name}"' for name in dict.fromkeys(rows)]
+    among = f"scenario{'s' if len(names) > 1 else ''} {units.join_names(names)}" if names else "all scenarios"
+    return measured, f"{every or 'any ratio'} with {among}"
 
 
 def widens(interval: Estimate, other: Estimate) -> bool:

@@ -160,10 +160,7 @@ def scenario_row(weighed: Weighed, reading: Claim, tested: Tested) -> ScenarioRo
     elif scenario.side is not None:
         name += f" ({names[scenario.side]})"
     ratio = widen_by_resolution(weighed.evidence.ratio, tested.comparison)
-    cause, excluded = TABLE[scenario.kind].cause, sum(map(len, scenario.without))
-    if excluded:
-        cause = f"{excluded} {cause if excluded > 1 else cause.removesuffix('s')}"
-    return ScenarioRow(name, ratio, weighed.evidence.n, reading, cause=cause)
+    return ScenarioRow(name, ratio, weighed.evidence.n, reading)
 
 
 def describe_excluded(scenario: Scenario, pair: Pair) -> str:
@@ -248,7 +245,7 @@ def explain_undecided(comparison: Comparison, tested: Tested, matters: float, te
     more = int(min(max(repeats_for(comparison.ratio, sampling, bias, matters), n + 1), TIMES_MAX * n))
     now, later = (detectable_difference(intervals, n, count) for count in (n, more))
     # Both are in percent, or both are factors.
-    at_more = units.short_percent(later) if now < 1 else f"a factor of {1 + later:,.3g}"
+    at_more = units.short_percent(later) if now < 1 else f"a factor of {units.format_number(1 + later)}"
     noun = comparison.n_unit.removesuffix("s") or "repeat"
     why = f"{units.count_noun(n, noun)} can detect {describe_difference(now)} or more"
     why += f" ({units.format_percent(POWER)} power)"
@@ -262,7 +259,11 @@ def explain_undecided(comparison: Comparison, tested: Tested, matters: float, te
 
 def describe_difference(share: float) -> str:
     """A difference in percent; as a factor if it is 100 % or more."""
-    return f"a difference of {units.short_percent(share)}" if share < 1 else f"a factor of {1 + share:,.3g}"
+    return (
+        f"a difference of {units.short_percent(share)}"
+        if share < 1
+        else f"a factor of {units.format_number(1 + share)}"
+    )
 
 
 def combine_scenarios(weighed: Sequence[Weighed]) -> tuple[Estimate, float | None, bool]:
@@ -355,7 +356,7 @@ def shift_ratio(
             replace(alike, low=(low or 0.0) / factor, high=(high or 0.0) * factor), matters
         )
     claim = comparison.claim if stands else "none"
-    row = ScenarioRow(TABLE[kind].name, wider, ratio.n, claim, cause=TABLE[kind].cause)
+    row = ScenarioRow(TABLE[kind].name, wider, ratio.n, claim)
     comparison = replace(comparison, scenarios=(*comparison.scenarios, row))
     if stands:
         return comparison, True

@@ -72,8 +72,6 @@ class ScenarioRow:
     reading: Claim
     # Whether this is the first scenario in which the claim fails, so that the verdict depends on it.
     decides: bool = False
-    # The cause of the difference from the measured figures, as a noun.
-    cause: str = ""
 
 
 @dataclass(frozen=True)

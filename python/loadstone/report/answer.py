@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from loadstone.format import units, wording
 from loadstone.judge.answer import name_contexts
-from loadstone.judge.clause import name_side, split_interval
+from loadstone.judge.clause import name_side, ratio_ends
 from loadstone.judge.decision_table import excludes_one
 from loadstone.judge.judgement import Cell, Claim, Comparison, Search, VariantKey
 from loadstone.judge.sweep import describe_span, is_sweep, list_loads, span_intervals, span_medians
@@ -130,8 +130,7 @@ def contender_cell(view: View, pair: Comparison, *, with_verdict: bool) -> Table
 
 def join_intervals(pair: Comparison) -> str:
     """The interval of an undecided ratio as measured and over all scenarios."""
-    measured, allowing = split_interval(pair, pair.ratio)
-    return (f"{measured} as measured, {allowing}" if allowing else measured) + describe_correction(pair)
+    return ratio_ends(pair, pair.ratio) + describe_correction(pair)
 
 
 def reason(pair: Comparison) -> str:
@@ -223,7 +222,7 @@ def describe_method(view: View, pairs: Sequence[Comparison], *, is_joint: bool =
         yield f"Medians, and ratios{within}{between}; {counts}"
     cells = [cell for pair in pairs for cell in (pair.baseline, pair.contender)]
     if any(view.judgement.output_bound(cell) == "at_most" for cell in cells):
-        yield "At most: without the load generator's lateness, the figure is lower"
+        yield "At most: an upper bound, as the load generator was late; without its lateness, the figure is lower"
     if any(pair.exploratory for pair in pairs):
         yield "Only the first metric decides; all other metrics are exploratory"
 
@@ -252,7 +251,10 @@ def surround_answers(every: Sequence[Search]) -> Table:
     metrics += [] if rule.over == "rate" else ["throughput"]
     columns = (Column(rule.over), *(Column(metric, "right") for metric in metrics), Column("objective"))
     groups = tuple(Rows(name, tuple(surround_answer(outcome))) for name, outcome in outcomes)
-    return Table("", columns, groups, ("Medians of the trials, from the answer to the upper end of the bracket",))
+    notes = ["Medians of the trials, from the answer to the upper end of the bracket"]
+    if any(outcome.unsure for _, outcome in outcomes):
+        notes.append("A load holds if the majority of its judged trials meets the objective")
+    return Table("", columns, groups, tuple(notes))
 
 
 def surround_answer(outcome: SearchOutcome) -> Iterator[tuple[TableCell, ...]]:

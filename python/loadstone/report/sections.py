@@ -286,7 +286,7 @@ def headline(view: View) -> str:
 
 
 def describe_setting(view: View) -> list[str]:
-    """The conditions that all trials share, as clauses: origin, load, guarantee, clients, window and host."""
+    """The conditions that all trials share, as clauses: origin, store, load, guarantee, window, host."""
     trials = view.results.trials
     if not trials:
         return []
@@ -294,6 +294,10 @@ def describe_setting(view: View) -> list[str]:
     shared = {name: fact for name, fact in facts.items() if all(trial.facts.get(name) == fact for trial in trials)}
     verb = "measured by" if view.results.experiment else "imported from"
     clauses = [f"{verb} {shared['tool']}"] if "tool" in shared else []
+    # If sides have different stores, their names are in the question and in the answer.
+    if "store" in shared:
+        store = " ".join(str(shared[name]) for name in ("store", "version") if name in shared)
+        clauses.append(f"store {store}")
     clauses += [str(shared["mix"])] if "mix" in shared else []
     records, size = (trials[0].numeric_fact(name) if name in shared else None for name in ("records", "record_bytes"))
     if records:
@@ -368,9 +372,11 @@ def meaning(view: View) -> str:
     further = ""
     if view.judgement.verdict > view.verdict:
         worse = [pair.metric for pair in view.judgement.comparisons if pair.verdict == view.judgement.verdict]
-        names = units.list_items([wording.metric_name(metric) for metric in dict.fromkeys(worse)])
+        named = [*dict.fromkeys(wording.metric_name(metric) for metric in worse)]
+        names = units.join_names(named) if len(named) <= SIDES_MAX else units.list_items(named)
         every = sum(pair.metric in worse for pair in view.judgement.comparisons)
-        claim = f"The comparison of {names} is" if names else "A further claim is"
+        claim = f"The comparison{'s' if len(worse) > 1 else ''} of {names} {'are' if len(worse) > 1 else 'is'}"
+        claim = claim if names else "A further claim is"
         if len(worse) < every:
             verb = "is" if len(worse) == 1 else "are"
             claim = f"{len(worse)} of {units.count_noun(every, 'comparison')} of {names} {verb}"

@@ -146,8 +146,9 @@ def count_judged(outcome: SearchOutcome, load: float) -> str:
     decision, every = outcome.decision_at(load), len(outcome.probe_at(load).samples)
     if decision is None or (decision.met == decision.trials == every):
         return ""
-    unjudged = every - decision.trials
-    return f"met in {decision.met} of {every} trials{f', {unjudged} not judged' if unjudged else ''}"
+    unjudged, is_majority = every - decision.trials, decision.go and decision.met < decision.trials
+    text = f"met in {decision.met} of {every} trials{', a majority' if is_majority else ''}"
+    return text + (f", {unjudged} not judged" if unjudged else "")
 
 
 def has_open_end(outcome: SearchOutcome) -> bool:

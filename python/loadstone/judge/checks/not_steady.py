@@ -198,7 +198,7 @@ def find_unsteadiness(
     if "change" in assessment.reasons and (at := assessment.change_at) is not None:
         first, last = median(points[:at]), median(points[at:])
         ends.append((first, last))
-        when = f"{series.start_seconds[at]:.3g} s into"
+        when = f"{units.format_number(series.start_seconds[at])} s into"
         if parts:
             # Two statements about the same series would read as a contradiction if the directions differ.
             trend = "rising" if levels[1] > levels[0] else "falling"

@@ -136,7 +136,7 @@ def rise_text(latencies: Sequence[float], seconds: float, settings: Settings) ->
     ):
         return ""
     return (
-        f"rises by {units.format_duration(line.rise)} over the {seconds:.3g} s "
+        f"rises by {units.format_duration(line.rise)} over the {units.format_number(seconds)} s "
         f"window, from {units.format_duration(line.first)}"
     )
 

@@ -102,7 +102,9 @@ def curves(view: View) -> Figure:
         caption += " The dashed line is the objective, unless it is far above the points"
         if any(answer_loads(line) for lines in grouped.values() for line in lines):
             caption += "; the vertical line is the highest load that meets it, within the bracket shown as a band"
-        caption += ". Hollow points do not meet it; question marks are loads that could not be judged."
+        caption += (
+            ". Hollow points do not meet it; a question mark is a load without a figure, as it could not be judged."
+        )
     if any(share_failed(view, key) for lines in grouped.values() for line in lines for key in line.variants.values()):
         caption += " ✕ marks a load at which operations failed, with the share that failed."
         caption += " An infinite latency is drawn at the upper edge."
@@ -207,6 +209,7 @@ def draw(view: View, context: VariantKey, lines: Sequence[Line], metric: str) ->
         layers.append(plot(fitted).mark_line(strokeWidth=1, opacity=0.6).encode(x=x, y=y, color=colour(view)))
     base = plot(points).encode(x=x, y=y, color=colour(view))
     names = {"name": "name"} if any(whose(view, line.context) for line in lines) else {}
+    unjudged = [row for line in lines for row in list_unjudged(line)]
     hover = figure.tooltip(
         **names, at=str(view.load), figure=wording.metric_name(metric), interval="interval", state="objective"
     )
@@ -221,9 +224,10 @@ def draw(view: View, context: VariantKey, lines: Sequence[Line], metric: str) ->
             shape=figure.shape(view), tooltip=hover
         ),
     ]
-    if any(row["holds"] is None for row in points):
-        unknown = base.transform_filter("datum.holds === null").encode(tooltip=hover)
-        layers.append(unknown.mark_text(text="?", fontSize=17, fontWeight="bold", dy=-9))
+    if unjudged:
+        marks = plot(unjudged).encode(x=x, y=alt.value(HEIGHT - 10), color=colour(view))
+        marks = marks.encode(tooltip=figure.tooltip(**names, at=str(view.load), state="objective"))
+        layers.append(marks.mark_text(text="?", fontSize=17, fontWeight="bold"))
     if failing:
         crosses = plot([{**row, "value": row["value"] or top} for row in failing])
         crosses = crosses.encode(x=x, y=y, tooltip=figure.tooltip(**names, at=str(view.load), failed="failed"))
@@ -267,7 +271,7 @@ def shift_side(at: int, count: int) -> float:
 
 
 def measure(view: View, line: Line, metric: str) -> list[Row]:
-    """The points of a line; for a search, its own figures if it has them, as in its table."""
+    """The points of a line, except for loads that could not be judged; the figures of a search are as in its table."""
     rows: list[Row] = []
     for load, key in line.variants.items():
         cell = view.cell(key, metric)
@@ -281,7 +285,8 @@ def measure(view: View, line: Line, metric: str) -> list[Row]:
         if metric != THROUGHPUT and value <= 0:
             continue
         holds = line.holds(load)
-        state = {True: "met", False: "not met", None: "could not be judged"}[holds]
+        if holds is None:
+            continue
         # The figures of a search are from its probes, which have no intervals.
         low, high = (cell.estimate.low, cell.estimate.high) if line.search is None else (None, None)
         is_positive = low is not None and (low > 0 or metric == THROUGHPUT)
@@ -297,10 +302,19 @@ def measure(view: View, line: Line, metric: str) -> list[Row]:
                 "low": low if is_positive and high is not None and finite(high) else None,
                 "high": high if is_positive and high is not None and finite(high) else None,
                 "holds": holds,
-                "state": "" if line.search is None else state,
+                "state": "" if line.search is None else "met" if holds else "not met",
             }
         )
     return rows
+
+
+def list_unjudged(line: Line) -> list[Row]:
+    """The loads that a search could not judge, whose figures do not count."""
+    return [
+        {"name": line.name, "load": load, "at": units.format_load(load), "state": "could not be judged"}
+        for load in line.variants
+        if line.holds(load) is None
+    ]
 
 
 def share_failed(view: View, key: VariantKey) -> str:
