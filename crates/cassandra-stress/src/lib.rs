@@ -86,13 +86,14 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
 
 /// Replaces the store's properties in a hint with options of this command line, and sets the tool's exit status.
 fn name_options(mut error: EngineError) -> EngineError {
-    const OPTIONS: [(&str, &str); 4] = [
+    const OPTIONS: [(&str, &str); 5] = [
         (
             "set cassandra.username and cassandra.password to those",
             "set -mode native cql3 user= and password= to those",
         ),
         ("set hosts and port", "set -node and -port native="),
         ("cassandra.localdc can be", "-node datacenter= can be"),
+        ("omit cassandra.whitelist", "omit -node whitelist"),
         ("set cassandra.tls.ca to", "set -transport truststore= to"),
     ];
     // The tool has no other exit status for failures.

@@ -32,7 +32,10 @@ const PROPERTIES: [(&str, &str); 2] = [
         "lower the rate, run fewer clients, or let idle clients spin: -p spin.sleep=true",
         "lower the rate, or run fewer clients",
     ),
-    ("use more executors (-p executors=N), or a host", "use several processes (-pop segment=k/n), or a host"),
+    (
+        "use more executors (-p executors=N), or a host",
+        "use several processes (each with its segment=k/n of -pop seq=), or a host",
+    ),
 ];
 
 /// The names of the operations by step, and their numbers of rows.
