@@ -23,9 +23,12 @@ from stress_support import Stress, count_retries
 WRITE = "write n=400 no-warmup -rate threads=4"
 
 
-def trial_events(program: Path, server: FakeCassandra, line: str, **properties: str) -> tuple[Ready, Summary]:
+def trial_events(
+    program: Path, server: FakeCassandra, line: str, node: str = "127.0.0.1", **properties: str
+) -> tuple[Ready, Summary]:
     """Runs a command line as a trial, with these properties of the store."""
-    command = [str(program), "cassandra-stress", *line.split(), "-node", "127.0.0.1", "-port", f"native={server.port}"]
+    address = ["-node", *node.split(), "-port", f"native={server.port}"]
+    command = [str(program), "cassandra-stress", *line.split(), *address]
     printed = subprocess.run([*command, "--print-spec"], check=True, capture_output=True, text=True).stdout
     spec = {**json.loads(printed.splitlines()[-1]), "wait_for_start": False}
     spec["store"]["properties"] |= {f"cassandra.{name}": value for name, value in properties.items()}
@@ -41,6 +44,37 @@ def test_scripted_tokens_are_cassandras() -> None:
     assert token(b"user1") == -1_727_604_350_198_519_072
     assert token(b"12345678") == 4_272_337_174_398_058_908
     assert token(b"123456789") == 4_360_720_697_772_133_540
+
+
+@pytest.mark.parametrize("option", ["connectionsPerHost", "connectionsPerShard"])
+@pytest.mark.parametrize("count", [1, 6, 7])
+def test_connections_are_counted_over_all_executors(stress: Stress, option: str, count: int) -> None:
+    with FakeCassandra() as server:
+        # With 300 clients, a host with several processors has two executors.
+        line = f"write n=600 no-warmup -rate threads=300 -mode native cql3 {option}={count}"
+        stress(server, line).check_end()
+    assert len(server.executing) == count
+
+
+@pytest.mark.parametrize(("option", "per_shard"), [("connectionsPerHost=9", 2), ("connectionsPerShard=3", 3)])
+def test_connections_to_a_host_are_divided_among_shards(stress: Stress, option: str, per_shard: int) -> None:
+    with FakeScylla() as server:
+        stress(server, f"{WRITE} -mode native cql3 {option}").check_end()
+    assert set(Counter(server.opened[True]).values()) == {per_shard}
+
+
+@pytest.mark.parametrize("whitelist", ["", "whitelist "])
+def test_whitelist_limits_connections_to_contact_points(program: Path, whitelist: str) -> None:
+    with ExitStack() as stack:
+        first = stack.enter_context(FakeCassandra())
+        second = FakeCassandra()
+        second.address, second.port = "127.0.0.2", first.port
+        stack.enter_context(second)
+        first.peers = ["127.0.0.2"]
+        ready, summary = trial_events(program, first, WRITE, node=f"{whitelist}127.0.0.1")
+    assert (summary.operations, summary.failures) == (400, 0)
+    assert ready.facts["nodes"] == ("1" if whitelist else "2")
+    assert bool(second.startups) == (not whitelist)
 
 
 def test_requests_reach_their_keys_shard(stress: Stress) -> None:

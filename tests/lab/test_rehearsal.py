@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from lab_support import experiment, loadstone
+from lab_support import experiment, loadstone, single_folder, trials
+from scripted_cassandra import FakeCassandra
 
 TINY = "workload: {properties: {recordcount: 10}}\n"
 
@@ -150,6 +151,26 @@ def test_commands_of_cassandra_stress_are_checked(tmp_path: Path, command: str, 
     text += f'workload: {{cassandra-stress: {{command: "{command}", population: 10}}}}\n'
     code = 2 if "cannot be set" in error or "has no command" in error else 1
     assert error in loadstone(tmp_path, "run", experiment(tmp_path, text), "--dry-run", code=code).stderr
+
+
+MODE = """
+systems: {c: {store: cassandra, properties: {hosts: 127.0.0.1, port: PORT}}}
+workload:
+  cassandra-stress:
+    command: "write -mode native cql3 requestTimeout=9000 connectionsPerHost=2"
+    population: 50
+clients: 4
+repeats: 1
+measure: {warmup: 0s, operations: 400}
+"""
+
+
+def test_connection_options_of_commands_reach_engines(tmp_path: Path) -> None:
+    with FakeCassandra() as server:
+        loadstone(tmp_path, "run", experiment(tmp_path, MODE.replace("PORT", str(server.port))), "--no-report")
+    (trial,) = trials(single_folder(tmp_path))
+    assert trial.facts["request_timeout_ms"] == "9000"
+    assert trial.facts["connections"] == "2 to each node, of each executor"
 
 
 @pytest.mark.parametrize(

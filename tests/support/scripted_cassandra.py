@@ -200,6 +200,8 @@ class FakeCassandra(Scripted):
         # Versions of the protocol in which statements were executed.
         self.spoken: set[int] = set()
         self.listeners: list[CassandraLine] = []
+        # The connections on which statements were executed.
+        self.executing: set[CassandraLine] = set()
 
     def line(self) -> Line:
         return CassandraLine(self)
@@ -432,6 +434,7 @@ class CassandraLine(Line):
         owner.executions.append(execution)
         owner.kinds[statement.kind] += 1
         owner.spoken.add(self.version)
+        owner.executing.add(self)
         answer = owner.script(execution) if owner.script else None
 
         def respond() -> None:

@@ -85,10 +85,11 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
 }
 
 /// Properties in hints, and the options of this command line that replace them.
-const OPTIONS: [(&str, &str); 11] = [
+const OPTIONS: [(&str, &str); 12] = [
     ("set hosts and port", "set -node and -port native="),
     ("cassandra.username and cassandra.password", "-mode native cql3 user= and password="),
     ("cassandra.localdc", "-node datacenter="),
+    ("cassandra.whitelist", "-node whitelist"),
     ("cassandra.protocol=", "-mode native cql3 protocolVersion="),
     ("cassandra.useSSL=true", "-transport truststore="),
     ("cassandra.tls.ca", "-transport truststore="),
@@ -96,7 +97,7 @@ const OPTIONS: [(&str, &str); 11] = [
     ("set cassandra.tls.name to a name in the certificate", "set -node to names in the certificate"),
     ("cassandra.tls.verify=ca", "-transport hostname-verification=false"),
     ("run fewer clients, or let idle clients spin: -p spin.sleep=true", "or run fewer clients"),
-    ("use more executors (-p executors=N)", "use several processes (-pop segment=k/n)"),
+    ("use more executors (-p executors=N)", "use several processes (each with its segment=k/n of -pop seq=)"),
 ];
 
 /// A hint with options of this command line instead of properties.

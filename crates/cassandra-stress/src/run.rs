@@ -11,7 +11,8 @@ use loadstone_stores::cassandra::{Description, execute_script};
 use loadstone_stress::compat::Compat;
 use loadstone_stress::output::{
     END, FAILURE, SCHEMA_ONLY, Summary, is_saturated, next_threads, render_auto_table, render_improvement,
-    render_profiles, render_results, render_running, render_settings, render_steps_header, render_warmup,
+    render_profiles, render_results, render_running, render_saturation, render_settings, render_steps_header,
+    render_warmup,
 };
 use loadstone_stress::profile::Profile;
 use loadstone_stress::settings::{Length, RateSettings, Settings, Truncate};
@@ -158,7 +159,7 @@ fn run_steps(
         if let (Some(graph), Some(step)) = (graph.as_mut(), &mut log.step) {
             graph.add_run(&std::mem::take(step), steps.then_some(threads));
         }
-        rates.push(summary.total.operation_rate());
+        rates.push(summary.total.success_rate());
         if let Some((earlier, ..)) = done.last() {
             out(&render_improvement(*earlier, &rates));
         }
@@ -183,11 +184,7 @@ fn run_steps(
                 .hint("see the messages above"));
         }
         threads = next_threads(threads);
-        let target = match settings.command.length {
-            Length::Uncertainty { target, .. } => target,
-            _ => -1.0,
-        };
-        if !steps || threads > max_threads || (auto && is_saturated(&rates, target)) {
+        if !steps || threads > max_threads || (auto && is_saturated(&rates)) {
             break;
         }
         if settings.command.command.updates() {
@@ -216,6 +213,11 @@ fn explain_failure(explained: Option<String>, why: &TrialFailure) -> EngineError
 fn finish(log: &mut Log, settings: &Settings, done: &[(u32, Summary, f64)], steps: bool) {
     if steps {
         log.print(&render_auto_table(done, settings.compat));
+        let (threads, rates): (Vec<_>, Vec<_>) =
+            done.iter().map(|(threads, summary, _)| (*threads, summary.total.success_rate())).unzip();
+        if let Some(note) = render_saturation(&threads, &rates) {
+            err(&note);
+        }
     }
     log.print(&format!("{END}\n"));
 }
@@ -266,7 +268,9 @@ fn describe_cluster(cluster: &Description, settings: &Settings) -> String {
         Compat::V3_0 => format!("Connected to cluster: {}\n", cluster.name),
         _ => format!(
             "Connected to cluster: {}, max pending requests per connection {}, max connections per host {}\n",
-            cluster.name, settings.mode.max_pending_per_connection, settings.mode.connections_per_host
+            cluster.name,
+            settings.mode.count_pending(),
+            settings.mode.count_connections()
         ),
     };
     for node in &cluster.nodes {

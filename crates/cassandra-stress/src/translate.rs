@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use loadstone_kinds::columns::count_operations;
 use loadstone_load::pace::{Arrival, PaceSpec, RatePiece};
 use loadstone_measure::clock::unix_ns;
-use loadstone_session::Options;
+use loadstone_session::{Options, Store};
+use loadstone_stores::cassandra::Cassandra;
 use loadstone_stress::columns::{ColumnsSpec, OperationSpec};
 use loadstone_stress::population::Selection;
 use loadstone_stress::profile::Profile;
-use loadstone_stress::settings::{Command, Length, RateSettings, Settings};
+use loadstone_stress::settings::{Command, Length, ModeSettings, RateSettings, Settings};
 use loadstone_stress::spec::{Command as Operation, StressSpec};
 use loadstone_wire::error::EngineError;
 use loadstone_wire::spec::{DelaySpec, Durability, InsertSpec, StatementsSpec, StoreSpec, TrialSpec, Until, WorkSpec};
@@ -131,11 +132,18 @@ fn trial(
     seed: u64,
     (threads, pace, until): (u32, PaceSpec, Until),
 ) -> Result<TrialSpec, EngineError> {
-    let store = StoreSpec {
-        name: "cassandra".to_owned(),
-        properties: properties(settings, profiles)?,
-        durability: Durability::Os,
-    };
+    let mut properties = properties(settings, profiles)?;
+    let ModeSettings { connections_per_host, connections_per_shard, .. } = settings.mode;
+    let mut executors = 0;
+    if let Some(connections) = connections_per_host.or(connections_per_shard) {
+        executors = count_executors(connections, threads);
+        let own = (connections / executors).to_string();
+        if connections_per_host.is_some() {
+            properties.insert("cassandra.maxconnections".to_owned(), own.clone());
+        }
+        properties.insert("cassandra.coreconnections".to_owned(), own);
+    }
+    let store = StoreSpec { name: "cassandra".to_owned(), properties, durability: Durability::Os };
     let spec = TrialSpec {
         clients: u64::from(threads),
         pace,
@@ -150,10 +158,18 @@ fn trial(
             }),
         },
         interval_ms: settings.interval_ms(),
+        executors: u64::from(executors),
         ..TrialSpec::new(store, WorkSpec::Statements(work), seed)
     };
     spec.check()?;
     Ok(spec)
+}
+
+/// The largest usual number of executors that can share this number of connections equally.
+fn count_executors(connections: u32, threads: u32) -> u32 {
+    let processors = std::thread::available_parallelism().map_or(1, |count| count.get() as u32);
+    let usual = processors.min(threads.div_ceil(Cassandra::CLIENTS_PER_EXECUTOR as u32));
+    (1..=usual).rev().find(|executors| connections.is_multiple_of(*executors)).unwrap_or(1)
 }
 
 /// The workload with the given operations.
@@ -226,7 +242,12 @@ pub fn properties(settings: &Settings, profiles: &[Profile]) -> Result<BTreeMap<
     if let Some(datacenter) = &settings.node.datacenter {
         set("cassandra.localdc", datacenter.clone());
     }
-    set("cassandra.readtimeoutmillis", settings.mode.request_timeout_ms.to_string());
+    if let Some(timeout_ms) = settings.mode.request_timeout_ms {
+        set("cassandra.readtimeoutmillis", timeout_ms.to_string());
+    }
+    if settings.node.whitelist {
+        set("cassandra.whitelist", "true".to_owned());
+    }
     if let Some(truststore) = &settings.transport.truststore {
         set("cassandra.useSSL", "true".to_owned());
         set("cassandra.tls.ca", require_pem(truststore)?.to_owned());

@@ -12,7 +12,9 @@ mod rows;
 mod settings_block;
 mod uncertainty;
 
-pub use auto::{average_improvement, is_saturated, next_threads, render_auto_table, render_improvement};
+pub use auto::{
+    average_improvement, is_saturated, next_threads, render_auto_table, render_improvement, render_saturation,
+};
 pub use messages::{
     Timing, histogram_tag, render_failed_operation, render_running, render_steps_header, render_warmup,
 };

@@ -217,12 +217,14 @@ fn is_sequence(spec: &Spec) -> bool {
 fn cut_share(total: u64, share: Share) -> Result<(u64, u64), String> {
     let Share { part, parts } = share;
     if part >= parts {
-        return Err(format!("segment={part}/{parts}: the first number must be less than the second"));
+        return Err(format!("segment={part}/{parts}: segments are counted from 0, so the first number must be less"));
     }
     let border = |part: u64| (u128::from(total) * u128::from(part) / u128::from(parts)) as u64;
     let (start, end) = (border(part), border(part + 1));
     if start == end {
-        return Err(format!("segment={part}/{parts} of {total} numbers is empty"));
+        return Err(format!(
+            "segment={part}/{parts} of {total} numbers is empty: there are fewer numbers than segments"
+        ));
     }
     Ok((start, end - start))
 }

@@ -380,6 +380,8 @@ pub struct FrontEndSettings {
 const FREQUENCY_MS: u64 = 1_000;
 /// The consistency level of conditional updates without `serial-cl=`, which is the server's default.
 const SERIAL: &str = "SERIAL";
+/// Default of `clustering=` in `mixed`.
+const CLUSTERING: &str = "GAUSSIAN(1..10)";
 
 impl Settings {
     /// Length of an interval in the output, ms: the longer of `-log interval=` and `-reporting output-frequency=`. The
@@ -405,7 +407,19 @@ impl Settings {
         let serial = self.command.serial_consistency.as_deref().unwrap_or(&self.command.consistency);
         let transport = &self.transport;
         let options = [
-            (self.node.whitelist, "-node whitelist has no effect: the nodes of the data centre are used"),
+            (
+                self.mode.max_pending_per_connection.is_some(),
+                "-mode maxPending= has no effect: a connection carries up to 32,768 requests",
+            ),
+            (
+                self.command.command == Command::Mixed
+                    && self.command.clustering.as_ref().is_some_and(|own| !own.text.eq_ignore_ascii_case(CLUSTERING)),
+                "clustering= has no effect: the shares of the operations are exact, and their order is random",
+            ),
+            (
+                self.population.share.is_some() && matches!(self.population.selection, Selection::Distribution(_)),
+                "-pop segment= has no effect: every process draws from the whole distribution; seq= has segments",
+            ),
             (
                 serial.ends_with(SERIAL) && serial != SERIAL,
                 "the level LOCAL_SERIAL has no effect: conditional updates run at the server's default, SERIAL",

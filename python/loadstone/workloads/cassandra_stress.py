@@ -35,13 +35,8 @@ if TYPE_CHECKING:
     from loadstone.results.trial_result import Scalar
 
 STORE = "cassandra"
-# Properties of the store that the command sets.
-OF_COMMAND = (
-    "cassandra.readconsistencylevel",
-    "cassandra.writeconsistencylevel",
-    "cassandra.keyspace",
-    "cassandra.protocol",
-)
+# Properties of the store that the command does not set: the nodes are the experiment's.
+OF_NODES = ("hosts", "port")
 # Parameters of the command that the experiment sets, with a hint for each.
 OF_EXPERIMENT = {
     "n=": "use `population`, and `measure: {operations: …}` or `measure: {duration: …}`",
@@ -57,6 +52,7 @@ GROUPS_OF_EXPERIMENT = {
     "-port": "use `systems: {cassandra: {properties: {port: …}}}`",
     "-log": "remove it: the lab records all results",
     "-graph": "remove it: the lab writes a report",
+    "-credentials-file": "use `systems: {cassandra: {properties: {cassandra.username: …}}}`",
     "-errors": "remove it: failures are counted, but do not end a trial",
     "-transport": "use `systems: {cassandra: {properties: {cassandra.tls.ca: …}}}`",
     "user=": "use `systems: {cassandra: {properties: {cassandra.username: …}}}`",
@@ -273,7 +269,7 @@ def translate_variant(variant: Variant, work: CassandraStress) -> Spec:
         port=str(properties.get("port", "9042")),
         factor=factor or None,
     )
-    own = {name: text for name, text in spec["store"]["properties"].items() if name in OF_COMMAND}
+    own = {name: text for name, text in spec["store"]["properties"].items() if name not in OF_NODES}
     store = {**spec["store"], "properties": {**properties, **own}, "durability": variant.durability}
     return {**spec, "store": store, "clients": variant.clients, "interval_ms": INTERVAL_MS}
 

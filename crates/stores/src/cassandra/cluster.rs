@@ -25,6 +25,8 @@ pub struct Cluster {
     pub topology: Latest,
     /// The data centre whose nodes the client contacts.
     pub local_dc: String,
+    /// The addresses of the nodes that the client contacts; empty for all nodes of the data centre.
+    pub allowed: Vec<IpAddr>,
     /// The replication of the keyspace.
     pub replication: Replication,
     /// Whether writes to the keyspace reach the commit log.
@@ -46,6 +48,11 @@ pub struct Cluster {
 }
 
 impl Cluster {
+    /// Whether the client contacts a node.
+    pub fn uses(&self, node: &Node) -> bool {
+        node.dc == self.local_dc && (self.allowed.is_empty() || self.allowed.contains(&node.address.ip()))
+    }
+
     /// The number of nodes that the client contacts.
     pub fn local_nodes(&self) -> usize {
         self.shards().len()
@@ -55,14 +62,20 @@ impl Cluster {
     /// separate connections.
     pub fn shards(&self) -> Vec<u16> {
         let (topology, _) = self.topology.current();
-        let nodes = topology.nodes.iter().zip(&topology.shardings).filter(|(node, _)| node.dc == self.local_dc);
+        let nodes = topology.nodes.iter().zip(&topology.shardings).filter(|(node, _)| self.uses(node));
         let is_shared = |_: &Sharding| !self.settings.per_client;
         nodes.map(|(_, sharding)| sharding.filter(is_shared).map_or(1, |sharding| sharding.shards)).collect()
     }
 
     /// Number of connections per executor, or per client if each client has separate connections.
     pub fn lines(&self) -> usize {
-        self.shards().into_iter().map(usize::from).sum::<usize>() * self.settings.connections
+        self.shards().into_iter().map(usize::from).sum::<usize>() * self.connections()
+    }
+
+    /// Number of connections to each shard, or to each node without shards, per executor or per client.
+    pub fn connections(&self) -> usize {
+        let shards = self.shards().into_iter().max().map_or(1, usize::from);
+        self.settings.connections.min((self.settings.connections_max / shards).max(1))
     }
 
     /// Whether its nodes support extensions of the protocol.
@@ -109,10 +122,12 @@ impl Cluster {
             has_tablets = first_value(&link, &tablets).await.is_some();
         }
         let hashed = partitioner.ends_with("Murmur3Partitioner") && !has_tablets;
+        let allowed = if settings.whitelist { find_addresses(&settings, contact).await } else { Vec::new() };
         let cluster = Self {
             topology: Latest::new(nodes, hashed.then(|| replication.clone()), settings.reconnect),
             settings,
             local_dc,
+            allowed,
             replication,
             durable_writes,
             commitlog_sync: sync.map(|value| text(Some(value))),
@@ -123,6 +138,11 @@ impl Cluster {
             extensions,
             has_tablets,
         };
+        if cluster.local_nodes() == 0 {
+            let message = format!("no node of {} has the address of a contact point", cluster.local_dc);
+            return Err(EngineError::usage(message)
+                .hint("list the addresses that nodes announce to clients, or omit cassandra.whitelist"));
+        }
         cluster.topology.update_sharding(contact, extensions.sharding);
         if cluster.is_extended() {
             cluster.discover_shards().await;
@@ -134,7 +154,7 @@ impl Cluster {
     /// the client connects to it.
     async fn discover_shards(&self) {
         let (topology, _) = self.topology.current();
-        let nodes = topology.nodes.iter().filter(|node| node.dc == self.local_dc && node.address != self.contact);
+        let nodes = topology.nodes.iter().filter(|node| self.uses(node) && node.address != self.contact);
         let ask = async |node: &Node| {
             if let Ok(link) = Link::open(node.address, self.protocol, &self.settings, Entry::Extended).await {
                 self.topology.update_sharding(node.address, link.extensions().sharding);
@@ -200,6 +220,18 @@ pub async fn connect(settings: &Settings) -> Result<(SocketAddr, Link), EngineEr
         }
     }
     Err(unreachable(&first.unwrap_or_else(|| Failure::new(Status::ServiceUnavailable, "no contact point"))))
+}
+
+/// The addresses of all contact points whose names can be resolved, and of the contact point that responded.
+async fn find_addresses(settings: &Settings, contact: SocketAddr) -> Vec<IpAddr> {
+    let mut addresses = vec![contact.ip()];
+    for host in &settings.hosts {
+        let lookup = tokio::net::lookup_host(format!("{host}:{}", settings.port));
+        if let Ok(Ok(all)) = tokio::time::timeout(settings.connect_timeout, lookup).await {
+            addresses.extend(all.map(|address| address.ip()));
+        }
+    }
+    addresses
 }
 
 /// The error for a cluster that the client cannot use.

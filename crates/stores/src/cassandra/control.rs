@@ -76,7 +76,7 @@ async fn follow(cluster: &Arc<Cluster>, used: &Used, kinds: &[&str]) -> std::con
     let mut connected_before = false;
     loop {
         let (topology, _) = cluster.topology.current();
-        let nodes = topology.nodes.iter().filter(|node| node.dc == cluster.local_dc).map(|node| node.address);
+        let nodes = topology.nodes.iter().filter(|node| cluster.uses(node)).map(|node| node.address);
         for address in nodes {
             if used.borrow().contains(&address) {
                 continue;

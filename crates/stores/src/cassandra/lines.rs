@@ -59,14 +59,14 @@ impl Lines {
     pub fn new(cluster: &Cluster, before: &[Rc<Line>]) -> Self {
         let (topology, version) = cluster.topology.current();
         let (mut lines, mut nodes) = (Vec::new(), Vec::new());
-        let per_shard = cluster.settings.connections;
+        let per_shard = cluster.connections();
         for (at, node) in topology.nodes.iter().enumerate() {
             let start = lines.len();
             let own = || before.iter().filter(|line| line.address == node.address);
             let misses = own().next().map_or_else(Rc::default, |line| Rc::clone(&line.misses));
             // Connections to each shard are too many if each client has separate connections.
             let shards: Vec<Option<u16>> = match topology.shardings[at] {
-                _ if node.dc != cluster.local_dc => Vec::new(),
+                _ if !cluster.uses(node) => Vec::new(),
                 Some(sharding) if !cluster.settings.per_client => (0..sharding.shards).map(Some).collect(),
                 _ => vec![None],
             };

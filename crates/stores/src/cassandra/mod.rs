@@ -122,6 +122,7 @@ impl Store for Cassandra {
             setting("cassandra.useSSL"),
             setting("cassandra.tls.*"),
             setting("cassandra.localdc"),
+            setting("cassandra.whitelist"),
             setting("cassandra.connections"),
             setting("cassandra.protocol"),
             setting("cassandra.compression"),
@@ -171,7 +172,7 @@ impl Store for Cassandra {
             .fact("durable_writes", if self.cluster.durable_writes { "yes" } else { "no" })
             .fact("local_dc", local_dc.clone())
             .fact("nodes", nodes.to_string())
-            .fact("connections", format!("{} to each {target}, {connections}", settings.connections))
+            .fact("connections", format!("{} to each {target}, {connections}", self.cluster.connections()))
             .fact("request_timeout_ms", settings.request_timeout.as_millis().to_string())
             .fact("reconnect", settings.reconnect.to_string())
             .fact("pause_after_failure_ms", FAILURE_PAUSE.as_millis().to_string());
@@ -244,6 +245,7 @@ mod tests {
             settings,
             topology: Latest::new(nodes, None, crate::reconnect::Reconnect::default()),
             local_dc: "near".to_owned(),
+            allowed: Vec::new(),
             replication: Replication::Simple(1),
             durable_writes: true,
             commitlog_sync: None,

@@ -41,8 +41,10 @@ pub struct Settings {
     pub read: Consistency,
     /// Consistency level of writes.
     pub write: Consistency,
-    /// Number of connections to each node, per executor or per client.
+    /// Number of connections to each shard, or to each node without shards, per executor or per client.
     pub connections: usize,
+    /// Maximum number of connections to each node, but at least one to each shard, per executor or per client.
+    pub connections_max: usize,
     /// Whether each client has separate connections.
     pub per_client: bool,
     /// Time limit for opening a connection, including the login.
@@ -51,6 +53,8 @@ pub struct Settings {
     pub request_timeout: Duration,
     /// The data centre whose nodes are contacted; empty for the data centre of the contact point.
     pub local_dc: String,
+    /// Whether only the hosts in `hosts` are contacted.
+    pub whitelist: bool,
     /// The delays between attempts to connect to a node.
     pub reconnect: Reconnect,
     /// Whether the servers trace each request.
@@ -97,7 +101,6 @@ impl Settings {
             protocol = protocol.or(Some(Version::V4));
         }
         let milliseconds = |name, default| number(options, name, default, MS_MAX).map(Duration::from_millis);
-        number(options, "cassandra.maxconnections", 1, CONNECTIONS_MAX)?;
         let (read, write) = ("cassandra.readconsistencylevel", "cassandra.writeconsistencylevel");
         Ok(Self {
             hosts,
@@ -109,10 +112,12 @@ impl Settings {
             read: Consistency::from_property(read, options.get(read), false)?,
             write: Consistency::from_property(write, options.get(write), true)?,
             connections: number(options, "cassandra.coreconnections", enough as u64, CONNECTIONS_MAX)? as usize,
+            connections_max: number(options, "cassandra.maxconnections", u64::MAX, CONNECTIONS_MAX)? as usize,
             per_client,
             connect_timeout: milliseconds("cassandra.connecttimeoutmillis", CONNECT_MS)?,
             request_timeout: milliseconds("cassandra.readtimeoutmillis", REQUEST_MS)?,
             local_dc: options.get("cassandra.localdc").unwrap_or_default().to_owned(),
+            whitelist: truth(options, "cassandra.whitelist")?,
             tracing: truth(options, "cassandra.tracing")?,
             reconnect: Reconnect::read(options)?,
             protocol,

@@ -215,6 +215,11 @@ impl Builder {
             Some((part, parts)) => Some(Share { part: self.number(part)?, parts: self.number(parts)? }),
             None => None,
         };
+        if share.is_some() && !form.is_set("seq=") && !form.is_set("dist=") {
+            return Err(self
+                .refuse("segment= requires seq=, the numbers of which it is a share")
+                .with_hint("write -pop seq=A..B segment=k/n"));
+        }
         Ok(PopulationSettings { selection, order, share })
     }
 

@@ -47,7 +47,9 @@ pub(super) fn check_settings(settings: &mut Settings) -> Result<(), (String, Str
         );
     }
     if let Err(message) = Population::new(&population.selection, &insert.revisit, *compat, population.share, 0) {
-        return fail(message, range_hint);
+        let hint =
+            if message.starts_with("segment=") { "the first of four segments is segment=0/4" } else { range_hint };
+        return fail(message, hint);
     }
     if command.command == Command::Mixed && command.ratios.iter().all(|(_, weight)| *weight <= 0.0) {
         return fail(

@@ -142,6 +142,11 @@ fn later_failures_of_the_tool_are_refused() {
         ("write n=10 -col n=fixed(2b)", "more than"),
         ("write n=10 -insert revisit=uniform(1..3b)", "sample range is invalid"),
         ("write n=10 -pop seq=1..10 segment=3/3", "segment=3/3"),
+        ("write n=10 -pop seq=1..10 segment=0/0", "segment=0/0"),
+        ("write n=10 -pop seq=1..2 segment=0/3", "fewer numbers than segments"),
+        ("write n=10 -pop segment=0/2", "segment= requires seq="),
+        ("write n=10 -mode native cql3 connectionsPerHost=0", "from 1 to 1024, got 0"),
+        ("write n=10 -mode native cql3 connectionsPerShard=1025", "from 1 to 1024, got 1025"),
         ("write n=10 -pop seq=1..10 read-lookback=fixed(50)", "Invalid lookback distribution"),
         ("mixed ratio(read=0) n=10", "non-zero ratio"),
         ("write n=10 -col size=fixed(3b)", "size="),
@@ -158,7 +163,9 @@ fn warnings_name_the_consequence() {
         ("write n=10 cl=SERIAL", "SERIAL"),
         ("read n=10 -schema keyspace=ks", "ignored"),
         ("write n=10 -insert visits=fixed(3)", "visits"),
-        ("write n=10 -node whitelist a", "whitelist has no effect"),
+        ("write n=10 -mode native cql3 maxPending=128", "maxPending= has no effect"),
+        ("mixed n=10 clustering=fixed(9)", "clustering= has no effect"),
+        ("read n=10 -pop dist=uniform(1..9) segment=0/2", "segment= has no effect"),
         ("write n=10 cl=LOCAL_SERIAL", "LOCAL_SERIAL has no effect"),
         ("write n=10 serial-cl=LOCAL_SERIAL", "LOCAL_SERIAL has no effect"),
         ("write n=10 -transport truststore=a ssl-ciphers=b", "ssl-ciphers= have no effect"),
@@ -171,7 +178,8 @@ fn warnings_name_the_consequence() {
 #[test]
 fn defaults_have_no_warnings() {
     let tls = "write n=10 -transport truststore=a";
-    for line in ["write n=10", "read n=10 -errors ignore min-delay-ms=5", tls, "mixed n=10 -compat 5"] {
+    let pool = "write n=10 -mode native cql3 connectionsPerHost=4 -node whitelist a";
+    for line in ["write n=10", "read n=10 -errors ignore min-delay-ms=5", tls, pool, "mixed n=10 -compat 5"] {
         let Request::Run(settings) = parse_line(line).unwrap() else { panic!("{line}") };
         assert_eq!(settings.warnings, Vec::<String>::new(), "{line}");
     }

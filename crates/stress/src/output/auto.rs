@@ -3,7 +3,7 @@
 use super::results::Summary;
 use super::rows::{Interval, render_header, render_row};
 use crate::compat::Compat;
-use crate::number::format_decimals;
+use crate::number::{format_decimals, group_thousands};
 
 /// The number of clients in the next step: doubled if below 16, otherwise multiplied by 1.5 and truncated.
 #[must_use]
@@ -18,12 +18,46 @@ pub fn average_improvement(rates: &[f64], count: usize) -> Option<f64> {
     Some(steps.windows(2).map(|pair| (pair[1] - pair[0]) / pair[0]).sum::<f64>() / count as f64)
 }
 
-/// Whether the tool stops `auto`: the last three steps gained nothing, or the last five gained less than `target` (−1
-/// without `err<`).
+/// The share of the highest throughput at which the lab's search, too, considers a system saturated.
+const PLATEAU: f64 = 0.95;
+/// Number of steps without a gain that end `auto`.
+const STEPS: usize = 3;
+
+/// Whether `auto` ends: the highest throughput of the steps before the last three is at least 95 % of the highest
+/// throughput of all steps.
+///
+/// The tool ends `auto` if the mean of the last three relative gains is negative. This mean is positive on a plateau
+/// with noise (from 100 to 150 and back is a gain of 8 %), and one slow step makes it negative below saturation.
 #[must_use]
-pub fn is_saturated(rates: &[f64], target: f64) -> bool {
-    average_improvement(rates, 3).is_some_and(|gain| gain < 0.0)
-        || average_improvement(rates, 5).is_some_and(|gain| gain < target)
+pub fn is_saturated(rates: &[f64]) -> bool {
+    let highest = |rates: &[f64]| rates.iter().copied().fold(0.0, f64::max);
+    rates.len() > STEPS && highest(&rates[..rates.len() - STEPS]) >= PLATEAU * highest(rates)
+}
+
+/// The line about the smallest number of clients with 95 % of the highest throughput. `rates` has a rate for each number
+/// of clients in `threads`. `None` if there are fewer than two steps.
+#[must_use]
+pub fn render_saturation(threads: &[u32], rates: &[f64]) -> Option<String> {
+    let highest = rates.iter().copied().enumerate().max_by(|a, b| a.1.total_cmp(&b.1));
+    let (at, highest) = highest.filter(|(_, rate)| *rate > 0.0)?;
+    let knee = rates.iter().position(|rate| *rate >= PLATEAU * highest)?;
+    let (last, knee_rate) = (rates.len() - 1, rates[knee]);
+    let rate = |rate: f64| group_thousands(&format_decimals(rate, 0));
+    let text = match knee {
+        _ if last == 0 => return None,
+        knee if knee == last => {
+            format!("the throughput still grew at {} clients, to {} op/s", threads[last], rate(highest))
+        }
+        _ => format!(
+            "{} clients reached {} op/s, {} % of the highest throughput ({} op/s with {} clients)",
+            threads[knee],
+            rate(knee_rate),
+            format_decimals(100.0 * knee_rate / highest, 0),
+            rate(highest),
+            threads[at]
+        ),
+    };
+    Some(format!("note: {text}; each number of clients ran once: the lab's search repeats them\n"))
 }
 
 /// The line that the tool prints after each step except the first.
@@ -78,11 +112,36 @@ mod tests {
 
     #[test]
     fn saturation_needs_three_steps_without_gain() {
-        assert!(!is_saturated(&[100.0, 90.0, 80.0], -1.0));
-        assert!(is_saturated(&[100.0, 90.0, 80.0, 70.0], -1.0));
-        assert!(!is_saturated(&[100.0, 110.0, 120.0, 130.0], -1.0));
-        assert!(is_saturated(&[100.0, 101.0, 102.0, 103.0, 104.0, 105.0], 0.02));
+        assert!(!is_saturated(&[100.0, 90.0, 80.0]));
+        assert!(is_saturated(&[100.0, 90.0, 80.0, 70.0]));
+        assert!(!is_saturated(&[100.0, 110.0, 120.0, 130.0]));
         assert_eq!(render_improvement(4, &[100.0, 137.0]), "Improvement over 4 threadCount: 37%\n");
+    }
+
+    /// The tool stops after the first series, and does not stop after the other two.
+    #[test]
+    fn noise_neither_ends_nor_prolongs_auto() {
+        // One slow step while the throughput still grows.
+        assert!(!is_saturated(&[100.0, 110.0, 121.0, 60.0]));
+        let tool = |rates: &[f64]| average_improvement(rates, 3).unwrap() < 0.0;
+        assert!(tool(&[100.0, 110.0, 121.0, 60.0]));
+        for plateau in [&[100.0, 70.0, 101.0, 100.5][..], &[50.0, 100.0, 101.0, 102.0, 103.0]] {
+            assert!(is_saturated(plateau) && !tool(plateau), "{plateau:?}");
+        }
+    }
+
+    #[test]
+    fn saturation_names_the_smallest_number_of_clients() {
+        let line = |rates: &[f64]| render_saturation(&[4, 8, 16, 24][..rates.len()], rates);
+        let knee = line(&[40_000.0, 61_000.0, 60_000.0, 62_000.0]).unwrap();
+        assert!(
+            knee.starts_with(
+                "note: 8 clients reached 61,000 op/s, 98 % of the highest throughput (62,000 op/s with 24 clients);"
+            ),
+            "{knee}"
+        );
+        assert!(line(&[40.0, 80.0]).unwrap().starts_with("note: the throughput still grew at 8 clients, to 80 op/s;"));
+        assert_eq!((line(&[40.0]), line(&[0.0, 0.0])), (None, None));
     }
 
     #[test]

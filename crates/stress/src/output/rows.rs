@@ -39,6 +39,12 @@ impl Figures {
         self.rate(self.operations)
     }
 
+    /// Operations that succeeded, per second.
+    #[must_use]
+    pub fn success_rate(&self) -> f64 {
+        self.rate(self.operations - self.errors)
+    }
+
     /// Number of partitions per second.
     #[must_use]
     pub fn partition_rate(&self) -> f64 {

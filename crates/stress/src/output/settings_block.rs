@@ -233,8 +233,8 @@ fn render_mode(block: &mut Block, mode: &ModeSettings, compat: Compat) {
         block.line("Max Pending Per Connection", "null");
         block.line("Connections Per Host", "null");
     } else {
-        block.line("Max Pending Per Connection", mode.max_pending_per_connection);
-        block.line("Connections Per Host", mode.connections_per_host);
+        block.line("Max Pending Per Connection", mode.count_pending());
+        block.line("Connections Per Host", mode.count_connections());
     }
     block.line("Compression", mode.compression.to_ascii_uppercase());
 }

@@ -20,14 +20,28 @@ pub struct ModeSettings {
     pub password: Option<String>,
     /// `auth-provider=`: a class of the driver. Only user name and password are supported.
     pub auth_provider: Option<String>,
-    /// Maximum number of requests in flight per connection.
-    pub max_pending_per_connection: u32,
-    /// Number of connections to each node.
-    pub connections_per_host: u32,
+    /// Maximum number of requests in flight per connection, if set. It has no effect here.
+    pub max_pending_per_connection: Option<u32>,
+    /// Number of connections to each node, if set.
+    pub connections_per_host: Option<u32>,
     /// Number of connections to each shard of a ScyllaDB node (cql-stress). It replaces `connections_per_host`.
     pub connections_per_shard: Option<u32>,
-    /// Timeout of a request in ms (ScyllaDB's fork).
-    pub request_timeout_ms: u32,
+    /// Timeout of a request in ms, if set (ScyllaDB's fork).
+    pub request_timeout_ms: Option<u32>,
+}
+
+impl ModeSettings {
+    /// The maximum number of requests in flight per connection that the tool prints.
+    #[must_use]
+    pub fn count_pending(&self) -> u32 {
+        self.max_pending_per_connection.unwrap_or(128)
+    }
+
+    /// The number of connections to each node that the tool prints.
+    #[must_use]
+    pub fn count_connections(&self) -> u32 {
+        self.connections_per_host.unwrap_or(8)
+    }
 }
 
 /// The settings of `-node`.

@@ -39,6 +39,7 @@ pub fn cluster_of(addresses: &[std::net::SocketAddr]) -> Cluster {
         settings: Settings::from_options(&options).unwrap(),
         topology: Latest::new(addresses.iter().map(node).collect(), None, crate::reconnect::Reconnect::default()),
         local_dc: String::new(),
+        allowed: Vec::new(),
         replication: Replication::Simple(1),
         durable_writes: true,
         commitlog_sync: None,

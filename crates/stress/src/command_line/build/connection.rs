@@ -12,6 +12,8 @@ use crate::settings::{
     TransportSettings,
 };
 
+/// Maximum number of connections to a node or shard.
+const CONNECTIONS_MAX: u32 = 1_024;
 const SIMPLE_STRATEGY: &str = "org.apache.cassandra.locator.SimpleStrategy";
 
 impl Builder {
@@ -74,7 +76,17 @@ impl Builder {
                 .refuse(format!("Invalid auth provider class: {class}"))
                 .with_hint("use user= and password=; classes of the Java driver are not loaded"));
         }
-        let number = |prefix: &str, default: &str| self.number::<i32>(form.value(prefix).unwrap_or(default));
+        let number = |prefix: &str| -> Built<Option<u32>> {
+            let text = form.value(prefix).filter(|_| form.is_set(prefix));
+            Ok(text.map(|text| self.number::<i32>(text)).transpose()?.map(|number| number as u32))
+        };
+        let count = |prefix: &str| match number(prefix)? {
+            Some(count) if !(1..=CONNECTIONS_MAX).contains(&count) => {
+                let message = format!("{prefix} must be a number from 1 to {CONNECTIONS_MAX}, got {count}");
+                Err(self.refuse(message).with_hint("a connection carries up to 32,768 requests"))
+            }
+            count => Ok(count),
+        };
         if form.is_set("connectionsPerHost=") && form.is_set("connectionsPerShard=") {
             return Err(self.refuse("can't have both connectionsPerHost and connectionsPerShard set, choose one."));
         }
@@ -86,13 +98,10 @@ impl Builder {
             user: form.value("user=").map(str::to_owned),
             password: form.value("password=").map(str::to_owned),
             auth_provider,
-            max_pending_per_connection: number("maxPending=", "128")? as u32,
-            connections_per_host: number("connectionsPerHost=", "8")? as u32,
-            connections_per_shard: match form.value("connectionsPerShard=") {
-                Some(text) => Some(self.number::<i32>(text)? as u32),
-                None => None,
-            },
-            request_timeout_ms: number("requestTimeout=", "12000")? as u32,
+            max_pending_per_connection: number("maxPending=")?,
+            connections_per_host: count("connectionsPerHost=")?,
+            connections_per_shard: count("connectionsPerShard=")?,
+            request_timeout_ms: number("requestTimeout=")?,
         })
     }
 
