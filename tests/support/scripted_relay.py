@@ -81,11 +81,12 @@ class Scripted:
         self.port = 0
         self.lines: set[Line] = set()
         self.refused = 0
-        # The times at which the port was closed, its last connection ended, and just before it was opened again, by the
-        # monotonic clock.
+        # The times at which the port was closed and its last connection ended, and just before and after it was opened
+        # again, by the monotonic clock.
         self.closed: float | None = None
         self.emptied: float | None = None
         self.reopened: float | None = None
+        self.listening: float | None = None
         self.resets = 0
         self.muted = False
         # Answers that ended their connection instead of reaching the client.
@@ -136,6 +137,7 @@ class Scripted:
         self.reopened = time.monotonic()
         self._server = await self._loop.create_server(self.line, self.address, self.port, backlog=BACKLOG)
         self.port = self._server.sockets[0].getsockname()[1]
+        self.listening = time.monotonic()
 
     def _mute(self) -> None:
         self.muted = True

@@ -70,6 +70,7 @@ def check_refusals(
     """
     assert server.closed is not None
     assert server.reopened is not None
+    assert server.listening is not None
     start = (summary.start_unix_ns - unix_less_monotonic_ns()) / 1e9
     begins = [start + interval.start_ns / 1e9 for interval in intervals]
     end = begins[-1] + intervals[-1].length_ns / 1e9
@@ -101,7 +102,7 @@ def check_refusals(
     # Two attempts at once, then one every 0.425 to 0.575 s while the port was closed.
     connecting = summary.connection_attempts
     assert connecting is not None
-    assert connecting.failed <= (server.reopened - server.closed) / 0.425 + 3
+    assert connecting.failed <= (server.listening - server.closed) / 0.425 + 3
 
 
 def unix_less_monotonic_ns() -> int:
