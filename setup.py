@@ -72,7 +72,7 @@ class BdistWheel(bdist_wheel):
     """A wheel for one platform and every Python."""
 
     def finalize_options(self) -> None:
-        """Puts the wheel among those of a platform."""
+        """Marks the wheel as a wheel for one platform."""
         super().finalize_options()
         self.root_is_pure = False
 

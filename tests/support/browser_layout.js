@@ -1,4 +1,4 @@
-// What is wrong with how a page is laid out: returns a list of complaints. Lines of text are taken as rectangles.
+// Returns a list of mistakes in the layout of a page. A line of text counts as a rectangle.
 (() => {
   const said = [];
   const root = document.documentElement;

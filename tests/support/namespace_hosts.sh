@@ -21,7 +21,7 @@ up)
         ip -n "$P$i" route add default via "$NET.254"
         ip -n "$P-sw" link set "p$i" master br0 up
     done ;;
-boot) # A host's init has a /tmp and a /dev/shm of its own, and runs a command.
+boot) # A host's init mounts a separate /tmp and /dev/shm, and runs a command.
     i=$2
     shift 2
     rm -rf "$D/$i"

@@ -40,7 +40,7 @@ NAMES = [f"C{at}" for at in range(5)]
 # The name of the partition key in predefined statements, and in statements of profiles.
 KEYS = ("KEY", "key")
 METADATA = b"metadata-1"
-# No client has so many requests in flight.
+# The number of a stream that no request uses: clients have fewer requests in flight.
 UNUSED_STREAM = 0x7000
 # Flags of a query (section 4.1.4 of version 4).
 PAGE_SIZE, PAGING_STATE, TIMESTAMP = 0x04, 0x08, 0x20

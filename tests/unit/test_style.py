@@ -20,8 +20,8 @@ HEADER = """\
 # nothing adds any. A phrase is named by its first alternatives.
 # A file that moves keeps its entries: change its heading.
 """
-SUFFIXES = {".py", ".rs", ".md", ".java", ".yaml"}
-TOPS = ("python", "crates", "java/src", "tests", "docs", "experiments", "benchmarks", "scripts")
+SUFFIXES = {".py", ".rs", ".md", ".java", ".yaml", ".yml", ".toml", ".sh", ".js", ".json"}
+TOPS = ("python", "crates", "java/src", "tests", "docs", "experiments", "benchmarks", "scripts", "deploy", ".github")
 # Output of older tools, and data.
 # The generated types repeat the texts of the Rust types.
 EXCLUDED = ("tests/fixtures/", "tests/unit/test_style.py", "python/loadstone/engine/event_types.py")
@@ -95,7 +95,7 @@ def source_files() -> Iterator[Path]:
     """Every file that is written by hand."""
     for top in TOPS:
         yield from (path for path in (ROOT / top).rglob("*") if path.suffix in SUFFIXES)
-    yield from ROOT.glob("*.md")
+    yield from (path for path in ROOT.iterdir() if path.suffix in SUFFIXES)
 
 
 def python_items(source: str) -> Iterator[tuple[int, str, str]]:
