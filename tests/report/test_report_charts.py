@@ -325,6 +325,13 @@ def test_unjudged_loads_have_no_points() -> None:
         assert {row["load"] for row in rows(chart, panel) if row.get("state") == "could not be judged"} == {4}
 
 
+def test_searched_latency_is_charted_without_its_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    view = search_clients()
+    monkeypatch.setattr(view, "cell", lambda key, metric: None)
+    points = [row for row in rows(scaling.curves(view), 0) if "figure" in row]
+    assert [row["figure"] for row in points] == ["5.00 ms", "8.00 ms", "12.0 ms", "20.0 ms"]
+
+
 def test_search_charts_loads_next_to_its_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     view = search_clients()
     monkeypatch.setattr(time_series, "PANELS_MAX", 2)

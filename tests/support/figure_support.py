@@ -15,6 +15,7 @@ from typing import Any
 
 from loadstone.commands.show_results import judgement_document
 from loadstone.format import units, wording
+from loadstone.judge.figures import target_rate
 from loadstone.judge.judgement import Judgement
 from loadstone.report import html, markdown, search, stages, sweep, trials
 from loadstone.report.sections import sections
@@ -46,7 +47,12 @@ BOUND_TEXTS = {
     "failed": "failed ",
     "unanswered": "unanswered ",
 }
-CHARTS = {"throughput": "throughput", "load": "", "headline": "", "device": "", "percentiles": ""}
+CHARTS = {"throughput": "throughput", "scaling": "", "headline": "", "device": "", "percentiles": "", "opening": ""}
+# A ratio as a number or as a difference, and its interval alone in a cell or in brackets.
+RATIO = re.compile(r"(?P<number>\d[\d,.]*(?:e[+-]?\d+)?)(?P<unit>×| % lower)")
+RATIO_INTERVAL = re.compile(r"(?:^|\()(?P<low>[\d.,]+) ?– ?(?P<high>[\d.,]+)(?P<unit> %|×)?(?:$|\)|, )")
+# A figure with a unit in a sentence.
+IN_PROSE = re.compile(r"(?<![\w.,])(?:at (?:least|most) )?\d[\d,.]*\d? (?:op/s|[nµm]?s|[kMGT]?B(?:/s|/op)?)(?![\w/])")
 
 
 @dataclass(frozen=True)
@@ -64,8 +70,8 @@ class HtmlTable:
     section: str
     title: str
     heads: list[str] = field(default_factory=list)
-    # The title of the group, and the cells of the row.
-    rows: list[tuple[str, list[str]]] = field(default_factory=list)
+    # The title of the row's group, its cells, and the small notes in the cells.
+    rows: list[tuple[str, list[str], list[str]]] = field(default_factory=list)
 
 
 class TableReader(HTMLParser):
@@ -78,6 +84,7 @@ class TableReader(HTMLParser):
         self.titles: dict[str, str] = {}
         self._section = self._title = self._text = self._heading = self._group = ""
         self._cell: str | None = None
+        self._note = ""
         self._in_head = self._in_note = self._in_data = False
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
@@ -93,9 +100,9 @@ class TableReader(HTMLParser):
             case "thead":
                 self._in_head = True
             case "tr" if self.tables and not self._in_head and known.get("class") != "group":
-                self.tables[-1].rows.append((self._group, []))
+                self.tables[-1].rows.append((self._group, [], []))
             case "th" | "td":
-                self._cell = ""
+                self._cell = self._note = ""
                 self._is_group = known.get("scope") == "rowgroup"
             case "small":
                 self._in_note = True
@@ -108,6 +115,8 @@ class TableReader(HTMLParser):
     def handle_data(self, data: str) -> None:
         if self._cell is not None and not self._in_note:
             self._cell += data
+        elif self._cell is not None:
+            self._note += data
         elif self._heading or self._in_data:
             self._text += data
 
@@ -129,6 +138,7 @@ class TableReader(HTMLParser):
                     self.tables[-1].heads.append(text)
                 else:
                     self.tables[-1].rows[-1][1].append(text)
+                    self.tables[-1].rows[-1][2].append(" ".join(self._note.split()))
 
 
 def find_conflicts(judgement: Judgement) -> list[str]:
@@ -155,11 +165,12 @@ def collect_figures(judgement: Judgement) -> dict[Key, list[Place]]:
     reader.feed(html.document(view, every))
     figures: dict[Key, list[Place]] = {}
     for label, metric, place in (
-        *page_figures(reader),
+        *page_figures(reader, view),
         *markdown_figures(markdown.document(view, every)),
         *terminal_figures(judgement),
         *read_export(judgement),
         *json_figures(judgement),
+        *ratio_figures(judgement),
         *sentence_figures(judgement),
     ):
         tokens = name_tokens(label, judgement)
@@ -167,12 +178,21 @@ def collect_figures(judgement: Judgement) -> dict[Key, list[Place]]:
     return figures
 
 
-def page_figures(reader: TableReader) -> Iterator[tuple[str, str, Place]]:
+def page_figures(reader: TableReader, view: View) -> Iterator[tuple[str, str, Place]]:
     """The figures of the page's tables and charts."""
     for table in reader.tables:
-        rows = ((group, dict(zip(table.heads, cells, strict=True)), cells) for group, cells in table.rows)
-        for group, row, cells in rows:
+        for group, cells, notes in table.rows:
+            row = dict(zip(table.heads, cells, strict=True))
             yield from row_figures(table.section, table.title, group, row, cells[0], "page")
+            noted = dict(zip(table.heads, notes, strict=True))
+            if not table.section:
+                yield from answer_figures(group, row, noted)
+            elif table.section == "comparison":
+                against = next((head for head in table.heads if head.startswith("against ")), "")
+                if row.get(against, "baseline") != "baseline":
+                    yield from change_figures(
+                        f"{cells[0]} {group}", table.title, row[against], noted[against], f"page's table {table.title}"
+                    )
     for name, spec in reader.charts.items():
         # The chart of the first screen repeats one of these charts.
         chart = re.sub(r"-\d+$", "", name)
@@ -181,11 +201,20 @@ def page_figures(reader: TableReader) -> Iterator[tuple[str, str, Place]]:
             if chart in CHARTS and "figure" in row and "repeat" not in row and row.get("value", 1) is not None:
                 title = reader.titles[name]
                 operation, _, context = title.partition(" · ")
+                operation = operation.removesuffix(", op/s")
+                if chart == "opening" and operation.partition(" ")[0] in view.results.dimensions:
+                    operation, context = "throughput", title
                 metric = CHARTS[chart] or str(row.get("metric", operation))
                 if chart == "percentiles":
                     metric = f"{operation} p{str(row['percentile']).removesuffix(' %')}"
                 context = title if CHARTS[chart] else context
-                label = f"{row.get('full', row.get('name', ''))} {context} {row.get('load', '')}"
+                label = f"{row.get('full', row.get('name', ''))} {context}"
+                if "load" in row:
+                    own = "" if view.dimension in (None, view.load) else row["full"]
+                    names = [name for name in view.results.dimensions if name not in (view.load, view.dimension)]
+                    if view.dimension is None:
+                        context = " ".join(part for part in row["full"].split(", ") if part.partition("=")[0] in names)
+                    label = f"{own} {context} {view.load}={row['load']:g}"
                 yield label, metric, Place(f"chart {name}", str(row["figure"]))
                 if " – " in (interval := str(row.get("interval", ""))):
                     yield label, f"{metric} interval", Place(f"chart {name}", interval)
@@ -225,6 +254,96 @@ def row_figures(
         for head, text in row.items():
             if head:
                 yield head, name, Place(place, text)
+
+
+def answer_figures(group: str, row: Mapping[str, str], notes: Mapping[str, str]) -> Iterator[tuple[str, str, Place]]:
+    """The figures of a row of the answer's table: medians and ratios of compared sides, or a load of a search."""
+    (first, name), *cells = row.items()
+    place = "the answer's table"
+    if first != "metric":
+        label = f"system={group}" if group and "=" not in group else group
+        load = name.partition(" ")[0].replace(",", "")
+        for head, text in cells:
+            if head != "objective":
+                yield f"{label} {first}={load}", head, Place(place, text)
+        return
+    metric, _, context = name.partition(" · ")
+    sides = [head for head, _ in cells if " against " not in head and head not in ("conclusion", "verdict")]
+    for side in sides:
+        # Joint rows have ranges over contexts.
+        if " to " not in row[side]:
+            yield f"{side} {group} {context}", metric, Place(place, row[side])
+    for head, text in cells:
+        if " against " in head:
+            yield from change_figures(f"{sides[1]} {group} {context}", metric, text, notes[head], place)
+    if len(sides) > 2:
+        for side in sides[1:]:
+            yield from change_figures(f"{side} {group} {context}", metric, "", notes[side], place)
+
+
+def change_figures(label: str, metric: str, text: str, note: str, place: str) -> Iterator[tuple[str, str, Place]]:
+    """A ratio and its interval, from the text and the note of a cell; nothing for the range of several ratios."""
+    if "intervals within" in note:
+        return
+    every = f"{text} {note}"
+    # The ends of an interval may have the unit of a ratio.
+    if match := RATIO.search(RATIO_INTERVAL.sub(" ", text) + " " + RATIO_INTERVAL.sub(" ", note)):
+        yield label, f"{metric} ratio", Place(place, read_ratio(match["number"], match["unit"]))
+    if "as measured" not in every and (match := RATIO_INTERVAL.search(note) or RATIO_INTERVAL.search(text)):
+        ends = (match["low"], match["high"])
+        if match["unit"] == " %":
+            ends = (match["high"], match["low"])
+        for name, end in zip(("low", "high"), ends, strict=True):
+            unit = " % lower" if match["unit"] == " %" else "×"
+            yield label, f"{metric} ratio {name}", Place(place, read_ratio(end, unit))
+
+
+def read_ratio(number: str, unit: str) -> str:
+    """A ratio as a number: `43 % lower` is 0.57×."""
+    if unit == "×":
+        return f"{number}×"
+    decimals = len(number.partition(".")[2]) + 2
+    return f"{1 - float(number) / 100:.{decimals}f}×"
+
+
+def ratio_figures(judgement: Judgement) -> Iterator[tuple[str, str, Place]]:
+    """The ratios of the terminal's tables and of the JSON output."""
+    for pair, item in zip(judgement.comparisons, judgement_document(judgement)["comparisons"], strict=True):
+        label = " ".join(f"{name}={value}" for name, value in pair.contender.variant)
+        if pair.claim not in ("none", "refused", "unranked", "impossible"):
+            text = tables.change(pair).plain.partition(" p")[0].removesuffix(f" {pair.n_text}")
+            yield from change_figures(label, pair.metric, text, "", "terminal's table")
+        if pair.claim in ("refused", "unranked"):
+            continue
+        for name, metric in (("ratio", "ratio"), ("low", "ratio low"), ("high", "ratio high")):
+            if item[name] is not None and math.isfinite(item[name]):
+                yield label, f"{pair.metric} {metric}", Place("the JSON output", f"{item[name]:.9f}×")
+
+
+def find_unsupported(judgement: Judgement) -> list[str]:
+    """Figures with a unit in the answer that no table or chart has."""
+    places = [place.text for every in collect_figures(judgement).values() for place in every]
+    known = [text for text in places if " – " not in text]
+    for text in places:
+        low, dash, high = text.partition(" – ")
+        if dash:
+            known += [high, low if " " in low else f"{low} {high.rpartition(' ')[2]}"]
+    known += [units.format_figure(curve.knee.plateau, "op/s") for curve in judgement.curves]
+    known += [units.format_rate(rate) for trial in judgement.results.trials if (rate := target_rate(trial))]
+    known += [
+        units.format_figure(term.bound, "ns")
+        for search in judgement.searches
+        if search.rule.objective
+        for term in search.rule.objective.terms
+    ]
+    sentences = [judgement.answer, judgement.short.statement if judgement.short else ""]
+    figures = [match[0] for sentence in sentences for match in IN_PROSE.finditer(sentence)]
+    return [figure for figure in figures if not any(is_equal(figure, text) for text in known)]
+
+
+def is_equal(first: str, second: str) -> bool:
+    """Whether both texts are figures and agree."""
+    return parse_figure(first) is not None and parse_figure(second) is not None and agree(first, second)
 
 
 def markdown_figures(text: str) -> Iterator[tuple[str, str, Place]]:
@@ -336,6 +455,9 @@ def agree(first: str, second: str) -> bool:
         return True
     values = [parse_figure(text.removesuffix(", invalid")) for text in texts]
     if any(value is None for value in values):
+        return False
+    bounds = [match["bound"] for text in texts if (match := NUMBER.match(text))]
+    if bounds[0] != bounds[1]:
         return False
     (left, left_half, left_unit), (right, right_half, right_unit) = (value for value in values if value is not None)
     units_agree = left_unit == right_unit or not left_unit or not right_unit

@@ -369,6 +369,19 @@ def grow(loads: list[int], repeats: int = 6) -> ResultSet:
     return replace(base, trials=trials)
 
 
+def test_mixed_sweep_names_loads_of_each_conclusion() -> None:
+    results = grow([1, 2, 4])
+    trials = [
+        set_figures(throughput=1000.0 + trial.repeat)(trial) if trial.config["clients"] == 2 else trial
+        for trial in results.trials
+    ]
+    judgement = judge_results(replace(results, trials=trials))
+    expected = "throughput: lmdb is better at 1 and 4 clients, no difference that matters at 2 clients"
+    assert judgement.answer.startswith(f"{expected} (ratios 1.00–1.33, n=6, claimed at 2 of 3 loads, ")
+    assert judgement.short is not None
+    assert judgement.short.statement.startswith(expected)
+
+
 def test_comparison_over_loads_gives_the_range() -> None:
     text = (
         "throughput is 1.33× as high with lmdb as with rocksdb, at 1 to 4 clients"

@@ -167,7 +167,7 @@ def test_unjudged_load_above_the_answer_leaves_it_open() -> None:
     assert (outcome.load, outcome.high) == (9, 11)
     sentence = outcome_sentence(outcome)
     assert sentence.startswith("p99 < 10ms holds up to 9 clients (bracket ")
-    assert "); 10 could not be judged" in sentence
+    assert "); 10 clients could not be judged" in sentence
     assert "the probe at 10 clients is invalid: generator-limited" in sentence
 
 
@@ -178,7 +178,7 @@ def test_wall_is_the_load_that_stopped_the_search() -> None:
     outcome, _ = run_search(Rule(most=128, objective=parse_objective("p99 < 10ms")), draw, (36.0, 40.0))
     assert outcome.load == 40
     assert "holds up to 40 clients" in outcome_sentence(outcome)
-    assert "45 could not be judged" in outcome_sentence(outcome)
+    assert "45 clients could not be judged" in outcome_sentence(outcome)
     assert "the probe at 45 clients is invalid: late" in outcome_sentence(outcome)
 
 

@@ -110,9 +110,9 @@ def sample_load(trial: TrialResult, findings: Sequence[Finding], rule: Rule, set
     bounds: dict[str, Bound] = {}
     lacking = ""
     for term in () if rule.objective is None else rule.objective.terms:
-        value = term_figure(trial, term)
+        value, name = term_figure(trial, term), term.metric.removeprefix("all.")
         if value is None:
-            lacking = lacking or f"{term.metric} was not measured"
+            lacking = lacking or f"{name} was not measured"
             continue
         figures[term.key] = value
         figure = trial.values[term.metric]
@@ -122,7 +122,7 @@ def sample_load(trial: TrialResult, findings: Sequence[Finding], rule: Rule, set
             figure.n, term.metric, settings.check_threshold(too_few_samples.NAME, "beyond")
         ):
             few = f"{units.count_noun(figure.n, 'operation')} {'is' if figure.n == 1 else 'are'} too few"
-            lacking = lacking or f"{few} for {term.metric}: measure longer"
+            lacking = lacking or f"{few} for {name}: measure longer"
     # The true figure can be above the limit even if its lower bound is below the limit, so the objective is not met.
     meets = None if rule.objective is None or lacking else rule.objective.is_met_by(figures) and not bounds
     missed = next((finding.message for finding in findings if finding.check == rate.RATE_NOT_HELD), "")

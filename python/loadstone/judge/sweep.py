@@ -17,6 +17,16 @@ LOADS_MIN = 3
 # The maximum number of clauses; the table has the remaining ones.
 CLAUSES_MAX = 6
 CLAIMED = ("better", "worse")
+# The conclusions of a load in a sweep with different conclusions; the better side replaces the first two.
+CONCLUSIONS = {
+    "better": "better",
+    "worse": "worse",
+    "none": "undecided",
+    "same": "no difference that matters",
+    "slight": "too small a difference to matter",
+}
+# If there are more loads than this, they are only counted.
+LOADS_NAMED = 4
 
 
 def is_sweep(comparisons: Sequence[Comparison]) -> bool:
@@ -105,6 +115,7 @@ def describe_group(judgement: Judgement, contender: str, group: Sequence[Compari
         return Clause(text, text)
     ratios = [item.ratio.value for item in ranked]
     claims = sum(item.claim in CLAIMED for item in ranked)
+    is_mixed = len({item.claim for item in ranked} & CONCLUSIONS.keys()) > 1
     least = min(item.ratio.n for item in ranked)
     is_ranked = any(item.claim != "descriptive" for item in ranked)
     trust = f"n={least}{f', claimed at {claims} of {len(group)} loads' if is_ranked else ''}"
@@ -117,7 +128,30 @@ def describe_group(judgement: Judgement, contender: str, group: Sequence[Compari
     verdict = str(max(item.verdict for item in group))
     ends = ", ".join(part for part in (trust, verdict, unranked) if part)
     statement = f"{metric} {relation}, at {list_loads(ranked)}"
+    if is_mixed and least >= REPEATS_MIN:
+        # A range of ratios alone would read as a claim at every load.
+        statement = f"{metric}: {describe_conclusions(ranked, contender, baseline)}"
+        ends = f"ratios {bound}{describe_span(ranked)}, {ends}"
     return Clause(f"{statement} ({ends})", f"{statement} ({unranked})" if unranked else statement)
+
+
+def describe_conclusions(group: Sequence[Comparison], contender: str, baseline: str) -> str:
+    """The loads of each conclusion: `lmdb is better at 16 clients, undecided at 1 and 2 clients`."""
+    loads: dict[str, list[Comparison]] = {}
+    for item in group:
+        side = {"better": f"{contender} is better", "worse": f"{baseline} is better"}.get(item.claim)
+        loads.setdefault(side or CONCLUSIONS.get(item.claim, "not ranked"), []).append(item)
+    return ", ".join(f"{text} at {enumerate_loads(items)}" for text, items in loads.items())
+
+
+def enumerate_loads(comparisons: Sequence[Comparison]) -> str:
+    """The numbers of clients: `1, 2 and 8 clients`; only their number if they are many."""
+    loads = sorted(float(dict(comparison.context)[CLIENTS]) for comparison in comparisons)
+    if len(loads) > LOADS_NAMED:
+        return f"{len(loads)} loads"
+    return " and ".join(
+        filter(None, [", ".join(map(units.format_load, loads[:-1])), units.load_over(loads[-1], CLIENTS)])
+    )
 
 
 def span_medians(judgement: Judgement, cells: Sequence[Cell]) -> str:

@@ -122,7 +122,7 @@ def limit_parts(outcome: SearchOutcome) -> list[str]:
     if outcome.kind == "wall":
         return [f"{text} holds at {rule.format_load(load)}: {there}"]
     # The ends of the answer's bracket.
-    low, high = ("?" if bound is None else units.format_load(bound) for bound in (outcome.low, outcome.high))
+    low, high = ("unknown" if bound is None else units.format_load(bound) for bound in (outcome.low, outcome.high))
     first = next((decision for decision in outcome.decisions if decision.load > load), None)
     there += f" at {rule.format_load(load)}"
     beyond = "" if first is None else f"; {figures_text(outcome, first.load)} at {rule.format_load(first.load)}"
@@ -134,7 +134,7 @@ def limit_parts(outcome: SearchOutcome) -> list[str]:
     contradiction = contradiction_text(outcome)
     but = f"; but in most repeats it {contradiction}" if contradiction else ""
     wall = outcome.wall if has_open_end(outcome) else None
-    unjudged = "" if wall is None else f"; {units.format_load(wall[0])} could not be judged"
+    unjudged = "" if wall is None else f"; {rule.format_load(wall[0])} could not be judged"
     return [
         f"{text} holds up to {rule.format_load(load)} {bracket}{unjudged}",
         f"{there}{beyond}{but}",

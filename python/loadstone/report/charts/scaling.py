@@ -24,7 +24,7 @@ from loadstone.report.view import View, spread
 from loadstone.results.result_set import natural_key, variant_name
 from loadstone.results.value import THROUGHPUT
 from loadstone.search.probe import Probe
-from loadstone.search.sentence import knee_text
+from loadstone.search.sentence import format_throughput, knee_text, probe_figure
 from loadstone.statistics.knee import Knee
 
 # The number of points of the fitted curve.
@@ -102,9 +102,8 @@ def curves(view: View) -> Figure:
         caption += " The dashed line is the objective, unless it is far above the points"
         if any(answer_loads(line) for lines in grouped.values() for line in lines):
             caption += "; the vertical line is the highest load that meets it, within the bracket shown as a band"
-        caption += (
-            ". Hollow points do not meet it; a question mark is a load without a figure, as it could not be judged."
-        )
+        caption += ". Hollow points did not meet it in most trials."
+        caption += " A question mark is a load without a figure, as it could not be judged."
     if any(share_failed(view, key) for lines in grouped.values() for line in lines for key in line.variants.values()):
         caption += " ✕ marks a load at which operations failed, with the share that failed."
         caption += " An infinite latency is drawn at the upper edge."
@@ -275,20 +274,24 @@ def measure(view: View, line: Line, metric: str) -> list[Row]:
     rows: list[Row] = []
     for load, key in line.variants.items():
         cell = view.cell(key, metric)
-        if cell is None or cell.withheld or cell.bound == "failed" or not finite(cell.estimate.value):
+        low = high = None
+        between = ""
+        if line.search is not None and (probed := read_probe(line.search, load, metric)) is not None:
+            # The figures of a search have no intervals, and exist where a cell is withheld.
+            value, text = probed
+        elif cell is None or cell.withheld or cell.bound == "failed" or not finite(cell.estimate.value):
             continue
-        value, text = cell.estimate.value, view.figure(cell)
-        between = wording.interval_text(view.judgement.output_estimate(cell), cell.unit)
-        if line.search is not None and (probed := median_of_probe(line.search, load, metric)) is not None:
-            last = units.digit_carried(probed, probed) if metric == THROUGHPUT else None
-            value, text = probed, units.format_figure(probed, cell.unit, last)
+        else:
+            value, text = cell.estimate.value, view.figure(cell)
+            between = wording.interval_text(view.judgement.output_estimate(cell), cell.unit)
+            low, high = (cell.estimate.low, cell.estimate.high) if line.search is None else (None, None)
+        if not finite(value):
+            continue
         if metric != THROUGHPUT and value <= 0:
             continue
         holds = line.holds(load)
         if holds is None:
             continue
-        # The figures of a search are from its probes, which have no intervals.
-        low, high = (cell.estimate.low, cell.estimate.high) if line.search is None else (None, None)
         is_positive = low is not None and (low > 0 or metric == THROUGHPUT)
         rows.append(
             {
@@ -338,10 +341,16 @@ def failing_rows(view: View, line: Line, metric: str) -> Iterator[Row]:
         yield {"name": line.name, "load": load, "at": units.format_load(load), "value": value, "failed": text}
 
 
-def median_of_probe(search: Search, load: float, metric: str) -> float | None:
-    """The median of a probe over the trials that count; None if the search does not have the metric."""
+def read_probe(search: Search, load: float, metric: str) -> tuple[float, str] | None:
+    """The median of a probe over the trials that count, with its text; None if the search does not have the metric."""
     probe = Probe(load, search.samples.get(load, ()))
-    return probe.throughput if metric == THROUGHPUT else probe.median_figure(metric)
+    if metric == THROUGHPUT:
+        return None if (done := probe.throughput) is None else (done, format_throughput(done))
+    for term in objective_terms(search):
+        if term.metric == metric and (figure_of_term := probe.median_figure(term.key)) is not None:
+            is_failed = probe.weakest_bound(term.key) == "failed"
+            return (math.inf if is_failed else figure_of_term), probe_figure(term, probe)
+    return None
 
 
 def limit_rows(line: Line, metric: str, highest: float) -> list[Row]:
