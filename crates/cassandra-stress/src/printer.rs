@@ -26,14 +26,9 @@ use loadstone_wire::output::err;
 use super::garbage::Collections;
 use super::log::Log;
 
-/// Parts of hints that name a property, which this command line cannot set, and their replacements.
-const PROPERTIES: [(&str, &str); 2] = [
-    (
-        "lower the rate, run fewer clients, or let idle clients spin: -p spin.sleep=true",
-        "lower the rate, or run fewer clients",
-    ),
-    ("use more executors (-p executors=N), or a host", "use several processes (-pop segment=k/n), or a host"),
-];
+/// A part of a hint that names a property, which this command line cannot set, and its replacement.
+const EXECUTORS: (&str, &str) =
+    ("use more executors (-p executors=N), or a host", "use several processes (-pop segment=k/n), or a host");
 
 /// The names of the operations by step, and their numbers of rows.
 #[derive(Debug)]
@@ -316,12 +311,12 @@ impl Observer for Printer<'_> {
             garbage: self.collections.total(),
             run_time_ms: length_ns / 1_000_000,
         };
-        let mut notes: Vec<Note> = diagnostics::generator_limited(closed);
+        let mut notes: Vec<Note> = diagnostics::generator_limited(closed, true);
         notes.extend(diagnostics::notes(closed));
         let is_quiet = self.settings.log.level == LogLevel::Minimal && self.settings.errors.ignore;
         self.notes = if is_quiet { Vec::new() } else { self.describe_failures(closed, &mut notes) };
         self.notes.extend(notes.iter().map(|note| {
-            let hint = PROPERTIES.iter().fold(note.hint.clone(), |hint, (property, text)| hint.replace(property, text));
+            let hint = note.hint.replace(EXECUTORS.0, EXECUTORS.1);
             format!("note: {}: {} ({hint})\n", note.name, note.message)
         }));
         self.step = Some(Step {
