@@ -20,7 +20,7 @@ KILL = FaultRecord(
 )
 # A kill that only a command verified, and figures without a trace of it.
 COMMANDED = replace(KILL, facts={"verified_by": "command"})
-UNAFFECTED = {"deadline": 1e8, "during__failed": 0, "during__late": 0, "during__unanswered": 0}
+UNAFFECTED = set_figures(deadline=1e8, during__failed=0, during__late=0, during__unanswered=0)
 TWIN = FaultRecord("none", (), 40 * SECOND, 60 * SECOND)
 # A pause of one of three nodes for 20 s; the store recovered 12 s after the lift.
 FIGURES: Mapping[str, float] = MappingProxyType(
@@ -158,7 +158,7 @@ CASES = [
     Case(
         "fault-missed",
         "a wrong command on the only server",
-        experiment(both(with_fault(COMMANDED), both(set_figures(**UNAFFECTED), facts(data_nodes=1)))),
+        experiment(both(with_fault(COMMANDED), both(UNAFFECTED, facts(data_nodes=1)))),
         INVALID,
         "only the command `verify` shows that kill of node-2 took effect: no operation during it failed or was delayed",
     ),
@@ -168,7 +168,7 @@ CASES = [
         experiment(
             both(
                 with_fault(COMMANDED),
-                both(set_figures(**UNAFFECTED, connections__attempted=0), facts(data_nodes=3)),
+                both(both(UNAFFECTED, set_figures(connections__attempted=0)), facts(data_nodes=3)),
             )
         ),
         SUSPECT,
@@ -195,19 +195,19 @@ CASES = [
         experiment(
             both(
                 with_fault(COMMANDED),
-                both(set_figures(**UNAFFECTED, connections__attempted=1), facts(data_nodes=3)),
+                both(both(UNAFFECTED, set_figures(connections__attempted=1)), facts(data_nodes=3)),
             )
         ),
     ),
     Case(
         "fault-missed",
         "a command, and late operations",
-        experiment(both(with_fault(COMMANDED), set_figures(**{**UNAFFECTED, "during__late": 1}))),
+        experiment(both(with_fault(COMMANDED), both(UNAFFECTED, set_figures(during__late=1)))),
     ),
     Case(
         "fault-missed",
         "a command, and a fault within the deadline",
-        experiment(both(with_fault(COMMANDED), set_figures(**{**UNAFFECTED, "deadline": 20e9}))),
+        experiment(both(with_fault(COMMANDED), both(UNAFFECTED, set_figures(deadline=20e9)))),
     ),
     Case(
         "not-lifted",

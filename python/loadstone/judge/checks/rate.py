@@ -210,10 +210,8 @@ def check_lateness(trial: TrialResult, settings: Settings) -> Looks:
         message = (
             f"{units.format_percent(late)} of the operations were sent more than 1 ms late although a client was idle"
         )
-        here, effect = (trial.trial,), Effect(excludes=True)
-        yield Finding(
-            GENERATOR_LIMITED, severity, message, choose_hint([trial]), here, about="latencies", effect=effect, size=late
-        )
+        here, effect, hint = (trial.trial,), Effect(excludes=True), choose_hint([trial])
+        yield Finding(GENERATOR_LIMITED, severity, message, hint, here, about="latencies", effect=effect, size=late)
 
 
 def choose_hint(trials: Iterable[TrialResult]) -> str:
