@@ -176,3 +176,20 @@ def test_threads_beyond_the_operations_are_lowered_with_warning(engine: Engine) 
     result = engine("run null -P workloads/workloadc operationcount=3 -threads 10")
     assert result.value("CLEANUP", "Operations") == 3
     assert any("threadcount 10" in warning for warning in result.messages("warning: "))
+
+
+@pytest.mark.parametrize(("more", "code"), [("", 0), ("-strict", 1)])
+def test_missed_rate_ends_with_a_warning(engine: Engine, more: str, code: int) -> None:
+    run = f"run null -P workloads/workloadc recordcount=100 operationcount=0 maxexecutiontime=1 {more}"
+    missed = engine.run(f"{run} -target 1000000000")
+    assert missed.code == code
+    assert "\nwarning: the rate was not held: " in missed.err
+    assert "error: the run did not hold its rate\n" in missed.err or not more
+    assert "the rate was not held" not in engine(f"{run} -target 100").err
+
+
+@pytest.mark.parametrize("more", ["", "spin.sleep=true"])
+def test_hint_of_late_operations_proposes_spinning_once(engine: Engine, more: str) -> None:
+    run = f"run null -P workloads/workloadc recordcount=100 operationcount=0 maxexecutiontime=1 {more}"
+    (note,) = re.findall("note: generator-limited: .*", engine(f"{run} -target 1000000000").err)
+    assert ("spin.sleep" in note) == (not more)

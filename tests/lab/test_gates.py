@@ -14,7 +14,7 @@ from lab_support import experiment, loadstone, single_folder
 from loadstone.experiment.file import load_experiment
 from loadstone.experiment.interleaved import deciding_experiment
 from loadstone.judge.judge import judge_results
-from loadstone.report.expectation_files import junit, summary
+from loadstone.report.expectation_files import junit, summary, write_files
 from loadstone.results.folder import Folder
 from loadstone.results.result_set import ResultSet
 from report_support import page, pull_request
@@ -155,6 +155,17 @@ def test_run_is_gated_by_its_file(tmp_path: Path) -> None:
     assert [case.find("failure") is not None for case in cases] == [True, True, False, False]
     assert "**false** | throughput &lt; 1 | system=first" in (tmp_path / "s.md").read_text()
     assert 'class="badge false"' in (folder.path / "report.html").read_text()
+
+
+def test_summary_is_appended_to_githubs_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    judgement = judge_results(make_run(SIDES, "throughput >= 0.8x"))
+    shared, own = tmp_path / "step.md", tmp_path / "own.md"
+    for path in (shared, own):
+        path.write_text("earlier\n")
+        monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(shared))
+        write_files(judgement, None, path)
+    assert shared.read_text() == "earlier\n" + summary(judgement)
+    assert own.read_text() == summary(judgement)
 
 
 def test_gate_without_expectations_is_refused(tmp_path: Path) -> None:

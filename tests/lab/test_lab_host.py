@@ -17,7 +17,7 @@ from loadstone.errors import LoadstoneError
 from loadstone.judge.finding import Severity
 from loadstone.judge.judge import judge_results
 from loadstone.results.trial_result import TrialResult
-from loadstone.runner.host_lock import NAME, host_locked
+from loadstone.runner.host_lock import NAME, find_holder, host_locked
 
 
 def test_two_runs_cannot_measure_at_the_same_time(tmp_path: Path) -> None:
@@ -27,6 +27,8 @@ def test_two_runs_cannot_measure_at_the_same_time(tmp_path: Path) -> None:
         assert str(raised.value.args[0]).startswith(f"another run is measuring on this host (pid {os.getpid()}, ")
         assert "results/first)" in str(raised.value.args[0])
         assert "--share-host" in str(raised.value.hint)
+        assert find_holder(tmp_path).endswith("results/first")
+    assert find_holder(tmp_path) == ""
     with host_locked(Path("results/third"), tmp_path):
         assert "third" in (tmp_path / NAME).read_text()
 

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from lab_support import experiment, loadstone, single_folder, trials
+from loadstone.commands.run import main
+from loadstone.runner import host_lock
 from scripted_cassandra import FakeCassandra
 
 TINY = "workload: {properties: {recordcount: 10}}\n"
@@ -114,6 +116,32 @@ def test_slow_load_names_the_line(tmp_path: Path, listener: socket.socket) -> No
     assert "warning: loading 1,000,000 records with 1 client may take longer than the trials" in stderr
     assert "hint: write `load: {clients: 32}`" in stderr
     assert "warning" not in errors(tmp_path, text + "load: {clients: 32}\n", code=0)
+
+
+def test_rate_without_due_operations_is_reported(tmp_path: Path) -> None:
+    text = f"systems: {{a: {{store: 'null'}}}}\n{TINY}measure: {{duration: 2s}}\n"
+    reported = errors(tmp_path, f"{text}rate: 0.4\n", code=0)
+    assert "warning: at 0.4 op/s, no operation is due within the 2 s of the measurement\nhint: set a" in reported
+    assert "warning" not in errors(tmp_path, f"{text}rate: 0.5\n", code=0)
+
+
+def test_rate_above_the_limit_is_refused(tmp_path: Path) -> None:
+    text = f"systems: {{a: {{store: 'null'}}}}\n{TINY}rate: 1000000001\n"
+    done = loadstone(tmp_path, "run", experiment(tmp_path, text), "--dry-run", code=2)
+    assert "error: rate must be at most 1,000,000,000 operations per second, got 1000000001" in done.stderr
+
+
+def test_busy_host_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(host_lock, "DIRECTORIES", (tmp_path,))
+    monkeypatch.delenv("LOADSTONE_SHARE_HOST", raising=False)
+    file = experiment(tmp_path, f"systems: {{a: {{store: 'null'}}}}\n{TINY}")
+    with host_lock.host_locked(tmp_path / "results/first"):
+        assert main([str(file), "--dry-run"]) == 0
+        assert f"another run is measuring on this host (pid {os.getpid()}, " in capsys.readouterr().out
+    assert main([str(file), "--dry-run"]) == 0
+    assert "another run" not in capsys.readouterr().out
 
 
 def test_missing_program_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,9 @@ SECOND = 10**9
 KILL = FaultRecord(
     "kill", ("node-2",), 40 * SECOND, 60 * SECOND, None, 40 * SECOND, 41 * SECOND, 60 * SECOND, 61 * SECOND, 70 * SECOND
 )
+# A kill that only a command verified, and figures without a trace of it.
+COMMANDED = replace(KILL, facts={"verified_by": "command"})
+UNAFFECTED = set_figures(deadline=1e8, during__failed=0, during__late=0, during__unanswered=0)
 TWIN = FaultRecord("none", (), 40 * SECOND, 60 * SECOND)
 # A pause of one of three nodes for 20 s; the store recovered 12 s after the lift.
 FIGURES: Mapping[str, float] = MappingProxyType(
@@ -108,6 +111,12 @@ def miss_reads(window: str) -> Change:
     return change
 
 
+def run_closed_loop(gap_s: float) -> Change:
+    """A closed loop without a failure during the fault, in which no operation completed for a time."""
+    change = set_figures(during__failed=0, longest_gap=gap_s * SECOND)
+    return lambda trial: replace(change(trial), loop="closed")
+
+
 SOUND = experiment(with_fault())
 CASES = [
     Case("fault-errors", "no failure", experiment(both(with_fault(), set_figures(during__failed=0)))),
@@ -146,6 +155,60 @@ CASES = [
         "kill of node-2 did not take effect: it was ordered outside the measured window",
     ),
     Case("fault-missed", "the twin", experiment(with_fault(TWIN))),
+    Case(
+        "fault-missed",
+        "a wrong command on the only server",
+        experiment(both(with_fault(COMMANDED), both(UNAFFECTED, facts(data_nodes=1)))),
+        INVALID,
+        "only the command `verify` shows that kill of node-2 took effect: no operation during it failed or was delayed",
+    ),
+    Case(
+        "fault-missed",
+        "a wrong command on one of three servers",
+        experiment(
+            both(
+                with_fault(COMMANDED),
+                both(both(UNAFFECTED, set_figures(connections__attempted=0)), facts(data_nodes=3)),
+            )
+        ),
+        SUSPECT,
+        "only the command `verify` shows that kill of node-2 took effect: no operation during it failed or was delayed,"
+        " and no connection was lost",
+    ),
+    *(
+        Case(
+            "fault-missed",
+            f"a command, in a closed loop with a gap of {gap} s",
+            experiment(both(with_fault(COMMANDED), both(run_closed_loop(gap), facts(data_nodes=1)))),
+            severity,
+            text,
+        )
+        for gap, severity, text in (
+            (9.0, INVALID, "only the command `verify` shows that kill of node-2 took effect: no operation during it"
+             " failed or was delayed"),
+            (10.0, None, ""),
+        )
+    ),
+    Case(
+        "fault-missed",
+        "a command, and a lost connection",
+        experiment(
+            both(
+                with_fault(COMMANDED),
+                both(both(UNAFFECTED, set_figures(connections__attempted=1)), facts(data_nodes=3)),
+            )
+        ),
+    ),
+    Case(
+        "fault-missed",
+        "a command, and late operations",
+        experiment(both(with_fault(COMMANDED), both(UNAFFECTED, set_figures(during__late=1)))),
+    ),
+    Case(
+        "fault-missed",
+        "a command, and a fault within the deadline",
+        experiment(both(with_fault(COMMANDED), both(UNAFFECTED, set_figures(deadline=20e9)))),
+    ),
     Case(
         "not-lifted",
         "still down at the end",

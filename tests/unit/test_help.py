@@ -15,7 +15,11 @@ from loadstone.commands.completion import FORMS
 from loadstone.commands.systems import VERBS
 
 ENGINE = ROOT / ".venv/bin/loadstone-engine"
-LINES = [[name] for name in commands()] + [["systems", verb, "redis"] for verb in VERBS] + [["systems", "hbase"]]
+LINES = (
+    [[name] for name in commands()]
+    + [["systems", verb, "redis"] for verb in VERBS]
+    + [["systems", "hbase"], ["cassandra-stress", "write"]]
+)
 
 
 @pytest.mark.parametrize("line", LINES, ids=" ".join)

@@ -149,6 +149,21 @@ def test_many_contexts_are_counted() -> None:
     assert answer(reversed_order) == "throughput of rocksdb against lmdb in 5 contexts: worse in all 5 (25 % lower)"
 
 
+def test_undecided_contexts_are_counted() -> None:
+    results = vary_workload(5)
+    noisy = [set_figures(throughput=1000 * (1 + 0.3 * (-1) ** trial.repeat))(trial) for trial in results.trials]
+    mixed = [trial if trial.config["system"] == "lmdb" else noisy[at] for at, trial in enumerate(results.trials)]
+    assert "undecided in all 5" in answer(replace(results, trials=mixed))
+
+
+def test_plural_side_has_a_plural_verb() -> None:
+    results = experiment(question=asking(by="clients", baseline=1))
+    trials = [
+        replace(trial, config={"clients": 4 if trial.config["system"] == "lmdb" else 1}) for trial in results.trials
+    ]
+    assert answer(replace(results, trials=trials)).startswith("4 clients hold 1.333× the throughput of 1 client")
+
+
 def test_contexts_with_rates_above_capacity_are_counted() -> None:
     def overload(trial: TrialResult) -> TrialResult:
         if (trial.config["system"], trial.config["workload"]) not in (("lmdb", "a"), ("lmdb", "b"), ("rocksdb", "b")):

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from experiment_support import load_text, mistakes, warnings
 from loadstone.experiment.plan.plan import plan_experiment
+from loadstone.workloads.fio import Fio, place_of
 
 JOB = "[write]\\nrw=write\\nbs={bs}\\n"
 FIO = f'systems: {{disk: {{}}}}\nworkload: {{fio: {{job: "{JOB}"}}}}\nvary: {{bs: [4k, 64k]}}\n'
@@ -67,6 +70,15 @@ def test_job_figures_are_compared_by_default(tmp_path: Path) -> None:
     )
     definition = load_text(tmp_path, FIO.replace("[4k, 64k]", "[4k]")).experiment
     assert definition.compare.metrics == ("write.bandwidth", "write.throughput", "write.p99")
+
+
+@pytest.mark.parametrize("option", ["filename=/dev/shm/x", "directory=/dev/shm"])
+def test_fio_job_with_its_place_keeps_directory_constant(tmp_path: Path, option: str) -> None:
+    varied = FIO.replace("rw=", f"{option}\\nrw=").replace("{bs: [4k, 64k]}", "{bs: [4k], disk: [/a, /b]}")
+    assert mistakes(tmp_path, varied) == []
+    (mistake,) = mistakes(tmp_path, varied + 'directory: "{disk}"\n')
+    assert mistake == f"the jobs use {option.partition('=')[2]}, whatever `directory` is"
+    assert place_of(Fio(job=f"[job]\n{option}\n"), tmp_path) == Path("/dev/shm")
 
 
 def test_options_for_the_output_of_fio_are_refused(tmp_path: Path) -> None:

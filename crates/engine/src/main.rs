@@ -55,10 +55,11 @@ fn main() -> ExitCode {
     let result = match arguments.first().map(String::as_str) {
         Some("ycsb") => loadstone_ycsb::main(&arguments[1..], &controls),
         Some("cassandra-stress") => {
-            // cassandra-stress itself accepts only the word `help`.
-            let asks = matches!(&arguments[1..], [only] if is_help(only));
-            let remaining = if asks { &["help".to_owned()] } else { &arguments[1..] };
-            loadstone_cassandra_stress::main(remaining, &controls)
+            // cassandra-stress itself accepts only `help COMMAND`.
+            let asks = arguments.iter().any(|argument| is_help(argument));
+            let topic = arguments[1..].iter().find(|word| !word.starts_with('-') && *word != "help");
+            let help = std::iter::once("help".to_owned()).chain(topic.cloned()).collect::<Vec<_>>();
+            loadstone_cassandra_stress::main(if asks { &help } else { &arguments[1..] }, &controls)
         }
         Some("dfsio") => loadstone_dfsio::main(&arguments[1..], &controls),
         Some("teragen") => loadstone_tera::main(Command::Gen, &arguments[1..], &controls),

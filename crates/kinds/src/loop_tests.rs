@@ -311,7 +311,7 @@ impl<W> Simulated<W> {
             open: true,
         };
         let mut notes = diagnostics::notes(&closed);
-        notes.extend(diagnostics::generator_limited(&closed));
+        notes.extend(diagnostics::generator_limited(&closed, false));
         notes.iter().any(|note| note.name == name)
     }
 }

@@ -48,8 +48,9 @@ fn note(name: &str, message: impl Into<String>, hint: &str) -> Note {
 }
 
 /// The message that a front end without the lab prints if the engine was the bottleneck. The formula is from the
-/// judge's check with the same name (`python/loadstone/judge/checks/rate.py`).
-pub fn generator_limited(closed: &Closed<'_>) -> Vec<Note> {
+/// judge's check with the same name (`python/loadstone/judge/checks/rate.py`). `spins`: `spin.sleep` is set, or cannot
+/// be set.
+pub fn generator_limited(closed: &Closed<'_>, spins: bool) -> Vec<Note> {
     let totals = closed.moment.totals;
     if totals.operations == 0 {
         return Vec::new();
@@ -61,7 +62,11 @@ pub fn generator_limited(closed: &Closed<'_>) -> Vec<Note> {
     if late > LATE_SHARE {
         add(
             format!("{:.2} % of the operations were sent more than 1 ms late although a client was idle", late * 100.0),
-            "lower the rate, run fewer clients, or let idle clients spin: -p spin.sleep=true",
+            if spins {
+                "lower the rate, or run fewer clients"
+            } else {
+                "lower the rate, run fewer clients, or let idle clients spin: -p spin.sleep=true"
+            },
         );
     }
     if closed.embedded {

@@ -17,6 +17,15 @@ use crate::options::Options;
 /// Maximum length of a table's name, in bytes, for every engine here.
 const TABLE_BYTES_MAX: usize = 255;
 
+/// The stores with files, and the file that every database of each contains.
+const DATABASES: [(&str, &str); 5] = [
+    (crate::rocksdb::ENGINE.store, crate::rocksdb::ENGINE.marker),
+    (crate::lmdb::ENGINE.store, crate::lmdb::ENGINE.marker),
+    (crate::fjall::ENGINE.store, crate::fjall::ENGINE.marker),
+    (crate::redb::ENGINE.store, crate::redb::ENGINE.marker),
+    ("hse", crate::hse::MARKER),
+];
+
 /// The names by which messages and options refer to an engine.
 #[derive(Clone, Copy, Debug)]
 pub struct Engine {
@@ -77,6 +86,7 @@ impl Engine {
         }
         let directory = options.directory(&format!("{}.dir", self.store))?;
         if options.create {
+            refuse_other_database(&directory, self.store, self.marker)?;
             return match fs::create_dir_all(&directory) {
                 Ok(()) => Ok(directory),
                 Err(error) => Err(self.cannot_open(&directory, &error.to_string(), Cause::from_io(&error))),
@@ -126,8 +136,13 @@ impl Engine {
             }
             _ => {}
         }
-        if !directory.is_dir() {
-            return error.hint(format!("{}.dir must name a directory; part of this path is a file", self.store));
+        if let Some(obstacle) = directory.ancestors().find(|path| path.exists() && !path.is_dir()) {
+            return error.hint(format!("{}.dir must name a directory, but {} is not", self.store, obstacle.display()));
+        }
+        if let Some(parent) = directory.ancestors().skip(1).find(|path| !directory.exists() && path.is_dir()) {
+            let parent = parent.display();
+            return error
+                .hint(format!("set {}.dir to a directory that can be created; {parent} refuses it", self.store));
         }
         if cause == Cause::Full {
             return error.hint("make room on the device, or choose another");
@@ -136,6 +151,22 @@ impl Engine {
             "it does not hold a complete {} database of a supported version; choose an empty directory to create one",
             self.name
         ))
+    }
+}
+
+/// Refuses to create a database next to another engine's database: they would share their space, and readers of either
+/// directory would take the other engine's files for its own.
+pub fn refuse_other_database(directory: &Path, store: &str, marker: &str) -> Result<(), EngineError> {
+    let holds = |name: &str| fs::metadata(directory.join(name)).is_ok_and(|file| file.len() > 0);
+    if holds(marker) {
+        return Ok(());
+    }
+    match DATABASES.iter().find(|&&(name, other)| name != store && holds(other)) {
+        None => Ok(()),
+        Some((name, _)) => {
+            let message = format!("{} contains a database of {name}", directory.display());
+            Err(EngineError::usage(message).hint(format!("set another directory for {store}")))
+        }
     }
 }
 
@@ -258,8 +289,27 @@ mod tests {
         for (path, create) in [(file.clone(), true), (file.clone(), false), (file.join("below"), true)] {
             let error = ENGINE.directory(&options(&path, create)).unwrap_err();
             assert!(error.message.contains(&path.display().to_string()), "{error}");
-            assert!(hint(error).contains("must name a directory"));
+            let named = format!("must name a directory, but {} is not", file.display());
+            assert!(hint(error).contains(&named));
         }
+        // The kernel's file systems refuse new directories.
+        let error = ENGINE.directory(&options(Path::new("/proc/toy/db"), true)).unwrap_err();
+        assert!(hint(error).ends_with("that can be created; /proc refuses it"));
+    }
+
+    #[test]
+    fn database_of_another_engine_is_refused() {
+        let temporary = tempfile::tempdir().unwrap();
+        let load = options(temporary.path(), true);
+        for (store, marker) in DATABASES {
+            let path = temporary.path().join(marker);
+            fs::write(&path, "x").unwrap();
+            let error = ENGINE.directory(&load).unwrap_err();
+            assert!(error.is_usage() && error.message.ends_with(&format!("contains a database of {store}")), "{error}");
+            fs::remove_file(path).unwrap();
+        }
+        fs::write(temporary.path().join("README"), "x").unwrap();
+        ENGINE.directory(&load).unwrap();
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub struct Args {
     pub jvm_options: Option<String>,
     /// `--print-spec`: print the TrialSpec without running it.
     pub print_spec: bool,
-    /// `-strict`: an unknown property is an error.
+    /// `-strict`: an unknown property is an error, and a rate that was not held is a failure.
     pub strict: bool,
 }
 
@@ -53,7 +53,7 @@ usage: loadstone ycsb {load|run|shell} STORE [options]
   -db CLASS         a binding by its class (for stores in a JVM)
   -cp PATH          class path (for stores in a JVM)
   -jvm-args ARGS    arguments of that JVM
-  -strict           refuse unknown properties
+  -strict           refuse unknown properties; exit with 1 if the target rate was not held
   --print-spec      print what would be run, as JSON, and stop
   --search LOAD     find how many clients, or which rate, the store sustains (clients or rate; needs the lab:
                     `loadstone ycsb run STORE --search clients --help` shows its options)

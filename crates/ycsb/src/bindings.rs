@@ -29,6 +29,16 @@ pub fn resolve(name: &str) -> Result<&'static str, EngineError> {
 /// How to use a binding that has no name here.
 const ANY_BINDING: &str = "any other binding of YCSB runs in the JVM host: jvm -db site.ycsb.db.CLASS -cp 'YCSB/lib/*:YCSB/NAME-binding/lib/*'";
 
+/// Puts the folder of a binding in YCSB's distribution into a hint about the class path.
+pub fn name_folder(error: EngineError, name: &str) -> EngineError {
+    // `bin/ycsb` takes the part before the first dash: the folder of `mongodb-async` is `mongodb-binding`.
+    let folder = name.split('-').next().unwrap_or(name);
+    match error.hint.clone() {
+        Some(hint) if name != "jvm" => error.hint(hint.replace("NAME-binding", &format!("{folder}-binding"))),
+        _ => error,
+    }
+}
+
 /// A list of the stores, one per line, for `--help`.
 pub fn list_stores() -> String {
     let mut text = String::from("stores (docs/reference/stores; -p sets their properties):\n");
@@ -98,6 +108,10 @@ mod tests {
             assert_eq!(resolve(name).unwrap(), "jvm");
         }
         assert_eq!(resolve("cassandra-cql").unwrap(), "cassandra", "although it has a class too");
+        let path = EngineError::usage("").hint("-cp '/opt/ycsb/NAME-binding/lib/*'");
+        let named = |name| name_folder(path.clone(), name).hint.unwrap();
+        assert_eq!(named("mongodb-async"), "-cp '/opt/ycsb/mongodb-binding/lib/*'");
+        assert_eq!(named("jvm"), "-cp '/opt/ycsb/NAME-binding/lib/*'");
         let hint = resolve("mongdb").unwrap_err().hint.unwrap();
         assert!(hint.contains("JVM host: jvm -db site.ycsb.db.CLASS -cp "), "{hint}");
     }

@@ -60,6 +60,7 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
     // Checks that the report's file is writable, before running load for hours.
     let files = ReportFiles::prepare(&translated.reporting)?;
     let mut printer = Printer::new(&translated, arguments, files);
-    let end = loadstone_registry::run(&translated.spec, controls, &mut printer)?;
+    let end = loadstone_registry::run(&translated.spec, controls, &mut printer)
+        .map_err(|error| bindings::name_folder(error, &args.store))?;
     printer.exit_code(&end)
 }

@@ -19,6 +19,7 @@ use loadstone_measure::observer::{Closed, Interval, Moment, Observer, Opened};
 use loadstone_measure::recorder::reader::Totals;
 use loadstone_session::Guarantee;
 use loadstone_wire::error::{EngineError, count_noun};
+use loadstone_wire::event::Note;
 use loadstone_wire::output::{err, out};
 use loadstone_wire::sink::Sink;
 use loadstone_wire::spec::{Phase, TrialSpec};
@@ -29,6 +30,7 @@ pub struct Printer<'a> {
     spec: &'a TrialSpec,
     reporting: &'a Reporting,
     tolerated: f64,
+    strict: bool,
     files: ReportFiles,
     status: StatusLine,
     hdr_files: Option<hdr_file::HdrFiles>,
@@ -40,6 +42,8 @@ pub struct Printer<'a> {
     /// Whether there were operations to perform, but none finished in the window.
     none_ended: bool,
     warnings: Vec<String>,
+    /// The note on due operations without an answer in time.
+    rate_not_held: Option<Note>,
     /// Number of clients that failed to close.
     unclosed: u64,
 }
@@ -58,6 +62,7 @@ impl<'a> Printer<'a> {
             spec: &translated.spec,
             reporting,
             tolerated: translated.tolerated,
+            strict: translated.strict,
             files,
             status: StatusLine::default(),
             hdr_files: reporting.hdr_files.as_ref().map(|prefix| hdr_file::HdrFiles::new(prefix)),
@@ -66,6 +71,7 @@ impl<'a> Printer<'a> {
             unanswered: 0,
             none_ended: false,
             warnings: Vec::new(),
+            rate_not_held: None,
             unclosed: 0,
         }
     }
@@ -114,6 +120,9 @@ impl<'a> Printer<'a> {
         }
         for warning in &self.warnings {
             err(&format!("warning: {warning}\n"));
+        }
+        if let Some(note) = &self.rate_not_held {
+            err(&format!("warning: the rate was not held: {}\nhint: {}\n", note.message, note.hint));
         }
         let what = if self.spec.phase == Phase::Load { "load" } else { "run" };
         match end {
@@ -166,6 +175,11 @@ impl<'a> Printer<'a> {
             .hint(
                 "see the store's message in the warning above; failures.tolerated=SHARE sets the share of failures to accept",
             ));
+        }
+        // YCSB's scripts set targets that no store reaches, and rely on status 0.
+        if self.strict && self.rate_not_held.is_some() && end.code() == 0 {
+            return Err(EngineError::failed(format!("the {what} did not hold its rate"))
+                .hint("lower `target`, or omit -strict to accept this"));
         }
         Ok(end.code())
     }
@@ -245,8 +259,12 @@ impl Observer for Printer<'_> {
         let lines = report::lines(&overall, &metrics, self.reporting);
         let text = report::render(&lines, self.reporting.exporter);
         self.write_error = self.files.report(&text).err().or(self.write_error.take());
-        let own = diagnostics::generator_limited(closed).into_iter().chain(diagnostics::note_slowest(closed));
-        for note in own.chain(diagnostics::notes(closed)) {
+        let mut notes = diagnostics::generator_limited(closed, self.spec.spin);
+        notes.extend(diagnostics::note_slowest(closed));
+        notes.extend(diagnostics::notes(closed));
+        // It is the last line, because it concerns every figure at a rate.
+        self.rate_not_held = notes.iter().position(|note| note.name == "rate-not-held").map(|at| notes.remove(at));
+        for note in notes {
             err(&format!("note: {}: {} ({})\n", note.name, note.message, note.hint));
         }
     }

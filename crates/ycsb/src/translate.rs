@@ -69,6 +69,8 @@ pub struct Translated {
     pub warnings: Vec<String>,
     /// Share of failed operations up to which the exit code is still 0.
     pub tolerated: f64,
+    /// Whether a rate that was not held is a failure.
+    pub strict: bool,
 }
 
 /// Translates a command line.
@@ -160,7 +162,7 @@ pub fn translate(args: &Args, properties: &Properties) -> Result<Translated, Eng
     };
     spec.validate().map_err(|refusal| refuse(&refusal, properties))?;
     let tolerated = properties.parse_within("failures.tolerated", 0.0, 0.0, 1.0)?;
-    Ok(Translated { spec, reporting, warnings, tolerated })
+    Ok(Translated { spec, reporting, warnings, tolerated, strict: args.strict })
 }
 
 /// The number of a run whose values identify their writes; random if the property is not set.

@@ -95,7 +95,8 @@ def carry_out(loaded: Loaded, name: str, options: Namespace) -> int:
         from loadstone.runner.rehearsal import advice, rehearse
 
         planned = plan_experiment(loaded.experiment)
-        print("\n\n".join([describe_plan(planned, loaded.warnings), *advice(planned)]), flush=True)
+        notes = [*advice(planned), *busy_host(options)]
+        print("\n\n".join([describe_plan(planned, loaded.warnings), *notes]), flush=True)
         rehearse(planned)
         return 0
     console = Console(stderr=True, emoji=False, markup=False, highlight=False)
@@ -201,6 +202,14 @@ def exclusive_host(name: str, options: Namespace) -> AbstractContextManager[Call
     if options.share_host or os.environ.get(SHARED):
         return nullcontext(lambda _: None)
     return host_locked(options.results / name)
+
+
+def busy_host(options: Namespace) -> Iterator[str]:
+    """A warning if the run would be refused now, because another run is measuring on this host."""
+    from loadstone.runner.host_lock import HINT, find_holder
+
+    if not (options.share_host or os.environ.get(SHARED)) and (other := find_holder()):
+        yield f"warning: another run is measuring on this host ({other}): this run would be refused now\nhint: {HINT}"
 
 
 def interrupt_run(number: int, _: FrameType | None) -> NoReturn:

@@ -141,6 +141,8 @@ class ObservedCommand:
     settled: bool = False
     # The requested settings, as recorded in the results.
     requested: Mapping[str, Scalar] = field(default_factory=dict)
+    # The place of the data, given the trial's directory: a directory, or None for a device without a file system.
+    place: Callable[[Path], Path | None] = lambda directory: directory
 
 
 Phase = EngineLaunch | ObservedCommand

@@ -11,6 +11,7 @@ from loadstone.errors import LoadstoneError
 from loadstone.experiment.model.system import ATTACH_FAULTS
 from loadstone.experiment.plan.faults import PlannedFault
 from loadstone.experiment.plan.required_servers import Attached
+from loadstone.results.fault import VERIFIED_BY
 from loadstone.systems.base import undo
 
 # The time limit for `verify`, also before the fault, so that a slow command is not mistaken for an effect.
@@ -133,5 +134,5 @@ class AttachedFault:
         return f"`verify` fails on {affected[0]}" if affected else None
 
     def facts(self) -> Mapping[str, str | int | float | bool]:
-        """Always empty: the commands report no facts."""
-        return {}
+        """The commands report no facts; `verified_by` states that only a command verified the effect."""
+        return {VERIFIED_BY: "command"}

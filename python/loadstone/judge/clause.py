@@ -68,12 +68,17 @@ def comparison_clause(judgement: Judgement, comparison: Comparison, matters: flo
         if wording.is_lower(ratio.value):
             relation = f"{metric} is {change} with {left} than with {right}"
         elif comparison.metric == THROUGHPUT:
-            relation = f"{left} holds {change} the {metric} of {right}"
+            relation = f"{left} {hold_verb(left)} {change} the {metric} of {right}"
         relation = comparison.condition + relation
         figures = f"{figures}, " if is_latency(comparison.metric) else ""
     else:
         relation, figures = f"{metric} of {left} and {right} is {figures}", ""
     return add_figures(comparison, relation, f"{figures}{trust}")
+
+
+def hold_verb(name: str) -> str:
+    """The verb for a side: `rocksdb holds`, `4 clients hold`."""
+    return "hold" if name.endswith(" clients") else "holds"
 
 
 def add_figures(comparison: Comparison, statement: str, figures: str) -> Clause:

@@ -212,7 +212,8 @@ def refuse_claim(comparison: Comparison, tested: Tested, weighed: Weighed, claim
         ]
         cause = causes[0] if causes else None
         # Lateness makes latencies bounds even if no finding reports it.
-        check, hint = (cause.check, cause.hint) if cause else (rate.GENERATOR_LIMITED, rate.BOUNDS_HINT)
+        late = rate.GENERATOR_LIMITED, rate.choose_hint((*pair.baselines, *pair.contenders))
+        check, hint = (cause.check, cause.hint) if cause else late
         why = ""
     finding = Finding(check, TABLE[scenario.kind].severity, message, hint, pair.trials, metric)
     return replace(comparison, claim=claim, why=why, findings=(*comparison.findings, finding))

@@ -13,6 +13,7 @@ from loadstone.judge.clause import (
     Clause,
     capacity_clause,
     context_prefix,
+    hold_verb,
     name_side,
     name_sides,
     qualify_verdict,
@@ -107,7 +108,7 @@ def side_by_side(judgement: Judgement, comparisons: Sequence[Comparison], matter
     sentences = []
     if len(more_than) == 1 and first.metric == THROUGHPUT:
         ((name, change),) = more_than
-        sentences.append(f"{name} holds {change} the {metric} of {baseline}")
+        sentences.append(f"{name} {hold_verb(name)} {change} the {metric} of {baseline}")
     elif more_than:
         parts = [f"{change} as high with {name}" for name, change in more_than]
         sentences.append(f"{metric} is {units.join_names(parts)} as with {baseline}")
@@ -138,8 +139,8 @@ def count_claims(comparisons: Sequence[Comparison]) -> Iterator[str]:
                 ends = dict.fromkeys(wording.short_change(end) for end in (min(ratios), max(ratios)))
                 has_ratio = claim in ("better", "worse", "descriptive")
                 between = f" ({' to '.join(ends)})" if has_ratio else ""
-                where = f"all {len(every)}" if has_ratio else str(len(every))
-                where = "any of them" if claim in ("same", "none") else where
+                where = f"all {len(every)}" if has_ratio or claim == "none" else str(len(every))
+                where = "any of them" if claim == "same" else where
                 where = where if len(ratios) == len(every) else str(len(ratios))
                 parts.append(f"{name} in {where}{between}")
         contexts = "1 context" if len(every) == 1 else f"{len(every)} contexts"

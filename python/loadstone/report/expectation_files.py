@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from pathlib import Path
 from xml.etree import ElementTree
@@ -13,6 +14,9 @@ from loadstone.report.expectations import count, describe
 from loadstone.report.markdown import plain, tabulate_expectations
 from loadstone.report.sections import headline, meaning
 from loadstone.report.view import View
+
+# The variable with the file that GitHub Actions shows; other commands of the step also write to it.
+STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 
 
 def junit(judgement: Judgement) -> str:
@@ -66,11 +70,13 @@ def summary(judgement: Judgement) -> str:
 
 
 def write_files(judgement: Judgement, junit_path: Path | None, summary_path: Path | None) -> None:
-    """Writes the JUnit XML and the summary. Raises LoadstoneError."""
+    """Writes the JUnit XML, and writes the summary or appends it to GitHub's file. Raises LoadstoneError."""
     for path, text in ((junit_path, junit), (summary_path, summary)):
         if path is not None:
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(text(judgement), encoding="utf-8")
+                is_shared = path == summary_path and str(path) == os.environ.get(STEP_SUMMARY)
+                with path.open("a" if is_shared else "w", encoding="utf-8") as file:
+                    file.write(text(judgement))
             except OSError as error:
                 raise LoadstoneError(f"cannot write {path}: {error.strerror}", "name another file") from error

@@ -10,6 +10,8 @@ from typing import Any
 # host.
 NONE = "none"
 ENDING_SERVERS = frozenset({"kill", "stop", "restart", "power"})
+# The fact of a fault whose effect only a command of the user verified, which may be wrong.
+VERIFIED_BY = "verified_by"
 
 
 @dataclass(frozen=True)

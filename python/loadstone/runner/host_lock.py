@@ -26,8 +26,7 @@ def host_locked(results: Path, directory: Path | None = None) -> Iterator[Callab
     Yields a function to record the results folder once it is known. If another run holds the lock, raises
     LoadstoneError with its pid and results folder. If the file cannot be created, there is no lock.
     """
-    path = (directory or next((folder for folder in DIRECTORIES if folder.is_dir()), DIRECTORIES[-1])) / NAME
-    descriptor = open_lock_file(path)
+    descriptor = open_lock_file(lock_path(directory))
     if descriptor is None:
         yield lambda _: None
         return
@@ -44,6 +43,20 @@ def host_locked(results: Path, directory: Path | None = None) -> Iterator[Callab
             yield lambda folder: note(descriptor, folder)
         finally:
             note(descriptor, None)
+
+
+def find_holder(directory: Path | None = None) -> str:
+    """The pid and the results of another run that is measuring on this host; empty if there is none."""
+    descriptor = open_lock_file(lock_path(directory))
+    if descriptor is None:
+        return ""
+    with open(descriptor, "rb"):
+        return holder(descriptor)
+
+
+def lock_path(directory: Path | None) -> Path:
+    """The lock file in a directory, by default in the first directory of `DIRECTORIES` that exists."""
+    return (directory or next((folder for folder in DIRECTORIES if folder.is_dir()), DIRECTORIES[-1])) / NAME
 
 
 def open_lock_file(path: Path) -> int | None:

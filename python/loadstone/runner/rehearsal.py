@@ -203,6 +203,18 @@ def advice(plan: Plan) -> Iterator[str]:
     yield from missing_programs(plan)
     yield from slow_load(plan)
     yield from busy_clients(plan)
+    yield from idle_rates(plan)
+
+
+def idle_rates(plan: Plan) -> Iterator[str]:
+    """Warns of a rate at which no operation is due in the measured time."""
+    seconds = plan.experiment.measure.duration or math.inf
+    rates = [variant.rate for variant in plan.variants if variant.rate and variant.rate * seconds < 1]
+    if rates:
+        yield (
+            f"warning: at {min(rates):g} op/s, no operation is due within the {seconds:g} s of the measurement\n"
+            "hint: set a higher `rate`, or a longer `measure.duration`"
+        )
 
 
 def busy_clients(plan: Plan) -> Iterator[str]:

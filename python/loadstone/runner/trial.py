@@ -291,7 +291,9 @@ class Conductor:
         """
         variant = planned.variant
         self.display.step("flush")
-        data = directory if isinstance(phase, ObservedCommand) or describe_engine().keeps_files(variant.store) else None
+        data = directory if describe_engine().keeps_files(variant.store) else None
+        if isinstance(phase, ObservedCommand):
+            data = phase.place(directory)
         if at is not None:
             data = at.stack.data
         if isinstance(phase, EngineLaunch) and phase.cold:

@@ -77,7 +77,12 @@ def check(context: Context, path: Keys, keys: Any) -> None:
         if is_reserved(option):
             hint = "remove it: the lab sets the options for fio's output"
             context.add_mistake((*path, "options", i), f"{option} cannot be used here", hint)
-    if not context.is_valid(*path, "job") or is_text(keys.job) or template.template_names(keys.job):
+    if not context.is_valid(*path, "job"):
+        return
+    if is_text(keys.job):
+        refuse_own_place(context, path, keys)
+        return
+    if template.template_names(keys.job):
         return
     name = template.render_template(keys.job, {})
     file = next((base / name for base in context.bases if (base / name).is_file()), None)
@@ -86,9 +91,30 @@ def check(context: Context, path: Keys, keys: Any) -> None:
         hint = f"put it in {tried}, or write its content instead, beginning with a section such as [write]"
         context.add_mistake((*path, "job"), f"there is no job file {name}", hint)
         return
+    refuse_own_place(context, path, Fio(job=str(file)))
     completed = keys.model_copy(update={"job": template.escape_braces(os.path.abspath(file))})
     workload = context.experiment.all_workloads[path[:-1]]
     context.complete_workload(path[:-1], workload.model_copy(update={"fio": completed}))
+
+
+def refuse_own_place(context: Context, path: Keys, work: Fio) -> None:
+    """Refuses jobs that state their place, if the experiment varies `directory`: all variants would use one place."""
+    places = list_places(work)
+    if places and template.template_names(context.experiment.directory or ""):
+        hint = "remove `directory` and `filename` from the jobs, which then run below `directory`"
+        context.add_mistake((*path, "job"), f"the jobs use {places[0]}, whatever `directory` is", hint)
+
+
+def list_places(work: Fio) -> list[Path]:
+    """The absolute paths of directories and files that the jobs state."""
+    texts = [options.get(key, "") for options in jobs(work).values() for key in ("filename", "directory")]
+    return [Path(path) for text in texts for path in text.split(":") if path.startswith("/")]
+
+
+def place_of(work: Fio, directory: Path) -> Path | None:
+    """The directory of the jobs' files, by default the trial's; None for a device without a file system."""
+    place = next(iter(list_places(work)), directory)
+    return None if place.is_block_device() else place if place.is_dir() else place.parent
 
 
 def title(work: Fio) -> str:
@@ -190,7 +216,15 @@ def arguments(work: Fio, context: CommandContext) -> list[str]:
 
 def phases(variant: Variant, experiment: Experiment) -> Sequence[ObservedCommand]:
     """One run of fio."""
-    return (ObservedCommand("fio", partial(arguments, variant.work), read, variant.data.seconds or None),)
+    return (
+        ObservedCommand(
+            "fio",
+            partial(arguments, variant.work),
+            read,
+            variant.data.seconds or None,
+            place=partial(place_of, variant.work),
+        ),
+    )
 
 
 def read(ended: Ended) -> ImportedRun:

@@ -11,6 +11,11 @@ use crate::recorder::reader::totals;
 use crate::window::Ending;
 use loadstone_wire::event::Carried;
 
+/// A rate far above the capacity leaves billions of unsent operations, and the user waits for the report. After the
+/// first 2^18, one operation therefore represents its neighbours, 2^−18 of the operations before it: their due times
+/// differ by less than the histograms resolve.
+const EXACT_BITS: u32 = 18;
+
 impl Conductor<'_> {
     /// The operations that were due but are missing from the latency histograms, and the total number of due
     /// operations. `paused_ns` is the time for which the engine was paused.
@@ -28,7 +33,7 @@ impl Conductor<'_> {
             Ending::Count => NEVER,
             Ending::Stopped { at_ns, .. } => at_ns.saturating_sub(LATE_NS),
         };
-        let mut add = |index: u64, due_ns: u64, sent: bool| {
+        let mut add = |index: u64, due_ns: u64, sent: bool, count: u64| {
             // The wait for answers lasts until now. Operations that were not sent before the cut-off, or before a stop,
             // are never sent.
             let until_ns = match ending {
@@ -38,33 +43,38 @@ impl Conductor<'_> {
             };
             let bounds = censored.bounds.entry(self.task.work.step_of(index)).or_default();
             let bound = until_ns.saturating_sub(due_ns);
-            bounds[1].record(bound);
-            bounds[2].record(bound.saturating_sub(held_ns));
+            bounds[1].record_n(bound, count);
+            bounds[2].record_n(bound.saturating_sub(held_ns), count);
             if sent {
-                censored.unanswered += 1;
-                bounds[0].record(bound);
+                censored.unanswered += count;
+                bounds[0].record_n(bound, count);
             } else {
-                censored.unsent += 1;
+                censored.unsent += count;
             }
         };
         for operation in self.workers.recorders.iter().flat_map(|recorder| recorder.list_unfinished()) {
             let Unfinished { index, due_ns, sent, counted } = operation;
             if counted && (sent || due_ns < horizon_ns) {
-                add(index, due_ns, sent);
+                add(index, due_ns, sent, 1);
             }
         }
         let Some(pace) = &self.task.pace else { return (censored, None) };
         let (segment, mut cursor) = (self.spec.segment, Cursor::default());
         if ending != Ending::Count {
-            let mut step = self.task.scheduler.count_claimed().max(segment.share(borders.first_index));
+            let first = self.task.scheduler.count_claimed().max(segment.share(borders.first_index));
+            let mut due_at = |step| borders.start_ns.saturating_add(pace.due_ns(segment.index(step), &mut cursor));
+            let mut step = first;
             while step < borders.steps {
-                let index = segment.index(step);
-                let due_ns = borders.start_ns.saturating_add(pace.due_ns(index, &mut cursor));
+                let mut count = ((step - first) >> EXACT_BITS).clamp(1, borders.steps - step);
+                if count > 1 && due_at(step + count - 1) >= horizon_ns {
+                    count = 1;
+                }
+                let due_ns = due_at(step);
                 if due_ns >= horizon_ns {
                     break;
                 }
-                add(index, due_ns, false);
-                step += 1;
+                add(segment.index(step), due_ns, false, count);
+                step += count;
             }
         }
         let answered = totals(&self.workers.recorders).operations;

@@ -181,7 +181,7 @@ impl Store for Jvm {
 
 /// The reason why a class cannot be used as a binding.
 fn unusable(class: &str, text: &str) -> EngineError {
-    const PATH: &str = "name its jars: -cp '/opt/ycsb/lib/*:/opt/ycsb/redis-binding/lib/*'";
+    const PATH: &str = "name its jars: -cp '/opt/ycsb/lib/*:/opt/ycsb/NAME-binding/lib/*'";
     if text.contains("site/ycsb/DB") {
         return EngineError::failed("YCSB's core is not on the class path: site.ycsb.DB is not found")
             .hint("mvn dependency:get -Dartifact=site.ycsb:core:0.17.0, or add YCSB's lib/* to -cp");

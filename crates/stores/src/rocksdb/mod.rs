@@ -117,7 +117,7 @@ impl RocksDbEngine {
     }
 }
 
-const ENGINE: Engine = Engine { store: "rocksdb", name: "RocksDB", marker: "CURRENT" };
+pub(crate) const ENGINE: Engine = Engine { store: "rocksdb", name: "RocksDB", marker: "CURRENT" };
 
 /// The cause of an error from RocksDB. The C API returns only a string, which ends with the system's message.
 fn cause(text: &str) -> Cause {

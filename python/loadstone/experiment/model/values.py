@@ -131,6 +131,8 @@ def parse_number(value: Any) -> float:
     return float(value)
 
 
+# The engine's limit (`Pace` in crates/load).
+RATE_MAX = 1_000_000_000
 # A rate with its unit.
 PER_SECOND = re.compile(r"\s*([0-9][0-9,_]*(?:\.[0-9]+)?)\s*ops?/s\s*")
 
@@ -149,6 +151,9 @@ def parse_rate(value: Any) -> float:
         refuse_value(
             f"must be a number of operations per second above 0, got {quote_value(value)}", digits_hint(value) or closed
         )
+    if value > RATE_MAX:
+        hint = "find the highest rate with `find: {over: rate}`, or leave `rate` out for a closed loop"
+        refuse_value(f"must be at most {RATE_MAX:,} operations per second, got {quote_value(value)}", hint)
     return float(value)
 
 

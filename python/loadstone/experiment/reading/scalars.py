@@ -66,5 +66,7 @@ def explain_ambiguity(text: str) -> tuple[str, str] | None:
     if EXPONENT.fullmatch(text) and not DECIMAL.fullmatch(text):
         value = float(text)
         plain = f"{value:.0f}" if value.is_integer() and abs(value) < 1e18 else repr(value)
+        # YAML 1.1 requires a decimal point, and a point before `inf`.
+        plain = plain if "." in plain else plain.replace("e", ".0e").replace("inf", ".inf")
         return f"`{text}` is a string in YAML 1.1 and a number in YAML 1.2", f'write {plain}, or "{text}"'
     return None

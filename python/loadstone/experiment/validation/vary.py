@@ -71,9 +71,10 @@ def check_dimension(context: Context, path: Path, dimension: str, values: Sequen
         hint = "use only letters, digits and . _ -, and begin with a letter"
         context.add_mistake(path, f'"{dimension}" is not a valid name for a dimension', hint)
     elif dimension in AT_RUN_TIME or dimension == "store":
-        context.add_mistake(
-            path, f"the name `{dimension}` is reserved", f'rename the dimension, for example "my_{dimension}"'
-        )
+        hint = f'rename the dimension, for example "my_{dimension}"'
+        if dimension == "directory":
+            hint = 'write `directory: "{disk}"`, and vary `disk`'
+        context.add_mistake(path, f"the name `{dimension}` is reserved", hint)
     if not context.is_valid(*path):
         return
     if not values:

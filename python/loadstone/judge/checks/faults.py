@@ -13,7 +13,7 @@ from loadstone.format import units
 from loadstone.judge.finding import Effect, Finding, Looks, NotLooked, Pair, Severity
 from loadstone.judge.guarantees import RETRYING
 from loadstone.judge.settings import Settings
-from loadstone.results.fault import ENDING_SERVERS, NONE, FaultRecord, borders_of
+from loadstone.results.fault import ENDING_SERVERS, NONE, VERIFIED_BY, FaultRecord, borders_of
 from loadstone.results.trial_result import Series, TrialResult
 from loadstone.statistics.availability import RELAPSE
 
@@ -73,10 +73,38 @@ def check_fault(trial: TrialResult, fault: FaultRecord) -> Iterator[Finding]:
         reason = fault.unverified.get("lifted", "the trial ended first")
         hint = "see servers.log of the trial, and use a longer `measure.duration`"
         yield Finding(NOT_LIFTED, Severity.INVALID, f"{name} was not lifted: {reason}", hint, here, effect=excludes)
+    if VERIFIED_BY in fault.facts:
+        yield from check_effect(trial, fault, name)
     if "bystanders" in fault.unverified:
         message = f"{name} also hit other servers: {fault.unverified['bystanders']}"
         hint = "the figures describe a larger fault; see servers.log of the trial"
         yield Finding(BYSTANDER, Severity.INVALID, message, hint, here, effect=excludes)
+
+
+def check_effect(trial: TrialResult, fault: FaultRecord, name: str) -> Iterator[Finding]:
+    """A finding on a fault that only the user's command verified, although nothing that the engine observed changed."""
+    end_ns = trial.value("runtime") if fault.lift_ordered_ns is None else fault.lift_ordered_ns
+    lasted_ns = (end_ns or 0) - (fault.held_ns or 0)
+    names, is_open = ("failed", "late", "unanswered"), trial.loop == "open"
+    # A closed loop only shows the gap in which no client received an answer.
+    gap_ns = trial.value("longest_gap")
+    visible_ns = trial.value("deadline") if is_open else None if gap_ns is None else 2 * gap_ns
+    counts = [trial.value(f"during.{name}") for name in names[: None if is_open else 1]]
+    if visible_ns is None or lasted_ns <= visible_ns or any(count != 0 for count in counts):
+        return
+    is_whole = len(fault.servers) >= (trial.numeric_fact("data_nodes") or len(fault.servers))
+    attempts = trial.value("connections.attempted")
+    if attempts or (attempts is None and not is_whole):
+        return
+    message = f"only the command `verify` shows that {name} took effect: no operation during it failed or was delayed"
+    message += "" if attempts is None else ", and no connection was lost"
+    hint = "check by hand that the commands of `attach` reach the servers, and that `verify` fails while they are down"
+    here = (trial.trial,)
+    if is_whole:
+        yield Finding(MISSED, Severity.INVALID, message, hint, here, effect=Effect(excludes=True))
+    else:
+        # The clients may not use this server, as with a replica.
+        yield Finding(MISSED, Severity.SUSPECT, message, hint, here)
 
 
 def check_before(trial: TrialResult, settings: Settings) -> Looks:

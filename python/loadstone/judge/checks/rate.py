@@ -6,7 +6,7 @@ Findings: `rate-not-held`, `carried-over`, `client-limited`, `generator-limited`
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 
 from loadstone.engine.events import CENSORED
@@ -33,10 +33,6 @@ CLIENT_LIMITED, GENERATOR_LIMITED = "client-limited", "generator-limited"
 INVALIDATING = (RATE_NOT_HELD, GENERATOR_LIMITED)
 RATE_HINT = (
     "lower the rate, or search for the highest sustainable rate: `find: {over: rate}`; the throughput remains valid"
-)
-BOUNDS_HINT = (
-    "lower the rate, use another host, or let idle clients spin: set `properties: {spin.sleep: true}` for the system"
-    " (with `loadstone ycsb`: -p spin.sleep=true)"
 )
 # With fewer clients than this, neither a second engine nor a second executor helps.
 FEW_CLIENTS = 33
@@ -214,10 +210,18 @@ def check_lateness(trial: TrialResult, settings: Settings) -> Looks:
         message = (
             f"{units.format_percent(late)} of the operations were sent more than 1 ms late although a client was idle"
         )
-        here, effect = (trial.trial,), Effect(excludes=True)
-        yield Finding(
-            GENERATOR_LIMITED, severity, message, BOUNDS_HINT, here, about="latencies", effect=effect, size=late
-        )
+        here, effect, hint = (trial.trial,), Effect(excludes=True), choose_hint([trial])
+        yield Finding(GENERATOR_LIMITED, severity, message, hint, here, about="latencies", effect=effect, size=late)
+
+
+def choose_hint(trials: Iterable[TrialResult]) -> str:
+    """The hint for operations that were sent late."""
+    if all(trial.facts.get("spin") for trial in trials):
+        return "lower the rate, or use another host"
+    return (
+        "lower the rate, use another host, or let idle clients spin: set `properties: {spin.sleep: true}` for the"
+        " system (with `loadstone ycsb`: -p spin.sleep=true)"
+    )
 
 
 def check_executors(trial: TrialResult, settings: Settings) -> Looks:
