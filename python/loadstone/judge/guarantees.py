@@ -24,7 +24,6 @@ MILLISECOND, SECOND = 1e6, 1e9
 NOTHING, ANYTHING = 0.0, math.inf
 # The kinds of faults that may lose writes; other kinds lose none.
 KILLS, POWER, STOPS = frozenset({"kill"}), frozenset({"power"}), frozenset({"stop", "restart"})
-LOSING = KILLS | POWER | STOPS
 LEVEL = re.compile(r"read (\w+), write (\w+)")
 # The number of replicas that a consistency level waits for; QUORUM depends on the number of copies.
 LEVELS = {"ANY": 0, "ONE": 1, "LOCAL_ONE": 1, "TWO": 2, "THREE": 3}

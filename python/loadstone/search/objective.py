@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from loadstone.format import quantity, units
+from loadstone.format import quantity
 from loadstone.results.value import THROUGHPUT, metric_statistic
 
 TERM = re.compile(r"\s*([a-z][a-z0-9_.-]*?)\s*(<=|>=|==|<|>|=)\s*(\S.*?)\s*")
@@ -186,12 +186,3 @@ def read_amount(text: str) -> tuple[float, str]:
         return quantity.parse_seconds(text) * 1e9, "ns"
     power = (1024 if match[2].endswith("i") else 1000) ** THOUSANDS[match[2][:1]]
     return float(match[1].replace(",", "")) * power, match[3] if match[3][:1] in ("", "B") else "op/s"
-
-
-def write_bound(term: Term, unit: str) -> str:
-    """The bound of a condition as text: `10.0 ms`, `0.95×`."""
-    if term.is_ratio:
-        return f"{term.bound:g}×"
-    if term.is_count or metric_statistic(term.metric) == ERRORS:
-        return units.format_percent(term.bound) if term.share else units.format_number(term.bound)
-    return units.format_figure(term.bound, unit)

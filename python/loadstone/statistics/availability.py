@@ -86,11 +86,6 @@ class NormalLevel:
         """The level below which even a single window is not noise."""
         return min(RELAPSE * self.median, self.median - RELAPSE_FACTOR * (self.median - self.least))
 
-    @property
-    def is_ruled_by_noise(self) -> bool:
-        """Whether the noise before the fault, and not the requested share, determined the level."""
-        return self.noise > 0 and self.level >= self.median - DEVIATIONS * self.noise
-
 
 @dataclass(frozen=True)
 class Recovery:

@@ -29,10 +29,3 @@ class Estimate:
         if self.low is None or self.high is None or not self.value:
             return None
         return (self.high - self.low) / abs(self.value)
-
-    @property
-    def larger_side(self) -> float | None:
-        """The distance from the figure to the farther end of its interval, as a share. None without an interval."""
-        if self.low is None or self.high is None or not self.value:
-            return None
-        return max(self.high - self.value, self.value - self.low) / abs(self.value)
