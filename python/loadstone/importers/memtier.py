@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any
 
+from loadstone.format import units
 from loadstone.importers.json_text import Document, read_documents
 from loadstone.importers.number import number_or_text, parse_number
 from loadstone.importers.run import (
@@ -234,6 +235,8 @@ def read_section(
     elif rate and n:
         run.add_figure("runtime", n / rate * 1e9, "ns", 1, MS)
     run.add_figure("operations", n or None, OPERATIONS, n)
+    if lost:
+        run.add_figure("attempts.failed", lost, OPERATIONS, n)
     means, counts = {}, {}
     for name, part in parts.items():
         operation = name.lower().removesuffix("s")
@@ -257,9 +260,13 @@ def read_section(
         )
     misses = parse_number(str(totals.get("Misses/sec", 0))) or 0.0
     hits = parse_number(str(totals.get("Hits/sec", 0))) or 0.0
+    if misses + hits:
+        run.add_figure("misses", misses / (misses + hits), "share", n)
     if misses:
         run.add_note(
-            "misses", f"{misses / (misses + hits):.0%} of its reads found no value", "load the keys before reading"
+            "misses",
+            f"{units.format_percent(misses / (misses + hits))} of its reads found no value",
+            "load the keys before reading",
         )
     if rates:
         run.facts["mix"] = mix_fact({name.lower().removesuffix("s"): share for name, share in rates.items()})
