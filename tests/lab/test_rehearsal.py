@@ -185,7 +185,7 @@ MODE = """
 systems: {c: {store: cassandra, properties: {hosts: 127.0.0.1, port: PORT}}}
 workload:
   cassandra-stress:
-    command: "write -mode native cql3 requestTimeout=9000 connectionsPerHost=2"
+    command: "write -mode native cql3 requestTimeout=9000 connectionsPerHost=2 maxPending=9"
     population: 50
 clients: 4
 repeats: 1
@@ -195,10 +195,11 @@ measure: {warmup: 0s, operations: 400}
 
 def test_connection_options_of_commands_reach_engines(tmp_path: Path) -> None:
     with FakeCassandra() as server:
-        loadstone(tmp_path, "run", experiment(tmp_path, MODE.replace("PORT", str(server.port))), "--no-report")
+        done = loadstone(tmp_path, "run", experiment(tmp_path, MODE.replace("PORT", str(server.port))), "--no-report")
     (trial,) = trials(single_folder(tmp_path))
     assert trial.facts["request_timeout_ms"] == "9000"
     assert trial.facts["connections"] == "2 to each node, of each executor"
+    assert done.stderr.count("warning: -mode maxPending= has no effect") == 1
 
 
 @pytest.mark.parametrize(

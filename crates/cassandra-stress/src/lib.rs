@@ -63,6 +63,9 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
         out(&text);
         return Ok(0);
     }
+    for warning in &settings.warnings {
+        err(&format!("warning: {}\n", shorten(warning)));
+    }
     if settings.front_end.print_spec {
         let mut spec =
             translate::translate(&settings, &profiles, translate::first_threads(&settings)).map_err(name_options)?;
@@ -77,9 +80,6 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
         }
         out_json("the spec", &spec)?;
         return Ok(0);
-    }
-    for warning in &settings.warnings {
-        err(&format!("warning: {}\n", shorten(warning)));
     }
     run::run(&settings, &profiles, arguments, controls).map_err(name_options)
 }

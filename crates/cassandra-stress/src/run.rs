@@ -160,7 +160,8 @@ fn run_steps(
             graph.add_run(&std::mem::take(step), steps.then_some(threads));
         }
         rates.push(summary.total.success_rate());
-        if let Some((earlier, ..)) = done.last() {
+        if let Some((earlier, before, _)) = done.last() {
+            let rates = [before, &summary].map(|summary| summary.total.operation_rate());
             out(&render_improvement(*earlier, &rates));
         }
         done.push((threads, summary, uncertainty));

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from collections.abc import Collection, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,6 +39,8 @@ def spec_of(command: str, arguments: Sequence[str], stdin: str = "") -> list[Spe
                 message, (*hints, f"`loadstone {command} help` describes the options")[0], done.returncode
             )
         raise engine_error(done.returncode, log)
+    for line in done.stderr.splitlines():
+        report_warning(line)
     try:
         specs = [json.loads(line) for line in done.stdout.splitlines() if line]
         if not specs:
@@ -45,6 +49,14 @@ def spec_of(command: str, arguments: Sequence[str], stdin: str = "") -> list[Spe
     except ValueError as error:
         hint = "use loadstone and loadstone-engine from the same installation"
         raise LoadstoneError("the engine printed no spec", hint) from error
+
+
+@cache
+def report_warning(line: str) -> None:
+    """Prints a warning of a front end once, although every trial has a spec."""
+    # The schema of a command that reads applies to the writes before it.
+    if line.startswith("warning: ") and not line.startswith("warning: -schema is ignored"):
+        print(line, file=sys.stderr)
 
 
 def location(variant: Variant, directory: Path, name: str) -> str:
