@@ -46,6 +46,18 @@ def test_profiles_write_the_tools_rows(target: Target, shape: str) -> None:
     assert shape in ("levels", "series") or recorded == rows_of(target, f"p_{shape}")
 
 
+@pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape != "lists"])
+def test_rows_of_the_tool_are_valid(target: Target, shape: str) -> None:
+    """Also if the tool wrote only the first rows of a partition."""
+    line = f"user profile={PROFILES / f'{shape}.yaml'} n=20 no-warmup -pop seq=1..20 -rate threads=2"
+    target.run(f"{line.replace('n=20', 'n=0')} ops(validate=1)")
+    target.query(f"TRUNCATE p_{shape}.t")
+    for row in (PROFILES / f"{shape}.rows").read_text().splitlines():
+        target.query(f"INSERT INTO p_{shape}.t JSON $${row}$$")
+    done = target.run(f"{line} ops(validate=1)")
+    assert result(done.stdout, "total errors") == 0
+
+
 VALIDATED = """
 keyspace: validated
 keyspace_definition: |
@@ -53,8 +65,9 @@ keyspace_definition: |
 table: t
 table_definition: |
   CREATE TABLE t (id bigint, a int, b text, v text, m frozen<map<text, frozen<list<int>>>>,
-    u frozen<tuple<int, date>>, PRIMARY KEY (id, a, b))
+    u frozen<tuple<int, date>>, g set<text>, PRIMARY KEY (id, a, b))
 columnspec:
+  - {name: g, size: fixed(2)}
   - {name: a, cluster: uniform(1..4)}
   - {name: b, cluster: fixed(3)}
   - {name: m, size: fixed(2)}
@@ -199,8 +212,28 @@ def test_mistakes_in_profiles_have_lines(target: Target, tmp_path: Path) -> None
     profile = tmp_path / "wrong.yaml"
     profile.write_text(VALIDATED.replace("cluster: fixed(3)", "cluster: fixed(x)").replace("queries:", "querys:", 1))
     done = target.run(f"user profile={profile} ops(insert=1)", code=1)
-    assert f"{profile}:11: cluster: Invalid parameter list" in done.stderr
-    assert f"{profile}:13: a profile has no key querys" in done.stderr
+    assert f"{profile}:12: cluster: Invalid parameter list" in done.stderr
+    assert f"{profile}:14: a profile has no key querys" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "line", "message"),
+    [
+        ("{name: m,", "{name: n,", 13, "validated.t has no column n"),
+        ("v text, m", "v duration, m", 6, "column v of validated.t: values of type duration cannot be generated"),
+        ("SELECT * FROM t WHERE id", "SELECT * FROM t WHERE ie", 15, "the server cannot prepare"),
+        ("SELECT v, m, u", "SELECT v, x, u", 17, "the server cannot prepare"),
+        ("'replication_factor': 1", "'replication_factor': none", 3, "SyntaxError: "),
+    ],
+)
+def test_servers_refusals_have_lines(
+    target: Target, tmp_path: Path, before: str, after: str, line: int, message: str
+) -> None:
+    profile = tmp_path / "refused.yaml"
+    profile.write_text(VALIDATED.replace("validated", f"refused{line}").replace(before, after))
+    operations = "ops(insert=1,partition=1,range=1,row=1)"
+    done = target.run(f"user profile={profile} {operations} n=1 no-warmup -rate threads=1", code=1)
+    assert f"{profile}:{line}: {message.replace('validated', f'refused{line}')}" in done.stderr
 
 
 STATEMENTS = """

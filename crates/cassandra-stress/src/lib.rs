@@ -55,7 +55,7 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
         let text = match &settings.command.user {
             Some(user) => {
                 let mut spec = user::columns_spec(&settings, &profiles, user).map_err(name_options)?;
-                spec.definitions = schema::profile_definitions(&profiles);
+                spec.definitions = profiles.iter().flat_map(Profile::definitions).collect();
                 explain_profiles(&settings, &spec)
             }
             None => explain(&settings),
@@ -74,7 +74,7 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
                 work.definitions = schema_statements(&settings).iter().map(|text| drop_compact_storage(text)).collect();
             }
             WorkSpec::Statements(StatementsSpec::Columns(work)) => {
-                work.definitions = schema::profile_definitions(&profiles);
+                work.definitions = profiles.iter().flat_map(Profile::definitions).collect();
             }
             _ => {}
         }

@@ -28,6 +28,7 @@ use super::log::Log;
 use super::printer::{HdrLog, Names, Printer, Step};
 use super::schema;
 use super::translate::{options, translate, translate_warmups};
+use super::user;
 
 /// The tool's pause between two steps that write.
 const SETTLE: Duration = Duration::from_secs(15);
@@ -70,6 +71,7 @@ pub fn run(
         out(&format!("{SCHEMA_ONLY}\n"));
         return Ok(0);
     }
+    user::check_tables(settings, profiles, &options)?;
     let emptying: Vec<String> = if profiles.is_empty() {
         truncate_statements(settings)
     } else {

@@ -1,6 +1,8 @@
 //! The command `user`, its profiles from files, and their operations.
 
-use loadstone_stress::columns::{BatchType, ColumnsSpec, OperationSpec, OperationWork, TableSpec};
+use loadstone_registry::ColumnsFault;
+use loadstone_session::Options;
+use loadstone_stress::columns::{BatchType, ColumnsSpec, OperationSpec, OperationWork, Part, TableSpec};
 use loadstone_stress::partition::mean;
 use loadstone_stress::profile::Profile;
 use loadstone_stress::settings::{Settings, UserSettings};
@@ -32,6 +34,51 @@ fn refuse(path: &str, mistakes: &[Mistake]) -> EngineError {
         err(&format!("error: {path}:{line}: {message}\nhint: {hint}\n"));
     }
     EngineError::usage(format!("{path}:{}: {}", last.line, last.message)).hint(last.hint.clone())
+}
+
+/// An error with the profile and the line that it concerns.
+pub fn place(settings: &Settings, profile: usize, line: usize, mut error: EngineError) -> EngineError {
+    let path = settings.command.user.as_ref().and_then(|user| user.profiles.get(profile));
+    if let Some(path) = path {
+        error.message = format!("{path}:{line}: {}", error.message);
+    }
+    error
+}
+
+/// Compares the profiles with the server's tables. Returns the last mistake as an error, after printing the earlier
+/// mistakes with their lines.
+pub fn check_tables(settings: &Settings, profiles: &[Profile], options: &Options) -> Result<(), EngineError> {
+    let Some(user) = &settings.command.user else { return Ok(()) };
+    let spec = columns_spec(settings, profiles, user)?;
+    let Err(faults) = loadstone_registry::plan_columns(options, &spec) else { return Ok(()) };
+    let mut errors: Vec<EngineError> = Vec::new();
+    for ColumnsFault { part, reason, error } in faults {
+        let (table, name) = match &part {
+            Some(Part::Table(table)) => (table.clone(), "table_definition".to_owned()),
+            Some(Part::Column(table, column)) => (table.clone(), format!("columnspec.{column}")),
+            Some(Part::Operation(name)) => match spec.operations.iter().find(|operation| operation.name == *name) {
+                Some(OperationSpec { table, work, .. }) => {
+                    let query = || name.strip_prefix(&format!("{}.", table.to_lowercase())).unwrap_or(name);
+                    let part = match work {
+                        OperationWork::Insert | OperationWork::Validate => "insert".to_owned(),
+                        _ => format!("queries.{}", query()),
+                    };
+                    (table.clone(), part)
+                }
+                None => return Err(error),
+            },
+            None => return Err(error),
+        };
+        errors.push(match profiles.iter().position(|profile| profile.table.name == table) {
+            Some(at) => place(settings, at, profiles[at].line_of(&name), EngineError { message: reason, ..error }),
+            None => error,
+        });
+    }
+    let last = errors.pop();
+    for EngineError { message, hint, .. } in errors {
+        err(&format!("error: {message}\nhint: {}\n", hint.unwrap_or_default()));
+    }
+    last.map_or(Ok(()), Err)
 }
 
 /// The workload of these profiles.

@@ -17,7 +17,7 @@ use loadstone_stores::redb::Redb;
 use loadstone_stores::redis::Redis;
 use loadstone_stores::rocksdb::RocksDb;
 use loadstone_stores::{About, Store};
-use loadstone_stress::columns::{ColumnsSpec, SchemaColumn, TableSchema};
+use loadstone_stress::columns::{ColumnsSpec, Fault, Part, Plan, SchemaColumn, TableSchema};
 use loadstone_stress::spec::Invalid;
 
 use loadstone_kinds::columns::{ColumnsWork, Counts};
@@ -110,21 +110,62 @@ pub fn run_columns(
         let defined = execute_script(&options, &columns.definitions)?;
         defined.notes.iter().for_each(|note| err(&format!("note: {note}\n")));
     }
-    let invalid = |invalid: Invalid| {
-        EngineError::usage(format!("work.{}: {}", invalid.field, invalid.reason))
-            .hint("change the profile or the statement")
-    };
-    let names: Vec<(&str, &str)> =
-        columns.tables.iter().map(|table| (table.keyspace.as_str(), table.table.as_str())).collect();
-    let (tables, tokens) = describe_tables(&options, &names)?;
-    let schemas: Vec<TableSchema> = tables.into_iter().map(to_schema).collect();
-    let mut plan = columns.plan(&schemas).map_err(invalid)?;
-    let texts: Vec<String> = plan.operations.iter().map(|operation| operation.text.clone()).collect();
-    for (at, statement) in describe_statements(&options, &texts)?.into_iter().enumerate() {
-        plan.bind(columns, at, &statement.markers, &statement.columns).map_err(invalid)?;
-    }
+    let (plan, tokens) = plan_columns(&options, columns).map_err(|mut faults| faults.remove(0).error)?;
     let work = ColumnsWork::new(columns, plan, &tokens, spec.seed, Arc::clone(counts))?;
     trial::run(spec, work, &SessionTarget::<Cassandra>::new(&[]), controls, observer)
+}
+
+/// A mistake in a part of a spec, with the error for a run of this spec.
+#[derive(Debug)]
+pub struct ColumnsFault {
+    /// The part with the mistake; `None` if the server cannot be asked.
+    pub part: Option<Part>,
+    /// The mistake, without the path in the spec.
+    pub reason: String,
+    /// The error, with the path in the spec.
+    pub error: EngineError,
+}
+
+impl From<Fault> for ColumnsFault {
+    fn from(Fault { part, invalid: Invalid { field, reason } }: Fault) -> Self {
+        let error = EngineError::usage(format!("work.{field}: {reason}")).hint("change the profile or the statement");
+        Self { part: Some(part), reason, error }
+    }
+}
+
+impl From<EngineError> for ColumnsFault {
+    fn from(error: EngineError) -> Self {
+        Self { part: None, reason: error.message.clone(), error }
+    }
+}
+
+/// The plan of a spec for the server's tables, and the tokens of the ring.
+///
+/// # Errors
+/// All mistakes in the operations; otherwise the first mistake. There is at least one.
+pub fn plan_columns(options: &Options, columns: &ColumnsSpec) -> Result<(Plan, Vec<i64>), Vec<ColumnsFault>> {
+    let single = |fault: ColumnsFault| vec![fault];
+    let names: Vec<(&str, &str)> =
+        columns.tables.iter().map(|table| (table.keyspace.as_str(), table.table.as_str())).collect();
+    let (tables, tokens) = describe_tables(options, &names).map_err(|error| single(error.into()))?;
+    let schemas: Vec<TableSchema> = tables.into_iter().map(to_schema).collect();
+    let mut plan = columns.plan(&schemas).map_err(|fault| single(fault.into()))?;
+    let texts: Vec<String> = plan.operations.iter().map(|operation| operation.text.clone()).collect();
+    let described = describe_statements(options, &texts).map_err(|error| single(error.into()))?;
+    let mut faults = Vec::new();
+    for (at, statement) in described.into_iter().enumerate() {
+        match statement {
+            Ok(statement) => {
+                let bound = plan.bind(columns, at, &statement.markers, &statement.columns);
+                faults.extend(bound.err().map(ColumnsFault::from));
+            }
+            Err(error) => {
+                let part = Some(Part::Operation(plan.operations[at].name.clone()));
+                faults.push(ColumnsFault { part, ..error.into() });
+            }
+        }
+    }
+    if faults.is_empty() { Ok((plan, tokens)) } else { Err(faults) }
 }
 
 fn to_schema(columns: Vec<ColumnDescription>) -> TableSchema {

@@ -214,6 +214,26 @@ pub enum Fields {
     Multirow,
 }
 
+/// A mistake in a part of a spec, which only the server's descriptions reveal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The part with the mistake.
+    pub part: Part,
+    /// The mistake.
+    pub invalid: Invalid,
+}
+
+/// A part of a spec.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The table with this name.
+    Table(String),
+    /// The column with this name, in the table with this name.
+    Column(String, String),
+    /// The operation with this name.
+    Operation(String),
+}
+
 /// Maximum weight; larger weights would make the smaller ones negligible.
 const WEIGHT_MAX: f64 = 1e9;
 fn invalid(field: &'static str, reason: impl Into<String>) -> Invalid {

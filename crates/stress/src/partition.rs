@@ -36,7 +36,7 @@ pub struct Layout {
     pub values: Vec<Column>,
     /// The indices of the static columns among the other columns.
     pub statics: Vec<usize>,
-    /// Whether writing a row again changes it. This is true for counters, and for collections to which writes append.
+    /// Whether writing a row again changes it. This is true for counters, and for lists to which writes append.
     pub accumulates: bool,
 }
 
@@ -107,6 +107,8 @@ pub struct PartitionGenerator {
     values: Vec<ValueGenerator>,
     order: Order,
     accumulates: bool,
+    /// The last position that the tool writes, by level.
+    tool_ends: Vec<i64>,
     /// The key of the open partition.
     key_bytes: Vec<u8>,
     key_ends: Vec<usize>,
@@ -129,9 +131,11 @@ impl PartitionGenerator {
             };
             columns.iter().map(generator).collect()
         };
+        let levels: Vec<Level> = generators(&layout.clustering)?.into_iter().map(Level::new).collect();
         Ok(Self {
             key: generators(&layout.key)?,
-            levels: generators(&layout.clustering)?.into_iter().map(Level::new).collect(),
+            tool_ends: find_tool_ends(&levels),
+            levels,
             values: generators(&layout.values)?,
             order,
             accumulates: layout.accumulates,
@@ -174,6 +178,45 @@ impl PartitionGenerator {
     /// The number of rows in the open partition.
     pub fn rows(&self) -> u64 {
         self.levels.iter().map(|level| level.count).fold(1, u64::saturating_mul)
+    }
+
+    /// The number of rows that the tool writes, which are the first rows of the open partition.
+    ///
+    /// If a table has several clustering columns, the tool may end a partition early: when it has used all values of a
+    /// column, it compares the position in the preceding column alone with the last position, and the last position
+    /// is calculated from averages.
+    ///
+    /// Source: `PartitionIterator.MultiRowIterator.advance` and `compareToLastRow`.
+    pub fn tool_rows(&self) -> u64 {
+        let leaf = self.levels.len().wrapping_sub(1);
+        let counts: Vec<i64> = self.levels.iter().map(|level| level.count as i64).collect();
+        let mut at = vec![0; counts.len()];
+        let is_after_end = |at: &[i64]| {
+            let mut levels = at.iter().zip(&counts).zip(&self.tool_ends);
+            levels.find(|((at, count), end)| *at != *end && *count - *at != 1).is_some_and(|((at, _), end)| at > end)
+        };
+        let (mut depth, mut rows) = (0, 0);
+        while let Some(count) = counts.get(depth) {
+            if at[depth] >= *count {
+                if depth == 0 {
+                    break;
+                }
+                depth -= 1;
+                at[depth] += 1;
+                if at[depth] > self.tool_ends[depth] {
+                    break;
+                }
+            } else if is_after_end(&at[..=depth]) {
+                break;
+            } else if depth < leaf {
+                depth += 1;
+                at[depth] = 0;
+            } else {
+                rows += 1;
+                at[depth] += 1;
+            }
+        }
+        rows
     }
 
     /// Makes the given row the current row.
@@ -220,6 +263,27 @@ impl PartitionGenerator {
             Place::Value(at) => self.append_value(at, out),
         }
     }
+}
+
+/// The last position that the tool writes, by level: the maximum number of rows, divided by the average numbers of rows
+/// below each level.
+///
+/// Source: `PartitionIterator.MultiRowIterator.reset` and `decompose`.
+fn find_tool_ends(levels: &[Level]) -> Vec<i64> {
+    let averages: Vec<i64> = levels.iter().map(|level| level.generator.cluster().average().max(1)).collect();
+    let most: f64 = levels.iter().map(|level| level.generator.cluster().max() as f64).product();
+    let mut rest = i64::from(most as i32);
+    let mut ends = Vec::with_capacity(levels.len());
+    for at in 0..levels.len() {
+        let below = averages[at + 1..].iter().fold(1_i64, |product, average| product.saturating_mul(*average));
+        ends.push(rest / below);
+        rest %= below;
+    }
+    for at in (1..ends.len()).rev() {
+        ends[at - 1] += ends[at] / averages[at];
+        ends[at] %= averages[at];
+    }
+    ends
 }
 
 #[cfg(test)]
@@ -296,6 +360,28 @@ mod tests {
             count += 1;
         }
         assert_eq!(count, 31);
+    }
+
+    /// Counts recorded from version 4.0-alpha2: the numbers of rows of the partitions 1 to 20.
+    #[test]
+    fn tool_ends_partitions_early() {
+        for (text, rows, tool_rows) in [
+            (
+                "levels|id text size=uniform(5..10) population=uniform(1..10M)|a int cluster=uniform(1..4);b bigint cluster=fixed(2);c text cluster=gaussian(1..3)||",
+                130,
+                28,
+            ),
+            ("series|id int|a int cluster=fixed(20)||", 400, 400),
+        ] {
+            let (_, layout) = layout(text);
+            let mut generator = PartitionGenerator::new(&layout, Compat::V4, Order::Arbitrary).unwrap();
+            let mut sums = (0, 0);
+            for number in 1..=20_i64 {
+                generator.open(number * 10_000_000_000_000_001, |_| 0).unwrap();
+                sums = (sums.0 + generator.rows(), sums.1 + generator.tool_rows());
+            }
+            assert_eq!(sums, (rows, tool_rows), "{text}");
+        }
     }
 
     #[test]

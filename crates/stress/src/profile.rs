@@ -6,6 +6,8 @@
 mod operations;
 mod reader;
 
+use std::collections::BTreeMap;
+
 use crate::columns::{Fields, TableSpec};
 use crate::cql::quote;
 use crate::yaml::{Mistake, parse};
@@ -26,6 +28,8 @@ pub struct Profile {
     pub queries: Vec<Query>,
     /// Token range queries.
     pub token_range_queries: Vec<TokenRangeQuery>,
+    /// The lines of the parts that only the server can check: `table_definition`, `queries.NAME`, `columnspec.NAME`.
+    pub lines: BTreeMap<String, usize>,
 }
 
 /// A query in a profile.
@@ -59,7 +63,7 @@ impl Profile {
     /// All mistakes, in the order of their lines.
     pub fn parse(text: &str) -> Result<Self, Vec<Mistake>> {
         let root = parse(text).map_err(|mistake| vec![mistake])?;
-        let mut reader = Reader { mistakes: Vec::new() };
+        let mut reader = Reader::default();
         let profile = reader.profile(&root);
         let mut mistakes = reader.mistakes;
         mistakes.sort_by_key(|mistake| mistake.line);
@@ -78,13 +82,31 @@ impl Profile {
 
     /// The statements that define the keyspace and the table. Existing definitions remain as they are.
     pub fn definitions(&self) -> Vec<String> {
-        let mut statements: Vec<String> = self.keyspace_definition.iter().cloned().collect();
-        if self.table_definition.is_some() || !self.extra_definitions.is_empty() {
-            statements.push(format!("USE {}", quote(&self.table.keyspace)));
+        self.definitions_with_lines().into_iter().map(|(text, _)| text).collect()
+    }
+
+    /// The statements that define the keyspace and the table, with their lines.
+    pub fn definitions_with_lines(&self) -> Vec<(String, usize)> {
+        let mut statements = Vec::new();
+        let mut add = |text: &str, part: &str| statements.push((text.to_owned(), self.line_of(part)));
+        if let Some(text) = &self.keyspace_definition {
+            add(text, "keyspace_definition");
         }
-        statements.extend(self.table_definition.iter().cloned());
-        statements.extend(self.extra_definitions.iter().cloned());
+        if self.table_definition.is_some() || !self.extra_definitions.is_empty() {
+            add(&format!("USE {}", quote(&self.table.keyspace)), "keyspace");
+        }
+        if let Some(text) = &self.table_definition {
+            add(text, "table_definition");
+        }
+        for (at, text) in self.extra_definitions.iter().enumerate() {
+            add(text, &format!("extra_definitions.{at}"));
+        }
         statements
+    }
+
+    /// The line of a part; if the profile lacks it, the line of the table's name.
+    pub fn line_of(&self, part: &str) -> usize {
+        self.lines.get(part).or_else(|| self.lines.get("table")).copied().unwrap_or(1)
     }
 }
 
@@ -106,6 +128,10 @@ mod tests {
         assert_eq!(profile.table.insert.batch, BatchType::Unlogged);
         assert_eq!(profile.token_range_queries[0].page_rows, 100);
         assert_eq!(profile.definitions().len(), 4);
+        let parts = ["table", "table_definition", "columnspec.name", "insert", "queries.range1"];
+        let lines = parts.map(|part| EXAMPLE.lines().nth(profile.line_of(part) - 1).unwrap().trim());
+        let starts = ["table: ", "table_definition: ", "- name: name", "insert:", "cql: select"];
+        assert!(lines.iter().zip(starts).all(|(line, start)| line.starts_with(start)), "{lines:?}");
     }
 
     #[test]

@@ -162,6 +162,8 @@ class Data:
     place: str = field(default="", compare=False)
     # Whether the data is loaded before the work. If the work only writes, each trial defines empty tables instead.
     loaded: bool = field(default=True, compare=False)
+    # The size of the rows that an operation writes or reads, in bytes, if it may have many rows.
+    operation_bytes: int = field(default=0, compare=False)
     # For work of fixed size: the bytes that it transfers, or its duration.
     moved_bytes: int = 0
     seconds: float = 0.0

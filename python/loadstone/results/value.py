@@ -31,7 +31,7 @@ PERCENTILES = {
 HIGHER_IS_BETTER = frozenset({"throughput", "throughput_share", "yield", "succeeded", "bandwidth", "io_rate"})
 # Figures that only describe a trial are neither better nor worse.
 NO_DIRECTION = frozenset(
-    {"operations", "due", "count", "runtime", "available_min", "cache", "regions", "deadline", "length"}
+    {"operations", "due", "count", "runtime", "available_min", "cache", "regions", "deadline", "length", "rows"}
     | {"start", "rate_from", "rate_to"}
     | {"line", "median", "noise", "window", "hold", "held", "clock_offset", "clock_drift"}
 )

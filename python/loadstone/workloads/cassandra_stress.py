@@ -15,14 +15,17 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
+from loadstone.engine.events import CENSORED, COMPOSED, TIMED_STEPS
 from loadstone.engine.trial import Spec
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.kind import Data, EndedLaunch, EngineLaunch, Kind, LaunchStages, Phase
 from loadstone.experiment.model import template
 from loadstone.experiment.model.values import FilePart, Text, VariedCount, VariedLength
 from loadstone.format import units
-from loadstone.results.value import Value
+from loadstone.results.stage import OF_STAGE
+from loadstone.results.value import THROUGHPUT, Value
 from loadstone.workloads import ledger
+from loadstone.workloads.distribution import parse_distribution
 from loadstone.workloads.front_end import spec_of
 from loadstone.workloads.pace import INTERVAL_MS, counting, pace
 
@@ -59,10 +62,12 @@ GROUPS_OF_EXPERIMENT = {
     "password=": "use `systems: {cassandra: {properties: {cassandra.password: …}}}`",
 }
 REPLICATION = "replication_factor"
-# The mean size of a profile's value without `size`: texts and blobs have 4 to 8 bytes, and numbers have 4 or 8.
-PROFILE_VALUE_BYTES = 6
+# The mean size of a value without `size`, in bytes: texts and blobs have 4 to 8 bytes, and numbers have 4 or 8.
+VALUE_BYTES = 6
 # The commands that only write, with their other names.
 WRITES = ("write", "counter_write", "insert", "counterwrite", "counter_add", "counteradd")
+# The first parts of the names of other figures.
+RESERVED = {"all", "load", "carried", *(name.lower() for name in TIMED_STEPS | COMPOSED)}
 COMMANDS = ("read", "mixed", "counter_read", "user", *WRITES, "counterread", "counter_get", "counterget")
 
 
@@ -108,9 +113,50 @@ def check(context: Context, path: Keys, keys: Any) -> None:
         for option, hint in options.items():
             if any(word.lower().startswith(option) for word in part):
                 context.add_mistake((*path, "command"), f"{option} cannot be set in the command", hint)
+    for name in RESERVED.intersection(profile_operations(str(keys.command))):
+        message = f'the operation "{name}" would have the figures of other operations'
+        context.add_mistake((*path, "command"), message, "give the query another name in the profile")
     if "replication(" in "".join(tokens):
         hint = f"write `systems: {{cassandra: {{table: {{{REPLICATION}: 3}}}}}}`"
         context.add_mistake((*path, "command"), "the replication cannot be set in the command", hint)
+
+
+def check_figure_names(context: Context, path: Keys, names: Iterable[str]) -> None:
+    """Refuses statements whose figures would have the names of other figures."""
+    figures: set[str] = set()
+    for name in names:
+        figure = name.lower()
+        if figure in figures:
+            message = f'two statements have the figures "{figure}.p99": case does not distinguish figures'
+            context.add_mistake((*path, name), message, "use different names")
+        elif figure in RESERVED or OF_STAGE.match(f"{figure}."):
+            message = f'"{name}" cannot be the name of a statement: other figures begin with it'
+            context.add_mistake((*path, name), message, "use another name")
+        figures.add(figure)
+
+
+def profile_operations(command: str) -> list[str]:
+    """The operations of a command with a profile, in lower case; none if the command has templates."""
+    text = re.sub(r"\s*([(),=])\s*", r"\1", command.strip().lower())
+    match = re.match(r"user\s.*\bops\(([^(){}]*)\)", text)
+    weights = [part.partition("=") for part in match[1].split(",")] if match else []
+    return [name for name, _, weight in weights if weight != "0"]
+
+
+def statement_metrics(names: Iterable[str]) -> list[str]:
+    """The figures compared by default: throughput, and the p99 and the median of each statement."""
+    figures = [name.lower() for name in names]
+    latencies = [f"{name}.{statistic}" for statistic in ("p99", "p50") for name in figures]
+    return [THROUGHPUT, *latencies] if figures else []
+
+
+def statement_figures(phase: EngineLaunch, launched: Sequence[EndedLaunch]) -> Iterator[Value]:
+    """The mean number of rows that each statement wrote or read."""
+    summary = launched[-1].result.summary
+    for name, counted in summary.statements.items() if not phase.prefix else ():
+        outcomes = [outcome for outcome in summary.outcomes if outcome.operation == name and not outcome.is_failure]
+        if count := sum(outcome.count for outcome in outcomes if outcome.status != CENSORED):
+            yield Value(f"{name.lower()}.rows", counted.rows / count, "rows", count)
 
 
 def split_groups(tokens: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
@@ -150,14 +196,13 @@ def data(work: CassandraStress) -> Data:
     spec = translate_command(work, clients=1, hosts="127.0.0.1", port="9042", factor=None)["work"]
     if spec["generator"] == "columns":
         tables = spec["tables"]
-        sizes = [
-            profile_row_bytes(table) * row_count(column.get("cluster") for column in table["columns"])
-            for table in tables
-        ]
+        size = round(sum(row_bytes(table) * row_count(table) for table in tables))
         profile = {name: spec.get(name) for name in ("compat", "tables", "definitions", "revisit")}
         identity = {**profile, "population": work.population}
         place = ",".join(sorted({table["keyspace"] for table in tables}))
-        return Data(work.population, round(sum(sizes)), identity, place=place, loaded=not writes(work))
+        row_size = operation_bytes(spec)
+        loaded = not writes(work)
+        return Data(work.population, size, identity, place=place, loaded=loaded, operation_bytes=row_size)
     names = ("compat", "keyspace", "key_bytes", "columns", "size", "row_population_ratio", "revisit")
     identity = {**{name: spec[name] for name in names}, "population": work.population}
     identity |= {"written_for": work.written_for, "writers": work.writers} if work.written_for else {}
@@ -165,39 +210,58 @@ def data(work: CassandraStress) -> Data:
     return Data(work.population, size, identity, place=spec["keyspace"], loaded=not writes(work))
 
 
-def profile_row_bytes(table: Mapping[str, Any]) -> float:
-    """The size of a row of a profile, in bytes. Includes only listed columns, because only the server knows all
-    columns."""
-    sizes = [mean_of(column["size"]) if "size" in column else PROFILE_VALUE_BYTES for column in table["columns"]]
-    return max(sum(sizes), PROFILE_VALUE_BYTES)
+def row_bytes(table: Mapping[str, Any]) -> float:
+    """The mean size of a row, in bytes. Includes only listed columns, because only the server knows all columns."""
+    sizes = [mean_of(column["size"]) if "size" in column else VALUE_BYTES for column in table["columns"]]
+    return max(sum(sizes), VALUE_BYTES)
 
 
-def row_count(clusters: Iterable[str | None]) -> float:
-    """The expected number of rows in a partition, computed from the values of its clustering columns."""
-    return prod(mean_of(cluster) for cluster in clusters if cluster is not None)
+def row_count(table: Mapping[str, Any]) -> float:
+    """The expected number of rows in a partition: the product of the numbers of values of its clustering columns."""
+    return prod(mean_of(column.get("cluster")) for column in table["columns"])
 
 
-def mean_of(distribution: str) -> float:
-    """The mean of a distribution: exact for presets, otherwise the middle of the range."""
-    text = distribution.replace(" ", "").lower()
-    if text.startswith("presets("):
-        pairs = [part.split(":") for part in text[len("presets(") : -1].split(",")]
-        shares = [(float(share), digits(value)) for share, value in pairs]
-        return sum(share * value for share, value in shares) / sum(share for share, _ in shares)
-    bounds = match_range(text)
-    if bounds is None:
-        return 0.0
-    return (digits(bounds[1]) + digits(bounds[2] or bounds[1])) / 2
+def operation_bytes(work: Mapping[str, Any]) -> int:
+    """The mean size of the rows that an operation writes or reads, in bytes."""
+    tables = {table["name"]: table for table in work["tables"]}
+    weights = [float(operation["weight"]) for operation in work["operations"]]
+    sizes = [
+        rows_per_operation(operation["work"], tables[operation["table"]], work.get("visits", 1))
+        * row_bytes(tables[operation["table"]])
+        for operation in work["operations"]
+    ]
+    total = sum(weight * size for weight, size in zip(weights, sizes, strict=True))
+    return round(total / sum(weights))
 
 
-def digits(text: str) -> float:
-    """The value of a number, which may have the suffix k, m or b."""
-    factors = {"k": 1e3, "m": 1e6, "b": 1e9}
-    return float(text[:-1]) * factors[text[-1]] if text[-1] in factors else float(text)
+def rows_per_operation(operation: Any, table: Mapping[str, Any], visits: int) -> float:
+    """The expected number of rows of an operation.
+
+    A query reads the rows of a partition, unless it has a limit or compares every clustering column with a value.
+    """
+    rows = row_count(table)
+    if operation == "insert":
+        insert = table.get("insert", {})
+        select = insert.get("select")
+        share = min(mean_of(select["distribution"]) / select["divisor"], 1.0) if select else 1.0
+        return mean_of(insert.get("partitions")) * max(rows * share / visits, 1.0)
+    if "token_range" in operation:
+        return float(operation["token_range"]["page_rows"])
+    text = operation["query"]["cql"] if "query" in operation else ""
+    if limit := re.search(r"\blimit\s+(\d+)", text, re.IGNORECASE):
+        return min(rows, int(limit[1]))
+    clustering = [column["name"] for column in table["columns"] if column.get("cluster")]
+    is_row = all(re.search(rf'\b{re.escape(name)}"?\s*=\s*\?', text, re.IGNORECASE) for name in clustering)
+    return 1.0 if is_row else rows
+
+
+def mean_of(distribution: str | None) -> float:
+    """The mean of a distribution, at least 0; 1 without a distribution."""
+    return 1.0 if distribution is None else max(parse_distribution(distribution).mean, 0.0)
 
 
 def mean_size(size: str) -> int:
-    """The size of a value, in bytes; for a distribution, the middle of its range."""
+    """The mean size of a value, in bytes."""
     return int(mean_of(size))
 
 
@@ -221,13 +285,8 @@ def selection_range(selection: Mapping[str, Any]) -> tuple[float, float]:
     """The first and the last partition that a spec selects."""
     if "sequence" in selection:
         return selection["sequence"]["first"], selection["sequence"]["last"]
-    bounds = match_range(selection["distribution"])
-    return (digits(bounds[1]), digits(bounds[2] or bounds[1])) if bounds is not None else (1, 1)
-
-
-def match_range(text: str) -> re.Match[str] | None:
-    """The bounds in the text of a distribution; the second is None for `fixed(N)`."""
-    return re.match(r"~?\w+\(([\d.]*?\d[kmb]?)(?:\.\.+(\d+[kmb]?))?[,)]", text.replace(" ", "").lower())
+    numbers = parse_distribution(selection["distribution"])
+    return numbers.least, numbers.greatest
 
 
 def phases(variant: Variant, experiment: Experiment) -> Sequence[Phase]:
@@ -387,7 +446,9 @@ def figures(phase: EngineLaunch, launched: Sequence[EndedLaunch]) -> Iterator[Va
         # Some writes may have failed, so the last operation determines the last partition.
         yield Value("partitions_written", min(last.result.summary.operations, population), "", 1)
         yield Value("partitions", population, "", 1)
-    elif missing := last.result.summary.missing_rows:
+        return
+    yield from statement_figures(phase, launched)
+    if missing := last.result.summary.missing_rows:
         yield Value("rows_missing", missing.reads, "", 1)
 
 
@@ -425,6 +486,7 @@ KIND = Kind(
     phases,
     check,
     changing,
+    metrics=lambda work: statement_metrics(profile_operations(str(work.command))),
     facts=facts,
     figures=figures,
     remote=True,

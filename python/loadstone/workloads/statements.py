@@ -25,7 +25,19 @@ from loadstone.experiment.model.values import (
     value_schema,
 )
 from loadstone.format import units
-from loadstone.workloads.cassandra_stress import REPLICATION, STORE, digits, match_range, mean_of, row_count, stores
+from loadstone.format.suggestion import suggest_name
+from loadstone.workloads.cassandra_stress import (
+    REPLICATION,
+    STORE,
+    check_figure_names,
+    operation_bytes,
+    row_bytes,
+    row_count,
+    statement_figures,
+    statement_metrics,
+    stores,
+)
+from loadstone.workloads.distribution import EXAMPLES, parse_distribution
 from loadstone.workloads.pace import INTERVAL_MS, counting, pace
 
 if TYPE_CHECKING:
@@ -37,10 +49,7 @@ if TYPE_CHECKING:
     from loadstone.experiment.validation.context import Context
     from loadstone.results.trial_result import Scalar
 
-# The mean size of a value without `size`, in bytes: texts and blobs have 4 to 8 bytes, and numbers have 4 or 8.
-VALUE_BYTES = 6
 INDEX_CLASSES = {"sai": "StorageAttachedIndex", "sasi": "org.apache.cassandra.index.sasi.SASIIndex"}
-DISTRIBUTION = re.compile(r"~?[a-zA-Z]+\(.*\)")
 
 
 class StatementColumn(FilePart):
@@ -119,16 +128,17 @@ def check(context: Context, path: Keys, keys: Any) -> None:
     for name, column in keys.columns.items():
         for key in ("population", "size", "cluster"):
             text = getattr(column, key)
-            if text is not None and "{" not in text and not DISTRIBUTION.fullmatch(text.replace(" ", "")):
-                hint = "write uniform(1..10), gaussian(1..10), exp(1..10), fixed(3) or presets(70:1, 30:5)"
-                context.add_mistake((*path, "columns", name, key), f'"{text}" is not a distribution', hint)
-            bounds = match_range(text) if text is not None else None
-            if bounds and bounds[2] and digits(bounds[1]) > digits(bounds[2]):
-                message = f'the range of "{text}" is empty'
-                context.add_mistake((*path, "columns", name, key), message, "write the smaller number first")
+            if text is not None and "{" not in text:
+                try:
+                    parse_distribution(text)
+                except ValueError as error:
+                    context.add_mistake((*path, "columns", name, key), str(error), f"write {EXAMPLES}")
+    check_names(context, path, keys)
+    check_comparisons(context, (*path, "statements"), keys.statements)
+    check_figure_names(context, (*path, "statements"), keys.statements)
     for name, statement in keys.statements.items():
         place = (*path, "statements", name)
-        if not re.fullmatch(r"[A-Za-z][\w-]*", name) or name.upper() == "CLEANUP":
+        if not re.fullmatch(r"[A-Za-z][\w-]*", name):
             context.add_mistake(place, f'"{name}" cannot be the name of a statement', "use letters, digits, _ and -")
         if not isinstance(statement.weight, str) and statement.weight < 0:
             context.add_mistake(
@@ -138,6 +148,44 @@ def check(context: Context, path: Keys, keys: Any) -> None:
             context.add_mistake(
                 (*place, "compare"), "a write reads no rows", "remove `compare`, or set `cql: SELECT …`"
             )
+
+
+def check_comparisons(context: Context, path: Keys, statements: Mapping[str, Statement]) -> None:
+    """Refuses comparisons of rows that other statements change: rows would differ although the store is correct."""
+    changes = [name for name, statement in statements.items() if statement.weight != 0 and changes_values(statement)]
+    for name, statement in statements.items():
+        if statement.compare is True and statement.cql is not None and changes:
+            message = f"the rows cannot be compared, because {changes[0]} changes the values that were written"
+            hint = f"let {changes[0]} write a `?` of one row to each column, or leave `compare` out"
+            context.add_mistake((*path, name, "compare"), message, hint)
+
+
+def changes_values(statement: Statement) -> bool:
+    """Whether a statement changes the rows that were written: only a `?` of the same row repeats its value."""
+    if not is_write(statement) or statement.cql is None:
+        return False
+    text = " ".join(statement.cql.split())
+    update = re.fullmatch(r"update \S+ set (.*?) where .*", text, re.IGNORECASE)
+    insert = re.fullmatch(
+        r"insert into [^()]*\([^()]*\) values ?\(([?, ]*)\)(?: if not exists)?;?", text, re.IGNORECASE
+    )
+    repeats = insert or (update and all(re.fullmatch(r'[\w" ]+ ?= ?\?', part) for part in update[1].split(",")))
+    return not repeats or statement.values != "one-row"
+
+
+def check_names(context: Context, path: Keys, keys: Any) -> None:
+    """Checks that the statements in `define` contain the names of the table and of the columns."""
+    text = " ".join(keys.define)
+    if "{" in re.sub(r"\{[^{}]*:[^{}]*\}", "", text):
+        return
+    names_in_text = list(dict.fromkeys(re.findall(r"\w+", text)))
+    known = {word.lower() for word in names_in_text}
+    names = [((*path, "table"), keys.table), *(((*path, "columns", name), name) for name in keys.columns)]
+    names += [((*path, "indexes", name), name) for name in keys.indexes]
+    for place, name in names:
+        if "{" not in name and name.lower() not in known:
+            hint = suggest_name(name, names_in_text) or "use a name that `define` contains"
+            context.add_mistake(place, f'`define` does not contain "{name}"', hint)
 
 
 def is_write(statement: Statement) -> bool:
@@ -159,12 +207,13 @@ def title(work: Statements) -> str:
 
 def data(work: Statements) -> Data:
     """The population, with the expected rows of its partitions."""
-    rows = row_count(column.cluster for column in work.columns.values())
-    sizes = [mean_of(column.size) if column.size else VALUE_BYTES for column in work.columns.values()]
+    table, operations = generator_work(work)
     names = ("define", "table", "keyspace", "indexes", "population")
     identity = {name: getattr(work, name) for name in names}
     identity["columns"] = {name: column.model_dump(exclude_none=True) for name, column in work.columns.items()}
-    return Data(work.population, round(rows * max(sum(sizes), VALUE_BYTES)), identity, place=work.keyspace)
+    size = round(row_count(table) * row_bytes(table))
+    row_size = operation_bytes({"tables": [table], "operations": operations})
+    return Data(work.population, size, identity, place=work.keyspace, operation_bytes=row_size)
 
 
 def preflight(variant: Variant) -> Iterator[Callable[[], object]]:
@@ -197,8 +246,8 @@ def definitions(variant: Variant, work: Statements) -> list[str]:
     return statements
 
 
-def statements_spec(variant: Variant, work: Statements) -> Spec:
-    """The spec of a variant, without a seed and the length of a phase."""
+def generator_work(work: Statements) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The table and the operations of the spec."""
     operations = []
     for name, statement in work.statements.items():
         fields = "samerow" if statement.values == "one-row" else "multirow"
@@ -208,7 +257,12 @@ def statements_spec(variant: Variant, work: Statements) -> Spec:
     columns = [{"name": name, **column.model_dump(exclude_none=True)} for name, column in work.columns.items()]
     for column in columns:
         column.update({key: text.replace(" ", "") for key, text in column.items() if key != "name"})
-    table = {"name": work.table, "keyspace": work.keyspace, "table": work.table, "columns": columns}
+    return {"name": work.table, "keyspace": work.keyspace, "table": work.table, "columns": columns}, operations
+
+
+def statements_spec(variant: Variant, work: Statements) -> Spec:
+    """The spec of a variant, without a seed and the length of a phase."""
+    table, operations = generator_work(work)
     return {
         "spec": 2,
         "store": {
@@ -280,4 +334,23 @@ def facts(launched: Sequence[EndedLaunch]) -> Mapping[str, Scalar]:
     return facts
 
 
-KIND = Kind(Statements, True, stores, title, data, preflight, phases, check, changing, facts=facts, remote=True)
+def metrics(work: Statements) -> Sequence[str]:
+    """Throughput, and the p99 and the median of each statement."""
+    return statement_metrics(name for name, statement in work.statements.items() if statement.weight != 0)
+
+
+KIND = Kind(
+    Statements,
+    True,
+    stores,
+    title,
+    data,
+    preflight,
+    phases,
+    check,
+    changing,
+    metrics=metrics,
+    facts=facts,
+    figures=statement_figures,
+    remote=True,
+)

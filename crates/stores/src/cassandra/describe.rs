@@ -58,7 +58,10 @@ pub fn describe_tables(
 }
 
 /// Prepares statements, and returns the node's descriptions of them.
-pub fn describe_statements(options: &Options, texts: &[String]) -> Result<Vec<StatementDescription>, EngineError> {
+pub fn describe_statements(
+    options: &Options,
+    texts: &[String],
+) -> Result<Vec<Result<StatementDescription, EngineError>>, EngineError> {
     let settings = Settings::from_options(options)?;
     asking(async {
         let (_, link) = connect(&settings).await?;
@@ -66,14 +69,15 @@ pub fn describe_statements(options: &Options, texts: &[String]) -> Result<Vec<St
         link.prepare_all(&numbered).await;
         let mut all = Vec::new();
         for (number, text) in texts.iter().enumerate() {
-            let prepared = link.ensure_prepared(number, &numbered, &slot).await.map_err(|failure| {
-                let message = format!("the server cannot prepare \"{text}\": {}", failure.message);
-                EngineError::failed(message).hint("correct the statement, or create its table first")
-            })?;
-            all.push(StatementDescription {
+            let prepared = link.ensure_prepared(number, &numbered, &slot).await;
+            let described = prepared.map(|prepared| StatementDescription {
                 markers: name_all(&prepared.markers),
                 columns: name_all(&prepared.columns),
             });
+            all.push(described.map_err(|failure| {
+                let message = format!("the server cannot prepare \"{text}\": {}", failure.message);
+                EngineError::failed(message).hint("correct the statement, or create its table first")
+            }));
         }
         Ok(all)
     })

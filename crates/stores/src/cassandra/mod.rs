@@ -35,7 +35,7 @@ use std::sync::Arc;
 pub use client::Client;
 pub use describe::{ColumnDescription, StatementDescription, describe_statements, describe_tables};
 pub use ring::Node;
-pub use schema::{Description, count_rows, execute_script};
+pub use schema::{Description, count_rows, execute_numbered, execute_script};
 pub use statements::StatementClient;
 
 use cluster::Cluster;

@@ -1,5 +1,6 @@
 //! Executes definitions of keyspaces and tables, outside any trial.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use super::answer::{ALREADY_EXISTS, Refusal};
@@ -30,11 +31,19 @@ pub struct Description {
 /// Connects to the first contact point that responds, and executes statements one after the other. The statements are
 /// definitions, on which the nodes must then agree. An error names the statement.
 pub fn execute_script(options: &Options, statements: &[String]) -> Result<Description, EngineError> {
-    let settings = Settings::from_options(options)?;
+    execute_numbered(options, statements).map_err(|(_, error)| error)
+}
+
+/// [`execute_script`]; an error has the index of the statement that the server refused.
+pub fn execute_numbered(options: &Options, statements: &[String]) -> Result<Description, (Option<usize>, EngineError)> {
+    let settings = Settings::from_options(options).map_err(|error| (None, error))?;
+    let refused = AtomicUsize::new(usize::MAX);
     // This uses a separate thread, because the caller may run within a runtime.
-    let run = || asking(run(&settings, statements));
+    let run = || asking(run(&settings, statements, &refused));
     let done = std::thread::scope(|threads| threads.spawn(run).join());
-    done.map_err(|_| EngineError::failed("internal error: the thread that defines the schema panicked"))?
+    let done = done
+        .unwrap_or_else(|_| Err(EngineError::failed("internal error: the thread that defines the schema panicked")));
+    done.map_err(|error| (Some(refused.load(Ordering::Relaxed)).filter(|at| *at < statements.len()), error))
 }
 
 /// Executes SELECTs one after the other, and returns the number of rows of each.
@@ -52,10 +61,10 @@ pub fn count_rows(options: &Options, statements: &[String]) -> Result<Vec<usize>
     asking(count)
 }
 
-async fn run(settings: &Settings, statements: &[String]) -> Result<Description, EngineError> {
+async fn run(settings: &Settings, statements: &[String], refused: &AtomicUsize) -> Result<Description, EngineError> {
     let (contact, link) = connect(settings).await?;
     let mut replacements = Vec::new();
-    for text in statements {
+    for (at, text) in statements.iter().enumerate() {
         let mut result = link.query(text).await;
         if let Some(other) = result.as_ref().err().and_then(|refusal| replace_strategy(text, refusal)) {
             replacements.push(
@@ -68,6 +77,7 @@ async fn run(settings: &Settings, statements: &[String]) -> Result<Description, 
             // index that exists has a different error code.
             Err(refusal) if refusal.code == ALREADY_EXISTS || refusal.message.ends_with("already exists") => {}
             Err(refusal) => {
+                refused.store(at, Ordering::Relaxed);
                 let Failure { message, status, .. } = refusal.failure();
                 return Err(EngineError::failed(message).hint(remedy(status, text.trim())));
             }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::statement::{insert_text, parse_condition_columns, parse_conditions, qualify};
-use super::{BatchType, ColumnSpec, ColumnsSpec, Fields, InsertSpec, OperationWork, TableSpec, invalid};
+use super::{BatchType, ColumnSpec, ColumnsSpec, Fault, Fields, InsertSpec, OperationWork, Part, TableSpec, invalid};
 use crate::cql::{CqlType, quote};
 use crate::distribution::{RatioSpec, Spec};
 use crate::partition::{Column, Layout, PartitionGenerator, Place};
@@ -122,12 +122,13 @@ impl ColumnsSpec {
     ///
     /// # Errors
     /// A column of the spec does not exist, or values of its type cannot be generated.
-    pub fn plan(&self, schemas: &[TableSchema]) -> Result<Plan, Invalid> {
+    pub fn plan(&self, schemas: &[TableSchema]) -> Result<Plan, Fault> {
         let layouts = self.tables.iter().zip(schemas).map(|(table, schema)| layout(table, schema));
         let layouts: Vec<Layout> = layouts.collect::<Result<_, _>>()?;
         let mut operations = Vec::new();
         for operation in self.operations.iter().filter(|operation| operation.weight > 0.0) {
-            let at = self.table_of(operation)?;
+            let fault = |invalid| Fault { part: Part::Operation(operation.name.clone()), invalid };
+            let at = self.table_of(operation).map_err(fault)?;
             let (table, layout) = (&self.tables[at], &layouts[at]);
             let (text, writes) = match &operation.work {
                 OperationWork::Insert => (insert_text(table, layout, &schemas[at]), true),
@@ -173,8 +174,12 @@ impl ColumnsSpec {
     }
 
     /// Refuses batches that no server accepts.
-    fn check_rows(&self, layouts: &[Layout], operations: &[PlannedOperation]) -> Result<(), Invalid> {
+    fn check_rows(&self, layouts: &[Layout], operations: &[PlannedOperation]) -> Result<(), Fault> {
         for operation in operations.iter().filter(|operation| operation.work == OperationWork::Insert) {
+            let invalid = |field, reason: String| Fault {
+                part: Part::Operation(operation.name.clone()),
+                invalid: invalid(field, reason),
+            };
             let (insert, layout) = (&self.tables[operation.table].insert, &layouts[operation.table]);
             let (_, rows, _) = layout.row_counts().map_err(|reason| invalid("tables", reason))?;
             let partitions = insert.partitions.as_ref().map_or(Ok(1), |spec| spec.range().map(|range| range.1));
@@ -213,10 +218,14 @@ impl Plan {
         at: usize,
         markers: &[Described],
         results: &[Described],
-    ) -> Result<(), Invalid> {
+    ) -> Result<(), Fault> {
         let operation = &mut self.operations[at];
         let layout = &self.layouts[operation.table];
-        let refuse = |reason: String| Err(invalid("operations", format!("{}: {reason}", operation.name)));
+        let fault = |reason: String| Fault {
+            part: Part::Operation(operation.name.clone()),
+            invalid: invalid("operations", format!("{}: {reason}", operation.name)),
+        };
+        let refuse = |reason: String| Err(fault(reason));
         if matches!(operation.work, OperationWork::TokenRange { .. }) {
             return Ok(());
         }
@@ -257,7 +266,7 @@ impl Plan {
             if let Some(reason) = find_unrepeatable(layout, &spec.tables[operation.table].insert) {
                 return refuse(format!("rows cannot be compared: {reason}"));
             }
-            let (_, rows, _) = layout.row_counts().map_err(|reason| invalid("tables", reason))?;
+            let (_, rows, _) = layout.row_counts().map_err(fault)?;
             if rows > VALIDATED_ROWS_MAX {
                 return refuse(format!(
                     "rows cannot be compared: a partition has up to {rows:.0} rows; the limit is {VALIDATED_ROWS_MAX}"
@@ -342,7 +351,7 @@ fn find_unrepeatable(layout: &Layout, insert: &InsertSpec) -> Option<String> {
         return Some("row-population: leaves random columns empty".to_owned());
     }
     if layout.accumulates {
-        return Some("each write of a list, set, map or counter adds to its value; use frozen collections".to_owned());
+        return Some("each write of a list or counter adds to its value; use a frozen list".to_owned());
     }
     let columns = layout.key.iter().chain(&layout.clustering).chain(&layout.values);
     for Column { name, kind, specs } in columns {
@@ -368,10 +377,12 @@ fn all_names(layout: &Layout) -> Vec<String> {
 
 /// The columns of a table in the order in which the tool's statements list them: the key, then the remaining columns by
 /// name.
-fn layout(table: &TableSpec, schema: &TableSchema) -> Result<Layout, Invalid> {
+fn layout(table: &TableSpec, schema: &TableSchema) -> Result<Layout, Fault> {
     let name = table.full_name();
+    let refuse = |part: Part, reason: String| Fault { part, invalid: invalid("tables", reason) };
+    let place = || Part::Table(table.name.clone());
     if schema.columns.is_empty() {
-        return Err(invalid("tables", format!("there is no table {name}; add table_definition:, or create it")));
+        return Err(refuse(place(), format!("there is no table {name}; define it, or create it first")));
     }
     let mut specs: BTreeMap<&str, &ColumnSpec> =
         table.columns.iter().map(|column| (column.name.as_str(), column)).collect();
@@ -380,7 +391,7 @@ fn layout(table: &TableSpec, schema: &TableSchema) -> Result<Layout, Invalid> {
     sorted.sort_by(|a, b| (a.position, &a.name).cmp(&(b.position, &b.name)));
     for column in sorted {
         let kind = CqlType::parse(&column.kind)
-            .map_err(|reason| invalid("tables", format!("column {} of {name}: {reason}", column.name)))?;
+            .map_err(|reason| refuse(place(), format!("column {} of {name}: {reason}", column.name)))?;
         let spec = specs.remove(column.name.as_str());
         let specs = spec.map_or_else(ValueSpecs::default, |spec| ValueSpecs {
             size: spec.size.clone(),
@@ -394,14 +405,19 @@ fn layout(table: &TableSpec, schema: &TableSchema) -> Result<Layout, Invalid> {
             "partition_key" => &mut layout.key,
             "clustering" => &mut layout.clustering,
             _ => {
-                layout.accumulates |= kind == CqlType::Counter || (kind.is_collection() && !column.is_frozen);
+                // Adding the elements of a set or a map again does not change it.
+                layout.accumulates |=
+                    kind == CqlType::Counter || (matches!(kind, CqlType::List(_)) && !column.is_frozen);
                 &mut layout.values
             }
         };
         role.push(Column { name: column.name.clone(), kind, specs });
     }
     match specs.keys().next() {
-        Some(missing) => Err(invalid("tables", format!("{name} has no column {missing}; correct columnspec:"))),
+        Some(missing) => {
+            let part = Part::Column(table.name.clone(), (*missing).to_owned());
+            Err(refuse(part, format!("{name} has no column {missing}")))
+        }
         None => Ok(layout),
     }
 }

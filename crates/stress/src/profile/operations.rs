@@ -61,7 +61,10 @@ impl Reader {
             let (mut cql, mut fields, mut validates) = (None, Fields::Multirow, false);
             for (key, line, value) in self.entries(value, "a query") {
                 match key.to_lowercase().as_str() {
-                    "cql" => cql = self.text(value, "cql"),
+                    "cql" => {
+                        cql = self.text(value, "cql");
+                        self.lines.insert(query_part(name), *line);
+                    }
                     "fields" => {
                         let text = self.text(value, "fields").unwrap_or_default();
                         match text.to_lowercase().as_str() {
@@ -95,7 +98,8 @@ impl Reader {
 
     pub fn token_range_queries(&mut self, node: &Node) -> Vec<TokenRangeQuery> {
         let mut queries = Vec::new();
-        for (name, _, value) in self.entries(node, "token_range_queries") {
+        for (name, line, value) in self.entries(node, "token_range_queries") {
+            self.lines.insert(query_part(name), *line);
             let mut query = TokenRangeQuery { name: name.to_lowercase(), columns: "*".to_owned(), page_rows: 5_000 };
             for (key, line, value) in self.entries(value, "a token range query") {
                 match key.to_lowercase().as_str() {
@@ -118,4 +122,9 @@ impl Reader {
         }
         queries
     }
+}
+
+/// The name of a query's line.
+fn query_part(name: &str) -> String {
+    format!("queries.{}", name.to_lowercase())
 }

@@ -1,6 +1,6 @@
 //! Reads a profile and collects its mistakes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Profile;
 use crate::columns::{ColumnSpec, InsertSpec, TableSpec};
@@ -20,8 +20,11 @@ const KEYS: [&str; 10] = [
     "token_range_queries",
 ];
 
+#[derive(Default)]
 pub struct Reader {
     pub mistakes: Vec<Mistake>,
+    /// The lines of the parts that only the server can check.
+    pub lines: BTreeMap<String, usize>,
 }
 
 pub type Entries<'a> = &'a [(String, usize, Node)];
@@ -72,6 +75,7 @@ impl Reader {
     pub fn profile(&mut self, root: &Node) -> Option<Profile> {
         let entries = self.entries(root, "a profile");
         self.check_keys(entries, &KEYS, "a profile");
+        self.lines = entries.iter().map(|(name, line, _)| (name.clone(), *line)).collect();
         let find = |name: &str| entries.iter().find(|(key, ..)| key == name).map(|(.., node)| node);
         let mut text_of = |name: &str| find(name).and_then(|node| self.text(node, name).map(|text| (text, node.line)));
         let (keyspace, table, specname) = (text_of("keyspace"), text_of("table"), text_of("specname"));
@@ -120,6 +124,7 @@ impl Reader {
             extra_definitions,
             queries,
             token_range_queries: ranges,
+            lines: std::mem::take(&mut self.lines),
         })
     }
 
@@ -144,7 +149,12 @@ impl Reader {
 
     fn texts(&mut self, node: &Node, name: &str) -> Vec<String> {
         match &node.content {
-            Content::List(nodes) => nodes.iter().filter_map(|node| self.text(node, name)).collect(),
+            Content::List(nodes) => {
+                let texts = nodes.iter().filter_map(|node| Some((self.text(node, name)?, node.line)));
+                let (texts, lines): (Vec<_>, Vec<_>) = texts.collect::<Vec<_>>().into_iter().unzip();
+                self.lines.extend(lines.into_iter().enumerate().map(|(at, line)| (format!("{name}.{at}"), line)));
+                texts
+            }
             Content::Null => Vec::new(),
             _ => {
                 self.report(
@@ -240,6 +250,7 @@ impl Reader {
             if !has_name {
                 self.report(node.line, "a column has no name", "add name: COLUMN");
             }
+            self.lines.insert(format!("columnspec.{}", column.name), node.line);
             columns.push(column);
         }
         columns

@@ -65,6 +65,8 @@ def rule_of(plan: Plan) -> Rule | None:
 def describe_assumptions(plan: Plan) -> str:
     """The assumptions of the estimate, worded to follow "if a system"."""
     parts = [f"loads at {range_text(BYTES_PER_SECOND, units.format_bandwidth)}"]
+    if any(variant.data.operation_bytes for variant in plan.variants):
+        parts[0] = f"loads, reads and writes rows at {range_text(BYTES_PER_SECOND, units.format_bandwidth)}"
     if any(variant.durability == "device" for variant in plan.variants):
         parts.append(f"writes {range_text(DEVICE_WRITES_PER_SECOND, units.format_count)} records/s to the device")
     if any(map(is_copied, plan.variants)) and plan.experiment.load.reuse:
@@ -95,7 +97,7 @@ def plan_seconds(plan: Plan, repeats: int, slow: int) -> float:
     measure = plan.experiment.measure
     total, loaded = 0.0, set()
     for variant in plan.variants:
-        window = measure.duration or 0.0
+        window, data = measure.duration or 0.0, variant.data
         pilot = (PILOT_CAP + PILOT_WINDOWS) * window + OVERHEAD_SECONDS[slow] if plan.experiment.pilot else 0.0
         # The pilot finds a warm-up of at most its cap.
         warmup = measure.warmup if measure.warmup is not None else slow * PILOT_CAP * window
@@ -103,8 +105,8 @@ def plan_seconds(plan: Plan, repeats: int, slow: int) -> float:
         if measure.duration is not None:
             trial_seconds += measure.duration
         elif variant.operations is not None:
-            trial_seconds += variant.operations / (variant.rate or operations_per_second(variant, slow))
-        data = variant.data
+            seconds = 1 / (variant.rate or operations_per_second(variant, slow))
+            trial_seconds += variant.operations * max(seconds, data.operation_bytes / BYTES_PER_SECOND[slow])
         trial_seconds += data.seconds + data.moved_bytes / BYTES_PER_SECOND[slow]
         writing = load_seconds(variant.loading, data, slow) if data.loaded else 0.0
         if not plan.experiment.load.reuse:

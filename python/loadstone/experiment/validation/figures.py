@@ -81,7 +81,11 @@ def check_metric(context: Context, path: tuple[str | int, ...], metric: str) -> 
 
 
 def check_operation(context: Context, path: tuple[str | int, ...], metric: str, operation: str) -> None:
-    """Reports an operation that looks like a misspelt YCSB operation; a store may have other operations."""
-    hint = suggest_name(operation.replace("_", "-"), OPERATIONS, lambda guess: metric.replace(operation, guess))
-    if operation not in OPERATIONS and hint:
+    """Reports an operation that looks like a misspelt operation of the workload; a store may have other operations."""
+    defaults = default_metrics(context.experiment)
+    known = dict.fromkeys(name.removesuffix(f".{metric_statistic(name)}") for name in defaults if "." in name)
+    names = [*known, *OPERATIONS]
+    hint = suggest_name(operation, names, lambda guess: metric.replace(operation, guess))
+    hint = hint or suggest_name(operation.replace("_", "-"), names, lambda guess: metric.replace(operation, guess))
+    if operation not in names and hint:
         context.add_mistake(path, f'there is no operation "{operation}"', hint)

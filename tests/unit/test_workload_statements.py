@@ -1,0 +1,135 @@
+"""Named statements and profiles in experiments: their names, figures, distributions and forecast."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from event_support import outcome, parse_events, ready, summary
+from experiment_support import load_text, mistakes
+from loadstone.engine.event_types import StatementRows
+from loadstone.engine.events import Ready, Result, Summary
+from loadstone.experiment.kind import EndedLaunch, EngineLaunch
+from loadstone.experiment.plan import forecast
+from loadstone.experiment.plan.plan import plan_experiment
+from loadstone.workloads.cassandra_stress import rows_per_operation, statement_figures
+from loadstone.workloads.distribution import parse_distribution
+
+TEXT = """
+systems: {cassandra: {store: cassandra}}
+workload:
+  statements:
+    define: ["CREATE TABLE users (id bigint, day int, city int, name text, PRIMARY KEY (id, day))"]
+    table: users
+    indexes: {city: sai}
+    population: 1000
+    columns: {day: {cluster: fixed(1)}, city: {population: uniform(1..10)}, name: {size: fixed(100)}}
+    statements:
+      write: {}
+      by_city: {cql: "SELECT * FROM users WHERE city = ?", weight: 3}
+measure: {operations: 100000}
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "mistake"),
+    [
+        ("table: users", "table: usres", '`define` does not contain "usres"'),
+        ("{city: sai}", "{ctiy: sai}", '`define` does not contain "ctiy"'),
+        ("{day: {cl", "{dya: {cl", '`define` does not contain "dya"'),
+        ("uniform(1..10)", "unifrm(1..10)", '"unifrm(1..10)" is not a distribution'),
+        ("uniform(1..10)", "uniform(1..ten)", '"uniform(1..ten)" is not a distribution'),
+        ("uniform(1..10)", "uniform(9..1)", 'the range of "uniform(9..1)" is empty'),
+        ("by_city:", "all:", '"all" cannot be the name of a statement: other figures begin with it'),
+        ("by_city:", "stage1:", '"stage1" cannot be the name of a statement: other figures begin with it'),
+        ("by_city:", "Write:", 'two statements have the figures "write.p99": case does not distinguish figures'),
+        ("measure:", "compare: {metrics: [by_ctiy.p99]}\nmeasure:", 'there is no operation "by_ctiy"'),
+    ],
+)
+def test_mistakes_in_statements_are_reported(tmp_path: Path, before: str, after: str, mistake: str) -> None:
+    assert mistake in mistakes(tmp_path, TEXT.replace(before, after))
+
+
+@pytest.mark.parametrize(
+    ("cql", "changes"),
+    [
+        ("UPDATE users SET city = ?, name = ? WHERE id = ? AND day = ?", False),
+        ("INSERT INTO users (id, day, name) VALUES (?, ?, ?)", False),
+        ("UPDATE users SET city = 5 WHERE id = ? AND day = ?", True),
+        ("UPDATE users USING TTL 5 SET city = ? WHERE id = ? AND day = ?", True),
+        ("INSERT INTO users (id, day, city) VALUES (?, ?, 5)", True),
+        ("DELETE FROM users WHERE id = ?", True),
+        ("SELECT city FROM users WHERE id = ?", False),
+    ],
+)
+def test_changed_rows_are_not_compared(tmp_path: Path, cql: str, changes: bool) -> None:
+    text = TEXT.replace("write: {}", f'write: {{}}\n      other: {{cql: "{cql}"}}').replace(
+        "weight: 3", "compare: true"
+    )
+    message = "the rows cannot be compared, because other changes the values that were written"
+    assert (message in mistakes(tmp_path, text)) == changes
+    assert (message in mistakes(tmp_path, text.replace(f'"{cql}"', f'"{cql}", weight: 0'))) is False
+
+
+def test_figures_of_statements_are_compared(tmp_path: Path) -> None:
+    """Even if a name resembles an operation of YCSB."""
+    metrics = ("throughput", "write.p99", "scans.p99", "write.p50", "scans.p50")
+    assert load_text(tmp_path, TEXT.replace("by_city", "scans")).experiment.compare.metrics == metrics
+    profile = "workload: {cassandra-stress: {command: 'user profile=a.yaml ops(insert=1,latest=2)'}}"
+    text = f"systems: {{cassandra: {{store: cassandra}}}}\n{profile}\n"
+    metrics = ("throughput", "insert.p99", "latest.p99", "insert.p50", "latest.p50")
+    assert load_text(tmp_path, text).experiment.compare.metrics == metrics
+    (mistake,) = mistakes(tmp_path, text.replace("latest", "all"))
+    assert mistake == 'the operation "all" would have the figures of other operations'
+
+
+@pytest.mark.parametrize(
+    ("text", "mean"),
+    [
+        ("fixed(7)", 7),
+        ("uniform(1..3k)", 1500.5),
+        ("gaussian(1..1000000,10,5)", 10),
+        ("gaussian(-100..100)", 0),
+        # The means of the tool's samples.
+        ("exp(1..1000000)", 144_766),
+        ("~exp(1..1000)", 710.7),
+        ("extreme(1..1000,2)", 477.4),
+        ("presets(70:1, 20:2.5, 10:3.5)", 1.55),
+    ],
+)
+def test_means_follow_the_tools_distributions(text: str, mean: float) -> None:
+    assert parse_distribution(text).mean == pytest.approx(mean, rel=1e-3)
+
+
+def test_rows_per_operation_follow_the_statement() -> None:
+    columns = [{"name": "day", "cluster": "fixed(100)"}]
+    ratio = {"distribution": "fixed(1)", "divisor": 10.0}
+
+    def rows(operation: object, visits: int = 1, **insert: object) -> float:
+        return rows_per_operation(operation, {"columns": columns, "insert": insert}, visits)
+
+    assert [rows("insert"), rows("insert", select=ratio), rows("insert", 4, partitions="fixed(2)")] == [100, 10, 50]
+    texts = {"": 100, " AND day = ?": 1, " AND day > ?": 100, " LIMIT 5": 5}
+    for text, count in texts.items():
+        assert rows({"query": {"cql": f"SELECT * FROM users WHERE id = ?{text}"}}) == count
+
+
+def test_forecast_grows_with_rows_per_operation(tmp_path: Path) -> None:
+    def seconds(rows: int) -> tuple[float, float]:
+        text = TEXT.replace("fixed(1)}", f"fixed({rows})}}").replace("population: 1000", "population: 1")
+        return forecast.estimate_seconds(plan_experiment(load_text(tmp_path, text).experiment))
+
+    few, many = seconds(1), seconds(10_000)
+    # Six repeats of 100,000 operations with 10,000 rows of 112 bytes, at up to 200 MB/s.
+    assert many[0] - few[0] > 0.9 * 6 * 100_000 * 10_000 * 112 / 200e6
+
+
+def test_rows_of_each_statement_are_figures() -> None:
+    first, last = parse_events(ready(), summary([outcome("by_city", "OK", range(1, 41))]))
+    assert isinstance(first, Ready)
+    assert isinstance(last, Summary)
+    last.statements["by_city"] = StatementRows(rows=120, partitions=40)
+    launched = [EndedLaunch("run", {}, Result(first, (), last))]
+    phase = EngineLaunch("run", "measure", lambda *_: {})
+    assert [(value.metric, value.value) for value in statement_figures(phase, launched)] == [("by_city.rows", 3.0)]
