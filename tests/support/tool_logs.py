@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import datetime, timedelta
 
@@ -100,6 +101,26 @@ def teragen(seconds: float, seed: object, rows: int = 1_000_000) -> list[str]:
     for factor in noise(seed):
         end = datetime(2026, 11, 21, 9, 42, 6, 908_000) + timedelta(seconds=seconds * factor)
         texts.append(text.replace("2026-11-21 09:42:09,922", f"{end:%Y-%m-%d %H:%M:%S},{end.microsecond // 1000:03d}"))
+    return texts
+
+
+def memtier(rate: float, seed: object, hits: float = 1.0, lost: int = 0) -> list[str]:
+    """memtier_benchmark's reports, with this share of reads that found a value, and lost connections."""
+    texts = []
+    for factor in noise(seed):
+        scale = rate * factor
+        document = json.loads((FIXTURES / "memtier.json").read_text())
+        document["ALL STATS"]["Runtime"]["Total duration"] /= scale
+        for name in ("Sets", "Gets", "Totals"):
+            part = document["ALL STATS"][name]
+            del part["Time-Serie"]
+            reads = part["Misses/sec"] * scale
+            part |= {key: value / scale for key, value in part.items() if "Latency" in key}
+            part |= {"Ops/sec": part["Ops/sec"] * scale, "Hits/sec": reads * hits, "Misses/sec": reads * (1 - hits)}
+            part |= {"Connection Errors": lost}
+            numbers = part["Percentile Latencies"]
+            numbers |= {key: value / scale for key, value in numbers.items() if key.startswith("p")}
+        texts.append(json.dumps(document))
     return texts
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from imports_support import FIXTURES, YCSB, read_single, refusal, write_file
+from loadstone.commands import compare
 from loadstone.errors import LoadstoneError
 from loadstone.importers.read import FORMATS, detect_format, parse_fact, read_all, read_file
 from loadstone.importers.source import text_of
@@ -74,7 +76,7 @@ def test_fact_overrides_the_log_with_a_note() -> None:
     result = read_single(FIXTURES / "accelerated.log", clients=8).result
     assert result.clients == 8
     assert [(note.name, note.message) for note in result.notes] == [
-        ("facts-disagree", "the log states 4 clients, but the fact states 8: the fact is used")
+        ("facts-disagree", "the log contradicts the stated facts, which are used: clients (4 against 8)")
     ]
 
 
@@ -300,3 +302,25 @@ def test_stated_start_orders_the_runs() -> None:
 def test_start_without_a_zone_is_refused(start: str) -> None:
     with pytest.raises(LoadstoneError, match="start must be a time with a zone"):
         read_file(FIXTURES / "pgbench-rate.txt", {"start": start})
+
+
+def test_compare_states_facts_of_both_sides(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    paths = [write_file(tmp_path, "ycsb run basic -threads 2\n" + RUN, f"{name}.log") for name in "ab"]
+    unknown = []
+    for facts in ([], ["--fact", "records=1000"]):
+        assert compare.main([*map(str, paths), "--json", *facts]) == 0
+        findings = json.loads(capsys.readouterr().out)["findings"]
+        unknown.append([item for item in findings if "number of records" in item["message"]])
+    assert list(map(bool, unknown)) == [True, False]
+
+
+def test_compare_refuses_facts_for_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert compare.main([str(tmp_path), str(tmp_path), "--fact", "records=1000"]) == 1
+    assert "facts can be stated only for files of other tools" in capsys.readouterr().err
+
+
+def test_stated_start_that_contradicts_the_log_is_named() -> None:
+    stated = read_file(FIXTURES / "fio-mixed.json", {"start": "2020-01-01T00:00:00Z"})[0].result
+    (note,) = [note for note in stated.notes if note.name == "facts-disagree"]
+    assert "start (20" in note.message
+    assert "logged.start" not in stated.facts

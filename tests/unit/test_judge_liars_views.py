@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from judge_support import Change, asking, set_figures
-from known_truth_support import change_system, simulate_results
+from known_truth_support import change_system, fail_share, simulate_results
 from liar_cases_tools import pair_ycsb
 from liar_support import plant_difference, show_results
 from loadstone.experiment.file import load_experiment
+from loadstone.judge.finding import Severity
 from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Judgement
 from loadstone.results.projection import Projection, project_results
@@ -131,3 +132,18 @@ def test_version_of_a_compared_command_may_differ() -> None:
     named = replace(results, question=asking(by="system"))
     declared = replace(named, question=replace(named.question, guarantees={"system": ("work.run",)}))
     assert [str(judge_results(results).comparisons[0].verdict) for results in (named, declared)] == ["suspect", "valid"]
+
+
+def test_loose_threshold_of_the_experiment_is_named() -> None:
+    checks = {"errors": {"share": 1.0}, "noisy": {}}
+    results = simulate_pair(change_system("second", fail_share(0.05)))
+    findings = judge_results(replace(results, question=replace(results.question, checks=checks))).findings
+    (named,) = [finding for finding in findings if finding.check == "view"]
+    message = "the experiment's threshold hides errors in 8 trials: errors.share is 1 instead of 0.001"
+    assert (named.severity, named.message) == (Severity.NOTE, message)
+
+
+def test_strict_threshold_of_the_experiment_is_silent() -> None:
+    results = simulate_pair()
+    strict = replace(results, question=replace(results.question, checks={"errors": {"share": 0.0001}}))
+    assert not [finding for finding in judge_results(strict).findings if finding.check == "view"]

@@ -10,6 +10,7 @@ from loadstone.commands.open_results import open_results
 from loadstone.commands.parser import CommandParser, check_conditions, check_gate, guard_command, join_filters
 from loadstone.commands.show_results import add_expectations, show_results
 from loadstone.experiment.interleaved import deciding_experiment
+from loadstone.importers.facts import parse_fact
 from loadstone.report.expectations import exit_status
 from loadstone.results.union import join_results
 
@@ -24,12 +25,20 @@ def main(arguments: list[str]) -> int:
         "Runs differ from day to day, so a claim needs six alternating runs of each side.",
     )
     parser.add_argument("results_at", metavar="DIR|FILE|NAME[,…]", nargs="+", help="result folders, names or files")
+    parser.add_argument(
+        "--fact",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="a fact that none of the files contains (for facts of one side: FILE.facts.yaml)",
+    )
     parser.show_options()
     parser.expect_options()
     options = parser.parse_args(join_filters(arguments))
     if len(options.results_at) < 2:
         parser.error("a comparison needs at least two results")
-    sides = [[open_results(run, options.results) for run in side.split(",")] for side in options.results_at]
+    facts = dict(map(parse_fact, options.fact))
+    sides = [[open_results(run, options.results, facts) for run in side.split(",")] for side in options.results_at]
     if grouped := group_numbered(options.results_at):
         print(f"hint: each result is a separate side; to group runs into sides: {grouped}", file=sys.stderr)
     check_conditions(options.expect)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 from loadstone.errors import LoadstoneError
 from loadstone.results.archive import is_archive, unpack_archive
@@ -15,11 +16,17 @@ from loadstone.results.trial_result import Scalar
 EXPERIMENTS = (".yaml", ".yml")
 
 
-def open_results(name: str, root: Path) -> ResultSet:
-    """Reads the results at a path, or the latest results of an experiment. Raises LoadstoneError if there are none."""
+def open_results(name: str, root: Path, facts: Mapping[str, Scalar] = MappingProxyType({})) -> ResultSet:
+    """Reads the results at a path, or the latest results of an experiment; `facts` state data that a file lacks.
+
+    Raises LoadstoneError if there are no results, or if facts are stated for a result folder.
+    """
     path = Path(name)
     if path.is_file() and path.suffix not in EXPERIMENTS and not is_archive(path):
-        return from_file(path, {})
+        return from_file(path, facts)
+    if facts:
+        message = f"facts can be stated only for files of other tools: {name} is a result"
+        raise LoadstoneError(message, f"import its logs again: `loadstone import --fact {next(iter(facts))}=… LOG`")
     results = folder_at(name, root).load_results()
     return replace(results, path=path) if path.is_file() else results
 

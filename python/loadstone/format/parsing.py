@@ -12,6 +12,8 @@ PART = re.compile(r"([0-9]+(?:\.[0-9]*)?(?:e[-+]?[0-9]+)?|\.[0-9]+)\s*(us|µs|ms
 SIZES = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 SIZE = re.compile(r"([0-9]+)\s*([kKmMgGtT]?)(?:i?[bB])?")
 TRUTHS = {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}
+# A word or number within a text.
+WORD = re.compile(r"[\w.]+")
 SHARE = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*%")
 
 
@@ -65,3 +67,18 @@ def parse_size(value: object) -> int:
     if match is None or isinstance(value, bool):
         raise ValueError(value)
     return int(match[1]) << 10 * SIZES[match[2].upper()]
+
+
+def normalize_spelling(value: object) -> str:
+    """A value in one spelling, also within a longer text: `TRUE` and `1` become equal, as do fio's `4k` and 4096."""
+    return WORD.sub(lambda word: normalize_word(word[0]), str(value).casefold().strip())
+
+
+def normalize_word(text: str) -> str:
+    """A word in lower case; a truth value as `1` or `0`, and a size in bytes."""
+    if text in TRUTHS:
+        return str(int(TRUTHS[text]))
+    try:
+        return str(parse_size(text))
+    except ValueError:
+        return text

@@ -234,6 +234,8 @@ def read_section(
     elif rate and n:
         run.add_figure("runtime", n / rate * 1e9, "ns", 1, MS)
     run.add_figure("operations", n or None, OPERATIONS, n)
+    if lost:
+        run.add_figure("attempts.failed", lost, OPERATIONS, n)
     means, counts = {}, {}
     for name, part in parts.items():
         operation = name.lower().removesuffix("s")
@@ -257,6 +259,8 @@ def read_section(
         )
     misses = parse_number(str(totals.get("Misses/sec", 0))) or 0.0
     hits = parse_number(str(totals.get("Hits/sec", 0))) or 0.0
+    if misses + hits:
+        run.add_figure("misses", misses / (misses + hits), "share", n)
     if misses:
         run.add_note(
             "misses", f"{misses / (misses + hits):.0%} of its reads found no value", "load the keys before reading"

@@ -7,13 +7,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
 from loadstone.engine.events import Note
 from loadstone.errors import LoadstoneError
 from loadstone.format import units
+from loadstone.format.parsing import normalize_spelling
 from loadstone.importers import (
     cassandra_stress,
     csv_table,
@@ -44,7 +45,7 @@ from loadstone.importers.source import LINE_MAX, Source, split_origins, split_pr
 from loadstone.results.hlog import UNIT
 from loadstone.results.result_set import number_keys
 from loadstone.results.result_set import variant_key as key_of
-from loadstone.results.trial_result import Loop, Scalar, Series, TrialResult, values_by_metric
+from loadstone.results.trial_result import LOGGED, Loop, Scalar, Series, TrialResult, values_by_metric
 from loadstone.results.value import metric_statistic
 
 __all__ = ["FORMATS", "Format", "Imported", "detect_format", "parse_fact", "read_all", "read_file"]
@@ -105,6 +106,7 @@ SUMMARIES = {
 UNKNOWN_MAX = 6
 # When the run began, as a time with a zone; many tools do not print it.
 START = "start"
+SECOND_NS = 10**9
 # Facts that become other parts of a result, and are not repeated among its facts.
 NAMING = frozenset({"variant", "repeat", "clients", "loop", "hlog_unit", "partial", "json", START})
 
@@ -276,8 +278,14 @@ def name_runs(path: Path, runs: Sequence[ImportedRun], written: Facts, stated: M
                 clients=number,
                 loop=loop_of(run, fact),
                 facts={
-                    **{COMMAND.get(name, name): value for name, value in run.facts.items()},
+                    **collect_facts(run),
+                    **assume_latency(run, fact),
                     **{name: value for name, value in fact.items() if name not in NAMING},
+                    **{
+                        f"{LOGGED}{name}": value
+                        for name, value in find_contradictions(run, fact).items()
+                        if name != START
+                    },
                 },
                 statuses=run.statuses,
                 end=run.end,
@@ -360,9 +368,34 @@ def clients_of(run: ImportedRun, facts: Mapping[str, Scalar]) -> int | None:
     return stated
 
 
+def collect_facts(run: ImportedRun) -> dict[str, Scalar]:
+    """The facts in the log."""
+    return {COMMAND.get(name, name): value for name, value in run.facts.items()}
+
+
+def find_contradictions(run: ImportedRun, facts: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """The log's values of the facts that are stated differently."""
+    logged = collect_facts(run) | ({"clients": run.clients} if run.clients is not None else {})
+    start, logged_start = parse_start(facts), run.start_unix_ns
+    if start is not None and logged_start is not None and abs(start - logged_start) >= SECOND_NS:
+        logged[START] = datetime.fromtimestamp(logged_start / SECOND_NS, UTC).isoformat(timespec="seconds")
+    return {
+        name: logged[name]
+        for name, stated in facts.items()
+        if name in logged and normalize_spelling(stated) != normalize_spelling(logged[name])
+    }
+
+
+def assume_latency(run: ImportedRun, facts: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """The meaning of latency in a log without a rate whose rate is stated: the tool measured service times."""
+    is_stated = run.loop == "closed" and loop_of(run, facts) == "open"
+    return {"latency": "service"} if is_stated and "tool" in run.facts and "latency" not in run.facts else {}
+
+
 def loop_of(run: ImportedRun, facts: Mapping[str, Scalar]) -> Loop:
-    """The type of loop: from a fact, else from the log. Raises LoadstoneError if the fact is not `open` or `closed`."""
-    stated = facts.get("loop", run.loop)
+    """The type of loop: from a fact (a stated rate implies `open`), else from the log. Raises LoadstoneError if the
+    fact is not `open` or `closed`."""
+    stated = facts.get("loop", "open" if facts.get("target") else run.loop)
     if stated not in ("closed", "open"):
         raise LoadstoneError(
             f'the fact "loop" must be closed or open, got "{stated}"', "use `open` if the tool had a target rate"
@@ -382,10 +415,13 @@ def list_notes(run: ImportedRun, facts: Mapping[str, Scalar]) -> Iterable[Note]:
             f"{units.list_items(list(coarse), UNKNOWN_MAX)}"
         )
         yield Note("coarse", message, "have the tool print more digits, or use its histograms")
-    stated = facts.get("clients")
-    if stated is not None and run.clients is not None and stated != run.clients:
+    if differing := find_contradictions(run, facts):
+        values = units.list_items([f"{name} ({value} against {facts[name]})" for name, value in differing.items()])
         yield Note(
             "facts-disagree",
-            f"the log states {run.clients} clients, but the fact states {stated}: the fact is used",
-            "omit the fact unless the log is wrong",
+            f"the log contradicts the stated facts, which are used: {values}",
+            "omit these facts unless the log is wrong",
         )
+    if assume_latency(run, facts) and facts.get("latency", "service") == "service":
+        message = "a rate is stated, but the log's latencies are not known to include the wait for an idle client"
+        yield Note("service-time", message, "state `latency=response` if the tool measured from the due time")

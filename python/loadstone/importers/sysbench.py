@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import PurePath
 
+from loadstone.format import units
 from loadstone.importers.number import last_digit, number_or_text, parse_number
 from loadstone.importers.run import (
     ALL,
@@ -265,6 +266,9 @@ def read_report(report: SysbenchReport, source: Source) -> ImportedRun:
         if "ignored errors" in fields:
             ignored = int(fields["ignored errors"].split()[0])
             run.add_figure("errors", ignored, OPERATIONS, events + ignored)
+        if reconnects := int(fields.get("reconnects", "0").split()[0]):
+            message = f"{units.count_noun(reconnects, 'reconnect')}, which do not count as failed transactions"
+            run.add_note("connection-errors", message, "see the log of the server")
         parts = {name: report.fields.get(("queries performed", name)) for name in ("read", "write", "other", "total")}
         counts = {name: int(text) for name, text in parts.items() if text}
         if "total" in counts:

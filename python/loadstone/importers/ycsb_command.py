@@ -27,6 +27,8 @@ PROPERTIES = {
 }
 # A URL with parameters, such as MongoDB's write concern: mongodb://host:27017/ycsb?w=1&j=true.
 URL = re.compile(r"([\w+:]+://[^?]*)\?(.+)")
+# The prefixes of properties of the workload that have a dot in their names.
+OF_WORKLOAD = ("exponential.", "zipfian.")
 PROPORTION = "proportion"
 # The default number and size of a record's fields (CoreWorkload.java).
 FIELDS, FIELD_BYTES = 10, 100
@@ -107,8 +109,9 @@ def add_facts(line: YcsbCommand, run: ImportedRun) -> None:
         if name.endswith(PROPORTION) and isinstance(number := number_or_text(text), int | float):
             weights[name.removesuffix(PROPORTION).replace("readmodifywrite", "read-modify-write")] = number
         else:
-            # A property with a dot in its name belongs to the binding.
-            fact = PROPERTIES.get(name, f"store.{name}" if "." in name else name)
+            # Most properties with a dot in their names belong to the binding.
+            of_binding = "." in name and not name.startswith(OF_WORKLOAD)
+            fact = PROPERTIES.get(name, f"store.{name}" if of_binding else name)
             address, parameters = match.groups() if (match := URL.fullmatch(text)) else (text, "")
             run.facts[fact] = number_or_text(address)
             run.facts |= {

@@ -8,10 +8,9 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 
 from loadstone.format import wording
-from loadstone.format.parsing import TRUTHS, parse_size
 from loadstone.judge.figures import COMPOSED, client_count, count_due_operations, count_operations, list_outcomes
 from loadstone.judge.guarantees import POSTGRES
-from loadstone.results.trial_result import Scalar, TrialResult
+from loadstone.results.trial_result import LOGGED, Scalar, TrialResult
 
 # The value of a fact that is unknown.
 UNKNOWN = "unknown"
@@ -61,7 +60,8 @@ YCSB_OPTIONS = frozenset(
     {
         *("readallfields", "writeallfields", "fieldlengthdistribution", "minfieldlength", "fieldnameprefix"),
         *("insertorder", "insertstart", "insertcount", "zeropadding", "dataintegrity", "clientbuffering"),
-        *("maxscanlength", "scanlengthdistribution"),
+        *("minscanlength", "maxscanlength", "scanlengthdistribution"),
+        *("hotspotdatafraction", "hotspotopnfraction", "exponential.percentile", "exponential.frac", "zipfian.theta"),
     }
 )
 # The files with further properties of YCSB, whose contents its log does not state.
@@ -141,8 +141,6 @@ CONSEQUENCES: Mapping[str, tuple[str, ...]] = {
     # The processors and memory of the hosts are still compared.
     "placement": ("hosts", "host_names", "engines", "connections", "executors", "machines", "machines_shared"),
 }
-# A word or number within a text.
-WORD = re.compile(r"[\w.]+")
 
 
 def record_facts(trial: TrialResult) -> dict[str, Scalar]:
@@ -179,6 +177,8 @@ def record_facts(trial: TrialResult) -> dict[str, Scalar]:
 
 def name_fact(name: str) -> str:
     """A fact's name as text."""
+    if name.startswith(LOGGED):
+        return f"{name_fact(name.removeprefix(LOGGED))} in the log"
     return NAMES.get(name) or wording.fact_name(name)
 
 
@@ -211,21 +211,6 @@ def differing_files(sides: Sequence[Sequence[Mapping[str, Scalar]]]) -> list[str
     if len({*chain(*files)} - {""}) < 2 or all(options <= facts.keys() for facts in records):
         return []
     return [f"contents of the property files ({' against '.join(map(' and '.join, files))})"]
-
-
-def normalize_spelling(value: Scalar) -> str:
-    """A value in one spelling, also within a longer text: `TRUE` and `1` become equal, as do fio's `4k` and 4096."""
-    return WORD.sub(lambda word: normalize_word(word[0]), str(value).casefold().strip())
-
-
-def normalize_word(text: str) -> str:
-    """A word in lower case; a truth value as `1` or `0`, and a size in bytes."""
-    if text in TRUTHS:
-        return str(int(TRUTHS[text]))
-    try:
-        return str(parse_size(text))
-    except ValueError:
-        return text
 
 
 def operation_mix(trials: Sequence[TrialResult]) -> dict[str, float]:

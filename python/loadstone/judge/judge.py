@@ -45,8 +45,8 @@ class ExaminedTrials:
     # The throughput within a trial, and the levels in the parts of its window.
     within: Mapping[str, Estimate]
     levels: Mapping[str, not_steady.Levels]
-    # The trials in which a changed threshold hides a finding, by check.
-    loosened: Mapping[str, Sequence[str]]
+    # The trials in which a changed threshold hides a finding, by check, for each of the stricter settings.
+    loosened: Mapping[Severity, dict[str, list[str]]]
 
 
 def judge_results(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
@@ -58,20 +58,19 @@ def judge_results(results: ResultSet, *, rank_invalid: bool = False) -> Judgemen
     own = Own(results)
     cells = Cells(results.variants, own)
     missing = missing_trials(results)
-    examined = examine_trials(results, own)
+    stricter = stricter_settings(results, own)
+    examined = examine_trials(results, own, stricter)
     pairs = pair_variants(results, own.common, examined)
     of_variants = examine_variants(results, own, cells, examined, missing, list_paired(pairs))
-    loosened = {check: [*trials] for check, trials in examined.loosened.items()}
-    if results.recorded is not None and results.recorded.checks != results.question.checks:
-        # The findings on variants and pairs under the recorded thresholds.
-        recorded = Own(replace(results, question=replace(results.question, checks=results.recorded.checks)))
-        before = examine_variants(results, recorded, cells, examined, missing, list_paired(pairs))
+    for severity, strict in stricter.items():
+        # The findings on variants and pairs under the stricter thresholds.
+        before = examine_variants(results, strict, cells, examined, missing, list_paired(pairs))
         hidden = [gone for key in before for gone in view.find_hidden(before[key], of_variants[key])]
-        for strict, match in zip(pair_variants(results, recorded.common, examined), pairs, strict=True):
-            hidden += view.find_hidden(strict.findings, match.findings)
+        for strict_pair, match in zip(pair_variants(results, strict.common, examined), pairs, strict=True):
+            hidden += view.find_hidden(strict_pair.findings, match.findings)
         for finding in hidden:
-            loosened.setdefault(finding.check, []).extend(finding.trials)
-    departures = view.departure_findings(results, loosened)
+            examined.loosened[severity].setdefault(finding.check, []).extend(finding.trials)
+    departures = view.departure_findings(results, examined.loosened, own)
     matches = [replace(match, findings=(*match.findings, *departures)) for match in pairs]
     # A minority of disturbed repeats does not count against its variant in the comparisons.
     findings = note_minorities(results, examined)
@@ -105,23 +104,33 @@ def judge_results(results: ResultSet, *, rank_invalid: bool = False) -> Judgemen
     return state_answer(judgement, own.common)
 
 
-def examine_trials(results: ResultSet, own: Own) -> ExaminedTrials:
+def stricter_settings(results: ResultSet, own: Own) -> dict[Severity, Own]:
+    """The recorded thresholds if the view changes them, and the defaults if the experiment changes them, by the
+    severity of a difference."""
+    stricter, recorded = {}, results.recorded
+    if recorded is not None and recorded.checks != results.question.checks:
+        stricter[Severity.SUSPECT] = Own(replace(results, question=replace(results.question, checks=recorded.checks)))
+    if any(question.checks for question in (results.question, *results.own.values())):
+        stricter[Severity.NOTE] = own.use_defaults()
+    return stricter
+
+
+def examine_trials(results: ResultSet, own: Own, stricter: Mapping[Severity, Own]) -> ExaminedTrials:
     """Runs the checks of single trials."""
-    recorded = Own(replace(results, question=results.recorded)) if results.recorded else own
     findings: dict[str, tuple[Finding, ...]] = {}
     not_looked: dict[str, Sequence[NotLooked]] = {}
     within: dict[str, Estimate] = {}
     levels: dict[str, not_steady.Levels] = {}
-    loosened: dict[str, list[str]] = {}
+    loosened: dict[Severity, dict[str, list[str]]] = {severity: {} for severity in stricter}
     for trial in results.trials:
         # Read once and then released: ten thousand time series take more memory than all figures.
         series = results.series(trial.trial)
         settings = own.settings_of(trial.trial)
         findings[trial.trial], not_looked[trial.trial] = check_trial(trial, series, settings)
-        if recorded.common.checks != own.common.checks:
-            before, _ = check_trial(trial, series, recorded.settings_of(trial.trial))
+        for severity, strict in stricter.items():
+            before, _ = check_trial(trial, series, strict.settings_of(trial.trial))
             for hidden in view.find_hidden(before, findings[trial.trial]):
-                loosened.setdefault(hidden.check, []).append(trial.trial)
+                loosened[severity].setdefault(hidden.check, []).append(trial.trial)
         if series is not None and not stages_of(trial):
             # The effects of a requested fault are not drift; nor are the stages of a rate.
             series = faults.trim_to_before(trial, series)

@@ -6,15 +6,16 @@ Figures: `throughput`, `runtime`, `operations`, `errors` (failed operations), `n
 `all.mean`; with the prefix `load.` for the load phase. `attempts.failed`: failed attempts, including retried attempts;
 `unsent.unreached`: operations that failed because no server could be reached. `overdue`: at a rate with a limit on
 operations, operations sent after the cut-off. `due`, `censored`: operations that were due, and operations that never
-completed. `carried`, `carried.max`: operations of the warm-up that lasted into the window, and the longest time in it
-(ns). `unclosed`: clients whose session did not close. `late.generator`, `late.client`: operations that were more than 1
-ms late because of the load generator or of the clients. `executor.busy_max`: the share of the time in which the busiest
-thread that drives clients ran; `cpu.engine_share`: the share that the engine used of the processors available to it.
-`clock.jumps`: the number of jumps of the measuring clock. `driver`: ns that an operation takes on the null store.
-`device.read`, `device.written`: bytes in the window; `returned`: bytes of values that reads returned. `cpu.steal`,
-`cpu.others`, `io.others`: the shares of the host that other machines or programs used. `verified`, `wrong`: values that
-were compared, and values that differed. `<operation>.bandwidth`: B/s of one node. `segments.lost`: the number of lost
-segments. A figure with n = 0 is based on an unknown number of operations.
+completed. `misses`: the share of reads that found no value. `carried`, `carried.max`: operations of the warm-up that
+lasted into the window, and the longest time in it (ns). `unclosed`: clients whose session did not close.
+`late.generator`, `late.client`: operations that were more than 1 ms late because of the load generator or of the
+clients. `executor.busy_max`: the share of the time in which the busiest thread that drives clients ran;
+`cpu.engine_share`: the share that the engine used of the processors available to it. `clock.jumps`: the number of jumps
+of the measuring clock. `driver`: ns that an operation takes on the null store. `device.read`, `device.written`: bytes
+in the window; `returned`: bytes of values that reads returned. `cpu.steal`, `cpu.others`, `io.others`: the shares of
+the host that other machines or programs used. `verified`, `wrong`: values that were compared, and values that differed.
+`<operation>.bandwidth`: B/s of one node. `segments.lost`: the number of lost segments. A figure with n = 0 is based on
+an unknown number of operations.
 
 Facts: `durability`, `consistency`, `replication`, `replication_acknowledged` (guarantees); `file_system`;
 `networked` (yes or no); `hosts`, `data_nodes`, `cpu_model`, `cpus`, `memory_bytes`, `kernel`; `device_read_bps`,
@@ -25,6 +26,7 @@ Facts: `durability`, `consistency`, `replication`, `replication_acknowledged` (g
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass, field, replace
 
 from loadstone.errors import LoadstoneError
@@ -115,6 +117,24 @@ class Own:
         """The settings of the trial with this id."""
         own = self._own.get(trial, self.common)
         return replace(self.common, checks=own.checks, claims=own.claims, verify=own.verify)
+
+    def use_defaults(self) -> Own:
+        """The settings with the default thresholds."""
+        plain = copy(self)
+        plain.common = replace(self.common, checks=DEFAULTS)
+        of_sets = {id(own): replace(own, checks=DEFAULTS) for own in self._own.values()}
+        plain._own = {trial: of_sets[id(own)] for trial, own in self._own.items()}
+        return plain
+
+    def list_changed(self) -> dict[tuple[str, str], float]:
+        """The thresholds that differ from their defaults, by check and name."""
+        return {
+            (check, name): value
+            for settings in (self.common, *self._own.values())
+            for check, thresholds in settings.checks.items()
+            for name, value in thresholds.items()
+            if value != DEFAULTS[check][name]
+        }
 
 
 def find_unknown_names(checks: Mapping[str, Mapping[str, float]]) -> Iterator[tuple[str, list[str]]]:

@@ -13,6 +13,8 @@ from loadstone.results.fault import FaultRecord
 from loadstone.results.value import Value
 
 Scalar = str | int | float | bool
+# The prefix of the value in a log of a fact that is stated differently.
+LOGGED = "logged."
 Loop = Literal["closed", "open"]
 ROUNDED_SECONDS = 0.002
 # An interval shorter than this share of the first interval is incomplete.

@@ -54,17 +54,21 @@ def check_phase(trial: TrialResult, prefix: str, settings: Settings) -> Iterator
         count = max(count - (trial.value("before.interrupted") or 0) - lost, 0)
     if count + retried <= 0:
         return
-    message, severity = f"{units.count_noun(count, what)} failed", Severity.NOTE
-    if every:
-        # A retry turns a failed request into a successful operation; users without retries would see the failure.
-        bad, requests = count + retried, every + retried
+    # A retry turns a failed request into a successful operation; users without retries would see the failure.
+    bad, requests = count + retried, (every or 0) + retried
+    if (errors := trial.values.get(f"{prefix}errors")) is not None and errors.unit == "share":
+        message, share = f"{units.format_percent(count)} of the {what}s failed", count
+    elif not every:
+        message, share = f"{units.count_noun(count, what)} failed, of an unknown number", None
+    else:
+        share = bad / requests
         message = f"{count:,.0f} of {units.count_noun(every, what)} failed ({units.format_percent(count / every)})"
         if retried > 0:
-            message = (
-                f"{bad:,.0f} of {units.count_noun(requests, 'request')} failed ({units.format_percent(bad / requests)})"
-            )
+            message = f"{bad:,.0f} of {units.count_noun(requests, 'request')} failed ({units.format_percent(share)})"
             message += f", retries included; after retries, {count:,.0f} of {units.count_noun(every, what)} failed"
-        severity = Severity.INVALID if bad / requests > settings.check_threshold(NAME, "share") else Severity.NOTE
+    severity = Severity.SUSPECT if share is None else Severity.NOTE
+    if share is not None and share > settings.check_threshold(NAME, "share"):
+        severity = Severity.INVALID
     has_kinds = prefix == MEASURED and not faults.has_fault(trial)
     if has_kinds and severity == Severity.NOTE and (kinds := [*list_failing_operations(trial)]):
         message, severity = f"{message}, among them {units.list_items(kinds)}", Severity.INVALID
@@ -80,7 +84,8 @@ def check_phase(trial: TrialResult, prefix: str, settings: Settings) -> Iterator
         cause = f"{describe_missing(trial, missing, count)}{cause}"
         hint = MISSING_COPY_HINT if wrote_all(trial) else MISSING_HINT
     effect = Effect(excludes=True)
-    yield Finding(NAME, severity, f"{message}{cause}", hint, (trial.trial,), effect=effect, size=bad / requests)
+    size = bad if share is None else share
+    yield Finding(NAME, severity, f"{message}{cause}", hint, (trial.trial,), effect=effect, size=size)
 
 
 def through_fault(trial: TrialResult) -> Iterator[Finding]:

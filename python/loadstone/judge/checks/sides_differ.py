@@ -8,6 +8,7 @@ from itertools import chain
 from statistics import median
 
 from loadstone.format import units, wording
+from loadstone.format.parsing import normalize_spelling
 from loadstone.judge.checks import page_cache
 from loadstone.judge.facts import (
     ARITHMETIC,
@@ -26,7 +27,6 @@ from loadstone.judge.facts import (
     differing_files,
     missing_facts,
     name_fact,
-    normalize_spelling,
     operation_mix,
     record_facts,
 )
@@ -34,7 +34,7 @@ from loadstone.judge.finding import UNKNOWN_OF_BOTH, Finding, Looks, NotLooked, 
 from loadstone.judge.settings import Settings
 from loadstone.results.projection import POOLED
 from loadstone.results.result_set import natural_key, order_metrics
-from loadstone.results.trial_result import Scalar, TrialResult
+from loadstone.results.trial_result import LOGGED, Scalar, TrialResult
 from loadstone.statistics.estimate import REPEATS_MIN
 
 NAME = "sides-differ"
@@ -56,16 +56,20 @@ VALUES, DIFFERENCES = 4, 6
 # The mix of a single repeat is known less precisely than the mix of a side.
 COARSE = 5
 
+# Facts of the work that follow from figures, or that other findings cover.
+OBSERVED = frozenset({"work", "window", "operations", "bytes_per_read", "mix", "tool_version", PROPERTY_FILES})
+
 Records = Sequence[Mapping[str, Scalar]]
 
 
 def check_sides(pair: Pair, settings: Settings) -> Looks:
     """Findings on the facts that are known for both sides and differ, with both values."""
     sides = [[record_facts(trial) for trial in trials] for trials in pair.sides]
+    fill_logged(sides)
     unlike: dict[Severity, list[str]] = {Severity.SUSPECT: [], Severity.INVALID: [], Severity.NOTE: []}
     for name in dict.fromkeys(chain.from_iterable(chain(*sides))):
         baseline, contender = (distinct_values(name, side, settings) for side in sides)
-        if not baseline or not contender or name in ("operations", PROPERTY_FILES):
+        if name in ("operations", PROPERTY_FILES) or len(baseline) + len(contender) < 2:
             continue
         is_constant = len(baseline) == len(contender) == 1
         if is_constant and not values_differ(name, baseline, contender, settings):
@@ -100,8 +104,18 @@ def check_sides(pair: Pair, settings: Settings) -> Looks:
         message = f"{UNKNOWN_OF_BOTH}{', '.join([*map(name_fact, unknown), *files])}"
         unknown += [PROPERTY_FILES] if files else []
         facts = " ".join(f"--fact {name}=…" for name in unknown)
-        hint = f"state the facts of each side with `loadstone import {facts} LOG`, or in a facts file next to each log"
+        hint = (
+            f"state the facts of each side with `loadstone import {facts} LOG` (facts of both sides:"
+            " `loadstone compare --fact …`), or in a facts file next to each log"
+        )
         yield Finding(NAME, Severity.UNCHECKED, message, hint, pair.trials)
+
+
+def fill_logged(sides: Sequence[Sequence[dict[str, Scalar]]]) -> None:
+    """Adds the value in the log of each fact that contradicts its log in another trial."""
+    names = {name for facts in chain(*sides) for name in facts if name.startswith(LOGGED)}
+    for facts in chain(*sides):
+        facts |= {name: facts[base] for name in names - facts.keys() if (base := name.removeprefix(LOGGED)) in facts}
 
 
 def list_partly_known(pair: Pair, sides: Sequence[Records]) -> Iterator[str]:
@@ -110,8 +124,8 @@ def list_partly_known(pair: Pair, sides: Sequence[Records]) -> Iterator[str]:
     if pair.is_one_run or any("tool" not in trial.facts for trial in chain(*pair.sides)):
         return
     for name in dict.fromkeys(chain.from_iterable(records)):
-        is_option = name.startswith("work.") or name in YCSB_OPTIONS or DURABLE.match(name)
-        is_partly_known = sum(name in facts for facts in records) < len(records)
+        is_option = name.startswith("work.") or name in YCSB_OPTIONS or name in WORK - OBSERVED or DURABLE.match(name)
+        is_partly_known = any(name not in facts for facts in records)
         if is_option and is_partly_known and not is_allowed(pair, name):
             yield name
 
@@ -160,6 +174,7 @@ def find_shared_machines(pair: Pair) -> Iterator[Finding]:
 
 def is_allowed(pair: Pair, name: str) -> bool:
     """Whether a fact is compared, or is a documented consequence of a compared fact."""
+    name = name.removeprefix(LOGGED)
     dimensions = pair.by.split(",")
     written = {text for dimension in dimensions for text in (dimension, *CONSEQUENCES.get(dimension, ()))}
     compared = (*GUARANTEES, *pair.groups)
@@ -200,7 +215,7 @@ def find_change(pair: Pair, name: str, records: Sequence[Records], settings: Set
     # A system's own settings may differ between the sides, but not between the repeats of one side.
     may_differ = is_allowed(pair, name)
     own = may_differ or "system" in fact_groups(name, pair) or name in GUARANTEES
-    if pair.blocks and not apart and not own:
+    if pair.blocks and all(sides) and not apart and not own:
         values = render_values(name, list(dict.fromkeys(chain(*sides))))
         message = f"the {name_fact(name)} changed between blocks ({values}); within each block it is the same"
         return Finding(NAME, Severity.NOTE, message, RESUMED, pair.trials)
@@ -288,6 +303,10 @@ def differ_in_length(pair: Pair, sides: Sequence[Records], settings: Settings) -
 def mix_differences(pair: Pair, settings: Settings) -> Iterator[str]:
     """Texts on different shares of operations, between the sides or between repeats, unless facts state the mix."""
     most, (first, second) = settings.check_threshold(NAME, "mix"), map(operation_mix, pair.sides)
+    misses = [[share for trial in trials if (share := trial.value("misses")) is not None] for trials in pair.sides]
+    if all(misses) and abs(median(misses[0]) - median(misses[1])) > most:
+        ends = " against ".join(units.format_percent(median(side)) for side in misses)
+        yield f"the share of reads that found no value ({ends})"
     if not first or not second or all(pair.fact_values("mix")) or is_allowed(pair, "mix"):
         return
     repeats = [shares for trial in chain(*pair.sides) if (shares := operation_mix([trial]))]

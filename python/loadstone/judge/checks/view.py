@@ -7,14 +7,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from loadstone.format import units
 from loadstone.judge.facts import GUARANTEES
 from loadstone.judge.finding import Effect, Finding, Severity
+from loadstone.judge.settings import DEFAULTS, Own
 from loadstone.results.result_set import ResultSet
 
 NAME = "view"
+LOOSE_HINT = "remove the threshold from `checks` to see the finding"
 HINT = "show the results as recorded; to answer another question, measure again with that question"
 
 
-def departure_findings(results: ResultSet, loosened: Mapping[str, Sequence[str]]) -> tuple[Finding, ...]:
-    """A finding for each departure; `loosened`: the trials in which a changed threshold hides a finding, by check."""
+def departure_findings(
+    results: ResultSet, loosened: Mapping[Severity, Mapping[str, Sequence[str]]], own: Own
+) -> tuple[Finding, ...]:
+    """A finding for each departure from the recorded question, and notes on the experiment's thresholds.
+
+    `loosened`: the trials in which a changed threshold hides a finding, by check: SUSPECT if the view changed it,
+    NOTE if the experiment did.
+    """
     every = tuple(trial.trial for trial in results.trials)
     messages = [(message, every) for message in results.departures]
     if results.recorded is not None and results.is_one_run:
@@ -22,10 +30,21 @@ def departure_findings(results: ResultSet, loosened: Mapping[str, Sequence[str]]
         recorded = {*results.recorded.promises, *GUARANTEES}
         declared = [fact for fact in results.question.promises if fact not in recorded]
         messages += [(f"the recorded question does not allow {fact} to differ", every) for fact in declared]
-    for check, trials in loosened.items():
+    by_view, by_experiment = (loosened.get(severity, {}) for severity in (Severity.SUSPECT, Severity.NOTE))
+    for check, trials in by_view.items():
         hidden_in = units.count_noun(len(set(trials)), "trial")
         messages.append((f"a changed threshold hides {check} in {hidden_in}", tuple(dict.fromkeys(trials))))
-    return tuple(Finding(NAME, Severity.SUSPECT, message, HINT, trials) for message, trials in messages)
+    findings = [Finding(NAME, Severity.SUSPECT, message, HINT, trials) for message, trials in messages]
+    changed = own.list_changed() if by_experiment else {}
+    for check, trials in by_experiment.items():
+        if check in by_view:
+            continue
+        named = {name: value for name, value in changed.items() if name[0] == check} or changed
+        texts = [f"{of}.{name} is {value:g} instead of {DEFAULTS[of][name]:g}" for (of, name), value in named.items()]
+        message = f"the experiment's threshold hides {check} in {units.count_noun(len(set(trials)), 'trial')}"
+        message += f": {units.list_items(texts)}"
+        findings.append(Finding(NAME, Severity.NOTE, message, LOOSE_HINT, tuple(dict.fromkeys(trials))))
+    return tuple(findings)
 
 
 def find_hidden(before: Sequence[Finding], now: Sequence[Finding]) -> Iterator[Finding]:
