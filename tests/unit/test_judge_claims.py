@@ -24,6 +24,7 @@ from judge_support import (
     sound,
     value,
 )
+from known_truth_support import change_system, simulate_results
 from loadstone.judge.finding import Severity, Verdict, worst_verdict
 from loadstone.judge.findings import check_trial
 from loadstone.judge.judge import judge_results
@@ -367,3 +368,19 @@ def test_latencies_that_are_compared_must_be_steady() -> None:
     trend = "has a rising trend (1.06 ms to 1.52 ms from the first quarter of the window to the last)"
     assert only_one.message.startswith(f"the p99 of all operations {trend}")
     assert check_trial(sound(), rising, Settings(metrics=("throughput",)))[0] == ()
+
+
+def test_p_covers_the_scenario_of_unequal_processors() -> None:
+    def simulate_others(share: float) -> Comparison:
+        change = change_system("rocksdb", set_figures(cpu__others=share))
+        results = simulate_results(
+            {"rocksdb": 1000.0, "lmdb": 1300.0}, 8, change=both(set_figures(cpu__others=0.0), change)
+        )
+        return judge_results(results).comparisons[0]
+
+    calm, busy = simulate_others(0.0), simulate_others(0.1)
+    assert (calm.claim, busy.claim) == ("better", "better")
+    assert busy.scenarios[-1].name == "less CPU on one side"
+    assert busy.p is not None
+    assert calm.p is not None
+    assert busy.p > 5 * calm.p

@@ -207,7 +207,9 @@ class Comparer:
         for kind, factor, cause in causes:
             comparison, stands = shift_ratio(comparison, kind, factor, alike, self.settings.matters)
             findings = comparison.findings
-            possible += [comparison.scenarios[-1].ratio] if stands else []
+            if stands:
+                possible.append(comparison.scenarios[-1].ratio)
+                comparison = raise_p(comparison, tested, factor)
             if cause is None and stands:
                 findings = tuple(demote_finding(finding) if finding in drifting else finding for finding in findings)
             elif cause is not None and not stands:
@@ -215,6 +217,21 @@ class Comparer:
             comparison = replace(comparison, findings=findings)
         # The printed interval covers the interval of each row in which the claim holds.
         return replace(comparison, ratio=combine_intervals(possible))
+
+
+def raise_p(comparison: Comparison, tested: Tested, factor: float) -> Comparison:
+    """The comparison with the p of a claim of a difference whose ratio is wrong by a factor, if this p is larger."""
+    scenario, p = tested.weighed[0].scenario, comparison.p
+    if comparison.claim not in ("better", "worse") or p is None or math.isnan(comparison.ratio.value):
+        return comparison
+    nearer = 1 / factor if comparison.ratio.value > 1 else factor
+    contender = {repeat: figure * nearer for repeat, figure in scenario.sides[1].items()}
+    shifted = replace(scenario, sides=(scenario.sides[0], contender))
+    larger = evaluate_scenario(shifted, comparison.direction, tested.pair.blocks).evidence.p
+    if larger is None or larger <= p:
+        return comparison
+    correction = comparison.p_adjusted / p if comparison.p_adjusted and p else 1.0
+    return replace(comparison, p=larger, p_adjusted=min(1.0, larger * correction))
 
 
 def demote_finding(finding: Finding) -> Finding:
