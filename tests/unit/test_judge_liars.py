@@ -9,7 +9,16 @@ import pytest
 
 from judge_support import asking, set_figures
 from known_truth_expected import Case, Judged
-from known_truth_support import SHAPE, change_system, fail_share, parts, scale_metrics, simulate_results, with_parts
+from known_truth_support import (
+    SHAPE,
+    change_system,
+    collect_results,
+    fail_share,
+    parts,
+    scale_metrics,
+    simulate_results,
+    with_parts,
+)
 from liar_cases_faults import FAULTS
 from liar_cases_runs import RUNS
 from liar_cases_sides import SIDES
@@ -18,6 +27,7 @@ from liar_cases_tools import TOOLS
 from liar_support import plant_difference, show_results
 from loadstone.experiment.file import load_experiment
 from loadstone.judge.facts import SYSTEM, WORK
+from loadstone.judge.judge import judge_results
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import Scalar
 
@@ -248,3 +258,18 @@ def test_filter_by_trial_is_suspect(tmp_path: Path) -> None:
 def test_no_fact_belongs_to_system_and_work() -> None:
     # A fact on both lists would be allowed to differ between systems, whatever it describes.
     assert not SYSTEM & WORK
+
+
+@pytest.mark.parametrize(("sides", "verdict"), [(("lmdb",), "suspect"), (("lmdb", "rocksdb"), "valid")])
+def test_interruptions_of_one_side_are_added_up(sides: tuple[str, ...], verdict: str) -> None:
+    trials = [
+        replace(
+            trial,
+            trial=f"{trial.trial}-{clients}",
+            config={**trial.config, "clients": clients},
+            interruptions=3 * (trial.repeat == 1 and trial.config["system"] in sides),
+        )
+        for clients in (1, 2)
+        for trial in simulate_results({"rocksdb": 1000.0, "lmdb": 1300.0}).trials
+    ]
+    assert str(judge_results(collect_results(trials, question=asking(by="system"))).verdict) == verdict

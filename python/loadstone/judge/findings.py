@@ -165,7 +165,7 @@ def judge_variant(
         *impossible.find_duplicate_repeats(ended, levels),
         *impossible.find_constant_figures(ended),
     ]
-    findings += [*rate.check_driver_time(trials, settings), *attempts.find_interrupted(trials)]
+    findings += rate.check_driver_time(trials, settings)
     for cell, until in limits:
         findings += noisy.check_noise(ended, cell.estimate, cell.metric, until, settings)
     figures, most = [[value for _, value in cell.samples] for cell, _ in limits], settings.at_most or settings.at_least

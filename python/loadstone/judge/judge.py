@@ -23,7 +23,7 @@ from loadstone.judge.search import judge_searches, read_rule
 from loadstone.judge.settings import Own, Settings
 from loadstone.results.result_set import ResultSet, deciding_metrics, variant_key, variant_name
 from loadstone.results.stage import stages_of
-from loadstone.results.trial_result import TrialResult
+from loadstone.results.trial_result import Scalar, TrialResult
 from loadstone.results.value import THROUGHPUT
 from loadstone.statistics.autocorrelation import run_mean
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
@@ -162,8 +162,14 @@ def examine_variants(
     jumps = {
         trial for trial, findings in examined.findings.items() if any(finding.effect.drifts > 1 for finding in findings)
     }
+    by = (results.comparison_dimension or "").split(",")
+    interruptions: Counter[tuple[Scalar | None, ...]] = Counter()
+    for trial_of in results.trials:
+        interruptions[tuple(map(trial_of.config.get, by))] += trial_of.interruptions
     of_variants = {}
     for key, trials in results.variants.items():
+        side = tuple(map(dict(key).get, by))
+        elsewhere = max((count for other, count in interruptions.items() if other != side), default=0)
         settings = own.settings_of(trials[0].trial)
         # These figures also decide, during a run, whether the variant has been repeated often enough.
         deciding = deciding_metrics(trials, results.question.metrics, settings.until).items()
@@ -171,6 +177,7 @@ def examine_variants(
         limits = [(cell, share) for cell, share in cells_of if cell]
         of_variants[key] = (
             *judge_variant(trials, limits, missing.get(key, ()), settings, examined.levels),
+            *attempts.find_interrupted(trials, interruptions[side], elsewhere),
             *not_steady.find_common_drift(trials, examined.levels, jumps, settings),
             *(() if key in paired else sides_differ.variant_changes(trials, settings)),
         )

@@ -29,6 +29,8 @@ LOST_ENDS = {
 }
 # This many interrupted attempts or more are not a coincidence.
 INTERRUPTED_MIN = 4
+# This many times as many interruptions as of any other side are not a coincidence either.
+INTERRUPTED_TIMES = 4
 
 
 def check_attempts(trial: TrialResult, _: Settings) -> Looks:
@@ -77,13 +79,18 @@ def is_requested(trial: TrialResult, note: Note) -> bool:
     )
 
 
-def find_interrupted(trials: Sequence[TrialResult]) -> Iterator[Finding]:
-    """Attempts at a variant that the user interrupted; a few are considered an accident."""
+def find_interrupted(trials: Sequence[TrialResult], of_side: int, elsewhere: int) -> Iterator[Finding]:
+    """Attempts at a variant that the user interrupted; a few are considered an accident.
+
+    `of_side`: the interruptions at all variants with the same compared value; `elsewhere`: the most at another value.
+    """
     if count := sum(trial.interruptions for trial in trials):
-        severity = Severity.SUSPECT if count >= INTERRUPTED_MIN else Severity.NOTE
+        is_unequal = of_side >= max(INTERRUPTED_MIN, INTERRUPTED_TIMES * elsewhere)
+        severity = Severity.SUSPECT if count >= INTERRUPTED_MIN or is_unequal else Severity.NOTE
         ids = tuple(trial.trial for trial in trials if trial.interruptions)
         verb = "was" if count == 1 else "were"
         message = f"{units.count_noun(count, 'attempt')} at {units.count_noun(len(ids), 'trial')} {verb} interrupted"
+        message += f", and {of_side} on this side in all" if is_unequal and of_side > count else ""
         yield Finding(INTERRUPTED, severity, message, INTERRUPTED_HINT, ids)
 
 
