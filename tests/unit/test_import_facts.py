@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from imports_support import FIXTURES, YCSB, read_single, refusal, write_file
+from liar_support import ycsb
 from loadstone.commands import compare
 from loadstone.errors import LoadstoneError
 from loadstone.importers.read import FORMATS, detect_format, parse_fact, read_all, read_file
@@ -324,3 +325,16 @@ def test_stated_start_that_contradicts_the_log_is_named() -> None:
     (note,) = [note for note in stated.notes if note.name == "facts-disagree"]
     assert "start (20" in note.message
     assert "logged.start" not in stated.facts
+
+
+def test_unknown_facts_need_no_further_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sides: list[str] = []
+    for hour, (name, rate) in enumerate((("plain", 1000), ("tuned", 1300))):
+        paths = []
+        for day, text in enumerate(ycsb(rate, name), 10):
+            start = f"variant: {name}\nstart: '2026-11-{day}T0{hour}:00:00Z'\n"
+            write_file(tmp_path, start, f"{name}{day}.facts.yaml")
+            paths.append(str(write_file(tmp_path, text, f"{name}{day}.log")))
+        sides.append(",".join(paths))
+    assert compare.main([*sides, "--expect", "throughput >= 1.1x"]) == 3
+    assert "loadstone run" not in capsys.readouterr().out

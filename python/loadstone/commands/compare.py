@@ -11,6 +11,7 @@ from loadstone.commands.parser import CommandParser, check_conditions, check_gat
 from loadstone.commands.show_results import add_expectations, show_results
 from loadstone.experiment.interleaved import deciding_experiment
 from loadstone.importers.facts import parse_fact
+from loadstone.judge.finding import ORDER_OF_RUNS, Verdict
 from loadstone.report.expectations import exit_status
 from loadstone.results.union import join_results
 
@@ -45,7 +46,13 @@ def main(arguments: list[str]) -> int:
     results = add_expectations(join_results(sides), options.expect)
     check_gate(options.junit, results.question.expect)
     judgement = show_results(results, options)
-    if any(item.holds is None and item.unit == "×" for item in judgement.expectations) and not options.json:
+    is_open = any(item.holds is None and item.unit == "×" for item in judgement.expectations)
+    # More runs do not state unknown facts.
+    lacks_only_facts = all(
+        item.verdict == Verdict.UNCHECKED and not any(ORDER_OF_RUNS in finding.message for finding in item.findings)
+        for item in judgement.comparisons
+    )
+    if is_open and not lacks_only_facts and not options.json:
         print(deciding_experiment(sides, results.question.expect))
     if options.junit or options.summary:
         # Imported late, because importing the packages for charts takes longer than `--help`.
