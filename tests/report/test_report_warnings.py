@@ -86,6 +86,12 @@ def test_worst_trial_is_named() -> None:
     assert worst_message("rate-not-held", *missed).startswith("redb-2: 1,300 op/s was done")
 
 
+def test_notes_with_different_figures_are_similar() -> None:
+    notes = [("12 reconnects", 0.0, 1.0), ("900 reconnects", 0.0, 1.0)]
+    assert worst_message("interference", *notes).endswith("12 reconnects (similar in 2 of 7 trials)")
+    assert worst_message("interference", notes[0], notes[0]).endswith("12 reconnects (in 2 of 7 trials)")
+
+
 def test_worst_drift_is_the_largest_factor() -> None:
     drifts = [("p50 falls from 90 µs to 80 µs", 0.0, 1.1), ("p50 falls from 9 µs to 2 µs", 0.0, 4.5)]
     assert worst_message("not-steady", *drifts).startswith("redb-2: p50 falls from 9 µs to 2 µs")

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any
 
+from loadstone.format import units
 from loadstone.importers.json_text import Document, read_documents
 from loadstone.importers.number import number_or_text, parse_number
 from loadstone.importers.run import (
@@ -263,7 +264,9 @@ def read_section(
         run.add_figure("misses", misses / (misses + hits), "share", n)
     if misses:
         run.add_note(
-            "misses", f"{misses / (misses + hits):.0%} of its reads found no value", "load the keys before reading"
+            "misses",
+            f"{units.format_percent(misses / (misses + hits))} of its reads found no value",
+            "load the keys before reading",
         )
     if rates:
         run.facts["mix"] = mix_fact({name.lower().removesuffix("s"): share for name, share in rates.items()})

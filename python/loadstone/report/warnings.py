@@ -139,8 +139,9 @@ def worst_messages(
         message = name_source(worst, owners.get(worst, ""))
         if len(group) > 1:
             count, is_worst = count_trials(group), magnitude(worst) > min(map(magnitude, group))
+            place = "the worst in" if is_worst else "in" if len({item.message for item in group}) == 1 else "similar in"
             share = f"all {every:,}" if count == every else f"{count:,} of {every:,}"
-            message += f" ({'the worst in ' if is_worst else 'in '}{share} trials)" if count > 1 else ""
+            message += f" ({place} {share} trials)" if count > 1 else ""
         yield message, worst.hint
 
 
