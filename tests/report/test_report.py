@@ -173,7 +173,7 @@ def test_many_messages_of_a_check_are_shortened() -> None:
 
 def test_messages_differing_only_in_numbers_are_merged() -> None:
     text = render_notes("no p99 for 1.2 s, 40 of 1,000 were late", "no p99 for 3 s, 40 of 900 were late")
-    assert "no p99 for 1.2 s, 40 of 1,000 were late (in all 7 trials)" in text
+    assert "no p99 for 1.2 s, 40 of 1,000 were late (similar in all 7 trials)" in text
 
 
 def test_guarantees_are_aligned_and_differences_marked() -> None:
