@@ -18,6 +18,7 @@ from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Judgement
 from loadstone.judge.outages import outage_clauses, recovery_text, summarize_outages
 from loadstone.judge.settings import Settings
+from loadstone.report import faults as fault_tables
 from loadstone.report import html
 from loadstone.report.charts import faults as charts
 from loadstone.report.charts import figure as figures
@@ -230,7 +231,10 @@ def test_unsteady_level_withholds_no_count_of_losses() -> None:
     results = experiment_with_faults()
     unsteady = Finding("before-unsteady", Severity.INVALID, "noisy", "", effect=Effect(excludes=True))
     findings = {trial.trial: [unsteady] for trial in results.trials}
-    clauses = list(outage_clauses(summarize_outages(results.variants, findings, Settings())))
+    outages = summarize_outages(results.variants, findings, Settings())
+    clauses = list(outage_clauses(outages))
+    table = fault_tables.losses(View(judge_scripted()), outages)
+    assert [row[5].text for row in table.groups[0].rows] == [f"{6 * 50_000:,}"] * 2
     assert "outage unknown" in clauses[0]
     assert "acknowledged writes lost in 2 of 6 kills" in clauses[0]
     missed = {trial.trial: [replace(unsteady, check="fault-missed")] for trial in results.trials}

@@ -91,6 +91,7 @@ def test_settings_reach_the_server(single_node: RunningSystem) -> None:
         "how": "commitlog_sync=batch",
         "commitlog_sync": "batch",
         "commitlog_sync_period": "",
+        "commitlog_format": "mapped",
     }
 
 

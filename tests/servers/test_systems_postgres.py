@@ -234,6 +234,7 @@ def test_its_settings_are_the_servers(server: Up) -> None:
     }
     assert str(server.running.read_facts()["server_version"]).startswith("15.")
     assert server.running.read_facts()["conf.max_wal_size"] == "2GB"
+    assert server.running.read_facts()["wal_writer_delay"] == "200ms"
 
 
 def test_checkpoints_are_counted_from_its_log(server: Up) -> None:

@@ -210,6 +210,32 @@ CASES = [
         experiment(both(with_fault(COMMANDED), both(UNAFFECTED, set_figures(deadline=20e9)))),
     ),
     Case(
+        "fault-missed",
+        "ordered late",
+        experiment(with_fault(replace(KILL, ordered_ns=42 * SECOND + SECOND // 2, lift_ordered_ns=60 * SECOND))),
+        SUSPECT,
+        "kill of node-2 lasted 17.5 s instead of 20.0 s: it differs from the faults of its block",
+    ),
+    Case(
+        "fault-missed",
+        "late and equally long",
+        experiment(with_fault(replace(KILL, ordered_ns=43 * SECOND, lift_ordered_ns=63 * SECOND))),
+        SUSPECT,
+        "kill of node-2 began 3.00 s after its planned instant: it differs from the faults of its block",
+    ),
+    Case(
+        "fault-missed",
+        "late by less than the limit",
+        experiment(with_fault(replace(KILL, ordered_ns=41 * SECOND, lift_ordered_ns=60 * SECOND))),
+    ),
+    Case(
+        "not-lifted",
+        "neither verified nor lifted",
+        experiment(with_fault(replace(KILL, unverified={"held": "it answers", "lifted": "no route to the host"}))),
+        INVALID,
+        "kill of node-2 was not lifted: no route to the host",
+    ),
+    Case(
         "not-lifted",
         "still down at the end",
         experiment(with_fault(replace(KILL, lifted_ns=None))),

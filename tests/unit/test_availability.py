@@ -256,6 +256,14 @@ def test_single_relapse_postpones_recovery() -> None:
     assert find_recovery(load, line, 80 * SECOND_NS).after_ns == 25 * SECOND_NS
 
 
+def test_line_of_strong_noise_is_not_negative() -> None:
+    load = load_of(([1.0] * 50 + [0.2] * 50) * 8)
+    line = line_before(load, 80 * SECOND_NS)
+    assert line is not None
+    assert line.median - 3 * line.noise < 0
+    assert line.level == 0.0
+
+
 def test_noise_rules_the_line_of_an_unsteady_host() -> None:
     source = np.random.default_rng(3)
     noisy = list(np.clip(np.repeat(source.normal(0.8, 0.08, 40), 50), 0, 1))

@@ -20,9 +20,13 @@ from loadstone.results.trial_result import Scalar, TrialResult
 from loadstone.statistics.availability import clopper_pearson
 
 MS = 1e6
+LOCAL = "read LOCAL_QUORUM, write LOCAL_QUORUM"
 ALL = replace(KILL, servers=("node-1", "node-2", "node-3"))
 TWO = replace(KILL, servers=("node-1", "node-2"))
 POWER = replace(KILL, kind="power")
+REDIS: dict[str, Scalar] = {"store": "redis", "appendonly": "yes", "replication": 1}
+ASYNC: dict[str, Scalar] = {"store": "postgres", "durability": "interval", "fsync": "on", "wal_writer_delay": "200 ms"}
+PAUSE, FULL, CUT = (replace(KILL, kind=kind) for kind in ("pause", "full", "cut"))
 HBASE: dict[str, Scalar] = {"store": "hbase", "durability": "os", "wal.file_system": "hdfs", "consistency": "strong"}
 
 
@@ -35,14 +39,18 @@ def test_page_of_guarantees_is_current() -> None:
     ("changes", "fault", "age_ns"),
     [
         ({}, KILL, 100 * MS),
-        ({}, POWER, 10_000 * MS),
+        ({}, POWER, None),
+        ({"commitlog_sync_period": "10000ms"}, POWER, 10_000 * MS),
+        ({"commitlog_sync_period": "60s"}, POWER, 60_000 * MS),
+        ({}, FULL, 100 * MS),
         ({}, replace(KILL, kind="pause"), 0),
         ({}, replace(KILL, kind="stop"), 0),
         ({}, replace(KILL, kind="restart"), 0),
         ({"store": "redis", "appendonly": "yes", "appendfsync": "everysec"}, replace(KILL, kind="restart"), 0),
         ({"commitlog_sync": "batch"}, KILL, 0),
         ({"durable_writes": "no"}, KILL, math.inf),
-        ({"commitlog_format": "compressed"}, KILL, 10_000 * MS),
+        ({"commitlog_format": "compressed", "commitlog_sync_period": "10000ms"}, KILL, 10_000 * MS),
+        ({"replication": "6", "replication_acknowledged": "2", "consistency": LOCAL}, TWO, 100 * MS),
         ({"replication": "3", "consistency": "read QUORUM, write QUORUM"}, KILL, 0),
         ({"replication": "3", "consistency": "read QUORUM, write QUORUM"}, ALL, 100 * MS),
         ({"replication": "3", "consistency": "read QUORUM, write QUORUM"}, TWO, 100 * MS),
@@ -56,10 +64,27 @@ def test_page_of_guarantees_is_current() -> None:
         ({"store": "redis", "appendonly": "yes", "appendfsync": "everysec"}, KILL, 2000 * MS),
         ({"store": "redis", "appendonly": "yes", "appendfsync": "no"}, KILL, 0),
         ({"store": "redis", "appendonly": "yes", "appendfsync": "always"}, POWER, 0),
-        ({"store": "postgres", "durability": "interval"}, KILL, 600 * MS),
+        ({**REDIS, "appendfsync": "always", "no_appendfsync_on_rewrite": "yes"}, KILL, 0),
+        ({**REDIS, "appendfsync": "always", "no_appendfsync_on_rewrite": "yes"}, POWER, math.inf),
+        ({**REDIS, "appendfsync": "everysec", "no_appendfsync_on_rewrite": "yes"}, POWER, math.inf),
+        ({**REDIS, "appendfsync": "no", "no_appendfsync_on_rewrite": "yes"}, POWER, math.inf),
+        ({**REDIS, "appendfsync": "always", "replication": "2 replicas, after the answer"}, KILL, None),
+        ({**REDIS, "appendfsync": "always", "replication": 2}, PAUSE, None),
+        ({**REDIS, "appendfsync": "always"}, PAUSE, 0),
+        (ASYNC, KILL, 600 * MS),
+        ({**ASYNC, "wal_writer_delay": "10ms"}, KILL, 30 * MS),
+        ({**ASYNC, "wal_writer_delay": "10000 ms"}, POWER, 30_000 * MS),
+        ({**ASYNC, "wal_writer_delay": "unknown"}, KILL, None),
+        ({**ASYNC, "fsync": "off"}, KILL, 600 * MS),
+        ({**ASYNC, "fsync": "off"}, POWER, math.inf),
+        (ASYNC, FULL, 600 * MS),
+        (ASYNC, PAUSE, 0),
         ({"store": "postgres", "durability": "device"}, POWER, 0),
         ({"store": "hbase", "durability": "os", "wal.file_system": "hdfs"}, KILL, 0),
         (HBASE, replace(TWO, kind="power"), None),
+        (HBASE, CUT, 0),
+        ({**HBASE, "durability": "none"}, PAUSE, math.inf),
+        ({**HBASE, "durability": "interval"}, CUT, None),
         ({"store": "hbase", "durability": "os", "wal.file_system": "ext4 (local)"}, KILL, None),
         ({"store": "hbase", "durability": "interval", "wal.file_system": "hdfs"}, KILL, None),
     ],
@@ -71,7 +96,9 @@ def test_guarantee_follows_setting_and_fault(
 
 
 def test_several_faults_have_the_weakest_guarantee() -> None:
-    assert guarantee_of(CASSANDRA, [KILL, POWER]).age_ns == 10_000 * MS
+    facts: dict[str, Scalar] = {**CASSANDRA, "commitlog_sync_period": "10000ms"}
+    assert guarantee_of(facts, [KILL, POWER]).age_ns == 10_000 * MS
+    assert guarantee_of(CASSANDRA, [KILL, POWER]).age_ns is None
 
 
 @pytest.mark.parametrize(

@@ -18,13 +18,14 @@ from loadstone.experiment.kind import EndedLaunch, EngineLaunch
 from loadstone.fleet.interface import Observations
 from loadstone.importers.read import read_file as imported
 from loadstone.results import hlog
+from loadstone.results.fault import FaultRecord
 from loadstone.results.trial_result import Series
 from loadstone.results.value import PERCENTILES, Value
 from loadstone.runner import engine_figures
 from loadstone.runner.phase import Finished
 from loadstone.runner.progress import PhaseProgress, PlainLines
 from loadstone.runner.series import SeriesBuilder
-from loadstone.runner.trial import Conductor
+from loadstone.runner.trial import Conductor, lift_notes
 from loadstone.statistics.percentile import Bound, Population
 from loadstone.workloads import ycsb
 from results_support import intervals, merge_by_tag
@@ -368,3 +369,10 @@ def test_a_running_phase_shows_its_rate_and_progress() -> None:
         text.finish(event)
     assert text.speed == "500 op/s"
     assert text.latency.startswith("p99 1.00 ms")
+
+
+def test_failed_lift_is_the_last_note() -> None:
+    lifted = FaultRecord("kill", ("a",), 1, 2)
+    failed = replace(lifted, kind="power", servers=("b",), unverified={"lifted": "the device is busy"})
+    (note,) = lift_notes([lifted, failed])
+    assert (note.name, note.message) == ("faults", "power cut of b was not lifted: the device is busy")

@@ -19,11 +19,11 @@ const TABLE_BYTES_MAX: usize = 255;
 
 /// The stores with files, and the file that every database of each contains.
 const DATABASES: [(&str, &str); 5] = [
-    (crate::rocksdb::ENGINE.store, crate::rocksdb::ENGINE.marker),
-    (crate::lmdb::ENGINE.store, crate::lmdb::ENGINE.marker),
-    (crate::fjall::ENGINE.store, crate::fjall::ENGINE.marker),
-    (crate::redb::ENGINE.store, crate::redb::ENGINE.marker),
-    ("hse", crate::hse::MARKER),
+    ("rocksdb", "CURRENT"),
+    ("lmdb", "data.mdb"),
+    ("fjall", "version"),
+    ("redb", "loadstone.redb"),
+    ("hse", "kvdb.meta"),
 ];
 
 /// The names by which messages and options refer to an engine.
@@ -33,8 +33,6 @@ pub struct Engine {
     pub store: &'static str,
     /// The name in running text.
     pub name: &'static str,
-    /// The file that every database of the engine contains, relative to the database's directory.
-    pub marker: &'static str,
 }
 
 /// The cause of an engine's error.
@@ -86,7 +84,7 @@ impl Engine {
         }
         let directory = options.directory(&format!("{}.dir", self.store))?;
         if options.create {
-            refuse_other_database(&directory, self.store, self.marker)?;
+            refuse_other_database(&directory, self.store)?;
             return match fs::create_dir_all(&directory) {
                 Ok(()) => Ok(directory),
                 Err(error) => Err(self.cannot_open(&directory, &error.to_string(), Cause::from_io(&error))),
@@ -156,17 +154,15 @@ impl Engine {
 
 /// Refuses to create a database next to another engine's database: they would share their space, and readers of either
 /// directory would take the other engine's files for its own.
-pub fn refuse_other_database(directory: &Path, store: &str, marker: &str) -> Result<(), EngineError> {
+pub fn refuse_other_database(directory: &Path, store: &str) -> Result<(), EngineError> {
     let holds = |name: &str| fs::metadata(directory.join(name)).is_ok_and(|file| file.len() > 0);
-    if holds(marker) {
-        return Ok(());
-    }
-    match DATABASES.iter().find(|&&(name, other)| name != store && holds(other)) {
-        None => Ok(()),
-        Some((name, _)) => {
+    let databases: Vec<_> = DATABASES.iter().filter(|(_, marker)| holds(marker)).map(|(name, _)| *name).collect();
+    match databases[..] {
+        [name, ..] if !databases.contains(&store) => {
             let message = format!("{} contains a database of {name}", directory.display());
             Err(EngineError::usage(message).hint(format!("set another directory for {store}")))
         }
+        _ => Ok(()),
     }
 }
 
@@ -252,7 +248,7 @@ fn room(directory: &Path) -> Option<u64> {
 mod tests {
     use super::*;
 
-    const ENGINE: Engine = Engine { store: "toy", name: "Toy", marker: "toy.db" };
+    const ENGINE: Engine = Engine { store: "toy", name: "Toy" };
 
     fn options(directory: &Path, create: bool) -> Options {
         let properties = [("toy.dir".to_owned(), directory.display().to_string())].into();

@@ -26,7 +26,7 @@ pub const VERSION: &str = "3.1.13";
 /// The fjall store.
 pub type Fjall = KeyValueStore<FjallEngine>;
 
-pub(crate) const ENGINE: Engine = Engine { store: "fjall", name: "fjall", marker: "version" };
+const ENGINE: Engine = Engine { store: "fjall", name: "fjall" };
 
 /// Maximum length of a key, bytes: above it fjall panics during a write.
 const KEY_LEN_MAX: usize = 65_535;

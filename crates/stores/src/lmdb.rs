@@ -33,7 +33,7 @@ pub const HEED: &str = "0.22.1";
 /// The LMDB store.
 pub type Lmdb = KeyValueStore<LmdbEngine>;
 
-pub(crate) const ENGINE: Engine = Engine { store: "lmdb", name: "LMDB", marker: "data.mdb" };
+const ENGINE: Engine = Engine { store: "lmdb", name: "LMDB" };
 
 /// The default size of the map. It is address space, not memory or disk: the file grows as it is written. Twice this
 /// size fits into the 39 address bits that the smallest 64-bit ARM kernels give a process, and this size exceeds the

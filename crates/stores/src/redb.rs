@@ -26,7 +26,7 @@ pub const VERSION: &str = "4.5.0";
 /// The redb store.
 pub type Redb = KeyValueStore<RedbEngine>;
 
-pub(crate) const ENGINE: Engine = Engine { store: "redb", name: "redb", marker: "loadstone.redb" };
+const ENGINE: Engine = Engine { store: "redb", name: "redb" };
 
 /// redb's default, repeated here because redb cannot be queried for it.
 const CACHE_BYTES_DEFAULT: u64 = 1 << 30;

@@ -132,7 +132,7 @@ CONSEQUENCES: Mapping[str, tuple[str, ...]] = {
     "workload": ("work",),
     "tls": ("encryption",),
     "test": ("work",),
-    DURABILITY: ("how",),
+    DURABILITY: ("how", "synchronous_commit"),
     "sync": (DURABILITY, "how"),
     "replication": ("replication_acknowledged", "store.dfs.replication"),
     "consistency": ("replication_acknowledged",),

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from loadstone.format import units
-from loadstone.results.fault import FaultRecord
+from loadstone.format import parsing, units
+from loadstone.results.fault import NONE, FaultRecord
 from loadstone.results.trial_result import Scalar
 
 PAGE = Path("docs/concepts/guarantees.md")
@@ -24,6 +24,8 @@ MILLISECOND, SECOND = 1e6, 1e9
 NOTHING, ANYTHING = 0.0, math.inf
 # The kinds of faults that may lose writes; other kinds lose none.
 KILLS, POWER, STOPS = frozenset({"kill"}), frozenset({"power"}), frozenset({"stop", "restart"})
+# A full disk can end a server.
+ENDING = KILLS | frozenset({"full"})
 LEVEL = re.compile(r"read (\w+), write (\w+)")
 # The number of replicas that a consistency level waits for; QUORUM depends on the number of copies.
 LEVELS = {"ANY": 0, "ONE": 1, "LOCAL_ONE": 1, "TWO": 2, "THREE": 3}
@@ -46,26 +48,52 @@ class Guarantee:
 
 
 @dataclass(frozen=True)
+class Period:
+    """A bound that the server's settings determine: a multiple of a period; unknown if the period was not recorded."""
+
+    fact: str
+    factor: int = 1
+
+    @property
+    def text(self) -> str:
+        """The bound in the table."""
+        return f"`{self.fact}`" if self.factor == 1 else f"{self.factor} × `{self.fact}`"
+
+    def read_ns(self, facts: Facts) -> float | None:
+        """The bound, ns. Cassandra reports `10000ms`, PostgreSQL `200ms` or, in `pg_settings`, `200 ms`."""
+        try:
+            seconds = parsing.parse_seconds(str(facts.get(self.fact, "")).replace(" ", ""))
+            return float(self.factor * round(seconds * SECOND))
+        except ValueError:
+            return None
+
+
+Bound = float | Period | None
+
+
+@dataclass(frozen=True)
 class GuaranteeRow:
     """A setting with its bounds, ns, for each fault of one server and of all servers at once."""
 
     stores: tuple[str, ...]
     setting: str
     applies: Callable[[Facts], bool]
-    kill_one: float | None
-    kill_all: float | None
-    power_one: float | None
-    power_all: float | None
-    stop: float | None
+    kill_one: Bound
+    kill_all: Bound
+    power_one: Bound
+    power_all: Bound
+    stop: Bound
     source: str
+    # Whether another server replaces a server that does not answer, so that it loses what a killed server loses.
+    fails_over: bool = False
 
 
 # Stores whose clients retry within an operation, so that failures show as latency.
 RETRYING = frozenset({"hbase", "jvm"})
 CASSANDRA, REDIS = ("cassandra",), ("redis",)
 POSTGRES, HBASE = ("postgres", "postgrenosql"), ("hbase",)
-MARKER, COMMIT_LOG, AOF_LAG = 100 * MILLISECOND, 10 * SECOND, 2 * SECOND
-WAL_WRITER = 600 * MILLISECOND
+MARKER, HINTS, AOF_LAG = 100 * MILLISECOND, 10 * SECOND, 2 * SECOND
+COMMIT_LOG, WAL_WRITER = Period("commitlog_sync_period"), Period("wal_writer_delay", 3)
 
 
 def levels_of(facts: Facts) -> tuple[str, str]:
@@ -78,6 +106,10 @@ def count_replicas(level: str, facts: Facts) -> int | None:
     """The number of replicas that a level waits for; None if unknown."""
     if level in LEVELS:
         return LEVELS[level]
+    # The store knows the replicas of each data centre.
+    acknowledged = parse_fact_number(facts, "replication_acknowledged")
+    if acknowledged is not None and level == levels_of(facts)[1] == "LOCAL_QUORUM":
+        return acknowledged
     copies = parse_fact_number(facts, "replication")
     if level in QUORUMS and copies is not None:
         return copies // 2 + 1
@@ -111,9 +143,19 @@ def is_setting(name: str, *expected: str) -> Callable[[Facts], bool]:
     return lambda facts: str(facts.get(name)) in expected
 
 
-def is_redis(fsync: str) -> Callable[[Facts], bool]:
-    """Whether Redis has an append-only log with this `appendfsync`."""
-    return lambda facts: facts.get("appendonly") == "yes" and facts.get("appendfsync") == fsync
+def is_redis(fsync: str, at_rewrite: bool = True) -> Callable[[Facts], bool]:
+    """Whether Redis has an append-only log with this `appendfsync`, and syncs it also during a rewrite."""
+    paused = "no" if at_rewrite else "yes"
+    return lambda facts: (
+        facts.get("appendonly") == "yes"
+        and facts.get("appendfsync") == fsync
+        and str(facts.get("no_appendfsync_on_rewrite", "no")) == paused
+    )
+
+
+def has_standbys(facts: Facts) -> bool:
+    """Whether other servers have copies of Redis's data: more than one copy, or a description of the replicas."""
+    return str(facts.get("replication", 1)) not in ("1", "none")
 
 
 # The first row that applies gives the guarantee.
@@ -124,7 +166,7 @@ TABLE: tuple[GuaranteeRow, ...] = (
     ),
     GuaranteeRow(
         CASSANDRA, "written at `ANY` (hints in a coordinator's memory)", lambda facts: levels_of(facts)[1] == "ANY",
-        COMMIT_LOG, COMMIT_LOG, None, None, None, "HintsService: hints are flushed every 10 s",
+        HINTS, HINTS, None, None, None, "HintsService: hints are flushed every 10 s",
     ),
     GuaranteeRow(
         CASSANDRA, "commit log `batch` or `group`", is_setting("commitlog_sync", "batch", "group"),
@@ -151,6 +193,10 @@ TABLE: tuple[GuaranteeRow, ...] = (
         NOTHING, COMMIT_LOG, NOTHING, COMMIT_LOG, NOTHING, "CASSANDRA-13987",
     ),
     GuaranteeRow(
+        REDIS, "with replicas (a failover loses writes that were not sent to them)", has_standbys,
+        None, None, None, None, None, "documentation: replication is asynchronous", fails_over=True,
+    ),
+    GuaranteeRow(
         REDIS, "`appendonly no` (and no snapshots)", is_setting("appendonly", "no"),
         ANYTHING, ANYTHING, ANYTHING, ANYTHING, ANYTHING, "measured: all of 36,135 lost",
     ),
@@ -159,7 +205,11 @@ TABLE: tuple[GuaranteeRow, ...] = (
         AOF_LAG, AOF_LAG, AOF_LAG, AOF_LAG, NOTHING, "aof.c: behind by at most 2 s while a sync lags; measured: 0.87 s",
     ),
     GuaranteeRow(
-        REDIS, "`appendfsync no`", is_redis("no"),
+        REDIS, "`appendfsync everysec`, `no-appendfsync-on-rewrite yes`", is_redis("everysec", at_rewrite=False),
+        AOF_LAG, AOF_LAG, ANYTHING, ANYTHING, NOTHING, "documentation: no sync during a rewrite",
+    ),
+    GuaranteeRow(
+        REDIS, "`appendfsync no`", lambda facts: is_redis("no")(facts) or is_redis("no", at_rewrite=False)(facts),
         NOTHING, NOTHING, ANYTHING, ANYTHING, NOTHING, "documentation; measured",
     ),
     GuaranteeRow(
@@ -167,13 +217,21 @@ TABLE: tuple[GuaranteeRow, ...] = (
         NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, "documentation; measured",
     ),
     GuaranteeRow(
+        REDIS, "`appendfsync always`, `no-appendfsync-on-rewrite yes`", is_redis("always", at_rewrite=False),
+        NOTHING, NOTHING, ANYTHING, ANYTHING, NOTHING, "documentation: no sync during a rewrite",
+    ),
+    GuaranteeRow(
         POSTGRES, "unlogged table", is_setting("durability", "none"),
         ANYTHING, ANYTHING, ANYTHING, ANYTHING, NOTHING, "documentation",
     ),
     GuaranteeRow(
+        POSTGRES, "`synchronous_commit = off`, `fsync = off`",
+        lambda facts: facts.get("durability") == "interval" and facts.get("fsync") == "off",
+        WAL_WRITER, WAL_WRITER, ANYTHING, ANYTHING, NOTHING, "documentation",
+    ),
+    GuaranteeRow(
         POSTGRES, "`synchronous_commit = off`", is_setting("durability", "interval"),
-        WAL_WRITER, WAL_WRITER, WAL_WRITER, WAL_WRITER, NOTHING,
-        "documentation: 3 × wal_writer_delay; the default is 200 ms",
+        WAL_WRITER, WAL_WRITER, WAL_WRITER, WAL_WRITER, NOTHING, "documentation; the default is 200 ms",
     ),
     GuaranteeRow(
         POSTGRES, "`fsync = off`", is_setting("durability", "os"),
@@ -185,19 +243,19 @@ TABLE: tuple[GuaranteeRow, ...] = (
     ),
     GuaranteeRow(
         HBASE, "`SKIP_WAL` (writes since the last flush)", is_setting("durability", "none"),
-        ANYTHING, ANYTHING, ANYTHING, ANYTHING, None, "documentation",
+        ANYTHING, ANYTHING, ANYTHING, ANYTHING, None, "documentation", fails_over=True,
     ),
     GuaranteeRow(
         HBASE, "`ASYNC_WAL` (writes not yet flushed to HDFS)", is_setting("durability", "interval"),
-        None, None, None, None, NOTHING, "HBASE-16689 states no bound",
+        None, None, None, None, NOTHING, "HBASE-16689 states no bound", fails_over=True,
     ),
     GuaranteeRow(
         HBASE, "`SYNC_WAL` over HDFS (hflush)", is_setting("durability", "os"),
-        NOTHING, NOTHING, NOTHING, ANYTHING, NOTHING, "documentation",
+        NOTHING, NOTHING, NOTHING, ANYTHING, NOTHING, "documentation", fails_over=True,
     ),
     GuaranteeRow(
         HBASE, "`FSYNC_WAL` over HDFS (hsync)", is_setting("durability", "device"),
-        NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, "documentation",
+        NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, "documentation", fails_over=True,
     ),
 )  # fmt: skip
 UNKNOWN = Guarantee(None)
@@ -223,9 +281,12 @@ def bound_of(row: GuaranteeRow, fault: FaultRecord, facts: Facts) -> float | Non
 
     Several servers count as one server while an acknowledged write is on more replicas, and otherwise as all servers.
     """
-    if fault.kind not in KILLS | POWER:
-        return row.stop if fault.kind in STOPS else NOTHING
-    single, every = (row.kill_one, row.kill_all) if fault.kind in KILLS else (row.power_one, row.power_all)
+    if fault.kind in STOPS:
+        return resolve(row.stop, facts)
+    if fault.kind == NONE or not (fault.kind in ENDING | POWER or row.fails_over):
+        return NOTHING
+    bounds = (row.power_one, row.power_all) if fault.kind in POWER else (row.kill_one, row.kill_all)
+    single, every = (resolve(bound, facts) for bound in bounds)
     victims = len({*fault.servers})
     if victims >= (parse_fact_number(facts, "nodes") or 1) or single == every:
         return every
@@ -233,6 +294,11 @@ def bound_of(row: GuaranteeRow, fault: FaultRecord, facts: Facts) -> float | Non
     if victims > 1 and replicas is None:
         return None
     return single if victims <= 1 or victims < (replicas or 0) else every
+
+
+def resolve(bound: Bound, facts: Facts) -> float | None:
+    """A bound, ns, under the server's settings; None if it is unknown."""
+    return bound.read_ns(facts) if isinstance(bound, Period) else bound
 
 
 def reads_are_current(facts: Facts) -> bool:
@@ -255,7 +321,8 @@ def render_table() -> str:
     lines = [heads, ("---",) * len(heads)]
     for row in TABLE:
         ages = (row.kill_one, row.kill_all, row.power_one, row.power_all, row.stop)
-        lines.append((row.stores[0], row.setting, *map(age_text, ages), row.source))
+        cells = [age.text if isinstance(age, Period) else age_text(age) for age in ages]
+        lines.append((row.stores[0], row.setting, *cells, row.source))
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 

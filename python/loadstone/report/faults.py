@@ -194,7 +194,7 @@ def losses(view: View, outages: Sequence[Outage]) -> Table:
         low, high = (units.format_percent(end) for end in summary.probability)
         oldest = NONE if summary.oldest_ns is None else TableCell(length(summary.oldest_ns))
         writes = f"{min(summary.writes):,} to {max(summary.writes):,}" if summary.writes else "0"
-        counts = {name: total(outage.trials, f"ledger.{name}") for name in COUNTS}
+        counts = {name: total(summary.ledgers, f"ledger.{name}") for name in COUNTS}
         rows.append(
             (
                 TableCell(title_of(view, outage)),

@@ -8,6 +8,8 @@ from typing import Any
 
 # The kind without a fault, and the kinds that end server processes: restarting them takes time, and CPU time of the
 # host.
+# The nouns for kinds whose names are not nouns.
+NOUNS = {"power": "power cut", "full": "full disk", "slow": "slowdown"}
 NONE = "none"
 ENDING_SERVERS = frozenset({"kill", "stop", "restart", "power"})
 # The fact of a fault whose effect only a command of the user verified, which may be wrong.
@@ -52,6 +54,11 @@ class FaultRecord:
     def to_json(self) -> dict[str, Any]:
         """The record in values.jsonl."""
         return asdict(self)
+
+    @property
+    def noun(self) -> str:
+        """The kind as a noun: `power cut`."""
+        return NOUNS.get(self.kind, self.kind)
 
     @property
     def borders_ns(self) -> tuple[int, int | None]:

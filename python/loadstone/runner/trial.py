@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -23,6 +23,7 @@ from loadstone.faults.fault import FaultError
 from loadstone.faults.injector import Injector
 from loadstone.fleet.host_figures import add_disturbances
 from loadstone.fleet.interface import Fleet
+from loadstone.format import units
 from loadstone.judge.checks import errors
 from loadstone.observe import page_cache
 from loadstone.observe.watch import Watch
@@ -81,8 +82,8 @@ class Conductor:
         except (EngineError, hooks.HookError, ServersError, FaultError) as error:
             lost = isinstance(error, EngineError) and error.status < 0 and not isinstance(error, command.CommandError)
             name = "lost-segment" if lost else NOTES.get(type(error), "failed")
-            notes = (*exit_notes(at), Note(name, str(error.args[0]), error.hint))
             faults = injector.records if injector else ()
+            notes = (*exit_notes(at), Note(name, str(error.args[0]), error.hint), *lift_notes(faults))
             return self._hidden(replace(start, end="lost" if lost else "failed", notes=notes, faults=faults))
         finally:
             datasets.remove(directory)
@@ -388,6 +389,15 @@ class Conductor:
         measure = self.experiment.measure
         measuring = self.experiment.warmup_seconds + (measure.duration or 0)
         return self.experiment.timeout or measuring + PATIENCE_SECONDS
+
+
+def lift_notes(faults: Iterable[FaultRecord]) -> Iterator[Note]:
+    """A note on each fault that could not be lifted: the probable cause of later failures."""
+    for fault in faults:
+        if reason := fault.unverified.get("lifted"):
+            victims = units.list_items([*fault.servers])
+            hint = "see servers.log of the trial; `loadstone systems down` undoes the fault"
+            yield Note("faults", f"{fault.noun} of {victims} was not lifted: {reason}", hint)
 
 
 def append_fault(path: Path, number: int, record: FaultRecord) -> None:

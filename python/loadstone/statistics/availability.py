@@ -217,8 +217,8 @@ def line_before(
 ) -> NormalLevel | None:
     """The line from the windows before the fault, the last of which ends at the fault; None without operations.
 
-    The line is min(share · b, b - 3 s), where b is the median of the windows' yields and s is 1.4826 × their median
-    absolute deviation. With fewer than `WINDOWS_MIN` windows, the estimate of the noise is too uncertain.
+    The line is min(share · b, b - 3 s), but at least 0, where b is the median of the windows' yields and s is 1.4826 ×
+    their median absolute deviation. With fewer than `WINDOWS_MIN` windows, the estimate of the noise is too uncertain.
     """
     before = min(load.index_at(order_ns), complete_length(load))
     if not before:
@@ -233,7 +233,8 @@ def line_before(
         return None
     median = float(np.median(levels))
     noise = MAD_TO_SIGMA * float(np.median(np.abs(levels - median)))
-    level = min(share * median, median - DEVIATIONS * noise)
+    # No yield is below 0, so a lower line means the same as 0.
+    level = max(min(share * median, median - DEVIATIONS * noise), 0.0)
     below = max(float(np.mean(levels < level)), BELOW_MIN)
     length_ns = round(size * float(np.median(load.length_ns)))
     every = range(before - size + 1)

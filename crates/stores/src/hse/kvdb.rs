@@ -14,7 +14,7 @@ use crate::error::EngineError;
 use crate::options::Options;
 
 /// A file that the home directory of every KVDB contains.
-pub const MARKER: &str = "kvdb.meta";
+const MARKER: &str = "kvdb.meta";
 /// The file's `omf_version` in HSE 3.0; in HSE 2.1 it is 2.
 const FORMAT_OF_3: u32 = 4;
 
@@ -117,7 +117,7 @@ impl Drop for Kvdb {
 
 /// Creates the KVDB if it is missing.
 pub fn create(api: &Api, settings: &Settings, home: &Path) -> Result<(), EngineError> {
-    refuse_other_database(home, "hse", MARKER)?;
+    refuse_other_database(home, "hse")?;
     let path = c_text(home.as_os_str().as_bytes())?;
     // SAFETY: the strings outlive the call.
     let arguments = Arguments::new(&settings.kvdb_create)?

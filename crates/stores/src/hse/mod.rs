@@ -33,7 +33,6 @@ use crate::guarantee::Guarantee;
 use crate::key_value::{KeyValue, KeyValueStore};
 use crate::options::{Durability, Options};
 use api::{Api, Fault, Ptr};
-pub(crate) use kvdb::MARKER;
 use kvdb::{Kvdb, cannot};
 use settings::Settings;
 use subsystem::Subsystem;

@@ -110,6 +110,7 @@ impl Store for Redis {
             .fact("replication_acknowledged", "1")
             .fact("appendonly", setting("appendonly"))
             .fact("appendfsync", setting("appendfsync"))
+            .fact("no_appendfsync_on_rewrite", setting("no-appendfsync-on-rewrite"))
             .fact("maxmemory", setting("maxmemory"))
             .fact("maxmemory_policy", setting("maxmemory-policy"))
             .fact("io_threads", setting("io-threads"))

@@ -117,7 +117,7 @@ impl RocksDbEngine {
     }
 }
 
-pub(crate) const ENGINE: Engine = Engine { store: "rocksdb", name: "RocksDB", marker: "CURRENT" };
+const ENGINE: Engine = Engine { store: "rocksdb", name: "RocksDB" };
 
 /// The cause of an error from RocksDB. The C API returns only a string, which ends with the system's message.
 fn cause(text: &str) -> Cause {

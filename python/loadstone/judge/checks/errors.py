@@ -92,7 +92,7 @@ def through_fault(trial: TrialResult) -> Iterator[Finding]:
     """A note on failures during a requested fault, with the system's message and the servers considered down."""
     if not (count := count_through_fault(trial)):
         return
-    which = units.list_items([f"{fault.kind} of {units.list_items([*fault.servers])}" for fault in trial.faults])
+    which = units.list_items([f"{fault.noun} of {units.list_items([*fault.servers])}" for fault in trial.faults])
     message = f"{units.count_noun(count, 'operation')} failed during the {which}{first_failure(trial)}"
     hint = "failures during a requested fault are its results; the table of the windows counts the failures by status"
     yield Finding(faults.FAILURES, Severity.NOTE, message, hint, (trial.trial,), size=count)

@@ -21,6 +21,8 @@ MISSED, NOT_LIFTED, BYSTANDER = "fault-missed", "not-lifted", "bystander-hit"
 UNSTEADY, NOT_RECOVERED = "before-unsteady", "not-recovered"
 RETRIES, SHARED, FAILURES = "hidden-retries", "shared-host", "fault-errors"
 SIDES = "sides-differ"
+# The largest delay of a fault, as a share of its length (but at least `DELAY_MIN_NS`); without a lift, in ns.
+DELAY_SHARE_MAX, DELAY_MIN_NS, DELAY_MAX_NS = 0.1, 2e8, 1e9
 CLOSED = "a closed loop has no due times: an outage counts once for each client, so there is no outage in seconds"
 
 
@@ -59,7 +61,7 @@ def check_faults(trial: TrialResult, settings: Settings) -> Looks:
 def check_fault(trial: TrialResult, fault: FaultRecord) -> Iterator[Finding]:
     """Findings on a fault without proof, a fault that was not lifted, and a fault that also hit other servers."""
     here, excludes = (trial.trial,), Effect(excludes=True)
-    name = f"{fault.kind} of {units.list_items([*fault.servers]) or 'no server'}"
+    name = f"{fault.noun} of {units.list_items([*fault.servers]) or 'no server'}"
     end_ns = trial.value("runtime")
     order_ns = fault.ordered_ns
     outside = order_ns is not None and (order_ns < 0 or (end_ns is not None and order_ns >= end_ns))
@@ -68,11 +70,16 @@ def check_fault(trial: TrialResult, fault: FaultRecord) -> Iterator[Finding]:
         reason = "it was ordered outside the measured window" if outside else reason
         hint = "see servers.log of the trial; `loadstone doctor` names the faults that this host supports"
         yield Finding(MISSED, Severity.INVALID, f"{name} did not take effect: {reason}", hint, here, effect=excludes)
-        return
-    if fault.planned_lift_ns is not None and (fault.lifted_ns is None or "lifted" in fault.unverified):
+        # An unverified fault may have had an effect nevertheless.
+    is_planned = fault.planned_lift_ns is not None and fault.is_verified
+    if "lifted" in fault.unverified or (is_planned and fault.lifted_ns is None):
         reason = fault.unverified.get("lifted", "the trial ended first")
         hint = "see servers.log of the trial, and use a longer `measure.duration`"
         yield Finding(NOT_LIFTED, Severity.INVALID, f"{name} was not lifted: {reason}", hint, here, effect=excludes)
+    if fault.is_verified and not outside and (delay := describe_delay(fault)):
+        message = f"{name} {delay}: it differs from the faults of its block"
+        hint = "the host was too busy: repeat the trial while other programs are idle"
+        yield Finding(MISSED, Severity.SUSPECT, message, hint, here)
     if VERIFIED_BY in fault.facts:
         yield from check_effect(trial, fault, name)
     if "bystanders" in fault.unverified:
@@ -105,6 +112,20 @@ def check_effect(trial: TrialResult, fault: FaultRecord, name: str) -> Iterator[
     else:
         # The clients may not use this server, as with a replica.
         yield Finding(MISSED, Severity.SUSPECT, message, hint, here)
+
+
+def describe_delay(fault: FaultRecord) -> str:
+    """The difference between the planned and the actual instants of a fault; empty if it is small."""
+    order_ns, lift_ns = fault.borders_ns
+    limit_ns, planned_ns = DELAY_MAX_NS, None
+    if fault.planned_lift_ns is not None and lift_ns is not None:
+        planned_ns = fault.planned_lift_ns - fault.planned_at_ns
+        limit_ns = max(DELAY_SHARE_MAX * planned_ns, DELAY_MIN_NS)
+        if abs(lift_ns - order_ns - planned_ns) > limit_ns:
+            lengths = [units.format_duration(length) for length in (lift_ns - order_ns, planned_ns)]
+            return f"lasted {lengths[0]} instead of {lengths[1]}"
+    late_ns = order_ns - fault.planned_at_ns
+    return f"began {units.format_duration(late_ns)} after its planned instant" if late_ns > limit_ns else ""
 
 
 def check_before(trial: TrialResult, settings: Settings) -> Looks:

@@ -111,6 +111,8 @@ class Losses:
     with_loss: int
     writes: tuple[int, ...]
     oldest_ns: float | None
+    # The trials that were counted.
+    ledgers: tuple[TrialResult, ...]
     # The number of trials that broke the guarantee, and of trials with an unknown guarantee.
     broken: int
     unknown: int
@@ -153,13 +155,14 @@ def count_losses(trials: Sequence[TrialResult], settings: Settings) -> Losses | 
         for trial in counted
         if faults.count_lost_writes(trial) and (age := trial.value("ledger.oldest")) is not None
     ]
-    kinds = dict.fromkeys(fault.kind for trial in counted for fault in trial.faults)
+    kinds = dict.fromkeys(fault.noun for trial in counted for fault in trial.faults)
     return Losses(
         kind=next(iter(kinds)) if len(kinds) == 1 else "fault",
         trials=len(counted),
         with_loss=sum(bool(faults.count_lost_writes(trial)) for trial in counted),
         writes=tuple(int(faults.count_lost_writes(trial)) for trial in counted if faults.count_lost_writes(trial)),
         oldest_ns=max(ages, default=None),
+        ledgers=tuple(counted),
         broken=sum(finding.severity == Severity.INVALID for finding in beyond),
         unknown=sum(finding.severity == Severity.UNCHECKED for finding in beyond),
         guarantee=guarantee_of(counted[0].facts, counted[0].faults),

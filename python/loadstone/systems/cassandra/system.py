@@ -138,6 +138,7 @@ class Cassandra(System):
         # 4.0 uses the old names, and states milliseconds without the unit.
         old = settings.get(f"{period}_in_ms", "").removesuffix(".0")
         facts |= {"commitlog_sync": sync, "commitlog_sync_period": settings.get(period) or (f"{old}ms" if old else "")}
+        facts["commitlog_format"] = find_log_format(settings)
         logged = all(row["durable_writes"] for row in keyspaces)
         facts["durability"] = "none" if not logged else "device" if sync in ("batch", "group") else "interval"
         facts["how"] = f"commitlog_sync={sync}" if logged else "a keyspace has durable_writes=false"
@@ -244,3 +245,15 @@ def count_compactions(plan: SystemPlan, node: int) -> Mapping[str, int]:
 def directory_bytes(directory: Path) -> int:
     """The size of all files below a directory, which may change while it is read."""
     return sum(file_size(Path(where, file)) for where, _, files in os.walk(directory) for file in files)
+
+
+def find_log_format(settings: Mapping[str, str]) -> str:
+    """How nodes write the commit log: only a mapped log is complete after a kill, except for its last 100 ms."""
+    # 4.0 joins the names of nested settings with `_`, and later versions with `.`.
+    values = {name.replace(".", "_"): value for name, value in settings.items()}
+    if any(value not in ("", "null") for name, value in values.items() if name.startswith("commitlog_compression")):
+        return "compressed"
+    if values.get("transparent_data_encryption_options_enabled") == "true":
+        return "encrypted"
+    # `auto` chooses direct I/O if the file system supports it.
+    return "direct I/O" if values.get("commitlog_disk_access_mode") in ("direct", "auto") else "mapped"

@@ -29,6 +29,7 @@ RECORDED = (
     "fsync",
     "synchronous_commit",
     "synchronous_standby_names",
+    "wal_writer_delay",
     "shared_buffers",
     "max_connections",
 )

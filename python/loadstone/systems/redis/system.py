@@ -158,6 +158,7 @@ class Redis(System):
         rewrite = "no-appendfsync-on-rewrite"
         return {
             **{name: value for name, value in settings.items() if name != rewrite},
+            rewrite.replace("-", "_"): settings[rewrite],
             "data_in": "memory",
             "durability": durability,
             "how": how,
