@@ -17,15 +17,6 @@ use crate::options::Options;
 /// Maximum length of a table's name, in bytes, for every engine here.
 const TABLE_BYTES_MAX: usize = 255;
 
-/// The stores with files, and the file that every database of each contains.
-const DATABASES: [(&str, &str); 5] = [
-    ("rocksdb", "CURRENT"),
-    ("lmdb", "data.mdb"),
-    ("fjall", "version"),
-    ("redb", "loadstone.redb"),
-    ("hse", "kvdb.meta"),
-];
-
 /// The names by which messages and options refer to an engine.
 #[derive(Clone, Copy, Debug)]
 pub struct Engine {
@@ -33,7 +24,24 @@ pub struct Engine {
     pub store: &'static str,
     /// The name in running text.
     pub name: &'static str,
+    /// The file that every database of the engine contains, relative to the database's directory.
+    pub marker: &'static str,
 }
+
+pub const ROCKSDB: Engine = Engine { store: "rocksdb", name: "RocksDB", marker: "CURRENT" };
+pub const LMDB: Engine = Engine { store: "lmdb", name: "LMDB", marker: "data.mdb" };
+pub const FJALL: Engine = Engine { store: "fjall", name: "fjall", marker: "version" };
+pub const REDB: Engine = Engine { store: "redb", name: "redb", marker: "loadstone.redb" };
+/// The file that every database of HSE contains.
+pub const HSE_MARKER: &str = "kvdb.meta";
+/// The stores with files, and the file that every database of each contains.
+const DATABASES: [(&str, &str); 5] = [
+    (ROCKSDB.store, ROCKSDB.marker),
+    (LMDB.store, LMDB.marker),
+    (FJALL.store, FJALL.marker),
+    (REDB.store, REDB.marker),
+    ("hse", HSE_MARKER),
+];
 
 /// The cause of an engine's error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +92,7 @@ impl Engine {
         }
         let directory = options.directory(&format!("{}.dir", self.store))?;
         if options.create {
-            refuse_other_database(&directory, self.store)?;
+            refuse_other_database(&directory, self.store, self.marker)?;
             return match fs::create_dir_all(&directory) {
                 Ok(()) => Ok(directory),
                 Err(error) => Err(self.cannot_open(&directory, &error.to_string(), Cause::from_io(&error))),
@@ -154,15 +162,17 @@ impl Engine {
 
 /// Refuses to create a database next to another engine's database: they would share their space, and readers of either
 /// directory would take the other engine's files for its own.
-pub fn refuse_other_database(directory: &Path, store: &str) -> Result<(), EngineError> {
+pub fn refuse_other_database(directory: &Path, store: &str, marker: &str) -> Result<(), EngineError> {
     let holds = |name: &str| fs::metadata(directory.join(name)).is_ok_and(|file| file.len() > 0);
-    let databases: Vec<_> = DATABASES.iter().filter(|(_, marker)| holds(marker)).map(|(name, _)| *name).collect();
-    match databases[..] {
-        [name, ..] if !databases.contains(&store) => {
+    if holds(marker) {
+        return Ok(());
+    }
+    match DATABASES.iter().find(|&&(name, other)| name != store && holds(other)) {
+        None => Ok(()),
+        Some((name, _)) => {
             let message = format!("{} contains a database of {name}", directory.display());
             Err(EngineError::usage(message).hint(format!("set another directory for {store}")))
         }
-        _ => Ok(()),
     }
 }
 
@@ -248,7 +258,7 @@ fn room(directory: &Path) -> Option<u64> {
 mod tests {
     use super::*;
 
-    const ENGINE: Engine = Engine { store: "toy", name: "Toy" };
+    const ENGINE: Engine = Engine { store: "toy", name: "Toy", marker: "toy.db" };
 
     fn options(directory: &Path, create: bool) -> Options {
         let properties = [("toy.dir".to_owned(), directory.display().to_string())].into();

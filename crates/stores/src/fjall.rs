@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use ::fjall::{Database, Error, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode};
 
 use crate::about::{About, directory, setting};
-use crate::embedded::{Cause, Engine, Space};
+use crate::embedded::{self, Cause, Engine, Space};
 use crate::error::{EngineError, Failure};
 use crate::guarantee::Guarantee;
 use crate::key_value::{KeyValue, KeyValueStore};
@@ -26,7 +26,7 @@ pub const VERSION: &str = "3.1.13";
 /// The fjall store.
 pub type Fjall = KeyValueStore<FjallEngine>;
 
-const ENGINE: Engine = Engine { store: "fjall", name: "fjall" };
+const ENGINE: Engine = embedded::FJALL;
 
 /// Maximum length of a key, bytes: above it fjall panics during a write.
 const KEY_LEN_MAX: usize = 65_535;

@@ -21,7 +21,7 @@ use ::heed::{Database, Env, EnvFlags, EnvOpenOptions, Error, MdbError};
 use loadstone_load::Status;
 
 use crate::about::{About, directory, setting};
-use crate::embedded::{Cause, Engine, Space};
+use crate::embedded::{self, Cause, Engine, Space};
 use crate::error::{EngineError, Failure};
 use crate::guarantee::Guarantee;
 use crate::key_value::{KeyValue, KeyValueStore};
@@ -33,7 +33,7 @@ pub const HEED: &str = "0.22.1";
 /// The LMDB store.
 pub type Lmdb = KeyValueStore<LmdbEngine>;
 
-const ENGINE: Engine = Engine { store: "lmdb", name: "LMDB" };
+const ENGINE: Engine = embedded::LMDB;
 
 /// The default size of the map. It is address space, not memory or disk: the file grows as it is written. Twice this
 /// size fits into the 39 address bits that the smallest 64-bit ARM kernels give a process, and this size exceeds the

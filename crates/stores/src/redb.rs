@@ -14,7 +14,7 @@ use ::redb::backends::FileBackend;
 use ::redb::{BackendError, Builder, Database, Error, ReadableDatabase, StorageBackend, TableDefinition, TableError};
 
 use crate::about::{About, directory, setting};
-use crate::embedded::{Cause, Engine, Space};
+use crate::embedded::{self, Cause, Engine, Space};
 use crate::error::{EngineError, Failure};
 use crate::guarantee::Guarantee;
 use crate::key_value::{KeyValue, KeyValueStore};
@@ -26,7 +26,7 @@ pub const VERSION: &str = "4.5.0";
 /// The redb store.
 pub type Redb = KeyValueStore<RedbEngine>;
 
-const ENGINE: Engine = Engine { store: "redb", name: "redb" };
+const ENGINE: Engine = embedded::REDB;
 
 /// redb's default, repeated here because redb cannot be queried for it.
 const CACHE_BYTES_DEFAULT: u64 = 1 << 30;

@@ -19,7 +19,9 @@ from loadstone.results.trial_result import Series
 
 NAME = "cassandra-stress"
 TITLE = "cassandra-stress log"
-SIGNS = re.compile(r"Stress Settings \*|total ops ?,|(?m:^[^\w\n]*+(?:\S+ *\| *)?[Oo]p rate +:)|cassandra-stress +(?:user|mixed|read|write|counter_\w+) [^\n]*=")
+SIGNS = re.compile(
+    r"Stress Settings \*|total ops ?,|(?m:^[^\w\n]*+(?:\S+ *\| *)?[Oo]p rate +:)|cassandra-stress +(?:user|mixed|read|write|counter_\w+) [^\n]*="
+)
 # With a user profile, the line has `[insert]`; with `-rate auto`, there is a run for each number of threads.
 RUNNING = re.compile(r"Running (?:(.{1,300}?) )?with (\d+) thread")
 SETTING = re.compile(r"\s*([A-Z][A-Za-z ()-]+): +(-?\d\S*(?: [A-Z]+)?|(?!-\d)[^\s\d].*)$")

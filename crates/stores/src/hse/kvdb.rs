@@ -9,12 +9,10 @@ use super::api::{Api, Arguments, Fault, Ptr, parameter};
 use super::settings::Settings;
 use super::subsystem::Subsystem;
 use crate::c_api::c_text;
-use crate::embedded::refuse_other_database;
+use crate::embedded::{HSE_MARKER as MARKER, refuse_other_database};
 use crate::error::EngineError;
 use crate::options::Options;
 
-/// A file that the home directory of every KVDB contains.
-const MARKER: &str = "kvdb.meta";
 /// The file's `omf_version` in HSE 3.0; in HSE 2.1 it is 2.
 const FORMAT_OF_3: u32 = 4;
 
@@ -117,7 +115,7 @@ impl Drop for Kvdb {
 
 /// Creates the KVDB if it is missing.
 pub fn create(api: &Api, settings: &Settings, home: &Path) -> Result<(), EngineError> {
-    refuse_other_database(home, "hse")?;
+    refuse_other_database(home, "hse", MARKER)?;
     let path = c_text(home.as_os_str().as_bytes())?;
     // SAFETY: the strings outlive the call.
     let arguments = Arguments::new(&settings.kvdb_create)?

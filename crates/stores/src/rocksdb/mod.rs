@@ -19,7 +19,7 @@ use libloading::os::unix::Library;
 
 use crate::about::{About, directory, setting};
 use crate::c_api::c_text;
-use crate::embedded::{Cause, Engine};
+use crate::embedded::{self, Cause, Engine};
 use crate::error::{EngineError, FULL_DEVICE, Failure};
 use crate::guarantee::Guarantee;
 use crate::key_value::{KeyValue, KeyValueStore};
@@ -117,7 +117,7 @@ impl RocksDbEngine {
     }
 }
 
-const ENGINE: Engine = Engine { store: "rocksdb", name: "RocksDB" };
+const ENGINE: Engine = embedded::ROCKSDB;
 
 /// The cause of an error from RocksDB. The C API returns only a string, which ends with the system's message.
 fn cause(text: &str) -> Cause {

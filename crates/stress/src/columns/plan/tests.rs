@@ -59,12 +59,12 @@ fn inserts_have_the_text_of_the_tool() {
 fn columns_that_do_not_exist_are_refused() {
     let mut spec = spec(OperationWork::Insert);
     spec.tables[0].columns.push(ColumnSpec { name: "missing".into(), ..ColumnSpec::default() });
-    assert!(spec.plan(&[schema()]).unwrap_err().reason.contains("no column missing"));
-    assert!(spec.plan(&[TableSchema::default()]).unwrap_err().reason.contains("there is no table ks.\"Tab\""));
+    assert!(spec.plan(&[schema()]).unwrap_err().invalid.reason.contains("no column missing"));
+    assert!(spec.plan(&[TableSchema::default()]).unwrap_err().invalid.reason.contains("there is no table ks.\"Tab\""));
     let mut odd = schema();
     odd.columns[2].kind = "duration".into();
     spec.tables[0].columns.clear();
-    assert!(spec.plan(&[odd]).unwrap_err().reason.contains("duration"));
+    assert!(spec.plan(&[odd]).unwrap_err().invalid.reason.contains("duration"));
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn rows_that_do_not_repeat_are_not_validated() {
         let markers = [described("k", "int")];
         plan.bind(&spec, 0, &markers, &results)
             .map(|()| plan.operations[0].conditions.clone())
-            .map_err(|error| error.reason)
+            .map_err(|error| error.invalid.reason)
     };
     let cql = "SELECT * FROM t WHERE k = ?";
     let whole = Condition { place: Place::Key(0), operator: Operator::Equal, marker: 0 };
@@ -105,7 +105,7 @@ fn large_logged_batches_are_refused() {
     let mut spec = spec(OperationWork::Insert);
     let cluster = crate::distribution::parse_spec("fixed(70000)").ok();
     spec.tables[0].columns.push(ColumnSpec { name: "Name".into(), cluster, ..ColumnSpec::default() });
-    assert!(spec.plan(&[schema()]).unwrap_err().reason.contains("a logged batch has at most 65535"));
+    assert!(spec.plan(&[schema()]).unwrap_err().invalid.reason.contains("a logged batch has at most 65535"));
     spec.tables[0].insert.batch = BatchType::Unlogged;
     assert!(spec.plan(&[schema()]).is_ok());
 }
@@ -127,5 +127,5 @@ fn conditional_writes_read_their_columns_first() {
         markers: vec![4],
     };
     assert_eq!(bind(Fields::Samerow), Ok(Some(read)));
-    assert!(bind(Fields::Multirow).unwrap_err().reason.contains("fields: samerow"));
+    assert!(bind(Fields::Multirow).unwrap_err().invalid.reason.contains("fields: samerow"));
 }
