@@ -20,7 +20,8 @@ from loadstone.results.trial_result import Series
 NAME = "cassandra-stress"
 TITLE = "cassandra-stress log"
 SIGNS = re.compile(
-    r"Stress Settings \*|total ops ?,|(?m:^[^\w\n]*+(?:\S+ *\| *)?[Oo]p rate +:)|cassandra-stress +(?:user|mixed|read|write|counter_\w+) [^\n]*="
+    r"Stress Settings \*|total ops ?,|(?m:^[^\w\n]*+(?:\S+ *\| *)?[Oo]p rate +:)"
+    r"|cassandra-stress +(?:user|mixed|read|write|counter_\w+) [^\n]*="
 )
 # With a user profile, the line has `[insert]`; with `-rate auto`, there is a run for each number of threads.
 RUNNING = re.compile(r"Running (?:(.{1,300}?) )?with (\d+) thread")
