@@ -172,7 +172,7 @@ def test_search_shows_loads_from_answer_to_bracket() -> None:
         ["4 clients", "40.0 ms", "1,000 op/s", "not met in any of 6 trials"],
     ]
     assert answer.sentence(view).startswith("read.p99 < 20ms holds up to 3 clients (met in 4 of 6 trials, a majority; ")
-    assert content.notes[1:] == ("A load holds if the majority of its judged trials meets the objective",)
+    assert content.notes[1:] == ("The objective holds at a load if most of the judged trials meet it",)
 
 
 @pytest.mark.parametrize("met", [{1: 0, 2: 0}, {1: 6, 2: 6, 4: 6, 8: 6}])

@@ -467,7 +467,7 @@ STATED = [
     Case(
         "a stated number of records that contradicts all logs equally",
         lambda: pair_ycsb("-p recordcount=5000", "-p recordcount=5000"),
-        (*HONEST, says(r"contradicts the stated facts, which are used: records \(5000 against 1000\)")),
+        (*HONEST, says(r"stated facts override the log: records \(1000 instead of 5000\)")),
     ),
     Case(
         "a stated rate on one side only",
@@ -514,7 +514,7 @@ STATED = [
     Case(
         "a number of errors in a table without the number of operations",
         lambda: count_errors(20_000, "operations"),
-        (SUSPECT, fires("errors"), says("of an unknown number")),
+        (SUSPECT, fires("errors"), says("the total is unknown")),
     ),
 ]
 TOOLS = [*STATED, *HOOKS, *REUSED, *COPIES, *FILES, *VERSIONS, *YCSB, *FIO, *CLIENTS, *SERVERS]

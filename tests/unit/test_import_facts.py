@@ -77,7 +77,7 @@ def test_fact_overrides_the_log_with_a_note() -> None:
     result = read_single(FIXTURES / "accelerated.log", clients=8).result
     assert result.clients == 8
     assert [(note.name, note.message) for note in result.notes] == [
-        ("facts-disagree", "the log contradicts the stated facts, which are used: clients (4 against 8)")
+        ("facts-disagree", "stated facts override the log: clients (8 instead of 4)")
     ]
 
 

@@ -139,7 +139,7 @@ def test_loose_threshold_of_the_experiment_is_named() -> None:
     results = simulate_pair(change_system("second", fail_share(0.05)))
     findings = judge_results(replace(results, question=replace(results.question, checks=checks))).findings
     (named,) = [finding for finding in findings if finding.check == "view"]
-    message = "the experiment's threshold hides errors in 8 trials: errors.share is 1 instead of 0.001"
+    message = "a threshold of the experiment hides findings of errors in 8 trials: errors.share is 1 instead of 0.001"
     assert (named.severity, named.message) == (Severity.NOTE, message)
 
 

@@ -77,7 +77,7 @@ def test_fio_job_with_its_place_keeps_directory_constant(tmp_path: Path, option:
     varied = FIO.replace("rw=", f"{option}\\nrw=").replace("{bs: [4k, 64k]}", "{bs: [4k], disk: [/a, /b]}")
     assert mistakes(tmp_path, varied) == []
     (mistake,) = mistakes(tmp_path, varied + 'directory: "{disk}"\n')
-    assert mistake == f"the jobs use {option.partition('=')[2]}, whatever `directory` is"
+    assert mistake == f"the jobs use {option.partition('=')[2]}, so varying `directory` has no effect"
     assert place_of(Fio(job=f"[job]\n{option}\n"), tmp_path) == Path("/dev/shm")
 
 

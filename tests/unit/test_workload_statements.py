@@ -43,7 +43,7 @@ measure: {operations: 100000}
         ("uniform(1..10)", "uniform(9..1)", 'the range of "uniform(9..1)" is empty'),
         ("by_city:", "all:", '"all" cannot be the name of a statement: other figures begin with it'),
         ("by_city:", "stage1:", '"stage1" cannot be the name of a statement: other figures begin with it'),
-        ("by_city:", "Write:", 'two statements have the figures "write.p99": case does not distinguish figures'),
+        ("by_city:", "Write:", 'two statements would share the figure "write.p99": figure names ignore case'),
         ("measure:", "compare: {metrics: [by_ctiy.p99]}\nmeasure:", 'there is no operation "by_ctiy"'),
     ],
 )
@@ -67,7 +67,7 @@ def test_changed_rows_are_not_compared(tmp_path: Path, cql: str, changes: bool) 
     text = TEXT.replace("write: {}", f'write: {{}}\n      other: {{cql: "{cql}"}}').replace(
         "weight: 3", "compare: true"
     )
-    message = "the rows cannot be compared, because other changes the values that were written"
+    message = '"other" overwrites rows with other values, so rows cannot be compared'
     assert (message in mistakes(tmp_path, text)) == changes
     assert (message in mistakes(tmp_path, text.replace(f'"{cql}"', f'"{cql}", weight: 0'))) is False
 
@@ -81,7 +81,7 @@ def test_figures_of_statements_are_compared(tmp_path: Path) -> None:
     metrics = ("throughput", "insert.p99", "latest.p99", "insert.p50", "latest.p50")
     assert load_text(tmp_path, text).experiment.compare.metrics == metrics
     (mistake,) = mistakes(tmp_path, text.replace("latest", "all"))
-    assert mistake == 'the operation "all" would have the figures of other operations'
+    assert mistake == '"all" cannot be the name of an operation: the names of other figures begin with it'
 
 
 @pytest.mark.parametrize(

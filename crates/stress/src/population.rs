@@ -217,7 +217,9 @@ fn is_sequence(spec: &Spec) -> bool {
 fn cut_share(total: u64, share: Share) -> Result<(u64, u64), String> {
     let Share { part, parts } = share;
     if part >= parts {
-        return Err(format!("segment={part}/{parts}: segments are counted from 0, so the first number must be less"));
+        return Err(format!(
+            "segment={part}/{parts}: segments are counted from 0, so the first number must be less than the second"
+        ));
     }
     let border = |part: u64| (u128::from(total) * u128::from(part) / u128::from(parts)) as u64;
     let (start, end) = (border(part), border(part + 1));

@@ -418,7 +418,7 @@ impl Settings {
             ),
             (
                 self.population.share.is_some() && matches!(self.population.selection, Selection::Distribution(_)),
-                "-pop segment= has no effect: every process draws from the whole distribution; seq= has segments",
+                "-pop segment= has no effect on a distribution: every process draws from all of it; only seq= can be divided",
             ),
             (
                 serial.ends_with(SERIAL) && serial != SERIAL,

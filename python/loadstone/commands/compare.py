@@ -31,7 +31,7 @@ def main(arguments: list[str]) -> int:
         metavar="NAME=VALUE",
         action="append",
         default=[],
-        help="a fact that none of the files contains (for facts of one side: FILE.facts.yaml)",
+        help="a fact about all files (for facts about one side: FILE.facts.yaml)",
     )
     parser.show_options()
     parser.expect_options()

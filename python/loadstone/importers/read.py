@@ -374,7 +374,7 @@ def collect_facts(run: ImportedRun) -> dict[str, Scalar]:
 
 
 def find_contradictions(run: ImportedRun, facts: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """The log's values of the facts that are stated differently."""
+    """The logged values of facts whose stated values differ."""
     logged = collect_facts(run) | ({"clients": run.clients} if run.clients is not None else {})
     start, logged_start = parse_start(facts), run.start_unix_ns
     if start is not None and logged_start is not None and abs(start - logged_start) >= SECOND_NS:
@@ -387,7 +387,7 @@ def find_contradictions(run: ImportedRun, facts: Mapping[str, Scalar]) -> dict[s
 
 
 def assume_latency(run: ImportedRun, facts: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """The meaning of latency in a log without a rate whose rate is stated: the tool measured service times."""
+    """The type of latency if a fact states the rate and the log has none: service times."""
     is_stated = run.loop == "closed" and loop_of(run, facts) == "open"
     return {"latency": "service"} if is_stated and "tool" in run.facts and "latency" not in run.facts else {}
 
@@ -416,10 +416,10 @@ def list_notes(run: ImportedRun, facts: Mapping[str, Scalar]) -> Iterable[Note]:
         )
         yield Note("coarse", message, "have the tool print more digits, or use its histograms")
     if differing := find_contradictions(run, facts):
-        values = units.list_items([f"{name} ({value} against {facts[name]})" for name, value in differing.items()])
+        values = units.list_items([f"{name} ({facts[name]} instead of {value})" for name, value in differing.items()])
         yield Note(
             "facts-disagree",
-            f"the log contradicts the stated facts, which are used: {values}",
+            f"stated facts override the log: {values}",
             "omit these facts unless the log is wrong",
         )
     if assume_latency(run, facts) and facts.get("latency", "service") == "service":

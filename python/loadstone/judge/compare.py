@@ -220,7 +220,7 @@ class Comparer:
 
 
 def raise_p(comparison: Comparison, tested: Tested, factor: float) -> Comparison:
-    """The comparison with the p of a claim of a difference whose ratio is wrong by a factor, if this p is larger."""
+    """Raises the p of a claimed difference to its value if the measured ratio were too extreme by `factor`."""
     scenario, p = tested.weighed[0].scenario, comparison.p
     if comparison.claim not in ("better", "worse") or p is None or math.isnan(comparison.ratio.value):
         return comparison

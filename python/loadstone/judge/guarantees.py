@@ -84,7 +84,7 @@ class GuaranteeRow:
     power_all: Bound
     stop: Bound
     source: str
-    # Whether another server replaces a server that does not answer, so that it loses what a killed server loses.
+    # Whether another server takes over from an unresponsive server; the loss is then as after a kill.
     fails_over: bool = False
 
 

@@ -105,8 +105,10 @@ def judge_results(results: ResultSet, *, rank_invalid: bool = False) -> Judgemen
 
 
 def stricter_settings(results: ResultSet, own: Own) -> dict[Severity, Own]:
-    """The recorded thresholds if the view changes them, and the defaults if the experiment changes them, by the
-    severity of a difference."""
+    """The original thresholds by the severity of a hidden finding.
+
+    SUSPECT has the recorded thresholds if the view changes them, and NOTE the defaults if the experiment changes them.
+    """
     stricter, recorded = {}, results.recorded
     if recorded is not None and recorded.checks != results.question.checks:
         stricter[Severity.SUSPECT] = Own(replace(results, question=replace(results.question, checks=recorded.checks)))

@@ -222,7 +222,7 @@ def describe_method(view: View, pairs: Sequence[Comparison], *, is_joint: bool =
         yield f"Medians, and ratios{within}{between}; {counts}"
     cells = [cell for pair in pairs for cell in (pair.baseline, pair.contender)]
     if any(view.judgement.output_bound(cell) == "at_most" for cell in cells):
-        yield "At most: an upper bound, as the load generator was late; without its lateness, the figure is lower"
+        yield "At most: an upper bound, because it includes the load generator's lateness; the true figure is lower"
     if any(pair.exploratory for pair in pairs):
         yield "Only the first metric decides; all other metrics are exploratory"
 
@@ -251,9 +251,9 @@ def surround_answers(every: Sequence[Search]) -> Table:
     metrics += [] if rule.over == "rate" else ["throughput"]
     columns = (Column(rule.over), *(Column(metric, "right") for metric in metrics), Column("objective"))
     groups = tuple(Rows(name, tuple(surround_answer(outcome))) for name, outcome in outcomes)
-    notes = ["Medians of the trials, from the answer to the upper end of the bracket"]
+    notes = ["Loads from the answer to the upper end of the bracket, with medians of the trials"]
     if any(outcome.unsure for _, outcome in outcomes):
-        notes.append("A load holds if the majority of its judged trials meets the objective")
+        notes.append("The objective holds at a load if most of the judged trials meet it")
     return Table("", columns, groups, tuple(notes))
 
 

@@ -13,7 +13,7 @@ from loadstone.results.fault import FaultRecord
 from loadstone.results.value import Value
 
 Scalar = str | int | float | bool
-# The prefix of the value in a log of a fact that is stated differently.
+# The prefix for a logged value that a stated fact overrides.
 LOGGED = "logged."
 Loop = Literal["closed", "open"]
 ROUNDED_SECONDS = 0.002

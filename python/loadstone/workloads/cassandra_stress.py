@@ -114,7 +114,7 @@ def check(context: Context, path: Keys, keys: Any) -> None:
             if any(word.lower().startswith(option) for word in part):
                 context.add_mistake((*path, "command"), f"{option} cannot be set in the command", hint)
     for name in RESERVED.intersection(profile_operations(str(keys.command))):
-        message = f'the operation "{name}" would have the figures of other operations'
+        message = f'"{name}" cannot be the name of an operation: the names of other figures begin with it'
         context.add_mistake((*path, "command"), message, "give the query another name in the profile")
     if "replication(" in "".join(tokens):
         hint = f"write `systems: {{cassandra: {{table: {{{REPLICATION}: 3}}}}}}`"
@@ -127,7 +127,7 @@ def check_figure_names(context: Context, path: Keys, names: Iterable[str]) -> No
     for name in names:
         figure = name.lower()
         if figure in figures:
-            message = f'two statements have the figures "{figure}.p99": case does not distinguish figures'
+            message = f'two statements would share the figure "{figure}.p99": figure names ignore case'
             context.add_mistake((*path, name), message, "use different names")
         elif figure in RESERVED or OF_STAGE.match(f"{figure}."):
             message = f'"{name}" cannot be the name of a statement: other figures begin with it'

@@ -101,8 +101,8 @@ def refuse_own_place(context: Context, path: Keys, work: Fio) -> None:
     """Refuses jobs that state their place, if the experiment varies `directory`: all variants would use one place."""
     places = list_places(work)
     if places and template.template_names(context.experiment.directory or ""):
-        hint = "remove `directory` and `filename` from the jobs, which then run below `directory`"
-        context.add_mistake((*path, "job"), f"the jobs use {places[0]}, whatever `directory` is", hint)
+        hint = "remove `directory` and `filename` from the jobs: they then run in the experiment's `directory`"
+        context.add_mistake((*path, "job"), f"the jobs use {places[0]}, so varying `directory` has no effect", hint)
 
 
 def list_places(work: Fio) -> list[Path]:

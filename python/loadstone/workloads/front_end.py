@@ -53,8 +53,8 @@ def spec_of(command: str, arguments: Sequence[str], stdin: str = "") -> list[Spe
 
 @cache
 def report_warning(line: str) -> None:
-    """Prints a warning of a front end once, although every trial has a spec."""
-    # The schema of a command that reads applies to the writes before it.
+    """Prints each warning once, although the front end runs for every trial."""
+    # The lab uses the schema of a read command to load its data, so this warning would be wrong.
     if line.startswith("warning: ") and not line.startswith("warning: -schema is ignored"):
         print(line, file=sys.stderr)
 

@@ -155,8 +155,8 @@ def check_comparisons(context: Context, path: Keys, statements: Mapping[str, Sta
     changes = [name for name, statement in statements.items() if statement.weight != 0 and changes_values(statement)]
     for name, statement in statements.items():
         if statement.compare is True and statement.cql is not None and changes:
-            message = f"the rows cannot be compared, because {changes[0]} changes the values that were written"
-            hint = f"let {changes[0]} write a `?` of one row to each column, or leave `compare` out"
+            message = f'"{changes[0]}" overwrites rows with other values, so rows cannot be compared'
+            hint = f'in "{changes[0]}", set each column to a `?` of one row, or omit `compare`'
             context.add_mistake((*path, name, "compare"), message, hint)
 
 

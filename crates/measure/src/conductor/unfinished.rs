@@ -11,9 +11,9 @@ use crate::recorder::reader::totals;
 use crate::window::Ending;
 use loadstone_wire::event::Carried;
 
-/// A rate far above the capacity leaves billions of unsent operations, and the user waits for the report. After the
-/// first 2^18, one operation therefore represents its neighbours, 2^−18 of the operations before it: their due times
-/// differ by less than the histograms resolve.
+/// A rate far above the capacity leaves billions of unsent operations, and counting each of them would delay the report.
+/// After the first 2^18, each counted operation therefore represents a group, whose size is 2^−18 of the number of
+/// earlier operations: the due times of a group differ by less than the histograms resolve.
 const EXACT_BITS: u32 = 18;
 
 impl Conductor<'_> {

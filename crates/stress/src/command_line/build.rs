@@ -217,7 +217,7 @@ impl Builder {
         };
         if share.is_some() && !form.is_set("seq=") && !form.is_set("dist=") {
             return Err(self
-                .refuse("segment= requires seq=, the numbers of which it is a share")
+                .refuse("segment= requires seq=: it selects a share of that sequence")
                 .with_hint("write -pop seq=A..B segment=k/n"));
         }
         Ok(PopulationSettings { selection, order, share })

@@ -57,7 +57,7 @@ pub fn render_saturation(threads: &[u32], rates: &[f64]) -> Option<String> {
             threads[at]
         ),
     };
-    Some(format!("note: {text}; each number of clients ran once: the lab's search repeats them\n"))
+    Some(format!("note: {text}; each number of clients ran only once; for repeats, use `search:` in an experiment\n"))
 }
 
 /// The line that the tool prints after each step except the first.

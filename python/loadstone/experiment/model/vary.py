@@ -14,7 +14,7 @@ Point = dict[str, Scalar]
 
 
 class Vary(FilePart):
-    """The parameters that differ between variants: these keys, or the content of `matrix` without the key `matrix`."""
+    """The parameters that differ between variants; the short form has them directly below `vary`."""
 
     matrix: dict[str, tuple[Value, ...]] = Field(
         default={}, examples=[{"system": ["rocksdb", "lmdb"], "letter": ["a", "c"]}]

@@ -90,7 +90,7 @@ def find_interrupted(trials: Sequence[TrialResult], of_side: int, elsewhere: int
         ids = tuple(trial.trial for trial in trials if trial.interruptions)
         verb = "was" if count == 1 else "were"
         message = f"{units.count_noun(count, 'attempt')} at {units.count_noun(len(ids), 'trial')} {verb} interrupted"
-        message += f", and {of_side} on this side in all" if is_unequal and of_side > count else ""
+        message += f" ({of_side} on this side in total)" if is_unequal and of_side > count else ""
         yield Finding(INTERRUPTED, severity, message, INTERRUPTED_HINT, ids)
 
 

@@ -59,7 +59,7 @@ def check_phase(trial: TrialResult, prefix: str, settings: Settings) -> Iterator
     if (errors := trial.values.get(f"{prefix}errors")) is not None and errors.unit == "share":
         message, share = f"{units.format_percent(count)} of the {what}s failed", count
     elif not every:
-        message, share = f"{units.count_noun(count, what)} failed, of an unknown number", None
+        message, share = f"{units.count_noun(count, what)} failed; the total is unknown", None
     else:
         share = bad / requests
         message = f"{count:,.0f} of {units.count_noun(every, what)} failed ({units.format_percent(count / every)})"

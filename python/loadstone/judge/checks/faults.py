@@ -77,7 +77,7 @@ def check_fault(trial: TrialResult, fault: FaultRecord) -> Iterator[Finding]:
         hint = "see servers.log of the trial, and use a longer `measure.duration`"
         yield Finding(NOT_LIFTED, Severity.INVALID, f"{name} was not lifted: {reason}", hint, here, effect=excludes)
     if fault.is_verified and not outside and (delay := describe_delay(fault)):
-        message = f"{name} {delay}: it differs from the faults of its block"
+        message = f"{name} {delay}, so it cannot be compared with the other faults of its block"
         hint = "the host was too busy: repeat the trial while other programs are idle"
         yield Finding(MISSED, Severity.SUSPECT, message, hint, here)
     if VERIFIED_BY in fault.facts:
@@ -110,7 +110,7 @@ def check_effect(trial: TrialResult, fault: FaultRecord, name: str) -> Iterator[
     if is_whole:
         yield Finding(MISSED, Severity.INVALID, message, hint, here, effect=Effect(excludes=True))
     else:
-        # The clients may not use this server, as with a replica.
+        # Perhaps no client uses this server, for example because it is a replica.
         yield Finding(MISSED, Severity.SUSPECT, message, hint, here)
 
 

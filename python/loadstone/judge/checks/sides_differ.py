@@ -112,7 +112,7 @@ def check_sides(pair: Pair, settings: Settings) -> Looks:
 
 
 def fill_logged(sides: Sequence[Sequence[dict[str, Scalar]]]) -> None:
-    """Adds the value in the log of each fact that contradicts its log in another trial."""
+    """If a fact contradicts the log of any trial, adds its logged value to all other trials."""
     names = {name for facts in chain(*sides) for name in facts if name.startswith(LOGGED)}
     for facts in chain(*sides):
         facts |= {name: facts[base] for name in names - facts.keys() if (base := name.removeprefix(LOGGED)) in facts}

@@ -20,8 +20,8 @@ def departure_findings(
 ) -> tuple[Finding, ...]:
     """A finding for each departure from the recorded question, and notes on the experiment's thresholds.
 
-    `loosened`: the trials in which a changed threshold hides a finding, by check: SUSPECT if the view changed it,
-    NOTE if the experiment did.
+    `loosened`: the trials in which a changed threshold hides a finding, by severity (SUSPECT: the view
+    changed it; NOTE: the experiment) and check.
     """
     every = tuple(trial.trial for trial in results.trials)
     messages = [(message, every) for message in results.departures]
@@ -33,7 +33,7 @@ def departure_findings(
     by_view, by_experiment = (loosened.get(severity, {}) for severity in (Severity.SUSPECT, Severity.NOTE))
     for check, trials in by_view.items():
         hidden_in = units.count_noun(len(set(trials)), "trial")
-        messages.append((f"a changed threshold hides {check} in {hidden_in}", tuple(dict.fromkeys(trials))))
+        messages.append((f"a changed threshold hides findings of {check} in {hidden_in}", tuple(dict.fromkeys(trials))))
     findings = [Finding(NAME, Severity.SUSPECT, message, HINT, trials) for message, trials in messages]
     changed = own.list_changed() if by_experiment else {}
     for check, trials in by_experiment.items():
@@ -41,7 +41,9 @@ def departure_findings(
             continue
         named = {name: value for name, value in changed.items() if name[0] == check} or changed
         texts = [f"{of}.{name} is {value:g} instead of {DEFAULTS[of][name]:g}" for (of, name), value in named.items()]
-        message = f"the experiment's threshold hides {check} in {units.count_noun(len(set(trials)), 'trial')}"
+        message = (
+            f"a threshold of the experiment hides findings of {check} in {units.count_noun(len(set(trials)), 'trial')}"
+        )
         message += f": {units.list_items(texts)}"
         findings.append(Finding(NAME, Severity.NOTE, message, LOOSE_HINT, tuple(dict.fromkeys(trials))))
     return tuple(findings)

@@ -248,7 +248,10 @@ def directory_bytes(directory: Path) -> int:
 
 
 def find_log_format(settings: Mapping[str, str]) -> str:
-    """How nodes write the commit log: only a mapped log is complete after a kill, except for its last 100 ms."""
+    """How nodes write the commit log.
+
+    After a kill, a mapped log lacks at most its last 100 ms; any other log may lack everything since its last sync.
+    """
     # 4.0 joins the names of nested settings with `_`, and later versions with `.`.
     values = {name.replace(".", "_"): value for name, value in settings.items()}
     if any(value not in ("", "null") for name, value in values.items() if name.startswith("commitlog_compression")):
