@@ -46,15 +46,16 @@ def test_profiles_write_the_tools_rows(target: Target, shape: str) -> None:
     assert shape in ("levels", "series") or recorded == rows_of(target, f"p_{shape}")
 
 
-@pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape != "lists"])
+# Lists that grow are not reproducible, and the rows of `series` are recorded for three partitions only.
+@pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape not in ("lists", "series")])
 def test_rows_of_the_tool_are_valid(target: Target, shape: str) -> None:
     """Also if the tool wrote only the first rows of a partition."""
-    line = f"user profile={PROFILES / f'{shape}.yaml'} n=20 no-warmup -pop seq=1..20 -rate threads=2"
-    target.run(f"{line.replace('n=20', 'n=0')} ops(validate=1)")
+    user = f"user profile={PROFILES / f'{shape}.yaml'} no-warmup"
+    target.run(f"{user} ops(insert=1) n=1 -rate threads=1")
     target.query(f"TRUNCATE p_{shape}.t")
     for row in (PROFILES / f"{shape}.rows").read_text().splitlines():
         target.query(f"INSERT INTO p_{shape}.t JSON $${row}$$")
-    done = target.run(f"{line} ops(validate=1)")
+    done = target.run(f"{user} ops(validate=1) n=20 -pop seq=1..20 -rate threads=2")
     assert result(done.stdout, "total errors") == 0
 
 
@@ -220,7 +221,7 @@ def test_mistakes_in_profiles_have_lines(target: Target, tmp_path: Path) -> None
     ("before", "after", "line", "message"),
     [
         ("{name: m,", "{name: n,", 13, "validated.t has no column n"),
-        ("v text, m", "v duration, m", 6, "column v of validated.t: values of type duration cannot be generated"),
+        ("v text, m", "v duration, m", 6, "column v of validated.t: values of the type duration cannot be generated"),
         ("SELECT * FROM t WHERE id", "SELECT * FROM t WHERE ie", 15, "the server cannot prepare"),
         ("SELECT v, m, u", "SELECT v, x, u", 17, "the server cannot prepare"),
         ("'replication_factor': 1", "'replication_factor': none", 3, "SyntaxError: "),
