@@ -123,16 +123,18 @@ SYSTEM_PREFIXES = ("store.", "server.", "table.")
 DURABLE = re.compile(
     r"^store\..*(consistency|durab|sync|journal|wal(?!l)|commit|acks|concern|quorum|readpref|url\.(w|j)$)", re.I
 )
+# The lab divides the connections to a node by the number of executors.
+CONNECTIONS = ("store.cassandra.coreconnections", "store.cassandra.maxconnections")
 # The documented consequences of a compared dimension: names of facts, or of groups of facts.
 CONSEQUENCES: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("system", "store", "variant", "run"), ("system",)),
-    "clients": ("connections", "executors", "work.insert_lag"),
+    "clients": ("connections", "executors", "work.insert_lag", *CONNECTIONS),
     "rate": ("loop", "latency", "arrival", "pace.rate", "pace.mode", "pace.arrival"),
     "loop": ("rate", "latency", "arrival", "pace.rate", "pace.mode", "pace.arrival"),
     "workload": ("work",),
     "tls": ("encryption",),
     "test": ("work",),
-    DURABILITY: ("how", "synchronous_commit"),
+    DURABILITY: ("how", "synchronous_commit", "fsync"),
     "sync": (DURABILITY, "how"),
     "replication": ("replication_acknowledged", "store.dfs.replication"),
     "consistency": ("replication_acknowledged",),

@@ -80,7 +80,7 @@ def check_fault(trial: TrialResult, fault: FaultRecord) -> Iterator[Finding]:
         message = f"{name} {delay}, so it cannot be compared with the other faults of its block"
         hint = "the host was too busy: repeat the trial while other programs are idle"
         yield Finding(MISSED, Severity.SUSPECT, message, hint, here)
-    if VERIFIED_BY in fault.facts:
+    if fault.is_verified and VERIFIED_BY in fault.facts:
         yield from check_effect(trial, fault, name)
     if "bystanders" in fault.unverified:
         message = f"{name} also hit other servers: {fault.unverified['bystanders']}"
@@ -118,7 +118,8 @@ def describe_delay(fault: FaultRecord) -> str:
     """The difference between the planned and the actual instants of a fault; empty if it is small."""
     order_ns, lift_ns = fault.borders_ns
     limit_ns, planned_ns = DELAY_MAX_NS, None
-    if fault.planned_lift_ns is not None and lift_ns is not None:
+    # A restart has no planned length.
+    if fault.planned_lift_ns not in (None, fault.planned_at_ns) and lift_ns is not None:
         planned_ns = fault.planned_lift_ns - fault.planned_at_ns
         limit_ns = max(DELAY_SHARE_MAX * planned_ns, DELAY_MIN_NS)
         if abs(lift_ns - order_ns - planned_ns) > limit_ns:
