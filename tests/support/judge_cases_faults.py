@@ -226,6 +226,15 @@ CASES = [
     ),
     Case(
         "fault-missed",
+        "a slow restart",
+        experiment(
+            with_fault(
+                replace(KILL, kind="restart", planned_lift_ns=KILL.planned_at_ns, lift_ordered_ns=44 * SECOND)
+            )
+        ),
+    ),
+    Case(
+        "fault-missed",
         "late by less than the limit",
         experiment(with_fault(replace(KILL, ordered_ns=41 * SECOND, lift_ordered_ns=60 * SECOND))),
     ),

@@ -11,7 +11,7 @@ from imports_support import FIXTURES, YCSB, read_single, refusal, write_file
 from liar_support import ycsb
 from loadstone.commands import compare
 from loadstone.errors import LoadstoneError
-from loadstone.importers.read import FORMATS, detect_format, parse_fact, read_all, read_file
+from loadstone.importers.read import FORMATS, detect_format, is_equal, parse_fact, read_all, read_file
 from loadstone.importers.source import text_of
 from loadstone.judge.judge import judge_results
 from loadstone.results.result_set import ResultSet
@@ -79,6 +79,7 @@ def test_fact_overrides_the_log_with_a_note() -> None:
     assert [(note.name, note.message) for note in result.notes] == [
         ("facts-disagree", "stated facts override the log: clients (8 instead of 4)")
     ]
+    assert is_equal(2000, 2000.0)
 
 
 @pytest.mark.parametrize(

@@ -380,10 +380,16 @@ def find_contradictions(run: ImportedRun, facts: Mapping[str, Scalar]) -> dict[s
     if start is not None and logged_start is not None and abs(start - logged_start) >= SECOND_NS:
         logged[START] = datetime.fromtimestamp(logged_start / SECOND_NS, UTC).isoformat(timespec="seconds")
     return {
-        name: logged[name]
-        for name, stated in facts.items()
-        if name in logged and normalize_spelling(stated) != normalize_spelling(logged[name])
+        name: logged[name] for name, stated in facts.items() if name in logged and not is_equal(stated, logged[name])
     }
+
+
+def is_equal(stated: Scalar, logged: Scalar) -> bool:
+    """Whether two values are the same number, or the same text in any spelling."""
+    try:
+        return float(stated) == float(logged)
+    except ValueError:
+        return normalize_spelling(stated) == normalize_spelling(logged)
 
 
 def assume_latency(run: ImportedRun, facts: Mapping[str, Scalar]) -> dict[str, Scalar]:
