@@ -6,15 +6,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from judge_support import REPEATS, Change, asking, both, facts, set_figures
+from judge_support import REPEATS, Change, asking, both, set_figures
 from known_truth_expected import Case, favours, fires, says, silent, unsure, verdict, wins
-from known_truth_imports import compare_files
 from known_truth_support import change_system, simulate_results
-from liar_support import KNOWN, alternating, fio, logs, noise, plant_difference, side, stress, table, ycsb
+from liar_support import KNOWN, fio, logs, noise, plant_difference, stress, table, ycsb
 from loadstone.judge.facts import YCSB_OPTIONS
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import Scalar
-from tool_logs import copy_log, drop_progress, equal_percentiles, go_ycsb, memtier, pgbench, sysbench, teragen
+from tool_logs import copy_log, drop_progress, equal_percentiles, go_ycsb, pgbench, sysbench, teragen
 
 UNCHECKED, SUSPECT, INVALID = verdict("unchecked"), verdict("suspect"), verdict("invalid")
 # A valid claim of the planted difference, without any finding on the sides.
@@ -86,20 +85,6 @@ def add_hooks(first: str, second: str, *promises: str) -> ResultSet:
         for trial in results.trials
     ]
     return replace(results, trials=trials, question=asking(by="system", promises=promises))
-
-
-def count_errors(errors: float, unit: str) -> ResultSet:
-    """A table with the throughput of two systems, and the errors of one."""
-    rows = [
-        row
-        for n, factor in enumerate(noise("errors"), 1)
-        for row in (
-            f"plain,{n},throughput,op/s,{1000 * factor:.3f}",
-            f"tuned,{n},throughput,op/s,{1300 / factor:.3f}",
-            f"tuned,{n},errors,{unit},{errors}",
-        )
-    ]
-    return table(rows, "variant,repeat,metric,unit,value", by="variant", metrics=("throughput",))
 
 
 HOOKS = [
@@ -452,69 +437,4 @@ SERVERS = [
         (verdict("suspect", "invalid"), says("rows")),
     ),
 ]
-# Facts that are stated and contradict the log, or that one side lacks.
-STATED = [
-    Case(
-        "logs with different numbers of records, but the same stated number",
-        lambda: pair_ycsb("-p recordcount=1000", "-p recordcount=100000"),
-        (SUSPECT, says(r"number of records in the log \(1,000 against 100,000\)")),
-    ),
-    Case(
-        "a stated number of records that contradicts one log",
-        lambda: pair_ycsb("", "-p recordcount=100000"),
-        (SUSPECT, says(r"number of records in the log \(1,000 against 100,000\)")),
-    ),
-    Case(
-        "a stated number of records that contradicts all logs equally",
-        lambda: pair_ycsb("-p recordcount=5000", "-p recordcount=5000"),
-        (*HONEST, says(r"stated facts override the log: records \(1000 instead of 5000\)")),
-    ),
-    Case(
-        "a stated rate on one side only",
-        lambda: compare_files(
-            side("plain", ycsb(1000, "a"), "log", alternating(0), KNOWN),
-            side("tuned", ycsb(1300, "b"), "log", alternating(1), {**KNOWN, "target": 1300}),
-        ),
-        (unsure(), INVALID, says(r"loop \(closed against open\)")),
-    ),
-    Case(
-        "a fact that changes between the repeats of the only side that states it",
-        lambda: plant_difference(
-            1.3, alter_second=lambda trial: facts(raid="raid0" if trial.repeat > 3 else "raid5")(trial)
-        ),
-        (SUSPECT, says("the raid changed between repeats: raid5 and raid0")),
-    ),
-    Case(
-        "YCSB with the hot spot of its requests on one side",
-        lambda: pair_ycsb("", "-p hotspotdatafraction=0.01"),
-        (UNCHECKED, says("hotspotdatafraction")),
-    ),
-    Case(
-        "YCSB with other exponential requests",
-        lambda: pair_ycsb("-p exponential.percentile=95", "-p exponential.percentile=50"),
-        (SUSPECT, says(r"exponential\.percentile \(95 against 50\)")),
-    ),
-    Case("fio with the size of its file on one side", lambda: pair_fio({}, {"size": "10g"}), (UNCHECKED, says("size"))),
-    Case(
-        "memtier with reads that find no value on one side",
-        lambda: logs(memtier(1, "a"), memtier(1.3, "b", hits=0.0), suffix="json"),
-        (SUSPECT, says(r"found no value \(0 % against 100 %\)")),
-    ),
-    Case(
-        "memtier with the same share of reads that find no value",
-        lambda: logs(memtier(1, "a", hits=0.9), memtier(1.3, "b", hits=0.9), suffix="json"),
-        (favours("tuned"), verdict("valid"), silent("sides-differ")),
-    ),
-    Case(
-        "memtier with lost connections on one side",
-        lambda: logs(memtier(1, "a"), memtier(1.3, "b", lost=900), suffix="json"),
-        (unsure(), INVALID, fires("errors")),
-    ),
-    Case("a share of errors in a table", lambda: count_errors(0.2, "share"), (unsure(), INVALID, says("20 % of the"))),
-    Case(
-        "a number of errors in a table without the number of operations",
-        lambda: count_errors(20_000, "operations"),
-        (SUSPECT, fires("errors"), says("the total is unknown")),
-    ),
-]
-TOOLS = [*STATED, *HOOKS, *REUSED, *COPIES, *FILES, *VERSIONS, *YCSB, *FIO, *CLIENTS, *SERVERS]
+TOOLS = [*HOOKS, *REUSED, *COPIES, *FILES, *VERSIONS, *YCSB, *FIO, *CLIENTS, *SERVERS]

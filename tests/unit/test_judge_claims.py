@@ -169,7 +169,7 @@ def test_lateness_of_the_generator_bounds_latencies(lower: float, claim: Claim) 
     assert result.claim == claim
     if claim == "refused":
         assert "`properties: {spin.sleep: true}` for the system" in result.findings[-1].hint
-        spinning = compare_by(lambda trial: facts(spin=True)(change_trial(trial)), metric="read.p99")
+        spinning = compare_by(lambda trial: replace(change_trial(trial), requested={"spin": True}), metric="read.p99")
         assert spinning.findings[-1].hint == "lower the rate, or use another host"
         assert "read p99 of lmdb is 33 % lower than the read p99 of rocksdb as measured" in result.findings[-1].message
 

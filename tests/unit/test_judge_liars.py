@@ -22,6 +22,7 @@ from known_truth_support import (
 from liar_cases_faults import FAULTS
 from liar_cases_runs import RUNS
 from liar_cases_sides import SIDES
+from liar_cases_stated import STATED
 from liar_cases_table import SCENARIOS
 from liar_cases_tools import TOOLS
 from liar_support import plant_difference, show_results
@@ -31,7 +32,7 @@ from loadstone.judge.judge import judge_results
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import Scalar
 
-CASES = [*SIDES, *RUNS, *SCENARIOS, *FAULTS, *TOOLS]
+CASES = [*SIDES, *RUNS, *SCENARIOS, *FAULTS, *TOOLS, *STATED]
 TAILS = [f"{kind}.{name}" for kind in ("read", "all") for name in (*SHAPE, "mean")]
 
 

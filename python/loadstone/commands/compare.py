@@ -14,6 +14,7 @@ from loadstone.importers.facts import parse_fact
 from loadstone.judge.finding import ORDER_OF_RUNS, Verdict
 from loadstone.report.expectations import exit_status
 from loadstone.results.union import join_results
+from loadstone.statistics.estimate import REPEATS_MIN
 
 
 @guard_command
@@ -48,8 +49,10 @@ def main(arguments: list[str]) -> int:
     judgement = show_results(results, options)
     is_open = any(item.holds is None and item.unit == "×" for item in judgement.expectations)
     # More runs do not state unknown facts.
-    lacks_only_facts = all(
-        item.verdict == Verdict.UNCHECKED and not any(ORDER_OF_RUNS in finding.message for finding in item.findings)
+    lacks_only_facts = bool(judgement.comparisons) and all(
+        item.verdict == Verdict.UNCHECKED
+        and item.ratio.n >= REPEATS_MIN
+        and not any(ORDER_OF_RUNS in finding.message for finding in item.findings)
         for item in judgement.comparisons
     )
     if is_open and not lacks_only_facts and not options.json:

@@ -388,7 +388,7 @@ def is_equal(stated: Scalar, logged: Scalar) -> bool:
     """Whether two values are the same number, or the same text in any spelling."""
     try:
         return float(stated) == float(logged)
-    except ValueError:
+    except (ValueError, OverflowError):
         return normalize_spelling(stated) == normalize_spelling(logged)
 
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-# The kind without a fault, and the kinds that end server processes: restarting them takes time, and CPU time of the
-# host.
 # The nouns for kinds whose names are not nouns.
 NOUNS = {"power": "power cut", "full": "full disk", "slow": "slowdown"}
+# The kind without a fault, and the kinds that end server processes: restarting them takes time, and CPU time of the
+# host.
 NONE = "none"
 ENDING_SERVERS = frozenset({"kill", "stop", "restart", "power"})
 # The fact of a fault whose effect only a command of the user verified, which may be wrong.

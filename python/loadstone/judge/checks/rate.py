@@ -216,7 +216,7 @@ def check_lateness(trial: TrialResult, settings: Settings) -> Looks:
 
 def choose_hint(trials: Iterable[TrialResult]) -> str:
     """The hint for operations that were sent late."""
-    if all(trial.facts.get("spin") for trial in trials):
+    if all(trial.requested.get("spin") for trial in trials):
         return "lower the rate, or use another host"
     return (
         "lower the rate, use another host, or let idle clients spin: set `properties: {spin.sleep: true}` for the"
