@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
@@ -55,8 +56,14 @@ def test_rows_of_the_tool_are_valid(target: Target, shape: str) -> None:
     target.query(f"TRUNCATE p_{shape}.t")
     for row in (PROFILES / f"{shape}.rows").read_text().splitlines():
         target.query(f"INSERT INTO p_{shape}.t JSON $${row}$$")
-    done = target.run(f"{user} ops(validate=1) n=20 -pop seq=1..20 -rate threads=2")
-    assert result(done.stdout, "total errors") == 0
+    line = f"{user} ops(validate=1) n=20 -pop seq=1..20 -rate threads=2"
+    assert result(target.run(line).stdout, "total errors") == 0
+    # Data of the lab is complete.
+    spec = json.loads(target.run(line, "--print-spec").stdout.splitlines()[-1])
+    assert spec["work"].pop("written_by_tool")
+    text = json.dumps({**spec, "wait_for_start": False}) + "\n"
+    done = subprocess.run([target.program, "trial"], input=text, capture_output=True, text=True, timeout=120)
+    assert ("is missing" in done.stdout) == (shape == "levels")
 
 
 VALIDATED = """

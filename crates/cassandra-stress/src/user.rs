@@ -123,6 +123,7 @@ pub fn columns_spec(
         order: settings.population.order,
         split_factor: settings.token_range.split_factor,
         unprepared: !settings.mode.prepared,
+        written_by_tool: true,
     })
 }
 

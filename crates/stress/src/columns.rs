@@ -58,6 +58,9 @@ pub struct ColumnsSpec {
     /// Whether the text of a statement is sent with every execution.
     #[serde(default)]
     pub unprepared: bool,
+    /// Whether cassandra-stress may have written the rows, which may omit the last rows of a partition.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub written_by_tool: bool,
 }
 
 fn default_revisit() -> Spec {

@@ -35,6 +35,7 @@ fn spec(work: OperationWork) -> ColumnsSpec {
         order: Order::Arbitrary,
         split_factor: 1,
         unprepared: false,
+        written_by_tool: false,
     }
 }
 
