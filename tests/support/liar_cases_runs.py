@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 
 from judge_support import Change, asking, set_figures
@@ -223,6 +224,18 @@ HYDRA = [
     ),
 ]
 
+
+def start_at_hours(plain: Sequence[float], tuned: Sequence[float]) -> ResultSet:
+    """Logs of two sides with one run each per day, at these hours of the day."""
+    midnight = START_NS - START_NS % DAY_NS
+    starts = [[midnight + day * DAY_NS + round(hour * HOUR_NS) for day, hour in enumerate(side)]
+              for side in (plain, tuned)]  # fmt: skip
+    return compare_files(
+        side("plain", ycsb(1000, "a"), begins=starts[0], known=KNOWN),
+        side("tuned", ycsb(1100, "b"), begins=starts[1], known=KNOWN),
+    )
+
+
 RUNS = [
     *HYDRA,
     Case(
@@ -264,6 +277,16 @@ RUNS = [
             side("plain", ycsb(1000, "a"), begins=alternating(0), known=KNOWN),
             side("tuned", ycsb(1100, "b"), begins=alternating(1), known=KNOWN),
         ),
+        (favours("tuned"), verdict("valid")),
+    ),
+    Case(
+        "alternating nights and afternoons, one side always at night",
+        lambda: start_at_hours([0.0] * 6, [12.0] * 6),
+        (expect_no_trust(), verdict("suspect"), says("time of day"), says("00:00")),
+    ),
+    Case(
+        "alternating days at the same hours",
+        lambda: start_at_hours([0.0, 12.0] * 3, [12.5, 0.5] * 3),
         (favours("tuned"), verdict("valid")),
     ),
     # Failures.

@@ -316,7 +316,15 @@ def test_compare_states_facts_of_both_sides(tmp_path: Path, capsys: pytest.Captu
     assert list(map(bool, unknown)) == [True, False]
 
 
+def test_fact_is_equal_in_another_spelling() -> None:
+    spellings = [("LocalQuorum", "LOCAL_QUORUM"), ("200 ms", "200ms"), ("4 KiB", "4k"), ("-1", "-1.0")]
+    assert all(is_equal(*pair) for pair in spellings)
+    assert not any(is_equal(*pair) for pair in [("-1", "1"), ("200 ms", "200 s"), ("LOCAL_ONE", "LOCAL_QUORUM")])
+
+
 def test_compare_refuses_facts_for_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert compare.main([str(tmp_path / "a.log"), str(tmp_path / "b.log"), "--fact", "records=1000"]) == 1
+    assert "there are no results at" in capsys.readouterr().err
     assert compare.main([str(tmp_path), str(tmp_path), "--fact", "records=1000"]) == 1
     assert "facts can be stated only for files of other tools" in capsys.readouterr().err
 

@@ -14,6 +14,7 @@ from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Claim, Comparison
 from loadstone.results.result_set import Question, ResultSet
 from loadstone.results.trial_result import TrialResult
+from loadstone.results.value import Direction, better_direction
 
 
 def single_comparison(results: ResultSet, metric: str = "throughput", rank_invalid: bool = False) -> Comparison:
@@ -58,6 +59,22 @@ def test_claim_follows_evidence_and_the_better_direction(
     assert result.claim == claim
     assert result.test.endswith("n=6")
     assert result.verdict == Verdict.VALID
+
+
+@pytest.mark.parametrize(
+    ("metric", "unit", "direction"),
+    [
+        ("steps", "op/s", "higher"),
+        ("steps", "ns", "lower"),
+        ("steps", "B", "lower"),
+        # More hits may be better, and more evictions worse.
+        ("steps", "share", None),
+        ("steps", "operations", None),
+        ("read.errors", "share", "lower"),
+    ],
+)
+def test_unit_of_an_unknown_metric_gives_its_direction(metric: str, unit: str, direction: Direction | None) -> None:
+    assert better_direction(metric, unit) == direction
 
 
 def test_impossible_claims_leave_the_correction_unchanged() -> None:

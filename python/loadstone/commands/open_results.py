@@ -25,6 +25,8 @@ def open_results(name: str, root: Path, facts: Mapping[str, Scalar] = MappingPro
     if path.is_file() and path.suffix not in EXPERIMENTS and not is_archive(path):
         return from_file(path, facts)
     if facts:
+        if not path.exists():
+            folder_at(name, root)
         message = f"facts can be stated only for files of other tools: {name} is a result"
         raise LoadstoneError(message, f"import its logs again: `loadstone import --fact {next(iter(facts))}=… LOG`")
     results = folder_at(name, root).load_results()

@@ -12,6 +12,8 @@ PART = re.compile(r"([0-9]+(?:\.[0-9]*)?(?:e[-+]?[0-9]+)?|\.[0-9]+)\s*(us|µs|ms
 SIZES = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 SIZE = re.compile(r"([0-9]+)\s*([kKmMgGtT]?)(?:i?[bB])?")
 TRUTHS = {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}
+# Separates the parts of a name, or a number from its unit: `LOCAL_QUORUM` is `LocalQuorum`, and `200 ms` is `200ms`.
+SEPARATOR = re.compile(r"(?<=[a-z])[_-](?=[a-z])|(?<=\d) (?=[a-zµ]+(?:$|[\s,;]))")
 # A word or number within a text.
 WORD = re.compile(r"[\w.]+")
 SHARE = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*%")
@@ -71,7 +73,8 @@ def parse_size(value: object) -> int:
 
 def normalize_spelling(value: object) -> str:
     """A value in one spelling, also within a longer text: `TRUE` and `1` become equal, as do fio's `4k` and 4096."""
-    return WORD.sub(lambda word: normalize_word(word[0]), str(value).casefold().strip())
+    text = SEPARATOR.sub("", str(value).casefold().strip())
+    return WORD.sub(lambda word: normalize_word(word[0]), text)
 
 
 def normalize_word(text: str) -> str:

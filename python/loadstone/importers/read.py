@@ -429,5 +429,6 @@ def list_notes(run: ImportedRun, facts: Mapping[str, Scalar]) -> Iterable[Note]:
             "omit these facts unless the log is wrong",
         )
     if assume_latency(run, facts) and facts.get("latency", "service") == "service":
-        message = "a rate is stated, but the log's latencies are not known to include the wait for an idle client"
+        stated = "a target rate is stated" if facts.get("target") else "an open loop is stated"
+        message = f"{stated}, but the log's latencies are not known to include the wait for an idle client"
         yield Note("service-time", message, "state `latency=response` if the tool measured from the due time")

@@ -125,6 +125,11 @@ DURABLE = re.compile(
 )
 # The lab divides the connections to a node by the number of executors.
 CONNECTIONS = ("store.cassandra.coreconnections", "store.cassandra.maxconnections")
+# The settings of servers that determine when a write is durable.
+SYNC_SETTINGS = (
+    *("synchronous_commit", "fsync", "appendonly", "appendfsync", "no_appendfsync_on_rewrite"),
+    *("commitlog_sync", "commitlog_sync_period"),
+)
 # The documented consequences of a compared dimension: names of facts, or of groups of facts.
 CONSEQUENCES: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("system", "store", "variant", "run"), ("system",)),
@@ -134,14 +139,23 @@ CONSEQUENCES: Mapping[str, tuple[str, ...]] = {
     "workload": ("work",),
     "tls": ("encryption",),
     "test": ("work",),
-    DURABILITY: ("how", "synchronous_commit", "fsync"),
+    DURABILITY: ("how", *SYNC_SETTINGS),
     "sync": (DURABILITY, "how"),
     "replication": ("replication_acknowledged", "store.dfs.replication"),
     "consistency": ("replication_acknowledged",),
     # A command that names the compared system may run another version of the tool.
     "work.run": ("tool_version",),
     # The processors and memory of the hosts are still compared.
-    "placement": ("hosts", "host_names", "engines", "connections", "executors", "machines", "machines_shared"),
+    "placement": (
+        "hosts",
+        "host_names",
+        "engines",
+        "connections",
+        "executors",
+        "machines",
+        "machines_shared",
+        *CONNECTIONS,
+    ),
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from statistics import fmean
 from typing import Literal
 
@@ -26,6 +27,11 @@ OVERLAP_MIN = 0.25
 POSITION_MIN = 2
 POSITION_HINT = "a trial changes the conditions of the next trial: restore them with a command before each trial"
 DAYS = "a difference between days would look the same"
+# Runs over this many days whose sides are never this near in the time of day: nightly jobs against manual runs.
+DAYS_MIN, HOURS_APART_MIN = 2, 2.0
+HOURS_MAX = 3
+HOUR_NS, DAY_HOURS = 3.6e12, 24
+HOURS_HINT = "run both sides at the same hours: alternately, one after the other"
 # Concerns only comparisons at a single load, not the answer of the search.
 OF_SEARCH = "the search measured the sides one after the other"
 SEARCHED = "compare the loads that the searches found, or vary the systems at one fixed load"
@@ -75,7 +81,7 @@ def order_findings(pair: Pair, order: Order, results: ResultSet) -> Iterator[Fin
     """Findings on sides that ran at different times, so that the day, a neighbour or the temperature may differ."""
     runs = [len(runs_of(results, side)) for side in pair.sides]
     repeated = max(len(pair.baselines) - runs[0], len(pair.contenders) - runs[1]) > 0
-    message = ""
+    message, hours = "", []
     if pair.is_one_run:
         message = (
             ""
@@ -94,13 +100,31 @@ def order_findings(pair: Pair, order: Order, results: ResultSet) -> Iterator[Fin
         message = f"runs of {pair.baseline} and {pair.contender} overlapped in time: each disturbed the other"
     elif order == "apart" and min(len(pair.baselines), len(pair.contenders)) > 1:
         message = f"the runs of {pair.baseline} and {pair.contender} did not alternate: {DAYS}"
+    elif not pair.is_one_run and (hours := list_separate_hours(pair, results)):
+        message = (
+            f"{pair.baseline} always ran at another time of day ({hours[0]} UTC) than {pair.contender} ({hours[1]}): a"
+            " difference between these hours would look the same"
+        )
     if message:
         # In a search, the sides ran in one experiment, but each at its own loads.
-        hint = SEARCHED if pair.is_one_run and results.question.find else DECIDES
+        hint = SEARCHED if pair.is_one_run and results.question.find else HOURS_HINT if hours else DECIDES
         yield Finding(sides_differ.NAME, Severity.SUSPECT, message, hint, pair.trials)
     elif not pair.is_one_run and order == "unknown":
         message = f"{UNKNOWN_OF_BOTH}{ORDER_OF_RUNS}"
         yield Finding(sides_differ.NAME, Severity.UNCHECKED, message, f"{STATE_START}; or {DECIDES}", pair.trials)
+
+
+def list_separate_hours(pair: Pair, results: ResultSet) -> list[str]:
+    """For each side, the hours of the day at which its runs started; empty if they are near the hours of the other."""
+    starts = [list_start_times(results, side, by_run=True) or [] for side in pair.sides]
+    times = [*chain(*starts)]
+    if not all(starts) or max(times) - min(times) < DAYS_MIN * DAY_HOURS * HOUR_NS:
+        return []
+    sides = [[time / HOUR_NS % DAY_HOURS for time in side] for side in starts]
+    apart = [abs(first - second) for first in sides[0] for second in sides[1]]
+    if min(min(hours, DAY_HOURS - hours) for hours in apart) < HOURS_APART_MIN:
+        return []
+    return [units.list_items(sorted({f"{int(hour):02}:00" for hour in side}), HOURS_MAX) for side in sides]
 
 
 def have_overlapped(pair: Pair) -> bool:

@@ -27,8 +27,17 @@ PERCENTILES = {
     f"p{percent}": float(Decimal(percent) / 100)
     for percent in ("10", "25", "50", "75", "90", "95", "99", "99.5", "99.9", "99.95", "99.99")
 }
-# Figures for which more is better; for all other figures, less is better.
+# Figures for which more is better.
 HIGHER_IS_BETTER = frozenset({"throughput", "throughput_share", "yield", "succeeded", "bandwidth", "io_rate"})
+# Shares and counts for which less is better; a share or count with another name may be either (hits, misses).
+UNDIRECTED_UNITS = frozenset({"share", "operations"})
+LOWER_IS_BETTER = frozenset(
+    {"errors", "failed", "misses", "not_found", "late", "unanswered", "censored", "missed", "overdue", "refused"}
+    | {"retried", "service_unavailable", "timeout", "unsent", "unreached", "carried", "interrupted", "reads", "writes"}
+    | {"lost", "lost_allowed", "lost_later", "lost_loaded", "stale", "undecided", "unsettled", "unknown", "maybe"}
+    | {"busy", "busy_max", "cpu", "depth", "engine_share", "io", "iowait", "memory", "others", "steal", "throttled"}
+    | {"util", "utilisation"}
+)
 # Figures that only describe a trial are neither better nor worse.
 NO_DIRECTION = frozenset(
     {"operations", "due", "count", "runtime", "available_min", "cache", "regions", "deadline", "length", "rows"}
@@ -74,8 +83,13 @@ def metric_statistic(metric: str) -> str:
 
 
 def better_direction(metric: str, unit: str = "") -> Direction | None:
-    """The better direction; None if there is none. For a rate with an unknown name, more is better."""
+    """The better direction; None if there is none.
+
+    If the name is unknown, the unit decides: more of a rate is better, and less of a time or size.
+    """
     last = metric_statistic(metric)
     if last in NO_DIRECTION:
         return None
-    return "higher" if last in HIGHER_IS_BETTER or unit.endswith("/s") else "lower"
+    if last in HIGHER_IS_BETTER or unit.endswith("/s"):
+        return "higher"
+    return None if unit in UNDIRECTED_UNITS and last not in LOWER_IS_BETTER else "lower"

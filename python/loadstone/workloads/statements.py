@@ -40,6 +40,13 @@ from loadstone.workloads.cassandra_stress import (
 from loadstone.workloads.distribution import EXAMPLES, parse_distribution
 from loadstone.workloads.pace import INTERVAL_MS, counting, pace
 
+# Statements that repeat the values of a row. A time to live would remove rows.
+_COLUMN, _USING = r'(?:"[^"]+"|\w+)', r"(?: using (?:(?:timeout|timestamp) \S+(?: and )?)+)?"
+REPEATS = (
+    re.compile(rf"update \S+{_USING} set {_COLUMN} ?= ?\?(?: ?, ?{_COLUMN} ?= ?\?)* where .*", re.IGNORECASE),
+    re.compile(rf"insert into [^()]*\([^()]*\) values ?\([?, ]*\)(?: if not exists)?{_USING} ?;?", re.IGNORECASE),
+)
+
 if TYPE_CHECKING:
     from loadstone.engine.trial import Spec
     from loadstone.experiment.model.experiment import Experiment, Measure
@@ -165,12 +172,7 @@ def changes_values(statement: Statement) -> bool:
     if not is_write(statement) or statement.cql is None:
         return False
     text = " ".join(statement.cql.split())
-    update = re.fullmatch(r"update \S+ set (.*?) where .*", text, re.IGNORECASE)
-    insert = re.fullmatch(
-        r"insert into [^()]*\([^()]*\) values ?\(([?, ]*)\)(?: if not exists)?;?", text, re.IGNORECASE
-    )
-    repeats = insert or (update and all(re.fullmatch(r'[\w" ]+ ?= ?\?', part) for part in update[1].split(",")))
-    return not repeats or statement.values != "one-row"
+    return statement.values != "one-row" or not any(pattern.fullmatch(text) for pattern in REPEATS)
 
 
 def check_names(context: Context, path: Keys, keys: Any) -> None:
@@ -178,7 +180,7 @@ def check_names(context: Context, path: Keys, keys: Any) -> None:
     text = " ".join(keys.define)
     if "{" in re.sub(r"\{[^{}]*:[^{}]*\}", "", text):
         return
-    names_in_text = list(dict.fromkeys(re.findall(r"\w+", text)))
+    names_in_text = list(dict.fromkeys(name.strip('"') for name in re.findall(r'"[^"]+"|\w+', text)))
     known = {word.lower() for word in names_in_text}
     names = [((*path, "table"), keys.table), *(((*path, "columns", name), name) for name in keys.columns)]
     names += [((*path, "indexes", name), name) for name in keys.indexes]

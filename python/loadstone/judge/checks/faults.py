@@ -23,6 +23,8 @@ RETRIES, SHARED, FAILURES = "hidden-retries", "shared-host", "fault-errors"
 SIDES = "sides-differ"
 # The largest delay of a fault, as a share of its length (but at least `DELAY_MIN_NS`); without a lift, in ns.
 DELAY_SHARE_MAX, DELAY_MIN_NS, DELAY_MAX_NS = 0.1, 2e8, 1e9
+BUSY = "the host was too busy: repeat the trial while other programs are idle"
+SLOW_VERIFY = "the fault starts when `verify` succeeds: use commands that finish sooner, or repeat on an idle host"
 CLOSED = "a closed loop has no due times: an outage counts once for each client, so there is no outage in seconds"
 
 
@@ -78,7 +80,7 @@ def check_fault(trial: TrialResult, fault: FaultRecord) -> Iterator[Finding]:
         yield Finding(NOT_LIFTED, Severity.INVALID, f"{name} was not lifted: {reason}", hint, here, effect=excludes)
     if fault.is_verified and not outside and (delay := describe_delay(fault)):
         message = f"{name} {delay}, so it cannot be compared with the other faults of its block"
-        hint = "the host was too busy: repeat the trial while other programs are idle"
+        hint = SLOW_VERIFY if VERIFIED_BY in fault.facts else BUSY
         yield Finding(MISSED, Severity.SUSPECT, message, hint, here)
     if fault.is_verified and VERIFIED_BY in fault.facts:
         yield from check_effect(trial, fault, name)

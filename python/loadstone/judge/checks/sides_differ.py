@@ -191,7 +191,7 @@ def fact_groups(name: str, pair: Pair) -> Iterator[str]:
         yield "system"
     # The facts of a fio job have the name of the job as prefix.
     is_of_job = name.rpartition(".")[2] in WORK or ".work." in name
-    if name in WORK or name.startswith("work.") or (is_of_job and not name.startswith(SYSTEM_PREFIXES)):
+    if name.startswith("work.") or (is_of_job and not (of_system or name.startswith(SYSTEM_PREFIXES))):
         yield "work"
     if name in STORAGE or name.endswith("file_system"):
         yield "storage"
