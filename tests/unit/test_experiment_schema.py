@@ -100,7 +100,8 @@ def test_shipped_experiments_are_valid_in_every_scale(name: str) -> None:
     # PyYAML reads `on` as true (YAML 1.1).
     document = yaml.safe_load(re.sub(r"\bon:", '"on":', path.read_text()))
     assert complaints(document) == []
-    for scale in (None, *document.get("scales", ())):
+    assert "small" in document["scales"]
+    for scale in (None, *document["scales"]):
         loaded = load_experiment(path, scale)
         few = (name, scale) in LOOKS
         no_claim = [f"{loaded.experiment.repeats.at_least} repeats are too few for any claim"]
