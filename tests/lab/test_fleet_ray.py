@@ -151,7 +151,7 @@ def test_lost_hosts_are_repeated(cluster: Cluster) -> None:
     for host in ("host2", "host3", "host4"):
         assert any(f"host {host} " in message for message in named), named
     assert [trial.end for trial in trials(results(cluster, "faults"))] == ["done"] * 4
-    assert all(trial.value("operations") == 1200 for trial in trials(results(cluster, "faults")))
+    assert all(trial.value("due") == 1200 for trial in trials(results(cluster, "faults")))
 
 
 @pytest.mark.skipif(KILLS == 0, reason="LOADSTONE_FLEET_KILLS is not set")
