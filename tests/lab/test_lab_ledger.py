@@ -135,8 +135,10 @@ def test_inserts_of_profiles_continue_after_the_population(tmp_path: Path) -> No
         text = text.replace(", ledger: true", "").replace("PORT", str(server.port))
         loadstone(tmp_path, "run", experiment(tmp_path, text), "--no-report")
         (trial,) = trials(single_folder(tmp_path))
-    # A population of 50, at 400/s for 2 s.
-    assert trial.statuses["insert"] == {"OK": 800}
+    # A population of 50, at 400/s for 2 s. On a busy host, some inserts are unanswered at the end.
+    counts = trial.statuses["insert"]
+    assert counts["OK"] > 50
+    assert counts["OK"] + counts.get("CENSORED", 0) == sum(counts.values()) == 800
 
 
 def test_mixed_counters_and_rows_are_loaded(tmp_path: Path) -> None:
