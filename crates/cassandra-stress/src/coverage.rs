@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use loadstone_session::Options;
 use loadstone_stores::cassandra::count_rows;
 use loadstone_stress::explain::explain_missing_row;
-use loadstone_stress::settings::{Command, Settings};
+use loadstone_stress::settings::{Settings, StressCommand};
 use loadstone_stress::statements::table_of;
 use loadstone_wire::event::MissingRows;
 
@@ -16,12 +16,12 @@ const ROUND: i64 = 16;
 
 /// Explains why reads found no row, provided that the existing rows start at the beginning of the population and have
 /// no gaps.
-pub fn explain(settings: &Settings, options: &Options, missing: MissingRows) -> Option<String> {
+pub fn explain_coverage(settings: &Settings, options: &Options, missing: MissingRows) -> Option<String> {
     let command = settings
         .operations()
         .iter()
         .map(|(command, _)| *command)
-        .find(|command| matches!(command, Command::Read | Command::CounterRead))?;
+        .find(|command| matches!(command, StressCommand::Read | StressCommand::CounterRead))?;
     let spec = translate::stress_spec(settings, BTreeMap::default()).ok()?;
     let mut generators = spec.generators(0).ok()?;
     let (first, last) = generators.population.range();

@@ -32,12 +32,12 @@ struct Pauses {
 }
 
 impl Pauses {
-    fn add(&mut self, pause_ns: u64, freed_mib: u64) {
+    fn add_pause(&mut self, pause_ns: u64, freed_mib: u64) {
         let ms = pause_ns as f64 / 1e6;
-        self.merge(Self { count: 1, max_ns: pause_ns, sum_ns: pause_ns, squares: ms * ms, freed_mib });
+        self.merge_pauses(Self { count: 1, max_ns: pause_ns, sum_ns: pause_ns, squares: ms * ms, freed_mib });
     }
 
-    fn merge(&mut self, more: Self) {
+    fn merge_pauses(&mut self, more: Self) {
         self.count += more.count;
         self.max_ns = self.max_ns.max(more.max_ns);
         self.sum_ns += more.sum_ns;
@@ -71,7 +71,7 @@ struct GcLog {
 
 impl GcLog {
     /// Opens a log and moves to its end. The error is the reason why its pauses cannot be counted.
-    fn open(path: &str) -> Result<Self, String> {
+    fn open_log(path: &str) -> Result<Self, String> {
         let mut start = vec![0; LINE_BYTES_MAX];
         let path = PathBuf::from(path);
         let (mut file, _) = open_file(&path)?;
@@ -110,7 +110,7 @@ impl GcLog {
                     return Err(std::io::Error::other("a line is too long for a log of -Xlog:gc"));
                 };
                 let lines = buffer[..end].split(|byte| *byte == b'\n');
-                lines.filter_map(parse_pause).for_each(|(pause_ns, freed_mib)| pauses.add(pause_ns, freed_mib));
+                lines.filter_map(parse_pause).for_each(|(pause_ns, freed_mib)| pauses.add_pause(pause_ns, freed_mib));
                 self.offset += end as u64 + 1;
             }
             Ok(true)
@@ -175,15 +175,15 @@ fn is_number(text: &str) -> bool {
 
 /// The collections of all nodes of a cluster. They are known for all nodes or for none.
 #[derive(Debug)]
-pub struct Collections {
+pub struct ClusterCollections {
     /// The logs of the nodes, or the reason why collections are unknown.
     logs: Result<Vec<GcLog>, String>,
     total: Pauses,
 }
 
-impl Collections {
+impl ClusterCollections {
     /// Opens the logs that the environment names for the nodes of a cluster.
-    pub fn open(cluster: &Description) -> Self {
+    pub fn open_logs(cluster: &Description) -> Self {
         let named = std::env::var(VARIABLE).ok();
         let paths = named.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
         Self::from_paths(cluster.nodes.iter().map(|node| node.address.to_string()), &paths)
@@ -191,32 +191,32 @@ impl Collections {
 
     fn from_paths(addresses: impl Iterator<Item = String>, paths: &HashMap<String, String>) -> Self {
         let logs = addresses.map(|address| match paths.get(&address) {
-            Some(path) => GcLog::open(path),
+            Some(path) => GcLog::open_log(path),
             None => Err(format!("Loadstone runs no node at {address} on this host")),
         });
         Self { logs: logs.collect(), total: Pauses::default() }
     }
 
     /// Begins a run: earlier collections do not count.
-    pub fn begin(&mut self) {
-        self.read();
+    pub fn begin_interval(&mut self) {
+        self.read_interval();
         self.total = Pauses::default();
     }
 
     /// The collections since the last call.
-    pub fn read(&mut self) -> Garbage {
+    pub fn read_interval(&mut self) -> Garbage {
         let Ok(logs) = &mut self.logs else { return Garbage::default() };
         let mut new = Pauses::default();
         for log in logs {
             match log.read_new() {
-                Ok(pauses) => new.merge(pauses),
+                Ok(pauses) => new.merge_pauses(pauses),
                 Err(reason) => {
                     self.logs = Err(reason);
                     return Garbage::default();
                 }
             }
         }
-        self.total.merge(new);
+        self.total.merge_pauses(new);
         new.to_garbage()
     }
 

@@ -78,7 +78,7 @@ impl Graph {
 
     /// Adds the runs to the page, which includes runs of other processes that have ended since. A page that cannot be
     /// written remains as it was.
-    pub fn finish(mut self) -> Result<(), EngineError> {
+    pub fn write_page(mut self) -> Result<(), EngineError> {
         let current = read_to_string(&self.path).ok().and_then(|page| parse_page(&page));
         let mut stats = current.unwrap_or(self.stats);
         if let Some(runs) = stats["stats"].as_array_mut() {
@@ -140,7 +140,7 @@ mod tests {
 
     const SAMPLE: &str = include_str!("../../stress/fixtures/write.txt");
 
-    fn graph(directory: &str, title: &str) -> (Graph, GraphSettings) {
+    fn open_graph(directory: &str, title: &str) -> (Graph, GraphSettings) {
         let path = std::env::temp_dir().join(format!("loadstone-graph-{}-{directory}.html", std::process::id()));
         let settings = GraphSettings {
             file: path.to_str().map(str::to_owned),
@@ -154,12 +154,12 @@ mod tests {
 
     #[test]
     fn page_has_every_interval_and_result() {
-        let (mut graph, settings) = graph("rows", "</script><b>");
+        let (mut graph, settings) = open_graph("rows", "</script><b>");
         graph.add_run(SAMPLE, Some(20));
-        graph.finish().unwrap();
+        graph.write_page().unwrap();
         let mut graph = Graph::open(&settings, &[]).unwrap().unwrap();
         graph.add_run(SAMPLE, None);
-        graph.finish().unwrap();
+        graph.write_page().unwrap();
         let path = settings.file.unwrap();
         let page = std::fs::read_to_string(&path).unwrap();
         std::fs::remove_file(path).unwrap();
@@ -191,12 +191,12 @@ mod tests {
 
     #[test]
     fn simultaneous_runs_share_a_page() {
-        let (mut first, settings) = graph("both", "title");
+        let (mut first, settings) = open_graph("both", "title");
         let mut second = Graph::open(&settings, &[]).unwrap().unwrap();
         first.add_run(SAMPLE, None);
         second.add_run(SAMPLE, None);
-        first.finish().unwrap();
-        second.finish().unwrap();
+        first.write_page().unwrap();
+        second.write_page().unwrap();
         let path = settings.file.unwrap();
         let page = std::fs::read_to_string(&path).unwrap();
         std::fs::remove_file(path).unwrap();
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn foreign_file_is_left_alone() {
-        let (graph, settings) = graph("foreign", "title");
+        let (graph, settings) = open_graph("foreign", "title");
         drop(graph);
         let path = settings.file.clone().unwrap();
         std::fs::write(&path, "a diary").unwrap();

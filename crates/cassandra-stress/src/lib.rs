@@ -14,28 +14,28 @@ mod user;
 use std::sync::mpsc::Receiver;
 
 use loadstone_measure::control::Control;
-use loadstone_stress::command_line::{Request, parse};
+use loadstone_stress::command_line::{CommandLineRequest, parse};
 use loadstone_stress::explain::{explain, explain_profiles};
 use loadstone_stress::profile::Profile;
 use loadstone_stress::settings::{NodeSettings, Settings};
 use loadstone_stress::statements::{drop_compact_storage, schema_statements};
 use loadstone_wire::error::{EngineError, ErrorKind, shorten};
-use loadstone_wire::output::{err, out, out_json};
+use loadstone_wire::output::{out_json, print_err, print_out};
 use loadstone_wire::spec::{StatementsSpec, WorkSpec};
 
 /// Runs the front end. Returns the exit code. Errors in the command line are printed to standard output, as in the
 /// tool.
 pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, EngineError> {
     let mut settings = match parse(arguments) {
-        Ok(Request::Print(text)) => {
-            out(&text);
+        Ok(CommandLineRequest::Print(text)) => {
+            print_out(&text);
             return Ok(0);
         }
-        Ok(Request::Run(settings)) => settings,
+        Ok(CommandLineRequest::Run(settings)) => settings,
         Err(error) => {
-            out(&error.text);
+            print_out(&error.text);
             if let Some(hint) = &error.hint {
-                err(&format!("hint: {}\n", shorten(hint)));
+                print_err(&format!("hint: {}\n", shorten(hint)));
             }
             return Ok(error.exit);
         }
@@ -60,15 +60,15 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
             }
             None => explain(&settings),
         };
-        out(&text);
+        print_out(&text);
         return Ok(0);
     }
     for warning in &settings.warnings {
-        err(&format!("warning: {}\n", shorten(warning)));
+        print_err(&format!("warning: {}\n", shorten(warning)));
     }
     if settings.front_end.print_spec {
-        let mut spec =
-            translate::translate(&settings, &profiles, translate::first_threads(&settings)).map_err(name_options)?;
+        let mut spec = translate::translate_settings(&settings, &profiles, translate::first_threads(&settings))
+            .map_err(name_options)?;
         match &mut spec.work {
             WorkSpec::Statements(StatementsSpec::Stress(work)) if settings.command.command.creates_schema() => {
                 work.definitions = schema_statements(&settings).iter().map(|text| drop_compact_storage(text)).collect();
@@ -81,7 +81,7 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
         out_json("the spec", &spec)?;
         return Ok(0);
     }
-    run::run(&settings, &profiles, arguments, controls).map_err(name_options)
+    run::run_command(&settings, &profiles, arguments, controls).map_err(name_options)
 }
 
 /// Properties in hints, and the options of this command line that replace them.

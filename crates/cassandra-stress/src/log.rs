@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Write;
 
 use loadstone_wire::error::EngineError;
-use loadstone_wire::output::{err, out};
+use loadstone_wire::output::{print_err, print_out};
 
 /// Writes to standard output and to the file of `-log file=`.
 #[derive(Debug)]
@@ -25,20 +25,20 @@ impl Log {
     }
 
     /// Stores a text for `-graph` without printing it.
-    pub fn store(&mut self, text: &str) {
+    pub fn append_text(&mut self, text: &str) {
         if let Some(step) = &mut self.step {
             step.push_str(text);
         }
     }
 
     /// Prints a text to both outputs.
-    pub fn print(&mut self, text: &str) {
-        out(text);
-        self.store(text);
+    pub fn print_text(&mut self, text: &str) {
+        print_out(text);
+        self.append_text(text);
         if let Some((path, file)) = &mut self.file
             && let Err(error) = file.write_all(text.as_bytes())
         {
-            err(&format!("warning: cannot write {path}: {error}\n"));
+            print_err(&format!("warning: cannot write {path}: {error}\n"));
             self.file = None;
         }
     }

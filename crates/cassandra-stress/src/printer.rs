@@ -5,25 +5,25 @@ use std::fs::File;
 use std::io::Write;
 use std::sync::Arc;
 
-use loadstone_kinds::columns::Counts;
+use loadstone_kinds::columns::OperationCounts;
 use loadstone_load::StepId;
 use loadstone_load::histogram::Reading;
 use loadstone_measure::clock::{Clock, Monotonic, unix_ns};
 use loadstone_measure::control::{End, TrialFailure};
 use loadstone_measure::diagnostics;
-use loadstone_measure::observer::{Closed, Interval, Moment, Observer, Opened};
-use loadstone_measure::recorder::reader::{Additions, Readings};
+use loadstone_measure::observer::{Closed, Interval, Moment, Observer, OpenedTrial};
+use loadstone_measure::recorder::reader::{IntervalAdditions, Readings};
 use loadstone_stress::output::{
     Figures, Interval as Row, Summary, Timing, Uncertainty, histogram_tag, render_failed_operation, render_header,
     render_interval,
 };
-use loadstone_stress::settings::{Length, Limit, LogLevel, RateSettings, Settings};
+use loadstone_stress::settings::{Limit, LogLevel, RateSettings, RunLength, Settings};
 use loadstone_stress::spec::Command;
 use loadstone_wire::error::{EngineError, count_noun};
 use loadstone_wire::event::{MissingRows, Note, encode};
-use loadstone_wire::output::err;
+use loadstone_wire::output::print_err;
 
-use super::garbage::Collections;
+use super::garbage::ClusterCollections;
 use super::log::Log;
 use super::rename_properties;
 
@@ -33,7 +33,7 @@ pub struct Names {
     /// The name of each operation, and whether failed operations also count as one row of one partition (writes).
     kinds: Vec<(String, bool)>,
     /// The numbers of rows in the operations of profiles so far.
-    pub counts: Arc<Counts>,
+    pub counts: Arc<OperationCounts>,
     is_counted: bool,
 }
 
@@ -44,10 +44,10 @@ impl Names {
             Some(user) => {
                 let operations = user.operations.iter().filter(|(_, weight)| *weight > 0.0);
                 let names: Vec<_> = operations.map(|(name, _)| (name.clone(), false)).collect();
-                Self { counts: Arc::new(Counts::new(names.len())), kinds: names, is_counted: true }
+                Self { counts: Arc::new(OperationCounts::new(names.len())), kinds: names, is_counted: true }
             }
             None => Self {
-                kinds: Command::ALL.iter().map(|command| (command.name().to_owned(), command.writes())).collect(),
+                kinds: Command::ALL.iter().map(|command| (command.name().to_owned(), command.is_write())).collect(),
                 counts: Arc::default(),
                 is_counted: false,
             },
@@ -77,7 +77,7 @@ impl Names {
 
 /// The result of a step.
 #[derive(Debug)]
-pub struct Step {
+pub struct StepResult {
     /// The figures of the step.
     pub summary: Summary,
     /// The relative standard error of the rate.
@@ -96,14 +96,14 @@ pub struct Printer<'a> {
     settings: &'a Settings,
     log: &'a mut Log,
     hdr: Option<&'a mut HdrLog>,
-    collections: &'a mut Collections,
+    collections: &'a mut ClusterCollections,
     uncertainty: Uncertainty,
     /// Number of operations since the start, by command.
     counts: BTreeMap<usize, u64>,
     names: Names,
     /// Numbers of rows and partitions of each operation at the end of the last interval.
     earlier: Vec<(u64, u64)>,
-    step: Option<Step>,
+    step: Option<StepResult>,
     notes: Vec<String>,
     satisfied: bool,
     /// Time at which the header was last printed, ms since the start of the run.
@@ -116,7 +116,7 @@ impl<'a> Printer<'a> {
         settings: &'a Settings,
         names: Names,
         (log, hdr): (&'a mut Log, Option<&'a mut HdrLog>),
-        collections: &'a mut Collections,
+        collections: &'a mut ClusterCollections,
     ) -> Self {
         Self {
             earlier: vec![(0, 0); names.kinds.len()],
@@ -135,13 +135,13 @@ impl<'a> Printer<'a> {
     }
 
     /// Prints the messages that belong to the figures, and returns the figures.
-    pub fn finish(self, end: &End) -> Result<Step, EngineError> {
+    pub fn finish_step(self, end: &End) -> Result<StepResult, EngineError> {
         if let End::Failed(TrialFailure::Operation { key, status, message, attempts, .. }) = end {
             let error = (*attempts > 0).then_some((status.name(), message.as_str()));
-            self.log.print(&render_failed_operation(*attempts, key.as_bytes(), error));
+            self.log.print_text(&render_failed_operation(*attempts, key.as_bytes(), error));
         }
         for note in &self.notes {
-            err(note);
+            print_err(note);
         }
         self.step.ok_or_else(|| EngineError::failed("the run ended before the measurement started"))
     }
@@ -155,7 +155,13 @@ impl<'a> Printer<'a> {
     }
 
     /// The figures of one operation, or of all operations. `earlier`: numbers of rows and partitions to subtract.
-    fn figures(&self, readings: &Readings, operation: Option<usize>, seconds: f64, earlier: &[(u64, u64)]) -> Figures {
+    fn calculate_figures(
+        &self,
+        readings: &Readings,
+        operation: Option<usize>,
+        seconds: f64,
+        earlier: &[(u64, u64)],
+    ) -> Figures {
         let mut latencies = Reading::default();
         let (mut operations, mut errors, mut rows, mut partitions) = (0, 0, 0, 0);
         for ((step, status), all) in readings {
@@ -168,18 +174,18 @@ impl<'a> Printer<'a> {
                 rows += if status.is_ok() || self.names.kinds[own].1 { count } else { 0 };
                 partitions = rows;
             }
-            latencies.merge(&all[self.choose_time()]);
+            latencies.merge_reading(&all[self.choose_time()]);
         }
         if self.names.is_counted {
             for (own, earlier) in
                 earlier.iter().enumerate().filter(|(own, _)| operation.is_none_or(|operation| operation == *own))
             {
-                let now = self.names.counts.read(own);
+                let now = self.names.counts.read_counts(own);
                 rows += now.0.saturating_sub(earlier.0);
                 partitions += now.1.saturating_sub(earlier.1);
             }
         }
-        let histogram = latencies.histogram();
+        let histogram = latencies.to_histogram();
         let ms = |ns: f64| ns / 1e6;
         let at =
             |quantile: f64| if histogram.is_empty() { 0.0 } else { ms(histogram.value_at_quantile(quantile) as f64) };
@@ -228,43 +234,43 @@ impl Printer<'_> {
 }
 
 impl Observer for Printer<'_> {
-    fn ready(&mut self, opened: &Opened<'_>) {
+    fn report_ready(&mut self, opened: &OpenedTrial<'_>) {
         for note in opened.notes {
-            err(&format!("warning: {}\nhint: {}\n", note.message, note.hint));
+            print_err(&format!("warning: {}\nhint: {}\n", note.message, note.hint));
         }
-        self.log.print(&render_header("", self.settings.compat));
+        self.log.print_text(&render_header("", self.settings.compat));
     }
 
     fn begin_window(&mut self, moment: &Moment<'_>) {
-        self.collections.begin();
+        self.collections.begin_interval();
         if let Some(hdr) = &mut self.hdr {
-            hdr.begin(moment.borders.first_ns);
+            hdr.write_header(moment.borders.first_ns);
         }
     }
 
-    fn interval(&mut self, _moment: &Moment<'_>, interval: &Interval<'_>) {
-        let mut new = Additions::default();
-        new.merge(interval.additions);
+    fn report_interval(&mut self, _moment: &Moment<'_>, interval: &Interval<'_>) {
+        let mut new = IntervalAdditions::default();
+        new.merge_additions(interval.additions);
         for (_, more) in interval.earlier {
-            new.merge(more);
+            new.merge_additions(more);
         }
-        let garbage = self.collections.read();
+        let garbage = self.collections.read_interval();
         let seconds = interval.length_ns as f64 / 1e9;
         let run_time_ms = (interval.start_ns + interval.length_ns) / 1_000_000;
         let mut kinds = Vec::new();
         let earlier = std::mem::take(&mut self.earlier);
         for operation in self.names.operations(&new.latencies) {
-            let figures = self.figures(&new.latencies, Some(operation), seconds, &earlier);
+            let figures = self.calculate_figures(&new.latencies, Some(operation), seconds, &earlier);
             let count = self.counts.entry(operation).or_default();
             *count += figures.operations;
             let name = self.names.name(operation).to_owned();
             kinds.push(Row { name, figures, total_operations: *count, run_time_ms });
         }
         if let Some(hdr) = &mut self.hdr {
-            hdr.interval(&self.names, &new.latencies, interval);
+            hdr.write_interval(&self.names, &new.latencies, interval);
         }
-        let figures = self.figures(&new.latencies, None, seconds, &earlier);
-        self.earlier = (0..earlier.len()).map(|operation| self.names.counts.read(operation)).collect();
+        let figures = self.calculate_figures(&new.latencies, None, seconds, &earlier);
+        self.earlier = (0..earlier.len()).map(|operation| self.names.counts.read_counts(operation)).collect();
         if figures.operations == 0 {
             return;
         }
@@ -280,11 +286,11 @@ impl Observer for Printer<'_> {
             && start_ms - self.header_ms >= *frequency_ms
         {
             self.header_ms = start_ms;
-            self.log.print(&render_header("", self.settings.compat));
+            self.log.print_text(&render_header("", self.settings.compat));
         }
         let text = render_interval(&kinds, &total, &garbage, uncertainty, self.settings.compat);
-        self.log.print(&text);
-        if let Length::Uncertainty { target, min, max } = self.settings.command.length {
+        self.log.print_text(&text);
+        if let RunLength::Uncertainty { target, min, max } = self.settings.command.length {
             self.satisfied = self.uncertainty.is_reached(target, min.max(0) as u32, max.max(0) as u32);
         }
     }
@@ -293,14 +299,14 @@ impl Observer for Printer<'_> {
         self.satisfied
     }
 
-    fn end(&mut self, closed: &Closed<'_>) {
+    fn report_end(&mut self, closed: &Closed<'_>) {
         // As in the tool, the time ends when the last operation has finished.
         let first_ns = closed.moment.borders.first_ns;
         let length_ns = closed.window.length_ns.max(closed.moment.totals.last_done_ns.saturating_sub(first_ns));
         let seconds = length_ns as f64 / 1e9;
         let none = vec![(0, 0); self.earlier.len()];
-        self.collections.read();
-        let figures = |operation| self.figures(closed.latencies, operation, seconds, &none);
+        self.collections.read_interval();
+        let figures = |operation| self.calculate_figures(closed.latencies, operation, seconds, &none);
         let kinds = self.names.operations(closed.latencies).into_iter();
         let summary = Summary {
             total: figures(None),
@@ -317,10 +323,10 @@ impl Observer for Printer<'_> {
                 .iter()
                 .map(|note| format!("note: {}: {} ({})\n", note.name, note.message, rename_properties(&note.hint))),
         );
-        self.step = Some(Step {
+        self.step = Some(StepResult {
             summary,
             uncertainty: self.uncertainty.value(),
-            failed: closed.moment.totals.failed(),
+            failed: closed.moment.totals.count_failed(),
             unanswered: closed.censored.unanswered + closed.carried.unanswered,
             missing: closed.sections.missing_rows,
         });
@@ -342,7 +348,7 @@ pub struct HdrLog {
 
 impl HdrLog {
     /// Creates the file. `open`: whether operations have due times, and therefore also response times.
-    pub fn create(path: &str, open: bool) -> Result<Self, EngineError> {
+    pub fn create_file(path: &str, open: bool) -> Result<Self, EngineError> {
         let file = File::create(path);
         let file = file.map_err(|error| {
             EngineError::usage(format!("cannot write {path}: {error}"))
@@ -353,27 +359,27 @@ impl HdrLog {
 
     /// Begins a step at this time on the monotonic clock. The first step begins after the warm-up, and is the base of
     /// all times.
-    fn begin(&mut self, first_ns: u64) {
+    fn write_header(&mut self, first_ns: u64) {
         self.step_ns = unix_ns().wrapping_add(first_ns).wrapping_sub(Monotonic.now_ns());
         if self.base_ns > 0 {
             return;
         }
         self.base_ns = self.step_ns;
         let start = self.base_ns as f64 / 1e9;
-        self.write(&format!(
+        self.write_text(&format!(
             "#Logging op latencies for Cassandra Stress\n#[Histogram log format version 1.3]\n\
              #[BaseTime: {start:.3} (seconds since epoch)]\n#[StartTime: {start:.3} (seconds since epoch)]\n\
              \"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n"
         ));
     }
 
-    fn write(&mut self, text: &str) {
+    fn write_text(&mut self, text: &str) {
         if self.error.is_none() {
             self.error = self.file.write_all(text.as_bytes()).err();
         }
     }
 
-    fn interval(&mut self, names: &Names, readings: &Readings, interval: &Interval<'_>) {
+    fn write_interval(&mut self, names: &Names, readings: &Readings, interval: &Interval<'_>) {
         let start_ns = self.step_ns.saturating_sub(self.base_ns) + interval.start_ns;
         let (start, length) = (start_ns as f64 / 1e9, interval.length_ns as f64 / 1e9);
         let mut text = String::new();
@@ -384,21 +390,21 @@ impl HdrLog {
                 let mut reading = Reading::default();
                 for ((step, _), all) in readings {
                     if names.operation_of(*step) == Some(operation) {
-                        reading.merge(&all[*place]);
+                        reading.merge_reading(&all[*place]);
                     }
                 }
                 if reading.count() > 0 {
-                    let max_ms = reading.histogram().max() as f64 / 1e6;
+                    let max_ms = reading.to_histogram().max() as f64 / 1e6;
                     let tag = histogram_tag(names.name(operation), *timing);
                     text.push_str(&format!("Tag={tag},{start:.3},{length:.3},{max_ms:.3},{}\n", encode(&reading)));
                 }
             }
         }
-        self.write(&text);
+        self.write_text(&text);
     }
 
     /// Returns the first write error, if there was one.
-    pub fn finish(self) -> Result<(), EngineError> {
+    pub fn finish_file(self) -> Result<(), EngineError> {
         match self.error {
             None => Ok(()),
             Some(error) => Err(EngineError::failed(format!("cannot write {}: {error}", self.path))

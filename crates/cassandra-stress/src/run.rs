@@ -5,7 +5,7 @@ use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use loadstone_measure::control::{Control, End, TrialFailure};
-use loadstone_measure::observer::{Closed, Interval, Moment, Observer, Opened};
+use loadstone_measure::observer::{Closed, Interval, Moment, Observer, OpenedTrial};
 use loadstone_session::Options;
 use loadstone_stores::cassandra::{Description, execute_script};
 use loadstone_stress::compat::Compat;
@@ -15,35 +15,35 @@ use loadstone_stress::output::{
     render_warmup,
 };
 use loadstone_stress::profile::Profile;
-use loadstone_stress::settings::{Length, RateSettings, Settings, Truncate};
+use loadstone_stress::settings::{RateSettings, RunLength, Settings, Truncate};
 use loadstone_stress::statements::truncate_statements;
 use loadstone_wire::error::{EngineError, count_noun};
-use loadstone_wire::output::{err, out};
+use loadstone_wire::output::{print_err, print_out};
 use loadstone_wire::spec::{StatementsSpec, WorkSpec};
 
 use super::coverage;
-use super::garbage::Collections;
+use super::garbage::ClusterCollections;
 use super::graph::Graph;
 use super::log::Log;
-use super::printer::{HdrLog, Names, Printer, Step};
+use super::printer::{HdrLog, Names, Printer, StepResult};
 use super::schema;
-use super::translate::{options, translate, translate_warmups};
+use super::translate::{options, translate_settings, translate_warmups};
 use super::user;
 
 /// The tool's pause between two steps that write.
 const SETTLE: Duration = Duration::from_secs(15);
 
 /// The files that a run writes in addition to its output, and the logs that it reads.
-struct Files {
+struct OutputFiles {
     log: Log,
     graph: Option<Graph>,
     hdr: Option<HdrLog>,
     /// The garbage collections of the servers.
-    collections: Collections,
+    collections: ClusterCollections,
 }
 
 /// Creates the schema and performs the requested steps. Returns the exit code.
-pub fn run(
+pub fn run_command(
     settings: &Settings,
     profiles: &[Profile],
     arguments: &[String],
@@ -52,23 +52,24 @@ pub fn run(
     let graph = Graph::open(&settings.graph, arguments)?;
     let mut log = Log::open(settings.log.file.as_deref(), graph.is_some())?;
     let has_rate = matches!(&settings.rate, RateSettings::Threads { limit, .. } if limit.per_second() > 0);
-    let hdr = settings.log.hdr_file.as_ref().map(|path| HdrLog::create(path, has_rate));
+    let hdr = settings.log.hdr_file.as_ref().map(|path| HdrLog::create_file(path, has_rate));
     let hdr = hdr.transpose()?;
     if !settings.log.no_settings {
-        log.print(&render_settings(settings));
-        log.print(&render_profiles(profiles));
+        log.print_text(&render_settings(settings));
+        log.print_text(&render_profiles(profiles));
     }
     let options = options(settings, profiles)?;
     let creates = settings.command.command.creates_schema() || !schema::profile_definitions(profiles).is_empty();
-    let cluster = if creates { schema::create(settings, profiles, &options) } else { execute_script(&options, &[]) }?;
-    out(&describe_cluster(&cluster, settings));
+    let cluster =
+        if creates { schema::create_schema(settings, profiles, &options) } else { execute_script(&options, &[]) }?;
+    print_out(&describe_cluster(&cluster, settings));
     if creates {
         // Instead, the tool sleeps for one second per contact point.
         let part = if profiles.is_empty() { "keyspaces" } else { "schema" };
-        out(&format!("Created {part}. All nodes agree on the schema.\n"));
+        print_out(&format!("Created {part}. All nodes agree on the schema.\n"));
     }
-    if settings.command.length == Length::Count(0) {
-        out(&format!("{SCHEMA_ONLY}\n"));
+    if settings.command.length == RunLength::Count(0) {
+        print_out(&format!("{SCHEMA_ONLY}\n"));
         return Ok(0);
     }
     user::check_tables(settings, profiles, &options)?;
@@ -84,13 +85,13 @@ pub fn run(
     if settings.command.truncate == Truncate::Once {
         truncate()?;
     }
-    let mut files = Files { log, graph, hdr, collections: Collections::open(&cluster) };
+    let mut files = OutputFiles { log, graph, hdr, collections: ClusterCollections::open_logs(&cluster) };
     let result = run_steps(settings, profiles, controls, &mut files, &options, &truncate);
     // The measured part is written even if the run failed. The first error is returned.
-    let page = files.graph.map_or(Ok(()), Graph::finish);
-    let logged = files.hdr.map_or(Ok(()), HdrLog::finish);
+    let page = files.graph.map_or(Ok(()), Graph::write_page);
+    let logged = files.hdr.map_or(Ok(()), HdrLog::finish_file);
     if let Some(note) = files.collections.describe_unknown() {
-        err(&note);
+        print_err(&note);
     }
     let code = result?;
     page.and(logged).map(|()| code)
@@ -101,18 +102,18 @@ fn run_steps(
     settings: &Settings,
     profiles: &[Profile],
     controls: &Receiver<Control>,
-    files: &mut Files,
+    files: &mut OutputFiles,
     options: &Options,
     truncate: &dyn Fn() -> Result<(), EngineError>,
 ) -> Result<u8, EngineError> {
-    let Files { log, graph, hdr, collections } = files;
+    let OutputFiles { log, graph, hdr, collections } = files;
     let (threads, max_threads, auto) = match settings.rate {
         RateSettings::Threads { threads, .. } => (threads, threads, false),
         RateSettings::Steps { auto, min_threads, max_threads } => (min_threads, max_threads, auto),
     };
     let steps = !matches!(settings.rate, RateSettings::Threads { .. });
     if steps {
-        out("Thread count was not specified\n");
+        print_out("Thread count was not specified\n");
     }
     let mut done: Vec<(u32, Summary, f64)> = Vec::new();
     let mut rates = Vec::new();
@@ -122,10 +123,10 @@ fn run_steps(
             truncate()?;
         }
         if steps {
-            log.print(&render_steps_header(threads));
+            log.print_text(&render_steps_header(threads));
         }
-        log.print(&render_running(settings, threads));
-        let spec = translate(settings, profiles, threads)?;
+        log.print_text(&render_running(settings, threads));
+        let spec = translate_settings(settings, profiles, threads)?;
         let names = Names::new(settings);
         let counts = Arc::clone(&names.counts);
         let mut printer = Printer::new(settings, names, (log, hdr.as_mut()), collections);
@@ -138,25 +139,26 @@ fn run_steps(
         let end = match ended {
             Ok(end) => end,
             Err(error) => {
-                log.print(&format!("{FAILURE}\n"));
+                log.print_text(&format!("{FAILURE}\n"));
                 return Err(error);
             }
         };
-        let Step { summary, uncertainty, failed, unanswered, missing } = printer.finish(&end)?;
-        let explained =
-            missing.filter(|_| profiles.is_empty()).and_then(|missing| coverage::explain(settings, options, missing));
+        let StepResult { summary, uncertainty, failed, unanswered, missing } = printer.finish_step(&end)?;
+        let explained = missing
+            .filter(|_| profiles.is_empty())
+            .and_then(|missing| coverage::explain_coverage(settings, options, missing));
         if let End::Failed(why) = &end {
-            log.print(&format!("{FAILURE}\n"));
+            log.print_text(&format!("{FAILURE}\n"));
             return Err(explain_failure(explained, why));
         }
         if let Some(explained) = explained {
-            err(&format!("warning: {explained}\n"));
+            print_err(&format!("warning: {explained}\n"));
         }
         let results = render_results(&summary, settings.compat);
         if settings.log.no_summary {
-            log.store(&results);
+            log.append_text(&results);
         } else {
-            log.print(&results);
+            log.print_text(&results);
         }
         if let (Some(graph), Some(step)) = (graph.as_mut(), &mut log.step) {
             graph.add_run(&std::mem::take(step), steps.then_some(threads));
@@ -164,16 +166,16 @@ fn run_steps(
         rates.push(summary.total.success_rate());
         if let Some((earlier, before, _)) = done.last() {
             let rates = [before, &summary].map(|summary| summary.total.operation_rate());
-            out(&render_improvement(*earlier, &rates));
+            print_out(&render_improvement(*earlier, &rates));
         }
         done.push((threads, summary, uncertainty));
         if end != End::Done {
-            finish(log, settings, &done, steps);
-            err("note: the run was interrupted; the results cover the operations before the interruption\n");
+            print_comparison(log, settings, &done, steps);
+            print_err("note: the run was interrupted; the results cover the operations before the interruption\n");
             return Ok(end.code());
         }
         if unanswered > 0 || (failed > 0 && !settings.errors.ignore) {
-            log.print(&format!("{FAILURE}\n"));
+            log.print_text(&format!("{FAILURE}\n"));
         }
         if unanswered > 0 {
             return Err(EngineError::failed(format!(
@@ -190,15 +192,15 @@ fn run_steps(
         if !steps || threads > max_threads || (auto && is_saturated(&rates)) {
             break;
         }
-        if settings.command.command.updates() {
-            out(&format!("Sleeping for {}s\n", SETTLE.as_secs()));
+        if settings.command.command.is_update() {
+            print_out(&format!("Sleeping for {}s\n", SETTLE.as_secs()));
             if let Some(end) = controls.recv_timeout(SETTLE).ok().and_then(Control::find_end) {
-                finish(log, settings, &done, steps);
+                print_comparison(log, settings, &done, steps);
                 return Ok(end.code());
             }
         }
     }
-    finish(log, settings, &done, steps);
+    print_comparison(log, settings, &done, steps);
     Ok(0)
 }
 
@@ -213,27 +215,27 @@ fn explain_failure(explained: Option<String>, why: &TrialFailure) -> EngineError
 }
 
 /// Prints the last lines of a run.
-fn finish(log: &mut Log, settings: &Settings, done: &[(u32, Summary, f64)], steps: bool) {
+fn print_comparison(log: &mut Log, settings: &Settings, done: &[(u32, Summary, f64)], steps: bool) {
     if steps {
-        log.print(&render_auto_table(done, settings.compat));
+        log.print_text(&render_auto_table(done, settings.compat));
         let (threads, rates): (Vec<_>, Vec<_>) =
             done.iter().map(|(threads, summary, _)| (*threads, summary.total.success_rate())).unzip();
         if let Some(note) = render_saturation(&threads, &rates) {
-            err(&note);
+            print_err(&note);
         }
     }
-    log.print(&format!("{END}\n"));
+    log.print_text(&format!("{END}\n"));
 }
 
 /// Performs the warm-up of each operation. The results of the warm-up do not count, and its errors do not end the run.
 /// Returns the exit code if the run was interrupted.
 fn warm_up(settings: &Settings, profiles: &[Profile], controls: &Receiver<Control>) -> Result<Option<u8>, EngineError> {
     for (label, spec) in translate_warmups(settings, profiles)? {
-        out(&render_warmup(settings, &label));
+        print_out(&render_warmup(settings, &label));
         let mut warm_up = WarmUp::default();
         let end = loadstone_registry::run(&spec, controls, &mut warm_up)?;
         if warm_up.failed > 0 {
-            err(&format!("warning: {} warm-up operations failed\n", warm_up.failed));
+            print_err(&format!("warning: {} warm-up operations failed\n", warm_up.failed));
         }
         if let End::Failed(why) = &end {
             return Err(
@@ -241,7 +243,7 @@ fn warm_up(settings: &Settings, profiles: &[Profile], controls: &Receiver<Contro
             );
         }
         if end != End::Done {
-            err("note: the run was interrupted during the warm-up; to skip the warm-up, use no-warmup\n");
+            print_err("note: the run was interrupted during the warm-up; to skip the warm-up, use no-warmup\n");
             return Ok(Some(end.code()));
         }
     }
@@ -255,12 +257,12 @@ struct WarmUp {
 }
 
 impl Observer for WarmUp {
-    fn ready(&mut self, _opened: &Opened<'_>) {}
+    fn report_ready(&mut self, _opened: &OpenedTrial<'_>) {}
 
-    fn interval(&mut self, _moment: &Moment<'_>, _interval: &Interval<'_>) {}
+    fn report_interval(&mut self, _moment: &Moment<'_>, _interval: &Interval<'_>) {}
 
-    fn end(&mut self, closed: &Closed<'_>) {
-        self.failed = closed.moment.totals.failed();
+    fn report_end(&mut self, closed: &Closed<'_>) {
+        self.failed = closed.moment.totals.count_failed();
     }
 }
 

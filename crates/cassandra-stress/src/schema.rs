@@ -5,12 +5,12 @@ use loadstone_stores::cassandra::{Description, execute_numbered};
 use loadstone_stress::profile::Profile;
 use loadstone_stress::settings::Settings;
 use loadstone_stress::statements::{drop_compact_storage, schema_statements};
-use loadstone_wire::output::err;
+use loadstone_wire::output::print_err;
 
 use super::user;
 
 /// Creates the keyspace and the tables if they do not exist.
-pub fn create(settings: &Settings, profiles: &[Profile], options: &Options) -> Result<Description, EngineError> {
+pub fn create_schema(settings: &Settings, profiles: &[Profile], options: &Options) -> Result<Description, EngineError> {
     let (mut statements, places): (Vec<String>, Vec<_>) = if profiles.is_empty() {
         (schema_statements(settings), Vec::new())
     } else {
@@ -18,16 +18,16 @@ pub fn create(settings: &Settings, profiles: &[Profile], options: &Options) -> R
     };
     let mut done = execute_numbered(options, &statements);
     // Cassandra 4.0 and later refuse this option for new tables.
-    if done.as_ref().is_err_and(|(_, error)| refuses(error, "COMPACT STORAGE")) {
-        err("note: the server refuses COMPACT STORAGE; the tables are created without it\n");
+    if done.as_ref().is_err_and(|(_, error)| is_refusal(error, "COMPACT STORAGE")) {
+        print_err("note: the server refuses COMPACT STORAGE; the tables are created without it\n");
         statements = statements.iter().map(|text| drop_compact_storage(text)).collect();
         done = execute_numbered(options, &statements);
     }
     let cluster = done.map_err(|(at, error)| match at.and_then(|at| places.get(at)) {
-        Some((profile, line)) => user::place(settings, *profile, *line, error),
+        Some((profile, line)) => user::add_place(settings, *profile, *line, error),
         None => error,
     })?;
-    cluster.notes.iter().for_each(|note| err(&format!("note: {note}\n")));
+    cluster.notes.iter().for_each(|note| print_err(&format!("note: {note}\n")));
     Ok(cluster)
 }
 
@@ -40,7 +40,7 @@ pub fn profile_definitions(profiles: &[Profile]) -> Vec<(usize, String, usize)> 
 }
 
 /// Whether the server states this part of the definition as the reason for its refusal.
-fn refuses(error: &EngineError, part: &str) -> bool {
+fn is_refusal(error: &EngineError, part: &str) -> bool {
     error.message.contains(part)
         && ["Invalid: ", "ConfigError: ", "SyntaxError: "].iter().any(|name| error.message.starts_with(name))
 }

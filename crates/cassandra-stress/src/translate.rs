@@ -10,7 +10,7 @@ use loadstone_stores::cassandra::Cassandra;
 use loadstone_stress::columns::{ColumnsSpec, OperationSpec};
 use loadstone_stress::population::Selection;
 use loadstone_stress::profile::Profile;
-use loadstone_stress::settings::{Command, Length, ModeSettings, RateSettings, Settings};
+use loadstone_stress::settings::{ModeSettings, RateSettings, RunLength, Settings, StressCommand};
 use loadstone_stress::spec::{Command as Operation, StressSpec};
 use loadstone_wire::error::EngineError;
 use loadstone_wire::spec::{DelaySpec, Durability, InsertSpec, StatementsSpec, StoreSpec, TrialSpec, Until, WorkSpec};
@@ -29,7 +29,7 @@ pub fn first_threads(settings: &Settings) -> u32 {
 }
 
 /// The trial for a run with the given number of clients.
-pub fn translate(settings: &Settings, profiles: &[Profile], threads: u32) -> Result<TrialSpec, EngineError> {
+pub fn translate_settings(settings: &Settings, profiles: &[Profile], threads: u32) -> Result<TrialSpec, EngineError> {
     let seed = unix_ns();
     let mut work = if let Some(user) = &settings.command.user {
         StatementsSpec::Columns(columns_spec(settings, profiles, user)?)
@@ -43,12 +43,12 @@ pub fn translate(settings: &Settings, profiles: &[Profile], threads: u32) -> Res
         StatementsSpec::Stress(_) => 1.0,
     };
     let until = match settings.command.length {
-        Length::Count(count) => count_until(count.max(0) as u64, &mut work, seed)?,
-        Length::Duration { amount, unit } => {
+        RunLength::Count(count) => count_until(count.max(0) as u64, &mut work, seed)?,
+        RunLength::Duration { amount, unit } => {
             Until { operations: None, seconds: Some((amount * unit.seconds()) as f64) }
         }
         // The printer ends the run as soon as the rate is known with sufficient precision.
-        Length::Uncertainty { max, .. } => {
+        RunLength::Uncertainty { max, .. } => {
             let seconds = f64::from(max) * settings.interval_ms() as f64 / 1e3;
             Until { operations: None, seconds: Some(seconds) }
         }
@@ -60,7 +60,7 @@ pub fn translate(settings: &Settings, profiles: &[Profile], threads: u32) -> Res
         }
         _ => PaceSpec::Closed,
     };
-    trial(settings, profiles, work, seed, (threads, pace, until))
+    build_trial(settings, profiles, work, seed, (threads, pace, until))
 }
 
 /// The end of a run that takes this number of partitions. If a sequence has the same number, the run ends with it.
@@ -107,7 +107,7 @@ pub fn translate_warmups(settings: &Settings, profiles: &[Profile]) -> Result<Ve
         let seed = unix_ns();
         let until = count_until(operations, &mut work, seed)?;
         let threads = first_threads(settings).min(WARMUP_THREADS);
-        let mut spec = trial(settings, profiles, work, seed, (threads, PaceSpec::Closed, until))?;
+        let mut spec = build_trial(settings, profiles, work, seed, (threads, PaceSpec::Closed, until))?;
         spec.inserts.keep_going = true;
         spec.sinks = Vec::new();
         specs.push((name, spec));
@@ -115,17 +115,17 @@ pub fn translate_warmups(settings: &Settings, profiles: &[Profile]) -> Result<Ve
     Ok(specs)
 }
 
-fn operation(command: Command) -> Option<Operation> {
+fn operation(command: StressCommand) -> Option<Operation> {
     Some(match command {
-        Command::Read => Operation::Read,
-        Command::Write => Operation::Write,
-        Command::CounterRead => Operation::CounterRead,
-        Command::CounterWrite => Operation::CounterWrite,
-        Command::Mixed | Command::User => return None,
+        StressCommand::Read => Operation::Read,
+        StressCommand::Write => Operation::Write,
+        StressCommand::CounterRead => Operation::CounterRead,
+        StressCommand::CounterWrite => Operation::CounterWrite,
+        StressCommand::Mixed | StressCommand::User => return None,
     })
 }
 
-fn trial(
+fn build_trial(
     settings: &Settings,
     profiles: &[Profile],
     work: StatementsSpec,
@@ -223,8 +223,10 @@ pub fn properties(settings: &Settings, profiles: &[Profile]) -> Result<BTreeMap<
     let level = settings.level();
     // ANY is a consistency level for writes only. A command that reads with it is refused, because a server would
     // refuse every read.
-    let reads =
-        settings.operations().iter().any(|(command, _)| matches!(command, Command::Read | Command::CounterRead));
+    let reads = settings
+        .operations()
+        .iter()
+        .any(|(command, _)| matches!(command, StressCommand::Read | StressCommand::CounterRead));
     if reads || settings.command.user.as_ref().is_some_and(|user| !user.is_load()) {
         set("cassandra.readconsistencylevel", level.to_owned());
     }

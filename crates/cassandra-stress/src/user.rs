@@ -8,7 +8,7 @@ use loadstone_stress::profile::Profile;
 use loadstone_stress::settings::{Settings, UserSettings};
 use loadstone_stress::yaml::Mistake;
 use loadstone_wire::error::EngineError;
-use loadstone_wire::output::err;
+use loadstone_wire::output::print_err;
 
 /// Reads the profiles of a command line. There are none for commands other than `user`.
 pub fn read_profiles(settings: &Settings) -> Result<Vec<Profile>, EngineError> {
@@ -24,20 +24,20 @@ fn read_profile(path: &str) -> Result<Profile, EngineError> {
     let text = std::fs::read_to_string(path).map_err(|error| {
         EngineError::usage(format!("cannot read {path}: {error}")).hint("profile= names a YAML file")
     })?;
-    Profile::parse(&text).map_err(|mistakes| refuse(path, &mistakes))
+    Profile::parse(&text).map_err(|mistakes| refuse_profile(path, &mistakes))
 }
 
 /// Returns the last mistake as an error, after printing the earlier mistakes with their lines.
-fn refuse(path: &str, mistakes: &[Mistake]) -> EngineError {
+fn refuse_profile(path: &str, mistakes: &[Mistake]) -> EngineError {
     let Some((last, earlier)) = mistakes.split_last() else { return EngineError::usage(format!("cannot read {path}")) };
     for Mistake { line, message, hint } in earlier {
-        err(&format!("error: {path}:{line}: {message}\nhint: {hint}\n"));
+        print_err(&format!("error: {path}:{line}: {message}\nhint: {hint}\n"));
     }
     EngineError::usage(format!("{path}:{}: {}", last.line, last.message)).hint(last.hint.clone())
 }
 
 /// An error with the profile and the line that it concerns.
-pub fn place(settings: &Settings, profile: usize, line: usize, mut error: EngineError) -> EngineError {
+pub fn add_place(settings: &Settings, profile: usize, line: usize, mut error: EngineError) -> EngineError {
     let path = settings.command.user.as_ref().and_then(|user| user.profiles.get(profile));
     if let Some(path) = path {
         error.message = format!("{path}:{line}: {}", error.message);
@@ -70,13 +70,13 @@ pub fn check_tables(settings: &Settings, profiles: &[Profile], options: &Options
             None => return Err(error),
         };
         errors.push(match profiles.iter().position(|profile| profile.table.name == table) {
-            Some(at) => place(settings, at, profiles[at].line_of(&name), EngineError { message: reason, ..error }),
+            Some(at) => add_place(settings, at, profiles[at].line_of(&name), EngineError { message: reason, ..error }),
             None => error,
         });
     }
     let last = errors.pop();
     for EngineError { message, hint, .. } in errors {
-        err(&format!("error: {message}\nhint: {}\n", hint.unwrap_or_default()));
+        print_err(&format!("error: {message}\nhint: {}\n", hint.unwrap_or_default()));
     }
     last.map_or(Ok(()), Err)
 }

@@ -151,9 +151,9 @@ impl Args {
                 "-random" => order(Access::Random)?,
                 "-backward" => order(Access::Backward)?,
                 "-skip" => order(Access::Skip)?,
-                "-skipsize" => args.skip_bytes = Some(size(arg, value()?)?),
+                "-skipsize" => args.skip_bytes = Some(parse_size(arg, value()?)?),
                 "-nrfiles" => args.files = parse_whole(arg, value()?)?,
-                "-filesize" | "-size" => args.file_bytes = size(arg, value()?)?,
+                "-filesize" | "-size" => args.file_bytes = parse_size(arg, value()?)?,
                 "-buffersize" => args.buffer_bytes = parse_whole(arg, value()?)?,
                 "-resfile" => args.res_file.clone_from(value()?),
                 "-compression" => {
@@ -165,7 +165,7 @@ impl Args {
                     return Err(EngineError::usage("-seq is not supported")
                         .hint("use --clients 1: one file after another, without MapReduce"));
                 }
-                "-d" => setting(value()?, &mut args.settings)?,
+                "-d" => parse_setting(value()?, &mut args.settings)?,
                 "--clients" => args.clients = Some(parse_whole(arg, value()?)?),
                 "--direct" => args.direct = true,
                 "--io" => {
@@ -197,8 +197,8 @@ impl Args {
                 "--no-verify" => args.verify = false,
                 "--seed" => args.seed = Some(parse_whole(arg, value()?)?),
                 "--print-spec" => args.print_spec = true,
-                lower if lower.starts_with("-d") && arg.contains('=') => setting(&arg[2..], &mut args.settings)?,
-                lower if lower.starts_with('-') => return Err(unknown(arg)),
+                lower if lower.starts_with("-d") && arg.contains('=') => parse_setting(&arg[2..], &mut args.settings)?,
+                lower if lower.starts_with('-') => return Err(refuse_unknown(arg)),
                 _ if args.uri.is_some() => {
                     return Err(EngineError::usage(format!("unexpected argument \"{arg}\""))
                         .hint("give one URI: file:///DIRECTORY or hdfs://HOST:PORT/DIRECTORY"));
@@ -214,12 +214,12 @@ impl Args {
             Some(None) => Test::Clean,
             Some(Some(action)) => Test::Work(action, access),
         };
-        args.check(access)?;
+        args.check_access(access)?;
         Ok(args)
     }
 
     /// Refuses options that cannot be combined.
-    fn check(&self, access: Access) -> Result<(), EngineError> {
+    fn check_access(&self, access: Access) -> Result<(), EngineError> {
         let reads = matches!(self.test, Test::Work(Action::Read, _));
         let random_write = matches!(self.test, Test::Work(Action::Write, Access::Random));
         if access != Access::Sequential && !reads && !random_write {
@@ -252,13 +252,13 @@ fn refuse_option(option: &str, value: &str) -> EngineError {
     EngineError::usage(format!("{option} {value} is not supported")).hint(hint)
 }
 
-fn unknown(option: &str) -> EngineError {
+fn refuse_unknown(option: &str) -> EngineError {
     let error = EngineError::usage(format!("unknown option \"{option}\"")).hint("see loadstone-engine dfsio --help");
     let options = USAGE.split(|c: char| !c.is_ascii_alphabetic() && c != '-').filter(|text| text.starts_with('-'));
     hint_near(error, option, options)
 }
 
-fn setting(text: &str, settings: &mut BTreeMap<String, String>) -> Result<(), EngineError> {
+fn parse_setting(text: &str, settings: &mut BTreeMap<String, String>) -> Result<(), EngineError> {
     let Some((name, value)) = text.split_once('=') else {
         return Err(EngineError::usage(format!("-D needs NAME=VALUE, got \"{text}\"")).hint("use -D dfs.replication=2"));
     };
@@ -275,7 +275,7 @@ pub fn parse_whole(name: &str, text: &str) -> Result<u64, EngineError> {
 }
 
 /// Parses a size as `parseSize` in TestDFSIO does: digits and a unit; the default unit is MB.
-pub fn size(name: &str, text: &str) -> Result<u64, EngineError> {
+pub fn parse_size(name: &str, text: &str) -> Result<u64, EngineError> {
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let shift = match text[digits..].to_uppercase().as_str() {
         "B" => Some(0),
@@ -296,20 +296,21 @@ pub fn size(name: &str, text: &str) -> Result<u64, EngineError> {
 mod tests {
     use super::*;
 
-    fn parse(line: &str) -> Result<Args, EngineError> {
+    fn parse_line(line: &str) -> Result<Args, EngineError> {
         Args::parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
     }
 
     #[test]
     fn command_lines_are_parsed_as_by_hadoop() {
-        let args = parse("-WRITE -nrfiles 4 -size 64 -bufferSize 4096 -Ddfs.replication=2 -D a=b hdfs://nn/x").unwrap();
+        let args =
+            parse_line("-WRITE -nrfiles 4 -size 64 -bufferSize 4096 -Ddfs.replication=2 -D a=b hdfs://nn/x").unwrap();
         assert_eq!((args.test, args.files), (Test::Work(Action::Write, Access::Sequential), 4));
         assert_eq!((args.file_bytes, args.buffer_bytes), (64 << 20, 4_096));
         assert_eq!(args.settings["dfs.replication"], "2");
         assert_eq!((args.settings["a"].as_str(), args.uri.as_deref()), ("b", Some("hdfs://nn/x")));
-        let args = parse("-read -skip -skipSize 3KB /x").unwrap();
+        let args = parse_line("-read -skip -skipSize 3KB /x").unwrap();
         assert_eq!((args.test.name(), args.skip_bytes), ("skip read", Some(3_072)));
-        let defaults = parse("-read").unwrap();
+        let defaults = parse_line("-read").unwrap();
         assert_eq!((defaults.files, defaults.file_bytes, defaults.buffer_bytes), (1, 1 << 20, 1_000_000));
     }
 
@@ -335,7 +336,7 @@ mod tests {
             ("-write -nrFiles", "needs a value"),
             ("-write -D x", "NAME=VALUE"),
         ] {
-            let error = parse(line).unwrap_err();
+            let error = parse_line(line).unwrap_err();
             assert!(error.message.contains(expected) && error.is_usage() && error.hint.is_some(), "{line}: {error:?}");
         }
     }

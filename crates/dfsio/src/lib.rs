@@ -21,41 +21,41 @@ use loadstone_storage::work::{Access, Action};
 use printer::Printer;
 
 use loadstone_measure::control::Control;
-use loadstone_wire::output::{err, out, out_json};
+use loadstone_wire::output::{out_json, print_err, print_out};
 
 /// Runs the front end. Returns the exit code.
 pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, EngineError> {
     if arguments.iter().any(|arg| matches!(arg.as_str(), "--help" | "-help" | "-h")) || arguments.is_empty() {
-        out(USAGE);
+        print_out(USAGE);
         return Ok(if arguments.is_empty() { 2 } else { 0 });
     }
     let args = Args::parse(arguments)?;
     let Test::Work(action, access) = args.test else {
         let location = translate::location(&args)?;
-        if !clean(&location, &CREATED)? {
-            err(&format!("there are no files of TestDFSIO in {}\n", location.uri()));
+        if !delete_files(&location, &CREATED)? {
+            print_err(&format!("there are no files of TestDFSIO in {}\n", location.uri()));
         }
         return Ok(0);
     };
-    let (spec, warnings) = translate::translate(&args, action, access)?;
+    let (spec, warnings) = translate::translate_args(&args, action, access)?;
     for warning in &warnings {
-        err(&format!("warning: {warning}\n"));
+        print_err(&format!("warning: {warning}\n"));
     }
     if args.print_spec {
         out_json("the spec", &spec)?;
         return Ok(0);
     }
     // Checks that the results can be written, before running load for hours.
-    let results = Results::open(&args.res_file)?;
+    let results = Results::open_file(&args.res_file)?;
     let location = translate::location(&args)?;
     if action == Action::Write && access == Access::Sequential {
         // As in Hadoop, the files of an earlier test are not part of this test.
-        clean(&location, &CREATED[..1])?;
+        delete_files(&location, &CREATED[..1])?;
     }
     let started = Instant::now();
     let mut printer = Printer::new(args.test, &spec, location.uri());
     let end = loadstone_registry::run(&spec, controls, &mut printer)?;
-    printer.report(&end, started.elapsed(), results)
+    printer.print_report(&end, started.elapsed(), results)
 }
 
 /// The file to which Hadoop's block of results is appended.
@@ -68,7 +68,7 @@ struct Results {
 }
 
 impl Results {
-    fn open(path: &str) -> Result<Self, EngineError> {
+    fn open_file(path: &str) -> Result<Self, EngineError> {
         let new = !std::path::Path::new(path).exists();
         let file = OpenOptions::new().append(true).create(true).open(path).map_err(|error| {
             EngineError::usage(format!("cannot write to {path}: {error}")).hint("use another -resFile")
@@ -76,7 +76,7 @@ impl Results {
         Ok(Self { path: path.to_owned(), file, new })
     }
 
-    fn append(&mut self, block: &str) -> Result<(), EngineError> {
+    fn append_block(&mut self, block: &str) -> Result<(), EngineError> {
         self.file.write_all(block.as_bytes()).map_err(|error| {
             EngineError::failed(format!("cannot append to {}: {error}", self.path))
                 .hint("copy the results from above, and use another -resFile next time")
@@ -108,29 +108,29 @@ fn list_names<'a>(entries: impl Iterator<Item = &'a FileStat>) -> String {
 
 /// Deletes the files that TestDFSIO (Hadoop's or Loadstone's) leaves in the directories `names` below a base directory.
 /// Prints their names. Returns whether there were any.
-fn clean(location: &Location, names: &[&str]) -> Result<bool, EngineError> {
-    async fn from(system: &impl FileSystem, base: &str, names: &[&str]) -> Result<bool, FsError> {
+fn delete_files(location: &Location, names: &[&str]) -> Result<bool, EngineError> {
+    async fn delete_from(system: &impl FileSystem, base: &str, names: &[&str]) -> Result<bool, FsError> {
         let mut deleted = false;
         for name in names {
             let path = format!("{}/io_{name}", base.trim_end_matches('/'));
-            let inside = system.list(&path).await.unwrap_or_default();
+            let inside = system.list_folder(&path).await.unwrap_or_default();
             if system.delete(&path).await? {
                 deleted = true;
                 let foreign = inside.iter().filter(|entry| *name == "data" && !entry.name().starts_with("test_io_"));
                 let foreign = list_names(foreign);
                 let foreign =
                     if foreign.is_empty() { foreign } else { format!(", including {foreign} (not from a test)") };
-                err(&format!("deleted {path}: {} files{foreign}\n", inside.len()));
+                print_err(&format!("deleted {path}: {} files{foreign}\n", inside.len()));
             }
         }
         if deleted && names.len() == CREATED.len() {
             // All other files in the directory belong to the user.
-            match system.list(base).await? {
+            match system.list_folder(base).await? {
                 rest if rest.is_empty() => {
                     system.delete(base).await?;
-                    err(&format!("deleted {base}\n"));
+                    print_err(&format!("deleted {base}\n"));
                 }
-                rest => err(&format!("kept {base}: it also contains {}\n", list_names(rest.iter()))),
+                rest => print_err(&format!("kept {base}: it also contains {}\n", list_names(rest.iter()))),
             }
         }
         Ok(deleted)
@@ -139,11 +139,11 @@ fn clean(location: &Location, names: &[&str]) -> Result<bool, EngineError> {
     let runtime = runtime.map_err(|error| EngineError::failed(format!("cannot start an executor: {error}")))?;
     let deleted: Result<bool, FsError> = runtime.block_on(async {
         match location.scheme {
-            Scheme::File => from(&Local::default(), &location.path, names).await,
+            Scheme::File => delete_from(&Local::default(), &location.path, names).await,
             Scheme::Hdfs => {
                 hdfs::reach(&location.authority)?;
                 let system = Hdfs::new(&location.authority, &std::collections::BTreeMap::new())?;
-                from(&system, &location.path, names).await
+                delete_from(&system, &location.path, names).await
             }
         }
     });

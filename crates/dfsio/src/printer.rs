@@ -5,7 +5,7 @@ use std::time::Duration;
 use loadstone_load::histogram::Reading;
 use loadstone_load::{Status, StepId};
 use loadstone_storage::store::WITHOUT_URING;
-use loadstone_storage::work::{FileStep, Files};
+use loadstone_storage::work::{FileStep, FilesWork};
 
 use super::args::Test;
 use super::report::IntervalBytes;
@@ -13,10 +13,10 @@ use super::{Results, report};
 use loadstone_measure::clock::unix_ns;
 use loadstone_measure::control::End;
 use loadstone_measure::diagnostics;
-use loadstone_measure::observer::{Closed, Interval, Moment, Observer, Opened};
+use loadstone_measure::observer::{Closed, Interval, Moment, Observer, OpenedTrial};
 use loadstone_wire::error::EngineError;
 use loadstone_wire::files::FilesSummary;
-use loadstone_wire::output::{err, out};
+use loadstone_wire::output::{print_err, print_out};
 use loadstone_wire::spec::{TrialSpec, WorkSpec};
 
 /// Observes a run and prints it.
@@ -40,7 +40,7 @@ impl<'a> Printer<'a> {
     /// A printer for a run on files below `uri`.
     pub fn new(test: Test, spec: &'a TrialSpec, uri: String) -> Self {
         let buffer_bytes = match &spec.work {
-            WorkSpec::Files(work) => Files::new(work.clone(), spec.seed)
+            WorkSpec::Files(work) => FilesWork::new(work.clone(), spec.seed)
                 .map_or(0.0, |files| files.bytes_of_file() as f64 / files.parts() as f64),
             _ => 0.0,
         };
@@ -49,7 +49,7 @@ impl<'a> Printer<'a> {
     }
 
     /// Prints the results, appends Hadoop's block to a file, and returns the exit code.
-    pub fn report(self, end: &End, wall: Duration, mut results: Results) -> Result<u8, EngineError> {
+    pub fn print_report(self, end: &End, wall: Duration, mut results: Results) -> Result<u8, EngineError> {
         let files = self.files.unwrap_or_default();
         let expected = match &self.spec.work {
             WorkSpec::Files(work) => work.files,
@@ -61,32 +61,34 @@ impl<'a> Printer<'a> {
         let complete = files.done == expected && replaced == 0 && *end == End::Done;
         if complete {
             let date = report::java_date(unix_ns() / 1_000_000_000);
-            let block = report::hadoop(self.test.name(), &date, &files, wall);
-            out(&block);
-            results.append(&block)?;
+            let block = report::render_hadoop(self.test.name(), &date, &files, wall);
+            print_out(&block);
+            results.append_block(&block)?;
         }
-        out(&format!("----- Loadstone ----- : {}\n", self.test.name()));
-        for (name, value) in report::aggregate(&files, expected).into_iter().chain(self.lines) {
-            out(&format!("{name:>52}: {value}\n"));
+        print_out(&format!("----- Loadstone ----- : {}\n", self.test.name()));
+        for (name, value) in report::aggregate_rows(&files, expected).into_iter().chain(self.lines) {
+            print_out(&format!("{name:>52}: {value}\n"));
         }
         for wrong in &files.wrong {
-            err(&format!(
+            print_err(&format!(
                 "warning: {} at byte {}: found {:#04x}, expected {:#04x}\n",
                 wrong.file, wrong.offset, wrong.actual, wrong.expected
             ));
         }
         for warning in &self.warnings {
-            err(&format!("warning: {warning}\n"));
+            print_err(&format!("warning: {warning}\n"));
         }
         if files.foreign > 0 && replaced == 0 {
-            err("warning: no content was verified: Loadstone did not write these files\n");
-            err("hint: add --no-verify if that is intended, or write the files with `loadstone dfsio -write`\n");
+            print_err("warning: no content was verified: Loadstone did not write these files\n");
+            print_err("hint: add --no-verify if that is intended, or write the files with `loadstone dfsio -write`\n");
         }
         match end {
             End::Done => {}
             End::Stopped(who) => {
-                err(&format!("the test was stopped: {}\n", who.reason()));
-                err("hint: run the test again for Hadoop's block; the figures above cover only completed files\n");
+                print_err(&format!("the test was stopped: {}\n", who.reason()));
+                print_err(
+                    "hint: run the test again for Hadoop's block; the figures above cover only completed files\n",
+                );
                 return Ok(end.code());
             }
             End::Lease(why) => return Err(EngineError::failed(format!("the test was stopped: {why}"))),
@@ -113,9 +115,9 @@ impl<'a> Printer<'a> {
 }
 
 impl Observer for Printer<'_> {
-    fn ready(&mut self, opened: &Opened<'_>) {
+    fn report_ready(&mut self, opened: &OpenedTrial<'_>) {
         self.clients = opened.clients;
-        err(&format!(
+        print_err(&format!(
             "Loadstone {}: {} on {}, {} clients, seed {}\n",
             env!("CARGO_PKG_VERSION"),
             self.test.name(),
@@ -124,13 +126,13 @@ impl Observer for Printer<'_> {
             self.spec.seed
         ));
         let facts = opened.guarantee.facts.iter().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>();
-        err(&format!("durability of writes: {}; {}\n", opened.guarantee.how, facts.join(", ")));
+        print_err(&format!("durability of writes: {}; {}\n", opened.guarantee.how, facts.join(", ")));
         if let Some((_, why)) = opened.guarantee.facts.iter().find(|(name, _)| name == WITHOUT_URING) {
-            err(&format!("warning: io_uring is not available ({why}): pread and pwrite are used\n"));
+            print_err(&format!("warning: io_uring is not available ({why}): pread and pwrite are used\n"));
         }
     }
 
-    fn interval(&mut self, moment: &Moment<'_>, interval: &Interval<'_>) {
+    fn report_interval(&mut self, moment: &Moment<'_>, interval: &Interval<'_>) {
         for (number, more) in interval.earlier {
             if let Some(interval) = self.intervals.get_mut(*number as usize) {
                 interval.bytes += more.completed as f64 * self.buffer_bytes;
@@ -144,11 +146,11 @@ impl Observer for Printer<'_> {
         });
     }
 
-    fn end(&mut self, closed: &Closed<'_>) {
+    fn report_end(&mut self, closed: &Closed<'_>) {
         self.files.clone_from(&closed.sections.files);
         self.unanswered = closed.censored.unanswered;
         for ((step, status), [service, ..]) in closed.latencies {
-            self.lines.push((latency_name(*step, *status), latency(service)));
+            self.lines.push((latency_name(*step, *status), format_latency(service)));
         }
         if let Some((line, warning)) = report::summarize_throughput(&self.intervals).filter(|_| self.buffer_bytes > 0.0)
         {
@@ -210,8 +212,8 @@ fn latency_name(step: StepId, status: Status) -> String {
     format!("{name}{outcome}: count, ms p50, p99, max")
 }
 
-fn latency(service: &Reading) -> String {
-    let histogram = service.histogram();
+fn format_latency(service: &Reading) -> String {
+    let histogram = service.to_histogram();
     let ms = |ns: u64| ns as f64 / 1e6;
     format!(
         "{}, {:.3}, {:.3}, {:.3}",

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use loadstone_load::java::number::decimal;
+use loadstone_load::java::number::format_decimal;
 use loadstone_wire::files::{FilesSummary, Reached};
 
 /// Number of bytes in Hadoop's MB.
 const MB: f64 = 1_048_576.0;
 
 /// Hadoop's block (`TestDFSIO.analyzeResult` in 3.4), as appended to `-resFile`.
-pub fn hadoop(test: &str, date: &str, files: &FilesSummary, wall: Duration) -> String {
+pub fn render_hadoop(test: &str, date: &str, files: &FilesSummary, wall: Duration) -> String {
     let tasks = files.done as f64;
     let mean = files.rate_sum / tasks;
     let deviation = (files.rate_square_sum / tasks - mean * mean).abs().sqrt();
@@ -22,11 +22,11 @@ pub fn hadoop(test: &str, date: &str, files: &FilesSummary, wall: Duration) -> S
          Total MBytes processed: {}\n      Throughput mb/sec: {}\n Average IO rate mb/sec: {}\n  \
          IO rate std deviation: {}\n     Test exec time sec: {}\n\n",
         files.done,
-        decimal(processed),
-        decimal(throughput),
-        decimal(mean),
-        decimal(deviation),
-        decimal(seconds),
+        format_decimal(processed),
+        format_decimal(throughput),
+        format_decimal(mean),
+        format_decimal(deviation),
+        format_decimal(seconds),
     )
 }
 
@@ -55,7 +55,7 @@ pub fn java_date(unix_seconds: u64) -> String {
 }
 
 /// Formats the rate of `bytes` in `ns`, MB per second.
-fn rate(bytes: u64, ns: u64) -> String {
+fn format_rate(bytes: u64, ns: u64) -> String {
     if ns == 0 { "-".to_owned() } else { format!("{:.2}", bytes as f64 / MB / (ns as f64 / 1e9)) }
 }
 
@@ -107,25 +107,25 @@ pub fn count_unstarted(files: &FilesSummary, expected: u64) -> u64 {
 }
 
 /// The figures that Hadoop omits, one per line. `expected` is the expected number of files.
-pub fn aggregate(files: &FilesSummary, expected: u64) -> Vec<(String, String)> {
+pub fn aggregate_rows(files: &FilesSummary, expected: u64) -> Vec<(String, String)> {
     let mut lines = vec![(
         "files done, failed, unfinished, not started".to_owned(),
         format!("{}, {}, {}, {}", files.done, files.failed, files.unfinished, count_unstarted(files, expected)),
     )];
     let since = |at: Option<u64>| Some(at?.saturating_sub(files.first_start_unix_ns?));
     if let Some(ns) = since(files.last_done_unix_ns) {
-        lines.push(("aggregate MB/s, first start to last done".to_owned(), rate(files.bytes, ns)));
+        lines.push(("aggregate MB/s, first start to last done".to_owned(), format_rate(files.bytes, ns)));
     }
     // The bytes transferred by this time include bytes of files that failed later.
     if let Some(ns) = since(files.first_done_unix_ns).filter(|_| files.failed == 0) {
-        lines.push(("aggregate MB/s, first start to first done".to_owned(), rate(files.first_done_bytes, ns)));
+        lines.push(("aggregate MB/s, first start to first done".to_owned(), format_rate(files.first_done_bytes, ns)));
     }
     if let (Some(least), Some(most)) = (files.rate_min, files.rate_max) {
         lines.push(("MB/s of a file, least to most".to_owned(), format!("{least:.2} to {most:.2}")));
     }
     let mut reached = |name: &str, reached: &Reached| {
         if let Some(ns) = since(reached.last_unix_ns) {
-            lines.push((format!("aggregate MB/s, until {name}"), rate(reached.bytes, ns)));
+            lines.push((format!("aggregate MB/s, until {name}"), format_rate(reached.bytes, ns)));
         }
     };
     reached("the last call returned", &files.returned);
@@ -156,7 +156,10 @@ mod tests {
             ..FilesSummary::default()
         };
         let expected = include_str!("../fixtures/testdfsio-write.txt");
-        assert_eq!(hadoop("write", "Sat Nov 21 09:41:36 UTC 2026", &files, Duration::from_millis(14_440)), expected);
+        assert_eq!(
+            render_hadoop("write", "Sat Nov 21 09:41:36 UTC 2026", &files, Duration::from_millis(14_440)),
+            expected
+        );
     }
 
     #[test]
@@ -183,7 +186,7 @@ mod tests {
 
     #[test]
     fn figures_are_printed_as_by_java() {
-        let printed = [0.0, 0.5, 31.9, 256.0, 1_803.994, 0.125, 0.375, 1e9].map(decimal);
+        let printed = [0.0, 0.5, 31.9, 256.0, 1_803.994, 0.125, 0.375, 1e9].map(format_decimal);
         assert_eq!(printed, ["0", "0.5", "31.9", "256", "1803.99", "0.12", "0.38", "1000000000"]);
     }
 }

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use loadstone_storage::fs::{ALIGNMENT, Location, Scheme};
-use loadstone_storage::work::{Access, Action, Files, FilesSpec, Sync};
+use loadstone_storage::work::{Access, Action, FilesSpec, FilesWork, Sync};
 
-use super::args::{Args, Io, Test, parse_whole, size};
+use super::args::{Args, Io, Test, parse_size, parse_whole};
 use loadstone_wire::error::EngineError;
 use loadstone_wire::spec::{Durability, StoreSpec, TrialSpec, Until, WorkSpec};
 
@@ -38,11 +38,11 @@ pub fn location(args: &Args) -> Result<Location, EngineError> {
 }
 
 /// The spec, and warnings for the user.
-pub fn translate(args: &Args, action: Action, access: Access) -> Result<(TrialSpec, Vec<String>), EngineError> {
+pub fn translate_args(args: &Args, action: Action, access: Access) -> Result<(TrialSpec, Vec<String>), EngineError> {
     let location = location(args)?;
     let local = location.scheme == Scheme::File;
     let setting = |name: &str| args.settings.get(name).map(String::as_str);
-    refuse(args, &location)?;
+    refuse_location(args, &location)?;
     let clients = match (args.clients, setting(CLIENTS)) {
         (Some(clients), _) => clients,
         (None, Some(text)) => parse_whole(CLIENTS, text)?,
@@ -63,11 +63,11 @@ pub fn translate(args: &Args, action: Action, access: Access) -> Result<(TrialSp
         verify: args.verify,
         compression: args.compression,
         compressible: args.compressible,
-        replication: setting("dfs.replication").map(replication).transpose()?,
+        replication: setting("dfs.replication").map(parse_replication).transpose()?,
         block_bytes: setting("dfs.blocksize").map(block_bytes).transpose()?,
     };
     let seed = args.seed.unwrap_or_else(loadstone_measure::clock::unix_ns);
-    let files = Files::new(work.clone(), seed).map_err(|(what, hint)| EngineError::usage(what).hint(hint))?;
+    let files = FilesWork::new(work.clone(), seed).map_err(|(what, hint)| EngineError::usage(what).hint(hint))?;
     let mut properties = BTreeMap::new();
     let mut warnings = Vec::new();
     let synced = matches!(args.sync, Sync::Close | Sync::Buffer);
@@ -109,7 +109,7 @@ pub fn translate(args: &Args, action: Action, access: Access) -> Result<(TrialSp
 }
 
 /// Refuses options that the file system does not support, before any file is changed.
-fn refuse(args: &Args, location: &Location) -> Result<(), EngineError> {
+fn refuse_location(args: &Args, location: &Location) -> Result<(), EngineError> {
     let hdfs = location.scheme == Scheme::Hdfs;
     let writes = matches!(args.test, Test::Work(Action::Write | Action::Append, _));
     let hint = |message: &str, hint: &str| Err(EngineError::usage(message).hint(hint));
@@ -167,7 +167,7 @@ fn refuse(args: &Args, location: &Location) -> Result<(), EngineError> {
     Ok(())
 }
 
-fn replication(text: &str) -> Result<u32, EngineError> {
+fn parse_replication(text: &str) -> Result<u32, EngineError> {
     match text.parse() {
         Ok(copies @ 1..=512) => Ok(copies),
         _ => Err(EngineError::usage(format!("dfs.replication must be 1 to 512, got \"{text}\""))
@@ -180,7 +180,7 @@ fn block_bytes(text: &str) -> Result<u64, EngineError> {
     let bytes = if text.ends_with(|c: char| c.is_ascii_digit()) {
         parse_whole("dfs.blocksize", text)?
     } else {
-        size("dfs.blocksize", &format!("{}B", text.trim_end_matches(['b', 'B'])))?
+        parse_size("dfs.blocksize", &format!("{}B", text.trim_end_matches(['b', 'B'])))?
     };
     // Each of HDFS's checksums covers 512 bytes.
     if bytes == 0 || !bytes.is_multiple_of(512) {

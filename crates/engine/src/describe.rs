@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use loadstone_registry::{FILE_STORES, STORES};
 use loadstone_wire::error::EngineError;
-use loadstone_wire::output::out;
+use loadstone_wire::output::print_out;
 use loadstone_wire::spec::WorkSpec;
 use loadstone_ycsb::known_properties::{KNOWN, Source};
 
@@ -84,8 +84,8 @@ impl Description {
             engine: env!("CARGO_PKG_VERSION").to_owned(),
             stores: STORES
                 .iter()
-                .map(|target| store(&target.store.about, "records"))
-                .chain(FILE_STORES.iter().map(|about| store(about, "files")))
+                .map(|target| describe_store(&target.store.about, "records"))
+                .chain(FILE_STORES.iter().map(|about| describe_store(about, "files")))
                 .collect(),
             properties: KNOWN
                 .iter()
@@ -116,7 +116,7 @@ fn work_names() -> Vec<String> {
     kinds.filter_map(|kind| kind["properties"]["type"]["const"].as_str().map(str::to_owned)).collect()
 }
 
-fn store(about: &About, holds: &str) -> StoreDescription {
+fn describe_store(about: &About, holds: &str) -> StoreDescription {
     let with_role = |role: Role| {
         let properties = about.properties.iter().filter(move |property| property.role == role);
         properties.map(|property| property.name.to_owned())
@@ -142,7 +142,7 @@ pub fn main(arguments: &[String]) -> Result<u8, EngineError> {
     }
     let json = serde_json::to_string_pretty(&Description::collect())
         .map_err(|error| EngineError::failed(format!("cannot print the description: {error}")))?;
-    out(&format!("{json}\n"));
+    print_out(&format!("{json}\n"));
     Ok(0)
 }
 

@@ -11,7 +11,7 @@ mod timestamps;
 use loadstone_load::core::CoreRun;
 use loadstone_load::keys::write_key;
 use loadstone_load::ledger::{Evidence, Ledger, Writes};
-use loadstone_load::pace::{Cursor, Pace};
+use loadstone_load::pace::{Pace, PaceCursor};
 
 use counters::CounterReadBack;
 use findings::Findings;
@@ -20,7 +20,7 @@ use loadstone_kinds::stress::StressWork;
 use loadstone_stores::cassandra::Cassandra;
 use loadstone_wire::error::EngineError;
 use loadstone_wire::event::{Event, Unsettled};
-use loadstone_wire::output::{err, out, out_json};
+use loadstone_wire::output::{out_json, print_err, print_out};
 use loadstone_wire::spec::{Phase, StatementsSpec, TrialSpec, WorkSpec};
 use rows::RowRun;
 use timestamps::TimestampReadBack;
@@ -56,7 +56,7 @@ struct Args {
     events: Vec<String>,
 }
 
-fn parse(arguments: &[String]) -> Result<Args, EngineError> {
+fn parse_args(arguments: &[String]) -> Result<Args, EngineError> {
     let hint = "see loadstone ledger --help";
     let mut args = Args::default();
     let mut arguments = arguments.iter();
@@ -90,10 +90,10 @@ fn parse(arguments: &[String]) -> Result<Args, EngineError> {
 /// Runs the command. Returns the exit code.
 pub fn main(arguments: &[String]) -> Result<u8, EngineError> {
     if arguments.iter().any(|arg| matches!(arg.as_str(), "--help" | "-h")) {
-        out(USAGE);
+        print_out(USAGE);
         return Ok(0);
     }
-    let mut args = parse(arguments)?;
+    let mut args = parse_args(arguments)?;
     let text = std::fs::read_to_string(&args.spec).map_err(|error| {
         EngineError::usage(format!("cannot read the spec {}: {error}", args.spec))
             .hint("loadstone-engine ycsb run … --print-spec prints it")
@@ -102,24 +102,24 @@ pub fn main(arguments: &[String]) -> Result<u8, EngineError> {
     if args.files.is_empty() {
         args.files.extend(spec.ledger.as_ref().map(|ledger| ledger.file.clone()));
     }
-    let mut findings = judge(&spec, &args)?;
-    findings.conclude();
+    let mut findings = judge_ledgers(&spec, &args)?;
+    findings.calculate_shares();
     out_json("the findings", &findings)?;
-    let (line, exit) = match (findings.faults(), findings.unproven()) {
+    let (line, exit) = match (findings.describe_faults(), findings.describe_missing_proof()) {
         (Some(bad), _) => (bad, 1),
         (None, Some(unproven)) => (unproven, 3),
         (None, None) => {
             if let Some(losses) = findings.describe_allowed_losses() {
-                err(&format!("warning: {losses}\n"));
+                print_err(&format!("warning: {losses}\n"));
             }
             return Ok(0);
         }
     };
-    err(&format!("error: {line}\n"));
+    print_err(&format!("error: {line}\n"));
     Ok(exit)
 }
 
-fn judge(spec: &TrialSpec, args: &Args) -> Result<Findings, EngineError> {
+fn judge_ledgers(spec: &TrialSpec, args: &Args) -> Result<Findings, EngineError> {
     let is_run_of_rows = matches!(&spec.work, WorkSpec::Records(_) | WorkSpec::Statements(StatementsSpec::Stress(_)));
     if !is_run_of_rows || spec.phase != Phase::Run {
         return Err(EngineError::usage("the spec is not for a run on records or rows").hint("use the spec of the run"));
@@ -129,7 +129,7 @@ fn judge(spec: &TrialSpec, args: &Args) -> Result<Findings, EngineError> {
             .hint("use the spec of a run with versions=true or a ledger"));
     }
     let wrong = |error: String| EngineError::usage(error).hint("give the ledgers of all segments of one run, in order");
-    let ledgers = args.files.iter().map(|file| Ledger::open(Mapping::open(file)?).map_err(wrong));
+    let ledgers = args.files.iter().map(|file| Ledger::open_in(Mapping::open_file(file)?).map_err(wrong));
     let ledgers = ledgers.collect::<Result<Vec<_>, _>>()?;
     let run = ledgers.first().map(Ledger::run).unwrap_or_default();
     if run.seed != spec.seed || run.spec != spec.fingerprint() {
@@ -140,7 +140,7 @@ fn judge(spec: &TrialSpec, args: &Args) -> Result<Findings, EngineError> {
         .hint("print the spec with all properties of the run: its operations follow from them"));
     }
     let pace = Pace::new(&spec.pace, spec.seed).map_err(EngineError::usage)?;
-    let due = pace.as_ref().map(|pace| move |index: u64| pace.due_ns(index, &mut Cursor::default()));
+    let due = pace.as_ref().map(|pace| move |index: u64| pace.due_ns(index, &mut PaceCursor::default()));
     let due = due.as_ref().map(|due| due as &dyn Fn(u64) -> u64);
     let evidence = Evidence::new(&ledgers, due, SKEW_NS).map_err(wrong)?;
     let core = match &spec.work {
@@ -151,11 +151,11 @@ fn judge(spec: &TrialSpec, args: &Args) -> Result<Findings, EngineError> {
     let nothing = || EngineError::usage("no operation of the spec has a proportion above 0").hint("use the run's spec");
     // A front end draws a run number for each command, so the number is read from the ledger.
     let workload = CoreRun::new(core.clone(), spec.seed).ok_or_else(nothing)?.with_number(run.number);
-    let writes = (0..evidence.end()).filter_map(|number| Some((workload.index(number)?, number)));
+    let writes = (0..evidence.end()).filter_map(|number| Some((workload.find_index(number)?, number)));
     let mut findings = Findings::from_ledgers(&ledgers, &evidence, writes);
     for file in &args.events {
         let Unsettled { count, first } = read_unsettled(file)?;
-        findings.settle(count, &first, &evidence, &workload, |record| {
+        findings.judge_misses(count, &first, &evidence, &workload, |record| {
             let mut key = Vec::new();
             write_key(&mut key, record, core.insert_order, core.zero_padding);
             String::from_utf8_lossy(&key).into_owned()
@@ -163,7 +163,7 @@ fn judge(spec: &TrialSpec, args: &Args) -> Result<Findings, EngineError> {
     }
     let (crashes, loaded) = (args.crashes.as_slice(), args.loaded);
     let read = read_back::ReadBack { spec, core, workload: &workload, evidence: &evidence, crashes, loaded, findings };
-    read.run(&loadstone_registry::ENGINE_STORES.find_records(&spec.store.name)?.store)
+    read.read_store(&loadstone_registry::ENGINE_STORES.find_records(&spec.store.name)?.store)
 }
 
 /// Judges the rows of a cassandra-stress run.
@@ -183,12 +183,12 @@ fn judge_rows(
     let work = StressWork::new(stress, spec.seed, spec.until.operations)?;
     // If an engine was killed, each of its clients had at most one write in flight.
     let writes = evidence.end() + 2 * spec.clients * ledgers.len() as u64 + 64;
-    let findings = Findings::from_ledgers(ledgers, evidence, work.writes(writes));
+    let findings = Findings::from_ledgers(ledgers, evidence, work.list_writes(writes));
     let run = RowRun { spec, work: &work, columns: &stress.columns, writes, evidence, crashes };
     if work.records_counters() {
         return CounterReadBack { run, select: stress.counter_statement() }.read_back::<Cassandra>(findings);
     }
-    let end = work.writes(writes).last().map_or(0, |(index, _)| index + 1);
+    let end = work.list_writes(writes).last().map_or(0, |(index, _)| index + 1);
     TimestampReadBack { run, select: stress.timestamp_statement(), start_us, end }.read_back::<Cassandra>(findings)
 }
 
@@ -213,7 +213,8 @@ mod tests {
 
     #[test]
     fn arguments_are_parsed_or_refused_with_a_reason() {
-        let args = parse(&split_words("a b --spec s --crash 30 --crash 12 --loaded --events e --events f")).unwrap();
+        let args =
+            parse_args(&split_words("a b --spec s --crash 30 --crash 12 --loaded --events e --events f")).unwrap();
         let events = split_words("e f");
         assert_eq!(
             args,
@@ -225,7 +226,7 @@ mod tests {
             ("--spec s --crash soon", "got \"soon\""),
             ("--spec s --chrash 1", "--chrash"),
         ] {
-            let error = parse(&split_words(text)).unwrap_err();
+            let error = parse_args(&split_words(text)).unwrap_err();
             assert!(error.message.contains(expected) && error.is_usage() && error.hint.is_some(), "{text}: {error}");
         }
     }

@@ -41,16 +41,16 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(argument) => {
             let error = EngineError::usage(format!("an argument is not valid UTF-8: {}", argument.display()));
-            return fail(&error.hint("give names and values as UTF-8 text"));
+            return print_failure(&error.hint("give names and values as UTF-8 text"));
         }
     };
     if let Some(usage) = find_usage(&arguments) {
-        loadstone_wire::output::out(usage);
+        loadstone_wire::output::print_out(usage);
         return ExitCode::SUCCESS;
     }
     let (signals, controls) = channel();
     if arguments.first().is_some_and(|command| STOPPABLE.contains(&command.as_str())) {
-        signals::listen(signals.clone());
+        signals::forward_signals(signals.clone());
     }
     let result = match arguments.first().map(String::as_str) {
         Some("ycsb") => loadstone_ycsb::main(&arguments[1..], &controls),
@@ -72,30 +72,30 @@ fn main() -> ExitCode {
         Some("describe") => describe::main(&arguments[1..]),
         Some("schema") => schema::main(arguments.get(1).map(String::as_str)),
         Some("--version") => {
-            loadstone_wire::output::out(&format!("loadstone-engine {}\n", env!("CARGO_PKG_VERSION")));
+            loadstone_wire::output::print_out(&format!("loadstone-engine {}\n", env!("CARGO_PKG_VERSION")));
             Ok(0)
         }
         Some("--help" | "-h") => {
-            loadstone_wire::output::out(USAGE);
+            loadstone_wire::output::print_out(USAGE);
             Ok(0)
         }
         Some(other) => Err(EngineError::usage(format!("there is no command \"{other}\"")).hint(
             "the commands are ycsb, cassandra-stress, dfsio, teragen, terasort, teravalidate, trial, ledger, merge, certificates, describe and schema",
         )),
         None => {
-            loadstone_wire::output::err(USAGE);
+            loadstone_wire::output::print_err(USAGE);
             Ok(2)
         }
     };
-    if let Err(message) = loadstone_stores::jvm::machine::leave() {
-        loadstone_wire::output::err(&format!("warning: {message}\n"));
+    if let Err(message) = loadstone_stores::jvm::machine::leave_machine() {
+        loadstone_wire::output::print_err(&format!("warning: {message}\n"));
     }
     match (result, loadstone_wire::output::loss_reason()) {
-        (Ok(_), Some(why)) => fail(
+        (Ok(_), Some(why)) => print_failure(
             &EngineError::failed(format!("cannot write to stdout: {why}")).hint("repeat the run: its report is lost"),
         ),
         (Ok(code), None) => ExitCode::from(code),
-        (Err(error), _) => fail(&error),
+        (Err(error), _) => print_failure(&error),
     }
 }
 
@@ -116,8 +116,8 @@ fn find_usage(arguments: &[String]) -> Option<&'static str> {
     }
 }
 
-fn fail(error: &EngineError) -> ExitCode {
+fn print_failure(error: &EngineError) -> ExitCode {
     let hint = error.hint.as_deref().unwrap_or("see loadstone-engine --help for the commands");
-    loadstone_wire::output::err(&format!("error: {}\nhint: {}\n", shorten(&error.message), shorten(hint)));
+    loadstone_wire::output::print_err(&format!("error: {}\nhint: {}\n", shorten(&error.message), shorten(hint)));
     ExitCode::from(error.exit())
 }

@@ -5,7 +5,7 @@ use std::io::BufRead;
 use loadstone_wire::error::EngineError;
 use loadstone_wire::event::Event;
 use loadstone_wire::merge_events::Merger;
-use loadstone_wire::output::out;
+use loadstone_wire::output::print_out;
 
 const USAGE: &str = "\
 usage: loadstone-engine merge SEGMENTS
@@ -18,7 +18,7 @@ answer to the end of stdin is the notes and the summary.
 /// Runs the command. Returns the exit code.
 pub fn main(arguments: &[String]) -> Result<u8, EngineError> {
     if arguments.iter().any(|argument| matches!(argument.as_str(), "--help" | "-h")) {
-        out(USAGE);
+        print_out(USAGE);
         return Ok(0);
     }
     let refused = |message: String| EngineError::usage(message).hint("see loadstone-engine merge --help");
@@ -32,25 +32,25 @@ pub fn main(arguments: &[String]) -> Result<u8, EngineError> {
         let segment = segment.parse().ok().filter(|&segment: &usize| segment < segments);
         let segment = segment.ok_or_else(|| refused(format!("a line for segment {segments} or above: {line}")))?;
         let complete = match event {
-            "lost" => merger.lose(segment)?,
+            "lost" => merger.lose_segment(segment)?,
             event => {
                 let event = serde_json::from_str::<Event>(event)
                     .map_err(|error| refused(format!("segment {segment} wrote an unreadable event: {error}")))?;
-                merger.take(segment, event)?
+                merger.accept_event(segment, event)?
             }
         };
-        print(&complete)?;
+        print_events(&complete)?;
         // An empty line marks the end of the answer.
-        out("\n");
+        print_out("\n");
     }
-    print(&merger.finish()?)?;
+    print_events(&merger.finish_merge()?)?;
     Ok(0)
 }
 
-fn print(events: &[Event]) -> Result<(), EngineError> {
+fn print_events(events: &[Event]) -> Result<(), EngineError> {
     for event in events {
         let line = serde_json::to_string(event).map_err(|error| EngineError::failed(error.to_string()))?;
-        out(&format!("{line}\n"));
+        print_out(&format!("{line}\n"));
     }
     Ok(())
 }

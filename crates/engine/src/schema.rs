@@ -22,15 +22,15 @@ Writes the JSON Schemas and the generated reference pages below a clone of the r
 /// Every generated file: its path in the repository and its content.
 pub fn files() -> Vec<(&'static str, String)> {
     vec![
-        ("docs/reference/schemas/trial-spec.json", json::<TrialSpec>()),
-        ("docs/reference/schemas/event.json", json::<Event>()),
-        ("docs/reference/schemas/control.json", json::<ControlLine>()),
-        ("docs/reference/schemas/describe.json", json::<Description>()),
+        ("docs/reference/schemas/trial-spec.json", render_schema::<TrialSpec>()),
+        ("docs/reference/schemas/event.json", render_schema::<Event>()),
+        ("docs/reference/schemas/control.json", render_schema::<ControlLine>()),
+        ("docs/reference/schemas/describe.json", render_schema::<Description>()),
         ("docs/reference/ycsb-properties.md", properties_page()),
     ]
 }
 
-fn json<T: JsonSchema>() -> String {
+fn render_schema<T: JsonSchema>() -> String {
     serde_json::to_string_pretty(&schema_for!(T)).unwrap_or_default() + "\n"
 }
 
@@ -67,7 +67,7 @@ pub fn main(directory: Option<&str>) -> Result<u8, EngineError> {
         let path = base.join(path);
         let result = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(&path, text));
         result.map_err(|error| EngineError::failed(format!("cannot write {}: {error}", path.display())))?;
-        loadstone_wire::output::out(&format!("{}\n", path.display()));
+        loadstone_wire::output::print_out(&format!("{}\n", path.display()));
     }
     Ok(0)
 }

@@ -9,7 +9,7 @@ use signal_hook::iterator::Signals;
 use loadstone_measure::control::{Control, Stop};
 
 /// Starts to convert signals to controls.
-pub fn listen(controls: Sender<Control>) {
+pub fn forward_signals(controls: Sender<Control>) {
     let hangup = (!is_ignored(SIGHUP)).then_some(SIGHUP);
     let Ok(mut signals) = Signals::new([SIGINT, SIGTERM].into_iter().chain(hangup)) else { return };
     std::thread::spawn(move || {

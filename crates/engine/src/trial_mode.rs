@@ -56,7 +56,7 @@ pub fn main(signals: &Sender<Control>, controls: &Receiver<Control>) -> Result<u
     }
     let mut printer = EventPrinter::new(std::io::stdout());
     let end = match &spec.work {
-        WorkSpec::Sort(work) => sort::trial::run(&spec, work, controls, &mut printer)?,
+        WorkSpec::Sort(work) => sort::trial::run_trial(&spec, work, controls, &mut printer)?,
         _ => loadstone_registry::run(&spec, controls, &mut printer)?,
     };
     if end == End::Failed(TrialFailure::NoStart) {

@@ -15,14 +15,14 @@ use loadstone_session::EngineError;
 use loadstone_session::statements::{BatchKind, Statement, Statements, Values};
 use loadstone_stress::columns::{BatchType, ColumnsSpec, ConditionRead, Fields, OperationWork, Plan, PlannedOperation};
 use loadstone_stress::distribution::{Distribution, RatioSpec};
-use loadstone_stress::partition::{PartitionGenerator, Place};
+use loadstone_stress::partition::{ColumnPlace, PartitionGenerator};
 use loadstone_stress::population::{Population, Selection};
 use loadstone_stress::random::mix_seed;
 use loadstone_stress::spec::Invalid;
 
 use crate::statement_actor::{StatementActor, StatementState};
-use insert::Cursor;
-use loadstone_measure::task::{Kind as WorkKind, Task, Work};
+use insert::InsertCursor;
+use loadstone_measure::task::{Task, Work, WorkKind};
 use loadstone_wire::event::{Note, Sections, StatementRows};
 use loadstone_wire::spec::TrialSpec;
 use ranges::{Scan, TokenRanges};
@@ -35,16 +35,16 @@ const SHUFFLE: u64 = 0x7368_7566;
 
 /// The numbers of rows and partitions of each operation so far.
 #[derive(Debug, Default)]
-pub struct Counts(Vec<(AtomicU64, AtomicU64)>);
+pub struct OperationCounts(Vec<(AtomicU64, AtomicU64)>);
 
-impl Counts {
+impl OperationCounts {
     /// Counts for the given number of operations.
     pub fn new(operations: usize) -> Self {
         Self((0..operations).map(|_| (AtomicU64::new(0), AtomicU64::new(0))).collect())
     }
 
     /// The numbers of rows and partitions of an operation.
-    pub fn read(&self, operation: usize) -> (u64, u64) {
+    pub fn read_counts(&self, operation: usize) -> (u64, u64) {
         self.0
             .get(operation)
             .map_or((0, 0), |(rows, partitions)| (rows.load(Ordering::Relaxed), partitions.load(Ordering::Relaxed)))
@@ -59,7 +59,9 @@ pub fn count_operations(spec: &ColumnsSpec, partitions: u64, seed: u64) -> Resul
     };
     let table = spec.tables.iter().find(|table| table.name == only.table && only.work == OperationWork::Insert);
     let strides = Strides::new(table.and_then(|table| table.insert.partitions.as_ref()), seed);
-    strides.map(|strides| strides.find(partitions - 1) + 1).map_err(|reason| usage(Invalid { field: "tables", reason }))
+    strides
+        .map(|strides| strides.find_stride(partitions - 1) + 1)
+        .map_err(|reason| usage_error(Invalid { field: "tables", reason }))
 }
 
 /// An operation with the data that is computed only once.
@@ -95,7 +97,7 @@ pub struct ColumnsWork {
     ranges: TokenRanges,
     seed: u64,
     state: StatementState,
-    counts: Arc<Counts>,
+    counts: Arc<OperationCounts>,
 }
 
 /// The generators of one client.
@@ -108,7 +110,7 @@ struct Generators {
     population_ratio: Vec<Option<(Distribution, RatioSpec)>>,
 }
 
-fn usage(Invalid { field, reason }: Invalid) -> EngineError {
+fn usage_error(Invalid { field, reason }: Invalid) -> EngineError {
     EngineError::usage(format!("work.{field}: {reason}"))
 }
 
@@ -119,12 +121,12 @@ impl ColumnsWork {
         plan: Plan,
         tokens: &[i64],
         seed: u64,
-        counts: Arc<Counts>,
+        counts: Arc<OperationCounts>,
     ) -> Result<Self, EngineError> {
         let total: f64 = plan.operations.iter().map(|operation| operation.weight).sum();
         let mut share = 0.0;
         let mut operations = Vec::new();
-        let refuse = |reason: String| usage(Invalid { field: "tables", reason });
+        let refuse = |reason: String| usage_error(Invalid { field: "tables", reason });
         for (at, operation) in plan.operations.iter().enumerate() {
             share += operation.weight / total;
             let insert = &spec.tables[operation.table].insert;
@@ -168,13 +170,13 @@ impl ColumnsWork {
             }
             _ => Ok(None),
         };
-        let population = spec.population(seed).map_err(usage)?;
+        let population = spec.population(seed).map_err(usage_error)?;
         let revisit = spec.revisit.range().map_or(1, |(min, max)| max.saturating_sub(min).saturating_add(1) as u64);
         let group = population.length().map_or(revisit, |length| length.min(revisit)).max(1);
         let inserts = spec.tables.iter().map(|table| &table.insert);
         let generators = Generators {
             population,
-            tables: plan.generators(spec).map_err(usage)?,
+            tables: plan.generators(spec).map_err(usage_error)?,
             select: inserts.clone().map(|insert| ratio(&insert.select)).collect::<Result<_, _>>().map_err(refuse)?,
             population_ratio: inserts
                 .map(|insert| ratio(&insert.row_population))
@@ -212,14 +214,14 @@ impl ColumnsWork {
         if self.operations.len() == 1 {
             return 0;
         }
-        let run = self.runs.find(index);
-        let draw = strides::uniform(self.seed, run, RUN);
+        let run = self.runs.find_stride(index);
+        let draw = strides::draw_uniform(self.seed, run, RUN);
         self.operations.partition_point(|operation| operation.share <= draw)
     }
 
     /// The first place in the population that an operation takes, and the number of places.
     #[inline]
-    fn places(&self, index: u64, operation: usize) -> (u64, u64) {
+    fn place_range(&self, index: u64, operation: usize) -> (u64, u64) {
         let partitions = &self.operations[operation].partitions;
         let (first, count) = partitions.value_at(index);
         if self.is_dense {
@@ -232,7 +234,7 @@ impl ColumnsWork {
     /// The place of a partition and the number of its visit. A group of partitions is visited once before it is visited
     /// again.
     #[inline]
-    fn visit(&self, place: u64) -> (u64, u64) {
+    fn visit_place(&self, place: u64) -> (u64, u64) {
         let visits = u64::from(self.spec.visits);
         if visits == 1 {
             return (place, 0);
@@ -250,7 +252,7 @@ struct State {
     /// The rows to be sent next: the first `rows` entries of the buffer.
     batch: Vec<(usize, Values)>,
     batch_rows: usize,
-    cursor: Cursor,
+    cursor: InsertCursor,
     /// One scan per operation.
     scans: Vec<Scan>,
     rows: u64,
@@ -272,30 +274,30 @@ pub struct ColumnsOperation {
 impl Workload for ColumnsWork {
     type Operation = ColumnsOperation;
 
-    fn steps(&self) -> &'static [&'static str] {
+    fn step_names(&self) -> &'static [&'static str] {
         self.steps
     }
 
-    fn fill(&self, index: u64, operation: &mut ColumnsOperation) {
+    fn fill_operation(&self, index: u64, operation: &mut ColumnsOperation) {
         let at = self.operation_at(index);
-        let (first, count) = self.places(index, at);
+        let (first, count) = self.place_range(index, at);
         (operation.index, operation.operation) = (index, at);
         let ColumnsOperation { values, state, number, .. } = operation;
         let state = state.get_mut();
         (state.rows, state.partitions, state.batch_rows) = (0, 0, 0);
         let generators = state.generators.get_or_insert_with(|| Box::new(self.generators.clone()));
-        *number = generators.population.number_at(self.visit(first).0).unwrap_or_default();
+        *number = generators.population.number_at(self.visit_place(first).0).unwrap_or_default();
         values.clear();
         match &self.operations[at].operation.work {
             OperationWork::Insert => {
-                state.cursor = Cursor::new(index, first..first + count);
+                state.cursor = InsertCursor::new(index, first..first + count);
                 self.fill_batch(at, state);
             }
             OperationWork::TokenRange { page_rows, .. } => {
                 if state.scans.len() <= at {
                     state.scans.resize_with(self.operations.len(), Scan::default);
                 }
-                let ((from, to), page) = state.scans[at].request(&self.ranges, *page_rows);
+                let ((from, to), page) = state.scans[at].request_page(&self.ranges, *page_rows);
                 values.push(&from.to_be_bytes());
                 values.push(&to.to_be_bytes());
                 values.page = Some(page);
@@ -328,10 +330,10 @@ impl Workload for ColumnsWork {
         StepId(self.operation_at(index) as u16)
     }
 
-    fn operations(&self) -> Option<u64> {
+    fn operation_count(&self) -> Option<u64> {
         match self.places_max {
             u64::MAX => None,
-            places if self.is_dense => Some(self.operations[0].partitions.find(places - 1) + 1),
+            places if self.is_dense => Some(self.operations[0].partitions.find_stride(places - 1) + 1),
             places => Some(places / self.stride_max),
         }
     }
@@ -357,13 +359,13 @@ impl ColumnsWork {
 }
 
 /// Appends the columns of a row to `values`.
-fn fill_row(generator: &mut PartitionGenerator, row: Option<u64>, places: &[Place], values: &mut Values) {
+fn fill_row(generator: &mut PartitionGenerator, row: Option<u64>, places: &[ColumnPlace], values: &mut Values) {
     if let Some(row) = row {
         generator.seek(row);
     }
     for place in places {
         match (place, row) {
-            (Place::Key(key), _) => values.push(generator.key(*key)),
+            (ColumnPlace::Key(key), _) => values.push(generator.key(*key)),
             (_, None) => values.push_null(),
             (place, Some(_)) => values.push_with(|out| generator.append(*place, out)),
         }
@@ -373,7 +375,7 @@ fn fill_row(generator: &mut PartitionGenerator, row: Option<u64>, places: &[Plac
 impl WorkKind for ColumnsWork {
     fn prepare_trial(&mut self, spec: &TrialSpec, workers: u64) -> Result<(), EngineError> {
         self.state = StatementState::new(spec, workers)?;
-        self.ranges.restart(spec.segment);
+        self.ranges.restart_ranges(spec.segment);
         for (rows, partitions) in &self.counts.0 {
             rows.store(0, Ordering::Relaxed);
             partitions.store(0, Ordering::Relaxed);
@@ -382,16 +384,16 @@ impl WorkKind for ColumnsWork {
     }
 
     fn closing_notes(&self) -> Vec<Note> {
-        self.state.missing.notes("write the whole population first: ops(insert=1) with -pop seq=1..COUNT")
+        self.state.missing.describe_misses("write the whole population first: ops(insert=1) with -pop seq=1..COUNT")
     }
 
-    fn sections(&self, _to_unix_ns: u64) -> Sections {
+    fn summary_sections(&self, _to_unix_ns: u64) -> Sections {
         let rows_of = |at: usize| {
-            let (rows, partitions) = self.counts.read(at);
+            let (rows, partitions) = self.counts.read_counts(at);
             (self.operations[at].name.to_owned(), StatementRows { rows, partitions })
         };
         let statements = (0..self.operations.len()).map(rows_of).collect();
-        Sections { missing_rows: self.state.missing.rows(), statements, ..Sections::default() }
+        Sections { missing_rows: self.state.missing.missing_rows(), statements, ..Sections::default() }
     }
 }
 
@@ -401,7 +403,7 @@ impl<S: Statements> Work<S> for ColumnsWork {
     where
         S: 'a;
 
-    fn actor<'a>(task: &'a Task<Self>, session: &'a mut S, worker: usize) -> Self::Actor<'a> {
+    fn create_actor<'a>(task: &'a Task<Self>, session: &'a mut S, worker: usize) -> Self::Actor<'a> {
         StatementActor::new(task, session, worker)
     }
 }

@@ -11,7 +11,7 @@ use loadstone_session::{EngineError, Options, Store};
 use loadstone_storage::fs::null::NullFs;
 use loadstone_storage::fs::{FileSystem, hdfs};
 use loadstone_storage::store::{FileClient, FileStore, HdfsStore};
-use loadstone_storage::work::{FileOperation, Files, FilesSpec};
+use loadstone_storage::work::{FileOperation, FilesSpec, FilesWork};
 
 use crate::stores::Trial;
 use actor::FileActor;
@@ -19,8 +19,8 @@ use loadstone_measure::borders::Borders;
 use loadstone_measure::client::{ClientContext, drive_thread};
 use loadstone_measure::clock::ThreadTimer;
 use loadstone_measure::control::End;
-use loadstone_measure::crew::{Client, Crew, Opened, Target};
-use loadstone_measure::task::{Kind, Task, Work};
+use loadstone_measure::crew::{Client, Crew, OpenedStore, Target};
+use loadstone_measure::task::{Task, Work, WorkKind};
 use loadstone_measure::trial;
 use loadstone_wire::event::{Note, Sections};
 use log::FileLog;
@@ -28,14 +28,14 @@ use log::FileLog;
 /// The workload on files, with the outcomes of the files.
 #[derive(Debug)]
 pub struct FileWork {
-    pub workload: Files,
+    pub workload: FilesWork,
     pub log: FileLog,
 }
 
 impl FileWork {
     /// The workload of a spec. Fails if the spec is invalid.
     pub fn new(spec: &FilesSpec, seed: u64) -> Result<Self, EngineError> {
-        let files = Files::new(spec.clone(), seed);
+        let files = FilesWork::new(spec.clone(), seed);
         let workload = files.map_err(|(message, hint)| EngineError::usage(message).hint(hint))?;
         Ok(Self { workload, log: FileLog::default() })
     }
@@ -43,14 +43,14 @@ impl FileWork {
 
 forward_workload!(FileWork, FileOperation);
 
-impl Kind for FileWork {
+impl WorkKind for FileWork {
     fn prepare_trial(&mut self, _spec: &loadstone_wire::spec::TrialSpec, _workers: u64) -> Result<(), EngineError> {
         self.log = FileLog::default();
         Ok(())
     }
 
     fn closing_notes(&self) -> Vec<Note> {
-        let Some(files) = self.log.summary() else { return Vec::new() };
+        let Some(files) = self.log.summarize_files() else { return Vec::new() };
         let (retried, nodes) = (files.retried, files.data_node_failures);
         if retried + nodes == 0 {
             return Vec::new();
@@ -64,8 +64,8 @@ impl Kind for FileWork {
         }]
     }
 
-    fn sections(&self, _to_unix_ns: u64) -> Sections {
-        Sections { files: self.log.summary(), ..Sections::default() }
+    fn summary_sections(&self, _to_unix_ns: u64) -> Sections {
+        Sections { files: self.log.summarize_files(), ..Sections::default() }
     }
 }
 
@@ -75,7 +75,7 @@ impl<F: FileSystem> Work<FileClient<F>> for FileWork {
     where
         F: 'a;
 
-    fn actor<'a>(task: &'a Task<Self>, session: &'a mut FileClient<F>, _worker: usize) -> Self::Actor<'a> {
+    fn create_actor<'a>(task: &'a Task<Self>, session: &'a mut FileClient<F>, _worker: usize) -> Self::Actor<'a> {
         FileActor::new(task, session)
     }
 }
@@ -92,7 +92,7 @@ pub fn run_trial(files: &FilesSpec, to_run: Trial<'_>) -> Result<End, EngineErro
                 .hint("the file stores are file and hdfs"));
         }
     };
-    trial::run(spec, work, target, controls, observer)
+    trial::run_trial(spec, work, target, controls, observer)
 }
 
 /// Declares the target of a store of files, with the kind of crew that its clients need.

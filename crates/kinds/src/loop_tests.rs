@@ -13,8 +13,8 @@ use std::sync::Arc;
 use loadstone_load::core::{CoreLoad, CoreRun, CoreSpec, Mix};
 use loadstone_load::histogram::{Grid, Reading};
 use loadstone_load::keys::{InsertOrder, KeyDistribution};
-use loadstone_load::ledger::{Layout, Ledger, Run, State};
-use loadstone_load::pace::{Arrival, Cursor, Pace, PaceSpec, RatePiece};
+use loadstone_load::ledger::{Ledger, LedgerLayout, LedgerRun, WriteState};
+use loadstone_load::pace::{Arrival, Pace, PaceCursor, PaceSpec, RatePiece};
 use loadstone_load::value_length::Length;
 use loadstone_load::{Kind, RecordWorkload, Segment, Status};
 use loadstone_session::erased::VirtualSession;
@@ -28,7 +28,7 @@ use crate::retry::RetryPolicy;
 use crate::simulation::{Script, Scripted, SimTimer};
 use loadstone_measure::borders::Borders;
 use loadstone_measure::borders::NEVER;
-use loadstone_measure::client::{ClientContext, drive, drive_closed, drive_thread};
+use loadstone_measure::client::{ClientContext, drive_client, drive_closed, drive_thread};
 use loadstone_measure::clock::Timer;
 use loadstone_measure::clock::{Clock, ThreadTimer};
 use loadstone_measure::control::End;
@@ -38,17 +38,17 @@ use loadstone_measure::lateness::Wait;
 use loadstone_measure::observer::{Censored, Closed, Moment};
 use loadstone_measure::pulse::{Pulse, TICK_NS};
 use loadstone_measure::recorder::Recorder;
-use loadstone_measure::recorder::Shape;
-use loadstone_measure::recorder::reader::{Additions, Reader, Readings, totals};
+use loadstone_measure::recorder::RecorderShape;
+use loadstone_measure::recorder::reader::{IntervalAdditions, Readings, RecorderReader, read_totals};
 use loadstone_measure::scheduler::Scheduler;
 use loadstone_measure::task::Task;
-use loadstone_measure::window::{Ending, Window, window};
+use loadstone_measure::window::{Ending, Window, build_window};
 use loadstone_wire::event::{Carried, Sections};
 use loadstone_wire::sink::Sink;
 
 const MS: u64 = 1_000_000;
 
-fn spec(mix: Mix, operations: u64) -> CoreSpec {
+fn core_spec(mix: Mix, operations: u64) -> CoreSpec {
     CoreSpec {
         table: "usertable".to_owned(),
         records: operations.max(1),
@@ -72,15 +72,15 @@ fn spec(mix: Mix, operations: u64) -> CoreSpec {
 }
 
 /// Reads of records 0, 1, 2 …: the number of the record is the index of the operation.
-fn reads(operations: u64) -> CoreRun {
-    CoreRun::new(spec(Mix { read: 1.0, ..Mix::default() }, operations), 1).unwrap()
+fn read_only_run(operations: u64) -> CoreRun {
+    CoreRun::new(core_spec(Mix { read: 1.0, ..Mix::default() }, operations), 1).unwrap()
 }
 
-fn number(key: &[u8]) -> u64 {
+fn parse_number(key: &[u8]) -> u64 {
     std::str::from_utf8(&key[4..]).unwrap().parse().unwrap()
 }
 
-fn rate(per_second: f64) -> Pace {
+fn constant_rate(per_second: f64) -> Pace {
     let rate = vec![RatePiece { from: per_second, to: per_second, seconds: 0.0 }];
     Pace::new(&PaceSpec::Open { rate, arrival: Arrival::Uniform }, 1).unwrap().unwrap()
 }
@@ -129,7 +129,7 @@ impl<'a> Setting<'a> {
         let has_window = self.window_ns != NEVER;
         let end_ns = if has_window { self.warmup_ns + self.window_ns } else { NEVER };
         let first_index = self.pace.map_or(0, |pace| pace.first_due_at(self.warmup_ns));
-        let steps = operations.map_or(NEVER, |n| self.segment.share(n + first_index));
+        let steps = operations.map_or(NEVER, |n| self.segment.share_of_total(n + first_index));
         Borders {
             start_ns: 0,
             first_ns: self.warmup_ns,
@@ -151,17 +151,18 @@ struct Simulated<W> {
     borders: Borders,
     elapsed_ns: u64,
     /// Additions by interval.
-    additions: BTreeMap<u64, Additions>,
+    additions: BTreeMap<u64, IntervalAdditions>,
 }
 
-fn shape(open: bool) -> Shape {
-    Shape { steps: Kind::COUNT, sinks: vec![Sink::HdrNs], open, deadline_ns: NEVER, to_unix_ns: 0 }
+fn shape(open: bool) -> RecorderShape {
+    RecorderShape { steps: Kind::COUNT, sinks: vec![Sink::HdrNs], open, deadline_ns: NEVER, to_unix_ns: 0 }
 }
 
-fn ledger(file: &str, setting: &Setting<'_>) -> Ledger<Mapping> {
-    let layout = Layout { writes: 1_000, clients: setting.clients as u64, workers: 1, ticks: 8, exceptions: 1_000 };
-    let mapping = Mapping::create(file, layout.word_count().unwrap()).unwrap();
-    Ledger::create(mapping, layout, Run { seed: 1, ..Run::default() }, setting.segment).unwrap()
+fn create_ledger(file: &str, setting: &Setting<'_>) -> Ledger<Mapping> {
+    let layout =
+        LedgerLayout { writes: 1_000, clients: setting.clients as u64, workers: 1, ticks: 8, exceptions: 1_000 };
+    let mapping = Mapping::create_file(file, layout.word_count().unwrap()).unwrap();
+    Ledger::create_in(mapping, layout, LedgerRun { seed: 1, ..LedgerRun::default() }, setting.segment).unwrap()
 }
 
 fn task_of<W: RecordWorkload>(
@@ -173,11 +174,11 @@ fn task_of<W: RecordWorkload>(
     let mut work = Records::new(workload);
     work.inserts = Some(InsertLog::default());
     work.insert_policy = setting.insert_policy;
-    work.ledger = setting.ledger.map(|file| ledger(file, setting));
+    work.ledger = setting.ledger.map(|file| create_ledger(file, setting));
     Task {
         scheduler: Scheduler::new(setting.segment, borders, 1),
         pace: pace.cloned(),
-        failures: Failures::new(work.workload.steps().len()),
+        failures: Failures::new(work.workload.step_names().len()),
         to_unix_ns: 0,
         seed: 1,
         work,
@@ -185,7 +186,11 @@ fn task_of<W: RecordWorkload>(
 }
 
 /// Runs a segment of a workload in which each client has a separate recorder.
-fn run<W: RecordWorkload + fmt::Debug + 'static>(workload: W, setting: &Setting<'_>, script: &Script) -> Simulated<W> {
+fn run_workload<W: RecordWorkload + fmt::Debug + 'static>(
+    workload: W,
+    setting: &Setting<'_>,
+    script: &Script,
+) -> Simulated<W> {
     run_in(&SimTimer::default(), workload, setting, script)
 }
 
@@ -196,43 +201,43 @@ fn run_in<W: RecordWorkload + fmt::Debug + 'static>(
     script: &Script,
 ) -> Simulated<W> {
     let has_window = setting.window_ns != NEVER;
-    let borders = setting.borders(if has_window { None } else { workload.operations() });
+    let borders = setting.borders(if has_window { None } else { workload.operation_count() });
     let task = task_of(workload, setting.pace, &borders, setting);
     let clock = timer.waking_late(setting.late_ns);
     let recorders: Vec<Arc<Recorder>> =
         (0..setting.clients).map(|_| Arc::new(Recorder::new(&shape(setting.pace.is_some()), 1))).collect();
     let mut sessions: Vec<Scripted> =
-        recorders.iter().map(|_| Scripted::new(timer, script).inserting(setting.inserts)).collect();
-    let (mut reader, mut additions) = (Reader::new(recorders.clone()), BTreeMap::new());
+        recorders.iter().map(|_| Scripted::new(timer, script).with_inserts(setting.inserts)).collect();
+    let (mut reader, mut additions) = (RecorderReader::new(recorders.clone()), BTreeMap::new());
     let pulse = Pulse::new("a thread".to_owned(), if setting.executor { setting.clients as u64 } else { 0 }, TICK_NS);
     let stripes: Vec<_> = recorders.iter().map(|_| Cell::default()).collect();
-    let mut futures: Vec<crate::simulation::Client<'_>> = sessions
+    let mut futures: Vec<crate::simulation::SimulatedClient<'_>> = sessions
         .iter_mut()
         .zip(recorders.iter().zip(&stripes))
         .map(|(session, (recorder, stripe))| {
             let context = ClientContext { recorder, client: 0, worker: 0, pulse: &pulse, stripe };
-            Box::pin(drive(&task, &borders, &clock, session, context)) as crate::simulation::Client<'_>
+            Box::pin(drive_client(&task, &borders, &clock, session, context)) as crate::simulation::SimulatedClient<'_>
         })
         .collect();
     // The conductor does the same.
     if has_window {
         let (reader, additions) = (&mut reader, &mut additions);
-        futures.push(Box::pin(pulse.beat(&borders, &clock, || clock.now_ns() > borders.cutoff_ns)));
+        futures.push(Box::pin(pulse.beat_until(&borders, &clock, || clock.now_ns() > borders.cutoff_ns)));
         futures.push(Box::pin(async move {
             for interval in 0..=borders.interval(borders.end_ns - 1) {
-                timer.until(borders.interval_end(interval), || false).await;
-                reader.read(borders.interval(timer.now_ns().min(borders.end_ns - 1)), false, additions);
+                timer.wait_until(borders.interval_end(interval), || false).await;
+                reader.read_intervals(borders.interval(timer.now_ns().min(borders.end_ns - 1)), false, additions);
             }
         }));
     }
-    timer.run(futures);
+    timer.run_clients(futures);
     let elapsed_ns = clock.now_ns();
-    reader.read(borders.interval(elapsed_ns.min(borders.end_ns - 1)), true, &mut additions);
+    reader.read_intervals(borders.interval(elapsed_ns.min(borders.end_ns - 1)), true, &mut additions);
     Simulated { recorders, task, borders, elapsed_ns, additions }
 }
 
 /// Runs a workload until its last operation.
-fn simulate<W: RecordWorkload + fmt::Debug + 'static>(
+fn simulate_load<W: RecordWorkload + fmt::Debug + 'static>(
     workload: W,
     pace: Option<&Pace>,
     clients: usize,
@@ -240,37 +245,37 @@ fn simulate<W: RecordWorkload + fmt::Debug + 'static>(
     late_ns: u64,
     script: &Script,
 ) -> Simulated<W> {
-    run(workload, &Setting { segment, late_ns, ..Setting::new(pace, clients) }, script)
+    run_workload(workload, &Setting { segment, late_ns, ..Setting::new(pace, clients) }, script)
 }
 
 impl<W> Simulated<W> {
-    fn all(&self) -> Readings {
-        let mut all = Additions::default();
-        self.additions.values().for_each(|more| all.merge(more));
+    fn all_readings(&self) -> Readings {
+        let mut all = IntervalAdditions::default();
+        self.additions.values().for_each(|more| all.merge_additions(more));
         all.latencies.retain(|(step, _), _| *step != Kind::Cleanup.step());
         all.latencies
     }
 
-    fn service(&self) -> BTreeMap<(Kind, Status), Reading> {
-        let all = self.all().into_iter();
+    fn service_readings(&self) -> BTreeMap<(Kind, Status), Reading> {
+        let all = self.all_readings().into_iter();
         all.map(|((step, status), [service, ..])| ((Kind::ALL[usize::from(step.0)], status), service)).collect()
     }
 
-    fn count(&self, kind: Kind, status: Status) -> u64 {
-        self.service().get(&(kind, status)).map_or(0, Reading::count)
+    fn count_operations(&self, kind: Kind, status: Status) -> u64 {
+        self.service_readings().get(&(kind, status)).map_or(0, Reading::count)
     }
 
-    fn response(&self) -> Reading {
-        self.all()[&(Kind::Read.step(), Status::Ok)][1].clone()
+    fn response_reading(&self) -> Reading {
+        self.all_readings()[&(Kind::Read.step(), Status::Ok)][1].clone()
     }
 
     /// The lower bounds of the response times.
-    fn lower(&self) -> Reading {
-        self.all()[&(Kind::Read.step(), Status::Ok)][2].clone()
+    fn lower_bound(&self) -> Reading {
+        self.all_readings()[&(Kind::Read.step(), Status::Ok)][2].clone()
     }
 
     fn totals(&self) -> loadstone_measure::recorder::reader::Totals {
-        totals(&self.recorders)
+        read_totals(&self.recorders)
     }
 
     /// Attempts that failed and were retried.
@@ -286,7 +291,7 @@ impl<W> Simulated<W> {
             totals: self.totals(),
             operations: None,
         };
-        let all = self.all();
+        let all = self.all_readings();
         let closed = Closed {
             moment,
             end: End::Done,
@@ -316,10 +321,10 @@ impl<W> Simulated<W> {
     }
 }
 
-fn reading(values: impl Iterator<Item = u64>) -> Reading {
+fn collect_reading(values: impl Iterator<Item = u64>) -> Reading {
     let grid = Grid::default();
-    values.for_each(|value| grid.record(value));
+    values.for_each(|value| grid.record_value(value));
     let mut reading = Reading::default();
-    reading.add(&grid);
+    reading.add_grid(&grid);
     reading
 }

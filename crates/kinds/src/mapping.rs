@@ -21,7 +21,7 @@ unsafe impl Sync for Mapping {}
 impl Mapping {
     /// Creates a file of `length` words that are all zero. Its space is allocated at once: if the device became full
     /// later, a write to the mapped memory would kill the process.
-    pub fn create(path: &str, length: usize) -> Result<Self, EngineError> {
+    pub fn create_file(path: &str, length: usize) -> Result<Self, EngineError> {
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(path).map_err(|error| {
             let hint = if error.kind() == std::io::ErrorKind::AlreadyExists {
                 "remove the file, or name another: a ledger holds one run"
@@ -30,7 +30,7 @@ impl Mapping {
             };
             EngineError::usage(format!("cannot create the ledger {path}: {error}")).hint(hint)
         })?;
-        let mapping = allocate(&file, length * 8).and_then(|()| Self::map_file(&file, length));
+        let mapping = allocate_blocks(&file, length * 8).and_then(|()| Self::map_file(&file, length));
         mapping.map_err(|error| {
             let _ = std::fs::remove_file(path);
             EngineError::failed(format!("cannot create the ledger {path} of {} bytes: {error}", length * 8))
@@ -39,7 +39,7 @@ impl Mapping {
     }
 
     /// Maps an existing file.
-    pub fn open(path: &str) -> Result<Self, EngineError> {
+    pub fn open_file(path: &str) -> Result<Self, EngineError> {
         let file = OpenOptions::new().read(true).write(true).open(path);
         file.and_then(|file| Self::map_file(&file, (file.metadata()?.len() / 8) as usize)).map_err(|error| {
             EngineError::usage(format!("cannot read the ledger {path}: {error}"))
@@ -48,15 +48,15 @@ impl Mapping {
     }
 
     /// Maps memory without a file; all words are zero.
-    pub fn anonymous(length: usize) -> std::io::Result<Self> {
-        Self::map(libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, length)
+    pub fn map_memory(length: usize) -> std::io::Result<Self> {
+        Self::map_words(libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, length)
     }
 
     fn map_file(file: &File, length: usize) -> std::io::Result<Self> {
-        Self::map(libc::MAP_SHARED, file.as_raw_fd(), length)
+        Self::map_words(libc::MAP_SHARED, file.as_raw_fd(), length)
     }
 
-    fn map(flags: libc::c_int, file: libc::c_int, length: usize) -> std::io::Result<Self> {
+    fn map_words(flags: libc::c_int, file: libc::c_int, length: usize) -> std::io::Result<Self> {
         if length == 0 {
             return Ok(Self { start: std::ptr::null_mut(), length });
         }
@@ -72,7 +72,7 @@ impl Mapping {
 }
 
 /// Sets the length of the file, and allocates its space if the file system supports that.
-fn allocate(file: &File, bytes: usize) -> std::io::Result<()> {
+fn allocate_blocks(file: &File, bytes: usize) -> std::io::Result<()> {
     file.set_len(bytes as u64)?;
     // SAFETY: the file is open.
     if unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, bytes as libc::off_t) } == 0 {
@@ -110,14 +110,14 @@ mod tests {
     fn mapping_writes_through_and_never_overwrites_a_file() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("ledger").display().to_string();
-        let mapping = Mapping::create(&path, 3).unwrap();
+        let mapping = Mapping::create_file(&path, 3).unwrap();
         mapping.as_ref()[2].store(7, Ordering::Relaxed);
         assert_eq!(std::fs::read(&path).unwrap()[16..24], 7u64.to_ne_bytes());
         drop(mapping);
-        let again = Mapping::create(&path, 3).unwrap_err();
+        let again = Mapping::create_file(&path, 3).unwrap_err();
         assert!(again.message.contains(&path) && again.is_usage(), "{again}");
-        let open = Mapping::open(&path).unwrap();
+        let open = Mapping::open_file(&path).unwrap();
         assert_eq!((open.as_ref().len(), open.as_ref()[2].load(Ordering::Relaxed)), (3, 7));
-        assert!(Mapping::open(&format!("{path}-not")).is_err());
+        assert!(Mapping::open_file(&format!("{path}-not")).is_err());
     }
 }

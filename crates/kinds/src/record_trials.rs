@@ -12,5 +12,5 @@ use crate::stores::Trial;
 pub fn run_trial(records: &CoreSpec, to_run: Trial<'_>) -> Result<End, EngineError> {
     let Trial { spec, stores, controls, observer } = to_run;
     let work = Records::new(RecordsOf::new(records, spec.phase, spec.seed, spec.run)?);
-    trial::run(spec, work, stores.find_records(&spec.store.name)?, controls, observer)
+    trial::run_trial(spec, work, stores.find_records(&spec.store.name)?, controls, observer)
 }

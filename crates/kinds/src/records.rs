@@ -20,7 +20,7 @@ use crate::mapping::Mapping;
 use crate::retry::RetryPolicy;
 use actor::RecordActor;
 use inserts::InsertLog;
-use loadstone_measure::task::{Kind, Task, Work};
+use loadstone_measure::task::{Task, Work, WorkKind};
 use loadstone_wire::error::EngineError;
 use loadstone_wire::event::{Note, Sections};
 use loadstone_wire::spec::{Phase, TrialSpec};
@@ -65,7 +65,7 @@ impl<W> Records<W> {
 
 forward_workload!(Records<W: RecordWorkload>, Operation);
 
-impl<W: RecordWorkload + fmt::Debug + 'static> Kind for Records<W> {
+impl<W: RecordWorkload + fmt::Debug + 'static> WorkKind for Records<W> {
     fn prepare_probe(&mut self, spec: &TrialSpec, operations: u64, threads: u64) -> Result<(), EngineError> {
         self.ledger = ledger::create_for_probe(spec, operations, threads)?;
         Ok(())
@@ -75,35 +75,35 @@ impl<W: RecordWorkload + fmt::Debug + 'static> Kind for Records<W> {
         self.compared = AtomicU64::new(0);
         self.inserts = (spec.phase == Phase::Run).then(InsertLog::default);
         self.insert_policy = RetryPolicy::from_spec(spec);
-        self.ledger = ledger::create(spec, workers)?;
+        self.ledger = ledger::create_ledger(spec, workers)?;
         Ok(())
     }
 
-    fn notes(&self) -> Vec<Note> {
-        self.overwrites.get().map(|overwrites| overwrites.note()).into_iter().collect()
+    fn opening_notes(&self) -> Vec<Note> {
+        self.overwrites.get().map(|overwrites| overwrites.describe_overwrites()).into_iter().collect()
     }
 
-    fn start(&self, start_ns: u64, to_unix_ns: u64) {
+    fn start_trial(&self, start_ns: u64, to_unix_ns: u64) {
         if let Some(ledger) = &self.ledger {
-            ledger.start(start_ns, to_unix_ns);
+            ledger.note_start(start_ns, to_unix_ns);
         }
     }
 
     /// Records the number of claimed operations in the ledger, if there is one.
     fn tick(&self, claimed: u64, now_ns: u64, awake_ns: u64) -> u64 {
         let Some(ledger) = &self.ledger else { return u64::MAX };
-        ledger.tick(claimed, now_ns);
+        ledger.note_tick(claimed, now_ns);
         let ticks = self.ledger_ticks.fetch_add(1, Ordering::Relaxed) + 1;
         now_ns + ledger::tick_ns(ticks, awake_ns)
     }
 
-    fn end(&self, claimed: u64, now_ns: u64) {
+    fn end_trial(&self, claimed: u64, now_ns: u64) {
         if let Some(ledger) = &self.ledger {
-            ledger.close(claimed, now_ns);
+            ledger.note_close(claimed, now_ns);
         }
     }
 
-    fn sections(&self, to_unix_ns: u64) -> Sections {
+    fn summary_sections(&self, to_unix_ns: u64) -> Sections {
         Sections {
             unsettled: self.misses.list_unsettled(to_unix_ns),
             compared: self.compared.load(Ordering::Relaxed),
@@ -119,11 +119,11 @@ impl<S: Session, W: RecordWorkload + fmt::Debug + 'static> Work<S> for Records<W
         W: 'a,
         S: 'a;
 
-    fn actor<'a>(task: &'a Task<Self>, session: &'a mut S, worker: usize) -> Self::Actor<'a> {
+    fn create_actor<'a>(task: &'a Task<Self>, session: &'a mut S, worker: usize) -> Self::Actor<'a> {
         RecordActor::new(task, session, worker)
     }
 
-    async fn inspect(&self, session: &mut S) {
+    async fn inspect_store(&self, session: &mut S) {
         if let Some(overwrites) = find_overwrites(&self.workload, session).await {
             self.overwrites.get_or_init(|| overwrites);
         }
@@ -160,18 +160,18 @@ impl RecordWorkload for RecordsOf {
     // A load does not read or delete, and no operation depends on its inserts.
 
     #[inline]
-    fn verifies(&self) -> bool {
-        matches!(self, Self::Run(run) if run.verifies())
+    fn has_read_checks(&self) -> bool {
+        matches!(self, Self::Run(run) if run.has_read_checks())
     }
 
     #[inline]
-    fn verify(&self, operation: &Operation, read: &Row) -> Option<Check> {
-        if let Self::Run(run) = self { run.verify(operation, read) } else { None }
+    fn verify_read(&self, operation: &Operation, read: &Row) -> Option<Check> {
+        if let Self::Run(run) = self { run.verify_read(operation, read) } else { None }
     }
 
     #[inline]
-    fn compares(&self, index: u64) -> bool {
-        matches!(self, Self::Run(run) if run.compares(index))
+    fn is_value_compared(&self, index: u64) -> bool {
+        matches!(self, Self::Run(run) if run.is_value_compared(index))
     }
 
     #[inline]

@@ -69,7 +69,7 @@ pub struct Retried<'a> {
 /// attempt. Returns the status and the end of the last attempt, and whether no attempt was sent because no server could
 /// be reached.
 #[cold]
-pub async fn retry<T: Timer, S: Connection, W>(
+pub async fn retry_operation<T: Timer, S: Connection, W>(
     task: &Task<W>,
     policy: &RetryPolicy,
     session: &mut S,
@@ -80,9 +80,9 @@ pub async fn retry<T: Timer, S: Connection, W>(
 ) -> (Status, u64, bool) {
     let Retried { index, step, name, key } = operation;
     let mut sent = watch.sent_ns;
-    let mut unsent = session.unsent();
+    let mut unsent = session.is_unsent();
     let mut message = session.last_error();
-    task.failures.keep(step, status, || message.clone());
+    task.failures.keep_message(step, status, || message.clone());
     let mut draws = Draws::new(task.seed, index, Purpose::Retry);
     let (mut left, mut halted) = (policy.retries, false);
     let mut attempts = 1_u32;
@@ -94,20 +94,20 @@ pub async fn retry<T: Timer, S: Connection, W>(
         }
         let sleep_ns = policy.sleep_ns(u64::from(attempts - 1), draws.next_f64());
         let wake = watch.now_ns().saturating_add(sleep_ns);
-        watch.timer.until(wake, || task.scheduler.is_over(watch.now_ns())).await;
+        watch.timer.wait_until(wake, || task.scheduler.is_over(watch.now_ns())).await;
         if task.scheduler.is_over(watch.now_ns()) {
             halted = true;
             break;
         }
-        watch.attempt(step, status, sent, done);
+        watch.record_attempt(step, status, sent, done);
         sent = watch.now_ns();
         attempts += 1;
         status = attempt(session).await;
         done = watch.now_ns();
         if !status.is_ok() {
-            unsent &= session.unsent();
+            unsent &= session.is_unsent();
             message = session.last_error();
-            task.failures.keep(step, status, || message.clone());
+            task.failures.keep_message(step, status, || message.clone());
         }
     }
     watch.record_retried(step, status, sent, done);

@@ -4,14 +4,14 @@ use loadstone_load::time_series::{SeriesOperation, SeriesWorkload, TimeSeriesLoa
 use loadstone_load::{Check, Kind, Projection, Row, Status, StepId, Workload};
 use loadstone_session::{EngineError, Rows, Session};
 
-use super::records::actor::{close, verify, worse};
-use super::records::inserts::insert;
+use super::records::actor::{close_session, time_verification, worse_status};
+use super::records::inserts::retry_insert;
 use crate::retry::RetryPolicy;
 use crate::stores::{Trial, VirtualTarget};
 use loadstone_measure::actor::{Actor, Outcome, Stopwatch};
 use loadstone_measure::clock::Timer;
 use loadstone_measure::control::End;
-use loadstone_measure::task::{Kind as WorkKind, Task, Work};
+use loadstone_measure::task::{Task, Work, WorkKind};
 use loadstone_measure::trial;
 use loadstone_wire::event::Sections;
 use loadstone_wire::spec::{Phase, TrialSpec};
@@ -28,7 +28,7 @@ pub fn run_trial(series: &TimeSeriesSpec, to_run: Trial<'_>) -> Result<End, Engi
     let Trial { spec, stores, controls, observer } = to_run;
     let work = SeriesWork::new(series, spec.phase, spec.seed)?;
     let target = VirtualTarget(&stores.find_records(&spec.store.name)?.store);
-    trial::run(spec, work, &target, controls, observer)
+    trial::run_trial(spec, work, &target, controls, observer)
 }
 
 /// The workload, which is either a load or a run.
@@ -53,12 +53,12 @@ impl SeriesWork {
 load_or_run!(SeriesOf, SeriesOperation);
 
 impl SeriesWorkload for SeriesOf {
-    fn verifies(&self) -> bool {
-        matches!(self, Self::Run(run) if run.verifies())
+    fn has_read_checks(&self) -> bool {
+        matches!(self, Self::Run(run) if run.has_read_checks())
     }
 
-    fn verify(&self, operation: &SeriesOperation, read: &Row) -> Option<Check> {
-        if let Self::Run(run) = self { run.verify(operation, read) } else { None }
+    fn verify_read(&self, operation: &SeriesOperation, read: &Row) -> Option<Check> {
+        if let Self::Run(run) = self { run.verify_read(operation, read) } else { None }
     }
 }
 
@@ -70,7 +70,7 @@ impl WorkKind for SeriesWork {
         Ok(())
     }
 
-    fn sections(&self, _to_unix_ns: u64) -> Sections {
+    fn summary_sections(&self, _to_unix_ns: u64) -> Sections {
         Sections::default()
     }
 }
@@ -81,7 +81,7 @@ impl<S: Session> Work<S> for SeriesWork {
     where
         S: 'a;
 
-    fn actor<'a>(task: &'a Task<Self>, session: &'a mut S, _worker: usize) -> Self::Actor<'a> {
+    fn create_actor<'a>(task: &'a Task<Self>, session: &'a mut S, _worker: usize) -> Self::Actor<'a> {
         SeriesActor { task, session, row: Row::default(), rows: Rows::default(), unsent: false }
     }
 }
@@ -97,24 +97,26 @@ pub struct SeriesActor<'a, S> {
 }
 
 impl<S: Session> SeriesActor<'_, S> {
-    fn verify<T: Timer>(&self, operation: &SeriesOperation, watch: &Stopwatch<'_, T>) -> Status {
-        if !self.task.work.workload.verifies() {
+    fn verify_read<T: Timer>(&self, operation: &SeriesOperation, watch: &Stopwatch<'_, T>) -> Status {
+        if !self.task.work.workload.has_read_checks() {
             return Status::Ok;
         }
-        verify(self.task, watch, &operation.key, || self.task.work.workload.verify(operation, &self.row))
+        time_verification(self.task, watch, &operation.key, || {
+            self.task.work.workload.verify_read(operation, &self.row)
+        })
     }
 }
 
 impl<S: Session> Actor for SeriesActor<'_, S> {
     type Operation = SeriesOperation;
 
-    async fn perform<T: Timer>(&mut self, operation: &SeriesOperation, watch: &Stopwatch<'_, T>) -> Outcome {
+    async fn perform_operation<T: Timer>(&mut self, operation: &SeriesOperation, watch: &Stopwatch<'_, T>) -> Outcome {
         let SeriesOperation { kind, key, row, clauses, .. } = operation;
         let (status, rows) = match kind {
             Kind::Insert => {
                 let (outcome, _, unsent) = {
                     let policy = (&self.task.work.insert_policy, false);
-                    insert(self.task, policy, self.session, watch, (operation.index, key, row)).await
+                    retry_insert(self.task, policy, self.session, watch, (operation.index, key, row)).await
                 };
                 self.unsent = unsent;
                 return outcome;
@@ -131,18 +133,19 @@ impl<S: Session> Actor for SeriesActor<'_, S> {
         };
         let done_ns = watch.now_ns();
         if !status.is_ok() {
-            self.row.clear();
+            self.row.clear_fields();
             let message = self.session.last_error();
-            self.unsent = self.session.unsent();
-            self.task.failures.keep(kind.step(), status, || message);
+            self.unsent = self.session.is_unsent();
+            self.task.failures.keep_message(kind.step(), status, || message);
         }
-        watch.step(kind.step(), status, watch.sent_ns, done_ns);
-        let status = if *kind == Kind::Read { worse(status, self.verify(operation, watch)) } else { status };
+        watch.record_step(kind.step(), status, watch.sent_ns, done_ns);
+        let status =
+            if *kind == Kind::Read { worse_status(status, self.verify_read(operation, watch)) } else { status };
         let bytes = if *kind == Kind::Read { self.row.bytes().len() } else { row.bytes().len() };
         Outcome { status, done_ns, rows, bytes: bytes as u64 }
     }
 
-    fn unsent(&self) -> bool {
+    fn is_unsent(&self) -> bool {
         self.unsent
     }
 
@@ -151,6 +154,6 @@ impl<S: Session> Actor for SeriesActor<'_, S> {
     }
 
     async fn close(&mut self) -> (StepId, Status) {
-        close(self.task, self.session).await
+        close_session(self.task, self.session).await
     }
 }

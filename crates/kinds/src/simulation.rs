@@ -58,7 +58,7 @@ impl SimTimer {
     }
 
     /// Runs the clients until all of them have stopped.
-    pub fn run(&self, clients: Vec<Client<'_>>) {
+    pub fn run_clients(&self, clients: Vec<SimulatedClient<'_>>) {
         let mut clients: Vec<Option<_>> = clients.into_iter().map(Some).collect();
         let mut context = Context::from_waker(Waker::noop());
         loop {
@@ -87,17 +87,17 @@ impl Clock for SimTimer {
 }
 
 impl Timer for SimTimer {
-    async fn until(&self, ns: u64, _stopped: impl Fn() -> bool) {
+    async fn wait_until(&self, ns: u64, _stopped: impl Fn() -> bool) {
         if ns > self.now_ns() {
             self.sleep_until(ns + self.late_ns).await;
         }
     }
 
-    async fn turn(&self) {}
+    async fn yield_to_clients(&self) {}
 }
 
 /// A client that is ready to be polled.
-pub type Client<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
+pub type SimulatedClient<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
 /// The scripted store's response to a key: its duration in ns, and its status.
 pub type Script = Rc<dyn Fn(&[u8]) -> (u64, Status)>;
@@ -120,7 +120,7 @@ impl Scripted {
     }
 
     /// Gives the session a separate script for inserts.
-    pub fn inserting(self, script: Option<&Script>) -> Self {
+    pub fn with_inserts(self, script: Option<&Script>) -> Self {
         Self { inserts: script.cloned(), ..self }
     }
 
@@ -139,11 +139,11 @@ impl Scripted {
     /// The status of a write that was certainly refused.
     pub const REFUSAL: Status = Status::Forbidden;
 
-    async fn act(&mut self, key: &[u8]) -> Status {
-        self.follow(&Rc::clone(&self.script), key).await
+    async fn simulate_operation(&mut self, key: &[u8]) -> Status {
+        self.follow_script(&Rc::clone(&self.script), key).await
     }
 
-    async fn follow(&mut self, script: &Script, key: &[u8]) -> Status {
+    async fn follow_script(&mut self, script: &Script, key: &[u8]) -> Status {
         let (ns, status) = script(key);
         // Only a refused connection takes no time.
         self.unsent = ns == 0 && !status.is_ok();
@@ -161,7 +161,7 @@ impl Connection for Scripted {
         self.timer.sleep_until(self.timer.now_ns() + Self::REST_NS).await;
     }
 
-    fn unsent(&self) -> bool {
+    fn is_unsent(&self) -> bool {
         self.unsent
     }
 
@@ -176,21 +176,21 @@ impl Connection for Scripted {
 
 impl Session for Scripted {
     async fn read(&mut self, key: &[u8], _: Projection<'_>, row: &mut Row) -> Status {
-        row.clear();
-        self.act(key).await
+        row.clear_fields();
+        self.simulate_operation(key).await
     }
     async fn scan(&mut self, key: &[u8], _: usize, _: Projection<'_>, rows: &mut Rows) -> Status {
         rows.clear();
-        self.act(key).await
+        self.simulate_operation(key).await
     }
     async fn insert(&mut self, key: &[u8], _: &Row) -> Status {
         let script = Rc::clone(self.inserts.as_ref().unwrap_or(&self.script));
-        self.follow(&script, key).await
+        self.follow_script(&script, key).await
     }
     async fn update(&mut self, key: &[u8], _: &Row) -> Status {
-        self.act(key).await
+        self.simulate_operation(key).await
     }
     async fn delete(&mut self, key: &[u8]) -> Status {
-        self.act(key).await
+        self.simulate_operation(key).await
     }
 }

@@ -12,7 +12,7 @@ use loadstone_storage::sort::job::{Job, Stage};
 use loadstone_storage::sort::memory::Sizes;
 use loadstone_storage::sort::progress::{Done, Progress};
 use loadstone_storage::sort::scratch::{Owner, Scratch};
-use loadstone_storage::sort::task::{Outcome, Task};
+use loadstone_storage::sort::task::{SortTask, StageOutcome};
 
 use loadstone_measure::control::End;
 use loadstone_wire::error::EngineError;
@@ -55,14 +55,14 @@ impl Places {
     }
 
     /// Measures the speed of the scratch directory's disk, bypassing the page cache.
-    pub fn disk(job: &Job, name: &str) -> Result<Speed, SortError> {
+    pub fn measure_disk(job: &Job, name: &str) -> Result<Speed, SortError> {
         let (files, path) = locate(job.output.as_deref().unwrap_or("."), job, true, Sizes::new(job).block)?;
         disk::measure(&*files, &Scratch::new(&path)?.path, name)
     }
 
     /// Creates a stage of the job on these file systems.
-    pub fn task<'a>(&'a self, job: &'a Job, segment: Segment, progress: &'a Progress) -> Task<'a> {
-        Task {
+    pub fn create_task<'a>(&'a self, job: &'a Job, segment: Segment, progress: &'a Progress) -> SortTask<'a> {
+        SortTask {
             job,
             sizes: Sizes::new(job),
             input: &*self.input.0,
@@ -80,7 +80,7 @@ impl Places {
 #[derive(Clone, Debug)]
 pub struct Ended {
     /// The result, or the reason for the failure.
-    pub outcome: Result<Outcome, SortError>,
+    pub outcome: Result<StageOutcome, SortError>,
     /// The progress up to the end.
     pub done: Done,
     /// The duration of the stage.
@@ -88,7 +88,7 @@ pub struct Ended {
 }
 
 /// Runs a stage on a separate thread. `watch` is called at least once per `every`, and may end the stage.
-pub fn run(
+pub fn run_stage(
     (places, job): (&Places, &Job),
     stage: Stage,
     segment: Segment,
@@ -99,7 +99,7 @@ pub fn run(
     let (ended, waiting) = channel();
     let mut early = None;
     let outcome = std::thread::scope(|scope| {
-        let (task, progress) = (places.task(job, segment, &progress), &progress);
+        let (task, progress) = (places.create_task(job, segment, &progress), &progress);
         let worker = scope.spawn(move || {
             let outcome = task.run(stage);
             let _ = ended.send(());

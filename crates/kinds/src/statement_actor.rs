@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use loadstone_load::ledger::{Exception, Ledger, State};
+use loadstone_load::ledger::{Exception, Ledger, WriteState};
 use loadstone_load::{Status, StepId, Workload};
 use loadstone_session::erased::Driving;
 use loadstone_session::statements::{Cells, NullStatements, Statement, StatementStore, Statements};
@@ -14,14 +14,14 @@ use loadstone_session::{EngineError, Options};
 
 use crate::mapping::Mapping;
 use crate::records::ledger::{self, LedgerWriter};
-use crate::retry::{Retried, RetryPolicy, retry};
+use crate::retry::{Retried, RetryPolicy, retry_operation};
 use loadstone_measure::actor::{Actor, Outcome, Stopwatch};
 use loadstone_measure::borders::Borders;
 use loadstone_measure::client::{ClientContext, drive_thread};
 use loadstone_measure::clock::{ThreadTimer, Timer};
 use loadstone_measure::control::TrialFailure;
-use loadstone_measure::crew::{Client, Crew, Opened, Target};
-use loadstone_measure::task::{Kind as WorkKind, Task, Work};
+use loadstone_measure::crew::{Client, Crew, OpenedStore, Target};
+use loadstone_measure::task::{Task, Work, WorkKind};
 use loadstone_wire::event::{MissingRows, Note};
 use loadstone_wire::spec::TrialSpec;
 
@@ -31,24 +31,24 @@ pub struct MissingReads(Mutex<Option<MissingRows>>);
 
 impl MissingReads {
     #[cold]
-    fn count(&self, number: i64) {
+    fn count_miss(&self, number: i64) {
         let mut missing = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         missing.get_or_insert(MissingRows { reads: 0, number }).reads += 1;
     }
 
     /// The number of these reads, and the partition of one of them; `None` if there are none.
-    pub fn rows(&self) -> Option<MissingRows> {
+    pub fn missing_rows(&self) -> Option<MissingRows> {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A note about these reads, if there are any.
-    pub fn notes(&self, hint: &str) -> Vec<Note> {
+    pub fn describe_misses(&self, hint: &str) -> Vec<Note> {
         let note = |MissingRows { reads, number }| Note {
             name: "missing-rows".to_owned(),
             message: format!("{reads} reads found no row, for example partition {number}"),
             hint: hint.to_owned(),
         };
-        self.rows().map(note).into_iter().collect()
+        self.missing_rows().map(note).into_iter().collect()
     }
 }
 
@@ -67,13 +67,13 @@ impl StatementState {
     /// The state at the start of a trial.
     pub fn new(spec: &TrialSpec, workers: u64) -> Result<Self, EngineError> {
         let policy = RetryPolicy { stop: !spec.inserts.keep_going, ..RetryPolicy::from_spec(spec) };
-        Ok(Self { policy, ledger: ledger::create(spec, workers)?, ..Self::default() })
+        Ok(Self { policy, ledger: ledger::create_ledger(spec, workers)?, ..Self::default() })
     }
 
     /// Records the number of claimed operations in the ledger, if there is one. Returns the time of the next record.
-    pub fn tick(&self, claimed: u64, now_ns: u64, awake_ns: u64) -> u64 {
+    pub fn schedule_tick(&self, claimed: u64, now_ns: u64, awake_ns: u64) -> u64 {
         let Some(ledger) = &self.ledger else { return u64::MAX };
-        ledger.tick(claimed, now_ns);
+        ledger.note_tick(claimed, now_ns);
         now_ns + ledger::tick_ns(self.ticks.fetch_add(1, Ordering::Relaxed) + 1, awake_ns)
     }
 }
@@ -95,17 +95,22 @@ pub trait StatementWork: Workload + WorkKind + Sized {
 
     fn statements(&self) -> &Arc<[Statement]>;
 
-    fn identify(&self, operation: &Self::Operation) -> Identity;
+    fn identify_operation(&self, operation: &Self::Operation) -> Identity;
 
     /// The key for the message of a failure.
     fn key<'a>(&self, operation: &'a Self::Operation) -> Cow<'a, [u8]>;
 
     /// Sends an operation, and stores the rows of its answer in `cells`.
-    async fn send<S: Statements>(&self, session: &mut S, operation: &Self::Operation, cells: &mut Cells) -> Status;
+    async fn send_operation<S: Statements>(
+        &self,
+        session: &mut S,
+        operation: &Self::Operation,
+        cells: &mut Cells,
+    ) -> Status;
 
     /// Compares the rows of an answer with the rows written. The error contains the status of the operation, and a
     /// message.
-    fn compare(&self, operation: &Self::Operation, cells: &Cells) -> Result<(), (Status, String)>;
+    fn compare_cells(&self, operation: &Self::Operation, cells: &Cells) -> Result<(), (Status, String)>;
 
     /// The number of a write in the ledger; `None` if the ledger does not record the operation.
     fn ledger_number(&self, _operation: &Self::Operation) -> Option<u64> {
@@ -119,7 +124,7 @@ pub trait StatementWork: Workload + WorkKind + Sized {
 
     /// The number of rows and bytes of an operation that has finished. `counts`: whether it succeeded in the measured
     /// time.
-    fn measure(&self, operation: &Self::Operation, cells: &Cells, counts: bool) -> (u64, u64);
+    fn measure_operation(&self, operation: &Self::Operation, cells: &Cells, counts: bool) -> (u64, u64);
 }
 
 /// Performs one client's operations.
@@ -136,12 +141,12 @@ impl<'a, S: Statements, W: StatementWork> StatementActor<'a, S, W> {
     /// Creates the actor for a client of this worker.
     pub fn new(task: &'a Task<W>, session: &'a mut S, worker: usize) -> Self {
         let ledger = task.work.state().ledger.as_ref();
-        let writer = ledger.map(|ledger| LedgerWriter { ledger, pen: ledger.pen(worker) });
+        let writer = ledger.map(|ledger| LedgerWriter { ledger, pen: ledger.create_pen(worker) });
         Self { task, session, cells: Cells::default(), writer, unsent: false }
     }
 
     /// Records the outcome of a write in the ledger. The first attempt had the status `first`.
-    fn note<T: Timer>(
+    fn note_write<T: Timer>(
         &self,
         operation: &W::Operation,
         (first, status): (Status, Status),
@@ -151,29 +156,31 @@ impl<'a, S: Statements, W: StatementWork> StatementActor<'a, S, W> {
         let work = &self.task.work;
         let Some(writer) = &self.writer else { return };
         let Some(number) = work.ledger_number(operation) else { return };
-        let index = work.identify(operation).index;
+        let index = work.identify_operation(operation).index;
         let state = match status {
-            Status::Ok if first.is_ok() || work.is_idempotent() => State::Acknowledged,
-            Status::Ok => State::Retried,
+            Status::Ok if first.is_ok() || work.is_idempotent() => WriteState::Acknowledged,
+            Status::Ok => WriteState::Retried,
             // If there were several attempts, only the last attempt is known to have been refused.
-            _ if self.unsent || (work.state().policy.retries == 0 && self.session.is_refusal(status)) => State::Refused,
-            _ => State::Maybe,
+            _ if self.unsent || (work.state().policy.retries == 0 && self.session.is_refusal(status)) => {
+                WriteState::Refused
+            }
+            _ => WriteState::Maybe,
         };
-        let retried = state == State::Retried;
+        let retried = state == WriteState::Retried;
         let exception = Exception { index, sent: watch.sent_ns, done, status: Some(status), retried };
-        writer.write(number, state, watch.ready_ns, exception);
+        writer.note_write(number, state, watch.ready_ns, exception);
     }
 
     /// Stores the message of a read whose rows differ from the rows written. `counted`: whether it was in the measured
     /// time.
     #[cold]
-    fn explain(&self, operation: &W::Operation, status: Status, message: &str, counted: bool) {
+    fn explain_failure(&self, operation: &W::Operation, status: Status, message: &str, counted: bool) {
         let work = &self.task.work;
-        let Identity { step, name, number, .. } = work.identify(operation);
+        let Identity { step, name, number, .. } = work.identify_operation(operation);
         if status == Status::NotFound && counted {
-            work.state().missing.count(number);
+            work.state().missing.count_miss(number);
         }
-        self.task.failures.keep(step, status, || Some(message.to_owned()));
+        self.task.failures.keep_message(step, status, || Some(message.to_owned()));
         if work.state().policy.stop {
             self.task.scheduler.halt_because(|| TrialFailure::Operation {
                 operation: name,
@@ -190,36 +197,36 @@ impl<S: Statements, W: StatementWork> Actor for StatementActor<'_, S, W> {
     type Operation = W::Operation;
 
     #[inline]
-    async fn perform<T: Timer>(&mut self, operation: &W::Operation, watch: &Stopwatch<'_, T>) -> Outcome {
+    async fn perform_operation<T: Timer>(&mut self, operation: &W::Operation, watch: &Stopwatch<'_, T>) -> Outcome {
         let task = self.task;
         let work = &task.work;
-        let Identity { index, step, name, .. } = work.identify(operation);
-        let mut status = work.send(self.session, operation, &mut self.cells).await;
+        let Identity { index, step, name, .. } = work.identify_operation(operation);
+        let mut status = work.send_operation(self.session, operation, &mut self.cells).await;
         let mut done_ns = watch.now_ns();
         let first = status;
         self.unsent = false;
         if status.is_ok() {
             // A wrong answer is not retried, because the next answer would also be wrong.
-            if let Err((difference, message)) = work.compare(operation, &self.cells) {
+            if let Err((difference, message)) = work.compare_cells(operation, &self.cells) {
                 status = difference;
-                self.explain(operation, status, &message, watch.counted);
+                self.explain_failure(operation, status, &message, watch.counted);
             }
-            watch.step(step, status, watch.sent_ns, done_ns);
+            watch.record_step(step, status, watch.sent_ns, done_ns);
         } else {
             let key = work.key(operation);
             let retried = Retried { index, step, name, key: &key };
             let cells = &mut self.cells;
-            let attempt = async |session: &mut S| work.send(session, operation, cells).await;
+            let attempt = async |session: &mut S| work.send_operation(session, operation, cells).await;
             let policy = &work.state().policy;
             (status, done_ns, self.unsent) =
-                retry(task, policy, self.session, watch, retried, (status, done_ns), attempt).await;
+                retry_operation(task, policy, self.session, watch, retried, (status, done_ns), attempt).await;
         }
-        self.note(operation, (first, status), watch, done_ns);
-        let (rows, bytes) = work.measure(operation, &self.cells, status.is_ok() && watch.counted);
+        self.note_write(operation, (first, status), watch, done_ns);
+        let (rows, bytes) = work.measure_operation(operation, &self.cells, status.is_ok() && watch.counted);
         Outcome { status, done_ns, rows, bytes }
     }
 
-    fn unsent(&self) -> bool {
+    fn is_unsent(&self) -> bool {
         self.unsent
     }
 
@@ -228,7 +235,7 @@ impl<S: Statements, W: StatementWork> Actor for StatementActor<'_, S, W> {
     }
 
     async fn close(&mut self) -> (StepId, Status) {
-        let last = self.task.work.steps().len() - 1;
+        let last = self.task.work.step_names().len() - 1;
         (StepId(last as u16), self.session.cleanup().await)
     }
 }
@@ -251,15 +258,15 @@ impl<'a, S> SessionTarget<'a, S> {
 impl<S: StatementStore, W: StatementWork + Work<S::Statements> + Work<NullStatements>> Target<W>
     for SessionTarget<'_, S>
 {
-    fn driving(&self) -> Driving {
+    fn driving_mode(&self) -> Driving {
         Driving::for_store::<S>()
     }
 
-    fn probe(&self, task: &Task<W>, borders: &Borders, context: ClientContext<'_>) {
+    fn probe_operations(&self, task: &Task<W>, borders: &Borders, context: ClientContext<'_>) {
         drive_thread(task, borders, ThreadTimer::default(), &mut NullStatements, context);
     }
 
-    fn open(&self, options: &Options) -> Result<Opened<W>, EngineError> {
+    fn open_store(&self, options: &Options) -> Result<OpenedStore<W>, EngineError> {
         if !self.definitions.is_empty() {
             S::define(options, self.definitions)?;
         }
@@ -272,6 +279,6 @@ impl<S: StatementStore, W: StatementWork + Work<S::Statements> + Work<NullStatem
                 Ok(Box::new(Client { session, task: Arc::clone(&task) }))
             }))
         };
-        Ok(Opened { store: open, crew: Box::new(crew) })
+        Ok(OpenedStore { store: open, crew: Box::new(crew) })
     }
 }

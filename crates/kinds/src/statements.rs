@@ -24,5 +24,5 @@ pub fn run_trial(statements: &StatementsSpec, to_run: Trial<'_>) -> Result<End, 
     let work = StressWork::new(stress, spec.seed, spec.until.operations)?;
     // One engine creates the tables for all engines.
     let definitions: &[String] = if spec.segment.k == 0 { &stress.definitions } else { &[] };
-    trial::run(spec, work, &*(target.stress)(definitions), controls, observer)
+    trial::run_trial(spec, work, &*(target.stress)(definitions), controls, observer)
 }

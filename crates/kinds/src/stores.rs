@@ -6,7 +6,7 @@ use loadstone_measure::borders::Borders;
 use loadstone_measure::client::{ClientContext, drive_thread};
 use loadstone_measure::clock::ThreadTimer;
 use loadstone_measure::control::{Control, End};
-use loadstone_measure::crew::{Opened, Target};
+use loadstone_measure::crew::{OpenedStore, Target};
 use loadstone_measure::observer::Observer;
 use loadstone_measure::task::{Task, Work};
 use loadstone_session::Options;
@@ -39,17 +39,17 @@ pub struct Stores {
 pub struct VirtualTarget(pub &'static StoreType);
 
 impl<W: Work<VirtualSession>> Target<W> for VirtualTarget {
-    fn driving(&self) -> Driving {
+    fn driving_mode(&self) -> Driving {
         self.0.driving
     }
 
-    fn probe(&self, task: &Task<W>, borders: &Borders, context: ClientContext<'_>) {
+    fn probe_operations(&self, task: &Task<W>, borders: &Borders, context: ClientContext<'_>) {
         let mut session = VirtualSession::new(NullSession::default());
         drive_thread(task, borders, ThreadTimer::default(), &mut session, context);
     }
 
-    fn open(&self, options: &Options) -> Result<Opened<W>, EngineError> {
-        Ok(Opened::with_records(self.0.open(options)?, |client| Box::new(client), |client| Box::new(client)))
+    fn open_store(&self, options: &Options) -> Result<OpenedStore<W>, EngineError> {
+        Ok(OpenedStore::with_records(self.0.open(options)?, |client| Box::new(client), |client| Box::new(client)))
     }
 }
 

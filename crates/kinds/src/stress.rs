@@ -8,11 +8,11 @@ use loadstone_load::{Kind, Status, StepId, Workload};
 use loadstone_session::EngineError;
 use loadstone_session::statements::{Cells, Statement, Statements, Values};
 use loadstone_stress::population::Selection;
-use loadstone_stress::row::Row;
+use loadstone_stress::row::ColumnRow;
 use loadstone_stress::spec::{Command, Generators, StressSpec};
 
 use crate::statement_actor::{Identity, StatementActor, StatementState, StatementWork};
-use loadstone_measure::task::{Kind as WorkKind, Task, Work};
+use loadstone_measure::task::{Task, Work, WorkKind};
 use loadstone_wire::event::{Note, Sections};
 use loadstone_wire::spec::TrialSpec;
 
@@ -55,7 +55,7 @@ impl StressWork {
         for (command, weight) in spec.mix.iter().filter(|(_, weight)| **weight > 0.0) {
             statement_of[*command as usize] = statements.len();
             let text = spec.statement(*command);
-            statements.push(Statement { text, writes: command.writes(), prepared: !spec.unprepared });
+            statements.push(Statement { text, writes: command.is_write(), prepared: !spec.unprepared });
             weights.push((KINDS[*command as usize], *weight));
         }
         let no_command = || EngineError::usage("work.mix: no command has a weight above 0");
@@ -84,11 +84,11 @@ impl StressWork {
 
     /// The number of the operation at `index` among all recorded writes; `None` if the operation is not recorded.
     pub fn write_number(&self, index: u64) -> Option<u64> {
-        (self.command(index) == self.recorded).then(|| self.sequence.before(KINDS[self.recorded as usize], index))
+        (self.command(index) == self.recorded).then(|| self.sequence.count_before(KINDS[self.recorded as usize], index))
     }
 
     /// The index and the number of each of the first `count` recorded writes.
-    pub fn writes(&self, count: u64) -> impl Iterator<Item = (u64, u64)> {
+    pub fn list_writes(&self, count: u64) -> impl Iterator<Item = (u64, u64)> {
         let indices = (0..).filter(|index| self.command(*index) == self.recorded);
         (0..count).zip(indices).map(|(number, index)| (index, number))
     }
@@ -117,7 +117,7 @@ pub struct StressOperation {
     /// The number of the operation's partition.
     number: i64,
     /// The key, and the values of the columns.
-    row: Row,
+    row: ColumnRow,
     values: Values,
     increments: Vec<i64>,
     /// The generators of this client.
@@ -126,7 +126,7 @@ pub struct StressOperation {
 
 impl StressOperation {
     /// The key and the values, which are written or expected.
-    pub const fn row(&self) -> &Row {
+    pub const fn row(&self) -> &ColumnRow {
         &self.row
     }
 
@@ -139,18 +139,18 @@ impl StressOperation {
 impl Workload for StressWork {
     type Operation = StressOperation;
 
-    fn steps(&self) -> &'static [&'static str] {
+    fn step_names(&self) -> &'static [&'static str] {
         &STEPS
     }
 
     #[inline]
-    fn fill(&self, index: u64, operation: &mut StressOperation) {
+    fn fill_operation(&self, index: u64, operation: &mut StressOperation) {
         let StressOperation { row, values, increments, .. } = operation;
         let generators = operation.generators.get_or_insert_with(|| Box::new(self.generators.clone()));
         let Generators { population, rows, increments: draws } = &mut **generators;
         let command = self.command(index);
         let number = if looks_back(&self.spec) {
-            let written = self.sequence.before(KINDS[Command::Write as usize], index);
+            let written = self.sequence.count_before(KINDS[Command::Write as usize], index);
             match command {
                 Command::Write => population.number_at(written),
                 // The writes of other clients may not have finished. While no other row exists, the first row is read.
@@ -199,7 +199,7 @@ impl Workload for StressWork {
         StepId(self.command(index) as u16)
     }
 
-    fn operations(&self) -> Option<u64> {
+    fn operation_count(&self) -> Option<u64> {
         match &self.spec.population {
             Selection::Sequence { wrap: false, .. } => self.generators.population.length(),
             _ => None,
@@ -221,28 +221,30 @@ impl WorkKind for StressWork {
         Ok(())
     }
 
-    fn start(&self, start_ns: u64, to_unix_ns: u64) {
+    fn start_trial(&self, start_ns: u64, to_unix_ns: u64) {
         if let Some(ledger) = &self.state.ledger {
-            ledger.start(start_ns, to_unix_ns);
+            ledger.note_start(start_ns, to_unix_ns);
         }
     }
 
     fn tick(&self, claimed: u64, now_ns: u64, awake_ns: u64) -> u64 {
-        self.state.tick(claimed, now_ns, awake_ns)
+        self.state.schedule_tick(claimed, now_ns, awake_ns)
     }
 
-    fn end(&self, claimed: u64, now_ns: u64) {
+    fn end_trial(&self, claimed: u64, now_ns: u64) {
         if let Some(ledger) = &self.state.ledger {
-            ledger.close(claimed, now_ns);
+            ledger.note_close(claimed, now_ns);
         }
     }
 
     fn closing_notes(&self) -> Vec<Note> {
-        self.state.missing.notes("load the whole population first: write n=COUNT, then read -pop seq=1..COUNT")
+        self.state
+            .missing
+            .describe_misses("load the whole population first: write n=COUNT, then read -pop seq=1..COUNT")
     }
 
-    fn sections(&self, _to_unix_ns: u64) -> Sections {
-        Sections { missing_rows: self.state.missing.rows(), ..Sections::default() }
+    fn summary_sections(&self, _to_unix_ns: u64) -> Sections {
+        Sections { missing_rows: self.state.missing.missing_rows(), ..Sections::default() }
     }
 }
 
@@ -256,7 +258,7 @@ impl StatementWork for StressWork {
     }
 
     #[inline]
-    fn identify(&self, operation: &StressOperation) -> Identity {
+    fn identify_operation(&self, operation: &StressOperation) -> Identity {
         let StressOperation { index, command, number, .. } = *operation;
         Identity { index, step: StepId(command as u16), name: command.name(), number }
     }
@@ -266,7 +268,12 @@ impl StatementWork for StressWork {
     }
 
     #[inline]
-    async fn send<S: Statements>(&self, session: &mut S, operation: &StressOperation, cells: &mut Cells) -> Status {
+    async fn send_operation<S: Statements>(
+        &self,
+        session: &mut S,
+        operation: &StressOperation,
+        cells: &mut Cells,
+    ) -> Status {
         session.execute(self.statement_of[operation.command as usize], &operation.values, cells).await
     }
 
@@ -280,9 +287,9 @@ impl StatementWork for StressWork {
     }
 
     #[inline]
-    fn compare(&self, operation: &StressOperation, cells: &Cells) -> Result<(), (Status, String)> {
+    fn compare_cells(&self, operation: &StressOperation, cells: &Cells) -> Result<(), (Status, String)> {
         let StressOperation { command, number, row, .. } = operation;
-        if command.writes() {
+        if command.is_write() {
             return Ok(());
         }
         if cells.rows() == 0 {
@@ -301,8 +308,8 @@ impl StatementWork for StressWork {
     }
 
     #[inline]
-    fn measure(&self, operation: &StressOperation, cells: &Cells, _counts: bool) -> (u64, u64) {
-        let bytes = if operation.command.writes() { operation.values.as_bytes().len() } else { cells.bytes() };
+    fn measure_operation(&self, operation: &StressOperation, cells: &Cells, _counts: bool) -> (u64, u64) {
+        let bytes = if operation.command.is_write() { operation.values.as_bytes().len() } else { cells.bytes() };
         (1, bytes as u64)
     }
 }
@@ -325,7 +332,7 @@ impl<S: Statements> Work<S> for StressWork {
     where
         S: 'a;
 
-    fn actor<'a>(task: &'a Task<Self>, session: &'a mut S, worker: usize) -> Self::Actor<'a> {
+    fn create_actor<'a>(task: &'a Task<Self>, session: &'a mut S, worker: usize) -> Self::Actor<'a> {
         StatementActor::new(task, session, worker)
     }
 }

@@ -20,7 +20,7 @@ use std::time::Duration;
 use crate::records::target::RecordTarget;
 use crate::records::{Records, RecordsOf};
 use loadstone_measure::control::{End, TrialFailure};
-use loadstone_measure::observer::{Closed, Interval, Moment, Observer, Opened};
+use loadstone_measure::observer::{Closed, Interval, Moment, Observer, OpenedTrial};
 use loadstone_measure::trial;
 use loadstone_session::{Drive, EngineError};
 use loadstone_wire::spec::TrialSpec;
@@ -54,7 +54,7 @@ impl<const BY_THREAD: bool> Store for Hashing<BY_THREAD> {
 }
 
 impl HashingSession {
-    fn add(&self, operation: impl Hash) -> Status {
+    fn add_operation(&self, operation: impl Hash) -> Status {
         let mut hasher = DefaultHasher::new();
         operation.hash(&mut hasher);
         let mut sums = SUMS.lock().unwrap();
@@ -68,33 +68,33 @@ impl Connection for HashingSession {}
 
 impl Session for HashingSession {
     async fn read(&mut self, key: &[u8], _: Projection<'_>, _: &mut Row) -> Status {
-        self.add(("read", key))
+        self.add_operation(("read", key))
     }
     async fn scan(&mut self, key: &[u8], count: usize, _: Projection<'_>, _: &mut Rows) -> Status {
-        self.add(("scan", key, count))
+        self.add_operation(("scan", key, count))
     }
     async fn insert(&mut self, key: &[u8], row: &Row) -> Status {
-        self.add(("insert", key, row.bytes()))
+        self.add_operation(("insert", key, row.bytes()))
     }
     async fn update(&mut self, key: &[u8], row: &Row) -> Status {
-        self.add(("update", key, row.bytes()))
+        self.add_operation(("update", key, row.bytes()))
     }
     async fn delete(&mut self, key: &[u8]) -> Status {
-        self.add(("delete", key))
+        self.add_operation(("delete", key))
     }
 }
 
 struct CheckCount;
 
 impl Observer for CheckCount {
-    fn ready(&mut self, _: &Opened<'_>) {}
-    fn interval(&mut self, _: &Moment<'_>, _: &Interval<'_>) {}
-    fn end(&mut self, closed: &Closed<'_>) {
+    fn report_ready(&mut self, _: &OpenedTrial<'_>) {}
+    fn report_interval(&mut self, _: &Moment<'_>, _: &Interval<'_>) {}
+    fn report_end(&mut self, closed: &Closed<'_>) {
         assert_eq!(closed.moment.totals.operations, closed.moment.operations.unwrap());
     }
 }
 
-fn spec(name: &str, clients: u64, segment: Segment) -> TrialSpec {
+fn trial_spec(name: &str, clients: u64, segment: Segment) -> TrialSpec {
     let core = CoreSpec {
         table: name.to_owned(),
         records: 1_000,
@@ -125,18 +125,21 @@ fn spec(name: &str, clients: u64, segment: Segment) -> TrialSpec {
 }
 
 /// A target for the store: with a loop compiled for its session type, or with virtual calls.
-fn target<S: RecordStore>() -> RecordTarget {
+fn create_target<S: RecordStore>() -> RecordTarget {
     if S::ABOUT.networked { RecordTarget::new_remote::<S>() } else { RecordTarget::new_embedded::<S>() }
 }
 
 /// The hash of all operations of a trial with `clients` clients in `n` segments.
 fn hash_of<S: RecordStore>(name: &str, clients: u64, n: u64) -> u64 {
     for k in 0..n {
-        let spec = spec(name, clients, Segment { k, n });
+        let spec = trial_spec(name, clients, Segment { k, n });
         let WorkSpec::Records(core) = spec.work.clone() else { unreachable!() };
         let (_keep, controls) = channel();
         let work = Records::new(RecordsOf::new(&core, spec.phase, spec.seed, None).unwrap());
-        assert_eq!(trial::run(&spec, work, &target::<S>(), &controls, &mut CheckCount).unwrap(), End::Done);
+        assert_eq!(
+            trial::run_trial(&spec, work, &create_target::<S>(), &controls, &mut CheckCount).unwrap(),
+            End::Done
+        );
     }
     SUMS.lock().unwrap()[name]
 }
@@ -211,20 +214,20 @@ impl Session for BrokenSession {
 struct Measured(u64, u64);
 
 impl Observer for Measured {
-    fn ready(&mut self, _: &Opened<'_>) {}
-    fn interval(&mut self, _: &Moment<'_>, _: &Interval<'_>) {}
-    fn end(&mut self, closed: &Closed<'_>) {
+    fn report_ready(&mut self, _: &OpenedTrial<'_>) {}
+    fn report_interval(&mut self, _: &Moment<'_>, _: &Interval<'_>) {}
+    fn report_end(&mut self, closed: &Closed<'_>) {
         *self = Self(closed.window.length_ns, closed.censored.unanswered);
     }
 }
 
 fn end_of<S: RecordStore>(until: Until) -> (End, Measured) {
-    let mut spec = TrialSpec { until, ..spec("broken", 3, Segment::default()) };
+    let mut spec = TrialSpec { until, ..trial_spec("broken", 3, Segment::default()) };
     let WorkSpec::Records(core) = &mut spec.work else { unreachable!() };
     core.operations = until.operations;
     let work = Records::new(RecordsOf::new(core, spec.phase, spec.seed, None).unwrap());
     let ((_keep, controls), mut measured) = (channel(), Measured::default());
-    (trial::run(&spec, work, &target::<S>(), &controls, &mut measured).unwrap(), measured)
+    (trial::run_trial(&spec, work, &create_target::<S>(), &controls, &mut measured).unwrap(), measured)
 }
 
 #[test]

@@ -10,9 +10,9 @@ use std::time::Instant;
 
 use loadstone_load::core::{CoreLoad, CoreRun, CoreSpec, Mix};
 use loadstone_load::histogram::Grid;
-use loadstone_load::keys::{Chooser, Existing, InsertOrder, KeyDistribution, Range, write_key};
+use loadstone_load::keys::{Chooser, Existing, InsertOrder, KeyDistribution, KeyRange, write_key};
 use loadstone_load::kind_sequence::KindSequence;
-use loadstone_load::pace::{Arrival, Cursor, Pace, PaceSpec, RatePiece};
+use loadstone_load::pace::{Arrival, Pace, PaceCursor, PaceSpec, RatePiece};
 use loadstone_load::pool::Pool;
 use loadstone_load::random::{Draws, Purpose};
 use loadstone_load::value_length::Length;
@@ -22,7 +22,7 @@ const N: u64 = 2_000_000;
 const REPEATS: usize = 7;
 
 /// Prints the median over several repeats; their spread shows how busy the machine was.
-fn part(name: &str, mut run: impl FnMut(u64)) {
+fn measure_part(name: &str, mut run: impl FnMut(u64)) {
     let mut ns: Vec<f64> = (0..REPEATS)
         .map(|_| {
             let start = Instant::now();
@@ -34,7 +34,7 @@ fn part(name: &str, mut run: impl FnMut(u64)) {
     println!("{name:<44} {:>7.1}   ({:.1} to {:.1})", ns[REPEATS / 2], ns[0], ns[REPEATS - 1]);
 }
 
-fn spec(mix: Mix, operations: u64) -> CoreSpec {
+fn core_spec(mix: Mix, operations: u64) -> CoreSpec {
     CoreSpec {
         table: "usertable".to_owned(),
         records: 1_000_000,
@@ -59,14 +59,14 @@ fn spec(mix: Mix, operations: u64) -> CoreSpec {
 
 fn main() {
     println!("{:<44} {:>7}   (least to most of {REPEATS})", "part", "ns");
-    part("clock, one reading", |_| {
+    measure_part("clock, one reading", |_| {
         black_box(Instant::now());
     });
     let kinds = KindSequence::new(1, &[(Kind::Read, 0.5), (Kind::Update, 0.5)], &[], None).expect("weights");
-    part("kind of operation", |i| {
+    measure_part("kind of operation", |i| {
         black_box(kinds.kind(i));
     });
-    let range = Range { start: 0, count: 1_000_000, growth: 0 };
+    let range = KeyRange { start: 0, count: 1_000_000, growth: 0 };
     let all = Existing { first: 0, last: 999_999 };
     for (name, distribution) in [
         ("key choice, uniform", KeyDistribution::Uniform),
@@ -75,45 +75,45 @@ fn main() {
         ("key choice, truezipfian", KeyDistribution::true_zipfian()),
     ] {
         let chooser = Chooser::new(&distribution, range, 1_000_000);
-        part(name, |i| {
-            black_box(chooser.choose(i, all, &mut Draws::new(1, i, Purpose::Key)));
+        measure_part(name, |i| {
+            black_box(chooser.choose_key(i, all, &mut Draws::new(1, i, Purpose::Key)));
         });
     }
     let mut key = Vec::new();
-    part("key text", |i| {
+    measure_part("key text", |i| {
         write_key(&mut key, i, InsertOrder::Hashed, 1);
         black_box(&key);
     });
     let pool = Pool::new(1);
     let mut field = [0u8; 100];
-    part("value, one field of 100 bytes", |i| {
-        pool.fill(&mut field, &mut pool.place(&mut Draws::new(1, i, Purpose::Value), 0));
+    measure_part("value, one field of 100 bytes", |i| {
+        pool.fill_bytes(&mut field, &mut pool.draw_place(&mut Draws::new(1, i, Purpose::Value), 0));
         black_box(&field);
     });
     let grid = Grid::default();
-    part("histogram, one value", |i| grid.record(1_000 + (i & 0xfff)));
+    measure_part("histogram, one value", |i| grid.record_value(1_000 + (i & 0xfff)));
     for (name, arrival) in [("due time, uniform", Arrival::Uniform), ("due time, poisson", Arrival::Poisson)] {
         let rate = vec![RatePiece { from: 1e5, to: 1e5, seconds: 0.0 }];
         let pace = Pace::new(&PaceSpec::Open { rate, arrival }, 1).expect("a rate").expect("open");
-        let mut cursor = Cursor::default();
-        part(name, |i| {
+        let mut cursor = PaceCursor::default();
+        measure_part(name, |i| {
             black_box(pace.due_ns(i, &mut cursor));
         });
     }
     let mut operation = Operation::default();
-    let read = CoreRun::new(spec(Mix { read: 1.0, ..Mix::default() }, N), 1).expect("a mix");
-    part("whole operation, workload C", |i| {
-        read.fill(i, &mut operation);
+    let read = CoreRun::new(core_spec(Mix { read: 1.0, ..Mix::default() }, N), 1).expect("a mix");
+    measure_part("whole operation, workload C", |i| {
+        read.fill_operation(i, &mut operation);
         black_box(&operation);
     });
-    let update = CoreRun::new(spec(Mix { read: 0.5, update: 0.5, ..Mix::default() }, N), 1).expect("a mix");
-    part("whole operation, workload A", |i| {
-        update.fill(i, &mut operation);
+    let update = CoreRun::new(core_spec(Mix { read: 0.5, update: 0.5, ..Mix::default() }, N), 1).expect("a mix");
+    measure_part("whole operation, workload A", |i| {
+        update.fill_operation(i, &mut operation);
         black_box(&operation);
     });
-    let load = CoreLoad::new(spec(Mix::default(), N), 1);
-    part("whole operation, load of 10 x 100 bytes", |i| {
-        load.fill(i, &mut operation);
+    let load = CoreLoad::new(core_spec(Mix::default(), N), 1);
+    measure_part("whole operation, load of 10 x 100 bytes", |i| {
+        load.fill_operation(i, &mut operation);
         black_box(&operation);
     });
 }

@@ -10,14 +10,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use loadstone_load::core::{CoreLoad, CoreRun, CoreSpec, Mix};
 use loadstone_load::keys::{InsertOrder, KeyDistribution};
-use loadstone_load::ledger::{Layout, Ledger, Run, State, Writes};
+use loadstone_load::ledger::{Ledger, LedgerLayout, LedgerRun, WriteState, Writes};
 use loadstone_load::value_length::Length;
 use loadstone_load::{Operation, Segment, Workload};
 
 const N: u64 = 8_000_000;
 const REPEATS: usize = 7;
 
-fn spec(versions: bool, write_all_fields: bool) -> CoreSpec {
+fn core_spec(versions: bool, write_all_fields: bool) -> CoreSpec {
     CoreSpec {
         table: "usertable".to_owned(),
         records: 1_000_000,
@@ -41,7 +41,7 @@ fn spec(versions: bool, write_all_fields: bool) -> CoreSpec {
 }
 
 /// Prints the median over several repeats of each worker's cost.
-fn part(name: &str, threads: u64, measure: impl Fn(u64, &AtomicU64) -> f64 + Sync) {
+fn measure_part(name: &str, threads: u64, measure: impl Fn(u64, &AtomicU64) -> f64 + Sync) {
     let mut ns: Vec<f64> = (0..REPEATS)
         .map(|_| {
             let claims = AtomicU64::new(0);
@@ -65,7 +65,7 @@ fn cpu_ns() -> f64 {
 }
 
 /// Claims operations until none are left, as the engine does. Returns the total time, ns.
-fn claim(claims: &AtomicU64, mut measure: impl FnMut(u64)) -> f64 {
+fn measure_claims(claims: &AtomicU64, mut measure: impl FnMut(u64)) -> f64 {
     let start = cpu_ns();
     loop {
         let number = claims.fetch_add(1, Ordering::Relaxed);
@@ -78,28 +78,28 @@ fn claim(claims: &AtomicU64, mut measure: impl FnMut(u64)) -> f64 {
 
 fn main() {
     println!("{:<52} threads, ns   (least to most of {REPEATS})", "part");
-    let layout = Layout { writes: N, clients: 8, workers: 8, ticks: 0, exceptions: 0 };
+    let layout = LedgerLayout { writes: N, clients: 8, workers: 8, ticks: 0, exceptions: 0 };
     let memory: Vec<AtomicU64> =
         std::iter::repeat_with(AtomicU64::default).take(layout.word_count().expect("small")).collect();
-    let ledger = Ledger::create(&memory[..], layout, Run::default(), Segment::default()).expect("a ledger");
+    let ledger = Ledger::create_in(&memory[..], layout, LedgerRun::default(), Segment::default()).expect("a ledger");
     let plain: Vec<AtomicU64> = std::iter::repeat_with(AtomicU64::default).take(N as usize / 32).collect();
-    let run = CoreRun::new(spec(true, false), 1).expect("a mix");
+    let run = CoreRun::new(core_spec(true, false), 1).expect("a mix");
     for threads in [1, 2, 8] {
-        part("claim alone", threads, |_, claims| claim(claims, |number| _ = black_box(number)));
-        part("claim, one fetch_or a write", threads, |_, claims| {
-            claim(claims, |number| {
+        measure_part("claim alone", threads, |_, claims| measure_claims(claims, |number| _ = black_box(number)));
+        measure_part("claim, one fetch_or a write", threads, |_, claims| {
+            measure_claims(claims, |number| {
                 plain[number as usize / 32].fetch_or(1 << (number % 32 * 2), Ordering::Relaxed);
             })
         });
-        part("claim, ledger", threads, |worker, claims| {
-            let pen = ledger.pen(worker as usize);
-            claim(claims, |number| pen.note(number, State::Acknowledged))
+        measure_part("claim, ledger", threads, |worker, claims| {
+            let pen = ledger.create_pen(worker as usize);
+            measure_claims(claims, |number| pen.note_state(number, WriteState::Acknowledged))
         });
-        part("claim, number of the write, ledger", threads, |worker, claims| {
-            let pen = ledger.pen(worker as usize);
-            claim(claims, |index| {
-                if let Some(number) = run.number(index) {
-                    pen.note(number, State::Acknowledged);
+        measure_part("claim, number of the write, ledger", threads, |worker, claims| {
+            let pen = ledger.create_pen(worker as usize);
+            measure_claims(claims, |index| {
+                if let Some(number) = run.find_number(index) {
+                    pen.note_state(number, WriteState::Acknowledged);
                 }
             })
         });
@@ -107,21 +107,21 @@ fn main() {
     for versions in [false, true] {
         let with = if versions { "with versions" } else { "without" };
         for all in [false, true] {
-            let workload = CoreRun::new(spec(versions, all), 1).expect("a mix");
+            let workload = CoreRun::new(core_spec(versions, all), 1).expect("a mix");
             let fields = if all { "all fields" } else { "one field" };
-            part(&format!("fill, half updates of {fields}, {with}"), 1, |_, claims| {
+            measure_part(&format!("fill, half updates of {fields}, {with}"), 1, |_, claims| {
                 let mut operation = Operation::default();
-                claim(claims, |index| {
-                    workload.fill(index, &mut operation);
+                measure_claims(claims, |index| {
+                    workload.fill_operation(index, &mut operation);
                     black_box(&operation);
                 })
             });
         }
-        let load = CoreLoad::new(spec(versions, false), 1);
-        part(&format!("fill, load of 10 x 100 bytes, {with}"), 1, |_, claims| {
+        let load = CoreLoad::new(core_spec(versions, false), 1);
+        measure_part(&format!("fill, load of 10 x 100 bytes, {with}"), 1, |_, claims| {
             let mut operation = Operation::default();
-            claim(claims, |index| {
-                load.fill(index, &mut operation);
+            measure_claims(claims, |index| {
+                load.fill_operation(index, &mut operation);
                 black_box(&operation);
             })
         });

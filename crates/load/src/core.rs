@@ -1,12 +1,12 @@
 //! YCSB's `CoreWorkload` as a pure function of the operation's index.
 
-use crate::keys::{Chooser, Existing, Range};
+use crate::keys::{Chooser, Existing, KeyRange};
 use crate::kind::{Kind, StepId};
 use crate::kind_sequence::{KindSequence, Position};
 use crate::ledger::Writes;
 pub use crate::mix::Mix;
 use crate::operation::{Check, Operation, RecordWorkload, Selection, Workload};
-use crate::random::{Draws, mix};
+use crate::random::{Draws, mix_bits};
 use crate::row::Row;
 use crate::value_length::Lengths;
 use crate::version::{Phase, RunMark};
@@ -17,31 +17,31 @@ mod verify;
 mod writes;
 
 pub use spec::CoreSpec;
-use values::Shape;
+use values::RecordShape;
 pub use verify::COMPARED_ONE_IN;
 
 /// The load phase, with one insert per record.
 #[derive(Debug)]
 pub struct CoreLoad {
-    shape: Shape,
+    shape: RecordShape,
 }
 
 impl CoreLoad {
     /// The load of a spec.
     pub fn new(spec: CoreSpec, seed: u64) -> Self {
-        Self { shape: Shape::new(spec, seed, Phase::Load) }
+        Self { shape: RecordShape::new(spec, seed, Phase::Load) }
     }
 }
 
 impl Workload for CoreLoad {
     type Operation = Operation;
 
-    fn steps(&self) -> &'static [&'static str] {
+    fn step_names(&self) -> &'static [&'static str] {
         &Kind::NAMES
     }
 
     #[inline]
-    fn fill(&self, index: u64, operation: &mut Operation) {
+    fn fill_operation(&self, index: u64, operation: &mut Operation) {
         operation.index = index;
         operation.kind = Kind::Insert;
         self.shape.set_key(operation, self.shape.spec.insert_start + index);
@@ -52,7 +52,7 @@ impl Workload for CoreLoad {
         Kind::Insert.step()
     }
 
-    fn operations(&self) -> Option<u64> {
+    fn operation_count(&self) -> Option<u64> {
         Some(self.shape.spec.insert_count)
     }
 }
@@ -66,7 +66,7 @@ impl RecordWorkload for CoreLoad {
 /// The run phase.
 #[derive(Debug)]
 pub struct CoreRun {
-    shape: Shape,
+    shape: RecordShape,
     kinds: KindSequence,
     chooser: Chooser,
     scan_length: Lengths,
@@ -81,10 +81,10 @@ impl CoreRun {
         let kinds = KindSequence::new(seed, &weights, counted, spec.operations)?;
         let total: f64 = weights.iter().map(|&(_, w)| w.max(0.0)).sum();
         let expected = spec.operations.unwrap_or(0) as f64 * (mix.insert.max(0.0) / total);
-        let range = Range { start: spec.insert_start, count: spec.insert_count, growth: (expected * 2.0) as u64 };
+        let range = KeyRange { start: spec.insert_start, count: spec.insert_count, growth: (expected * 2.0) as u64 };
         let chooser = Chooser::new(&spec.keys, range, spec.records);
         let scan_length = Lengths::new(&spec.scan_length);
-        Some(Self { shape: Shape::new(spec, seed, Phase::Run), kinds, chooser, scan_length })
+        Some(Self { shape: RecordShape::new(spec, seed, Phase::Run), kinds, chooser, scan_length })
     }
 
     /// Sets the run's number, which distinguishes the run's values from the values of other runs of the spec.
@@ -98,11 +98,11 @@ impl CoreRun {
     /// inserted records except the most recent (the lag), minus the records at the low end that earlier deletes or the
     /// next few deletes (the same lag) remove.
     #[inline]
-    fn existing(&self, at: Position) -> Existing {
+    fn existing_records(&self, at: Position) -> Existing {
         let spec = &self.shape.spec;
         let inserted = self.kinds.before_at(Kind::Insert, at).saturating_sub(spec.insert_lag);
         let last = (spec.records + inserted).saturating_sub(1);
-        if !self.kinds.includes(Kind::Delete) {
+        if !self.kinds.has_kind(Kind::Delete) {
             return Existing { first: spec.insert_start.min(last), last };
         }
         let deleted = self.kinds.before_at(Kind::Delete, at) + spec.insert_lag;
@@ -110,25 +110,25 @@ impl CoreRun {
     }
 
     #[inline]
-    fn choose(&self, index: u64, at: Position, draws: &mut Draws) -> u64 {
+    fn choose_record(&self, index: u64, at: Position, draws: &mut Draws) -> u64 {
         let turn = index - self.kinds.before_at(Kind::Insert, at);
-        self.chooser.choose(turn, self.existing(at), draws)
+        self.chooser.choose_key(turn, self.existing_records(at), draws)
     }
 
     #[inline]
-    fn record(&self, kind: Kind, index: u64, at: Position, draws: &mut Draws) -> u64 {
+    fn record_number(&self, kind: Kind, index: u64, at: Position, draws: &mut Draws) -> u64 {
         match kind {
             Kind::Insert => self.shape.spec.records + self.kinds.before_at(Kind::Insert, at),
             Kind::Delete => self.shape.spec.insert_start + self.kinds.before_at(Kind::Delete, at),
-            _ => self.choose(index, at, draws),
+            _ => self.choose_record(index, at, draws),
         }
     }
 
-    fn selection(&self, operation: &mut Operation, draws: &mut Draws) {
+    fn select_fields(&self, operation: &mut Operation, draws: &mut Draws) {
         operation.selection = if self.shape.spec.read_all_fields {
             Selection::All
         } else {
-            Selection::One(draws.below(self.shape.names.len() as u64) as usize)
+            Selection::One(draws.draw_below(self.shape.names.len() as u64) as usize)
         };
     }
 }
@@ -136,19 +136,19 @@ impl CoreRun {
 impl Workload for CoreRun {
     type Operation = Operation;
 
-    fn steps(&self) -> &'static [&'static str] {
+    fn step_names(&self) -> &'static [&'static str] {
         &Kind::NAMES
     }
 
     #[inline]
-    fn fill(&self, index: u64, operation: &mut Operation) {
+    fn fill_operation(&self, index: u64, operation: &mut Operation) {
         let spec = &self.shape.spec;
         let at = self.kinds.position_near(index, &mut operation.cursor);
         let kind = self.kinds.kind_at(at);
         operation.index = index;
         operation.kind = kind;
         let mut draws = self.shape.keys.stream(index);
-        let record = self.record(kind, index, at, &mut draws);
+        let record = self.record_number(kind, index, at, &mut draws);
         self.shape.set_key(operation, record);
         match kind {
             Kind::Insert => self.shape.write_all(operation),
@@ -158,13 +158,13 @@ impl Workload for CoreRun {
                 } else {
                     self.shape.write_one(operation);
                 }
-                self.selection(operation, &mut draws);
+                self.select_fields(operation, &mut draws);
             }
             Kind::Scan => {
-                operation.scan_count = self.scan_length.next(&mut draws);
-                self.selection(operation, &mut draws);
+                operation.scan_count = self.scan_length.next_length(&mut draws);
+                self.select_fields(operation, &mut draws);
             }
-            _ => self.selection(operation, &mut draws),
+            _ => self.select_fields(operation, &mut draws),
         }
     }
 
@@ -172,12 +172,12 @@ impl Workload for CoreRun {
         self.kinds.kind(index).step()
     }
 
-    fn operations(&self) -> Option<u64> {
+    fn operation_count(&self) -> Option<u64> {
         self.shape.spec.operations
     }
 
     fn any_order(&self) -> bool {
-        !self.kinds.includes(Kind::Insert) && !self.kinds.includes(Kind::Delete)
+        !self.kinds.has_kind(Kind::Insert) && !self.kinds.has_kind(Kind::Delete)
     }
 }
 
@@ -186,23 +186,23 @@ impl RecordWorkload for CoreRun {
         &self.shape.names
     }
 
-    fn verifies(&self) -> bool {
+    fn has_read_checks(&self) -> bool {
         self.shape.spec.integrity || self.shape.spec.versions
     }
 
-    fn verify(&self, operation: &Operation, read: &Row) -> Option<Check> {
-        self.verifies().then(|| self.verify_row(operation, read))
+    fn verify_read(&self, operation: &Operation, read: &Row) -> Option<Check> {
+        self.has_read_checks().then(|| self.verify_row(operation, read))
     }
 
     #[inline]
-    fn compares(&self, index: u64) -> bool {
+    fn is_value_compared(&self, index: u64) -> bool {
         // These reads are chosen at random, because the indices within a segment, or with one kind of operation, may be
         // periodic.
-        self.shape.spec.versions && mix(index).is_multiple_of(COMPARED_ONE_IN)
+        self.shape.spec.versions && mix_bits(index).is_multiple_of(COMPARED_ONE_IN)
     }
 
     fn insert_number(&self, record: u64) -> Option<u64> {
-        record.checked_sub(self.shape.spec.records).filter(|_| self.kinds.includes(Kind::Insert))
+        record.checked_sub(self.shape.spec.records).filter(|_| self.kinds.has_kind(Kind::Insert))
     }
 
     fn index_of_insert(&self, number: u64) -> Option<u64> {
@@ -211,7 +211,7 @@ impl RecordWorkload for CoreRun {
 
     #[inline]
     fn write_number(&self, index: u64) -> Option<u64> {
-        Writes::number(self, index)
+        Writes::find_number(self, index)
     }
 
     fn index_of_delete(&self, record: u64) -> Option<u64> {

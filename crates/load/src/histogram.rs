@@ -31,14 +31,14 @@ const SUM_BITS: u32 = 63;
 const SUM_LOW: u64 = (1 << SUM_BITS) - 1;
 
 #[inline]
-const fn bucket(value: u64) -> usize {
+const fn bucket_of(value: u64) -> usize {
     let value = if value > VALUE_MAX { VALUE_MAX } else { value };
     let shift = (64 - SUB_BITS) - (value | (HALF * 2 - 1)).leading_zeros();
     (shift as u64 * HALF + (value >> shift)) as usize
 }
 
 /// The lowest value of a bucket.
-const fn lowest(bucket: usize) -> u64 {
+const fn lowest_value(bucket: usize) -> u64 {
     let bucket = bucket as u64;
     if bucket < 2 * HALF {
         return bucket;
@@ -91,25 +91,25 @@ impl Default for Grid {
 
 /// Adds to an atomic to which only this thread writes.
 #[inline]
-fn add(cell: &AtomicU64, n: u64) {
+fn add_relaxed(cell: &AtomicU64, n: u64) {
     cell.store(cell.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
 }
 
 impl Grid {
     /// Counts one value. Only the single writer of the grid may call this.
     #[inline]
-    pub fn record(&self, value: u64) {
+    pub fn record_value(&self, value: u64) {
         if value > VALUE_MAX {
-            return self.saturate(value);
+            return self.record_saturated(value);
         }
-        self.count_in(bucket(value), value);
+        self.count_in(bucket_of(value), value);
     }
 
     /// Counts a value in the given bucket.
     #[inline]
     fn count_in(&self, at: usize, value: u64) {
         let place = match self.places[at / BLOCK].load(Ordering::Relaxed) {
-            0 => self.place(at / BLOCK),
+            0 => self.allocate_block(at / BLOCK),
             place => place,
         };
         let old = self.sum.load(Ordering::Relaxed);
@@ -123,13 +123,13 @@ impl Grid {
         // This is the last step, so that no register needs to be saved across the call.
         match count.load(Ordering::Relaxed).checked_add(1) {
             Some(n) => count.store(n, Ordering::Relaxed),
-            None => self.wrap(at, count),
+            None => self.count_wrap(at, count),
         }
     }
 
     /// Assigns a place to a block.
     #[cold]
-    fn place(&self, block: usize) -> u16 {
+    fn allocate_block(&self, block: usize) -> u16 {
         let place = self.placed.load(Ordering::Relaxed) + 1;
         self.placed.store(place, Ordering::Relaxed);
         self.places[block].store(place, Ordering::Relaxed);
@@ -138,20 +138,20 @@ impl Grid {
 
     /// Counts one value in a full bucket.
     #[cold]
-    fn wrap(&self, at: usize, count: &AtomicU32) {
-        let mut wraps = self.wraps();
+    fn count_wrap(&self, at: usize, count: &AtomicU32) {
+        let mut wraps = self.lock_wraps();
         *wraps.entry(at).or_default() += 1;
         count.store(0, Ordering::Relaxed);
     }
 
-    fn wraps(&self) -> MutexGuard<'_, BTreeMap<usize, u64>> {
+    fn lock_wraps(&self) -> MutexGuard<'_, BTreeMap<usize, u64>> {
         self.wraps.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts a value that is too large. The sum includes the value itself, up to 292 years.
     #[cold]
-    fn saturate(&self, value: u64) {
-        add(&self.saturated, 1);
+    fn record_saturated(&self, value: u64) {
+        add_relaxed(&self.saturated, 1);
         self.count_in(BUCKETS - 1, value.min(SUM_LOW));
     }
 
@@ -173,7 +173,7 @@ impl Grid {
     }
 
     fn nonzero_buckets(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
-        let wraps = self.wraps();
+        let wraps = self.lock_wraps();
         let indexed = self.blocks().flat_map(|(start, block)| (start..).zip(block));
         let full = move |at| wraps.get(&at).map_or(0, |times| times << u32::BITS);
         indexed.map(move |(at, n)| (at, u64::from(n.load(Ordering::Relaxed)) + full(at))).filter(|&(_, n)| n > 0)
@@ -185,8 +185,8 @@ impl Grid {
     }
 
     /// Clears all values. The writer must be idle.
-    pub fn clear(&self) {
-        self.wraps().clear();
+    pub fn clear_counts(&self) {
+        self.lock_wraps().clear();
         for bucket in self.blocks().flat_map(|(_, block)| block) {
             bucket.store(0, Ordering::Relaxed);
         }
@@ -210,9 +210,9 @@ pub struct Reading {
 
 impl Reading {
     /// Adds the current contents of a grid.
-    pub fn add(&mut self, grid: &Grid) {
+    pub fn add_grid(&mut self, grid: &Grid) {
         for (at, n) in grid.nonzero_buckets() {
-            *self.bucket(at) += n;
+            *self.bucket_mut(at) += n;
         }
         self.sum += grid.sum();
         self.saturated += grid.saturated.load(Ordering::Relaxed);
@@ -223,19 +223,19 @@ impl Reading {
     pub fn from_counts(counts: &[u64]) -> Self {
         let mut reading = Self::default();
         let used = counts.iter().enumerate().filter(|&(_, &n)| n > 0);
-        used.for_each(|(bucket, &n)| reading.record_n(lowest(bucket), n));
+        used.for_each(|(bucket, &n)| reading.record_n(lowest_value(bucket), n));
         reading
     }
 
     /// Counts one value.
-    pub fn record(&mut self, value: u64) {
+    pub fn record_value(&mut self, value: u64) {
         self.record_n(value, 1);
     }
 
     /// Counts a value `n` times.
     pub fn record_n(&mut self, value: u64, n: u64) {
         if n > 0 {
-            *self.bucket(bucket(value)) += n;
+            *self.bucket_mut(bucket_of(value)) += n;
         }
         self.sum += u128::from(value) * u128::from(n);
         if value > VALUE_MAX {
@@ -244,7 +244,7 @@ impl Reading {
     }
 
     /// Adds another reading.
-    pub fn merge(&mut self, other: &Self) {
+    pub fn merge_reading(&mut self, other: &Self) {
         for (&block, added) in &other.blocks {
             let mine = self.blocks.entry(block).or_insert([0; BLOCK]);
             mine.iter_mut().zip(added).for_each(|(mine, added)| *mine += added);
@@ -255,7 +255,7 @@ impl Reading {
 
     /// The values recorded since an earlier reading of the same grids.
     #[must_use]
-    pub fn since(&self, earlier: &Self) -> Self {
+    pub fn subtract_earlier(&self, earlier: &Self) -> Self {
         let mut blocks = self.blocks.clone();
         blocks.retain(|block, mine| {
             if let Some(added) = earlier.blocks.get(block) {
@@ -272,7 +272,7 @@ impl Reading {
         self.blocks.values().flatten().sum()
     }
 
-    fn bucket(&mut self, at: usize) -> &mut u64 {
+    fn bucket_mut(&mut self, at: usize) -> &mut u64 {
         &mut self.blocks.entry(at / BLOCK).or_insert([0; BLOCK])[at % BLOCK]
     }
 
@@ -293,18 +293,18 @@ impl Reading {
 
     /// The buckets in use in increasing order: lowest value, highest value and number of values.
     pub fn bucket_ranges(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
-        self.buckets().map(|(at, n)| (lowest(at), lowest(at + 1) - 1, n))
+        self.buckets().map(|(at, n)| (lowest_value(at), lowest_value(at + 1) - 1, n))
     }
 
     /// Converts to a standard HDR histogram. The buckets are the same, so values are not rounded again.
-    pub fn histogram(&self) -> Histogram<u64> {
+    pub fn to_histogram(&self) -> Histogram<u64> {
         let mut histogram = match Histogram::new_with_bounds(1, VALUE_MAX, 3) {
             Ok(histogram) => histogram,
             // The bounds are constants that are valid according to the library's documentation.
             Err(error) => unreachable!("{error}"),
         };
         for (at, n) in self.buckets() {
-            histogram.saturating_record_n(lowest(at), n);
+            histogram.saturating_record_n(lowest_value(at), n);
         }
         histogram
     }
@@ -324,7 +324,7 @@ impl<T> Table<T> {
 
     /// The cell of a step and status, created by `make` on first use. Panics if the workload does not have this step.
     #[inline]
-    pub fn cell(&self, step: StepId, status: Status, make: impl FnOnce() -> T) -> &T {
+    pub fn cell_or_insert(&self, step: StepId, status: Status, make: impl FnOnce() -> T) -> &T {
         self.steps[usize::from(step.0)][status as usize].get_or_init(make)
     }
 
@@ -340,8 +340,8 @@ impl<T> Table<T> {
 impl Table {
     /// Counts one value in a table of histograms.
     #[inline]
-    pub fn record(&self, step: StepId, status: Status, value: u64) {
-        self.cell(step, status, Grid::default).record(value);
+    pub fn record_value(&self, step: StepId, status: Status, value: u64) {
+        self.cell_or_insert(step, status, Grid::default).record_value(value);
     }
 }
 
@@ -354,32 +354,35 @@ mod tests {
     fn buckets_are_those_of_hdrhistogram() {
         for value in [0, 1, 2_047, 2_048, 2_049, 4_095, 4_096, 4_708, 8_103, 100_000, 1_234_567, VALUE_MAX] {
             let grid = Grid::default();
-            grid.record(value);
+            grid.record_value(value);
             let mut reading = Reading::default();
-            reading.add(&grid);
-            let histogram = reading.histogram();
+            reading.add_grid(&grid);
+            let histogram = reading.to_histogram();
             let mut added = Histogram::<u64>::new_with_bounds(1, VALUE_MAX, 3).unwrap();
             added.record(value).unwrap();
             assert_eq!(histogram, added, "{value}");
-            assert_eq!(lowest(bucket(value)), added.lowest_equivalent(value));
+            assert_eq!(lowest_value(bucket_of(value)), added.lowest_equivalent(value));
         }
     }
 
     #[test]
     fn a_value_beyond_the_range_is_the_largest() {
         let grid = Grid::default();
-        grid.record(u64::MAX);
+        grid.record_value(u64::MAX);
         let mut reading = Reading::default();
-        reading.add(&grid);
-        assert_eq!(reading.histogram().max(), VALUE_MAX);
+        reading.add_grid(&grid);
+        assert_eq!(reading.to_histogram().max(), VALUE_MAX);
         assert_eq!((reading.count(), reading.count_saturated()), (1, 1));
-        grid.record(VALUE_MAX);
+        grid.record_value(VALUE_MAX);
         let mut again = Reading::default();
-        again.add(&grid);
-        assert_eq!((again.count(), again.count_saturated(), again.since(&reading).count_saturated()), (2, 1, 0));
+        again.add_grid(&grid);
+        assert_eq!(
+            (again.count(), again.count_saturated(), again.subtract_earlier(&reading).count_saturated()),
+            (2, 1, 0)
+        );
         let mut own = Reading::default();
         own.record_n(VALUE_MAX + 1, 3);
-        own.merge(&again);
+        own.merge_reading(&again);
         assert_eq!((own.count(), own.count_saturated()), (5, 4));
     }
 
@@ -387,12 +390,12 @@ mod tests {
     fn a_sum_is_exact_beyond_64_bits() {
         let (grid, mut last, mut whole) = (Grid::default(), Reading::default(), Reading::default());
         for n in 1..=9u128 {
-            grid.record(SUM_LOW);
-            grid.record(5);
+            grid.record_value(SUM_LOW);
+            grid.record_value(5);
             let mut now = Reading::default();
-            now.add(&grid);
+            now.add_grid(&grid);
             assert_eq!(now.sum(), n * (u128::from(SUM_LOW) + 5));
-            whole.merge(&now.since(&last));
+            whole.merge_reading(&now.subtract_earlier(&last));
             last = now;
         }
         assert_eq!(whole.sum(), last.sum());
@@ -401,15 +404,15 @@ mod tests {
     #[test]
     fn a_bucket_counts_beyond_32_bits() {
         let grid = Grid::default();
-        grid.record(7);
+        grid.record_value(7);
         grid.counts[7].store(u32::MAX, Ordering::Relaxed);
-        grid.record(1 << 40);
+        grid.record_value(1 << 40);
         let full = u64::from(u32::MAX);
         for more in 1..=3 {
-            grid.record(7);
+            grid.record_value(7);
             assert_eq!(grid.nonzero_buckets().next(), Some((7, full + more)));
         }
-        grid.clear();
+        grid.clear_counts();
         assert_eq!(grid.count(), 0);
     }
 
@@ -417,18 +420,18 @@ mod tests {
     fn a_cleared_grid_is_as_new() {
         let grid = Grid::default();
         for value in [0, 63, 64, 5_000, 1 << 30, VALUE_MAX, u64::MAX] {
-            grid.record(value);
+            grid.record_value(value);
         }
         assert_eq!(grid.count(), 7);
-        grid.clear();
+        grid.clear_counts();
         let read = || {
             let mut reading = Reading::default();
-            reading.add(&grid);
+            reading.add_grid(&grid);
             reading
         };
         assert_eq!(read(), Reading::default());
         assert!(grid.counts.iter().all(|n| n.load(Ordering::Relaxed) == 0));
-        grid.record(64);
+        grid.record_value(64);
         assert_eq!(read().bucket_ranges().collect::<Vec<_>>(), [(64, 64, 1)]);
     }
 
@@ -442,22 +445,22 @@ mod tests {
                 let (mut merged, mut last) = (Reading::default(), Reading::default());
                 for (i, &value) in values.iter().enumerate() {
                     whole.record(value).unwrap();
-                    grids[i % split].record(value);
+                    grids[i % split].record_value(value);
                     if i % 50 == 49 {
                         let mut now = Reading::default();
                         for grid in &grids {
-     now.add(grid);
+     now.add_grid(grid);
     }
-                        merged.merge(&now.since(&last));
+                        merged.merge_reading(&now.subtract_earlier(&last));
                         last = now;
                     }
                 }
                 let mut now = Reading::default();
                 for grid in &grids {
-     now.add(grid);
+     now.add_grid(grid);
     }
-                merged.merge(&now.since(&last));
-                prop_assert_eq!(merged.histogram(), whole);
+                merged.merge_reading(&now.subtract_earlier(&last));
+                prop_assert_eq!(merged.to_histogram(), whole);
                 prop_assert_eq!(merged.sum(), values.iter().map(|&value| u128::from(value)).sum::<u128>());
             }
         }

@@ -7,15 +7,15 @@ use crate::java;
 pub fn fill_integrity(out: &mut [u8], key: &[u8], field: &[u8]) {
     let mut text = Template { out, at: 0, hash: 0 };
     // Keys are ASCII. A field name with other characters is hashed by UTF-16 units, as in Java.
-    text.push(key);
-    text.push(b":");
+    text.push_bytes(key);
+    text.push_bytes(b":");
     match std::str::from_utf8(field) {
         Ok(name) if !name.is_ascii() => text.push_unicode(name),
-        _ => text.push(field),
+        _ => text.push_bytes(field),
     }
     while text.at < text.out.len() {
-        text.push(b":");
-        text.push(itoa::Buffer::new().format(text.hash).as_bytes());
+        text.push_bytes(b":");
+        text.push_bytes(itoa::Buffer::new().format(text.hash).as_bytes());
     }
 }
 
@@ -26,20 +26,20 @@ struct Template<'a> {
 }
 
 impl Template<'_> {
-    fn copy(&mut self, bytes: &[u8]) {
+    fn copy_bytes(&mut self, bytes: &[u8]) {
         let take = bytes.len().min(self.out.len() - self.at);
         self.out[self.at..self.at + take].copy_from_slice(&bytes[..take]);
         self.at += take;
     }
 
-    fn push(&mut self, bytes: &[u8]) {
+    fn push_bytes(&mut self, bytes: &[u8]) {
         self.hash = java::hash_ascii(self.hash, bytes);
-        self.copy(bytes);
+        self.copy_bytes(bytes);
     }
 
     fn push_unicode(&mut self, text: &str) {
         self.hash = text.encode_utf16().fold(self.hash, |h, unit| h.wrapping_mul(31).wrapping_add(i32::from(unit)));
-        self.copy(text.as_bytes());
+        self.copy_bytes(text.as_bytes());
     }
 }
 
@@ -47,7 +47,7 @@ impl Template<'_> {
 mod tests {
     use super::*;
 
-    fn template(key: &str, field: &str, len: usize) -> String {
+    fn render_template(key: &str, field: &str, len: usize) -> String {
         let mut out = vec![0; len];
         fill_integrity(&mut out, key.as_bytes(), field.as_bytes());
         String::from_utf8(out).unwrap()
@@ -57,14 +57,14 @@ mod tests {
     #[test]
     fn integrity_values_are_ycsbs() {
         assert_eq!(
-            template("user6284781860667377211", "field0", 100),
+            render_template("user6284781860667377211", "field0", 100),
             "user6284781860667377211:field0:-56807877:2032869390:-165488160:1762371712:-169193395:-1039977118:-10"
         );
         assert_eq!(
-            template("user6284781860667377211", "field9", 50),
+            render_template("user6284781860667377211", "field9", 50),
             "user6284781860667377211:field9:-56807598:-11004408"
         );
-        assert_eq!(template("user1", "field3", 16), "user1:field3:-12");
-        assert_eq!(template("user0", "field0", 10), "user0:fiel");
+        assert_eq!(render_template("user1", "field3", 16), "user1:field3:-12");
+        assert_eq!(render_template("user0", "field0", 10), "user0:fiel");
     }
 }

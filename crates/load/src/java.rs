@@ -20,7 +20,7 @@ const TREE_BINS: usize = 64;
 /// `String.hashCode()`: Σ unit·31^(n−1−i) over the UTF-16 units, in wrapping 32-bit arithmetic.
 #[must_use]
 pub fn string_hash(s: &str) -> i32 {
-    s.encode_utf16().fold(0, |hash, unit| push(hash, i32::from(unit)))
+    s.encode_utf16().fold(0, |hash, unit| extend_hash(hash, i32::from(unit)))
 }
 
 /// The hash of a text with `bytes` appended, if the text alone hashes to `seed_hash` (0 for the empty text).
@@ -29,10 +29,10 @@ pub fn string_hash(s: &str) -> i32 {
 #[inline]
 #[must_use]
 pub fn hash_ascii(seed_hash: i32, bytes: &[u8]) -> i32 {
-    bytes.iter().fold(seed_hash, |hash, &byte| push(hash, i32::from(byte)))
+    bytes.iter().fold(seed_hash, |hash, &byte| extend_hash(hash, i32::from(byte)))
 }
 
-const fn push(hash: i32, next: i32) -> i32 {
+const fn extend_hash(hash: i32, next: i32) -> i32 {
     hash.wrapping_mul(31).wrapping_add(next)
 }
 
@@ -42,7 +42,7 @@ const fn push(hash: i32, next: i32) -> i32 {
 /// object).
 #[must_use]
 pub fn hash_map_order<T: AsRef<str>>(keys: &[T]) -> Vec<usize> {
-    let hashes: Vec<u32> = keys.iter().map(|key| spread(string_hash(key.as_ref()))).collect();
+    let hashes: Vec<u32> = keys.iter().map(|key| spread_hash(string_hash(key.as_ref()))).collect();
     let mut bins: Vec<Vec<usize>> = vec![Vec::new(); INITIAL_BINS];
     let mut size = 0;
     for (index, key) in keys.iter().enumerate() {
@@ -54,10 +54,10 @@ pub fn hash_map_order<T: AsRef<str>>(keys: &[T]) -> Vec<usize> {
         bin.push(index);
         size += 1;
         if bin.len() > FULL_BIN && table < TREE_BINS {
-            resize(&mut bins, &hashes);
+            resize_bins(&mut bins, &hashes);
         }
-        if size > limit(&bins) {
-            resize(&mut bins, &hashes);
+        if size > resize_limit(&bins) {
+            resize_bins(&mut bins, &hashes);
         }
     }
     bins.concat()
@@ -78,7 +78,7 @@ pub fn concurrent_hash_map_order<T: AsRef<str>>(keys: &[T]) -> Vec<usize> {
 }
 
 fn concurrent_order(hashes: &[i32], same: impl Fn(usize, usize) -> bool) -> Vec<usize> {
-    let hashes: Vec<u32> = hashes.iter().map(|&hash| spread(hash) & 0x7fff_ffff).collect();
+    let hashes: Vec<u32> = hashes.iter().map(|&hash| spread_hash(hash) & 0x7fff_ffff).collect();
     let mut bins: Vec<Vec<usize>> = vec![Vec::new(); INITIAL_BINS];
     let mut size = 0;
     for index in 0..hashes.len() {
@@ -93,29 +93,29 @@ fn concurrent_order(hashes: &[i32], same: impl Fn(usize, usize) -> bool) -> Vec<
         }
         if walked >= FULL_BIN && table < TREE_BINS {
             // `tryPresize(2 × table)` continues until the limit is at least `tableSizeFor(3 × table + 1)`.
-            while limit(&bins) < 4 * table {
-                transfer(&mut bins, &hashes);
+            while resize_limit(&bins) < 4 * table {
+                transfer_bins(&mut bins, &hashes);
             }
         }
-        while position.is_none() && size >= limit(&bins) {
-            transfer(&mut bins, &hashes);
+        while position.is_none() && size >= resize_limit(&bins) {
+            transfer_bins(&mut bins, &hashes);
         }
     }
     bins.concat()
 }
 
 /// Both maps mix the high half of a hash into the low half, because only the low bits choose the bin.
-const fn spread(hash: i32) -> u32 {
+const fn spread_hash(hash: i32) -> u32 {
     hash as u32 ^ (hash as u32 >> 16)
 }
 
 /// The load factor 0.75: a `HashMap` grows above this number of keys, a `ConcurrentHashMap` as soon as it reaches it.
-const fn limit(bins: &[Vec<usize>]) -> usize {
+const fn resize_limit(bins: &[Vec<usize>]) -> usize {
     bins.len() / 4 * 3
 }
 
 /// `HashMap.resize`: doubles the bins; keys that shared a bin keep their order.
-fn resize(bins: &mut Vec<Vec<usize>>, hashes: &[u32]) {
+fn resize_bins(bins: &mut Vec<Vec<usize>>, hashes: &[u32]) {
     let bit = bins.len() as u32;
     let (low, mut high): (Vec<_>, Vec<_>) =
         bins.drain(..).map(|bin| bin.into_iter().partition::<Vec<usize>, _>(|&key| hashes[key] & bit == 0)).unzip();
@@ -126,7 +126,7 @@ fn resize(bins: &mut Vec<Vec<usize>>, hashes: &[u32]) {
 /// `ConcurrentHashMap.transfer`: doubles the bins. In each bin, the longest tail that moves to one half keeps its order
 /// (its nodes are reused, for concurrent readers). The keys before the tail are prepended one by one, which reverses
 /// them.
-fn transfer(bins: &mut Vec<Vec<usize>>, hashes: &[u32]) {
+fn transfer_bins(bins: &mut Vec<Vec<usize>>, hashes: &[u32]) {
     let bit = bins.len() as u32;
     let is_high = |key: usize| hashes[key] & bit != 0;
     let half = |bin: &[usize], high: bool| -> Vec<usize> {
@@ -173,13 +173,13 @@ mod tests {
         assert_eq!(&text[..50], "user6284781860667377211:field9:-56807598:-11004408");
     }
 
-    fn fields(count: usize) -> Vec<String> {
+    fn field_names(count: usize) -> Vec<String> {
         (0..count).map(|field| format!("field{field}")).collect()
     }
 
     #[test]
     fn ten_fields_iterate_as_in_a_ycsb_record() {
-        assert_eq!(hash_map_order(&fields(10)), [1, 0, 7, 6, 9, 8, 3, 2, 5, 4]);
+        assert_eq!(hash_map_order(&field_names(10)), [1, 0, 7, 6, 9, 8, 3, 2, 5, 4]);
     }
 
     #[test]
@@ -191,8 +191,8 @@ mod tests {
         ];
         let mut concurrent = hash_map;
         concurrent.swap(16, 17);
-        assert_eq!(hash_map_order(&fields(30)), hash_map);
-        assert_eq!(concurrent_hash_map_order(&fields(30)), concurrent);
+        assert_eq!(hash_map_order(&field_names(30)), hash_map);
+        assert_eq!(concurrent_hash_map_order(&field_names(30)), concurrent);
     }
 
     #[test]
@@ -215,21 +215,21 @@ mod tests {
         assert!(hash_map_order::<&str>(&[]).is_empty() && concurrent_hash_map_order::<&str>(&[]).is_empty());
     }
 
-    fn metrics(names: &str) -> String {
+    fn sort_metrics(names: &str) -> String {
         let names: Vec<&str> = names.split(' ').collect();
         concurrent_hash_map_order(&names).into_iter().map(|index| names[index]).collect::<Vec<_>>().join(" ")
     }
 
     #[test]
     fn metric_order_equals_that_of_ycsb() {
-        assert_eq!(metrics("INSERT CLEANUP"), "CLEANUP INSERT");
-        assert_eq!(metrics("READ UPDATE CLEANUP"), "READ CLEANUP UPDATE");
-        assert_eq!(metrics("READ INSERT CLEANUP"), "READ CLEANUP INSERT");
-        assert_eq!(metrics("SCAN INSERT CLEANUP"), "CLEANUP INSERT SCAN");
-        assert_eq!(metrics("READ UPDATE READ-MODIFY-WRITE CLEANUP"), "READ READ-MODIFY-WRITE CLEANUP UPDATE");
+        assert_eq!(sort_metrics("INSERT CLEANUP"), "CLEANUP INSERT");
+        assert_eq!(sort_metrics("READ UPDATE CLEANUP"), "READ CLEANUP UPDATE");
+        assert_eq!(sort_metrics("READ INSERT CLEANUP"), "READ CLEANUP INSERT");
+        assert_eq!(sort_metrics("SCAN INSERT CLEANUP"), "CLEANUP INSERT SCAN");
+        assert_eq!(sort_metrics("READ UPDATE READ-MODIFY-WRITE CLEANUP"), "READ READ-MODIFY-WRITE CLEANUP UPDATE");
         // Keys of one bin are in the order of first use: READ before UPDATE-FAILED, UPDATE before READ-FAILED.
         assert_eq!(
-            metrics("READ UPDATE READ-MODIFY-WRITE UPDATE-FAILED READ-FAILED CLEANUP"),
+            sort_metrics("READ UPDATE READ-MODIFY-WRITE UPDATE-FAILED READ-FAILED CLEANUP"),
             "READ UPDATE-FAILED READ-MODIFY-WRITE CLEANUP UPDATE READ-FAILED"
         );
     }
@@ -263,7 +263,7 @@ BATCHED_OK -270038898 The operation has been batched by the binding to be execut
         for line in STATUSES.lines() {
             let parts: Vec<&str> = line.splitn(3, ' ').collect();
             // `site.ycsb.Status` computes `Arrays.hashCode` over its description, then its name.
-            let hash = [parts[2], parts[0]].iter().fold(1, |hash, field| push(hash, string_hash(field)));
+            let hash = [parts[2], parts[0]].iter().fold(1, |hash, field| extend_hash(hash, string_hash(field)));
             assert_eq!(hash.to_string(), parts[1], "{line}");
             names.push(parts[0]);
             hashes.push(hash);

@@ -67,7 +67,7 @@ impl KeyDistribution {
     }
 
     /// Refuses parameters outside their ranges.
-    pub fn check(&self) -> Result<(), Refusal> {
+    pub fn check_distribution(&self) -> Result<(), Refusal> {
         match *self {
             Self::Hotspot { data_fraction, operation_fraction } => {
                 check_range("work.keys.data_fraction", data_fraction, 0.0, 1.0)?;
@@ -99,7 +99,7 @@ impl Existing {
     /// existing range.
     #[expect(clippy::inline_always, reason = "a call on the hot path")]
     #[inline(always)]
-    fn draw(self, redraws: u64, mut draw: impl FnMut() -> Option<u64>) -> u64 {
+    fn draw_existing(self, redraws: u64, mut draw: impl FnMut() -> Option<u64>) -> u64 {
         let mut number = 0;
         for _ in 0..redraws {
             match draw() {
@@ -114,7 +114,7 @@ impl Existing {
 
 /// The range from which a chooser draws: YCSB's `insertstart` and `insertcount`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Range {
+pub struct KeyRange {
     /// Number of the first record.
     pub start: u64,
     /// Number of records.
@@ -127,25 +127,25 @@ pub struct Range {
 #[derive(Clone, Debug)]
 pub enum Chooser {
     /// See [`KeyDistribution::Uniform`].
-    Uniform(Range),
+    Uniform(KeyRange),
     /// See [`KeyDistribution::Sequential`].
-    Sequential(Range),
+    Sequential(KeyRange),
     /// See [`KeyDistribution::Zipfian`]: the range, the ranks, and the maximum number of redraws.
-    Zipfian(Range, ScrambledZipfian, u64),
+    Zipfian(KeyRange, ScrambledZipfian, u64),
     /// See [`KeyDistribution::Latest`].
     Latest(GrowingZipfian),
     /// See [`KeyDistribution::Hotspot`]: the range, the number of hot records, and the share of operations.
-    Hotspot(Range, u64, f64),
+    Hotspot(KeyRange, u64, f64),
     /// See [`KeyDistribution::Exponential`]: number of records per unit of the exponential distribution.
     Exponential(f64),
     /// See [`KeyDistribution::TrueZipfian`].
-    TrueZipfian(Range, TrueZipfian),
+    TrueZipfian(KeyRange, TrueZipfian),
 }
 
 impl Chooser {
     /// A chooser over `range`; `records` is YCSB's `recordcount`.
-    pub fn new(distribution: &KeyDistribution, range: Range, records: u64) -> Self {
-        let range = Range { count: range.count.max(1), ..range };
+    pub fn new(distribution: &KeyDistribution, range: KeyRange, records: u64) -> Self {
+        let range = KeyRange { count: range.count.max(1), ..range };
         match *distribution {
             KeyDistribution::Uniform => Self::Uniform(range),
             KeyDistribution::Sequential => Self::Sequential(range),
@@ -167,43 +167,47 @@ impl Chooser {
 
     /// A zipfian over a range. The maximum number of redraws allows for records that are still to be inserted, but not
     /// for records that were already deleted.
-    pub fn zipfian(range: Range, zipfian: ScrambledZipfian) -> Self {
+    pub fn zipfian(range: KeyRange, zipfian: ScrambledZipfian) -> Self {
         Self::Zipfian(range, zipfian, (REDRAWS * (1 + range.growth / range.count.max(1))).min(REDRAWS_MAX))
     }
 
     /// Chooses a record number within `existing`. `turn` is the number of earlier choices.
     #[expect(clippy::inline_always, reason = "a call on the hot path")]
     #[inline(always)]
-    pub fn choose(&self, turn: u64, existing: Existing, draws: &mut Draws) -> u64 {
+    pub fn choose_key(&self, turn: u64, existing: Existing, draws: &mut Draws) -> u64 {
         // There is one loop per distribution instead of one loop with the choice inside: the constants of one
         // distribution (two powers for `latest`) would otherwise be computed before the loop for all other
         // distributions too.
         match self {
-            Self::Uniform(range) => existing.draw(REDRAWS, || Some(range.start + draws.below(range.count))),
+            Self::Uniform(range) => {
+                existing.draw_existing(REDRAWS, || Some(range.start + draws.draw_below(range.count)))
+            }
             // A redraw would give the same record.
-            Self::Sequential(range) => existing.draw(1, || Some(range.start + turn % range.count)),
+            Self::Sequential(range) => existing.draw_existing(1, || Some(range.start + turn % range.count)),
             Self::Zipfian(range, zipfian, redraws) => {
-                existing.draw(*redraws, || Some(range.start + zipfian.next(draws)))
+                existing.draw_existing(*redraws, || Some(range.start + zipfian.next_item(draws)))
             }
             Self::Latest(zipfian) => {
-                let ranks = zipfian.distribution(existing.last);
-                existing.draw(REDRAWS, || Some(existing.last - ranks.next(draws)))
+                let ranks = zipfian.latest_distribution(existing.last);
+                existing.draw_existing(REDRAWS, || Some(existing.last - ranks.next_item(draws)))
             }
             Self::Hotspot(range, hot, share) => {
                 let cold = range.count - (*hot).min(range.count);
-                existing.draw(REDRAWS, || {
+                existing.draw_existing(REDRAWS, || {
                     let number = if (draws.next_f64() < *share && *hot > 0) || cold == 0 {
-                        draws.below(*hot)
+                        draws.draw_below(*hot)
                     } else {
-                        hot + draws.below(cold)
+                        hot + draws.draw_below(cold)
                     };
                     Some(range.start + number)
                 })
             }
             Self::Exponential(scale) => {
-                existing.draw(REDRAWS, || existing.last.checked_sub((draws.exponential() * scale) as u64))
+                existing.draw_existing(REDRAWS, || existing.last.checked_sub((draws.draw_exponential() * scale) as u64))
             }
-            Self::TrueZipfian(range, zipfian) => existing.draw(REDRAWS, || Some(range.start + zipfian.next(draws))),
+            Self::TrueZipfian(range, zipfian) => {
+                existing.draw_existing(REDRAWS, || Some(range.start + zipfian.next_item(draws)))
+            }
         }
     }
 }
@@ -239,7 +243,7 @@ const ZEROS: u64 = 0x3030_3030_3030_3030;
 #[inline]
 fn write_long_key(out: &mut Vec<u8>, number: u64) {
     let (high, low) = (number / LONG, number % LONG);
-    let groups = [high, low / 100_000_000, low % 100_000_000].map(digits);
+    let groups = [high, low / 100_000_000, low % 100_000_000].map(count_digits);
     // The number of leading zeros is four to seven, because `high` has at most four digits and is not 0.
     let zeros = groups[0].trailing_zeros() & !7;
     let [a, b, c] = groups.map(|word| word + ZEROS);
@@ -258,7 +262,7 @@ fn write_long_key(out: &mut Vec<u8>, number: u64) {
 /// of four digits at once, then all groups of two, then the single digits, by multiplications that are exact for
 /// numbers this small.
 #[inline]
-const fn digits(number: u64) -> u64 {
+const fn count_digits(number: u64) -> u64 {
     let fours = (number / 10_000) | ((number % 10_000) << 32);
     let hundreds = ((fours * 10_486) >> 20) & 0x0000_007f_0000_007f;
     let twos = hundreds | (fours - hundreds * 100) << 16;

@@ -49,7 +49,7 @@ pub struct Position {
 
 /// The deck of the last position, and the sequence to which it belongs: seed, deck size and end determine the shuffles.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Cursor {
+pub struct DeckCursor {
     seed: u64,
     last: u64,
     /// The size of the deck; 0 before the first position.
@@ -75,7 +75,7 @@ impl KindSequence {
         }
         let shares: Vec<(Kind, f64)> = weights.iter().map(|&(k, w)| (k, w.max(0.0) / total)).collect();
         let deck = deck_size(&shares);
-        let counts = quotas(&shares, deck);
+        let counts = calculate_quotas(&shares, deck);
         let mut quota = [0; Kind::COUNT];
         for &(kind, n) in &counts {
             quota[kind as usize] += n as u64;
@@ -95,7 +95,7 @@ impl KindSequence {
                 // Cards are sorted in the order of choice within each part, so that decks with a single part keep their
                 // earlier order.
                 part.sort_by_key(|kind| counts.iter().position(|(other, _)| other == kind));
-                draws.shuffle(part);
+                draws.shuffle_items(part);
                 start = first + border;
             }
         };
@@ -122,21 +122,21 @@ impl KindSequence {
         let shuffle = if self.last == block {
             self.shuffles
         } else {
-            Draws::new(self.seed, block, Purpose::KindSequence).below(self.shuffles)
+            Draws::new(self.seed, block, Purpose::KindSequence).draw_below(self.shuffles)
         };
         Position { block, card: (shuffle * self.deck.get() + at) as usize }
     }
 
     /// [`Self::position`] for callers that visit many neighbouring indices: each deck is looked up only once.
     #[inline]
-    pub fn position_near(&self, index: u64, cursor: &mut Cursor) -> Position {
+    pub fn position_near(&self, index: u64, cursor: &mut DeckCursor) -> Position {
         let deck = self.deck.get();
         if index.wrapping_sub(cursor.from) >= deck
             || (cursor.seed, cursor.deck, cursor.last) != (self.seed, deck, self.last)
         {
             let first = index - self.deck.remainder(index);
             let Position { block, card } = self.position(first);
-            *cursor = Cursor { seed: self.seed, last: self.last, deck, from: first, block, card };
+            *cursor = DeckCursor { seed: self.seed, last: self.last, deck, from: first, block, card };
         }
         Position { block: cursor.block, card: cursor.card + (index - cursor.from) as usize }
     }
@@ -155,7 +155,7 @@ impl KindSequence {
 
     /// The number of operations of a counted `kind` before `index`.
     #[inline]
-    pub fn before(&self, kind: Kind, index: u64) -> u64 {
+    pub fn count_before(&self, kind: Kind, index: u64) -> u64 {
         self.before_at(kind, self.position(index))
     }
 
@@ -190,7 +190,7 @@ impl KindSequence {
 
     /// Whether there are operations of this `kind`.
     #[inline]
-    pub fn includes(&self, kind: Kind) -> bool {
+    pub fn has_kind(&self, kind: Kind) -> bool {
         self.quota[kind as usize] > 0
     }
 
@@ -236,7 +236,7 @@ fn spread_evenly(quotas: &[(Kind, usize)], deck: usize) -> Vec<Kind> {
 
 /// Whole numbers that sum to `deck` and differ least from `shares` (Hamilton's method of largest remainders), except
 /// that every positive share gets at least 1.
-fn quotas(shares: &[(Kind, f64)], deck: usize) -> Vec<(Kind, usize)> {
+fn calculate_quotas(shares: &[(Kind, f64)], deck: usize) -> Vec<(Kind, usize)> {
     let mut out: Vec<(Kind, usize)> =
         shares.iter().map(|&(k, s)| (k, (s * deck as f64 + 1e-9).floor() as usize)).collect();
     let mut missing = deck.saturating_sub(out.iter().map(|&(_, n)| n).sum());
@@ -292,7 +292,7 @@ mod tests {
         let thousands = [(Kind::Read, 0.999), (Kind::Update, 0.001)];
         let sequences = [(1, &weights), (2, &weights), (1, &thousands)]
             .map(|(seed, w)| KindSequence::new(seed, w, &[], None).unwrap());
-        let mut cursor = Cursor::default();
+        let mut cursor = DeckCursor::default();
         for index in [0, 1, 99, 100, 99, 5, 1_000, 100_000_007, 3, u64::MAX, 0] {
             for sequence in &sequences {
                 let (near, alone) = (sequence.position_near(index, &mut cursor), sequence.position(index));
@@ -315,7 +315,7 @@ mod tests {
         let sequence = workload_d();
         let mut count = 0;
         for index in 0..20_000 {
-            assert_eq!(sequence.before(Kind::Insert, index), count, "index {index}");
+            assert_eq!(sequence.count_before(Kind::Insert, index), count, "index {index}");
             if sequence.kind(index) == Kind::Insert {
                 assert_eq!(sequence.index_of(Kind::Insert, count), Some(index));
                 count += 1;
@@ -382,7 +382,11 @@ mod tests {
                 KindSequence::new(1, &[(Kind::Read, 1.0 - share), (Kind::Insert, share)], &[Kind::Insert], None)
                     .unwrap();
             let inserts = (0..among).filter(|&i| sequence.kind(i) == Kind::Insert).count();
-            assert_eq!((inserts, sequence.before(Kind::Insert, among)), (occurrences, occurrences as u64), "{share}");
+            assert_eq!(
+                (inserts, sequence.count_before(Kind::Insert, among)),
+                (occurrences, occurrences as u64),
+                "{share}"
+            );
         }
     }
 

@@ -6,7 +6,7 @@
 //!
 //! Each worker notes its writes in a separate ring, and converts the ring to bits when it is full, so that threads do
 //! not contend for the words of neighbouring writes. The rings are in the same memory: after a crash,
-//! [`Ledger::settle`] converts the remaining entries.
+//! [`Ledger::settle_writes`] converts the remaining entries.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -18,9 +18,9 @@ mod judge;
 mod layout;
 mod pen;
 
-pub use evidence::{Evidence, Span, Write, Writes};
-pub use judge::{Fate, FieldValue, Finding, Judge, Outcome, Standings};
-pub use layout::Layout;
+pub use evidence::{Evidence, Write, WriteSpan, Writes};
+pub use judge::{Fate, FieldValue, Finding, Judge, Standings, WriteOutcome};
+pub use layout::LedgerLayout;
 use layout::{EXCEPTION, HEADER, RING, TICK, WRITES_PER_WORD};
 pub use pen::Pen;
 
@@ -61,7 +61,7 @@ mod at {
 
 /// The run whose writes a ledger records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Run {
+pub struct LedgerRun {
     /// The seed of the run.
     pub seed: u64,
     /// The run's number, which is part of its values.
@@ -72,7 +72,7 @@ pub struct Run {
 
 /// The known outcome of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum WriteState {
     /// Unknown: the write may have been claimed, and may have been sent.
     Unknown = 0,
     /// The system acknowledged the write.
@@ -86,7 +86,7 @@ pub enum State {
     Retried = 5,
 }
 
-impl State {
+impl WriteState {
     const fn from_bits(bits: u64) -> Self {
         match bits & 3 {
             0 => Self::Unknown,
@@ -98,7 +98,7 @@ impl State {
 
     /// The state of a write after another attempt. Each write is noted once, after its last attempt.
     #[must_use]
-    pub const fn then(self, again: Self) -> Self {
+    pub const fn combine_with(self, again: Self) -> Self {
         match (self, again) {
             (Self::Acknowledged | Self::Retried, _) => self,
             (Self::Refused | Self::Unknown, _) => again,
@@ -127,15 +127,15 @@ pub struct Exception {
 #[derive(Debug)]
 pub struct Ledger<M> {
     memory: M,
-    layout: Layout,
+    layout: LedgerLayout,
     places: [usize; 4],
 }
 
 impl<M: AsRef<[AtomicU64]>> Ledger<M> {
     /// Creates a ledger in words that are all zero. Error messages have one line.
-    pub fn create(memory: M, layout: Layout, run: Run, segment: Segment) -> Result<Self, String> {
+    pub fn create_in(memory: M, layout: LedgerLayout, run: LedgerRun, segment: Segment) -> Result<Self, String> {
         let cells = memory.as_ref();
-        let places = layout.places().ok_or("a ledger for that many writes does not fit in memory")?;
+        let places = layout.section_offsets().ok_or("a ledger for that many writes does not fit in memory")?;
         if cells.len() < places[3] {
             return Err(format!("a ledger of {} writes needs {} words, got {}", layout.writes, places[3], cells.len()));
         }
@@ -164,7 +164,7 @@ impl<M: AsRef<[AtomicU64]>> Ledger<M> {
     }
 
     /// Opens an existing ledger and converts its rings to bits. Error messages have one line.
-    pub fn open(memory: M) -> Result<Self, String> {
+    pub fn open_in(memory: M) -> Result<Self, String> {
         let cells = memory.as_ref();
         let get = |place: usize| cells.get(place).map_or(0, |word| word.load(Ordering::Acquire));
         if get(at::MAGIC) != MAGIC {
@@ -174,17 +174,17 @@ impl<M: AsRef<[AtomicU64]>> Ledger<M> {
             let version = get(at::VERSION);
             return Err(format!("the ledger has version {version}, but this engine reads version {VERSION}"));
         }
-        let layout = Layout {
+        let layout = LedgerLayout {
             writes: get(at::WRITES),
             clients: get(at::CLIENTS),
             workers: get(at::WORKERS),
             ticks: get(at::TICKS),
             exceptions: get(at::EXCEPTIONS),
         };
-        let places = layout.places().filter(|places| places[3] <= cells.len() && get(at::K) < get(at::N));
+        let places = layout.section_offsets().filter(|places| places[3] <= cells.len() && get(at::K) < get(at::N));
         let places = places.ok_or("the ledger is truncated, or its header is damaged")?;
         let ledger = Self { memory, layout, places };
-        ledger.settle();
+        ledger.settle_writes();
         Ok(ledger)
     }
 
@@ -192,67 +192,67 @@ impl<M: AsRef<[AtomicU64]>> Ledger<M> {
         self.memory.as_ref()
     }
 
-    fn get(&self, place: usize) -> u64 {
+    fn load_cell(&self, place: usize) -> u64 {
         self.cells()[place].load(Ordering::Acquire)
     }
 
-    fn set(&self, place: usize, value: u64) {
+    fn store_cell(&self, place: usize, value: u64) {
         self.cells()[place].store(value, Ordering::Release);
     }
 
     /// The ledger's layout.
-    pub fn layout(&self) -> Layout {
+    pub fn layout(&self) -> LedgerLayout {
         self.layout
     }
 
     /// The run whose writes the ledger records.
-    pub fn run(&self) -> Run {
-        let number = (self.get(at::NUMBERED) != 0).then(|| self.get(at::NUMBER));
-        Run { seed: self.get(at::SEED), number, spec: self.get(at::SPEC) }
+    pub fn run(&self) -> LedgerRun {
+        let number = (self.load_cell(at::NUMBERED) != 0).then(|| self.load_cell(at::NUMBER));
+        LedgerRun { seed: self.load_cell(at::SEED), number, spec: self.load_cell(at::SPEC) }
     }
 
     /// The segment whose writes the ledger records.
     pub fn segment(&self) -> Segment {
-        Segment { k: self.get(at::K), n: self.get(at::N) }
+        Segment { k: self.load_cell(at::K), n: self.load_cell(at::N) }
     }
 
     /// Records the start, before the first operation can be claimed: the time on the clients' clock in ns, and the
     /// (wrapping) difference between Unix time and this clock.
-    pub fn start(&self, now_ns: u64, to_unix_ns: u64) {
-        self.set(at::START_NS, now_ns);
-        self.set(at::TO_UNIX_NS, to_unix_ns);
+    pub fn note_start(&self, now_ns: u64, to_unix_ns: u64) {
+        self.store_cell(at::START_NS, now_ns);
+        self.store_cell(at::TO_UNIX_NS, to_unix_ns);
     }
 
     /// Records the number of operations claimed so far in the segment. The caller reads the counter before it reads the
     /// clock, so that these operations were certainly claimed by `now_ns`. One thread does this about every 10 ms; if
     /// it is late, the recorded times remain correct but are coarser.
-    pub fn tick(&self, claims: u64, now_ns: u64) {
-        let noted = self.get(at::TICKS_NOTED);
+    pub fn note_tick(&self, claims: u64, now_ns: u64) {
+        let noted = self.load_cell(at::TICKS_NOTED);
         if noted < self.layout.ticks {
             let place = self.places[1] + noted as usize * TICK;
-            self.set(place, claims);
-            self.set(place + 1, now_ns);
+            self.store_cell(place, claims);
+            self.store_cell(place + 1, now_ns);
         }
-        self.set(at::TICKS_NOTED, noted + 1);
+        self.store_cell(at::TICKS_NOTED, noted + 1);
     }
 
     /// Records the last tick of a trial whose workers have all stopped. Later operations were never sent.
-    pub fn close(&self, claims: u64, now_ns: u64) {
-        self.tick(claims, now_ns);
-        self.set(at::CLOSED, claims + 1);
-        self.settle();
+    pub fn note_close(&self, claims: u64, now_ns: u64) {
+        self.note_tick(claims, now_ns);
+        self.store_cell(at::CLOSED, claims + 1);
+        self.settle_writes();
     }
 
     /// The total number of operations claimed in the segment; `None` if the ledger was not closed.
     pub fn count_claimed(&self) -> Option<u64> {
-        self.get(at::CLOSED).checked_sub(1)
+        self.load_cell(at::CLOSED).checked_sub(1)
     }
 
     /// The pen with which a worker notes its writes. The worker's clients may share it if they run on one thread.
     ///
     /// # Panics
     /// If the layout has no such worker.
-    pub fn pen(&self, worker: usize) -> Pen<'_> {
+    pub fn create_pen(&self, worker: usize) -> Pen<'_> {
         let cells = self.cells();
         // Two threads that share a ring would overwrite each other's notes.
         assert!((worker as u64) < self.layout.workers, "worker {worker} of {}", self.layout.workers);
@@ -274,7 +274,7 @@ impl<M: AsRef<[AtomicU64]>> Ledger<M> {
 
     /// Notes a write that was not acknowledged within [`Self::slow_ns`], or not by its first attempt.
     #[cold]
-    pub fn except(&self, exception: Exception) {
+    pub fn add_exception(&self, exception: Exception) {
         let slot = self.cells()[at::EXCEPTIONS_NOTED].fetch_add(1, Ordering::Relaxed);
         for (part, slow_ns) in [(4, SLOW_NS[1]), (2, SLOW_NS[2])] {
             if slot >= self.layout.exceptions / part {
@@ -283,59 +283,60 @@ impl<M: AsRef<[AtomicU64]>> Ledger<M> {
         }
         if slot < self.layout.exceptions {
             let place = self.places[2] + slot as usize * EXCEPTION;
-            self.set(place + 1, exception.sent);
-            self.set(place + 2, exception.done);
+            self.store_cell(place + 1, exception.sent);
+            self.store_cell(place + 2, exception.done);
             let status = exception.status.map_or(u64::from(u32::MAX), |status| status as u64);
-            self.set(place + 3, if exception.retried { status | RETRIED } else { status });
+            self.store_cell(place + 3, if exception.retried { status | RETRIED } else { status });
             // The index is written last, and is never zero, so that a partly written exception does not count.
-            self.set(place, exception.index + 1);
+            self.store_cell(place, exception.index + 1);
         }
     }
 
     /// The recorded exceptions.
     pub fn exceptions(&self) -> impl Iterator<Item = Exception> {
-        let noted = self.get(at::EXCEPTIONS_NOTED).min(self.layout.exceptions) as usize;
+        let noted = self.load_cell(at::EXCEPTIONS_NOTED).min(self.layout.exceptions) as usize;
         (0..noted).map(|slot| self.places[2] + slot * EXCEPTION).filter_map(|place| {
-            let word = self.get(place + 3);
+            let word = self.load_cell(place + 3);
             let status = Status::ALL.get((word & !RETRIED) as usize).copied();
-            let (index, retried) = (self.get(place).checked_sub(1)?, word & RETRIED != 0);
-            Some(Exception { index, sent: self.get(place + 1), done: self.get(place + 2), status, retried })
+            let (index, retried) = (self.load_cell(place).checked_sub(1)?, word & RETRIED != 0);
+            Some(Exception { index, sent: self.load_cell(place + 1), done: self.load_cell(place + 2), status, retried })
         })
     }
 
     /// Number of exceptions for which the ledger had no space. If it is above 0, a write without an exception may have
     /// taken any amount of time.
     pub fn exceptions_lost(&self) -> u64 {
-        self.get(at::EXCEPTIONS_NOTED).saturating_sub(self.layout.exceptions)
+        self.load_cell(at::EXCEPTIONS_NOTED).saturating_sub(self.layout.exceptions)
     }
 
     /// Number of ticks for which the ledger had no space. If it is above 0, later writes have no times.
     pub fn ticks_lost(&self) -> u64 {
-        self.get(at::TICKS_NOTED).saturating_sub(self.layout.ticks)
+        self.load_cell(at::TICKS_NOTED).saturating_sub(self.layout.ticks)
     }
 
     /// Number of noted writes whose numbers exceed the ledger's capacity, so that their states are unknown.
-    pub fn beyond(&self) -> u64 {
-        self.get(at::BEYOND) + (0..self.layout.workers as usize).map(|worker| self.pen(worker).fold()).sum::<u64>()
+    pub fn count_beyond(&self) -> u64 {
+        self.load_cell(at::BEYOND)
+            + (0..self.layout.workers as usize).map(|worker| self.create_pen(worker).fold_states()).sum::<u64>()
     }
 
     /// Converts the remaining entries of the rings to bits. It may be called any number of times, even while workers
     /// are writing.
-    pub fn settle(&self) {
+    pub fn settle_writes(&self) {
         for worker in 0..self.layout.workers as usize {
-            self.pen(worker).fold();
+            self.create_pen(worker).fold_states();
         }
     }
 
     /// The known state of a write; `Unknown` if its number exceeds the ledger's capacity. Entries in the rings are not
     /// considered.
     #[inline]
-    pub fn state(&self, number: u64) -> State {
+    pub fn state(&self, number: u64) -> WriteState {
         if number >= self.layout.writes {
-            return State::Unknown;
+            return WriteState::Unknown;
         }
         let word = self.cells()[HEADER + (number / WRITES_PER_WORD) as usize].load(Ordering::Relaxed);
-        State::from_bits(word >> (number % WRITES_PER_WORD * 2))
+        WriteState::from_bits(word >> (number % WRITES_PER_WORD * 2))
     }
 
     /// The number after the last write whose state is known.
@@ -346,15 +347,18 @@ impl<M: AsRef<[AtomicU64]>> Ledger<M> {
     }
 
     /// The start, and the ticks as pairs of claims and Unix time in ns.
-    fn times(&self) -> (u64, Vec<(u64, u64)>) {
-        let unix = |ns: u64| ns.wrapping_add(self.get(at::TO_UNIX_NS));
-        let noted = self.get(at::TICKS_NOTED).min(self.layout.ticks) as usize;
+    fn tick_times(&self) -> (u64, Vec<(u64, u64)>) {
+        let unix = |ns: u64| ns.wrapping_add(self.load_cell(at::TO_UNIX_NS));
+        let noted = self.load_cell(at::TICKS_NOTED).min(self.layout.ticks) as usize;
         let places = (0..noted).map(|tick| self.places[1] + tick * TICK);
-        (unix(self.get(at::START_NS)), places.map(|place| (self.get(place), unix(self.get(place + 1)))).collect())
+        (
+            unix(self.load_cell(at::START_NS)),
+            places.map(|place| (self.load_cell(place), unix(self.load_cell(place + 1)))).collect(),
+        )
     }
 
     fn to_unix(&self, ns: u64) -> u64 {
-        ns.wrapping_add(self.get(at::TO_UNIX_NS))
+        ns.wrapping_add(self.load_cell(at::TO_UNIX_NS))
     }
 }
 

@@ -30,7 +30,7 @@ const PROPORTION_MAX: f64 = 1e9;
 
 impl Mix {
     /// Refuses negative proportions, numbers that are not finite, and a `run` without operations.
-    pub fn check(&self, run: bool) -> Result<(), Refusal> {
+    pub fn check_mix(&self, run: bool) -> Result<(), Refusal> {
         let names = ["read", "update", "insert", "scan", "read_modify_write", "delete"];
         for (name, (_, weight)) in names.into_iter().zip(self.weights()) {
             if !(0.0..=PROPORTION_MAX).contains(&weight) {

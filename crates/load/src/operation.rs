@@ -3,7 +3,7 @@
 //! [`Operation`] is for YCSB's records; workloads with other operations have separate types.
 
 use crate::kind::{Kind, StepId};
-use crate::kind_sequence::Cursor;
+use crate::kind_sequence::DeckCursor;
 use crate::row::{Projection, Row};
 
 /// The fields that an operation reads.
@@ -19,7 +19,7 @@ pub enum Selection {
 impl Selection {
     /// The names of the selected fields, from the workload's list.
     #[inline]
-    pub fn project(self, names: &[String]) -> Projection<'_> {
+    pub fn project_fields(self, names: &[String]) -> Projection<'_> {
         match self {
             Self::All => Projection::All,
             Self::One(i) => names.get(i).map_or(Projection::All, |name| Projection::One(name.as_bytes())),
@@ -47,7 +47,7 @@ pub struct Operation {
     pub scan_count: usize,
     /// The position of the last operation in the sequence of kinds. It is cached because the next position is usually
     /// near.
-    pub(crate) cursor: Cursor,
+    pub(crate) cursor: DeckCursor,
 }
 
 impl Default for Operation {
@@ -60,7 +60,7 @@ impl Default for Operation {
             row: Row::default(),
             selection: Selection::All,
             scan_count: 0,
-            cursor: Cursor::default(),
+            cursor: DeckCursor::default(),
         }
     }
 }
@@ -71,16 +71,16 @@ pub trait Workload: Send + Sync {
     type Operation: Default;
 
     /// Names of the timed steps, by [`StepId`].
-    fn steps(&self) -> &'static [&'static str];
+    fn step_names(&self) -> &'static [&'static str];
 
     /// Fills `operation` with the operation at `index`.
-    fn fill(&self, index: u64, operation: &mut Self::Operation);
+    fn fill_operation(&self, index: u64, operation: &mut Self::Operation);
 
     /// The step under which the whole operation at `index` is counted.
     fn step_of(&self, index: u64) -> StepId;
 
     /// The total number of operations; `None` if unlimited.
-    fn operations(&self) -> Option<u64>;
+    fn operation_count(&self) -> Option<u64>;
 
     /// Whether operations may begin in any order, because none of them depends on how many operations began before it.
     fn any_order(&self) -> bool {
@@ -105,17 +105,17 @@ pub trait RecordWorkload: Workload<Operation = Operation> {
     fn field_names(&self) -> &[String];
 
     /// Whether reads are checked. Called once per read, before the clock is read for the check.
-    fn verifies(&self) -> bool {
+    fn has_read_checks(&self) -> bool {
         false
     }
 
     /// Compares the fields read with the expected fields; `None` if this workload does not check reads.
-    fn verify(&self, _operation: &Operation, _read: &Row) -> Option<Check> {
+    fn verify_read(&self, _operation: &Operation, _read: &Row) -> Option<Check> {
         None
     }
 
     /// Whether the operation at `index` compares whole values, rather than only their versions.
-    fn compares(&self, _index: u64) -> bool {
+    fn is_value_compared(&self, _index: u64) -> bool {
         false
     }
 

@@ -58,7 +58,7 @@ const NS: u128 = 1_000_000_000;
 
 /// A piece of the rate over time, in whole numbers.
 #[derive(Clone, Debug)]
-struct Piece {
+struct ScaledPiece {
     /// Start of the piece, ns after the start of the trial.
     start_ns: u128,
     /// Operations due before this piece, in fractions.
@@ -70,7 +70,7 @@ struct Piece {
     ns: Option<u128>,
 }
 
-impl Piece {
+impl ScaledPiece {
     /// Time from the start of this piece until `units` fractions of an operation are due in it, ns.
     fn time_of(&self, units: u128) -> u128 {
         let flat = |rate: u128| (units * NS * MICRO / rate.max(1)) >> FRACTION_BITS;
@@ -104,7 +104,7 @@ impl Piece {
 /// The due times of all operations.
 #[derive(Clone, Debug)]
 pub struct Pace {
-    pieces: Vec<Piece>,
+    pieces: Vec<ScaledPiece>,
     poisson: Option<Poisson>,
 }
 
@@ -124,7 +124,7 @@ impl Pace {
             }
             let micro = |r: f64| (r * MICRO as f64).round() as u128;
             let ns = (piece.seconds * NS as f64) as u128;
-            let built = Piece { start_ns, before, from: micro(piece.from), to: micro(piece.to), ns: Some(ns) };
+            let built = ScaledPiece { start_ns, before, from: micro(piece.from), to: micro(piece.to), ns: Some(ns) };
             if ns > 0 {
                 before += built.units_until(ns);
                 start_ns += ns;
@@ -134,7 +134,7 @@ impl Pace {
                 if piece.to <= 0.0 {
                     return Err("the last rate must be above 0 operations per second".to_owned());
                 }
-                pieces.push(Piece { start_ns, before, from: micro(piece.to), to: micro(piece.to), ns: None });
+                pieces.push(ScaledPiece { start_ns, before, from: micro(piece.to), to: micro(piece.to), ns: None });
             }
         }
         if pieces.is_empty() {
@@ -147,10 +147,10 @@ impl Pace {
     /// The time at which the operation at `index` is due, ns after the start of the trial. `cursor` caches the caller's
     /// last lookup and affects only the speed.
     #[inline]
-    pub fn due_ns(&self, index: u64, cursor: &mut Cursor) -> u64 {
+    pub fn due_ns(&self, index: u64, cursor: &mut PaceCursor) -> u64 {
         let units = match &self.poisson {
             None => u128::from(index) << FRACTION_BITS,
-            Some(poisson) => poisson.units(index, &mut cursor.block),
+            Some(poisson) => poisson.due_units(index, &mut cursor.block),
         };
         let mut piece = &self.pieces[cursor.piece.min(self.pieces.len() - 1)];
         if units < piece.before {
@@ -168,14 +168,14 @@ impl Pace {
 
     /// The first index that is due at or after `ns`.
     pub fn first_due_at(&self, ns: u64) -> u64 {
-        let mut cursor = Cursor::default();
+        let mut cursor = PaceCursor::default();
         let mut before = |index: u64| self.due_ns(index, &mut cursor) < ns;
         if !before(0) {
             return 0;
         }
         // Searches outwards from the expected index. The sums of a Poisson process are computed only up to the
         // requested index, so the search needs hardly more of them than the load itself.
-        let guess = self.expected(ns);
+        let guess = self.expected_operations(ns);
         let (mut low, mut high) = (0, u64::MAX);
         let mut step = 1;
         if before(guess) {
@@ -216,7 +216,7 @@ impl Pace {
     }
 
     /// The number of operations expected to be due until `ns`, from the rate alone.
-    fn expected(&self, ns: u64) -> u64 {
+    fn expected_operations(&self, ns: u64) -> u64 {
         let ns = u128::from(ns);
         let piece = self.pieces.iter().rev().find(|piece| piece.start_ns <= ns).unwrap_or(&self.pieces[0]);
         let units = piece.before + piece.units_until(ns.saturating_sub(piece.start_ns));
@@ -226,7 +226,7 @@ impl Pace {
 
 /// A caller's state between lookups.
 #[derive(Clone, Debug, Default)]
-pub struct Cursor {
+pub struct PaceCursor {
     piece: usize,
     /// The block of the last lookup.
     block: Option<(u64, Block)>,

@@ -30,7 +30,7 @@ impl Pool {
         let mut draws = Draws::new(seed, 0, Purpose::Value);
         let mut bytes = Vec::with_capacity(POOL_BYTES);
         while bytes.len() < POOL_BYTES {
-            bytes.extend_from_slice(&letters(draws.next_u64() as u32));
+            bytes.extend_from_slice(&draw_letters(draws.next_u64() as u32));
         }
         Self { bytes }
     }
@@ -39,16 +39,16 @@ impl Pool {
     /// one cache miss per record instead of one per field. The same draws give a different text for each value of
     /// `turn`.
     #[inline]
-    pub fn place(&self, draws: &mut Draws, turn: u32) -> Place {
-        let at = draws.below((POOL_BYTES / PERIOD) as u64) as usize * PERIOD;
+    pub fn draw_place(&self, draws: &mut Draws, turn: u32) -> Place {
+        let at = draws.draw_below((POOL_BYTES / PERIOD) as u64) as usize * PERIOD;
         Place::new(at, draws.next_u64() as u32 ^ turn)
     }
 
     /// Advances `place` as if a value of `len` bytes had been filled.
-    pub fn skip(&self, mut len: usize, place: &mut Place) {
+    pub fn skip_bytes(&self, mut len: usize, place: &mut Place) {
         while len > 0 {
             if place.at >= POOL_BYTES {
-                *place = place.around();
+                *place = place.wrap_place();
             }
             let part = len.min(POOL_BYTES - place.at);
             place.at += part.next_multiple_of(PERIOD);
@@ -58,7 +58,7 @@ impl Pool {
 
     /// Fills `out` with text from `place`, and advances `place`.
     #[inline]
-    pub fn fill(&self, out: &mut [u8], place: &mut Place) {
+    pub fn fill_bytes(&self, out: &mut [u8], place: &mut Place) {
         match self.bytes.get(place.at..place.at + out.len()) {
             Some(from) if out.len() >= BLOCK => {
                 turn_blocks(out, from, &place.by);
@@ -82,16 +82,16 @@ impl Pool {
                     turn_blocks(&mut value[..len], &from[..len], &by);
                 }
             }
-            _ => values.for_each(|value| self.fill(value, place)),
+            _ => values.for_each(|value| self.fill_bytes(value, place)),
         }
     }
 
-    /// [`Pool::fill`] for values that are very short or that wrap around the end of the pool.
+    /// [`Pool::fill_bytes`] for values that are very short or that wrap around the end of the pool.
     #[inline(never)]
     fn fill_in_parts(&self, mut out: &mut [u8], place: &mut Place) {
         while !out.is_empty() {
             if place.at >= POOL_BYTES {
-                *place = place.around();
+                *place = place.wrap_place();
             }
             let len = out.len().min(POOL_BYTES - place.at);
             let (now, rest) = out.split_at_mut(len);
@@ -115,7 +115,7 @@ pub struct Place {
 impl Place {
     #[inline]
     fn new(at: usize, turn: u32) -> Self {
-        let [a, b, c, d, e, f] = letters(turn);
+        let [a, b, c, d, e, f] = draw_letters(turn);
         let repeated = u64::from_le_bytes([a, b, c, d, e, f, 0, 0]);
         let lanes = [repeated | repeated << 48, repeated >> 16 | repeated << 32, repeated >> 32 | repeated << 16];
         let mut by = [0; STRIDE + BLOCK];
@@ -126,7 +126,7 @@ impl Place {
     }
 
     /// Wraps around to the start of the pool. The pool repeats from there, so the text gets another transformation.
-    fn around(self) -> Self {
+    fn wrap_place(self) -> Self {
         Self::new(0, self.turn.wrapping_add(0x9e37_79b9))
     }
 }
@@ -145,7 +145,7 @@ fn turn_letters(out: &mut [u8], from: &[u8], by: &[u8; STRIDE + BLOCK]) {
 #[inline(always)]
 fn turn_blocks(out: &mut [u8], from: &[u8], by: &[u8; STRIDE + BLOCK]) {
     #[inline]
-    fn turn(to: &mut [u8; BLOCK], from: &[u8; BLOCK], by: &[u8; BLOCK]) {
+    fn turn_block(to: &mut [u8; BLOCK], from: &[u8; BLOCK], by: &[u8; BLOCK]) {
         // Processes words instead of bytes: a letter minus the space is below 96, so no byte carries into the next one.
         let (to, from, by) = (to.as_chunks_mut::<8>().0, from.as_chunks::<8>().0, by.as_chunks::<8>().0);
         for i in 0..BLOCK / 8 {
@@ -159,24 +159,24 @@ fn turn_blocks(out: &mut [u8], from: &[u8], by: &[u8; STRIDE + BLOCK]) {
     for (to, from) in strides.iter_mut().zip(from_strides) {
         let (to, from) = (to.as_chunks_mut().0, from.as_chunks().0);
         for i in 0..STRIDE / BLOCK {
-            turn(&mut to[i], &from[i], &blocks[i]);
+            turn_block(&mut to[i], &from[i], &blocks[i]);
         }
     }
     let len = rest.len();
     let (to, from_blocks) = (rest.as_chunks_mut().0, from_rest.as_chunks().0);
     for ((to, from), by) in to.iter_mut().zip(from_blocks).zip(blocks) {
-        turn(to, from, by);
+        turn_block(to, from, by);
     }
     let last = (len + STRIDE - BLOCK) % STRIDE;
     if let (Some(to), Some(from), Some(by)) =
         (out.last_chunk_mut(), from.last_chunk(), by.get(last..).and_then(|by| by.first_chunk()))
     {
-        turn(to, from, by);
+        turn_block(to, from, by);
     }
 }
 
 /// YCSB's `RandomByteIterator`: six printable bytes from one random int, here minus the space.
-const fn letters(x: u32) -> [u8; PERIOD] {
+const fn draw_letters(x: u32) -> [u8; PERIOD] {
     // In Java, the shift is arithmetic. The masks remove the difference, except in the last two bits of the last byte.
     let x = x as i32;
     [
@@ -193,9 +193,9 @@ const fn letters(x: u32) -> [u8; PERIOD] {
 mod tests {
     use super::*;
 
-    fn text(pool: &Pool, index: u64, len: usize) -> Vec<u8> {
+    fn draw_text(pool: &Pool, index: u64, len: usize) -> Vec<u8> {
         let mut out = vec![0; len];
-        pool.fill(&mut out, &mut pool.place(&mut Draws::new(1, index, Purpose::Value), 0));
+        pool.fill_bytes(&mut out, &mut pool.draw_place(&mut Draws::new(1, index, Purpose::Value), 0));
         out
     }
 
@@ -203,7 +203,7 @@ mod tests {
     fn random_text_has_ycsbs_alphabet_by_place() {
         let pool = Pool::new(1);
         // The texts reach the end of a value that is longer than the pool.
-        for out in [text(&pool, 1, 999), text(&pool, 2, POOL_BYTES * 2 + 5)] {
+        for out in [draw_text(&pool, 1, 999), draw_text(&pool, 2, POOL_BYTES * 2 + 5)] {
             let mut counts = [[0u32; 128]; 3];
             for (i, &byte) in out.iter().enumerate() {
                 counts[i % 3][byte as usize] += 1;
@@ -226,9 +226,9 @@ mod tests {
             let mut seen_windows = std::collections::HashSet::new();
             text.windows(12).filter(|window| !seen_windows.insert(*window)).count()
         };
-        let records: Vec<u8> = (0..2_000).flat_map(|index| text(&pool, index, 1_000)).collect();
+        let records: Vec<u8> = (0..2_000).flat_map(|index| draw_text(&pool, index, 1_000)).collect();
         assert_eq!(twice(&records), 0, "2,000 records, ten times the pool");
-        assert_eq!(twice(&text(&pool, 3, 2_500_000)), 0, "one value, longer than the pool");
+        assert_eq!(twice(&draw_text(&pool, 3, 2_500_000)), 0, "one value, longer than the pool");
     }
 
     #[test]
@@ -241,10 +241,10 @@ mod tests {
                 let (mut one_by_one, mut in_blocks) = (vec![0; len], vec![0; len]);
                 let mut slow = place;
                 pool.fill_in_parts(&mut one_by_one, &mut slow);
-                pool.fill(&mut in_blocks, &mut place);
+                pool.fill_bytes(&mut in_blocks, &mut place);
                 assert_eq!((one_by_one, slow.at, slow.turn), (in_blocks, place.at, place.turn), "{len} from {at}");
                 let mut skipped = Place::new(at, 0x1234_5678 + len as u32);
-                pool.skip(len, &mut skipped);
+                pool.skip_bytes(len, &mut skipped);
                 assert_eq!((skipped.at, skipped.turn, skipped.by), (place.at, place.turn, place.by), "{len} from {at}");
             }
         }
@@ -256,7 +256,7 @@ mod tests {
         for (len, at) in [(100, 0), (17, 12), (3, 6), (100, POOL_BYTES - 306), (100, POOL_BYTES - 204)] {
             let (mut single, mut all) = (vec![0; 3 * len], vec![0; 3 * len]);
             let (mut place, mut same) = (Place::new(at, 5), Place::new(at, 5));
-            single.chunks_exact_mut(len).for_each(|value| pool.fill(value, &mut place));
+            single.chunks_exact_mut(len).for_each(|value| pool.fill_bytes(value, &mut place));
             pool.fill_each(all.chunks_exact_mut(len), len, &mut same);
             assert_eq!((single, place.at, place.turn), (all, same.at, same.turn), "{len} from {at}");
         }
@@ -265,11 +265,11 @@ mod tests {
     #[test]
     fn consecutive_fields_begin_periods() {
         let pool = Pool::new(1);
-        let whole = text(&pool, 7, 36);
-        let mut place = pool.place(&mut Draws::new(1, 7, Purpose::Value), 0);
+        let whole = draw_text(&pool, 7, 36);
+        let mut place = pool.draw_place(&mut Draws::new(1, 7, Purpose::Value), 0);
         let (mut first, mut second) = ([0; 10], [0; 24]);
-        pool.fill(&mut first, &mut place);
-        pool.fill(&mut second, &mut place);
+        pool.fill_bytes(&mut first, &mut place);
+        pool.fill_bytes(&mut second, &mut place);
         assert_eq!((&first[..], &second[..]), (&whole[..10], &whole[12..]));
     }
 }

@@ -27,7 +27,7 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 /// The `SplitMix64` finaliser: a bijection on 64 bits that passes avalanche tests.
 #[inline]
 #[must_use]
-pub const fn mix(mut z: u64) -> u64 {
+pub const fn mix_bits(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
@@ -44,14 +44,14 @@ impl Streams {
     pub const fn new(seed: u64, purpose: Purpose) -> Self {
         // There are two rounds of mixing, so that no equal differences of seeds or of indices give shifted copies of a
         // stream.
-        Self(mix(seed ^ (purpose as u64).wrapping_mul(GOLDEN)))
+        Self(mix_bits(seed ^ (purpose as u64).wrapping_mul(GOLDEN)))
     }
 
     /// The stream at `index`.
     #[inline]
     #[must_use]
     pub const fn stream(self, index: u64) -> Draws {
-        Draws(mix(self.0.wrapping_add(index.wrapping_mul(GOLDEN))))
+        Draws(mix_bits(self.0.wrapping_add(index.wrapping_mul(GOLDEN))))
     }
 }
 
@@ -71,7 +71,7 @@ impl Draws {
     #[inline]
     pub const fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(GOLDEN);
-        mix(self.0)
+        mix_bits(self.0)
     }
 
     /// Draws a uniform number in `[0, 1)`, with 53 random bits like `ThreadLocalRandom.nextDouble`.
@@ -83,31 +83,31 @@ impl Draws {
     /// Draws a uniform number in `[0, n)`; 0 for `n` = 0. Uses a multiplication (Lemire 2019) without the rejection
     /// step: the bias is below n ÷ 2^64, far too small to be visible in a run.
     #[inline]
-    pub fn below(&mut self, n: u64) -> u64 {
+    pub fn draw_below(&mut self, n: u64) -> u64 {
         ((u128::from(self.next_u64()) * u128::from(n)) >> 64) as u64
     }
 
     /// Draws from the exponential distribution with mean 1.
     #[inline]
-    pub fn exponential(&mut self) -> f64 {
+    pub fn draw_exponential(&mut self) -> f64 {
         // 1 − u is in (0, 1], so the logarithm is finite.
         -(1.0 - self.next_f64()).ln()
     }
 
     /// Draws from the standard normal distribution (Box & Muller 1958). The second value of the pair is discarded,
     /// because this is called only once per 1,024 operations.
-    pub fn normal(&mut self) -> f64 {
+    pub fn draw_normal(&mut self) -> f64 {
         let radius = (-2.0 * (1.0 - self.next_f64()).ln()).sqrt();
         radius * (std::f64::consts::TAU * self.next_f64()).cos()
     }
 
     /// Draws from the gamma distribution with the given shape (≥ 1) and scale 1 (Marsaglia & Tsang, ACM TOMS 26(3),
     /// 2000).
-    pub fn gamma(&mut self, shape: f64) -> f64 {
+    pub fn draw_gamma(&mut self, shape: f64) -> f64 {
         let d = shape - 1.0 / 3.0;
         let c = 1.0 / (9.0 * d).sqrt();
         loop {
-            let x = self.normal();
+            let x = self.draw_normal();
             let v = (1.0 + c * x).powi(3);
             if v <= 0.0 {
                 continue;
@@ -120,9 +120,9 @@ impl Draws {
     }
 
     /// Shuffles `items` (Fisher & Yates).
-    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+    pub fn shuffle_items<T>(&mut self, items: &mut [T]) {
         for i in (1..items.len()).rev() {
-            items.swap(i, self.below(i as u64 + 1) as usize);
+            items.swap(i, self.draw_below(i as u64 + 1) as usize);
         }
     }
 }
@@ -146,7 +146,7 @@ mod tests {
     fn draws_across_indices_are_uniform() {
         let mut cells = [0u32; 100];
         for index in 0..1_000_000 {
-            cells[Draws::new(1, index, Purpose::Key).below(100) as usize] += 1;
+            cells[Draws::new(1, index, Purpose::Key).draw_below(100) as usize] += 1;
         }
         let chi: f64 = cells.iter().map(|&n| (f64::from(n) - 10_000.0).powi(2) / 10_000.0).sum();
         assert!(chi < 175.0, "chi-square {chi}");
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn gamma_has_its_mean_and_variance() {
-        let draws: Vec<f64> = (0..20_000).map(|i| Draws::new(5, i, Purpose::Arrival).gamma(1024.0)).collect();
+        let draws: Vec<f64> = (0..20_000).map(|i| Draws::new(5, i, Purpose::Arrival).draw_gamma(1024.0)).collect();
         let mean = draws.iter().sum::<f64>() / 20_000.0;
         let variance = draws.iter().map(|g| (g - mean).powi(2)).sum::<f64>() / 20_000.0;
         // The standard error of the mean is sqrt(1024 / 20000) = 0.23; the standard error of the variance is about 1024

@@ -125,20 +125,20 @@ impl Eq for Row {}
 impl Row {
     /// Removes the fields, but keeps the memory of the buffer.
     #[inline]
-    pub fn clear(&mut self) {
+    pub fn clear_fields(&mut self) {
         self.len = 0;
     }
 
     /// Adds a field.
     #[inline]
-    pub fn push(&mut self, name: &[u8], value: &[u8]) {
+    pub fn push_field(&mut self, name: &[u8], value: &[u8]) {
         self.push_with(name, value.len(), |out| out.copy_from_slice(value));
     }
 
     /// Adds a field whose value has `len` bytes, which `fill` writes in place.
     #[inline]
     pub fn push_with(&mut self, name: &[u8], len: usize, fill: impl FnOnce(&mut [u8])) {
-        let (head, value) = self.more(8 + name.len() + len).split_at_mut(8 + name.len());
+        let (head, value) = self.append_bytes(8 + name.len() + len).split_at_mut(8 + name.len());
         head[..4].copy_from_slice(&(name.len() as u32).to_be_bytes());
         head[4..4 + name.len()].copy_from_slice(name);
         head[4 + name.len()..].copy_from_slice(&(len as u32).to_be_bytes());
@@ -150,7 +150,7 @@ impl Row {
     pub fn push_after(&mut self, head: &Head, len: usize, fill: impl FnOnce(&mut [u8])) {
         let before = self.len;
         self.len = before + head.len + 4 + len;
-        let field = &mut self.reserve()[before..];
+        let field = &mut self.reserve_field()[before..];
         match (field.first_chunk_mut::<HEAD>(), head.bytes.first_chunk::<HEAD>()) {
             // The bytes after a short head are overwritten by the value, or are outside the row.
             (Some(to), Some(from)) if head.len <= HEAD => *to = *from,
@@ -164,11 +164,11 @@ impl Row {
     /// Sets the fields of the row to the fields of `heads`, and returns the values to be written, which still contain
     /// bytes of an older row. A field exists only once the iterator has reached it.
     #[inline]
-    pub fn set<'a>(&'a mut self, heads: &'a EqualHeads) -> impl ExactSizeIterator<Item = &'a mut [u8]> {
+    pub fn set_heads<'a>(&'a mut self, heads: &'a EqualHeads) -> impl ExactSizeIterator<Item = &'a mut [u8]> {
         let field = heads.head + heads.value;
         self.len = heads.blocks.len() * field;
         let len = self.len;
-        self.reserve()[..len].chunks_exact_mut(field).zip(&heads.blocks).map(|(field, head)| {
+        self.reserve_field()[..len].chunks_exact_mut(field).zip(&heads.blocks).map(|(field, head)| {
             // The bytes after the head belong to the value.
             if let Some(to) = field.first_chunk_mut() {
                 *to = *head;
@@ -179,15 +179,15 @@ impl Row {
 
     /// The bytes from the start of the row to the end of the buffer: the row and at least one further head.
     #[inline]
-    fn reserve(&mut self) -> &mut [u8] {
+    fn reserve_field(&mut self) -> &mut [u8] {
         if self.start + self.len + HEAD > self.buffer.len() {
-            self.grow();
+            self.grow_buffer();
         }
         &mut self.buffer[self.start..]
     }
 
     #[cold]
-    fn grow(&mut self) {
+    fn grow_buffer(&mut self) {
         let used = &self.buffer[self.start..];
         let size = (self.len + HEAD).max(2 * used.len());
         let mut buffer = vec![0; size + ALIGNMENT];
@@ -198,10 +198,10 @@ impl Row {
 
     /// The next `len` bytes, to be written; they still contain bytes of an older row.
     #[inline]
-    fn more(&mut self, len: usize) -> &mut [u8] {
+    fn append_bytes(&mut self, len: usize) -> &mut [u8] {
         let (before, end) = (self.len, self.len + len);
         self.len = end;
-        &mut self.reserve()[before..end]
+        &mut self.reserve_field()[before..end]
     }
 
     /// The row in the stored form.
@@ -223,18 +223,18 @@ impl Row {
     }
 
     /// The value of a field.
-    pub fn get(&self, name: &[u8]) -> Option<&[u8]> {
+    pub fn find_field(&self, name: &[u8]) -> Option<&[u8]> {
         self.fields().flatten().find(|&(n, _)| n == name).map(|(_, value)| value)
     }
 
     /// Adds the selected fields of a stored record. On error, nothing is added.
     #[inline]
-    pub fn read(&mut self, stored: &[u8], projection: Projection<'_>) -> Result<(), RowError> {
+    pub fn decode_fields(&mut self, stored: &[u8], projection: Projection<'_>) -> Result<(), RowError> {
         if matches!(projection, Projection::All) {
             for field in (Fields { bytes: stored, at: 0 }) {
                 field?;
             }
-            self.more(stored.len()).copy_from_slice(stored);
+            self.append_bytes(stored.len()).copy_from_slice(stored);
             return Ok(());
         }
         let before = self.len;
@@ -246,7 +246,7 @@ impl Row {
                 Projection::Names(names) => names.iter().any(|n| n.as_bytes() == name),
             };
             if take {
-                self.push(name, value);
+                self.push_field(name, value);
             }
         }
         Ok(())
@@ -259,7 +259,7 @@ impl Row {
         out.clear();
         for field in (Fields { bytes: old, at: 0 }) {
             let (name, value) = field?;
-            push_field(out, name, self.get(name).unwrap_or(value));
+            push_field(out, name, self.find_field(name).unwrap_or(value));
         }
         for (name, value) in self.fields().flatten() {
             let known = Fields { bytes: old, at: 0 }.flatten().any(|(n, _)| n == name);
@@ -289,7 +289,7 @@ pub struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     #[inline]
-    fn part(&mut self) -> Option<&'a [u8]> {
+    fn next_part(&mut self) -> Option<&'a [u8]> {
         let head = self.bytes.get(self.at..self.at.checked_add(4)?)?;
         let len = u32::from_be_bytes(head.try_into().ok()?) as usize;
         let start = self.at + 4;
@@ -308,7 +308,7 @@ impl<'a> Iterator for Fields<'a> {
         if start >= self.bytes.len() {
             return None;
         }
-        let field = self.part().and_then(|name| Some((name, self.part()?)));
+        let field = self.next_part().and_then(|name| Some((name, self.next_part()?)));
         Some(field.ok_or_else(|| {
             self.at = self.bytes.len();
             RowError { at: start, len: self.bytes.len() }
@@ -321,17 +321,17 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn row(fields: &[(&str, &str)]) -> Row {
+    fn create_row(fields: &[(&str, &str)]) -> Row {
         let mut row = Row::default();
         for (name, value) in fields {
-            row.push(name.as_bytes(), value.as_bytes());
+            row.push_field(name.as_bytes(), value.as_bytes());
         }
         row
     }
 
     #[test]
     fn the_stored_form_is_ycsbs() {
-        assert_eq!(row(&[("f", "ab")]).bytes(), b"\0\0\0\x01f\0\0\0\x02ab");
+        assert_eq!(create_row(&[("f", "ab")]).bytes(), b"\0\0\0\x01f\0\0\0\x02ab");
     }
 
     #[test]
@@ -340,10 +340,11 @@ mod tests {
         for name in ["", "f", "field0", "fieldfie", "fieldfieldfi", "fieldfieldfie", "a name that is much longer"] {
             for len in [0, 1, 7, 100] {
                 let value = vec![b'v'; len];
-                let (mut pushed, mut after, mut set) = (Row::default(), row(&[("x", "older")]), row(&[("x", "older")]));
-                after.clear();
+                let (mut pushed, mut after, mut set) =
+                    (Row::default(), create_row(&[("x", "older")]), create_row(&[("x", "older")]));
+                after.clear_fields();
                 for name in [name, name] {
-                    pushed.push(name.as_bytes(), &value);
+                    pushed.push_field(name.as_bytes(), &value);
                     after.push_after(&Head::new(name.as_bytes()), len, |out| out.copy_from_slice(&value));
                 }
                 assert_eq!((&after, Head::new(name.as_bytes()).name()), (&pushed, name.as_bytes()));
@@ -351,7 +352,7 @@ mod tests {
                     assert!(name.len() > 8 || name.len() + len < 8, "{name} {len}");
                     continue;
                 };
-                set.set(&heads).for_each(|out| out.copy_from_slice(&value));
+                set.set_heads(&heads).for_each(|out| out.copy_from_slice(&value));
                 assert_eq!((&set, heads.value_len()), (&pushed, len));
             }
         }
@@ -362,44 +363,46 @@ mod tests {
     #[test]
     fn merging_replaces_in_place_and_appends_new_names() {
         let mut out = Vec::new();
-        row(&[("b", "B"), ("ü", "new")]).merge_into(row(&[("a", "1"), ("b", "22")]).bytes(), &mut out).unwrap();
-        assert_eq!(out, row(&[("a", "1"), ("b", "B"), ("ü", "new")]).bytes());
+        create_row(&[("b", "B"), ("ü", "new")])
+            .merge_into(create_row(&[("a", "1"), ("b", "22")]).bytes(), &mut out)
+            .unwrap();
+        assert_eq!(out, create_row(&[("a", "1"), ("b", "B"), ("ü", "new")]).bytes());
     }
 
     #[test]
     fn row_keeps_no_fields_of_its_predecessor() {
-        let mut used = row(&[("a", "a long value"), ("b", "another")]);
-        used.clear();
+        let mut used = create_row(&[("a", "a long value"), ("b", "another")]);
+        used.clear_fields();
         assert!(used.is_empty() && used.fields().next().is_none());
-        used.push(b"c", b"3");
-        assert_eq!(used, row(&[("c", "3")]));
-        assert_eq!(format!("{used:?}"), format!("{:?}", row(&[("c", "3")])));
+        used.push_field(b"c", b"3");
+        assert_eq!(used, create_row(&[("c", "3")]));
+        assert_eq!(format!("{used:?}"), format!("{:?}", create_row(&[("c", "3")])));
     }
 
     #[test]
     fn reading_one_field_leaves_the_others() {
         let mut read = Row::default();
-        read.read(row(&[("a", "1"), ("b", "22")]).bytes(), Projection::One(b"b")).unwrap();
-        assert_eq!(read, row(&[("b", "22")]));
+        read.decode_fields(create_row(&[("a", "1"), ("b", "22")]).bytes(), Projection::One(b"b")).unwrap();
+        assert_eq!(read, create_row(&[("b", "22")]));
     }
 
     proptest! {
         #[test]
         fn any_bytes_are_read_or_refused(stored in proptest::collection::vec(any::<u8>(), 0..200)) {
             let mut read = Row::default();
-            match read.read(&stored, Projection::All) {
+            match read.decode_fields(&stored, Projection::All) {
                 Ok(()) => prop_assert_eq!(read.bytes(), &stored[..]),
                 Err(error) => prop_assert!(read.is_empty() && error.at < error.len),
             }
             let mut out = Vec::new();
-            let _ = row(&[("x", "y")]).merge_into(&stored, &mut out);
+            let _ = create_row(&[("x", "y")]).merge_into(&stored, &mut out);
         }
 
         #[test]
         fn what_is_pushed_comes_back(fields in proptest::collection::vec((".{0,12}", ".{0,40}"), 0..12)) {
             let mut pushed = Row::default();
             for (name, value) in &fields {
-                pushed.push(name.as_bytes(), value.as_bytes());
+                pushed.push_field(name.as_bytes(), value.as_bytes());
             }
             let back: Vec<_> = pushed.fields().map(|field| {
                 let (name, value) = field.unwrap();

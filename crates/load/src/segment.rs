@@ -34,19 +34,19 @@ impl Segment {
 
     /// The index, in the whole trial, of this segment's `step`-th operation.
     #[inline]
-    pub const fn index(self, step: u64) -> u64 {
+    pub const fn global_index(self, step: u64) -> u64 {
         step.saturating_mul(self.n).saturating_add(self.k)
     }
 
     /// The number of items in this segment if there are `total` items.
     #[inline]
-    pub const fn share(self, total: u64) -> u64 {
+    pub const fn share_of_total(self, total: u64) -> u64 {
         total / self.n + (total % self.n > self.k) as u64
     }
 
     /// Whether the item with this `index` in the whole trial belongs to this segment.
     #[inline]
-    pub const fn owns(self, index: u64) -> bool {
+    pub const fn has_index(self, index: u64) -> bool {
         index % self.n == self.k
     }
 }
@@ -61,7 +61,7 @@ mod tests {
             let mut indices: Vec<u64> = (0..n)
                 .flat_map(|k| {
                     let segment = Segment { k, n };
-                    (0..segment.share(total)).map(move |step| segment.index(step))
+                    (0..segment.share_of_total(total)).map(move |step| segment.global_index(step))
                 })
                 .collect();
             indices.sort_unstable();

@@ -56,7 +56,7 @@ mod words;
 
 pub use spec::{Downsampling, GroupBy, TimeSeriesSpec, TimeUnit, ValueType};
 
-use crate::keys::{Chooser, Existing, KeyDistribution, Range};
+use crate::keys::{Chooser, Existing, KeyDistribution, KeyRange};
 use crate::kind::{Kind, StepId};
 use crate::kind_sequence::KindSequence;
 use crate::operation::{Check, Workload};
@@ -65,7 +65,7 @@ use crate::row::Row;
 use crate::value_length::Lengths;
 use crate::zipf::ScrambledZipfian;
 use layout::Point;
-use shape::Shape;
+use shape::SeriesShape;
 
 /// One operation on time series in YCSB's form: the metric is the key, and the operation has either a point to write,
 /// as fields, or a query, as clauses.
@@ -104,12 +104,12 @@ impl Default for SeriesOperation {
 /// The functions common to both phases of a time series workload.
 pub trait SeriesWorkload: Workload<Operation = SeriesOperation> {
     /// Whether reads are checked. Called once per read, before the clock is read for the check.
-    fn verifies(&self) -> bool {
+    fn has_read_checks(&self) -> bool {
         false
     }
 
     /// Compares the fields read with the requested point; `None` if this workload does not check reads.
-    fn verify(&self, _operation: &SeriesOperation, _read: &Row) -> Option<Check> {
+    fn verify_read(&self, _operation: &SeriesOperation, _read: &Row) -> Option<Check> {
         None
     }
 }
@@ -117,20 +117,20 @@ pub trait SeriesWorkload: Workload<Operation = SeriesOperation> {
 /// The load phase, with one insert per point.
 #[derive(Debug)]
 pub struct TimeSeriesLoad {
-    shape: Shape,
+    shape: SeriesShape,
 }
 
 impl TimeSeriesLoad {
     /// The load of a spec. Error messages have one line.
     pub fn new(spec: TimeSeriesSpec, seed: u64) -> Result<Self, String> {
-        Ok(Self { shape: Shape::new(spec, seed)? })
+        Ok(Self { shape: SeriesShape::new(spec, seed)? })
     }
 }
 
 impl Workload for TimeSeriesLoad {
     type Operation = SeriesOperation;
 
-    fn steps(&self) -> &'static [&'static str] {
+    fn step_names(&self) -> &'static [&'static str] {
         &Kind::NAMES
     }
 
@@ -139,7 +139,7 @@ impl Workload for TimeSeriesLoad {
     }
 
     #[inline]
-    fn fill(&self, index: u64, operation: &mut SeriesOperation) {
+    fn fill_operation(&self, index: u64, operation: &mut SeriesOperation) {
         let layout = &self.shape.layout;
         let point = layout.point(layout.position(index));
         operation.index = index;
@@ -148,8 +148,8 @@ impl Workload for TimeSeriesLoad {
         self.shape.write_row(operation, point);
     }
 
-    fn operations(&self) -> Option<u64> {
-        self.shape.spec.loads()
+    fn operation_count(&self) -> Option<u64> {
+        self.shape.spec.points_loaded()
     }
 }
 
@@ -158,7 +158,7 @@ impl SeriesWorkload for TimeSeriesLoad {}
 /// The run phase.
 #[derive(Debug)]
 pub struct TimeSeriesRun {
-    shape: Shape,
+    shape: SeriesShape,
     kinds: KindSequence,
     /// Chooses the metrics that are read, by their position in the order of writing.
     chooser: Chooser,
@@ -184,27 +184,27 @@ impl TimeSeriesRun {
     /// The run of a spec. Error messages have one line.
     pub fn new(spec: TimeSeriesSpec, seed: u64) -> Result<Self, String> {
         spec.check_run()?;
-        let shape = Shape::new(spec, seed)?;
+        let shape = SeriesShape::new(spec, seed)?;
         let (spec, layout) = (&shape.spec, &shape.layout);
         let counted = [Kind::Read, Kind::Update, Kind::Insert, Kind::Delete];
         let kinds = KindSequence::new(seed, &spec.mix.weights(), &counted, spec.operations)
             .ok_or("one of the read, update, insert, scan and delete proportions must be above 0")?;
         let points = spec.count_loaded_points();
         let end = layout.position(points - 1) + 1;
-        let steps = end / layout.series();
+        let steps = end / layout.series_count();
         let loaded = Loaded {
             points,
             end,
             steps: steps.max(1),
             keys: if steps == 0 { end.div_ceil(layout.per_key()) } else { spec.key_count },
         };
-        let range = Range { start: 0, count: loaded.keys, growth: 0 };
+        let range = KeyRange { start: 0, count: loaded.keys, growth: 0 };
         let chooser = match spec.keys {
             // Here, the end of the range is the same as in YCSB: the modulus is the number of metrics.
             KeyDistribution::Zipfian => Chooser::zipfian(range, ScrambledZipfian::new(loaded.keys)),
             ref other => Chooser::new(other, range, loaded.keys),
         };
-        let width = spec.width().unsigned_abs();
+        let width = spec.range_width().unsigned_abs();
         let span = if spec.query_span > 0 { spec.query_span / width + 1 } else { 0 };
         // A delete of all values of a tag also affects series that are less late than the deleted series.
         let lateness = if spec.group_by.is_some() { spec.delayed_intervals } else { 0 };
@@ -215,59 +215,59 @@ impl TimeSeriesRun {
     /// The first time step that is not affected by the deletes before `index`, nor by the next few deletes.
     #[inline]
     fn first_step(&self, index: u64) -> u64 {
-        if !self.kinds.includes(Kind::Delete) {
+        if !self.kinds.has_kind(Kind::Delete) {
             return 0;
         }
-        let gone = self.kinds.before(Kind::Delete, index) + self.shape.spec.delete_lag;
+        let gone = self.kinds.count_before(Kind::Delete, index) + self.shape.spec.delete_lag;
         let Some(last) = gone.checked_sub(1) else { return 0 };
         let layout = &self.shape.layout;
-        let step = layout.position(last) / layout.series();
+        let step = layout.position(last) / layout.series_count();
         step.saturating_add(self.delete_reach).saturating_add(1).min(self.loaded.steps - 1)
     }
 
     /// Draws a loaded time step.
     #[inline]
-    fn step(&self, index: u64, draws: &mut Draws) -> u64 {
+    fn choose_step(&self, index: u64, draws: &mut Draws) -> u64 {
         let first = self.first_step(index);
-        first + draws.below(self.loaded.steps - first)
+        first + draws.draw_below(self.loaded.steps - first)
     }
 
     /// Draws a loaded point at a position in `from..to`. If there is none because of sparsity, returns the next point.
     #[inline]
-    fn pick(&self, from: u64, to: u64, draws: &mut Draws) -> Point {
+    fn pick_point(&self, from: u64, to: u64, draws: &mut Draws) -> Point {
         let layout = &self.shape.layout;
-        let first = layout.before(from);
-        let choice = layout.before(to.min(self.loaded.end)).saturating_sub(first).max(1);
-        let nth = (first + draws.below(choice)).min(self.loaded.points - 1);
+        let first = layout.points_before(from);
+        let choice = layout.points_before(to.min(self.loaded.end)).saturating_sub(first).max(1);
+        let nth = (first + draws.draw_below(choice)).min(self.loaded.points - 1);
         layout.point(layout.position(nth))
     }
 
     /// The point of the operation at `index`.
     #[inline]
-    fn point(&self, kind: Kind, index: u64, draws: &mut Draws) -> Point {
+    fn choose_point(&self, kind: Kind, index: u64, draws: &mut Draws) -> Point {
         let layout = &self.shape.layout;
         let key = match kind {
-            Kind::Insert | Kind::Delete => return layout.point(layout.position(self.kinds.before(kind, index))),
+            Kind::Insert | Kind::Delete => return layout.point(layout.position(self.kinds.count_before(kind, index))),
             Kind::Update => {
-                let series = self.kinds.before(kind, index) % layout.series().min(self.loaded.end);
-                let position = self.step(index, draws) * layout.series() + series;
-                return self.pick(position, position + 1, draws);
+                let series = self.kinds.count_before(kind, index) % layout.series_count().min(self.loaded.end);
+                let position = self.choose_step(index, draws) * layout.series_count() + series;
+                return self.pick_point(position, position + 1, draws);
             }
-            Kind::Scan => draws.below(self.loaded.keys),
+            Kind::Scan => draws.draw_below(self.loaded.keys),
             _ => {
                 let all = Existing { first: 0, last: self.loaded.keys - 1 };
-                self.chooser.choose(self.kinds.before(Kind::Read, index), all, draws)
+                self.chooser.choose_key(self.kinds.count_before(Kind::Read, index), all, draws)
             }
         };
-        let from = self.step(index, draws) * layout.series() + key * layout.per_key();
-        self.pick(from, from + layout.per_key(), draws)
+        let from = self.choose_step(index, draws) * layout.series_count() + key * layout.per_key();
+        self.pick_point(from, from + layout.per_key(), draws)
     }
 }
 
 impl Workload for TimeSeriesRun {
     type Operation = SeriesOperation;
 
-    fn steps(&self) -> &'static [&'static str] {
+    fn step_names(&self) -> &'static [&'static str] {
         &Kind::NAMES
     }
 
@@ -276,13 +276,13 @@ impl Workload for TimeSeriesRun {
     }
 
     #[inline]
-    fn fill(&self, index: u64, operation: &mut SeriesOperation) {
+    fn fill_operation(&self, index: u64, operation: &mut SeriesOperation) {
         let shape = &self.shape;
         let kind = self.kinds.kind(index);
         operation.index = index;
         operation.kind = kind;
         let mut draws = Draws::new(shape.seed, index, Purpose::Key);
-        let point = self.point(kind, index, &mut draws);
+        let point = self.choose_point(kind, index, &mut draws);
         if kind == Kind::Delete {
             return shape.set_delete_key(operation, point, &mut draws);
         }
@@ -290,29 +290,29 @@ impl Workload for TimeSeriesRun {
         match kind {
             Kind::Insert | Kind::Update => shape.write_row(operation, point),
             Kind::Scan => {
-                operation.scan_count = self.scan_length.next(&mut draws);
-                shape.select(operation, point, &mut draws);
+                operation.scan_count = self.scan_length.next_length(&mut draws);
+                shape.fill_operation(operation, point, &mut draws);
             }
-            _ => shape.select(operation, point, &mut draws),
+            _ => shape.fill_operation(operation, point, &mut draws),
         }
     }
 
-    fn operations(&self) -> Option<u64> {
+    fn operation_count(&self) -> Option<u64> {
         self.shape.spec.operations
     }
 }
 
 impl SeriesWorkload for TimeSeriesRun {
-    fn verifies(&self) -> bool {
+    fn has_read_checks(&self) -> bool {
         self.shape.spec.integrity
     }
 
-    fn verify(&self, operation: &SeriesOperation, read: &Row) -> Option<Check> {
+    fn verify_read(&self, operation: &SeriesOperation, read: &Row) -> Option<Check> {
         if !self.shape.spec.integrity || operation.kind != Kind::Read {
             return None;
         }
         let mut draws = Draws::new(self.shape.seed, operation.index, Purpose::Key);
-        let point = self.point(Kind::Read, operation.index, &mut draws);
-        Some(self.shape.check(point, read))
+        let point = self.choose_point(Kind::Read, operation.index, &mut draws);
+        Some(self.shape.check_read(point, read))
     }
 }

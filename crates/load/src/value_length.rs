@@ -46,7 +46,7 @@ const COUNT_MAX: u64 = 1 << 48;
 
 impl Length {
     /// Refuses lengths that cannot be drawn. `field` is the path of the length in the spec.
-    pub fn check(&self, field: &str) -> Result<(), Refusal> {
+    pub fn check_length(&self, field: &str) -> Result<(), Refusal> {
         match self {
             Self::Constant { .. } => Ok(()),
             Self::Uniform { min, max } | Self::Zipfian { min, max } => {
@@ -114,7 +114,7 @@ impl Lengths {
         match length {
             Length::Constant { bytes } => *bytes,
             Length::Uniform { min, .. } | Length::Zipfian { min, .. } => *min,
-            // A single count is never drawn; see `next`.
+            // A single count is never drawn; see `next_length`.
             Length::Histogram { block, counts } => {
                 if counts.len() > 1 {
                     *block
@@ -146,18 +146,18 @@ impl Lengths {
 
     /// Draws the next length, bytes.
     #[inline]
-    pub fn next(&self, draws: &mut Draws) -> usize {
-        if let Self::Constant(bytes) = self { *bytes } else { self.draw(draws) }
+    pub fn next_length(&self, draws: &mut Draws) -> usize {
+        if let Self::Constant(bytes) = self { *bytes } else { self.draw_length(draws) }
     }
 
-    fn draw(&self, draws: &mut Draws) -> usize {
+    fn draw_length(&self, draws: &mut Draws) -> usize {
         match self {
             Self::Constant(bytes) => *bytes,
-            Self::Uniform(min, max) => min + draws.below((max - min + 1) as u64) as usize,
+            Self::Uniform(min, max) => min + draws.draw_below((max - min + 1) as u64) as usize,
             Self::Zipfian(min, zipfian) => min + zipfian.rank(draws.next_f64()) as usize,
             Self::Histogram(block, counts, total) => {
                 // YCSB subtracts first, then tests for ≤ 0, and never tests the last count.
-                let mut rest = i128::from(draws.below(*total));
+                let mut rest = i128::from(draws.draw_below(*total));
                 for (i, &count) in counts.iter().enumerate().take(counts.len().saturating_sub(1)) {
                     rest -= i128::from(count);
                     if rest <= 0 {

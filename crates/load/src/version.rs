@@ -5,12 +5,12 @@
 //! over seed, key, field, index and run. A value of another record, field or seed has a different check. The run
 //! affects only the second half of the check of run writes, so values of the load stay valid, and values of an earlier
 //! run are recognized. The check does not cover the filler after it, which
-//! [`CoreRun::expect`](crate::core::CoreRun::expect) regenerates.
+//! [`CoreRun::expect_value`](crate::core::CoreRun::expect_value) regenerates.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::random::mix;
+use crate::random::mix_bits;
 
 const INDEX_DIGITS: usize = 12;
 const CHECK_DIGITS: usize = 8;
@@ -38,12 +38,12 @@ pub struct Version {
 
 impl Version {
     /// The write of the run at `index`.
-    pub const fn run(index: u64) -> Self {
+    pub const fn from_run(index: u64) -> Self {
         Self { phase: Phase::Run, index }
     }
 
     /// The write of the load at `index`.
-    pub const fn load(index: u64) -> Self {
+    pub const fn from_load(index: u64) -> Self {
         Self { phase: Phase::Load, index }
     }
 
@@ -58,7 +58,7 @@ impl Version {
         };
         let (index, rest) = rest.split_at_checked(INDEX_DIGITS)?;
         let (check, _) = rest.split_at_checked(CHECK_DIGITS)?;
-        Some((Self { phase, index: number(index)? }, number(check)? as u32))
+        Some((Self { phase, index: parse_hex(index)? }, parse_hex(check)? as u32))
     }
 }
 
@@ -75,7 +75,7 @@ impl RunMark {
     /// The mark of the run with the given number.
     pub const fn new(run: Option<u64>) -> Self {
         let Some(run) = run else { return Self { tag: 0, turn: 0 } };
-        let bits = mix(mix(run));
+        let bits = mix_bits(mix_bits(run));
         // Zero is reserved for runs without a number. The lowest bit of a turn affects its first letter.
         let tag = bits as u32 & 0xffff;
         Self { tag: if tag == 0 { 1 } else { tag }, turn: (bits >> 32) as u32 | 1 }
@@ -102,7 +102,7 @@ impl Stamp {
     /// The stamp of the record with this key, in a run without a number.
     #[inline]
     pub fn new(seed: u64, key: &[u8]) -> Self {
-        Self { state: hash(mix(seed), key), tag: 0 }
+        Self { state: extend_hash(mix_bits(seed), key), tag: 0 }
     }
 
     /// The stamp of this record in the given run.
@@ -114,21 +114,21 @@ impl Stamp {
 
     /// The mark of the given write to this record.
     #[inline]
-    pub fn version(self, version: Version) -> Mark {
+    pub fn mark_version(self, version: Version) -> Mark {
         let mut text = [0; 1 + INDEX_DIGITS];
         text[0] = if version.phase == Phase::Load { b'L' } else { b'R' };
-        text[1..5].copy_from_slice(&hex((version.index >> 32) as u32)[4..]);
-        text[5..].copy_from_slice(&hex(version.index as u32));
+        text[1..5].copy_from_slice(&format_hex((version.index >> 32) as u32)[4..]);
+        text[5..].copy_from_slice(&format_hex(version.index as u32));
         let run = version.phase == Phase::Run;
         let tag = if run { self.tag } else { 0 };
-        Mark { text, state: mix(self.state ^ (version.index << 1 | u64::from(run))), tag }
+        Mark { text, state: mix_bits(self.state ^ (version.index << 1 | u64::from(run))), tag }
     }
 
     /// The origin of a value of this record's `field`; `None` if the check in the value is wrong.
     #[inline]
-    pub fn read(self, value: &[u8], field: &[u8]) -> Option<Origin> {
+    pub fn read_origin(self, value: &[u8], field: &[u8]) -> Option<Origin> {
         let (version, check) = Version::parse(value)?;
-        match check ^ self.version(version).check(FieldHash::new(field)) {
+        match check ^ self.mark_version(version).check_digits(FieldHash::new(field)) {
             0 => Some(Origin::Own(version)),
             other if other >> 16 == 0 && version.phase == Phase::Run => Some(Origin::OtherRun(version)),
             _ => None,
@@ -146,17 +146,17 @@ pub struct Mark {
 
 impl Mark {
     #[inline]
-    fn check(&self, field: FieldHash) -> u32 {
-        (mix(self.state ^ field.0) >> 32) as u32 ^ self.tag
+    fn check_digits(&self, field: FieldHash) -> u32 {
+        (mix_bits(self.state ^ field.0) >> 32) as u32 ^ self.tag
     }
 
     /// Overwrites the start of a value. A value that is too short remains unchanged; specs with such values are
     /// refused.
     #[inline(never)]
-    pub fn write(&self, value: &mut [u8], field: FieldHash) {
+    pub fn write_mark(&self, value: &mut [u8], field: FieldHash) {
         if let Some(start) = value.first_chunk_mut::<LEN>() {
             start[..self.text.len()].copy_from_slice(&self.text);
-            start[self.text.len()..].copy_from_slice(&hex(self.check(field)));
+            start[self.text.len()..].copy_from_slice(&format_hex(self.check_digits(field)));
         }
     }
 }
@@ -169,23 +169,24 @@ impl FieldHash {
     /// The hash of the field with this name.
     #[inline]
     pub fn new(name: &[u8]) -> Self {
-        Self(hash(0, name))
+        Self(extend_hash(0, name))
     }
 }
 
 /// Hashes eight bytes per round; keys have about twenty bytes.
 #[inline]
-fn hash(start: u64, text: &[u8]) -> u64 {
+fn extend_hash(start: u64, text: &[u8]) -> u64 {
     let (chunks, rest) = text.as_chunks::<8>();
     let mut last = [0; 8];
     last[..rest.len()].copy_from_slice(rest);
-    let state = chunks.iter().fold(start ^ text.len() as u64, |state, word| mix(state ^ u64::from_le_bytes(*word)));
-    mix(state ^ u64::from_le_bytes(last))
+    let state =
+        chunks.iter().fold(start ^ text.len() as u64, |state, word| mix_bits(state ^ u64::from_le_bytes(*word)));
+    mix_bits(state ^ u64::from_le_bytes(last))
 }
 
 /// Converts to eight lower-case hexadecimal digits at once, one per byte of a word.
 #[inline]
-const fn hex(x: u32) -> [u8; 8] {
+const fn format_hex(x: u32) -> [u8; 8] {
     let mut x = x as u64;
     x = (x << 16 | x) & 0x0000_ffff_0000_ffff;
     x = (x << 8 | x) & 0x00ff_00ff_00ff_00ff;
@@ -196,7 +197,7 @@ const fn hex(x: u32) -> [u8; 8] {
 }
 
 #[inline]
-fn number(digits: &[u8]) -> Option<u64> {
+fn parse_hex(digits: &[u8]) -> Option<u64> {
     digits.iter().try_fold(0u64, |sum, &digit| {
         let digit = match digit {
             b'0'..=b'9' => digit - b'0',
@@ -214,22 +215,22 @@ mod tests {
 
     fn create_value(seed: u64, key: &str, field: &str, version: Version) -> Vec<u8> {
         let mut value = vec![b'x'; LEN + 3];
-        Stamp::new(seed, key.as_bytes()).version(version).write(&mut value, FieldHash::new(field.as_bytes()));
+        Stamp::new(seed, key.as_bytes()).mark_version(version).write_mark(&mut value, FieldHash::new(field.as_bytes()));
         value
     }
 
     #[test]
     fn text_begins_with_phase_and_index() {
-        let text = String::from_utf8(create_value(1, "user1", "field0", Version::run(42))).unwrap();
+        let text = String::from_utf8(create_value(1, "user1", "field0", Version::from_run(42))).unwrap();
         assert!(text.starts_with("R00000000002a") && text.ends_with("xxx"), "{text}");
         assert!(text.bytes().all(|byte| byte.is_ascii_graphic()));
-        assert!(create_value(1, "user1", "field0", Version::load(0xfeed_dead_beef)).starts_with(b"Lfeeddeadbeef"));
+        assert!(create_value(1, "user1", "field0", Version::from_load(0xfeed_dead_beef)).starts_with(b"Lfeeddeadbeef"));
     }
 
     #[test]
     fn hexadecimal_digits_equal_the_standard_librarys() {
         for x in (0..=u16::MAX).map(u32::from).flat_map(|x| [x, x << 16, !x]) {
-            assert_eq!(hex(x), format!("{x:08x}").as_bytes());
+            assert_eq!(format_hex(x), format!("{x:08x}").as_bytes());
         }
     }
 
@@ -238,9 +239,9 @@ mod tests {
         fn version_is_valid_in_its_own_field_only(
             seed: u64, key in "[a-z0-9]{0,30}", field in "[a-z0-9]{1,20}", index in 0u64..1 << 48, run: bool,
         ) {
-            let version = if run { Version::run(index) } else { Version::load(index) };
+            let version = if run { Version::from_run(index) } else { Version::from_load(index) };
             let value = create_value(seed, &key, &field, version);
-            let read = |seed, key: &str, field: &str| Stamp::new(seed, key.as_bytes()).read(&value, field.as_bytes());
+            let read = |seed, key: &str, field: &str| Stamp::new(seed, key.as_bytes()).read_origin(&value, field.as_bytes());
             prop_assert_eq!(read(seed, &key, &field), Some(Origin::Own(version)));
             prop_assert_eq!(read(seed ^ 1, &key, &field), None);
             prop_assert_eq!(read(seed, &format!("{key}0"), &field), None);
@@ -248,7 +249,7 @@ mod tests {
             for at in 0..LEN {
                 let mut torn = value.clone();
                 torn[at] = if torn[at] == b'0' { b'1' } else { b'0' };
-                let origin = Stamp::new(seed, key.as_bytes()).read(&torn, field.as_bytes());
+                let origin = Stamp::new(seed, key.as_bytes()).read_origin(&torn, field.as_bytes());
                 // Only the first half of the check, 16 bits, distinguishes a torn value from a value of another run.
                 prop_assert!(!matches!(origin, Some(Origin::Own(_))), "{origin:?}");
                 if at >= LEN - CHECK_DIGITS / 2 {
@@ -259,12 +260,12 @@ mod tests {
 
         #[test]
         fn values_of_other_runs_are_recognized(seed: u64, index in 0u64..1 << 48, first: u64, second: u64) {
-            let (run, load) = (Version::run(index), Version::load(index));
+            let (run, load) = (Version::from_run(index), Version::from_load(index));
             let read = |run: RunMark, version: Version, writer: RunMark| {
                 let mut value = vec![b'x'; LEN];
                 let stamp = Stamp::new(seed, b"user1");
-                stamp.with_run(writer).version(version).write(&mut value, FieldHash::new(b"field0"));
-                stamp.with_run(run).read(&value, b"field0")
+                stamp.with_run(writer).mark_version(version).write_mark(&mut value, FieldHash::new(b"field0"));
+                stamp.with_run(run).read_origin(&value, b"field0")
             };
             let (first, second) = (RunMark::new(Some(first)), RunMark::new(Some(second)));
             prop_assume!(first.tag != second.tag);
@@ -279,7 +280,7 @@ mod tests {
         #[test]
         fn any_bytes_are_parsed_or_refused(value in proptest::collection::vec(any::<u8>(), 0..40)) {
             let _ = Version::parse(&value);
-            prop_assert_eq!(Stamp::new(1, b"user1").read(&value, b"field0"), None);
+            prop_assert_eq!(Stamp::new(1, b"user1").read_origin(&value, b"field0"), None);
         }
     }
 }

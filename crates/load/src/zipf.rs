@@ -8,7 +8,7 @@
 
 use crate::divisor::Divisor;
 use crate::fnv::fnv;
-use crate::random::{Draws, mix};
+use crate::random::{Draws, mix_bits};
 
 /// YCSB's exponent.
 pub const THETA: f64 = 0.99;
@@ -60,7 +60,7 @@ impl Zipfian {
 
     /// A generator with a known zeta.
     fn with_zeta(items: u64, zetan: f64) -> Self {
-        let second = second();
+        let second = second_constant();
         Self { items: items as f64, zetan, eta: eta_dividend(items) / (1.0 - second / zetan), second }
     }
 
@@ -80,7 +80,7 @@ impl Zipfian {
 }
 
 /// The sum of the weights of ranks 0 and 1.
-fn second() -> f64 {
+fn second_constant() -> f64 {
     1.0 + 0.5f64.powf(THETA)
 }
 
@@ -119,7 +119,7 @@ impl ScrambledZipfian {
 
     /// Draws the next place.
     #[inline]
-    pub fn next(&self, draws: &mut Draws) -> u64 {
+    pub fn next_item(&self, draws: &mut Draws) -> u64 {
         self.items.remainder(fnv(self.inner.rank(draws.next_f64())))
     }
 }
@@ -140,30 +140,33 @@ impl GrowingZipfian {
     pub fn new(items: u64) -> Self {
         let tail = Tail::new(THETA);
         let offset = zeta(SUMMED, THETA) - tail.value_at(SUMMED as f64);
-        Self { eta: eta_dividend(items.max(1)), second: second(), offset, tail }
+        Self { eta: eta_dividend(items.max(1)), second: second_constant(), offset, tail }
     }
 
     /// The zipfian over the current number of items.
     #[inline]
-    pub fn distribution(&self, items: u64) -> Latest {
+    pub fn latest_distribution(&self, items: u64) -> LatestDistribution {
         let items = items.max(1);
         let zetan = if items <= SUMMED { zeta(items, THETA) } else { self.offset + self.tail.value_at(items as f64) };
         let eta = self.eta / (1.0 - self.second / zetan);
-        Latest { zipfian: Zipfian { items: items as f64, zetan, eta, second: self.second }, last: items - 1 }
+        LatestDistribution {
+            zipfian: Zipfian { items: items as f64, zetan, eta, second: self.second },
+            last: items - 1,
+        }
     }
 }
 
 /// A [`GrowingZipfian`] at a fixed size.
 #[derive(Clone, Copy, Debug)]
-pub struct Latest {
+pub struct LatestDistribution {
     zipfian: Zipfian,
     last: u64,
 }
 
-impl Latest {
+impl LatestDistribution {
     /// Draws a rank in `0..items`.
     #[inline]
-    pub fn next(&self, draws: &mut Draws) -> u64 {
+    pub fn next_item(&self, draws: &mut Draws) -> u64 {
         self.zipfian.rank(draws.next_f64()).min(self.last)
     }
 }
@@ -224,21 +227,21 @@ impl TrueZipfian {
     }
 
     /// Draws the next place: a rank, scattered over the items.
-    pub fn next(&self, draws: &mut Draws) -> u64 {
+    pub fn next_item(&self, draws: &mut Draws) -> u64 {
         let rank = self.rank(draws);
-        self.scatter(rank)
+        self.scatter_rank(rank)
     }
 
     /// A bijection on `0..items`: a four-round Feistel network, repeated until the result is in the range (Black &
     /// Rogaway 2002).
-    fn scatter(&self, rank: u64) -> u64 {
+    fn scatter_rank(&self, rank: u64) -> u64 {
         let half = self.bits / 2;
         let mask = (1u64 << half) - 1;
         let mut place = rank;
         loop {
             let (mut left, mut right) = (place >> half, place & mask);
             for round in 1..=4u64 {
-                (left, right) = (right, left ^ (mix(right ^ round.wrapping_mul(0x9e37_79b9_7f4a_7c15)) & mask));
+                (left, right) = (right, left ^ (mix_bits(right ^ round.wrapping_mul(0x9e37_79b9_7f4a_7c15)) & mask));
             }
             place = left << half | right;
             if place < self.items {
@@ -253,7 +256,7 @@ mod tests {
     use super::*;
     use crate::random::Purpose;
 
-    fn close(a: f64, b: f64) -> bool {
+    fn is_close(a: f64, b: f64) -> bool {
         (a - b).abs() <= 1e-11 * b.abs()
     }
 
@@ -267,7 +270,7 @@ mod tests {
             (1_000_000, 15.391_849_746_037_371, 0.136_291_333_409_310_1),
         ] {
             let zipfian = Zipfian::new(n);
-            assert!(close(zipfian.zetan, zetan), "{n}: {} {zetan}", zipfian.zetan);
+            assert!(is_close(zipfian.zetan, zetan), "{n}: {} {zetan}", zipfian.zetan);
             assert!((zipfian.eta - eta).abs() < 1e-10, "{n}: {} {eta}", zipfian.eta);
         }
     }
@@ -320,7 +323,7 @@ mod tests {
     fn scattering_is_a_bijection() {
         for items in [1, 2, 3, 10, 1_000, 1_025] {
             let zipfian = TrueZipfian::new(items, 1.2);
-            let mut ranks: Vec<u64> = (0..items).map(|rank| zipfian.scatter(rank)).collect();
+            let mut ranks: Vec<u64> = (0..items).map(|rank| zipfian.scatter_rank(rank)).collect();
             ranks.sort_unstable();
             assert_eq!(ranks, (0..items).collect::<Vec<_>>());
         }

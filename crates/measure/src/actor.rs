@@ -5,8 +5,8 @@ use loadstone_load::{Status, StepId};
 use crate::borders::IntervalCursor;
 use crate::clock::Timer;
 use crate::lateness::Lateness;
-use crate::recorder::{Recorder, Step};
-use crate::sink::Times;
+use crate::recorder::{Recorder, StepRecord};
+use crate::sink::StepTimes;
 
 /// The result of a whole operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,10 +28,10 @@ pub trait Actor {
     type Operation: Default;
 
     /// Performs an operation. Called right after the clock was read for `watch.sent_ns`.
-    async fn perform<T: Timer>(&mut self, operation: &Self::Operation, watch: &Stopwatch<'_, T>) -> Outcome;
+    async fn perform_operation<T: Timer>(&mut self, operation: &Self::Operation, watch: &Stopwatch<'_, T>) -> Outcome;
 
     /// Whether the last operation failed without being sent, because no server could be reached.
-    fn unsent(&self) -> bool;
+    fn is_unsent(&self) -> bool;
 
     /// Pauses after a failed operation in a closed loop, before the next operation. The pause is not part of any
     /// latency.
@@ -79,40 +79,40 @@ impl<'a, T: Timer> Stopwatch<'a, T> {
     /// Records the operation, or a part of it that began at `sent`. The due time is the operation's.
     #[expect(clippy::inline_always, reason = "see `Recorder::step`")]
     #[inline(always)]
-    pub fn step(&self, id: StepId, status: Status, sent: u64, done: u64) {
-        self.record(id, status, Times { due: self.due_ns, sent, done }, self.lateness.as_ref());
+    pub fn record_step(&self, id: StepId, status: Status, sent: u64, done: u64) {
+        self.record_times(id, status, StepTimes { due: self.due_ns, sent, done }, self.lateness.as_ref());
     }
 
     /// Records an operation with several attempts: the first was sent with the operation, the last at `retried`.
     #[cold]
     pub fn record_retried(&self, id: StepId, status: Status, retried: u64, done: u64) {
         if self.counted {
-            let times = Times { due: self.due_ns, sent: self.sent_ns, done };
+            let times = StepTimes { due: self.due_ns, sent: self.sent_ns, done };
             let lateness = self.lateness.as_ref();
             self.recorder
-                .record_retried(Step { id, status, times, lateness, interval: self.due_in.interval() }, retried);
+                .record_retried(StepRecord { id, status, times, lateness, interval: self.due_in.interval() }, retried);
         }
     }
 
     /// Records a step outside the operation. Its due time is the time at which it began.
     #[inline]
     pub fn record_extra(&self, id: StepId, status: Status, sent: u64, done: u64) {
-        self.record(id, status, Times { due: sent, sent, done }, None);
+        self.record_times(id, status, StepTimes { due: sent, sent, done }, None);
     }
 
     #[expect(clippy::inline_always, reason = "as above")]
     #[inline(always)]
-    fn record(&self, id: StepId, status: Status, times: Times, lateness: Option<&Lateness<'_>>) {
+    fn record_times(&self, id: StepId, status: Status, times: StepTimes, lateness: Option<&Lateness<'_>>) {
         if self.counted {
-            self.recorder.step(Step { id, status, times, lateness, interval: self.due_in.interval() });
+            self.recorder.record_step(StepRecord { id, status, times, lateness, interval: self.due_in.interval() });
         }
     }
 
     /// Records an attempt that will be retried.
     #[cold]
-    pub fn attempt(&self, id: StepId, status: Status, sent: u64, done: u64) {
+    pub fn record_attempt(&self, id: StepId, status: Status, sent: u64, done: u64) {
         if self.counted {
-            self.recorder.attempt(id, status, Times { due: self.due_ns, sent, done });
+            self.recorder.record_attempt(id, status, StepTimes { due: self.due_ns, sent, done });
         }
     }
 }

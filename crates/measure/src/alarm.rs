@@ -17,23 +17,23 @@ use tokio::io::unix::AsyncFd;
 
 use crate::clock::{Clock, Monotonic, SLICE_NS, Timer};
 
-struct Wait {
+struct AlarmWait {
     ns: u64,
     waker: Waker,
 }
 
-impl PartialEq for Wait {
+impl PartialEq for AlarmWait {
     fn eq(&self, other: &Self) -> bool {
         self.ns == other.ns
     }
 }
-impl Eq for Wait {}
-impl PartialOrd for Wait {
+impl Eq for AlarmWait {}
+impl PartialOrd for AlarmWait {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
-impl Ord for Wait {
+impl Ord for AlarmWait {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.ns.cmp(&other.ns)
     }
@@ -41,7 +41,7 @@ impl Ord for Wait {
 
 struct Inner {
     fd: AsyncFd<OwnedFd>,
-    waits: RefCell<BinaryHeap<Reverse<Wait>>>,
+    waits: RefCell<BinaryHeap<Reverse<AlarmWait>>>,
     armed_ns: Cell<u64>,
     /// The number of clones.
     clones: Cell<u32>,
@@ -87,10 +87,10 @@ impl Alarm {
         };
         let alarm = Self(Rc::new(inner), 0);
         let ringing = alarm.clone();
-        Ok((alarm, async move { ringing.ring(stopped).await }))
+        Ok((alarm, async move { ringing.ring_due(stopped).await }))
     }
 
-    async fn ring(&self, stopped: impl Fn() -> bool) {
+    async fn ring_due(&self, stopped: impl Fn() -> bool) {
         loop {
             // The number of expirations is not read: setting the timer again clears it, and the next expiration is a
             // new edge for epoll.
@@ -105,12 +105,12 @@ impl Alarm {
                 }
             }
             if let Some(Reverse(next)) = waits.peek() {
-                self.arm(next.ns.min(now + SLICE_NS));
+                self.arm_timer(next.ns.min(now + SLICE_NS));
             }
         }
     }
 
-    fn arm(&self, ns: u64) {
+    fn arm_timer(&self, ns: u64) {
         if ns >= self.0.armed_ns.get() {
             return;
         }
@@ -137,7 +137,7 @@ impl Clock for Alarm {
 }
 
 impl Timer for Alarm {
-    async fn until(&self, ns: u64, stopped: impl Fn() -> bool) {
+    async fn wait_until(&self, ns: u64, stopped: impl Fn() -> bool) {
         let mut waits = false;
         poll_fn(|context| {
             let now = self.now_ns();
@@ -146,8 +146,8 @@ impl Timer for Alarm {
             }
             if !waits {
                 waits = true;
-                self.0.waits.borrow_mut().push(Reverse(Wait { ns, waker: context.waker().clone() }));
-                self.arm(ns.min(now + SLICE_NS));
+                self.0.waits.borrow_mut().push(Reverse(AlarmWait { ns, waker: context.waker().clone() }));
+                self.arm_timer(ns.min(now + SLICE_NS));
             }
             Poll::Pending
         })
@@ -155,7 +155,7 @@ impl Timer for Alarm {
     }
 
     #[inline]
-    async fn turn(&self) {
+    async fn yield_to_clients(&self) {
         let turns = match self.0.last.get() {
             (clone, turns) if clone == self.1 => turns.wrapping_add(1),
             _ => 1,
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     /// The total number of stop checks while many clients wait.
-    fn looks(until_ns: u64, stopped: impl Fn() -> bool + Copy + 'static) -> u32 {
+    fn count_wakes(until_ns: u64, stopped: impl Fn() -> bool + Copy + 'static) -> u32 {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
         let looks = Rc::new(Cell::new(0));
         tokio::task::LocalSet::new().block_on(&runtime, async {
@@ -187,7 +187,7 @@ mod tests {
                     };
                     tokio::task::spawn_local(async move {
                         let due = alarm.now_ns().saturating_add(until_ns);
-                        alarm.until(due, counted).await;
+                        alarm.wait_until(due, counted).await;
                         assert!(alarm.now_ns() >= due || stopped());
                     })
                 })
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn waiting_client_is_not_woken_early() {
-        assert_eq!(looks(5 * SLICE_NS, || false), 100);
+        assert_eq!(count_wakes(5 * SLICE_NS, || false), 100);
     }
 
     /// The order in which clients with the same number of turns have their turns. `waits`: whether their operations
@@ -221,7 +221,7 @@ mod tests {
                                 tokio::task::yield_now().await;
                             }
                             order.borrow_mut().push(client);
-                            alarm.turn().await;
+                            alarm.yield_to_clients().await;
                         }
                     })
                 })
@@ -259,6 +259,6 @@ mod tests {
             ASKED.set(ASKED.get() + 1);
             ASKED.get() > 100
         };
-        assert!((101..=200).contains(&looks(u64::MAX, after_all_wait)));
+        assert!((101..=200).contains(&count_wakes(u64::MAX, after_all_wait)));
     }
 }

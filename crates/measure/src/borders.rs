@@ -1,7 +1,7 @@
 //! The borders of a trial. They are one value, which is computed before any client starts and never changes.
 
 use loadstone_load::Segment;
-use loadstone_load::pace::{Cursor, Pace};
+use loadstone_load::pace::{Pace, PaceCursor};
 
 use loadstone_wire::error::EngineError;
 use loadstone_wire::spec::TrialSpec;
@@ -73,13 +73,13 @@ impl Borders {
         let first_index = pace.filter(|_| warmup_ns > 0).map_or(0, |pace| pace.first_due_at(warmup_ns));
         let limit = operations.unwrap_or(NEVER);
         let (steps, counted) = match pace {
-            Some(_) => (spec.segment.share(first_index).saturating_add(limit), NEVER),
+            Some(_) => (spec.segment.share_of_total(first_index).saturating_add(limit), NEVER),
             None if warmup_ns > 0 => (NEVER, limit),
             None => (limit, NEVER),
         };
         let interval_ns = spec.interval_ms.checked_mul(1_000_000).ok_or_else(too_long)?;
         let following_ns = match pace {
-            Some(pace) if steps != NEVER => pace.due_ns(spec.segment.index(steps), &mut Cursor::default()),
+            Some(pace) if steps != NEVER => pace.due_ns(spec.segment.global_index(steps), &mut PaceCursor::default()),
             _ => 0,
         };
         let overdue_ns = if following_ns == 0 { NEVER } else { cutoff_ns_after(warmup_ns, following_ns) };
@@ -114,7 +114,7 @@ impl Borders {
 
     /// Whether an operation due (closed loop: sent) at `ns` is counted.
     #[inline]
-    pub fn counts(&self, ns: u64) -> bool {
+    pub fn is_counted(&self, ns: u64) -> bool {
         ns >= self.first_ns && ns < self.end_ns
     }
 
@@ -130,10 +130,10 @@ impl Borders {
     }
 
     /// The number of a segment's operations due in [`from_ns`, `to_ns`), both of which are at or after `first_ns`.
-    pub fn due(&self, pace: &Pace, segment: Segment, from_ns: u64, to_ns: u64) -> u64 {
+    pub fn count_due(&self, pace: &Pace, segment: Segment, from_ns: u64, to_ns: u64) -> u64 {
         let before = |ns: u64| {
             let index = pace.first_due_at(ns.saturating_sub(self.start_ns)).max(self.first_index);
-            segment.share(index).min(self.steps)
+            segment.share_of_total(index).min(self.steps)
         };
         before(to_ns).saturating_sub(before(from_ns))
     }
@@ -151,7 +151,7 @@ pub struct IntervalCursor {
 impl IntervalCursor {
     /// Moves to the interval that contains a time; `false` if that time is not counted.
     #[inline]
-    pub fn seek(&mut self, borders: &Borders, ns: u64) -> bool {
+    pub fn seek_interval(&mut self, borders: &Borders, ns: u64) -> bool {
         self.contains(ns) || self.move_to(borders, ns)
     }
 
@@ -170,7 +170,7 @@ impl IntervalCursor {
 
     #[cold]
     fn move_to(&mut self, borders: &Borders, ns: u64) -> bool {
-        if !borders.counts(ns) {
+        if !borders.is_counted(ns) {
             self.length_ns = 0;
             return false;
         }
@@ -203,7 +203,7 @@ mod tests {
     fn last_interval_ends_with_the_window() {
         assert_eq!([1_500, 1_799, 1_800, 2_499].map(|ns| BORDERS.interval(ns)), [0, 0, 1, 3]);
         assert_eq!([0, 2, 3].map(|k| BORDERS.interval_end(k)), [1_800, 2_400, 2_500]);
-        assert_eq!([1_499, 1_500, 2_499, 2_500].map(|ns| BORDERS.counts(ns)), [false, true, true, false]);
+        assert_eq!([1_499, 1_500, 2_499, 2_500].map(|ns| BORDERS.is_counted(ns)), [false, true, true, false]);
     }
 
     #[test]
@@ -213,8 +213,8 @@ mod tests {
             for ns in
                 (0..4_000).chain((0..4_000).rev()).chain((0..40_000).map(|i| i * 7_919 % 4_001)).chain([NEVER - 1])
             {
-                let expected = borders.counts(ns).then(|| borders.interval(ns));
-                let interval = cursor.seek(&borders, ns).then(|| cursor.interval());
+                let expected = borders.is_counted(ns).then(|| borders.interval(ns));
+                let interval = cursor.seek_interval(&borders, ns).then(|| cursor.interval());
                 assert_eq!((interval, cursor.contains(ns)), (expected, expected.is_some()), "{ns} in {borders:?}");
             }
         }

@@ -12,9 +12,9 @@ use crate::clock::{Clock, Monotonic};
 use crate::crew::Target;
 use crate::failures::Failures;
 use crate::pulse::{Pulse, TICK_NS};
-use crate::recorder::{Recorder, Shape};
+use crate::recorder::{Recorder, RecorderShape};
 use crate::scheduler::Scheduler;
-use crate::task::{Kind, Task};
+use crate::task::{Task, WorkKind};
 use loadstone_wire::error::EngineError;
 use loadstone_wire::spec::TrialSpec;
 
@@ -30,7 +30,7 @@ const BUDGET: Duration = Duration::from_millis(100);
 /// The time per operation of the timing loop, the work, and the recorder, including the sinks of the trial and its
 /// ledger, in ns. It is measured in the closed loop with this number of concurrent threads, which share the same state
 /// as the clients of a trial. Also returns the work.
-pub fn driver_ns<W: Workload + Kind>(
+pub fn driver_ns<W: Workload + WorkKind>(
     work: W,
     target: &dyn Target<W>,
     spec: &TrialSpec,
@@ -44,7 +44,7 @@ pub fn driver_ns<W: Workload + Kind>(
         if number > 2 && begin.elapsed() > BUDGET {
             break;
         }
-        let ns = probe.measure(target);
+        let ns = probe.measure_cost(target);
         best = best.min(ns as f64 * probe.recorders.len() as f64 / probe.borders.steps as f64);
     }
     Ok((probe.task.work, best))
@@ -60,16 +60,16 @@ pub struct Probe<W> {
     pub recorders: Vec<Recorder>,
 }
 
-impl<W: Workload + Kind> Probe<W> {
+impl<W: Workload + WorkKind> Probe<W> {
     /// A probe with the sinks of a trial, and with the state that its work prepares.
     pub fn new(mut work: W, spec: &TrialSpec, threads: u64, stripe: u64) -> Result<Self, EngineError> {
         let processors = std::thread::available_parallelism().map_or(1, usize::from) as u64;
         let threads = threads.clamp(1, processors);
         let most = (BYTES / work.operation_bytes().max(1)).clamp(1, OPERATIONS);
-        let operations = work.operations().unwrap_or(u64::MAX).clamp(1, most * threads);
+        let operations = work.operation_count().unwrap_or(u64::MAX).clamp(1, most * threads);
         let borders = Borders { steps: operations, ..Borders::UNLIMITED };
-        let shape = Shape {
-            steps: work.steps().len(),
+        let shape = RecorderShape {
+            steps: work.step_names().len(),
             sinks: spec.sinks.clone(),
             open: false,
             deadline_ns: NEVER,
@@ -89,19 +89,19 @@ impl<W: Workload + Kind> Probe<W> {
     }
 
     /// Performs the operations once. Returns the time of the slowest thread, ns.
-    pub fn measure(&mut self, target: &dyn Target<W>) -> u64 {
+    pub fn measure_cost(&mut self, target: &dyn Target<W>) -> u64 {
         let unit = self.task.work.unit();
         self.task.scheduler = Scheduler::new(Segment::default(), &self.borders, self.stripe).with_units(unit);
         probe_ns(&self.task, target, &self.borders, &self.recorders)
     }
 }
 
-fn probe_ns<W: Kind>(task: &Task<W>, target: &dyn Target<W>, borders: &Borders, recorders: &[Recorder]) -> u64 {
+fn probe_ns<W: WorkKind>(task: &Task<W>, target: &dyn Target<W>, borders: &Borders, recorders: &[Recorder]) -> u64 {
     let pulse = Pulse::new("probe".to_owned(), 0, TICK_NS);
     let timed = |worker: usize, recorder: &Recorder| {
         let start = Monotonic.now_ns();
         let context = ClientContext { recorder, client: 0, worker, pulse: &pulse, stripe: &Cell::default() };
-        target.probe(task, borders, context);
+        target.probe_operations(task, borders, context);
         Monotonic.now_ns().saturating_sub(start)
     };
     let [first, rest @ ..] = recorders else { return 0 };

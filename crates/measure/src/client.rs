@@ -8,16 +8,16 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use loadstone_load::Status;
-use loadstone_load::pace::{Cursor, Pace};
+use loadstone_load::pace::{Pace, PaceCursor};
 
 use crate::actor::{Actor, Outcome, Stopwatch};
 use crate::borders::Borders;
 use crate::clock::{Clock, ThreadTimer, Timer};
 use crate::lateness::{Lateness, Wait};
 use crate::pulse::Pulse;
-use crate::recorder::{Recorder, Step};
+use crate::recorder::{Recorder, StepRecord};
 use crate::scheduler::Stripe;
-use crate::sink::Times;
+use crate::sink::StepTimes;
 use crate::task::{Task, Work};
 use loadstone_session::Connection;
 
@@ -159,7 +159,7 @@ macro_rules! timing_loop {
 }
 
 /// Drives one client of an executor: performs operations until none are left, then closes the session.
-pub async fn drive<T: Timer, S: Connection, W: Work<S>>(
+pub async fn drive_client<T: Timer, S: Connection, W: Work<S>>(
     task: &Task<W>,
     borders: &Borders,
     timer: &T,
@@ -169,7 +169,7 @@ pub async fn drive<T: Timer, S: Connection, W: Work<S>>(
     timing_loop!(async, task.pace.as_ref(), task, borders, timer, session, context);
 }
 
-/// [`drive`] for a client on a separate thread, whose futures are always ready.
+/// [`drive_client`] for a client on a separate thread, whose futures are always ready.
 pub fn drive_thread<S: Connection, W: Work<S>>(
     task: &Task<W>,
     borders: &Borders,
@@ -177,7 +177,7 @@ pub fn drive_thread<S: Connection, W: Work<S>>(
     session: &mut S,
     context: ClientContext<'_>,
 ) {
-    block_on(drive(task, borders, &timer, session, context));
+    block_on(drive_client(task, borders, &timer, session, context));
 }
 
 /// [`drive_thread`] in a closed loop, compiled for one type of session.
@@ -220,10 +220,10 @@ impl Clock for ClosedTimer {
 }
 
 impl Timer for ClosedTimer {
-    async fn until(&self, ns: u64, stopped: impl Fn() -> bool) {
-        self.0.until(ns, stopped).await;
+    async fn wait_until(&self, ns: u64, stopped: impl Fn() -> bool) {
+        self.0.wait_until(ns, stopped).await;
     }
 
     #[inline]
-    async fn turn(&self) {}
+    async fn yield_to_clients(&self) {}
 }

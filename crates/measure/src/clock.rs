@@ -21,10 +21,10 @@ pub trait Clock {
 #[allow(async_fn_in_trait)]
 pub trait Timer: Clock {
     /// Waits until `ns`, or until `stopped`, which is called occasionally, returns true.
-    async fn until(&self, ns: u64, stopped: impl Fn() -> bool);
+    async fn wait_until(&self, ns: u64, stopped: impl Fn() -> bool);
 
     /// Yields to the other clients of this thread.
-    async fn turn(&self);
+    async fn yield_to_clients(&self);
 }
 
 /// The monotonic clock: the kernel's clock or, after [`calibrate`], the processor's counter calibrated against it.
@@ -33,19 +33,19 @@ pub struct Monotonic;
 
 /// Switches to the processor's counter, which is cheaper, if it can be trusted. This takes 20 ms.
 pub fn calibrate() {
-    tsc::calibrate(|| read(libc::CLOCK_MONOTONIC));
+    tsc::calibrate(|| read_clock(libc::CLOCK_MONOTONIC));
 }
 
 /// Compares [`Monotonic`] with the kernel's monotonic clock, and adjusts it without a step; `None` if it is the
 /// kernel's clock. Call this from one thread about once a second during measurements.
-pub fn compare() -> Option<tsc::Agreement> {
-    tsc::compare(|| read(libc::CLOCK_MONOTONIC))
+pub fn compare_clocks() -> Option<tsc::Agreement> {
+    tsc::compare_clocks(|| read_clock(libc::CLOCK_MONOTONIC))
 }
 
 static REVERSALS: AtomicU64 = AtomicU64::new(0);
 
 /// Time from an earlier reading to a later reading, ns. If the clock went back between them, the result is 0, and is
-/// counted in [`reversals`], because a wrong duration of 0 would look like a fast operation.
+/// counted in [`count_reversals`], because a wrong duration of 0 would look like a fast operation.
 ///
 /// Use this only for readings of one clock. A due time is computed, and an operation may be sent before it.
 #[inline]
@@ -61,11 +61,11 @@ fn resume_time() -> u64 {
 
 /// Number of times that [`elapsed_ns`] found the clock set back. The results of a trial with a reversal cannot be
 /// trusted.
-pub fn reversals() -> u64 {
+pub fn count_reversals() -> u64 {
     REVERSALS.load(Relaxed)
 }
 
-fn read(clock: libc::clockid_t) -> u64 {
+fn read_clock(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the kernel fills the struct, and both clocks exist on every Linux system.
     unsafe { libc::clock_gettime(clock, &raw mut time) };
@@ -74,13 +74,13 @@ fn read(clock: libc::clockid_t) -> u64 {
 
 /// The current time, ns since the Unix epoch.
 pub fn unix_ns() -> u64 {
-    read(libc::CLOCK_REALTIME)
+    read_clock(libc::CLOCK_REALTIME)
 }
 
 impl Clock for Monotonic {
     #[inline]
     fn now_ns(&self) -> u64 {
-        tsc::now_ns(|| read(libc::CLOCK_MONOTONIC))
+        tsc::now_ns(|| read_clock(libc::CLOCK_MONOTONIC))
     }
 }
 
@@ -109,7 +109,7 @@ impl Clock for ThreadTimer {
 }
 
 impl Timer for ThreadTimer {
-    async fn until(&self, ns: u64, stopped: impl Fn() -> bool) {
+    async fn wait_until(&self, ns: u64, stopped: impl Fn() -> bool) {
         loop {
             let now = self.now_ns();
             if now >= ns || stopped() {
@@ -124,7 +124,7 @@ impl Timer for ThreadTimer {
     }
 
     #[inline]
-    async fn turn(&self) {}
+    async fn yield_to_clients(&self) {}
 }
 
 #[cfg(test)]
@@ -133,19 +133,20 @@ mod tests {
 
     #[test]
     fn a_clock_that_goes_back_is_counted() {
-        let before = reversals();
+        let before = count_reversals();
         assert_eq!((elapsed_ns(5, 7), elapsed_ns(5, 5)), (2, 0));
-        assert_eq!(reversals(), before);
+        assert_eq!(count_reversals(), before);
         assert_eq!(elapsed_ns(7, 5), 0);
-        assert_eq!(reversals(), before + 1);
+        assert_eq!(count_reversals(), before + 1);
     }
 
     #[test]
     fn clock_follows_the_kernel_clock() {
         calibrate();
         for _ in 0..3 {
-            let agreement = compare();
-            let (before, now, after) = (read(libc::CLOCK_MONOTONIC), Monotonic.now_ns(), read(libc::CLOCK_MONOTONIC));
+            let agreement = compare_clocks();
+            let (before, now, after) =
+                (read_clock(libc::CLOCK_MONOTONIC), Monotonic.now_ns(), read_clock(libc::CLOCK_MONOTONIC));
             let off = agreement.map_or(0, |agreement| agreement.offset_ns_max);
             assert!((before.saturating_sub(off + 1_000_000)..=after + off + 1_000_000).contains(&now));
         }

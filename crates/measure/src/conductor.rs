@@ -20,10 +20,10 @@ use crate::clock::{self, Clock, Monotonic, unix_ns};
 use crate::control::{Control, End, TrialFailure, receive_start};
 use crate::observer::{Closed, Interval, Moment, Observer, ThreadUse};
 use crate::pulse::Pulse;
-use crate::recorder::reader::{Additions, Reader, Readings, totals};
-use crate::task::{Kind, Task};
+use crate::recorder::reader::{IntervalAdditions, Readings, RecorderReader, read_totals};
+use crate::task::{Task, WorkKind};
 use crate::usage;
-use crate::window::{Ending, window};
+use crate::window::{Ending, build_window};
 use crate::worker_threads::WorkerThreads;
 use loadstone_wire::spec::TrialSpec;
 
@@ -43,9 +43,9 @@ pub struct Conductor<'a> {
     spec: &'a TrialSpec,
     /// Number of operations of this segment, if it is limited.
     operations: Option<u64>,
-    task: &'a Task<dyn Kind>,
+    task: &'a Task<dyn WorkKind>,
     workers: WorkerThreads,
-    reader: Reader,
+    reader: RecorderReader,
     /// The driver's own cost, ns per operation.
     driver_ns: f64,
     /// Time of the next comparison with the kernel's clock, ns.
@@ -53,7 +53,7 @@ pub struct Conductor<'a> {
     /// Time at which the next tick of the work is due, ns.
     tick_at_ns: u64,
     /// Readings that were not reported yet, by interval.
-    pending: BTreeMap<u64, Additions>,
+    pending: BTreeMap<u64, IntervalAdditions>,
     /// All latencies read so far.
     latencies: Readings,
 }
@@ -73,12 +73,12 @@ impl<'a> Conductor<'a> {
     pub fn new(
         spec: &'a TrialSpec,
         operations: Option<u64>,
-        task: &'a Task<dyn Kind>,
+        task: &'a Task<dyn WorkKind>,
         workers: WorkerThreads,
         driver_ns: f64,
     ) -> Self {
         Self {
-            reader: Reader::new(workers.recorders.clone()),
+            reader: RecorderReader::new(workers.recorders.clone()),
             spec,
             operations,
             task,
@@ -92,7 +92,7 @@ impl<'a> Conductor<'a> {
     }
 
     /// Runs the trial. Returns how it ended, and whether every client has stopped.
-    pub fn conduct(
+    pub fn conduct_trial(
         &mut self,
         plan: Borders,
         controls: &Receiver<Control>,
@@ -100,24 +100,24 @@ impl<'a> Conductor<'a> {
         store: &Arc<dyn OpenStore>,
     ) -> (End, bool) {
         let pulse = Arc::clone(&self.workers.conductor);
-        let beating = pulse.begin();
+        let beating = pulse.begin_beating();
         let (borders, mut end) = match self.wait_for_start(controls) {
             Ok(start_ns) => (plan.starting_at(start_ns), None),
             Err(early) => {
-                self.task.scheduler.halt();
+                self.task.scheduler.halt_trial();
                 (plan.starting_at(Monotonic.now_ns()), Some(early))
             }
         };
-        self.announce(&borders);
+        self.announce_window(&borders);
         // The bytes are read before any client writes: without a warm-up, everything that clients do before this thread
         // wakes again is counted.
         let device_bytes = usage::device_bytes();
-        self.workers.release(Some(borders));
+        self.workers.release_workers(Some(borders));
         let refused = end.is_some();
         if end.is_none() {
             end = self.sleep_until(borders.first_ns, &borders, &pulse, controls, &**store);
         }
-        let collections = collections::Asked::send(store);
+        let collections = collections::Asked::send_request(store);
         let mut used = self.read_usage(&pulse, &**store);
         if borders.first_ns == borders.start_ns {
             used.device_bytes = device_bytes;
@@ -130,23 +130,23 @@ impl<'a> Conductor<'a> {
             let early = self.sleep_until(boundary, &borders, &pulse, controls, &**store);
             let over = self.all_done() || Monotonic.now_ns() >= borders.end_ns;
             if early.is_none() && !over {
-                self.read(&borders, false);
-                self.report(&borders, number, boundary, observer);
+                self.read_recorders(&borders, false);
+                self.report_interval(&borders, number, boundary, observer);
                 number += 1;
                 satisfied = observer.is_satisfied();
             }
             end = early.or_else(|| (over || satisfied).then_some(End::Done));
         }
-        let at_stop = totals(&self.workers.recorders);
+        let at_stop = read_totals(&self.workers.recorders);
         let stop_ns = if refused { borders.start_ns } else { Monotonic.now_ns() };
-        let threads = self.threads(&pulse, &used);
+        let threads = self.thread_uses(&pulse, &used);
         if satisfied || end != Some(End::Done) {
-            self.task.scheduler.halt();
+            self.task.scheduler.halt_trial();
         }
-        self.tick();
-        let all_ended = self.drain(&borders, end.as_ref(), &**store);
+        self.tick_kind();
+        let all_ended = self.drain_clients(&borders, end.as_ref(), &**store);
         if all_ended {
-            self.task.work.end(self.task.scheduler.count_claimed(), Monotonic.now_ns());
+            self.task.work.end_trial(self.task.scheduler.count_claimed(), Monotonic.now_ns());
         }
         let now = Monotonic.now_ns();
         let end = self.find_failure(&**store).map(End::Failed).or(end).unwrap_or(End::Done);
@@ -159,16 +159,16 @@ impl<'a> Conductor<'a> {
         let held_ns = self.pause_ns(&pulse, &used);
         let (censored, due) = self.collect_censored(&borders, ending, now, held_ns);
         let carried = self.collect_carried(&borders, now);
-        let window = window(&borders, ending, &totals(&self.workers.recorders), due);
+        let window = build_window(&borders, ending, &read_totals(&self.workers.recorders), due);
         let last_ns = borders.first_ns.saturating_add(window.length_ns);
-        self.read(&borders, true);
+        self.read_recorders(&borders, true);
         self.report_rest(&borders, number, last_ns.min(borders.end_ns), observer);
-        let cpu_ns = usage::subtract(usage::cpu_ns(), used.cpu_ns);
-        let device_bytes = usage::subtract(usage::device_bytes(), used.device_bytes);
+        let cpu_ns = usage::subtract_times(usage::cpu_ns(), used.cpu_ns);
+        let device_bytes = usage::subtract_times(usage::device_bytes(), used.device_bytes);
         drop(beating);
         // This is done only after a complete trial, because after a stop the user is waiting for the results.
         let settle = (self.spec.settle && all_ended && end == End::Done).then(|| settle_store(&**store));
-        observer.end(&Closed {
+        observer.report_end(&Closed {
             moment: self.moment(borders),
             end: end.clone(),
             start_unix_ns,
@@ -177,16 +177,16 @@ impl<'a> Conductor<'a> {
             censored,
             carried,
             notes: self.task.work.closing_notes(),
-            sections: self.task.work.sections(start_unix_ns.wrapping_sub(borders.first_ns)),
+            sections: self.task.work.summary_sections(start_unix_ns.wrapping_sub(borders.first_ns)),
             latencies: &self.latencies,
             cpu_ns,
             device_bytes,
             threads,
-            clock: clock::compare(),
+            clock: clock::compare_clocks(),
             driver_ns: self.driver_ns,
             settle,
             embedded: !store.is_networked(),
-            collections: collections::since(collections, store),
+            collections: collections::collections_since(collections, store),
             connection_attempts: store.connection_attempts().map(|attempts| attempts.since(used.connection_attempts)),
             server_events: store.server_events(),
             open: self.task.pace.is_some(),
@@ -202,9 +202,9 @@ impl<'a> Conductor<'a> {
     }
 
     /// Records the times of the trial just before it starts.
-    fn announce(&self, borders: &Borders) {
+    fn announce_window(&self, borders: &Borders) {
         self.task.scheduler.set_end(borders.end_ns);
-        self.task.work.start(borders.start_ns, unix_ns().wrapping_sub(Monotonic.now_ns()));
+        self.task.work.start_trial(borders.start_ns, unix_ns().wrapping_sub(Monotonic.now_ns()));
     }
 
     /// Whether every operation has finished. Clients that stopped because no further operation is due in time do not
@@ -218,7 +218,7 @@ impl<'a> Conductor<'a> {
             recorders: &self.workers.recorders,
             failures: &self.task.failures,
             borders,
-            totals: totals(&self.workers.recorders),
+            totals: read_totals(&self.workers.recorders),
             operations: self.operations,
         }
     }
@@ -248,15 +248,15 @@ impl<'a> Conductor<'a> {
             }
             if now >= self.compare_at_ns {
                 self.compare_at_ns = now + COMPARE_NS;
-                let _ = clock::compare();
+                let _ = clock::compare_clocks();
             }
             if now >= self.tick_at_ns {
-                self.tick();
+                self.tick_kind();
             }
             let wait = (ns.min(self.tick_at_ns) - now).min(pulse.tick_ns);
             // Polls and sleeps instead of waiting on the channel, which would spin and yield before it sleeps, hundreds
             // of times a second.
-            pulse.expect(now + wait);
+            pulse.expect_beat(now + wait);
             match controls.try_recv() {
                 Ok(control) => {
                     if let Some(end) = control.find_end() {
@@ -265,20 +265,20 @@ impl<'a> Conductor<'a> {
                 }
                 Err(TryRecvError::Empty | TryRecvError::Disconnected) => {
                     std::thread::sleep(Duration::from_nanos(wait));
-                    pulse.tick(borders, now + wait, Monotonic.now_ns());
+                    pulse.record_beat(borders, now + wait, Monotonic.now_ns());
                 }
             }
         }
     }
 
     /// Passes the number of claimed operations to the work.
-    fn tick(&mut self) {
+    fn tick_kind(&mut self) {
         let claimed = self.task.scheduler.count_claimed();
         self.tick_at_ns = self.task.work.tick(claimed, Monotonic.now_ns(), self.workers.conductor.tick_ns);
     }
 
     /// Waits for the clients after the end. Returns `false` if a client has not stopped within the grace period.
-    fn drain(&mut self, borders: &Borders, end: Option<&End>, store: &dyn OpenStore) -> bool {
+    fn drain_clients(&mut self, borders: &Borders, end: Option<&End>, store: &dyn OpenStore) -> bool {
         let overdue = match end {
             Some(End::Done) if borders.cutoff_ns != NEVER => {
                 Duration::from_nanos(borders.cutoff_ns.saturating_sub(Monotonic.now_ns()))
@@ -289,31 +289,31 @@ impl<'a> Conductor<'a> {
             Some(End::Done) if store.is_networked() => NETWORK_GRACE,
             _ => GRACE,
         };
-        self.workers.join(borders, overdue + grace, || store.describe_loss().is_some())
+        self.workers.join_workers(borders, overdue + grace, || store.describe_loss().is_some())
     }
 
-    fn read(&mut self, borders: &Borders, last: bool) {
+    fn read_recorders(&mut self, borders: &Borders, last: bool) {
         let now = borders.interval(Monotonic.now_ns().min(borders.end_ns - 1));
         let mut new = BTreeMap::new();
-        self.reader.read(now, last, &mut new);
+        self.reader.read_intervals(now, last, &mut new);
         for (number, additions) in new {
             for (key, latencies) in &additions.latencies {
                 let all = self.latencies.entry(*key).or_default();
-                all.iter_mut().zip(latencies).for_each(|(all, new)| all.merge(new));
+                all.iter_mut().zip(latencies).for_each(|(all, new)| all.merge_reading(new));
             }
-            self.pending.entry(number).or_default().merge(&additions);
+            self.pending.entry(number).or_default().merge_additions(&additions);
         }
     }
 
     /// Reports interval `number`, which ends at `until_ns`, and late additions to earlier intervals.
-    fn report(&mut self, borders: &Borders, number: u64, until_ns: u64, observer: &mut dyn Observer) {
+    fn report_interval(&mut self, borders: &Borders, number: u64, until_ns: u64, observer: &mut dyn Observer) {
         let later = self.pending.split_off(&(number + 1));
         let additions = self.pending.remove(&number).unwrap_or_default();
-        let earlier: Vec<(u64, Additions)> =
+        let earlier: Vec<(u64, IntervalAdditions)> =
             std::mem::replace(&mut self.pending, later).into_iter().filter(|(_, more)| !more.is_empty()).collect();
         let from_ns = borders.first_ns + number * borders.interval_ns;
         let pace = self.task.pace.as_ref();
-        let due = pace.map(|pace| borders.due(pace, self.spec.segment, from_ns, until_ns));
+        let due = pace.map(|pace| borders.count_due(pace, self.spec.segment, from_ns, until_ns));
         let interval = Interval {
             number,
             start_ns: from_ns - borders.first_ns,
@@ -322,7 +322,7 @@ impl<'a> Conductor<'a> {
             additions: &additions,
             earlier: &earlier,
         };
-        observer.interval(&self.moment(*borders), &interval);
+        observer.report_interval(&self.moment(*borders), &interval);
     }
 
     /// Reports the remaining intervals up to `last_ns`, after all clients have stopped. `number` is the next interval.
@@ -335,10 +335,10 @@ impl<'a> Conductor<'a> {
         // Operations that were sent before a stop may finish in intervals that the stopped trial does not have.
         drop(self.pending.split_off(&(last + 1)));
         while number < last {
-            self.report(borders, number, borders.interval_end(number), observer);
+            self.report_interval(borders, number, borders.interval_end(number), observer);
             number += 1;
         }
-        self.report(borders, number, last_ns, observer);
+        self.report_interval(borders, number, last_ns, observer);
     }
 
     fn read_usage(&self, pulse: &Pulse, store: &dyn OpenStore) -> Used {
@@ -363,7 +363,7 @@ impl<'a> Conductor<'a> {
         threads.map(|(pulse, earlier)| pulse.pause_ns(now).saturating_sub(earlier[1])).max().unwrap_or_default()
     }
 
-    fn threads(&self, pulse: &Pulse, before: &Used) -> Vec<ThreadUse> {
+    fn thread_uses(&self, pulse: &Pulse, before: &Used) -> Vec<ThreadUse> {
         let wall_ns = Monotonic.now_ns().saturating_sub(before.at_ns);
         self.pulses(pulse)
             .zip(&before.threads_ns)

@@ -10,7 +10,7 @@ use loadstone_session::{Connection, EngineError, Options};
 
 use crate::alarm::Alarm;
 use crate::borders::Borders;
-use crate::client::{ClientContext, block_on, drive, drive_thread};
+use crate::client::{ClientContext, block_on, drive_client, drive_thread};
 use crate::clock::ThreadTimer;
 use crate::task::{Task, Work};
 
@@ -22,9 +22,9 @@ pub trait ThreadClient {
     /// Connects. Called once, before any other method.
     fn connect(&mut self) -> Result<(), EngineError>;
     /// Inspects the store before the trial.
-    fn inspect(&mut self);
+    fn inspect_store(&mut self);
     /// Performs operations until there are no more, then closes the session.
-    fn drive(&mut self, borders: &Borders, timer: ThreadTimer, context: ClientContext<'_>);
+    fn drive_operations(&mut self, borders: &Borders, timer: ThreadTimer, context: ClientContext<'_>);
 }
 
 /// A client that shares an executor with other clients. See [`ThreadClient`] for the methods.
@@ -32,9 +32,14 @@ pub trait TaskClient {
     /// Connects.
     fn connect(&mut self) -> Future<'_, Result<(), EngineError>>;
     /// Inspects the store.
-    fn inspect(&mut self) -> Future<'_, ()>;
+    fn inspect_store(&mut self) -> Future<'_, ()>;
     /// Performs operations.
-    fn drive<'a>(&'a mut self, borders: &'a Borders, alarm: &'a Alarm, context: ClientContext<'a>) -> Future<'a, ()>;
+    fn drive_operations<'a>(
+        &'a mut self,
+        borders: &'a Borders,
+        alarm: &'a Alarm,
+        context: ClientContext<'a>,
+    ) -> Future<'a, ()>;
 }
 
 type NewClient<C> = Box<dyn Fn() -> Result<Box<C>, EngineError> + Send + Sync>;
@@ -59,17 +64,17 @@ impl fmt::Debug for Crew {
 /// A type of store, for one workload kind.
 pub trait Target<W>: Sync {
     /// The threads that clients of this store need.
-    fn driving(&self) -> Driving;
+    fn driving_mode(&self) -> Driving;
 
     /// Performs the operations of a probe in a closed loop, on a store that does nothing.
-    fn probe(&self, task: &Task<W>, borders: &Borders, context: ClientContext<'_>);
+    fn probe_operations(&self, task: &Task<W>, borders: &Borders, context: ClientContext<'_>);
 
     /// Opens the store.
-    fn open(&self, options: &Options) -> Result<Opened<W>, EngineError>;
+    fn open_store(&self, options: &Options) -> Result<OpenedStore<W>, EngineError>;
 }
 
 /// A store that is open, and has no clients yet.
-pub struct Opened<W> {
+pub struct OpenedStore<W> {
     pub store: Arc<dyn OpenStore>,
     /// Creates the store's crew; `true` requests a thread per client.
     pub crew: NewCrew<W>,
@@ -77,7 +82,7 @@ pub struct Opened<W> {
 
 type NewCrew<W> = Box<dyn FnOnce(Arc<Task<W>>, bool) -> Crew>;
 
-impl<W: Work<VirtualSession>> Opened<W> {
+impl<W: Work<VirtualSession>> OpenedStore<W> {
     /// A store of records. `to_thread` creates a client on a separate thread, and `to_task` creates a client of an
     /// executor.
     pub fn with_records(
@@ -110,11 +115,11 @@ impl<S: Connection, W: Work<S>> ThreadClient for Client<S, W> {
         block_on(self.session.connect())
     }
 
-    fn inspect(&mut self) {
-        block_on(self.task.work.inspect(&mut self.session));
+    fn inspect_store(&mut self) {
+        block_on(self.task.work.inspect_store(&mut self.session));
     }
 
-    fn drive(&mut self, borders: &Borders, timer: ThreadTimer, context: ClientContext<'_>) {
+    fn drive_operations(&mut self, borders: &Borders, timer: ThreadTimer, context: ClientContext<'_>) {
         drive_thread(&self.task, borders, timer, &mut self.session, context);
     }
 }
@@ -124,11 +129,16 @@ impl<S: Connection, W: Work<S>> TaskClient for Client<S, W> {
         Box::pin(self.session.connect())
     }
 
-    fn inspect(&mut self) -> Future<'_, ()> {
-        Box::pin(self.task.work.inspect(&mut self.session))
+    fn inspect_store(&mut self) -> Future<'_, ()> {
+        Box::pin(self.task.work.inspect_store(&mut self.session))
     }
 
-    fn drive<'a>(&'a mut self, borders: &'a Borders, alarm: &'a Alarm, context: ClientContext<'a>) -> Future<'a, ()> {
-        Box::pin(drive(&self.task, borders, alarm, &mut self.session, context))
+    fn drive_operations<'a>(
+        &'a mut self,
+        borders: &'a Borders,
+        alarm: &'a Alarm,
+        context: ClientContext<'a>,
+    ) -> Future<'a, ()> {
+        Box::pin(drive_client(&self.task, borders, alarm, &mut self.session, context))
     }
 }

@@ -31,19 +31,19 @@ pub fn notes(closed: &Closed<'_>) -> Vec<Note> {
     notes.extend(client_limited(closed));
     notes.extend(rate_not_held(closed));
     notes.extend(note_carried(closed));
-    notes.extend(errors(closed));
+    notes.extend(note_errors(closed));
     notes.extend(closed.notes.iter().cloned());
     notes.extend(note_unanswered(closed));
     notes.extend(note_unclosed(closed));
     notes.extend(servers_down(closed));
-    notes.extend(clock(closed));
+    notes.extend(note_clock(closed));
     if cfg!(debug_assertions) {
-        notes.push(note("debug-build", "this engine is a debug build: its figures are invalid", "run make"));
+        notes.push(create_note("debug-build", "this engine is a debug build: its figures are invalid", "run make"));
     }
     notes
 }
 
-fn note(name: &str, message: impl Into<String>, hint: &str) -> Note {
+fn create_note(name: &str, message: impl Into<String>, hint: &str) -> Note {
     Note { name: name.to_owned(), message: message.into(), hint: hint.to_owned() }
 }
 
@@ -57,7 +57,7 @@ pub fn generator_limited(closed: &Closed<'_>, spins: bool) -> Vec<Note> {
     }
     let processors = std::thread::available_parallelism().map_or(1, usize::from) as u64;
     let mut notes = Vec::new();
-    let mut add = |message, hint| notes.push(note("generator-limited", message, hint));
+    let mut add = |message, hint| notes.push(create_note("generator-limited", message, hint));
     let late = totals.late_generator as f64 / totals.operations as f64;
     if late > LATE_SHARE {
         add(
@@ -118,10 +118,10 @@ pub fn generator_limited(closed: &Closed<'_>, spins: bool) -> Vec<Note> {
 /// The message that a front end without the lab prints if one operation took a large part of the window. The lab reads
 /// the time series instead (`python/loadstone/judge/checks/stalled.py`).
 pub fn note_slowest(closed: &Closed<'_>) -> Option<Note> {
-    let slowest_ns = closed.latencies.values().map(|[service, ..]| service.histogram().max()).max()?;
+    let slowest_ns = closed.latencies.values().map(|[service, ..]| service.to_histogram().max()).max()?;
     let share = slowest_ns as f64 / closed.window.length_ns.max(1) as f64;
     (slowest_ns >= SLOWEST_NS && share >= SLOWEST_SHARE).then(|| {
-        note(
+        create_note(
             "stalled",
             format!(
                 "the slowest operation took {:.3} s, {:.0} % of the measurement",
@@ -162,7 +162,7 @@ fn servers_down(closed: &Closed<'_>) -> Option<Note> {
     parts.truncate(EVENTS_SHOWN);
     let more = if more > 0 { format!("; {more} more events") } else { String::new() };
     let hint = "times are relative to the start of the measurement; see the logs of the servers for the cause";
-    (!parts.is_empty()).then(|| note("server-events", format!("{}{more}", parts.join("; ")), hint))
+    (!parts.is_empty()).then(|| create_note("server-events", format!("{}{more}", parts.join("; ")), hint))
 }
 
 /// The number of clients that one executor serves by default.
@@ -175,7 +175,7 @@ fn client_limited(closed: &Closed<'_>) -> Option<Note> {
     let totals = closed.moment.totals;
     let late = totals.late_client as f64 / totals.operations.max(1) as f64;
     (late > LATE_SHARE).then(|| {
-        note(
+        create_note(
             "client-limited",
             format!("{:.2} % of the operations waited over 1 ms because all clients were busy", late * 100.0),
             "the response time includes that wait; use more clients to see the store's own limit",
@@ -189,7 +189,7 @@ fn rate_not_held(closed: &Closed<'_>) -> Option<Note> {
     let late = closed.censored.unanswered + closed.censored.unsent + closed.moment.totals.overdue;
     let share = late as f64 / due as f64;
     (share > CENSORED_SHARE).then(|| {
-        note(
+        create_note(
             "rate-not-held",
             format!(
                 "{late} of {due} operations that were due ({:.2} %) had no answer in time{}",
@@ -215,7 +215,7 @@ fn note_carried(closed: &Closed<'_>) -> Option<Note> {
     let all = carried.ended + carried.unanswered + carried.unsent;
     let window_ns = closed.window.length_ns;
     (all > 0 && window_ns > 0 && carried.ns_max as f64 > CARRIED_SHARE * window_ns as f64).then(|| {
-        note(
+        create_note(
             "carried-over",
             format!(
                 "{} of the warm-up had not finished when the window began; the last took {:.3} s of the window's \
@@ -229,7 +229,7 @@ fn note_carried(closed: &Closed<'_>) -> Option<Note> {
     })
 }
 
-fn errors(closed: &Closed<'_>) -> Option<Note> {
+fn note_errors(closed: &Closed<'_>) -> Option<Note> {
     let failed = closed.latencies.iter().filter(|((_, status), _)| status.is_failure());
     let failed: u64 = failed.map(|(_, latencies)| latencies[0].count()).sum();
     let retried: u64 = closed.moment.totals.retried.iter().sum();
@@ -244,13 +244,13 @@ fn errors(closed: &Closed<'_>) -> Option<Note> {
     let retried = if retried > 0 { format!(", and {attempts} {verb} retried") } else { String::new() };
     let steps = if failed == 1 { "step" } else { "steps" };
     let message = format!("{failed} {steps} failed{retried}{first}");
-    Some(note("errors", message, "see the counts by operation and status"))
+    Some(create_note("errors", message, "see the counts by operation and status"))
 }
 
 fn note_unanswered(closed: &Closed<'_>) -> Option<Note> {
     let left = closed.censored.unanswered + closed.carried.unanswered;
     (left > 0).then(|| {
-        note(
+        create_note(
             "hung",
             format!("{} had no answer when the engine stopped waiting", count_noun(left, "operation")),
             "check the system: it stopped answering",
@@ -261,7 +261,7 @@ fn note_unanswered(closed: &Closed<'_>) -> Option<Note> {
 fn note_unclosed(closed: &Closed<'_>) -> Option<Note> {
     let left: u64 = closed.moment.failures.list_unclosed().map(|(_, clients)| clients).sum();
     (left > 0).then(|| {
-        note(
+        create_note(
             "unclosed",
             format!("{} did not close: buffered writes may be lost", count_noun(left, "client")),
             "see the message of CLEANUP, and keep the system running until the load has ended",
@@ -269,9 +269,9 @@ fn note_unclosed(closed: &Closed<'_>) -> Option<Note> {
     })
 }
 
-fn clock(closed: &Closed<'_>) -> Option<Note> {
+fn note_clock(closed: &Closed<'_>) -> Option<Note> {
     closed.clock.filter(|clock| clock.jumps > 0).map(|_| {
-        note(
+        create_note(
             "clock",
             "the processor's counter and the kernel's clock diverged during the run: its times are wrong",
             "measure again on a machine that is not suspended or migrated during the trial",

@@ -10,9 +10,9 @@ use loadstone_wire::event::{self, Event, Ready, Summary, encode, outcomes};
 
 use crate::borders::NEVER;
 use crate::diagnostics;
-use crate::observer::{Closed, Interval, Moment, Observer, Opened};
+use crate::observer::{Closed, Interval, Moment, Observer, OpenedTrial};
 use crate::recorder::Waits;
-use crate::recorder::reader::{Additions, Totals};
+use crate::recorder::reader::{IntervalAdditions, Totals};
 use crate::usage;
 
 /// Maximum time for a slow lab to read the last events.
@@ -47,7 +47,7 @@ impl EventPrinter {
     }
 
     /// Prints an event.
-    pub fn print(&mut self, event: &Event) {
+    pub fn print_event(&mut self, event: &Event) {
         if let (Some(lines), Ok(line)) = (&self.lines, serde_json::to_string(event)) {
             let _ = lines.send(line);
         }
@@ -62,10 +62,10 @@ impl Drop for EventPrinter {
 }
 
 impl Observer for EventPrinter {
-    fn ready(&mut self, opened: &Opened<'_>) {
+    fn report_ready(&mut self, opened: &OpenedTrial<'_>) {
         let guarantee = opened.guarantee;
         self.steps = opened.steps;
-        self.print(&Event::Ready(Ready {
+        self.print_event(&Event::Ready(Ready {
             events: 2,
             engine: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
@@ -78,7 +78,7 @@ impl Observer for EventPrinter {
             connect_seconds: opened.connect.as_secs_f64(),
         }));
         for note in opened.notes {
-            self.print(&Event::Note(note.clone()));
+            self.print_event(&Event::Note(note.clone()));
         }
     }
 
@@ -86,19 +86,19 @@ impl Observer for EventPrinter {
         self.cpu = usage::cpu_ns();
     }
 
-    fn interval(&mut self, moment: &Moment<'_>, interval: &Interval<'_>) {
+    fn report_interval(&mut self, moment: &Moment<'_>, interval: &Interval<'_>) {
         let totals = moment.totals;
         let cpu = usage::cpu_ns();
         let earlier = interval.earlier.iter();
-        self.print(&Event::Interval(event::Interval {
+        self.print_event(&Event::Interval(event::Interval {
             k: interval.number,
             start_ns: interval.start_ns,
             length_ns: interval.length_ns,
             unix_ns: crate::clock::unix_ns(),
             due: interval.due,
-            additions: additions(interval.additions, self.steps),
+            additions: event_additions(interval.additions, self.steps),
             earlier: earlier
-                .map(|(k, more)| event::Earlier { k: *k, additions: additions(more, self.steps) })
+                .map(|(k, more)| event::Earlier { k: *k, additions: event_additions(more, self.steps) })
                 .collect(),
             in_flight: totals.in_flight,
             late_generator: totals.late_generator - self.last.late_generator,
@@ -110,16 +110,16 @@ impl Observer for EventPrinter {
         (self.last, self.cpu) = (totals, cpu);
     }
 
-    fn end(&mut self, closed: &Closed<'_>) {
+    fn report_end(&mut self, closed: &Closed<'_>) {
         for note in diagnostics::notes(closed) {
-            self.print(&Event::Note(note));
+            self.print_event(&Event::Note(note));
         }
-        let summary = summary(closed, self.steps);
-        self.print(&Event::Summary(Box::new(summary)));
+        let summary = build_summary(closed, self.steps);
+        self.print_event(&Event::Summary(Box::new(summary)));
     }
 }
 
-fn additions(additions: &Additions, steps: &[&str]) -> event::Additions {
+fn event_additions(additions: &IntervalAdditions, steps: &[&str]) -> event::Additions {
     let [good, late, failed, not_yet] = additions.counts;
     event::Additions {
         completed: additions.completed,
@@ -136,13 +136,13 @@ fn additions(additions: &Additions, steps: &[&str]) -> event::Additions {
 pub const PROFILE: &str = if cfg!(debug_assertions) { "debug" } else { "release" };
 
 /// The summary of a trial.
-fn summary(closed: &Closed<'_>, steps: &[&str]) -> Summary {
+fn build_summary(closed: &Closed<'_>, steps: &[&str]) -> Summary {
     let totals = closed.moment.totals;
     let borders = closed.moment.borders;
     let wait = |grid: fn(&Waits) -> &Grid| {
         let mut reading = Reading::default();
         for waits in closed.moment.recorders.iter().filter_map(|recorder| recorder.waits.as_ref()) {
-            reading.add(grid(waits));
+            reading.add_grid(grid(waits));
         }
         closed.open.then(|| encode(&reading))
     };
@@ -208,7 +208,7 @@ fn summary(closed: &Closed<'_>, steps: &[&str]) -> Summary {
             drift_ppm: closed.clock.map_or(0.0, |clock| clock.drift_ppm),
             offset_ns_max: closed.clock.map_or(0, |clock| clock.offset_ns_max),
             jumps: closed.clock.map_or(0, |clock| clock.jumps),
-            reversals: crate::clock::reversals(),
+            reversals: crate::clock::count_reversals(),
         },
         cpu_ns: closed.cpu_ns,
         memory_bytes_max: usage::memory_max(),

@@ -24,7 +24,7 @@ impl Failures {
     }
 
     /// Stores the error message of the first failure of a step with a given status.
-    pub fn keep(&self, step: StepId, status: Status, message: impl FnOnce() -> Option<String>) {
+    pub fn keep_message(&self, step: StepId, status: Status, message: impl FnOnce() -> Option<String>) {
         let cell = &self.messages[usize::from(step.0)][status as usize];
         if cell.get().is_none()
             && let Some(message) = message()

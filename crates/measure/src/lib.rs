@@ -1,6 +1,6 @@
 //! The core of the measurement, which depends on no store and no front end.
 //!
-//! A trial ([`trial::run`]) creates its clients through a [`crew::Target`], drives them on [`worker_threads`], and is
+//! A trial ([`trial::run_trial`]) creates its clients through a [`crew::Target`], drives them on [`worker_threads`], and is
 //! monitored by its [`conductor`]. The timing loop is in [`client`].
 
 #![allow(missing_docs, reason = "fields whose names say everything")]

@@ -41,7 +41,7 @@ fn refuse_files(connections: u64, required: u64, limit: u64) -> Result<(), Engin
 }
 
 /// Refuses more threads than this host supports.
-pub fn check(threads: u64, stack_bytes: u64) -> Result<(), EngineError> {
+pub fn check_limits(threads: u64, stack_bytes: u64) -> Result<(), EngineError> {
     let mappings = fs::read_to_string("/proc/sys/vm/max_map_count").ok().and_then(|text| text.trim().parse().ok());
     refuse_mappings(threads, mappings.unwrap_or(u64::MAX))?;
     refuse_bytes(threads, stack_bytes + BYTES_PER_THREAD, address_space())

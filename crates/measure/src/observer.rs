@@ -12,7 +12,7 @@ use crate::borders::Borders;
 use crate::control::End;
 use crate::failures::Failures;
 use crate::recorder::Recorder;
-use crate::recorder::reader::{Additions, Latencies, Readings, Totals};
+use crate::recorder::reader::{IntervalAdditions, Latencies, Readings, Totals};
 use crate::tsc::Agreement;
 use crate::window::Window;
 use loadstone_wire::event::{Carried, Note, Sections};
@@ -43,14 +43,14 @@ pub struct Interval<'a> {
     /// Number of operations due in the interval, with a rate.
     pub due: Option<u64>,
     /// The operations recorded in this interval so far.
-    pub additions: &'a Additions,
+    pub additions: &'a IntervalAdditions,
     /// Later additions to earlier intervals, by interval number.
-    pub earlier: &'a [(u64, Additions)],
+    pub earlier: &'a [(u64, IntervalAdditions)],
 }
 
 /// The data available once the store is open and every session is connected.
 #[derive(Debug)]
-pub struct Opened<'a> {
+pub struct OpenedTrial<'a> {
     pub spec: &'a TrialSpec,
     /// The guarantee of the store.
     pub guarantee: &'a Guarantee,
@@ -149,15 +149,15 @@ pub struct Closed<'a> {
 /// Observes a trial.
 pub trait Observer {
     /// The store is open, and every session is connected.
-    fn ready(&mut self, opened: &Opened<'_>);
+    fn report_ready(&mut self, opened: &OpenedTrial<'_>);
     /// The window begins.
     fn begin_window(&mut self, _moment: &Moment<'_>) {}
     /// An interval of the window has ended. For the last interval, this is called when all clients have stopped.
-    fn interval(&mut self, moment: &Moment<'_>, interval: &Interval<'_>);
+    fn report_interval(&mut self, moment: &Moment<'_>, interval: &Interval<'_>);
     /// Whether the trial may end now because its figures are precise enough. Called after each interval.
     fn is_satisfied(&self) -> bool {
         false
     }
-    /// The trial has ended. Called once, and only if `ready` was called.
-    fn end(&mut self, closed: &Closed<'_>);
+    /// The trial has ended. Called once, and only if `report_ready` was called.
+    fn report_end(&mut self, closed: &Closed<'_>);
 }

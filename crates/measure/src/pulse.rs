@@ -51,7 +51,7 @@ impl Pulse {
     }
 
     /// Starts to observe the calling thread, until the returned value is dropped.
-    pub fn begin(&self) -> Beating<'_> {
+    pub fn begin_beating(&self) -> Beating<'_> {
         let mut clock = 0;
         // SAFETY: the calling thread exists, and the call fills the number.
         if unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &raw mut clock) } == 0 {
@@ -71,25 +71,25 @@ impl Pulse {
     }
 
     /// Ticks until `over` returns true, and records the ticks that overlap the window.
-    pub async fn beat<T: Timer>(&self, borders: &Borders, timer: &T, over: impl Fn() -> bool) {
+    pub async fn beat_until<T: Timer>(&self, borders: &Borders, timer: &T, over: impl Fn() -> bool) {
         while !over() {
             let due = timer.now_ns() + self.tick_ns;
-            self.expect(due);
-            timer.until(due, &over).await;
-            self.tick(borders, due, timer.now_ns());
+            self.expect_beat(due);
+            timer.wait_until(due, &over).await;
+            self.record_beat(borders, due, timer.now_ns());
         }
     }
 
     /// Records that the thread is waiting for a tick at `due`.
-    pub fn expect(&self, due: u64) {
+    pub fn expect_beat(&self, due: u64) {
         self.next.store(due, Ordering::Relaxed);
     }
 
     /// Records a tick that was due at `due` and occurred at `woke`.
-    pub fn tick(&self, borders: &Borders, due: u64, woke: u64) {
+    pub fn record_beat(&self, borders: &Borders, due: u64, woke: u64) {
         self.next.store(NEVER, Ordering::Relaxed);
         let lag = woke.saturating_sub(due);
-        let paused = self.paused.load(Ordering::Relaxed) + self.pause(lag);
+        let paused = self.paused.load(Ordering::Relaxed) + self.record_pause(lag);
         self.paused.store(paused, Ordering::Relaxed);
         let behind = match self.behind.load(Ordering::Relaxed) {
             _ if lag <= LATE_NS => NEVER,
@@ -99,7 +99,7 @@ impl Pulse {
         self.behind.store(behind, Ordering::Relaxed);
         // A tick that occurred early because of a stop does not count.
         if woke >= due && woke >= borders.first_ns && due < borders.end_ns {
-            self.lag.record(woke - due);
+            self.lag.record_value(woke - due);
         }
     }
 
@@ -107,7 +107,7 @@ impl Pulse {
     #[inline]
     pub fn pause_ns(&self, now: u64) -> u64 {
         let waiting = now.saturating_sub(self.next.load(Ordering::Relaxed));
-        self.paused.load(Ordering::Relaxed) + self.pause(waiting)
+        self.paused.load(Ordering::Relaxed) + self.record_pause(waiting)
     }
 
     /// Time since the thread was last on time, ns; it may have missed events during this time. After a pause, the
@@ -124,18 +124,18 @@ impl Pulse {
     /// The recorded lag so far.
     pub fn reading(&self) -> Reading {
         let mut reading = Reading::default();
-        reading.add(&self.lag);
+        reading.add_grid(&self.lag);
         reading
     }
 
     /// The longest pause that can explain a tick that was late by `lag`, ns. The pause may have begun right after the
     /// preceding tick. A lag of less than 1 ms is due to a wake-up rather than a pause.
-    fn pause(&self, lag: u64) -> u64 {
+    fn record_pause(&self, lag: u64) -> u64 {
         if lag > LATE_NS { lag + self.tick_ns } else { 0 }
     }
 }
 
-/// A thread that is being observed; see [`Pulse::begin`].
+/// A thread that is being observed; see [`Pulse::begin_beating`].
 #[derive(Debug)]
 pub struct Beating<'a>(&'a Pulse);
 

@@ -18,10 +18,10 @@ use loadstone_load::{Status, StepId};
 
 use crate::clock::{LATE_NS, elapsed_ns};
 use crate::lateness::{Lateness, Wait};
-use crate::sink::{Times, YcsbMeasurements};
+use crate::sink::{StepTimes, YcsbMeasurements};
 use flight::{Flight, Unfinished};
 use loadstone_wire::sink::Sink;
-use reader::Additions;
+use reader::IntervalAdditions;
 
 /// Number of slots for intervals: one is being written, and one is being read.
 const SLOTS: usize = 2;
@@ -39,7 +39,7 @@ pub struct Waits {
 
 /// The parts of a workload that are recorded.
 #[derive(Clone, Debug)]
-pub struct Shape {
+pub struct RecorderShape {
     pub steps: usize,
     /// The requested recordings.
     pub sinks: Vec<Sink>,
@@ -53,10 +53,10 @@ pub struct Shape {
 
 /// One recording: a step, its outcome and its times.
 #[derive(Clone, Copy, Debug)]
-pub struct Step<'a> {
+pub struct StepRecord<'a> {
     pub id: StepId,
     pub status: Status,
-    pub times: Times,
+    pub times: StepTimes,
     /// The part of the response time that the generator caused; with a rate only.
     pub lateness: Option<&'a Lateness<'a>>,
     /// The interval in which the operation was due.
@@ -69,20 +69,20 @@ pub type FourCounts = [u64; 4];
 /// The number of successful outcomes, which come first.
 const SUCCEEDED: usize = 2;
 
-fn sum(counts: FourCounts, more: FourCounts) -> FourCounts {
+fn sum_counts(counts: FourCounts, more: FourCounts) -> FourCounts {
     std::array::from_fn(|which| counts[which] + more[which])
 }
 
 /// [`FourCounts`] that one thread writes.
 #[derive(Debug, Default)]
-struct Counts([AtomicU64; 4]);
+struct AtomicCounts([AtomicU64; 4]);
 
-impl Counts {
-    fn get(&self) -> FourCounts {
+impl AtomicCounts {
+    fn load_counts(&self) -> FourCounts {
         self.0.each_ref().map(|count| count.load(Ordering::Relaxed))
     }
 
-    fn set(&self, counts: FourCounts) {
+    fn store_counts(&self, counts: FourCounts) {
         self.0.iter().zip(counts).for_each(|(cell, n)| cell.store(n, Ordering::Relaxed));
     }
 }
@@ -95,31 +95,31 @@ const LEFT: u8 = 2;
 /// lines.
 #[repr(align(128))]
 #[derive(Debug)]
-struct Slot {
+struct IntervalSlot {
     state: AtomicU8,
     interval: AtomicU64,
     /// Operations due in the interval that have finished.
-    counts: Counts,
+    counts: AtomicCounts,
     /// The operations among these that finished in another interval or after the window: successes, then other
     /// outcomes.
     elsewhere: [AtomicU64; 2],
     /// The counts of all intervals that were written before this interval.
-    before: Counts,
+    before: AtomicCounts,
     service: Option<Table>,
     response: Option<Table>,
     response_lower: Option<Table>,
 }
 
-impl Slot {
-    fn new(shape: &Shape) -> Self {
+impl IntervalSlot {
+    fn new(shape: &RecorderShape) -> Self {
         let ns = shape.sinks.contains(&Sink::HdrNs);
         let table = |is_required: bool| is_required.then(|| Table::new(shape.steps));
         Self {
             state: AtomicU8::new(EMPTY),
             interval: AtomicU64::new(0),
-            counts: Counts::default(),
+            counts: AtomicCounts::default(),
             elsewhere: <[AtomicU64; 2]>::default(),
-            before: Counts::default(),
+            before: AtomicCounts::default(),
             service: table(ns),
             response: table(ns && shape.open),
             response_lower: table(ns && shape.open),
@@ -131,16 +131,16 @@ impl Slot {
     }
 
     /// The counts of this slot's interval and of all earlier intervals.
-    fn all(&self) -> FourCounts {
-        sum(self.before.get(), self.counts.get())
+    fn all_counts(&self) -> FourCounts {
+        sum_counts(self.before.load_counts(), self.counts.load_counts())
     }
 
-    fn clear(&self) {
+    fn clear_slot(&self) {
         for count in self.counts.0.iter().chain(&self.elsewhere) {
             count.store(0, Ordering::Relaxed);
         }
         for (_, _, grid) in self.tables().into_iter().flatten().flat_map(Table::entries) {
-            grid.clear();
+            grid.clear_counts();
         }
     }
 }
@@ -148,17 +148,17 @@ impl Slot {
 /// The recordings of one worker (a thread or an executor). Only this worker writes to it, but any thread may read it.
 #[derive(Debug)]
 pub struct Recorder {
-    slots: [Slot; SLOTS],
+    slots: [IntervalSlot; SLOTS],
     /// The number of the slot that is being written.
     current: AtomicU64,
-    stragglers: Mutex<BTreeMap<u64, Additions>>,
+    stragglers: Mutex<BTreeMap<u64, IntervalAdditions>>,
     /// Operations that finished in an interval but were due in another one, or in the warm-up: successes, then other
     /// outcomes; by the interval's number modulo [`ENDED`].
     ended: [[AtomicU64; 2]; ENDED],
     /// Operations due in the window that succeeded in an interval other than their own, or after the window.
     succeeded_elsewhere: AtomicU64,
     /// Operations that finished after their slot was released.
-    straggled: Counts,
+    straggled: AtomicCounts,
     /// Waits; with a rate only.
     pub waits: Option<Waits>,
     /// Additional recordings that make YCSB's formats exact.
@@ -191,7 +191,7 @@ pub struct Recorder {
 }
 
 #[inline]
-fn add(cell: &AtomicU64, n: u64) {
+fn add_relaxed(cell: &AtomicU64, n: u64) {
     cell.store(cell.load(Ordering::Relaxed) + n, Ordering::Relaxed);
 }
 
@@ -203,12 +203,12 @@ fn record_response(
     (id, status): (StepId, Status),
     (response_ns, generator_ns): (u64, u64),
 ) {
-    response.record(id, status, response_ns);
-    lower.record(id, status, response_ns.saturating_sub(generator_ns));
+    response.record_value(id, status, response_ns);
+    lower.record_value(id, status, response_ns.saturating_sub(generator_ns));
 }
 
 #[inline]
-fn raise(cell: &AtomicU64, value: u64) {
+fn raise_maximum(cell: &AtomicU64, value: u64) {
     if value > cell.load(Ordering::Relaxed) {
         cell.store(value, Ordering::Relaxed);
     }
@@ -216,9 +216,9 @@ fn raise(cell: &AtomicU64, value: u64) {
 
 impl Recorder {
     /// A recorder for a worker with the given number of clients.
-    pub fn new(shape: &Shape, clients: usize) -> Self {
+    pub fn new(shape: &RecorderShape, clients: usize) -> Self {
         let zero = AtomicU64::default;
-        let slots: [Slot; SLOTS] = std::array::from_fn(|_| Slot::new(shape));
+        let slots: [IntervalSlot; SLOTS] = std::array::from_fn(|_| IntervalSlot::new(shape));
         slots[0].state.store(WRITTEN, Ordering::Relaxed);
         Self {
             slots,
@@ -226,7 +226,7 @@ impl Recorder {
             stragglers: Mutex::default(),
             ended: std::array::from_fn(|_| [zero(), zero()]),
             succeeded_elsewhere: zero(),
-            straggled: Counts::default(),
+            straggled: AtomicCounts::default(),
             waits: shape.open.then(Waits::default),
             ycsb: shape
                 .sinks
@@ -253,13 +253,13 @@ impl Recorder {
 
     /// The slot of an interval; `None` for a straggler.
     #[inline]
-    fn slot(&self, interval: u64) -> Option<&Slot> {
+    fn slot(&self, interval: u64) -> Option<&IntervalSlot> {
         let current = &self.slots[self.current.load(Ordering::Relaxed) as usize % SLOTS];
         if current.interval.load(Ordering::Relaxed) == interval { Some(current) } else { self.next_slot(interval) }
     }
 
     #[cold]
-    fn next_slot(&self, interval: u64) -> Option<&Slot> {
+    fn next_slot(&self, interval: u64) -> Option<&IntervalSlot> {
         let at = self.current.load(Ordering::Relaxed);
         let (current, next) = (&self.slots[at as usize % SLOTS], &self.slots[(at + 1) as usize % SLOTS]);
         let earlier = interval < current.interval.load(Ordering::Relaxed);
@@ -267,7 +267,7 @@ impl Recorder {
             return None;
         }
         next.interval.store(interval, Ordering::Relaxed);
-        next.before.set(current.all());
+        next.before.store_counts(current.all_counts());
         next.state.store(WRITTEN, Ordering::Release);
         // This is stored first: once a slot is released, the reader may clear it, and must not count operations from it
         // afterwards.
@@ -276,7 +276,7 @@ impl Recorder {
         Some(next)
     }
 
-    fn straggle(&self, interval: u64, change: impl FnOnce(&mut Additions)) {
+    fn record_straggler(&self, interval: u64, change: impl FnOnce(&mut IntervalAdditions)) {
         let mut stragglers = self.stragglers.lock().unwrap_or_else(PoisonError::into_inner);
         change(stragglers.entry(interval).or_default());
     }
@@ -284,24 +284,24 @@ impl Recorder {
     /// Records one counted step: an operation, a part of an operation, or a check.
     #[expect(clippy::inline_always, reason = "its argument would be copied through memory twice")]
     #[inline(always)]
-    pub fn step(&self, Step { id, status, times, lateness, interval }: Step<'_>) {
+    pub fn record_step(&self, StepRecord { id, status, times, lateness, interval }: StepRecord<'_>) {
         if !self.ycsb.is_empty() {
-            self.ycsb(id, status, times.due, times.sent, times.done);
+            self.record_ycsb(id, status, times.due, times.sent, times.done);
         }
-        self.record(Step { id, status, times, lateness, interval });
+        self.record_times(StepRecord { id, status, times, lateness, interval });
     }
 
     /// Records a step with several attempts, beginning with the first. YCSB's formats count each attempt separately;
     /// the last was sent at `retried`.
     #[cold]
-    pub fn record_retried(&self, step: Step<'_>, retried: u64) {
-        self.ycsb(step.id, step.status, step.times.due, retried, step.times.done);
-        self.record(step);
+    pub fn record_retried(&self, step: StepRecord<'_>, retried: u64) {
+        self.record_ycsb(step.id, step.status, step.times.due, retried, step.times.done);
+        self.record_times(step);
     }
 
     #[expect(clippy::inline_always, reason = "as above")]
     #[inline(always)]
-    fn record(&self, Step { id, status, times, lateness, interval }: Step<'_>) {
+    fn record_times(&self, StepRecord { id, status, times, lateness, interval }: StepRecord<'_>) {
         let service = elapsed_ns(times.sent, times.done);
         let response = || {
             let generator_ns = lateness.map_or(0, |lateness| lateness.lead_at(times.done));
@@ -311,7 +311,7 @@ impl Recorder {
             return self.straggling_step(interval, (id, status), service, response());
         };
         if let Some(table) = &slot.service {
-            table.record(id, status, service);
+            table.record_value(id, status, service);
         }
         if let (Some(table), Some(lower)) = (&slot.response, &slot.response_lower) {
             record_response(table, lower, (id, status), response());
@@ -322,32 +322,32 @@ impl Recorder {
     fn straggling_step(&self, interval: u64, (id, status): (StepId, Status), service: u64, response: (u64, u64)) {
         if self.slots[0].service.is_some() {
             let open = self.slots[0].response.is_some().then_some(response);
-            self.straggle(interval, |more| more.record(id, status, service, open));
+            self.record_straggler(interval, |more| more.record_service(id, status, service, open));
         }
     }
 
     // Takes the times as separate arguments, because a struct would be passed through memory.
     #[inline(never)]
-    fn ycsb(&self, id: StepId, status: Status, due: u64, sent: u64, done: u64) {
+    fn record_ycsb(&self, id: StepId, status: Status, due: u64, sent: u64, done: u64) {
         for measurements in &self.ycsb {
-            measurements.record(id, status, Times { due, sent, done });
+            measurements.record_times(id, status, StepTimes { due, sent, done });
         }
     }
 
     /// Records an attempt that was retried, for YCSB's formats, which count attempts.
     #[cold]
-    pub fn attempt(&self, id: StepId, status: Status, times: Times) {
-        add(&self.retried[status as usize], 1);
-        self.ycsb(id, status, times.due, times.sent, times.done);
+    pub fn record_attempt(&self, id: StepId, status: Status, times: StepTimes) {
+        add_relaxed(&self.retried[status as usize], 1);
+        self.record_ycsb(id, status, times.due, times.sent, times.done);
     }
 
     /// Counts an operation of the warm-up that finished `late_ns` after the window began (0 if it finished earlier).
     #[inline]
     pub fn count_warm_up(&self, late_ns: u64) {
-        add(&self.warmup, 1);
+        add_relaxed(&self.warmup, 1);
         if late_ns > 0 {
-            add(&self.carried, 1);
-            raise(&self.carried_ns, late_ns);
+            add_relaxed(&self.carried, 1);
+            raise_maximum(&self.carried_ns, late_ns);
         }
     }
 
@@ -355,7 +355,7 @@ impl Recorder {
     /// sent in the warm-up. Operations that finish after the window are excluded.
     #[inline(never)]
     pub fn count_end(&self, interval: u64, status: Status) {
-        add(&self.ended[interval as usize % ENDED][usize::from(!status.is_ok())], 1);
+        add_relaxed(&self.ended[interval as usize % ENDED][usize::from(!status.is_ok())], 1);
     }
 
     /// Counts a whole operation that was due in an interval, once, after its steps: its status, the number and the
@@ -363,7 +363,7 @@ impl Recorder {
     /// another interval.
     #[expect(clippy::inline_always, reason = "as above")]
     #[inline(always)]
-    pub fn operation(
+    pub fn record_operation(
         &self,
         interval: u64,
         status: Status,
@@ -372,17 +372,17 @@ impl Recorder {
         elsewhere: bool,
     ) {
         let late = usize::from(response_ns > self.deadline_ns);
-        let which = if status == Status::Ok { late } else { self.otherwise(status, late) };
+        let which = if status == Status::Ok { late } else { self.count_late(status, late) };
         if which < SUCCEEDED {
-            add(&self.rows, rows);
-            add(&self.bytes, bytes);
+            add_relaxed(&self.rows, rows);
+            add_relaxed(&self.bytes, bytes);
         }
         match self.slot(interval) {
             Some(slot) => {
                 if elsewhere {
                     self.count_other_end(slot, which);
                 }
-                add(&slot.counts.0[which], 1);
+                add_relaxed(&slot.counts.0[which], 1);
             }
             None => self.straggling_operation(interval, which, elsewhere),
         }
@@ -390,11 +390,11 @@ impl Recorder {
 
     /// The position in the counts of an operation whose status is not a simple success.
     #[inline(never)]
-    fn otherwise(&self, status: Status, late: usize) -> usize {
+    fn count_late(&self, status: Status, late: usize) -> usize {
         match status {
             Status::Ok => late,
             Status::BatchedOk => {
-                add(&self.batched, 1);
+                add_relaxed(&self.batched, 1);
                 late
             }
             Status::NotYet => 3,
@@ -403,20 +403,20 @@ impl Recorder {
     }
 
     #[inline(never)]
-    fn count_other_end(&self, slot: &Slot, which: usize) {
-        add(&slot.elsewhere[usize::from(which >= SUCCEEDED)], 1);
-        add(&self.succeeded_elsewhere, u64::from(which < SUCCEEDED));
+    fn count_other_end(&self, slot: &IntervalSlot, which: usize) {
+        add_relaxed(&slot.elsewhere[usize::from(which >= SUCCEEDED)], 1);
+        add_relaxed(&self.succeeded_elsewhere, u64::from(which < SUCCEEDED));
         // A reader that sees the operation's count also sees these counts, provided that it loads them afterwards.
         fence(Ordering::Release);
     }
 
     #[cold]
     fn straggling_operation(&self, interval: u64, which: usize, elsewhere: bool) {
-        add(&self.succeeded_elsewhere, u64::from(elsewhere && which < SUCCEEDED));
+        add_relaxed(&self.succeeded_elsewhere, u64::from(elsewhere && which < SUCCEEDED));
         // The fence has the same reason as in `count_other_end`.
         fence(Ordering::Release);
-        add(&self.straggled.0[which], 1);
-        self.straggle(interval, |more| {
+        add_relaxed(&self.straggled.0[which], 1);
+        self.record_straggler(interval, |more| {
             more.counts[which] += 1;
             more.ended += u64::from(!elsewhere);
             more.completed += u64::from(!elsewhere && which < SUCCEEDED);
@@ -427,39 +427,39 @@ impl Recorder {
     /// writing has ended.
     fn counts(&self) -> FourCounts {
         let current = &self.slots[self.current.load(Ordering::Acquire) as usize % SLOTS];
-        sum(current.all(), self.straggled.get())
+        sum_counts(current.all_counts(), self.straggled.load_counts())
     }
 
     /// Counts an operation that failed without being sent.
     #[cold]
     pub fn count_unreached(&self) {
-        add(&self.unreached, 1);
+        add_relaxed(&self.unreached, 1);
     }
 
     /// Records a pause of a client after a failure.
     #[cold]
-    pub fn pause(&self, ns: u64) {
+    pub fn record_pause(&self, ns: u64) {
         if ns > 0 {
-            add(&self.pauses[0], 1);
-            add(&self.pauses[1], ns);
+            add_relaxed(&self.pauses[0], 1);
+            add_relaxed(&self.pauses[1], ns);
         }
     }
 
     /// Records how long a counted operation waited before it was sent, and whether it was sent after the cut-off.
     #[inline]
-    pub fn wait(&self, wait: Wait, overdue: bool) {
+    pub fn record_wait(&self, wait: Wait, overdue: bool) {
         if let Some(waits) = &self.waits {
-            waits.client.record(wait.client);
-            waits.generator.record(wait.generator);
+            waits.client.record_value(wait.client);
+            waits.generator.record_value(wait.generator);
         }
-        add(&self.late_client, u64::from(wait.client > LATE_NS));
-        add(&self.late_generator, u64::from(wait.is_late(LATE_NS)));
-        add(&self.overdue, u64::from(overdue));
+        add_relaxed(&self.late_client, u64::from(wait.client > LATE_NS));
+        add_relaxed(&self.late_generator, u64::from(wait.is_late(LATE_NS)));
+        add_relaxed(&self.overdue, u64::from(overdue));
     }
 
     /// Records that a session was closed.
     pub fn session_closed(&self, ns: u64) {
-        raise(&self.closed, ns);
+        raise_maximum(&self.closed, ns);
     }
 
     /// Operations that this worker's clients have claimed but not finished.

@@ -84,13 +84,13 @@ impl Scheduler {
 
     /// Claims an operation and returns its index; `None` at the end.
     #[inline]
-    pub fn claim(&self, current: &Cell<Stripe>) -> Option<u64> {
+    pub fn claim_index(&self, current: &Cell<Stripe>) -> Option<u64> {
         if self.is_halted() {
             return None;
         }
         let mut stripe = current.get();
         if stripe.left == 0 {
-            stripe = self.take()?;
+            stripe = self.take_stripe()?;
         }
         // The index after the last claimed operation is not used.
         current.set(Stripe { index: stripe.index.wrapping_add(self.pitch), left: stripe.left - 1 });
@@ -99,17 +99,17 @@ impl Scheduler {
 
     /// Claims the next operations; `None` at the end.
     #[inline]
-    fn take(&self) -> Option<Stripe> {
+    fn take_stripe(&self) -> Option<Stripe> {
         // This is a single access: a load before it would fetch the cache line from another thread twice.
         let first = self.next.0.fetch_add(self.stripe, Ordering::Relaxed);
         let left = self.stripe.min(self.steps.saturating_sub(first));
         // A client claims whole units.
-        (left > 0).then(|| Stripe { index: self.segment.index(first / self.unit) * self.unit, left })
+        (left > 0).then(|| Stripe { index: self.segment.global_index(first / self.unit) * self.unit, left })
     }
 
     /// Whether another operation may be counted. Called for each such operation just before it is sent.
     #[inline]
-    pub fn count(&self) -> bool {
+    pub fn count_operation(&self) -> bool {
         self.counted_max == NEVER || self.counted.0.fetch_add(1, Ordering::Relaxed) < self.counted_max
     }
 
@@ -121,8 +121,8 @@ impl Scheduler {
     /// Whether the operation at `index` may have begun. The progress of other segments is unknown; they are assumed to
     /// have progressed at most twice as far as this one.
     pub fn may_have_begun(&self, index: u64) -> bool {
-        let segments = if self.segment.owns(index) { 1 } else { 2 };
-        index < self.segment.index(self.count_claimed()).saturating_mul(segments)
+        let segments = if self.segment.has_index(index) { 1 } else { 2 };
+        index < self.segment.global_index(self.count_claimed()).saturating_mul(segments)
     }
 
     /// The segment of the trial.
@@ -151,14 +151,14 @@ impl Scheduler {
     }
 
     /// Stops sending: no further operation is claimed.
-    pub fn halt(&self) {
+    pub fn halt_trial(&self) {
         self.halted.store(true, Ordering::Release);
     }
 
     /// Halts the trial because of a failure, which ends it. Only the first failure is stored.
     pub fn halt_because(&self, failure: impl FnOnce() -> TrialFailure) {
         self.failure.get_or_init(failure);
-        self.halt();
+        self.halt_trial();
     }
 
     /// Whether the trial was halted.
@@ -187,7 +187,7 @@ mod tests {
             let scheduler = Scheduler::new(Segment { k: 1, n: 2 }, &borders(101, NEVER), stripe);
             let mut clients = [(); 3].map(|()| Cell::default());
             let mut claimed = Vec::new();
-            while let Some(index) = clients.iter().find_map(|current| scheduler.claim(current)) {
+            while let Some(index) = clients.iter().find_map(|current| scheduler.claim_index(current)) {
                 claimed.push(index);
                 clients.rotate_left(1);
             }
@@ -205,7 +205,7 @@ mod tests {
             let clients = [(); 2].map(|()| Cell::default());
             let mut claims = [Vec::new(), Vec::new()];
             for turn in 0.. {
-                match scheduler.claim(&clients[turn % 2]) {
+                match scheduler.claim_index(&clients[turn % 2]) {
                     Some(index) => claims[turn % 2].push(index),
                     None if claims.iter().map(Vec::len).sum::<usize>() as u64 >= scheduler.steps => break,
                     None => {}
@@ -225,17 +225,17 @@ mod tests {
     #[test]
     fn no_more_operations_are_counted_than_the_limit() {
         let scheduler = Scheduler::new(Segment::default(), &borders(NEVER, 2), 1);
-        assert_eq!([(); 4].map(|()| scheduler.count()), [true, true, false, false]);
+        assert_eq!([(); 4].map(|()| scheduler.count_operation()), [true, true, false, false]);
     }
 
     #[test]
     fn furthest_operation_allows_for_faster_segments() {
         let scheduler = Scheduler::new(Segment { k: 1, n: 2 }, &borders(NEVER, NEVER), 1);
         let current = Cell::default();
-        assert_eq!([(); 3].map(|()| scheduler.claim(&current)), [Some(1), Some(3), Some(5)]);
+        assert_eq!([(); 3].map(|()| scheduler.claim_index(&current)), [Some(1), Some(3), Some(5)]);
         assert_eq!([5, 7].map(|index| scheduler.may_have_begun(index)), [true, false]);
         assert_eq!([12, 14].map(|index| scheduler.may_have_begun(index)), [true, false]);
-        scheduler.halt();
-        assert_eq!(scheduler.claim(&current), None);
+        scheduler.halt_trial();
+        assert_eq!(scheduler.claim_index(&current), None);
     }
 }

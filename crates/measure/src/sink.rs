@@ -12,7 +12,7 @@ use loadstone_wire::sink::Sink;
 
 /// The times of a step, ns. In a closed loop, `due` equals `sent`.
 #[derive(Clone, Copy, Debug)]
-pub struct Times {
+pub struct StepTimes {
     /// Time at which it should have been sent.
     pub due: u64,
     /// Time at which it was sent.
@@ -38,11 +38,11 @@ pub enum YcsbTable {
     /// See [`Sink::YcsbHdrUs`].
     Hdr(Table),
     /// See [`Sink::YcsbHistogram`].
-    Histogram(usize, Table<Buckets>),
+    Histogram(usize, Table<LatencyBuckets>),
     /// See [`Sink::YcsbSeries`].
-    Series(u64, Table<Series>),
+    Series(u64, Table<LatencySeries>),
     /// See [`Sink::YcsbRaw`].
-    Raw(Table<Raw>),
+    Raw(Table<RawLatencies>),
 }
 
 impl YcsbMeasurements {
@@ -55,14 +55,14 @@ impl YcsbMeasurements {
 
     /// Records a step.
     #[inline]
-    pub fn record(&self, step: StepId, status: Status, times: Times) {
+    pub fn record_times(&self, step: StepId, status: Status, times: StepTimes) {
         // YCSB counts a read-modify-write as successful whatever the status of its two halves, which are reported
         // separately.
         let status = if step == Kind::ReadModifyWrite.step() { Status::Ok } else { status };
         let unix_ms = || (times.done.wrapping_add(self.to_unix_ns)) / 1_000_000;
-        self.op.record(step, status, times.done.saturating_sub(times.sent) / 1_000, unix_ms);
+        self.op.record_latency(step, status, times.done.saturating_sub(times.sent) / 1_000, unix_ms);
         if let Some(intended) = &self.intended {
-            intended.record(step, status, times.done.saturating_sub(times.due) / 1_000, unix_ms);
+            intended.record_latency(step, status, times.done.saturating_sub(times.due) / 1_000, unix_ms);
         }
     }
 }
@@ -79,35 +79,39 @@ impl YcsbTable {
     }
 
     #[inline]
-    fn record(&self, step: StepId, status: Status, us: u64, unix_ms: impl Fn() -> u64) {
+    fn record_latency(&self, step: StepId, status: Status, us: u64, unix_ms: impl Fn() -> u64) {
         match self {
-            Self::Hdr(table) => table.cell(step, status, Grid::default).record(us),
-            Self::Histogram(buckets, table) => table.cell(step, status, || Buckets::new(*buckets)).record(us),
-            Self::Series(granularity, table) => {
-                table.cell(step, status, Series::default).record(us, unix_ms() / (*granularity).max(1));
+            Self::Hdr(table) => table.cell_or_insert(step, status, Grid::default).record_value(us),
+            Self::Histogram(buckets, table) => {
+                table.cell_or_insert(step, status, || LatencyBuckets::new(*buckets)).record_latency(us)
             }
-            Self::Raw(table) => table.cell(step, status, Raw::default).record(us, unix_ms()),
+            Self::Series(granularity, table) => {
+                table
+                    .cell_or_insert(step, status, LatencySeries::default)
+                    .record_latency(us, unix_ms() / (*granularity).max(1));
+            }
+            Self::Raw(table) => table.cell_or_insert(step, status, RawLatencies::default).record_latency(us, unix_ms()),
         }
     }
 }
 
 /// Sums that a single thread writes.
 #[derive(Debug)]
-pub struct Moments {
+pub struct LatencySums {
     count: AtomicU64,
     sum: AtomicU64,
     min: AtomicU64,
     max: AtomicU64,
 }
 
-impl Default for Moments {
+impl Default for LatencySums {
     fn default() -> Self {
         Self { count: 0.into(), sum: 0.into(), min: u64::MAX.into(), max: 0.into() }
     }
 }
 
-impl Moments {
-    fn record(&self, us: u64) {
+impl LatencySums {
+    fn record_latency(&self, us: u64) {
         let get = |cell: &AtomicU64| cell.load(Ordering::Relaxed);
         self.count.store(get(&self.count) + 1, Ordering::Relaxed);
         self.sum.store(get(&self.sum) + us, Ordering::Relaxed);
@@ -124,26 +128,26 @@ impl Moments {
 
 /// Buckets of 1 ms with exact sums.
 #[derive(Debug)]
-pub struct Buckets {
+pub struct LatencyBuckets {
     /// One count per ms; the last count is for all larger values.
     pub counts: Vec<AtomicU64>,
     /// Exact count, sum, minimum and maximum.
-    pub moments: Moments,
+    pub moments: LatencySums,
     /// Sum of squares, µs².
     pub squares: AtomicU64,
 }
 
-impl Buckets {
+impl LatencyBuckets {
     fn new(buckets: usize) -> Self {
         let mut counts = Vec::new();
         counts.resize_with(buckets + 1, AtomicU64::default);
-        Self { counts, moments: Moments::default(), squares: AtomicU64::default() }
+        Self { counts, moments: LatencySums::default(), squares: AtomicU64::default() }
     }
 
-    fn record(&self, us: u64) {
+    fn record_latency(&self, us: u64) {
         let at = ((us / 1_000) as usize).min(self.counts.len() - 1);
         self.counts[at].store(self.counts[at].load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        self.moments.record(us);
+        self.moments.record_latency(us);
         let squares = self.squares.load(Ordering::Relaxed).wrapping_add(us.wrapping_mul(us));
         self.squares.store(squares, Ordering::Relaxed);
     }
@@ -152,16 +156,16 @@ impl Buckets {
 /// Sums per unit of time. The lock is the price of this format. Only its single writer and, at the end, the report take
 /// it.
 #[derive(Debug, Default)]
-pub struct Series {
+pub struct LatencySeries {
     /// For each unit of wall-clock time: its number, the count, and the sum in µs; in the order of first use.
     pub units: Mutex<Vec<(u64, u64, u64)>>,
     /// Exact count, sum, minimum and maximum.
-    pub moments: Moments,
+    pub moments: LatencySums,
 }
 
-impl Series {
-    fn record(&self, us: u64, unit: u64) {
-        self.moments.record(us);
+impl LatencySeries {
+    fn record_latency(&self, us: u64, unit: u64) {
+        self.moments.record_latency(us);
         let mut units = self.units.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         match units.last_mut() {
             Some(last) if last.0 == unit => (last.1, last.2) = (last.1 + 1, last.2 + us),
@@ -170,19 +174,19 @@ impl Series {
     }
 }
 
-/// Every operation: the Unix time of its completion in ms, and its latency in µs. It has a lock like [`Series`], and
+/// Every operation: the Unix time of its completion in ms, and its latency in µs. It has a lock like [`LatencySeries`], and
 /// its memory grows with the length of the run.
 #[derive(Debug, Default)]
-pub struct Raw {
+pub struct RawLatencies {
     /// The points in the order in which this worker's operations finished.
     pub points: Mutex<Vec<(u64, u64)>>,
     /// Exact count, sum, minimum and maximum.
-    pub moments: Moments,
+    pub moments: LatencySums,
 }
 
-impl Raw {
-    fn record(&self, us: u64, unix_ms: u64) {
-        self.moments.record(us);
+impl RawLatencies {
+    fn record_latency(&self, us: u64, unix_ms: u64) {
+        self.moments.record_latency(us);
         self.points.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((unix_ms, us));
     }
 }

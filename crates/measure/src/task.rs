@@ -42,7 +42,7 @@ impl<W: Workload> Steps for W {
 }
 
 /// A workload kind, as seen by the conductor of a trial.
-pub trait Kind: Steps + fmt::Debug + Send + Sync + 'static {
+pub trait WorkKind: Steps + fmt::Debug + Send + Sync + 'static {
     /// Prepares for a probe of the driver's cost: a few operations in a closed loop, on the given number of threads.
     fn prepare_probe(&mut self, _spec: &TrialSpec, _operations: u64, _threads: u64) -> Result<(), EngineError> {
         Ok(())
@@ -54,13 +54,13 @@ pub trait Kind: Steps + fmt::Debug + Send + Sync + 'static {
     }
 
     /// Notes for the user before the trial starts.
-    fn notes(&self) -> Vec<Note> {
+    fn opening_notes(&self) -> Vec<Note> {
         Vec::new()
     }
 
     /// Called when the trial starts, with the start on the clients' clock. Adding `to_unix_ns` gives ns since the Unix
     /// epoch.
-    fn start(&self, _start_ns: u64, _to_unix_ns: u64) {}
+    fn start_trial(&self, _start_ns: u64, _to_unix_ns: u64) {}
 
     /// Called by the conductor, which wakes at least every `awake_ns`, with the number of operations claimed so far.
     /// Returns the time of the next call.
@@ -69,7 +69,7 @@ pub trait Kind: Steps + fmt::Debug + Send + Sync + 'static {
     }
 
     /// Called when all clients have stopped.
-    fn end(&self, _claimed: u64, _now_ns: u64) {}
+    fn end_trial(&self, _claimed: u64, _now_ns: u64) {}
 
     /// Notes about the system or the clients, based on the kind's figures.
     fn closing_notes(&self) -> Vec<Note> {
@@ -77,12 +77,12 @@ pub trait Kind: Steps + fmt::Debug + Send + Sync + 'static {
     }
 
     /// The kind's sections of the summary.
-    fn sections(&self, to_unix_ns: u64) -> Sections;
+    fn summary_sections(&self, to_unix_ns: u64) -> Sections;
 }
 
 /// Work that can be performed in sessions of type `S`.
 #[allow(async_fn_in_trait)]
-pub trait Work<S: Connection>: Workload + Kind + Sized {
+pub trait Work<S: Connection>: Workload + WorkKind + Sized {
     /// The type that performs the operations.
     type Actor<'a>: Actor<Operation = Self::Operation>
     where
@@ -90,8 +90,8 @@ pub trait Work<S: Connection>: Workload + Kind + Sized {
         S: 'a;
 
     /// Creates an actor for one client of this worker.
-    fn actor<'a>(task: &'a Task<Self>, session: &'a mut S, worker: usize) -> Self::Actor<'a>;
+    fn create_actor<'a>(task: &'a Task<Self>, session: &'a mut S, worker: usize) -> Self::Actor<'a>;
 
     /// Inspects the store before the trial starts. Called for one client of the first segment.
-    async fn inspect(&self, _session: &mut S) {}
+    async fn inspect_store(&self, _session: &mut S) {}
 }

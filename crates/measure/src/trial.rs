@@ -12,13 +12,13 @@ use crate::borders::{Borders, NEVER, seconds_ns};
 use crate::clock::{Clock, Monotonic, unix_ns};
 use crate::conductor::Conductor;
 use crate::control::{Control, End};
-use crate::crew::{Opened, Target};
+use crate::crew::{OpenedStore, Target};
 use crate::failures::Failures;
 use crate::observer::{self, Observer};
-use crate::recorder::Shape;
+use crate::recorder::RecorderShape;
 use crate::scheduler::Scheduler;
-use crate::task::{Kind, Task};
-use crate::worker_threads::{Job, WorkerThreads, threads};
+use crate::task::{Task, WorkKind};
+use crate::worker_threads::{WorkerJob, WorkerThreads, count_threads};
 use loadstone_wire::error::EngineError;
 use loadstone_wire::spec::TrialSpec;
 
@@ -29,7 +29,7 @@ const STRIPE_MAX: u64 = 32;
 const STRIPED_MIN: u64 = 10_000;
 
 /// Runs a trial of the given work on a target.
-pub fn run<W: Workload + Kind>(
+pub fn run_trial<W: Workload + WorkKind>(
     spec: &TrialSpec,
     mut work: W,
     target: &dyn Target<W>,
@@ -39,28 +39,31 @@ pub fn run<W: Workload + Kind>(
     crate::clock::calibrate();
     let connecting = Instant::now();
     let pace = Pace::new(&spec.pace, spec.seed).map_err(EngineError::usage)?;
-    let clients = spec.segment.share(spec.clients);
-    let driving = target.driving();
-    let (by_thread, workers) = threads(&driving, clients, spec.executors);
-    let operations = [spec.until.operations, work.operations()].into_iter().flatten().min();
+    let clients = spec.segment.share_of_total(spec.clients);
+    let driving = target.driving_mode();
+    let (by_thread, workers) = count_threads(&driving, clients, spec.executors);
+    let operations = [spec.until.operations, work.operation_count()].into_iter().flatten().min();
     let unit = work.unit();
-    let operations = operations.map(|n| spec.segment.share(n.div_ceil(unit)) * unit);
+    let operations = operations.map(|n| spec.segment.share_of_total(n.div_ceil(unit)) * unit);
     // The times in a ledger are the times of claims, and an operation claimed in a batch might be sent much later.
-    let stripe =
-        if pace.is_none() && spec.ledger.is_none() && work.any_order() { stripe(operations, workers) } else { 1 };
+    let stripe = if pace.is_none() && spec.ledger.is_none() && work.any_order() {
+        stripe_length(operations, workers)
+    } else {
+        1
+    };
     let driver_ns;
     (work, driver_ns) = crate::calibrate::driver_ns(work, target, spec, workers, stripe)?;
-    let Opened { store, crew } = target.open(&Options {
+    let OpenedStore { store, crew } = target.open_store(&Options {
         properties: spec.store.properties.clone(),
         durability: spec.store.durability,
-        table: spec.work.rules().table().to_owned(),
-        create: spec.creates(),
+        table: spec.work.rules().table_name().to_owned(),
+        create: spec.may_create_database(),
         clients: clients as usize,
     })?;
     let guarantee = store.guarantee();
     let borders = Borders::plan(spec, pace.as_ref(), operations)?;
-    let steps = work.steps();
-    let shape = Shape {
+    let steps = work.step_names();
+    let shape = RecorderShape {
         steps: steps.len(),
         sinks: spec.sinks.clone(),
         open: pace.is_some(),
@@ -76,7 +79,7 @@ pub fn run<W: Workload + Kind>(
         seed: spec.seed,
         work,
     });
-    let job = Job {
+    let job = WorkerJob {
         crew: Arc::new(crew(Arc::clone(&task), by_thread)),
         task: Arc::clone(&task) as _,
         shape,
@@ -87,17 +90,17 @@ pub fn run<W: Workload + Kind>(
     };
     let workers = WorkerThreads::start(&job, clients)?;
     drop(job);
-    observer.ready(&observer::Opened {
+    observer.report_ready(&observer::OpenedTrial {
         spec,
         guarantee: &guarantee,
         steps,
         clients,
         driver_ns,
-        notes: &task.work.notes(),
+        notes: &task.work.opening_notes(),
         connect: connecting.elapsed(),
     });
     let mut conductor = Conductor::new(spec, operations, &*task, workers, driver_ns);
-    let (end, all_ended) = conductor.conduct(borders, controls, observer, &store);
+    let (end, all_ended) = conductor.conduct_trial(borders, controls, observer, &store);
     if all_ended {
         let closed = store.close();
         // The failure that stopped the trial is reported, rather than a later failure to close the store.
@@ -113,6 +116,6 @@ pub fn run<W: Workload + Kind>(
 }
 
 /// The number of operations that a worker claims at once.
-fn stripe(operations: Option<u64>, workers: u64) -> u64 {
+fn stripe_length(operations: Option<u64>, workers: u64) -> u64 {
     if operations.is_some_and(|n| n / workers.max(1) < STRIPED_MIN) { 1 } else { STRIPE_MAX }
 }

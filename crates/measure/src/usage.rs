@@ -10,7 +10,7 @@ pub fn cpu_ns() -> [u64; 2] {
 }
 
 /// The difference of two pairs of counts.
-pub fn subtract(later: [u64; 2], earlier: [u64; 2]) -> [u64; 2] {
+pub fn subtract_times(later: [u64; 2], earlier: [u64; 2]) -> [u64; 2] {
     [later[0].saturating_sub(earlier[0]), later[1].saturating_sub(earlier[1])]
 }
 

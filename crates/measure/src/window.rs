@@ -34,7 +34,7 @@ pub struct Window {
 /// were `due` in the window and did not fail: completing a backlog of the warm-up in the window does not add to its
 /// throughput. With a rate and a number of operations, the window lasts until the next operation would be due. If a
 /// store buffers writes (`BATCHED_OK`), the final flush belongs to the window, because these writes count.
-pub fn window(borders: &Borders, ending: Ending, drained: &Totals, due: Option<u64>) -> Window {
+pub fn build_window(borders: &Borders, ending: Ending, drained: &Totals, due: Option<u64>) -> Window {
     let held_back = drained.batched > 0;
     let counted_ns = if borders.following_ns == NEVER { 0 } else { borders.following_ns }.max(drained.last_done_ns);
     let (end_ns, completed) = match ending {
@@ -45,7 +45,8 @@ pub fn window(borders: &Borders, ending: Ending, drained: &Totals, due: Option<u
         Ending::Stopped { at_ns, completed } if !held_back => (at_ns, completed),
         Ending::Stopped { at_ns, .. } => (at_ns.max(drained.closed_ns), drained.succeeded),
     };
-    let completed = due.map_or(completed, |due| completed.min(due.saturating_sub(drained.failed() + drained.not_yet)));
+    let completed =
+        due.map_or(completed, |due| completed.min(due.saturating_sub(drained.count_failed() + drained.not_yet)));
     Window { length_ns: end_ns.saturating_sub(borders.first_ns), completed }
 }
 
@@ -65,40 +66,47 @@ mod tests {
     #[test]
     fn late_answer_moves_neither_window_nor_throughput() {
         let drained = Totals { succeeded: 1_462, in_window: 1_452, last_done_ns: 3_300, ..Totals::default() };
-        assert_eq!(window(&BORDERS, Ending::Time, &drained, None), Window { length_ns: 1_000, completed: 1_452 });
+        assert_eq!(build_window(&BORDERS, Ending::Time, &drained, None), Window { length_ns: 1_000, completed: 1_452 });
     }
 
     #[test]
     fn a_final_flush_belongs_to_the_window() {
         let totals = Totals { succeeded: 90, in_window: 80, batched: 90, closed_ns: 4_500, ..Totals::default() };
-        assert_eq!(window(&BORDERS, Ending::Time, &totals, None), Window { length_ns: 3_000, completed: 90 });
+        assert_eq!(build_window(&BORDERS, Ending::Time, &totals, None), Window { length_ns: 3_000, completed: 90 });
         let early = Totals { closed_ns: 2_000, ..totals };
-        assert_eq!(window(&BORDERS, Ending::Time, &early, None).length_ns, 1_000, "no shorter than the set time");
+        assert_eq!(build_window(&BORDERS, Ending::Time, &early, None).length_ns, 1_000, "no shorter than the set time");
     }
 
     #[test]
     fn count_ends_with_last_answer_stop_with_stop() {
         let drained = Totals { succeeded: 9, in_window: 9, last_done_ns: 2_100, ..Totals::default() };
-        assert_eq!(window(&BORDERS, Ending::Count, &drained, None), Window { length_ns: 600, completed: 9 });
+        assert_eq!(build_window(&BORDERS, Ending::Count, &drained, None), Window { length_ns: 600, completed: 9 });
         let stopped = Ending::Stopped { at_ns: 1_900, completed: 4 };
-        assert_eq!(window(&BORDERS, stopped, &drained, None), Window { length_ns: 400, completed: 4 });
+        assert_eq!(build_window(&BORDERS, stopped, &drained, None), Window { length_ns: 400, completed: 4 });
     }
 
     #[test]
     fn backlog_of_warm_up_is_not_throughput() {
         let drained = Totals { operations: 1_000, succeeded: 990, in_window: 3_949, ..Totals::default() };
-        assert_eq!(window(&BORDERS, Ending::Time, &drained, Some(1_000)).completed, 990, "ten of those due failed");
+        assert_eq!(
+            build_window(&BORDERS, Ending::Time, &drained, Some(1_000)).completed,
+            990,
+            "ten of those due failed"
+        );
         // The number carried over from the warm-up equals the number that was unfinished at the end.
         let even = Totals { in_window: 800, ..drained };
-        assert_eq!(window(&BORDERS, Ending::Time, &even, Some(1_000)).completed, 800);
+        assert_eq!(build_window(&BORDERS, Ending::Time, &even, Some(1_000)).completed, 800);
     }
 
     #[test]
     fn count_at_rate_ends_when_next_is_due() {
         let borders = Borders { following_ns: 2_500, ..BORDERS };
         let drained = Totals { operations: 10, succeeded: 10, last_done_ns: 2_410, ..Totals::default() };
-        assert_eq!(window(&borders, Ending::Count, &drained, Some(10)), Window { length_ns: 1_000, completed: 10 });
+        assert_eq!(
+            build_window(&borders, Ending::Count, &drained, Some(10)),
+            Window { length_ns: 1_000, completed: 10 }
+        );
         let late = Totals { last_done_ns: 2_700, ..drained };
-        assert_eq!(window(&borders, Ending::Count, &late, Some(10)).length_ns, 1_200);
+        assert_eq!(build_window(&borders, Ending::Count, &late, Some(10)).length_ns, 1_200);
     }
 }

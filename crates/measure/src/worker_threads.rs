@@ -18,8 +18,8 @@ use crate::clock::{Clock, Monotonic, ThreadTimer, Timer};
 use crate::crew::{Crew, TaskClient};
 use crate::limits;
 use crate::pulse::{COARSE_TICK_NS, Pulse, TICK_NS};
-use crate::recorder::{Recorder, Shape};
-use crate::task::{Kind, Task};
+use crate::recorder::{Recorder, RecorderShape};
+use crate::task::{Task, WorkKind};
 use loadstone_wire::spec::{Phase, TrialSpec};
 
 /// With up to this number of clients, a store that supports both modes gets one thread per client.
@@ -32,13 +32,13 @@ const CONNECTING_MAX: usize = 64;
 
 /// Everything that the workers need.
 #[derive(Clone, Debug)]
-pub struct Job {
+pub struct WorkerJob {
     /// Creates the clients.
     pub crew: Arc<Crew>,
     /// The state that the clients share.
-    pub task: Arc<Task<dyn Kind>>,
+    pub task: Arc<Task<dyn WorkKind>>,
     /// The parts of the workload that are recorded.
-    pub shape: Shape,
+    pub shape: RecorderShape,
     pub spec: Arc<TrialSpec>,
     /// Stack size of each thread, bytes.
     pub stack_bytes: usize,
@@ -49,7 +49,7 @@ pub struct Job {
 }
 
 /// Whether a store is driven by one thread per client, and the total number of threads.
-pub fn threads(driving: &Driving, clients: u64, requested: u64) -> (bool, u64) {
+pub fn count_threads(driving: &Driving, clients: u64, requested: u64) -> (bool, u64) {
     let by_thread = match driving.drive {
         Drive::Thread => true,
         Drive::Task => false,
@@ -118,10 +118,10 @@ pub struct WorkerThreads {
 
 impl WorkerThreads {
     /// Starts the workers, and waits until every session is connected. If any of them fail, returns the first failure.
-    pub fn start(job: &Job, clients: u64) -> Result<Self, EngineError> {
+    pub fn start(job: &WorkerJob, clients: u64) -> Result<Self, EngineError> {
         let workers = job.workers;
         let by_thread = matches!(*job.crew, Crew::Threads(_));
-        limits::check(workers, job.stack_bytes as u64)?;
+        limits::check_limits(workers, job.stack_bytes as u64)?;
         limits::check_files(job.connections)?;
         let gate = Arc::new(Gate::default());
         let working = Arc::new(AtomicUsize::new(workers as usize));
@@ -153,8 +153,10 @@ impl WorkerThreads {
                 clients: share,
                 number: worker as usize,
             };
-            let spawned =
-                std::thread::Builder::new().name(name).stack_size(job.stack_bytes).spawn(move || client_thread.run());
+            let spawned = std::thread::Builder::new()
+                .name(name)
+                .stack_size(job.stack_bytes)
+                .spawn(move || client_thread.run_worker());
             match spawned {
                 Ok(thread) => all.threads.push(thread),
                 Err(error) => {
@@ -179,7 +181,7 @@ impl WorkerThreads {
     }
 
     /// Starts the clients with the borders of the trial on the monotonic clock; `None` cancels the trial.
-    pub fn release(&self, borders: Option<Borders>) {
+    pub fn release_workers(&self, borders: Option<Borders>) {
         self.gate.open(borders);
     }
 
@@ -190,16 +192,16 @@ impl WorkerThreads {
 
     /// Waits until all workers have stopped. Returns `false` if a worker is still running after `grace`, or as soon as
     /// the store is `lost`, because its clients will not stop.
-    pub fn join(&mut self, borders: &Borders, grace: Duration, lost: impl Fn() -> bool) -> bool {
+    pub fn join_workers(&mut self, borders: &Borders, grace: Duration, lost: impl Fn() -> bool) -> bool {
         let start = Instant::now();
         while !self.is_finished() {
             if lost() || start.elapsed() > grace {
                 return false;
             }
             let due = Monotonic.now_ns() + JOIN_NS;
-            self.conductor.expect(due);
+            self.conductor.expect_beat(due);
             std::thread::sleep(Duration::from_nanos(JOIN_NS));
-            self.conductor.tick(borders, due, Monotonic.now_ns());
+            self.conductor.record_beat(borders, due, Monotonic.now_ns());
         }
         for thread in self.threads.drain(..) {
             if let Err(panic) = thread.join() {
@@ -223,7 +225,7 @@ impl Drop for Working {
 }
 
 struct Worker {
-    job: Job,
+    job: WorkerJob,
     recorder: Arc<Recorder>,
     pulse: Arc<Pulse>,
     gate: Arc<Gate>,
@@ -234,37 +236,37 @@ struct Worker {
 }
 
 impl Worker {
-    fn run(self) {
+    fn run_worker(self) {
         let crew = Arc::clone(&self.job.crew);
         match &*crew {
-            Crew::Threads(_) => self.thread(),
-            Crew::Tasks(_) => self.executor(),
+            Crew::Threads(_) => self.run_thread(),
+            Crew::Tasks(_) => self.run_executor(),
         }
     }
 
     /// Whether this worker's first client inspects the store.
-    fn inspects(&self) -> bool {
+    fn is_inspector(&self) -> bool {
         self.number == 0 && self.job.spec.segment.k == 0 && self.job.spec.phase != Phase::Load
     }
 
     /// Drives one client on a separate thread.
-    fn thread(self) {
-        let inspects = self.inspects();
+    fn run_thread(self) {
+        let inspects = self.is_inspector();
         let Self { job, recorder, pulse, gate, working, connected, number: worker, .. } = self;
         let Crew::Threads(new) = &*job.crew else { return };
         let mut client = new().and_then(|mut client| client.connect().map(|()| client));
         if let (Ok(client), true) = (&mut client, inspects) {
-            client.inspect();
+            client.inspect_store();
         }
         let reported = connected.send(client.as_ref().map(|_| ()).map_err(Clone::clone));
         drop(connected);
         let (Ok(mut client), Ok(())) = (client, reported) else { return };
         if let Some(borders) = gate.wait() {
             let (task, timer) = (&*job.task, ThreadTimer::for_this_thread(job.spec.spin));
-            block_on(timer.until(borders.start_ns, || task.scheduler.is_halted()));
+            block_on(timer.wait_until(borders.start_ns, || task.scheduler.is_halted()));
             let context =
                 ClientContext { recorder: &recorder, client: 0, worker, pulse: &pulse, stripe: &Cell::default() };
-            client.drive(&borders, timer, context);
+            client.drive_operations(&borders, timer, context);
         }
         drop(client);
         drop(job);
@@ -272,10 +274,10 @@ impl Worker {
     }
 
     /// Drives many clients on one executor.
-    fn executor(self) {
-        let inspects = self.inspects();
+    fn run_executor(self) {
+        let inspects = self.is_inspector();
         let Self { job, recorder, pulse, gate, working, connected, clients, number: worker } = self;
-        let beating = pulse.begin();
+        let beating = pulse.begin_beating();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
         let runtime = match runtime {
             Ok(runtime) => runtime,
@@ -286,7 +288,7 @@ impl Worker {
         };
         let local = tokio::task::LocalSet::new();
         local.block_on(&runtime, async {
-            let mut all = match connect(&job.crew, clients as usize).await {
+            let mut all = match connect_clients(&job.crew, clients as usize).await {
                 Ok(all) => all,
                 Err(error) => {
                     let _ = connected.send(Err(error));
@@ -302,20 +304,20 @@ impl Worker {
                 }
             };
             if let (Some(first), true) = (all.first_mut(), inspects) {
-                first.inspect().await;
+                first.inspect_store().await;
             }
             if connected.send(Ok(())).is_err() {
                 return;
             }
             drop(connected);
             let Some(borders) = gate.wait() else { return };
-            ThreadTimer::default().until(borders.start_ns, || job.task.scheduler.is_halted()).await;
+            ThreadTimer::default().wait_until(borders.start_ns, || job.task.scheduler.is_halted()).await;
             let ringing = tokio::task::spawn_local(ringing);
             let beat = {
                 let (task, pulse, alarm) = (Arc::clone(&job.task), Arc::clone(&pulse), alarm.clone());
-                tokio::task::spawn_local(
-                    async move { pulse.beat(&borders, &alarm, || task.scheduler.is_halted()).await },
-                )
+                tokio::task::spawn_local(async move {
+                    pulse.beat_until(&borders, &alarm, || task.scheduler.is_halted()).await
+                })
             };
             // Otherwise two executors would write to the same counter for every operation.
             let shared = Rc::new(Cell::default());
@@ -328,7 +330,7 @@ impl Worker {
                 clients.push(tokio::task::spawn_local(async move {
                     let context =
                         ClientContext { recorder: &recorder, client: number, worker, pulse: &pulse, stripe: &stripe };
-                    client.drive(&borders, &alarm, context).await;
+                    client.drive_operations(&borders, &alarm, context).await;
                 }));
             }
             let mut panic = None;
@@ -352,7 +354,7 @@ impl Worker {
 }
 
 /// Connects an executor's clients, several at a time. If any of them fail, returns the first failure.
-async fn connect(crew: &Crew, clients: usize) -> Result<Vec<Box<dyn TaskClient>>, EngineError> {
+async fn connect_clients(crew: &Crew, clients: usize) -> Result<Vec<Box<dyn TaskClient>>, EngineError> {
     let Crew::Tasks(new) = crew else { return Ok(Vec::new()) };
     let mut all = Vec::with_capacity(clients);
     while all.len() < clients {

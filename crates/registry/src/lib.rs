@@ -17,10 +17,10 @@ use loadstone_stores::redb::Redb;
 use loadstone_stores::redis::Redis;
 use loadstone_stores::rocksdb::RocksDb;
 use loadstone_stores::{About, Store};
-use loadstone_stress::columns::{ColumnsSpec, Fault, Part, Plan, SchemaColumn, TableSchema};
+use loadstone_stress::columns::{ColumnsSpec, Part, Plan, SchemaColumn, SpecFault, TableSchema};
 use loadstone_stress::spec::Invalid;
 
-use loadstone_kinds::columns::{ColumnsWork, Counts};
+use loadstone_kinds::columns::{ColumnsWork, OperationCounts};
 use loadstone_kinds::records::target::RecordTarget;
 use loadstone_kinds::statement_actor::SessionTarget;
 use loadstone_kinds::stores::{StatementTarget, Stores, Trial};
@@ -28,7 +28,7 @@ use loadstone_measure::control::{Control, End};
 use loadstone_measure::observer::Observer;
 use loadstone_measure::trial;
 use loadstone_wire::error::EngineError;
-use loadstone_wire::output::err;
+use loadstone_wire::output::print_err;
 use loadstone_wire::spec::{TrialSpec, WorkSpec};
 
 /// The record stores. Add a new store here.
@@ -51,13 +51,13 @@ pub static STORES: &[RecordTarget] = &[
 pub const FILE_STORES: &[About] = &[FileStore::ABOUT, HdfsStore::ABOUT];
 
 /// The descriptions of the record stores.
-pub fn abouts() -> impl Iterator<Item = &'static About> + Clone {
+pub fn store_descriptions() -> impl Iterator<Item = &'static About> + Clone {
     STORES.iter().map(|target| &target.store.about)
 }
 
 /// The description of the store with this name.
-pub fn about(name: &str) -> Option<&'static About> {
-    abouts().chain(FILE_STORES).find(|about| about.name == name)
+pub fn describe_store(name: &str) -> Option<&'static About> {
+    store_descriptions().chain(FILE_STORES).find(|about| about.name == name)
 }
 
 /// The stores that this engine contains.
@@ -67,7 +67,7 @@ pub static ENGINE_STORES: Stores = Stores {
         name: Cassandra::ABOUT.name,
         stress: |definitions| Box::new(SessionTarget::<Cassandra>::new(definitions)),
         columns: |spec, columns, controls, observer| {
-            run_columns(spec, columns, &Arc::new(Counts::new(columns.operations.len())), controls, observer)
+            run_columns(spec, columns, &Arc::new(OperationCounts::new(columns.operations.len())), controls, observer)
         },
     }],
 };
@@ -95,7 +95,7 @@ loadstone_wire::workload_kinds!(run_kinds);
 pub fn run_columns(
     spec: &TrialSpec,
     columns: &ColumnsSpec,
-    counts: &Arc<Counts>,
+    counts: &Arc<OperationCounts>,
     controls: &Receiver<Control>,
     observer: &mut dyn Observer,
 ) -> Result<End, EngineError> {
@@ -108,11 +108,11 @@ pub fn run_columns(
     // One engine creates the tables for all engines.
     if spec.segment.k == 0 && !columns.definitions.is_empty() {
         let defined = execute_script(&options, &columns.definitions)?;
-        defined.notes.iter().for_each(|note| err(&format!("note: {note}\n")));
+        defined.notes.iter().for_each(|note| print_err(&format!("note: {note}\n")));
     }
     let (plan, tokens) = plan_columns(&options, columns).map_err(|mut faults| faults.remove(0).error)?;
     let work = ColumnsWork::new(columns, plan, &tokens, spec.seed, Arc::clone(counts))?;
-    trial::run(spec, work, &SessionTarget::<Cassandra>::new(&[]), controls, observer)
+    trial::run_trial(spec, work, &SessionTarget::<Cassandra>::new(&[]), controls, observer)
 }
 
 /// A mistake in a part of a spec, with the error for a run of this spec.
@@ -126,8 +126,8 @@ pub struct ColumnsFault {
     pub error: EngineError,
 }
 
-impl From<Fault> for ColumnsFault {
-    fn from(Fault { part, invalid: Invalid { field, reason } }: Fault) -> Self {
+impl From<SpecFault> for ColumnsFault {
+    fn from(SpecFault { part, invalid: Invalid { field, reason } }: SpecFault) -> Self {
         let error = EngineError::usage(format!("work.{field}: {reason}")).hint("change the profile or the statement");
         Self { part: Some(part), reason, error }
     }

@@ -65,7 +65,7 @@ pub const fn port(name: &'static str) -> Property {
 
 impl About {
     /// Whether this name is one of the store's properties.
-    pub fn knows(&self, name: &str) -> bool {
+    pub fn has_property(&self, name: &str) -> bool {
         let matches =
             |own: &Property| own.name.strip_suffix('*').map_or(own.name == name, |start| name.starts_with(start));
         self.properties.iter().any(matches)

@@ -118,20 +118,20 @@ pub trait OpenRecordStore: OpenStore {
 
 impl<S: RecordStore> OpenRecordStore for S {
     fn session(&self) -> Result<VirtualSession, EngineError> {
-        Ok(VirtualSession { session: Box::new(Store::session(self)?), slot: Slot::default() })
+        Ok(VirtualSession { session: Box::new(Store::session(self)?), slot: FutureSlot::default() })
     }
 }
 
 /// A session on any record store.
 pub struct VirtualSession {
     session: Box<dyn AnySession>,
-    slot: Slot,
+    slot: FutureSlot,
 }
 
 impl VirtualSession {
     /// Wraps a session of a known type.
     pub fn new<S: Session + 'static>(session: S) -> Self {
-        Self { session: Box::new(session), slot: Slot::default() }
+        Self { session: Box::new(session), slot: FutureSlot::default() }
     }
 
     /// The wrapped session if it has this type, otherwise `self`.
@@ -160,10 +160,10 @@ macro_rules! any_session {
         /// [`Session`], with its futures in a slot.
         trait AnySession {
             fn any(&mut self) -> &mut dyn Any;
-            fn unsent(&self) -> bool;
+            fn is_unsent(&self) -> bool;
             fn last_error(&mut self) -> Option<String>;
             fn is_refusal(&self, status: Status) -> bool;
-            $(fn $method<'a>(&'a mut self, slot: &'a mut Slot $(, $argument: $type)*) -> InPlace<'a, $output>;)*
+            $(fn $method<'a>(&'a mut self, slot: &'a mut FutureSlot $(, $argument: $type)*) -> InPlace<'a, $output>;)*
         }
 
         impl<S: Session + 'static> AnySession for S {
@@ -171,8 +171,8 @@ macro_rules! any_session {
                 self
             }
 
-            fn unsent(&self) -> bool {
-                Connection::unsent(self)
+            fn is_unsent(&self) -> bool {
+                Connection::is_unsent(self)
             }
 
             fn last_error(&mut self) -> Option<String> {
@@ -183,8 +183,8 @@ macro_rules! any_session {
                 Connection::is_refusal(self, status)
             }
 
-            $(fn $method<'a>(&'a mut self, slot: &'a mut Slot $(, $argument: $type)*) -> InPlace<'a, $output> {
-                slot.put($trait::$method(self $(, $argument)*))
+            $(fn $method<'a>(&'a mut self, slot: &'a mut FutureSlot $(, $argument: $type)*) -> InPlace<'a, $output> {
+                slot.put_future($trait::$method(self $(, $argument)*))
             })*
         }
     };
@@ -210,8 +210,8 @@ impl Connection for VirtualSession {
         self.session.pause(&mut self.slot)
     }
 
-    fn unsent(&self) -> bool {
-        self.session.unsent()
+    fn is_unsent(&self) -> bool {
+        self.session.is_unsent()
     }
 
     fn last_error(&mut self) -> Option<String> {
@@ -251,35 +251,35 @@ impl Session for VirtualSession {
 
 /// Memory for one future at a time, reused for the next future.
 #[derive(Debug, Default)]
-struct Slot {
+struct FutureSlot {
     memory: Option<(NonNull<u8>, Layout)>,
     /// Whether the memory contains a future. The flag stays set if a future is leaked, because the memory of that
     /// future must never be reused.
     occupied: bool,
 }
 
-impl Slot {
+impl FutureSlot {
     /// Moves a future into the slot, which grows to the size of the largest future.
-    fn put<'a, F: Future + 'a>(&'a mut self, future: F) -> InPlace<'a, F::Output> {
-        let place = self.reserve(Layout::new::<F>()).cast::<F>();
+    fn put_future<'a, F: Future + 'a>(&'a mut self, future: F) -> InPlace<'a, F::Output> {
+        let place = self.reserve_memory(Layout::new::<F>()).cast::<F>();
         // SAFETY: the memory has room for `F`, is aligned for it, and contains no other future.
         unsafe { place.write(future) };
         self.occupied = true;
         InPlace { future: place, occupied: &mut self.occupied }
     }
 
-    fn reserve(&mut self, layout: Layout) -> NonNull<u8> {
+    fn reserve_memory(&mut self, layout: Layout) -> NonNull<u8> {
         match self.memory {
             Some((place, room)) if !self.occupied && room.size() >= layout.size() && room.align() >= layout.align() => {
                 place
             }
-            _ => self.grow(layout),
+            _ => self.grow_memory(layout),
         }
     }
 
     #[cold]
-    fn grow(&mut self, layout: Layout) -> NonNull<u8> {
-        self.free();
+    fn grow_memory(&mut self, layout: Layout) -> NonNull<u8> {
+        self.free_memory();
         // A future without state has size 0, and an allocation of size 0 is not allowed.
         let layout = layout.align_to(16).map_or(layout, |layout| layout.pad_to_align());
         let layout = if layout.size() == 0 { Layout::new::<u128>() } else { layout };
@@ -290,7 +290,7 @@ impl Slot {
         place
     }
 
-    fn free(&mut self) {
+    fn free_memory(&mut self) {
         if let Some((place, layout)) = self.memory.take()
             && !self.occupied
         {
@@ -300,9 +300,9 @@ impl Slot {
     }
 }
 
-impl Drop for Slot {
+impl Drop for FutureSlot {
     fn drop(&mut self) {
-        self.free();
+        self.free_memory();
     }
 }
 
@@ -338,12 +338,12 @@ mod tests {
 
     use super::*;
 
-    fn poll<T>(future: InPlace<'_, T>) -> Poll<T> {
+    fn poll_once<T>(future: InPlace<'_, T>) -> Poll<T> {
         std::pin::pin!(future).poll(&mut Context::from_waker(Waker::noop()))
     }
 
     /// A future of at least this size in bytes that is never ready.
-    fn pending<const BYTES: usize>(guard: Rc<()>) -> impl Future<Output = usize> {
+    fn pending_bytes<const BYTES: usize>(guard: Rc<()>) -> impl Future<Output = usize> {
         let bytes = [1u8; BYTES];
         async move {
             std::future::pending::<()>().await;
@@ -353,23 +353,23 @@ mod tests {
 
     #[test]
     fn slot_is_reused_and_drops_futures() {
-        let (mut slot, guard) = (Slot::default(), Rc::new(()));
-        assert!(poll(slot.put(pending::<100>(Rc::clone(&guard)))).is_pending());
+        let (mut slot, guard) = (FutureSlot::default(), Rc::new(()));
+        assert!(poll_once(slot.put_future(pending_bytes::<100>(Rc::clone(&guard)))).is_pending());
         let first = slot.memory.unwrap().0;
         assert_eq!(Rc::strong_count(&guard), 1, "the future is dropped when its `InPlace` is dropped");
-        assert_eq!(poll(slot.put(async { 7 })), Poll::Ready(7));
+        assert_eq!(poll_once(slot.put_future(async { 7 })), Poll::Ready(7));
         assert_eq!(slot.memory.unwrap().0, first);
-        assert!(poll(slot.put(pending::<5_000>(Rc::clone(&guard)))).is_pending());
+        assert!(poll_once(slot.put_future(pending_bytes::<5_000>(Rc::clone(&guard)))).is_pending());
         assert!(slot.memory.unwrap().1.size() >= 5_000);
-        assert_eq!(poll(slot.put(std::future::ready(()))), Poll::Ready(()));
+        assert_eq!(poll_once(slot.put_future(std::future::ready(()))), Poll::Ready(()));
     }
 
     #[test]
     fn leaked_future_keeps_its_memory() {
-        let (mut slot, guard) = (Slot::default(), Rc::new(()));
-        std::mem::forget(slot.put(pending::<100>(Rc::clone(&guard))));
+        let (mut slot, guard) = (FutureSlot::default(), Rc::new(()));
+        std::mem::forget(slot.put_future(pending_bytes::<100>(Rc::clone(&guard))));
         let first = slot.memory.unwrap().0;
-        assert_eq!(poll(slot.put(async { 1 })), Poll::Ready(1));
+        assert_eq!(poll_once(slot.put_future(async { 1 })), Poll::Ready(1));
         assert_ne!(slot.memory.unwrap().0, first);
         assert_eq!(Rc::strong_count(&guard), 2);
     }
@@ -378,12 +378,12 @@ mod tests {
     fn overaligned_future_is_aligned() {
         #[repr(align(256))]
         struct Aligned(u8);
-        let mut slot = Slot::default();
+        let mut slot = FutureSlot::default();
         let aligned = Aligned(3);
         let future = async move {
             std::future::ready(()).await;
             (&raw const aligned).addr() % 256 + usize::from(aligned.0)
         };
-        assert_eq!(poll(slot.put(future)), Poll::Ready(3));
+        assert_eq!(poll_once(slot.put_future(future)), Poll::Ready(3));
     }
 }

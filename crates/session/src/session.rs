@@ -152,7 +152,7 @@ pub trait Connection {
     }
 
     /// Whether the last operation failed without being sent, because no server could be reached.
-    fn unsent(&self) -> bool {
+    fn is_unsent(&self) -> bool {
         false
     }
 
@@ -234,7 +234,7 @@ impl Rows {
         self.len += 1;
         own.clear();
         own.extend_from_slice(key);
-        row.clear();
+        row.clear_fields();
         row
     }
 

@@ -39,7 +39,7 @@ impl RadixKey for ByKey {
 }
 
 /// Seconds that this number of threads takes to sort all groups.
-fn seconds<T: Send>(entries: &mut [T], threads: usize, sort: impl Fn(&mut [T]) + Sync) -> f64 {
+fn time_sort<T: Send>(entries: &mut [T], threads: usize, sort: impl Fn(&mut [T]) + Sync) -> f64 {
     let start = Instant::now();
     let groups = Mutex::new(entries.chunks_mut(GROUP));
     std::thread::scope(|scope| {
@@ -74,20 +74,20 @@ impl ReadAt for Maker<'_> {
 }
 
 impl Files for &'static Made {
-    fn list(&self, _: &str) -> Result<Option<Vec<FileStat>>, SortError> {
+    fn list_files(&self, _: &str) -> Result<Option<Vec<FileStat>>, SortError> {
         let (path, bytes) = ("rows".to_owned(), self.rows * ROW_BYTES as u64);
         Ok(Some(vec![FileStat { path, kind: FileKind::File, bytes, replication: None, block_bytes: None }]))
     }
 
-    fn open(&self, _: &str) -> Result<Box<dyn ReadAt>, SortError> {
+    fn open_file(&self, _: &str) -> Result<Box<dyn ReadAt>, SortError> {
         Ok(Box::new(Maker(&self.there)))
     }
 
-    fn exists(&self, _: &str) -> Result<bool, SortError> {
+    fn has_file(&self, _: &str) -> Result<bool, SortError> {
         Ok(true)
     }
 
-    fn create(&self, path: &str, _: Option<u16>) -> Result<Box<dyn Append>, SortError> {
+    fn create_file(&self, path: &str, _: Option<u16>) -> Result<Box<dyn Append>, SortError> {
         Err(SortError::new(format!("{path} cannot be written")))
     }
 
@@ -95,11 +95,11 @@ impl Files for &'static Made {
         Ok(())
     }
 
-    fn rename(&self, _: &str, _: &str) -> Result<(), SortError> {
+    fn rename_file(&self, _: &str, _: &str) -> Result<(), SortError> {
         Ok(())
     }
 
-    fn remove(&self, _: &str) -> Result<(), SortError> {
+    fn remove_file(&self, _: &str) -> Result<(), SortError> {
         Ok(())
     }
 
@@ -129,7 +129,7 @@ fn main() -> Result<(), SortError> {
     let splitters = Splitters::from_sample(sample, threads);
     let mut run_engine = |to: &mut AlignedBuffer| -> Result<[f64; 2], SortError> {
         let start = Instant::now();
-        chunk.fill(&pieces, (&files, &input), None, 2 * threads, &progress)?;
+        chunk.fill_chunk(&pieces, (&files, &input), None, 2 * threads, &progress)?;
         let filled = start.elapsed().as_secs_f64();
         let parts = chunk.parts(&splitters);
         let sorted = chunk.sort_parts();
@@ -165,10 +165,10 @@ fn main() -> Result<(), SortError> {
         for side in [repeat % 2, 1 - repeat % 2] {
             if side == 0 {
                 sorting.copy_from_slice(&entries);
-                standard = seconds(&mut sorting, threads, <[u128]>::sort_unstable);
+                standard = time_sort(&mut sorting, threads, <[u128]>::sort_unstable);
             } else {
                 by_key.iter_mut().zip(&entries).for_each(|(to, from)| to.0 = *from);
-                radix = seconds(&mut by_key, threads, RadixSort::radix_sort_unstable);
+                radix = time_sort(&mut by_key, threads, RadixSort::radix_sort_unstable);
             }
         }
         let sorted = sorting.iter().map(|entry| entry >> 48).eq(by_key.iter().map(|entry| entry.0 >> 48));

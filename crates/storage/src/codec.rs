@@ -67,7 +67,7 @@ impl Encoder {
 }
 
 #[derive(Debug)]
-enum Stream {
+enum DecoderStream {
     Gzip(MultiGzDecoder<Vec<u8>>),
     Deflate(ZlibDecoder<Vec<u8>>),
 }
@@ -75,7 +75,7 @@ enum Stream {
 /// Decompresses a stream.
 #[derive(Debug)]
 pub struct Decoder {
-    stream: Stream,
+    stream: DecoderStream,
     /// The offset, in the compressed file, of the next bytes to feed.
     pub at: u64,
     /// Number of bytes returned by the last [`take`](Self::take), which the next call removes.
@@ -86,48 +86,48 @@ impl Decoder {
     /// Starts a stream.
     pub fn new(codec: Codec) -> Self {
         let stream = match codec {
-            Codec::Gzip => Stream::Gzip(MultiGzDecoder::new(Vec::new())),
-            Codec::Deflate => Stream::Deflate(ZlibDecoder::new(Vec::new())),
+            Codec::Gzip => DecoderStream::Gzip(MultiGzDecoder::new(Vec::new())),
+            Codec::Deflate => DecoderStream::Deflate(ZlibDecoder::new(Vec::new())),
         };
         Self { stream, at: 0, consumed: 0 }
     }
 
-    fn buffer(&mut self) -> &mut Vec<u8> {
+    fn input_buffer(&mut self) -> &mut Vec<u8> {
         match &mut self.stream {
-            Stream::Gzip(stream) => stream.get_mut(),
-            Stream::Deflate(stream) => stream.get_mut(),
+            DecoderStream::Gzip(stream) => stream.get_mut(),
+            DecoderStream::Deflate(stream) => stream.get_mut(),
         }
     }
 
     /// Removes the bytes returned by `take`, and feeds compressed bytes until `len` bytes are decoded. Without input,
     /// decodes the bytes that the decoder still holds. Returns whether `len` bytes are available.
-    pub fn feed(&mut self, compressed: &[u8], len: usize) -> io::Result<bool> {
+    pub fn decode_chunk(&mut self, compressed: &[u8], len: usize) -> io::Result<bool> {
         let consumed = std::mem::take(&mut self.consumed);
-        self.buffer().drain(..consumed);
+        self.input_buffer().drain(..consumed);
         for piece in compressed.chunks(PIECE) {
-            if self.buffer().len() >= len {
+            if self.input_buffer().len() >= len {
                 break;
             }
             match &mut self.stream {
-                Stream::Gzip(stream) => stream.write_all(piece)?,
-                Stream::Deflate(stream) => stream.write_all(piece)?,
+                DecoderStream::Gzip(stream) => stream.write_all(piece)?,
+                DecoderStream::Deflate(stream) => stream.write_all(piece)?,
             }
             self.at += piece.len() as u64;
         }
         if compressed.is_empty() {
             match &mut self.stream {
-                Stream::Gzip(stream) => stream.flush()?,
-                Stream::Deflate(stream) => stream.flush()?,
+                DecoderStream::Gzip(stream) => stream.flush()?,
+                DecoderStream::Deflate(stream) => stream.flush()?,
             }
         }
-        Ok(self.buffer().len() >= len)
+        Ok(self.input_buffer().len() >= len)
     }
 
     /// The next decoded bytes: `len` bytes, or fewer at the end of the stream.
-    pub fn take(&mut self, len: usize) -> &[u8] {
-        self.consumed = len.min(self.buffer().len());
+    pub fn take_output(&mut self, len: usize) -> &[u8] {
+        self.consumed = len.min(self.input_buffer().len());
         let consumed = self.consumed;
-        &self.buffer()[..consumed]
+        &self.input_buffer()[..consumed]
     }
 }
 
@@ -149,12 +149,12 @@ mod tests {
             let mut decoder = Decoder::new(codec);
             for part in content.chunks(300_001) {
                 let at = decoder.at as usize;
-                let enough = decoder.feed(&stored[at..], part.len()).unwrap();
-                assert!(enough || decoder.feed(&[], part.len()).unwrap());
-                assert!(decoder.buffer().len() < 300_001 + 5_000_000);
-                assert!(decoder.take(part.len()) == part);
+                let enough = decoder.decode_chunk(&stored[at..], part.len()).unwrap();
+                assert!(enough || decoder.decode_chunk(&[], part.len()).unwrap());
+                assert!(decoder.input_buffer().len() < 300_001 + 5_000_000);
+                assert!(decoder.take_output(part.len()) == part);
             }
-            assert!(!decoder.feed(&[], 1).unwrap() && decoder.take(1).is_empty());
+            assert!(!decoder.decode_chunk(&[], 1).unwrap() && decoder.take_output(1).is_empty());
         }
     }
 

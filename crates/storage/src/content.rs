@@ -5,7 +5,7 @@
 //! generators (Marsaglia, J. Stat. Softw. 8, 2003), which the compiler vectorises. The state of the generators is
 //! derived from the seed, the file and the sector.
 
-use loadstone_load::random::mix;
+use loadstone_load::random::mix_bits;
 
 /// Bytes per sector. A sector can be generated without the preceding sectors.
 pub const SECTOR: usize = 4_096;
@@ -53,9 +53,9 @@ impl Content {
 
     #[inline]
     fn state(self, file: u64, sector: u64) -> [u64; LANES] {
-        let base = mix(mix(self.seed ^ 0x9e37_79b9_7f4a_7c15).wrapping_add(file)).wrapping_add(sector);
+        let base = mix_bits(mix_bits(self.seed ^ 0x9e37_79b9_7f4a_7c15).wrapping_add(file)).wrapping_add(sector);
         // The state of an xorshift generator must not be 0.
-        std::array::from_fn(|lane| mix(base.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(lane as u64)) | 1)
+        std::array::from_fn(|lane| mix_bits(base.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(lane as u64)) | 1)
     }
 
     /// Fills a sector, or the beginning of a sector.
@@ -67,14 +67,14 @@ impl Content {
         let mut state = self.state(file, sector);
         let mut chunks = into.chunks_exact_mut(LANES * 8);
         for chunk in &mut chunks {
-            step(&mut state);
+            step_state(&mut state);
             for (bytes, word) in chunk.chunks_exact_mut(8).zip(state) {
                 bytes.copy_from_slice(&word.to_le_bytes());
             }
         }
         let rest = chunks.into_remainder();
         if !rest.is_empty() {
-            step(&mut state);
+            step_state(&mut state);
             for (bytes, word) in rest.chunks_mut(8).zip(state) {
                 bytes.copy_from_slice(&word.to_le_bytes()[..bytes.len()]);
             }
@@ -134,7 +134,7 @@ impl Content {
     }
 
     /// The first byte of `read`, which was read at `offset` of a file, that differs from the byte that was written.
-    pub fn verify(self, file: u64, offset: u64, read: &[u8]) -> Option<Difference> {
+    pub fn find_difference(self, file: u64, offset: u64, read: &[u8]) -> Option<Difference> {
         let mut expected = [0; SECTOR];
         let mut done = 0;
         while done < read.len() {
@@ -157,7 +157,7 @@ fn mark_of(sector: &[u8]) -> [u8; 8] {
 }
 
 #[inline]
-fn step(state: &mut [u64; LANES]) {
+fn step_state(state: &mut [u64; LANES]) {
     for word in state {
         *word ^= *word << 13;
         *word ^= *word >> 7;
@@ -186,7 +186,7 @@ mod tests {
             let mut part = vec![0; bytes];
             content.fill(file, offset as u64, &mut part);
             prop_assert_eq!(&part[..], &whole[offset..offset + bytes]);
-            prop_assert_eq!(content.verify(file, offset as u64, &part), None);
+            prop_assert_eq!(content.find_difference(file, offset as u64, &part), None);
         }
 
         /// A flipped bit is found anywhere, and its offset is reported.
@@ -197,7 +197,7 @@ mod tests {
             content.fill(3, offset, &mut read);
             let at = at.index(bytes);
             read[at] ^= 1 << bit;
-            let actual = content.verify(3, offset, &read).map(|difference| difference.offset);
+            let actual = content.find_difference(3, offset, &read).map(|difference| difference.offset);
             prop_assert_eq!(actual, Some(offset + at as u64));
         }
     }

@@ -36,7 +36,7 @@ pub struct FileStore {
 }
 
 /// The value of a flag: `true`, `false`, or not set, which means false.
-fn flag(options: &Options, name: &str) -> Result<bool, EngineError> {
+fn parse_flag(options: &Options, name: &str) -> Result<bool, EngineError> {
     match options.get(name) {
         None | Some("false") => Ok(false),
         Some("true") => Ok(true),
@@ -69,8 +69,8 @@ impl Store for FileStore {
             return Err(EngineError::usage(format!("file.dir must be a local directory, got \"{}\"", location.uri()))
                 .hint("use the store hdfs"));
         }
-        let direct = flag(options, "file.direct")?;
-        let cold = flag(options, "file.cold")?;
+        let direct = parse_flag(options, "file.direct")?;
+        let cold = parse_flag(options, "file.cold")?;
         if cold {
             drop_caches(&format!("{}/{}", location.path, options.table))?;
         }
@@ -108,8 +108,8 @@ impl Store for FileStore {
         let mut guarantee = Guarantee::new(durability, how)
             .fact("directory", &location.path)
             .fact("io", io)
-            .fact("o_direct", effective(direct, memory, "true", "false"))
-            .fact("cold", effective(cold, memory, "pages dropped before the trial", "no"));
+            .fact("o_direct", effective_setting(direct, memory, "true", "false"))
+            .fact("cold", effective_setting(cold, memory, "pages dropped before the trial", "no"));
         if let Some(why) = without_uring {
             guarantee = guarantee.fact(WITHOUT_URING, why);
         }
@@ -126,7 +126,7 @@ impl Store for FileStore {
 }
 
 /// Describes the effect of a page cache option. It has none if files exist only in the page cache.
-fn effective(set: bool, memory: bool, yes: &'static str, no: &'static str) -> &'static str {
+fn effective_setting(set: bool, memory: bool, yes: &'static str, no: &'static str) -> &'static str {
     match (set, memory) {
         (false, _) => no,
         (true, false) => yes,

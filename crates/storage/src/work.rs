@@ -3,7 +3,7 @@
 //! An operation processes one buffer of one file. The operations on a file are consecutive and belong to one client, so
 //! files are the unit in which clients claim work and segments divide it.
 
-use loadstone_load::random::mix;
+use loadstone_load::random::mix_bits;
 use loadstone_load::{StepId, Workload};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -167,7 +167,7 @@ pub struct FileOperation {
 
 /// The operations of a [`FilesSpec`].
 #[derive(Clone, Debug)]
-pub struct Files {
+pub struct FilesWork {
     /// The spec of the work.
     pub spec: FilesSpec,
     seed: u64,
@@ -177,7 +177,7 @@ pub struct Files {
     stride: u64,
 }
 
-impl Files {
+impl FilesWork {
     /// The operations of a spec. An error consists of a message and a hint.
     pub fn new(spec: FilesSpec, seed: u64) -> Result<Self, (String, &'static str)> {
         let wrong = |message: String, hint| Err((message, hint));
@@ -224,7 +224,7 @@ impl Files {
             );
         }
         // A step that is coprime with the number of buffers reaches every buffer.
-        let mut stride = mix(seed) % parts;
+        let mut stride = mix_bits(seed) % parts;
         while common_divisor(stride, parts) > 1 {
             stride = (stride + 1) % parts;
         }
@@ -284,7 +284,7 @@ impl Files {
     }
 
     fn draw(&self, file: u64, part: u64) -> u64 {
-        mix(mix(self.seed ^ 0x5851_f42d_4c95_7f2d).wrapping_add(file) ^ part.rotate_left(32))
+        mix_bits(mix_bits(self.seed ^ 0x5851_f42d_4c95_7f2d).wrapping_add(file) ^ part.rotate_left(32))
     }
 
     /// The index of the buffer for an operation: each occurs once, in a pseudo-random order.
@@ -306,15 +306,15 @@ fn common_divisor(mut a: u64, mut b: u64) -> u64 {
     a
 }
 
-impl Workload for Files {
+impl Workload for FilesWork {
     type Operation = FileOperation;
 
-    fn steps(&self) -> &'static [&'static str] {
+    fn step_names(&self) -> &'static [&'static str] {
         &FileStep::NAMES
     }
 
     #[inline]
-    fn fill(&self, index: u64, operation: &mut FileOperation) {
+    fn fill_operation(&self, index: u64, operation: &mut FileOperation) {
         *operation = self.operation(index / self.parts, index % self.parts);
     }
 
@@ -322,7 +322,7 @@ impl Workload for Files {
         self.step().id()
     }
 
-    fn operations(&self) -> Option<u64> {
+    fn operation_count(&self) -> Option<u64> {
         Some(self.parts * self.spec.files)
     }
 
@@ -370,7 +370,7 @@ mod tests {
         #[test]
         fn the_buffers_of_a_file_cover_it_once(file_bytes in 0u64..5_000, buffer in 1u64..700, seed: u64, random: bool) {
             let access = if random { Access::Random } else { Access::Sequential };
-            let files = Files::new(FilesSpec { align_bytes: buffer, ..spec(3, file_bytes, buffer, access) }, seed).unwrap();
+            let files = FilesWork::new(FilesSpec { align_bytes: buffer, ..spec(3, file_bytes, buffer, access) }, seed).unwrap();
             let mut parts: Vec<_> = (0..files.parts()).map(|part| files.operation(2, part)).collect();
             parts.sort_by_key(|part| part.offset);
             let mut at = 0;
@@ -385,7 +385,7 @@ mod tests {
         #[test]
         fn no_buffer_lies_beyond_the_file(file_bytes in 1u64..5_000, buffer in 1u64..700, skip in 0u64..900, seed: u64, which in 0usize..4) {
             let access = [Access::Sequential, Access::Random, Access::Backward, Access::Skip][which];
-            let files = Files::new(FilesSpec { skip_bytes: skip, ..spec(3, file_bytes, buffer, access) }, seed).unwrap();
+            let files = FilesWork::new(FilesSpec { skip_bytes: skip, ..spec(3, file_bytes, buffer, access) }, seed).unwrap();
             for part in 0..files.parts() {
                 let operation = files.operation(1, part);
                 prop_assert!(operation.bytes > 0 && operation.offset + operation.bytes <= file_bytes, "{operation:?}");
@@ -397,7 +397,7 @@ mod tests {
     #[test]
     fn backward_and_skip_use_hadoops_offsets() {
         let offsets = |spec: FilesSpec| {
-            let files = Files::new(spec, 1).unwrap();
+            let files = FilesWork::new(spec, 1).unwrap();
             (0..files.parts()).map(|part| files.operation(0, part).offset).collect::<Vec<_>>()
         };
         assert_eq!(offsets(spec(1, 2_500, 1_000, Access::Backward)), [1_500, 500, 0]);
@@ -407,8 +407,8 @@ mod tests {
 
     #[test]
     fn an_empty_file_has_one_operation_without_bytes() {
-        let files = Files::new(spec(2, 0, 1_000, Access::Sequential), 1).unwrap();
-        assert_eq!(files.operations(), Some(2));
+        let files = FilesWork::new(spec(2, 0, 1_000, Access::Sequential), 1).unwrap();
+        assert_eq!(files.operation_count(), Some(2));
         let expected = FileOperation { file: 1, part: 0, offset: 0, bytes: 0, last: true };
         assert_eq!(files.operation(1, 0), expected);
     }

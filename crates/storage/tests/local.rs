@@ -12,12 +12,12 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use futures::FutureExt;
 use loadstone_storage::fs::local::{Direct, Local, LocalOptions};
 use loadstone_storage::fs::{
-    ALIGNMENT, AlignedBuffer, CreateOptions, ErrorKind, FileKind, FileSystem, FsError, OpenOptions, Reader, Writer,
+    ALIGNMENT, AlignedBuffer, CreateOptions, FileKind, FileSystem, FsError, FsErrorKind, OpenOptions, Reader, Writer,
 };
 use proptest::prelude::*;
 
 /// The result of a call to a local file system. Such calls are ready immediately.
-fn now<T>(answer: impl Future<Output = Result<T, FsError>>) -> Result<T, FsError> {
+fn wait_for<T>(answer: impl Future<Output = Result<T, FsError>>) -> Result<T, FsError> {
     answer.now_or_never().unwrap()
 }
 
@@ -69,24 +69,24 @@ proptest! {
         let (system, file) = (local(direct, uring), path(&directory, "file"));
         let (all, total) = (pattern(shift + lengths.iter().sum::<usize>()), lengths.iter().sum::<usize>());
         let options = CreateOptions { buffer_bytes: 4 * ALIGNMENT, ..CreateOptions::default() };
-        let mut writer = now(system.create(&file, &options)).unwrap();
+        let mut writer = wait_for(system.create(&file, &options)).unwrap();
         let mut at = shift;
         for length in lengths {
-            now(writer.write(&all[at..at + length])).unwrap();
+            wait_for(writer.write_copy(&all[at..at + length])).unwrap();
             at += length;
         }
-        now(writer.sync()).unwrap();
-        now(writer.close()).unwrap();
+        wait_for(writer.sync()).unwrap();
+        wait_for(writer.close()).unwrap();
         let expected = &all[shift..shift + total];
         prop_assert!(fs::read(&file).unwrap() == expected);
-        let mut reader = now(system.open(&file, OpenOptions::default())).unwrap();
+        let mut reader = wait_for(system.open(&file, OpenOptions::default())).unwrap();
         for (offset, bytes, aligned) in reads {
             let (offset, bytes) = if aligned == 1 { (offset / ALIGNMENT * ALIGNMENT, bytes.next_multiple_of(ALIGNMENT)) } else { (offset, bytes) };
             let mut buffer = AlignedBuffer::new(bytes).unwrap();
-            let read = now(reader.read_at(offset as u64, &mut buffer[..bytes])).unwrap();
+            let read = wait_for(reader.read_at(offset as u64, &mut buffer[..bytes])).unwrap();
             let slice = &expected[offset.min(total)..(offset + bytes).min(total)];
             prop_assert!(&buffer[..read] == slice, "{offset} {bytes}: {read}");
-            prop_assert!(now(reader.fetch(offset as u64, bytes)).unwrap() == slice);
+            prop_assert!(wait_for(reader.fetch_bytes(offset as u64, bytes)).unwrap() == slice);
         }
     }
 }
@@ -96,20 +96,20 @@ fn unaligned_access_ends_direct_io() {
     let directory = tempfile::tempdir().unwrap();
     let (system, file) = (local(Direct::IfPossible, None), path(&directory, "file"));
     let bytes = pattern(3 * ALIGNMENT);
-    let mut writer = now(system.create(&file, &CreateOptions::default())).unwrap();
-    now(writer.write(&bytes[..2 * ALIGNMENT])).unwrap();
+    let mut writer = wait_for(system.create(&file, &CreateOptions::default())).unwrap();
+    wait_for(writer.write_copy(&bytes[..2 * ALIGNMENT])).unwrap();
     assert!(bypasses_the_page_cache(&file));
-    now(writer.write(&bytes[..100])).unwrap();
+    wait_for(writer.write_copy(&bytes[..100])).unwrap();
     assert!(!bypasses_the_page_cache(&file));
-    now(writer.write(&bytes[..ALIGNMENT])).unwrap();
-    now(writer.close()).unwrap();
+    wait_for(writer.write_copy(&bytes[..ALIGNMENT])).unwrap();
+    wait_for(writer.close()).unwrap();
     assert_eq!(fs::read(&file).unwrap(), [&bytes[..2 * ALIGNMENT], &bytes[..100], &bytes[..ALIGNMENT]].concat());
     let mut buffer = AlignedBuffer::new(2 * ALIGNMENT).unwrap();
-    let mut reader = now(system.open(&file, OpenOptions::default())).unwrap();
-    assert_eq!(now(reader.read_at(0, &mut buffer)).unwrap(), 2 * ALIGNMENT);
-    assert_eq!(now(reader.read_at(2 * ALIGNMENT as u64, &mut buffer)).unwrap(), 100 + ALIGNMENT);
+    let mut reader = wait_for(system.open(&file, OpenOptions::default())).unwrap();
+    assert_eq!(wait_for(reader.read_at(0, &mut buffer)).unwrap(), 2 * ALIGNMENT);
+    assert_eq!(wait_for(reader.read_at(2 * ALIGNMENT as u64, &mut buffer)).unwrap(), 100 + ALIGNMENT);
     assert!(bypasses_the_page_cache(&file));
-    assert_eq!(now(reader.read_at(1, &mut buffer[..10])).unwrap(), 10);
+    assert_eq!(wait_for(reader.read_at(1, &mut buffer[..10])).unwrap(), 10);
     assert!(!bypasses_the_page_cache(&file));
     assert_eq!(buffer[..10], bytes[1..11]);
 }
@@ -120,18 +120,18 @@ fn required_direct_io_never_uses_the_cache() {
     for uring in [None, Some(2)] {
         let (system, file) = (local(Direct::Required, uring), path(&directory, "file"));
         let bytes = pattern(2 * ALIGNMENT);
-        let mut writer = now(system.create(&file, &CreateOptions::default())).unwrap();
+        let mut writer = wait_for(system.create(&file, &CreateOptions::default())).unwrap();
         // The buffer is at an unaligned address.
-        now(writer.write(&bytes[1..=ALIGNMENT])).unwrap();
-        now(writer.write(&bytes[..100])).unwrap();
+        wait_for(writer.write_copy(&bytes[1..=ALIGNMENT])).unwrap();
+        wait_for(writer.write_copy(&bytes[..100])).unwrap();
         assert!(bypasses_the_page_cache(&file));
-        let error = now(writer.write(&bytes[..ALIGNMENT])).unwrap_err();
-        assert!(error.kind == ErrorKind::Invalid && error.message.contains("only the last buffer"), "{error}");
-        now(writer.close()).unwrap();
+        let error = wait_for(writer.write_copy(&bytes[..ALIGNMENT])).unwrap_err();
+        assert!(error.kind == FsErrorKind::Invalid && error.message.contains("only the last buffer"), "{error}");
+        wait_for(writer.close()).unwrap();
         assert_eq!(fs::read(&file).unwrap(), [&bytes[1..=ALIGNMENT], &bytes[..100]].concat());
-        let mut reader = now(system.open(&file, OpenOptions::default())).unwrap();
+        let mut reader = wait_for(system.open(&file, OpenOptions::default())).unwrap();
         let mut buffer = AlignedBuffer::new(ALIGNMENT).unwrap();
-        assert_eq!(now(reader.read_at(1, &mut buffer[..10])).unwrap(), 10);
+        assert_eq!(wait_for(reader.read_at(1, &mut buffer[..10])).unwrap(), 10);
         assert_eq!(buffer[..10], bytes[2..12]);
         assert!(bypasses_the_page_cache(&file));
     }
@@ -150,7 +150,7 @@ fn only_one_concurrent_rename_succeeds() {
         let together = Barrier::new(2);
         let rename = |own: &String| {
             together.wait();
-            now(system.rename(own, &to))
+            wait_for(system.rename(own, &to))
         };
         let ended = std::thread::scope(|scope| {
             let rename = &rename;
@@ -158,10 +158,10 @@ fn only_one_concurrent_rename_succeeds() {
             both.map(|thread| thread.join().unwrap())
         });
         let lost = ended.iter().position(Result::is_err).unwrap();
-        assert_eq!(ended[lost].as_ref().unwrap_err().kind, ErrorKind::AlreadyExists);
+        assert_eq!(ended[lost].as_ref().unwrap_err().kind, FsErrorKind::AlreadyExists);
         assert!(ended[1 - lost].is_ok() && fs::exists(&own[lost]).unwrap());
         for left in [&to, &own[lost]] {
-            assert!(now(system.delete(left)).unwrap());
+            assert!(wait_for(system.delete(left)).unwrap());
         }
     }
 }
@@ -174,8 +174,8 @@ fn nothing_is_renamed_over_what_is_there() {
     symlink("/nowhere", path(&directory, "link")).unwrap();
     fs::write(path(&directory, "file"), "y").unwrap();
     for there in ["link", "file"] {
-        let error = now(system.rename(&from, &path(&directory, there))).unwrap_err();
-        assert_eq!(error.kind, ErrorKind::AlreadyExists, "{error}");
+        let error = wait_for(system.rename(&from, &path(&directory, there))).unwrap_err();
+        assert_eq!(error.kind, FsErrorKind::AlreadyExists, "{error}");
     }
     assert_eq!(fs::read_to_string(path(&directory, "file")).unwrap(), "y");
 }
@@ -185,11 +185,11 @@ fn file_does_not_recreate_a_removed_directory() {
     let directory = tempfile::tempdir().unwrap();
     let (system, file) = (local(Direct::Off, None), path(&directory, "gone/file"));
     let options = CreateOptions { overwrite: false, parents: false, ..CreateOptions::default() };
-    let error = now(system.create(&file, &options)).unwrap_err();
-    assert_eq!(error.kind, ErrorKind::NotFound, "{error}");
+    let error = wait_for(system.create(&file, &options)).unwrap_err();
+    assert_eq!(error.kind, FsErrorKind::NotFound, "{error}");
     assert!(!fs::exists(path(&directory, "gone")).unwrap());
-    now(system.create(&file, &CreateOptions { parents: true, ..options.clone() })).unwrap();
-    assert_eq!(now(system.create(&file, &options)).unwrap_err().kind, ErrorKind::AlreadyExists);
+    wait_for(system.create(&file, &CreateOptions { parents: true, ..options.clone() })).unwrap();
+    assert_eq!(wait_for(system.create(&file, &options)).unwrap_err().kind, FsErrorKind::AlreadyExists);
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn listing_follows_links_and_states_types() {
         symlink(to, path(&directory, name)).unwrap();
     }
     let _socket = UnixListener::bind(path(&directory, "g")).unwrap();
-    let listed = now(local(Direct::Off, None).list(directory.path().to_str().unwrap())).unwrap();
+    let listed = wait_for(local(Direct::Off, None).list_folder(directory.path().to_str().unwrap())).unwrap();
     let (file, dir, other) = (FileKind::File, FileKind::Directory, FileKind::Other);
     let kinds: Vec<_> = listed.iter().map(|entry| (entry.name(), entry.kind)).collect();
     assert_eq!(kinds, [("a", file), ("b", dir), ("c", file), ("d", dir), ("e", other), ("f", other), ("g", other)]);
@@ -223,7 +223,8 @@ fn what_vanishes_while_it_is_listed_is_skipped() {
             }
         });
         let system = local(Direct::Off, None);
-        let listed: Vec<_> = (0..3_000).map(|_| now(system.list(directory.path().to_str().unwrap()))).collect();
+        let listed: Vec<_> =
+            (0..3_000).map(|_| wait_for(system.list_folder(directory.path().to_str().unwrap()))).collect();
         done.store(true, Relaxed);
         for entries in listed {
             assert!(entries.unwrap().iter().any(|entry| entry.name() == "stays"));

@@ -18,7 +18,7 @@ use loadstone_storage::sort::memory::Sizes;
 use loadstone_storage::sort::progress::{Done, Progress};
 use loadstone_storage::sort::rows::{KEY_BYTES, ROW_BYTES, Rows};
 use loadstone_storage::sort::scratch::Owner;
-use loadstone_storage::sort::task::{Outcome, Task};
+use loadstone_storage::sort::task::{SortTask, StageOutcome};
 use proptest::prelude::*;
 
 /// The smallest block size, so that a few thousand rows give many runs.
@@ -100,10 +100,10 @@ impl Bench {
         self.directory.path().join(name)
     }
 
-    fn segment(&self, stage: Stage, segment: (u64, u64)) -> Result<(Outcome, Done), SortError> {
+    fn segment(&self, stage: Stage, segment: (u64, u64)) -> Result<(StageOutcome, Done), SortError> {
         let progress = Progress::default();
         let [input, output] = [&self.job.input, &self.job.output].map(|place| place.as_deref().unwrap_or("."));
-        let task = Task {
+        let task = SortTask {
             job: &self.job,
             sizes: self.sizes,
             input: &*self.files,
@@ -117,7 +117,7 @@ impl Bench {
         task.run(stage).map(|outcome| (outcome, progress.done()))
     }
 
-    fn stage(&self, stage: Stage, n: u64) -> Result<Outcome, SortError> {
+    fn stage(&self, stage: Stage, n: u64) -> Result<StageOutcome, SortError> {
         std::thread::scope(|scope| {
             let segments: Vec<_> = (0..n).map(|k| scope.spawn(move || self.segment(stage, (k, n)))).collect();
             segments.into_iter().map(|segment| segment.join().unwrap()).collect::<Result<Vec<_>, _>>()
@@ -273,50 +273,50 @@ struct Losing {
 struct Lost(Box<dyn Append>, usize);
 
 impl Append for Lost {
-    fn write(&mut self, bytes: &[u8]) -> Result<(), SortError> {
+    fn write_bytes(&mut self, bytes: &[u8]) -> Result<(), SortError> {
         if self.1 == 0 {
             return Err(SortError { rewrite: true, ..SortError::new("the servers are lost") });
         }
         self.1 -= 1;
-        self.0.write(bytes)
+        self.0.write_bytes(bytes)
     }
 
-    fn finish(self: Box<Self>, _: bool) -> Result<(), SortError> {
+    fn finish_file(self: Box<Self>, _: bool) -> Result<(), SortError> {
         Err(SortError { rewrite: true, ..SortError::new("the servers are lost") })
     }
 }
 
 impl Files for Losing {
-    fn create(&self, path: &str, replicas: Option<u16>) -> Result<Box<dyn Append>, SortError> {
+    fn create_file(&self, path: &str, replicas: Option<u16>) -> Result<Box<dyn Append>, SortError> {
         let mut lost = self.lost.lock().unwrap();
         let times = lost.entry(path.to_owned()).or_default();
         *times += 1;
-        let file = self.files.create(path, replicas)?;
+        let file = self.files.create_file(path, replicas)?;
         Ok(if *times > self.times { file } else { Box::new(Lost(file, self.after)) })
     }
 
-    fn list(&self, path: &str) -> Result<Option<Vec<FileStat>>, SortError> {
-        self.files.list(path)
+    fn list_files(&self, path: &str) -> Result<Option<Vec<FileStat>>, SortError> {
+        self.files.list_files(path)
     }
 
-    fn exists(&self, path: &str) -> Result<bool, SortError> {
-        self.files.exists(path)
+    fn has_file(&self, path: &str) -> Result<bool, SortError> {
+        self.files.has_file(path)
     }
 
-    fn open(&self, path: &str) -> Result<Box<dyn ReadAt>, SortError> {
-        self.files.open(path)
+    fn open_file(&self, path: &str) -> Result<Box<dyn ReadAt>, SortError> {
+        self.files.open_file(path)
     }
 
     fn make_directory(&self, path: &str) -> Result<(), SortError> {
         self.files.make_directory(path)
     }
 
-    fn rename(&self, from: &str, to: &str) -> Result<(), SortError> {
-        self.files.rename(from, to)
+    fn rename_file(&self, from: &str, to: &str) -> Result<(), SortError> {
+        self.files.rename_file(from, to)
     }
 
-    fn remove(&self, path: &str) -> Result<(), SortError> {
-        self.files.remove(path)
+    fn remove_file(&self, path: &str) -> Result<(), SortError> {
+        self.files.remove_file(path)
     }
 
     fn sync_directory(&self, path: &str) -> Result<(), SortError> {
@@ -324,7 +324,7 @@ impl Files for Losing {
     }
 }
 
-fn losing(times: usize, after: usize) -> Box<dyn Files> {
+fn files_losing_writes(times: usize, after: usize) -> Box<dyn Files> {
     Box::new(Losing { files: Box::new(local(Direct::Off)), times, after, lost: Mutex::default() })
 }
 
@@ -333,25 +333,25 @@ fn file_is_rewritten_after_server_loss() {
     let input = rows(Keys::Random, 6_000, 1);
     for stages in [EXTERNAL, IN_MEMORY] {
         for after in [0, 1, usize::MAX] {
-            let bench = Bench { files: losing(2, after), ..Bench::new(&input, 2, 3, 1) };
+            let bench = Bench { files: files_losing_writes(2, after), ..Bench::new(&input, 2, 3, 1) };
             bench.sort(stages, 2);
             assert_sorted(input.clone(), bench.output());
         }
     }
-    let bench = Bench { files: losing(3, 1), ..Bench::new(&input, 2, 3, 1) };
+    let bench = Bench { files: files_losing_writes(3, 1), ..Bench::new(&input, 2, 3, 1) };
     bench.stage(Stage::Prepare, 1).unwrap();
     assert_eq!(bench.stage(Stage::Sample, 1).unwrap_err().message, "the servers are lost");
 }
 
 #[test]
 fn rewritten_file_counts_its_rows_once() {
-    let mut bench = Bench { files: losing(2, 1), ..Bench::new(&[], 1, 3, 1) };
+    let mut bench = Bench { files: files_losing_writes(2, 1), ..Bench::new(&[], 1, 3, 1) };
     (bench.job.input, bench.job.rows) = (None, 5_000);
     bench.stage(Stage::Prepare, 1).unwrap();
     let (outcome, done) = bench.segment(Stage::Generate, (0, 1)).unwrap();
     let (mut expected, mut sum) = (vec![0; 5_000 * ROW_BYTES], Checksum::default());
     Rows::from(0).fill(&mut expected);
-    sum.add(&expected);
+    sum.add_rows(&expected);
     assert_eq!((outcome.checksum, done.rows), (Some(sum.to_string()), 5_000));
     let parts = (0..3).map(|part| fs::read(bench.path(&format!(".out.loadstone/output/part-m-{part:05}"))).unwrap());
     assert!(parts.flatten().eq(expected));

@@ -59,7 +59,7 @@ fn run_on_store<W: RecordWorkload>(spec: &serde_json::Value, options: &Options, 
 fn run<K: KeyValue, W: RecordWorkload>(options: &Options, workload: &W) -> Result<u64, Failure> {
     let engine = K::open(options)?;
     let timed = std::env::args().nth(1).is_some_and(|word| word == "timed");
-    let operations = workload.operations().ok_or("no end")?;
+    let operations = workload.operation_count().ok_or("no end")?;
     let next = AtomicU64::new(0);
     let start = Barrier::new(options.clients + 1);
     let before = std::thread::scope(|scope| {
@@ -119,15 +119,15 @@ fn client<K: KeyValue, W: RecordWorkload, const TIMED: bool>(
             current = first..(first + stripe).min(operations);
         }
         let Some(index) = current.next() else { return };
-        workload.fill(index, &mut operation);
-        let projection = operation.selection.project(workload.field_names());
+        workload.fill_operation(index, &mut operation);
+        let projection = operation.selection.project_fields(workload.field_names());
         let key = &operation.key[..];
         let sent = if TIMED { ticks() } else { 0 };
         let done = match operation.kind {
             Kind::Read => engine
                 .get(&mut client, key, |stored| {
-                    row.clear();
-                    row.read(stored, projection).expect("a record");
+                    row.clear_fields();
+                    row.decode_fields(stored, projection).expect("a record");
                 })
                 .map(|_| ()),
             Kind::Update => engine
@@ -137,7 +137,7 @@ fn client<K: KeyValue, W: RecordWorkload, const TIMED: bool>(
             other => panic!("the bare loop does not {}", other.name()),
         };
         if TIMED {
-            latencies.record(ticks() - sent);
+            latencies.record_value(ticks() - sent);
         }
         done.expect("the store works");
     }

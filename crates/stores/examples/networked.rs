@@ -180,10 +180,10 @@ impl loadstone_stores::Connection for Connection {
 
 impl Session for Connection {
     async fn read(&mut self, key: &[u8], projection: Projection<'_>, row: &mut Row) -> Status {
-        row.clear();
+        row.clear_fields();
         let got = timeout(TIMEOUT, self.get(key)).await;
         let status = self.done(got);
-        if status == Status::Ok && row.read(&self.value, projection).is_err() {
+        if status == Status::Ok && row.decode_fields(&self.value, projection).is_err() {
             return Status::UnexpectedState;
         }
         status

@@ -35,7 +35,7 @@ impl Deadline {
     }
 
     /// Waits for `future`, but no longer than the limit. It must be called within a runtime.
-    pub async fn keep<F: Future>(&mut self, future: F) -> Result<F::Output, Late> {
+    pub async fn keep_deadline<F: Future>(&mut self, future: F) -> Result<F::Output, Late> {
         let mut future = pin!(future);
         let end = Instant::now() + self.limit;
         poll_fn(|context| {
@@ -74,16 +74,16 @@ mod tests {
         run(async {
             let limit = Duration::from_millis(60);
             let mut deadline = Deadline::new(limit);
-            assert_eq!(deadline.keep(ready(7)).await, Ok(7));
+            assert_eq!(deadline.keep_deadline(ready(7)).await, Ok(7));
             // The limit applies to each wait separately: the total of these waits exceeds it.
             for _ in 0..4 {
-                assert_eq!(deadline.keep(sleep(limit / 3)).await, Ok(()));
+                assert_eq!(deadline.keep_deadline(sleep(limit / 3)).await, Ok(()));
             }
             for _ in 0..2 {
                 let began = Instant::now();
-                assert_eq!(deadline.keep(pending::<()>()).await, Err(Late(limit)));
+                assert_eq!(deadline.keep_deadline(pending::<()>()).await, Err(Late(limit)));
                 assert!(began.elapsed() >= limit);
-                assert_eq!(deadline.keep(ready(8)).await, Ok(8), "it still works");
+                assert_eq!(deadline.keep_deadline(ready(8)).await, Ok(8), "it still works");
             }
             assert_eq!(Late(limit).to_string(), "no answer within 60 ms");
         });

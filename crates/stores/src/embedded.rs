@@ -101,8 +101,8 @@ impl Engine {
         // A load that was killed before its first write leaves an empty file behind.
         match fs::metadata(directory.join(self.marker)) {
             Ok(marker) if marker.len() > 0 => Ok(directory),
-            Ok(_) => Err(self.missing(&directory)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(self.missing(&directory)),
+            Ok(_) => Err(self.refuse_missing(&directory)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(self.refuse_missing(&directory)),
             Err(error) => Err(self.cannot_open(&directory, &error.to_string(), Cause::from_io(&error))),
         }
     }
@@ -117,7 +117,7 @@ impl Engine {
         Ok(())
     }
 
-    fn missing(&self, directory: &Path) -> EngineError {
+    fn refuse_missing(&self, directory: &Path) -> EngineError {
         EngineError::failed(format!("no {} database in {}", self.name, directory.display())).hint(self.load(directory))
     }
 

@@ -112,7 +112,7 @@ pub struct KeyValueSession<K: KeyValue> {
 
 impl<K: KeyValue> KeyValueSession<K> {
     #[inline]
-    fn done(&mut self, result: Result<(), Failure>) -> Status {
+    fn finish_write(&mut self, result: Result<(), Failure>) -> Status {
         match result {
             Ok(()) => Status::Ok,
             Err(failure) => {
@@ -126,9 +126,9 @@ impl<K: KeyValue> KeyValueSession<K> {
     #[expect(clippy::inline_always, reason = "a read is much of the timing loop, which is compiled more than once")]
     #[inline(always)]
     fn read_now(&mut self, key: &[u8], projection: Projection<'_>, row: &mut Row) -> Result<(), Failure> {
-        row.clear();
+        row.clear_fields();
         let mut shape = Ok(());
-        let visit = self.engine.get(&mut self.client, key, |stored| shape = row.read(stored, projection))?;
+        let visit = self.engine.get(&mut self.client, key, |stored| shape = row.decode_fields(stored, projection))?;
         if !visit {
             return Err(Failure::new(Status::NotFound, missing_record(key)));
         }
@@ -145,7 +145,7 @@ impl<K: KeyValue> KeyValueSession<K> {
         rows.clear();
         let mut shape = Ok(());
         self.engine.scan(&mut self.client, key, count, |key, stored| {
-            if let Err(error) = rows.push(key).read(stored, projection) {
+            if let Err(error) = rows.push(key).decode_fields(stored, projection) {
                 shape = Err(Failure::new(Status::UnexpectedState, format!("key {}: {error}", text(key))));
             }
         })?;
@@ -153,13 +153,13 @@ impl<K: KeyValue> KeyValueSession<K> {
     }
 
     fn update_now(&mut self, key: &[u8], row: &Row) -> Result<(), Failure> {
-        self.merge(key, row).map_err(Failure::refusal)?;
+        self.merge_row(key, row).map_err(Failure::refusal)?;
         self.engine.put(&mut self.client, key, &self.merged)
     }
 
     /// Reads a record and merges fields into it. Nothing is written yet.
     #[inline]
-    fn merge(&mut self, key: &[u8], row: &Row) -> Result<(), Failure> {
+    fn merge_row(&mut self, key: &[u8], row: &Row) -> Result<(), Failure> {
         let merged = &mut self.merged;
         let mut shape = Ok(());
         let visit = self.engine.get(&mut self.client, key, |stored| shape = row.merge_into(stored, merged))?;
@@ -195,7 +195,7 @@ impl<K: KeyValue> Session for KeyValueSession<K> {
     #[inline(always)]
     fn read(&mut self, key: &[u8], projection: Projection<'_>, row: &mut Row) -> impl Future<Output = Status> {
         let result = self.read_now(key, projection, row);
-        ready(self.done(result))
+        ready(self.finish_write(result))
     }
 
     #[inline]
@@ -207,24 +207,24 @@ impl<K: KeyValue> Session for KeyValueSession<K> {
         rows: &mut Rows,
     ) -> impl Future<Output = Status> {
         let result = self.scan_now(key, count, projection, rows);
-        ready(self.done(result))
+        ready(self.finish_write(result))
     }
 
     #[inline]
     fn insert(&mut self, key: &[u8], row: &Row) -> impl Future<Output = Status> {
         let result = self.engine.put(&mut self.client, key, row.bytes());
-        ready(self.done(result))
+        ready(self.finish_write(result))
     }
 
     #[inline]
     fn update(&mut self, key: &[u8], row: &Row) -> impl Future<Output = Status> {
         let result = self.update_now(key, row);
-        ready(self.done(result))
+        ready(self.finish_write(result))
     }
 
     #[inline]
     fn delete(&mut self, key: &[u8]) -> impl Future<Output = Status> {
         let result = self.engine.remove(&mut self.client, key);
-        ready(self.done(result))
+        ready(self.finish_write(result))
     }
 }

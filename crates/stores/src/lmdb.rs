@@ -154,7 +154,7 @@ impl LmdbEngine {
         }
     }
 
-    fn commit(&self, change: impl FnOnce(&mut ::heed::RwTxn<'_>) -> Result<(), Failure>) -> Result<(), Failure> {
+    fn commit_change(&self, change: impl FnOnce(&mut ::heed::RwTxn<'_>) -> Result<(), Failure>) -> Result<(), Failure> {
         let mut transaction = self.env.write_txn().map_err(|error| self.failure(&error).refusal())?;
         // Dropping a transaction aborts it: mdb_txn_abort "abandons all the operations of the transaction". A commit
         // that failed, however, may have written its pages.
@@ -164,7 +164,7 @@ impl LmdbEngine {
 
     /// Allocates blocks for a put of `len` bytes. It is called under the writer lock, so the last page is still the
     /// last page when it is used.
-    fn reserve(&self, len: usize) -> Result<(), Failure> {
+    fn reserve_space(&self, len: usize) -> Result<(), Failure> {
         let Some(blocks) = &self.blocks else { return Ok(()) };
         let used = (self.env.info().last_page_number as u64 + 1) * blocks.page_len;
         let reserved = blocks.reserve((used + len as u64 + PUT_OVERHEAD).min(self.map_size));
@@ -246,16 +246,16 @@ impl KeyValue for LmdbEngine {
     #[inline]
     fn put(&self, (): &mut (), key: &[u8], value: &[u8]) -> Result<(), Failure> {
         ENGINE.check_key(key, KEY_LEN_MAX)?;
-        self.commit(|writer| {
-            self.reserve(value.len())?;
+        self.commit_change(|writer| {
+            self.reserve_space(value.len())?;
             self.table.put(writer, key, value).map_err(|error| self.failure(&error))
         })
     }
 
     fn remove(&self, (): &mut (), key: &[u8]) -> Result<(), Failure> {
         ENGINE.check_key(key, KEY_LEN_MAX)?;
-        self.commit(|writer| {
-            self.reserve(0)?;
+        self.commit_change(|writer| {
+            self.reserve_space(0)?;
             self.table.delete(writer, key).map(drop).map_err(|error| self.failure(&error))
         })
     }

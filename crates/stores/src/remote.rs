@@ -97,8 +97,8 @@ macro_rules! answer_by_last_failure {
             self.$($field).+.pause().await;
         }
 
-        fn unsent(&self) -> bool {
-            self.$($field).+.unsent()
+        fn is_unsent(&self) -> bool {
+            self.$($field).+.is_unsent()
         }
 
         fn last_error(&mut self) -> Option<String> {
@@ -148,7 +148,7 @@ impl LastFailure {
     }
 
     /// Whether the last operation failed without sending anything.
-    pub fn unsent(&self) -> bool {
+    pub fn is_unsent(&self) -> bool {
         self.unsent
     }
 

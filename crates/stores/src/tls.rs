@@ -20,7 +20,7 @@ use crate::error::{ConnectError, EngineError, Failure, TlsFault};
 use properties::{read_certificates, read_key, read_roots};
 use verification::{Verifier, failure_of};
 
-pub use properties::{Properties, Request, Verify};
+pub use properties::{TlsProperties, TlsRequest, Verify};
 pub use stream::{Stream, encryption};
 
 /// How a store's connections are encrypted.
@@ -40,7 +40,7 @@ impl fmt::Debug for Tls {
 
 impl Tls {
     /// Reads the files. `hosts` are the servers as the user wrote them; a certificate may have any of these names.
-    fn new(request: &Request, names: Properties, hosts: &[String]) -> Result<Self, EngineError> {
+    fn new(request: &TlsRequest, names: TlsProperties, hosts: &[String]) -> Result<Self, EngineError> {
         let verify = request.verify.unwrap_or(Verify::Full);
         let provider = Arc::new(ring::default_provider());
         let roots = match &request.ca {

@@ -18,7 +18,7 @@ use loadstone_stores::{Connection, Durability, Options, Rows, Session, Store};
 fn row(fields: &[(&str, &str)]) -> Row {
     let mut row = Row::default();
     for (name, value) in fields {
-        row.push(name.as_bytes(), value.as_bytes());
+        row.push_field(name.as_bytes(), value.as_bytes());
     }
     row
 }
@@ -33,7 +33,7 @@ fn the_guide_links_to_the_examples() {
 }
 
 /// The requirements that both examples must meet.
-async fn works<S: Session>(session: &mut S, scans: bool) {
+async fn check_session<S: Session>(session: &mut S, scans: bool) {
     let mut read = Row::default();
     assert_eq!(session.read(b"user1", Projection::All, &mut read).await, Status::NotFound);
     assert_eq!(session.update(b"user1", &row(&[("a", "1")])).await, Status::NotFound);
@@ -60,7 +60,7 @@ fn run(test: impl Future<Output = ()>) {
 fn the_embedded_example_works() {
     let store = embedded::Memory::open(&Options { create: true, ..Options::default() }).unwrap();
     let mut session = store.session().unwrap();
-    run(works(&mut session, true));
+    run(check_session(&mut session, true));
     drop(session);
     assert_eq!(store.guarantee().durability, Durability::None);
     store.close().unwrap();
@@ -77,7 +77,7 @@ fn the_networked_example_works() {
     run(async {
         let mut session = store.session().unwrap();
         session.connect().await.unwrap();
-        works(&mut session, false).await;
+        check_session(&mut session, false).await;
         assert_eq!(session.insert(b"quit", &row(&[])).await, Status::Error);
         assert_eq!(session.last_error().as_deref(), Some("memcached answers: SERVER_ERROR bye"));
         serving.join().unwrap();

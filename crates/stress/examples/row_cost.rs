@@ -5,12 +5,12 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use loadstone_stress::row::{Row, RowGenerator, RowShape};
+use loadstone_stress::row::{ColumnRow, RowGenerator, RowShape};
 
 fn main() -> Result<(), String> {
     let rows: i64 = std::env::args().nth(1).and_then(|rows| rows.parse().ok()).unwrap_or(2_000_000);
     let mut generator = RowGenerator::new(&RowShape::default())?;
-    let mut row = Row::default();
+    let mut row = ColumnRow::default();
     for round in 0..5 {
         let start = Instant::now();
         for number in 1..=rows {

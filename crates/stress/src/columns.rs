@@ -219,7 +219,7 @@ pub enum Fields {
 
 /// A mistake in a part of a spec, which only the server's descriptions reveal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct SpecFault {
     /// The part with the mistake.
     pub part: Part,
     /// The mistake.

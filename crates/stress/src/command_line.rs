@@ -25,7 +25,7 @@ use crate::settings::Settings;
 
 /// The request that a command line makes.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Request {
+pub enum CommandLineRequest {
     /// Run a workload.
     Run(Box<Settings>),
     /// Print text on standard output; the exit status is 0.
@@ -57,7 +57,7 @@ impl UsageError {
 }
 
 /// A message of the tool, followed by the general help.
-fn refuse(message: impl fmt::Display, compat: Compat) -> UsageError {
+fn refuse_usage(message: impl fmt::Display, compat: Compat) -> UsageError {
     UsageError { text: format!("{message}\n{}", help::render_general(compat)), hint: None, exit: 1 }
 }
 
@@ -84,7 +84,7 @@ struct Group {
 /// # Errors
 /// The tool's message and exit status. Also refused are arguments that the tool accepts before it exits with a stack
 /// trace, such as a reversed range, and unsupported options, with their replacement as the hint.
-pub fn parse(arguments: &[impl AsRef<str>]) -> Result<Request, UsageError> {
+pub fn parse(arguments: &[impl AsRef<str>]) -> Result<CommandLineRequest, UsageError> {
     parse_as(arguments, Compat::default())
 }
 
@@ -92,19 +92,19 @@ pub fn parse(arguments: &[impl AsRef<str>]) -> Result<Request, UsageError> {
 ///
 /// # Errors
 /// As for [`parse`].
-pub fn parse_as(arguments: &[impl AsRef<str>], default: Compat) -> Result<Request, UsageError> {
+pub fn parse_as(arguments: &[impl AsRef<str>], default: Compat) -> Result<CommandLineRequest, UsageError> {
     let tokens = repair_arguments(arguments);
-    let mut groups = split_groups(&tokens).map_err(|message| refuse(message, default))?;
+    let mut groups = split_groups(&tokens).map_err(|message| refuse_usage(message, default))?;
     let compat = take_compat(&mut groups, default)?;
     let explain = take_group(&mut groups, "--explain").is_some();
     let print_spec = take_group(&mut groups, "--print-spec").is_some();
     if let Some(text) = answer_special(&mut groups, compat)? {
-        return Ok(Request::Print(text));
+        return Ok(CommandLineRequest::Print(text));
     }
     let mut settings = build::build_settings(groups, compat)?;
     settings.front_end.explain = explain;
     settings.front_end.print_spec = print_spec;
-    Ok(Request::Run(Box::new(settings)))
+    Ok(CommandLineRequest::Run(Box::new(settings)))
 }
 
 /// Joins the arguments with spaces, deletes the spaces around `,`, `=` and parentheses, and splits the result at the
@@ -167,16 +167,19 @@ fn take_group(groups: &mut VecDeque<Group>, name: &str) -> Option<Vec<String>> {
 fn take_compat(groups: &mut VecDeque<Group>, default: Compat) -> Result<Compat, UsageError> {
     let Some(parameters) = take_group(groups, "-compat") else { return Ok(default) };
     let [name] = parameters.as_slice() else {
-        return Err(refuse("-compat must be 3.0, 3.11, 4 or 5", default));
+        return Err(refuse_usage("-compat must be 3.0, 3.11, 4 or 5", default));
     };
-    name.parse().map_err(|message: String| refuse(message, default))
+    name.parse().map_err(|message: String| refuse_usage(message, default))
 }
 
 /// Answers commands that do not start a run.
 fn answer_special(groups: &mut VecDeque<Group>, compat: Compat) -> Result<Option<String>, UsageError> {
     if groups.iter().any(|group| group.name == "legacy") {
-        return Err(refuse("legacy is not supported: it translates options of 2.0 and then always fails", compat)
-            .with_hint("use the current syntax, for example: write n=1000000 -rate threads=50"));
+        return Err(refuse_usage(
+            "legacy is not supported: it translates options of 2.0 and then always fails",
+            compat,
+        )
+        .with_hint("use the current syntax, for example: write n=1000000 -rate threads=50"));
     }
     if let Some(text) = help::answer_help(groups, compat)? {
         return Ok(Some(text));
@@ -208,7 +211,8 @@ fn version_of(compat: Compat) -> String {
 
 fn print_distribution(parameters: &[String], compat: Compat) -> Result<String, UsageError> {
     let forms = groups::print_forms();
-    let Some(form) = option::select_form(parameters, forms.clone()).map_err(|message| refuse(message, compat))? else {
+    let Some(form) = option::select_form(parameters, forms.clone()).map_err(|message| refuse_usage(message, compat))?
+    else {
         return Err(UsageError {
             text: format!(
                 "{}Invalid print options provided, see output for valid options\n",
@@ -218,8 +222,8 @@ fn print_distribution(parameters: &[String], compat: Compat) -> Result<String, U
             exit: 1,
         });
     };
-    let spec = parse_spec(form.text("dist=")).map_err(|message| refuse(message, compat))?;
-    let distribution = spec.sampler().map_err(|message| refuse(message, compat))?;
+    let spec = parse_spec(form.text("dist=")).map_err(|message| refuse_usage(message, compat))?;
+    let distribution = spec.sampler().map_err(|message| refuse_usage(message, compat))?;
     Ok(render_distribution(&distribution))
 }
 
@@ -244,7 +248,7 @@ fn render_distribution(distribution: &Distribution) -> String {
 #[cfg(test)]
 pub(crate) fn parse_settings(line: &str) -> Settings {
     match parse(&line.split(' ').collect::<Vec<_>>()).unwrap() {
-        Request::Run(settings) => *settings,
-        Request::Print(text) => panic!("{text}"),
+        CommandLineRequest::Run(settings) => *settings,
+        CommandLineRequest::Print(text) => panic!("{text}"),
     }
 }

@@ -9,7 +9,7 @@ pub use profile::explain_profiles;
 use crate::distribution::Spec;
 use crate::number::format_count;
 use crate::population::{Population, Selection};
-use crate::settings::{Command, DelayPolicy, Length, Limit, RateSettings, Settings, Truncate};
+use crate::settings::{DelayPolicy, Limit, RateSettings, RunLength, Settings, StressCommand, Truncate};
 use crate::statements::{operation_statement, schema_statements, table_of, truncate_statements};
 
 /// Describes a run in words: statements, rows, batches, partitions, and the rows that its reads need. One fact per
@@ -48,20 +48,23 @@ pub fn explain_missing_row(number: i64, written: Option<(i64, i64)>) -> Option<S
 }
 
 fn has_writes(settings: &Settings) -> bool {
-    settings.operations().iter().any(|(command, _)| matches!(command, Command::Write | Command::CounterWrite))
+    settings
+        .operations()
+        .iter()
+        .any(|(command, _)| matches!(command, StressCommand::Write | StressCommand::CounterWrite))
 }
 
 fn describe_length(settings: &Settings) -> String {
     let name = settings.command.command.name();
     match settings.command.length {
-        Length::Count(0) => format!("{name}: creates the schema and performs no operation."),
-        Length::Count(count) => format!("{name}: {} operations, each on one partition.", format_count(count)),
-        Length::Duration { amount, unit } => {
+        RunLength::Count(0) => format!("{name}: creates the schema and performs no operation."),
+        RunLength::Count(count) => format!("{name}: {} operations, each on one partition.", format_count(count)),
+        RunLength::Duration { amount, unit } => {
             let unit = unit.name().to_lowercase();
             let unit = if amount == 1 { unit.trim_end_matches('s') } else { unit.as_str() };
             format!("{name}: operations for {} {unit}, each on one partition.", format_count(amount))
         }
-        Length::Uncertainty { target, min, max } => format!(
+        RunLength::Uncertainty { target, min, max } => format!(
             "{name}: operations until the relative standard error of the rate is below {target}, \
              after {min} to {max} intervals of {} ms.",
             settings.interval_ms()
@@ -172,18 +175,18 @@ fn describe_population(settings: &Settings) -> String {
 }
 
 fn describe_reads(settings: &Settings) -> Vec<String> {
-    let reads: Vec<Command> = settings
+    let reads: Vec<StressCommand> = settings
         .operations()
         .iter()
         .map(|(command, _)| *command)
-        .filter(|command| matches!(command, Command::Read | Command::CounterRead))
+        .filter(|command| matches!(command, StressCommand::Read | StressCommand::CounterRead))
         .collect();
     let (Some(population), false) = (population_of(settings), reads.is_empty()) else { return Vec::new() };
     if let Selection::Sequence { read_lookback: Some(spec), .. } = &settings.population.selection {
         return vec![format!("Reads: numbers written {} operations before.", describe_spec(spec))];
     }
     let (first, last) = population.range();
-    let writer = if reads.contains(&Command::Read) { "write" } else { "counter_write" };
+    let writer = if reads.contains(&StressCommand::Read) { "write" } else { "counter_write" };
     let outcome = if settings.errors.skip_read_validation {
         "answers are not compared"
     } else if settings.errors.ignore {
@@ -257,12 +260,12 @@ fn describe_errors(settings: &Settings) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command_line::{Request, parse};
+    use crate::command_line::{CommandLineRequest, parse};
 
     fn explain_line(line: &str) -> String {
         match parse(&line.split(' ').collect::<Vec<_>>()).unwrap() {
-            Request::Run(settings) => explain(&settings),
-            Request::Print(text) => panic!("{text}"),
+            CommandLineRequest::Run(settings) => explain(&settings),
+            CommandLineRequest::Print(text) => panic!("{text}"),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Formats numbers as Java's `String.format` does in the C locale.
 
-pub use loadstone_load::java::number::{double as format_double, format_decimals};
+pub use loadstone_load::java::number::{format_decimals, format_double};
 
 /// `%,d` and `%,.<decimals>f`: inserts commas between groups of thousands.
 #[must_use]

@@ -12,7 +12,7 @@ use crate::cql::CqlType;
 use crate::distribution::Spec;
 use crate::settings::Order;
 use crate::value::{ValueGenerator, ValueSpecs};
-use level::Level;
+use level::ClusteringLevel;
 
 /// A column of a table.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,7 +27,7 @@ pub struct Column {
 
 /// The columns of a table, grouped by role and in the server's order.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Layout {
+pub struct PartitionLayout {
     /// The partition key.
     pub key: Vec<Column>,
     /// The clustering columns.
@@ -42,7 +42,7 @@ pub struct Layout {
 
 /// The place of a column in a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum ColumnPlace {
     /// In the partition key.
     Key(usize),
     /// Among the clustering columns.
@@ -51,22 +51,22 @@ pub enum Place {
     Value(usize),
 }
 
-impl Layout {
+impl PartitionLayout {
     /// The place of the column with this name.
-    pub fn place(&self, name: &str) -> Option<Place> {
+    pub fn place(&self, name: &str) -> Option<ColumnPlace> {
         let find = |columns: &[Column]| columns.iter().position(|column| column.name == name);
         find(&self.key)
-            .map(Place::Key)
-            .or_else(|| find(&self.clustering).map(Place::Clustering))
-            .or_else(|| find(&self.values).map(Place::Value))
+            .map(ColumnPlace::Key)
+            .or_else(|| find(&self.clustering).map(ColumnPlace::Clustering))
+            .or_else(|| find(&self.values).map(ColumnPlace::Value))
     }
 
     /// The column at a place.
-    pub fn column(&self, place: Place) -> &Column {
+    pub fn column(&self, place: ColumnPlace) -> &Column {
         match place {
-            Place::Key(at) => &self.key[at],
-            Place::Clustering(at) => &self.clustering[at],
-            Place::Value(at) => &self.values[at],
+            ColumnPlace::Key(at) => &self.key[at],
+            ColumnPlace::Clustering(at) => &self.clustering[at],
+            ColumnPlace::Value(at) => &self.values[at],
         }
     }
 
@@ -103,7 +103,7 @@ pub fn mean(spec: Option<&Spec>) -> Result<f64, String> {
 #[derive(Clone, Debug)]
 pub struct PartitionGenerator {
     key: Vec<ValueGenerator>,
-    levels: Vec<Level>,
+    levels: Vec<ClusteringLevel>,
     values: Vec<ValueGenerator>,
     order: Order,
     accumulates: bool,
@@ -123,7 +123,7 @@ impl PartitionGenerator {
     ///
     /// # Errors
     /// A distribution has no sampler.
-    pub fn new(layout: &Layout, compat: Compat, order: Order) -> Result<Self, String> {
+    pub fn new(layout: &PartitionLayout, compat: Compat, order: Order) -> Result<Self, String> {
         let generators = |columns: &[Column]| -> Result<Vec<ValueGenerator>, String> {
             let generator = |column: &Column| {
                 ValueGenerator::new(&column.name, &column.kind, &column.specs, compat)
@@ -131,7 +131,8 @@ impl PartitionGenerator {
             };
             columns.iter().map(generator).collect()
         };
-        let levels: Vec<Level> = generators(&layout.clustering)?.into_iter().map(Level::new).collect();
+        let levels: Vec<ClusteringLevel> =
+            generators(&layout.clustering)?.into_iter().map(ClusteringLevel::new).collect();
         Ok(Self {
             key: generators(&layout.key)?,
             tool_ends: find_tool_ends(&levels),
@@ -256,11 +257,11 @@ impl PartitionGenerator {
 
     /// Appends the value of any column in the current row.
     #[inline]
-    pub fn append(&mut self, place: Place, out: &mut Vec<u8>) {
+    pub fn append(&mut self, place: ColumnPlace, out: &mut Vec<u8>) {
         match place {
-            Place::Key(at) => out.extend_from_slice(self.key(at)),
-            Place::Clustering(at) => out.extend_from_slice(self.clustering(at)),
-            Place::Value(at) => self.append_value(at, out),
+            ColumnPlace::Key(at) => out.extend_from_slice(self.key(at)),
+            ColumnPlace::Clustering(at) => out.extend_from_slice(self.clustering(at)),
+            ColumnPlace::Value(at) => self.append_value(at, out),
         }
     }
 }
@@ -269,7 +270,7 @@ impl PartitionGenerator {
 /// below each level.
 ///
 /// Source: `PartitionIterator.MultiRowIterator.reset` and `decompose`.
-fn find_tool_ends(levels: &[Level]) -> Vec<i64> {
+fn find_tool_ends(levels: &[ClusteringLevel]) -> Vec<i64> {
     let averages: Vec<i64> = levels.iter().map(|level| level.generator.cluster().average().max(1)).collect();
     let most: f64 = levels.iter().map(|level| level.generator.cluster().max() as f64).product();
     let mut rest = i64::from(most as i32);
@@ -310,16 +311,16 @@ mod tests {
         Column { name, kind, specs }
     }
 
-    fn layout(line: &str) -> (String, Layout) {
+    fn layout(line: &str) -> (String, PartitionLayout) {
         let fields: Vec<&str> = line.split('|').collect();
         let columns = |list: &str| {
             list.split(';').filter(|text| !text.trim().is_empty()).map(|text| column(text.trim())).collect()
         };
-        let layout = Layout {
+        let layout = PartitionLayout {
             key: columns(fields[1]),
             clustering: columns(fields[2]),
             values: columns(fields[3]),
-            ..Layout::default()
+            ..PartitionLayout::default()
         };
         (fields[0].to_owned(), layout)
     }
@@ -328,7 +329,7 @@ mod tests {
         if bytes.is_empty() { "-".to_owned() } else { bytes.iter().map(|byte| format!("{byte:02x}")).collect() }
     }
 
-    fn row(generator: &mut PartitionGenerator, layout: &Layout, at: u64) -> String {
+    fn row(generator: &mut PartitionGenerator, layout: &PartitionLayout, at: u64) -> String {
         generator.seek(at);
         let mut cells: Vec<String> = (0..layout.clustering.len()).map(|at| hex(generator.clustering(at))).collect();
         for at in 0..layout.values.len() {
@@ -342,7 +343,8 @@ mod tests {
     /// Every type, several clustering columns, composite keys, and duplicates among clustering values.
     #[test]
     fn rows_match_the_tool() {
-        let layouts: Vec<(String, Layout)> = CASES.lines().filter(|line| !line.starts_with('#')).map(layout).collect();
+        let layouts: Vec<(String, PartitionLayout)> =
+            CASES.lines().filter(|line| !line.starts_with('#')).map(layout).collect();
         let mut count = 0;
         for line in ROWS.lines().filter(|line| !line.starts_with('#')) {
             let fields: Vec<&str> = line.split('\t').collect();

@@ -45,13 +45,13 @@ pub struct Share {
 /// The partitions of one run.
 #[derive(Clone, Debug)]
 pub struct Population {
-    law: Law,
+    law: SelectionLaw,
     multiplier: i64,
     seed: u64,
 }
 
 #[derive(Clone, Debug)]
-enum Law {
+enum SelectionLaw {
     Sequence {
         first: i64,
         count: u64,
@@ -97,10 +97,10 @@ impl Population {
                         i128::from(*first) + i128::from(total)
                     ));
                 }
-                Law::Sequence { first: first.wrapping_add(skipped as i64), count, wrap: *wrap, lookback }
+                SelectionLaw::Sequence { first: first.wrapping_add(skipped as i64), count, wrap: *wrap, lookback }
             }
             Selection::Distribution(spec) => {
-                Law::Distribution { distribution: spec.sampler()?, counts: is_sequence(spec) }
+                SelectionLaw::Distribution { distribution: spec.sampler()?, counts: is_sequence(spec) }
             }
         };
         Ok(Self { law, multiplier, seed })
@@ -110,7 +110,7 @@ impl Population {
     #[inline]
     pub fn number_at(&mut self, index: u64) -> Option<i64> {
         match &mut self.law {
-            Law::Sequence { first, count, wrap, .. } => {
+            SelectionLaw::Sequence { first, count, wrap, .. } => {
                 if index < *count {
                     Some(first.wrapping_add(index as i64))
                 } else if *wrap {
@@ -119,7 +119,7 @@ impl Population {
                     None
                 }
             }
-            Law::Distribution { distribution, counts } => {
+            SelectionLaw::Distribution { distribution, counts } => {
                 distribution.seed(if *counts { index as i64 } else { mix_seed(self.seed, index, NUMBER) });
                 Some(distribution.next())
             }
@@ -134,7 +134,7 @@ impl Population {
     /// written yet. In this case, the tool of 4.x omits the multiplier, and reads keys that were never written.
     #[inline]
     pub fn read_number_at(&mut self, index: u64, written: u64) -> Option<i64> {
-        let Law::Sequence { first, count, lookback: Some(lookback), .. } = &mut self.law else {
+        let SelectionLaw::Sequence { first, count, lookback: Some(lookback), .. } = &mut self.law else {
             return self.number_at(index);
         };
         let written = i64::try_from(written.min(*count)).unwrap_or(i64::MAX);
@@ -159,8 +159,8 @@ impl Population {
     #[must_use]
     pub fn length(&self) -> Option<u64> {
         match &self.law {
-            Law::Sequence { count, .. } => Some(*count),
-            Law::Distribution { .. } => None,
+            SelectionLaw::Sequence { count, .. } => Some(*count),
+            SelectionLaw::Distribution { .. } => None,
         }
     }
 
@@ -168,8 +168,8 @@ impl Population {
     #[must_use]
     pub fn range(&self) -> (i64, i64) {
         match &self.law {
-            Law::Sequence { first, count, .. } => (*first, first.wrapping_add((*count - 1) as i64)),
-            Law::Distribution { distribution, .. } => {
+            SelectionLaw::Sequence { first, count, .. } => (*first, first.wrapping_add((*count - 1) as i64)),
+            SelectionLaw::Distribution { distribution, .. } => {
                 let (a, b) = (distribution.min(), distribution.max());
                 (a.min(b), a.max(b))
             }

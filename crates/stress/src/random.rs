@@ -2,7 +2,7 @@
 //!
 //! Sources: the specification of `java.util.Random`; Cassandra's `FasterRandom.java` and `MurmurHash.java`.
 
-use loadstone_load::random::mix;
+use loadstone_load::random::mix_bits;
 
 const MULTIPLIER: u64 = 0x5_DEEC_E66D;
 const MASK: u64 = (1 << 48) - 1;
@@ -219,8 +219,8 @@ const fn finish(mut k: u64) -> u64 {
 #[must_use]
 pub const fn mix_seed(seed: u64, index: u64, purpose: u64) -> i64 {
     const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
-    let start = mix(seed ^ purpose.wrapping_mul(GOLDEN));
-    mix(start.wrapping_add(index.wrapping_mul(GOLDEN))) as i64
+    let start = mix_bits(seed ^ purpose.wrapping_mul(GOLDEN));
+    mix_bits(start.wrapping_add(index.wrapping_mul(GOLDEN))) as i64
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ impl Default for RowShape {
 
 /// A row, in reused buffers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Row {
+pub struct ColumnRow {
     /// The partition key.
     pub key: Vec<u8>,
     /// All values, concatenated.
@@ -47,7 +47,7 @@ pub struct Row {
     pub ends: Vec<Option<usize>>,
 }
 
-impl Row {
+impl ColumnRow {
     /// The value of each column; `None` for null.
     pub fn columns(&self) -> impl Iterator<Item = Option<&[u8]>> {
         let mut start = 0;
@@ -96,7 +96,7 @@ impl RowGenerator {
 
     /// Replaces `row` with the row of the partition with this seed.
     #[inline]
-    pub fn fill(&mut self, seed: i64, row: &mut Row) {
+    pub fn fill(&mut self, seed: i64, row: &mut ColumnRow) {
         row.key.clear();
         let identity = self.append_key(seed, &mut row.key);
         let share = self.population_share(seed);
@@ -218,8 +218,8 @@ mod tests {
         bytes.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    fn row_of(generator: &mut RowGenerator, seed: i64) -> Row {
-        let mut row = Row::default();
+    fn row_of(generator: &mut RowGenerator, seed: i64) -> ColumnRow {
+        let mut row = ColumnRow::default();
         generator.fill(seed, &mut row);
         row
     }
@@ -319,8 +319,8 @@ mod tests {
         let shape =
             RowShape { population_ratio: parse_ratio("uniform(0..100)/100").unwrap().unwrap(), ..RowShape::default() };
         let mut generator = RowGenerator::new(&shape).unwrap();
-        let first: Vec<Row> = (0..50).map(|seed| row_of(&mut generator, seed)).collect();
-        let second: Vec<Row> = (0..50).map(|seed| row_of(&mut generator, seed)).collect();
+        let first: Vec<ColumnRow> = (0..50).map(|seed| row_of(&mut generator, seed)).collect();
+        let second: Vec<ColumnRow> = (0..50).map(|seed| row_of(&mut generator, seed)).collect();
         assert_eq!(first, second);
         let sizes: std::collections::BTreeSet<usize> = first.iter().map(|row| row.values.len()).collect();
         assert_eq!(sizes.into_iter().collect::<Vec<_>>(), [0, 34, 68, 102, 136, 170]);

@@ -45,7 +45,7 @@ loadstone_load::named_variants! {
     /// A command that performs operations.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     #[allow(missing_docs, reason = "the names of cassandra-stress")]
-    pub enum Command {
+    pub enum StressCommand {
         Read = "read",
         Write = "write",
         Mixed = "mixed",
@@ -55,7 +55,7 @@ loadstone_load::named_variants! {
     }
 }
 
-impl Command {
+impl StressCommand {
     /// The command's name in upper case, as in the output.
     #[must_use]
     pub fn label(self) -> String {
@@ -70,7 +70,7 @@ impl Command {
 
     /// Whether auto mode pauses for 15 s between the steps of this command.
     #[must_use]
-    pub const fn updates(self) -> bool {
+    pub const fn is_update(self) -> bool {
         !matches!(self, Self::Read | Self::CounterRead)
     }
 }
@@ -78,17 +78,17 @@ impl Command {
 /// The condition that ends a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[allow(missing_docs, reason = "the options of cassandra-stress")]
-pub enum Length {
+pub enum RunLength {
     /// After this number of partitions; with 0, only the schema is created.
     Count(i64),
     /// After this time.
-    Duration { amount: i64, unit: TimeUnit },
+    Duration { amount: i64, unit: DurationUnit },
     /// When the relative standard error of the row rate is below `target`, after at least `min` and at most `max`
     /// intervals.
     Uncertainty { target: f64, min: i32, max: i32 },
 }
 
-impl Length {
+impl RunLength {
     /// The value of `n=`; −1 if it is not set, as in the tool.
     #[must_use]
     pub const fn count(self) -> i64 {
@@ -103,7 +103,7 @@ loadstone_load::named_variants! {
     /// The unit of `duration=`.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     #[allow(missing_docs, reason = "the names are the units")]
-    pub enum TimeUnit {
+    pub enum DurationUnit {
         Seconds = "SECONDS",
         Minutes = "MINUTES",
         Hours = "HOURS",
@@ -111,7 +111,7 @@ loadstone_load::named_variants! {
     }
 }
 
-impl TimeUnit {
+impl DurationUnit {
     /// The length of the unit in seconds.
     #[must_use]
     pub const fn seconds(self) -> i64 {
@@ -148,9 +148,9 @@ pub struct NamedSpec {
 #[derive(Clone, Debug, PartialEq)]
 pub struct CommandSettings {
     /// The command.
-    pub command: Command,
+    pub command: StressCommand,
     /// The condition that ends the command.
-    pub length: Length,
+    pub length: RunLength,
     /// Whether there is no warm-up.
     pub no_warmup: bool,
     /// When tables are emptied.
@@ -165,7 +165,7 @@ pub struct CommandSettings {
     /// Increments of counters.
     pub add: NamedSpec,
     /// The commands of `mixed` with their weights, in the order of the settings block: writes before reads.
-    pub ratios: Vec<(Command, f64)>,
+    pub ratios: Vec<(StressCommand, f64)>,
     /// Number of consecutive operations of one kind in `mixed`.
     pub clustering: Option<NamedSpec>,
     /// The profiles and operations of `user`.
@@ -412,7 +412,7 @@ impl Settings {
                 "-mode maxPending= has no effect: a connection carries up to 32,768 requests",
             ),
             (
-                self.command.command == Command::Mixed
+                self.command.command == StressCommand::Mixed
                     && self.command.clustering.as_ref().is_some_and(|own| !own.text.eq_ignore_ascii_case(CLUSTERING)),
                 "clustering= has no effect: the shares of the operations are exact, and their order is random",
             ),
@@ -434,10 +434,10 @@ impl Settings {
 
     /// The kinds of operations with their weights.
     #[must_use]
-    pub fn operations(&self) -> Vec<(Command, f64)> {
+    pub fn operations(&self) -> Vec<(StressCommand, f64)> {
         match self.command.command {
-            Command::Mixed => self.command.ratios.clone(),
-            Command::User => Vec::new(),
+            StressCommand::Mixed => self.command.ratios.clone(),
+            StressCommand::User => Vec::new(),
             command => vec![(command, 1.0)],
         }
     }
@@ -457,7 +457,7 @@ impl Settings {
 }
 
 /// Formats a command as its name in the output.
-impl fmt::Display for Command {
+impl fmt::Display for StressCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.label())
     }

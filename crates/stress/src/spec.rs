@@ -76,7 +76,7 @@ loadstone_load::named_variants! {
 
 impl Command {
     /// Whether the operation writes.
-    pub const fn writes(self) -> bool {
+    pub const fn is_write(self) -> bool {
         matches!(self, Self::Write | Self::CounterWrite)
     }
 }
@@ -118,10 +118,10 @@ impl StressSpec {
     /// The statement of an operation, including the keyspace of its table.
     pub fn statement(&self, operation: Command) -> String {
         let command = match operation {
-            Command::Read => settings::Command::Read,
-            Command::Write => settings::Command::Write,
-            Command::CounterRead => settings::Command::CounterRead,
-            Command::CounterWrite => settings::Command::CounterWrite,
+            Command::Read => settings::StressCommand::Read,
+            Command::Write => settings::StressCommand::Write,
+            Command::CounterRead => settings::StressCommand::CounterRead,
+            Command::CounterWrite => settings::StressCommand::CounterWrite,
         };
         let table = format!("\"{}\".\"{}\"", self.keyspace, table_of(command));
         statement_text(command, &table, &self.columns, self.selects_all, "")
@@ -132,14 +132,14 @@ impl StressSpec {
         let values = self.columns.iter().map(|name| format!("\"{name}\""));
         let stamps = self.columns.iter().map(|name| format!("WRITETIME(\"{name}\")"));
         let selected: Vec<String> = values.chain(stamps).collect();
-        let table = table_of(settings::Command::Write);
+        let table = table_of(settings::StressCommand::Write);
         format!("SELECT {} FROM \"{}\".\"{table}\" WHERE KEY=?", selected.join(","), self.keyspace)
     }
 
     /// The statement that reads the counters of a row.
     pub fn counter_statement(&self) -> String {
         let values: Vec<String> = self.columns.iter().map(|name| format!("\"{name}\"")).collect();
-        let table = table_of(settings::Command::CounterWrite);
+        let table = table_of(settings::StressCommand::CounterWrite);
         format!("SELECT {} FROM \"{}\".\"{table}\" WHERE KEY=?", values.join(","), self.keyspace)
     }
 
@@ -220,7 +220,7 @@ mod tests {
     fn generators_follow_from_the_texts() {
         let mut generators = spec().generators(1).unwrap();
         let number = generators.population.number_at(0).unwrap();
-        let mut row = crate::row::Row::default();
+        let mut row = crate::row::ColumnRow::default();
         generators.rows.fill(generators.population.seed_of(number), &mut row);
         assert_eq!((number, row.columns().count(), row.values.len()), (1, 1, 34));
         let text = serde_json::to_string(&spec()).unwrap();

@@ -5,7 +5,7 @@
 
 use crate::compat::Compat;
 use crate::cql::quote;
-use crate::settings::{Command, Settings};
+use crate::settings::{Settings, StressCommand};
 
 /// The table that `write` and `read` use.
 pub const STANDARD_TABLE: &str = "standard1";
@@ -100,20 +100,20 @@ pub fn truncate_statements(settings: &Settings) -> Vec<String> {
 
 /// The table of an operation.
 #[must_use]
-pub const fn table_of(command: Command) -> &'static str {
+pub const fn table_of(command: StressCommand) -> &'static str {
     match command {
-        Command::CounterWrite | Command::CounterRead => COUNTER_TABLE,
-        Command::Read | Command::Write | Command::Mixed | Command::User => STANDARD_TABLE,
+        StressCommand::CounterWrite | StressCommand::CounterRead => COUNTER_TABLE,
+        StressCommand::Read | StressCommand::Write | StressCommand::Mixed | StressCommand::User => STANDARD_TABLE,
     }
 }
 
 /// The statement of an operation, as in the tool. The values are bound in the order of the columns, followed by the
 /// key. Counters are bound as 8-byte integers.
 #[must_use]
-pub fn operation_statement(settings: &Settings, command: Command) -> String {
+pub fn operation_statement(settings: &Settings, command: StressCommand) -> String {
     let columns = &settings.columns;
     let table = match command {
-        Command::CounterWrite => COUNTER_TABLE.to_owned(),
+        StressCommand::CounterWrite => COUNTER_TABLE.to_owned(),
         _ => format!("\"{}\"", table_of(command)),
     };
     let timestamp = columns.timestamp.as_ref();
@@ -123,7 +123,7 @@ pub fn operation_statement(settings: &Settings, command: Command) -> String {
 
 /// The text of a statement on a table. With `slice`, reads select `*`.
 pub(crate) fn statement_text(
-    command: Command,
+    command: StressCommand,
     table: &str,
     columns: &[String],
     slice: bool,
@@ -131,12 +131,14 @@ pub(crate) fn statement_text(
 ) -> String {
     let list = |text: fn(&str) -> String| columns.iter().map(|name| text(name)).collect::<Vec<_>>().join(",");
     match command {
-        Command::Write | Command::Mixed | Command::User => {
+        StressCommand::Write | StressCommand::Mixed | StressCommand::User => {
             format!("UPDATE {table}{timestamp} SET {} WHERE KEY=?", list(|name| format!("\"{name}\" = ?")))
         }
-        Command::Read if !slice => format!("SELECT {} FROM {table} WHERE KEY=?", list(|name| format!("\"{name}\""))),
-        Command::Read | Command::CounterRead => format!("SELECT * FROM {table} WHERE KEY=?"),
-        Command::CounterWrite => {
+        StressCommand::Read if !slice => {
+            format!("SELECT {} FROM {table} WHERE KEY=?", list(|name| format!("\"{name}\"")))
+        }
+        StressCommand::Read | StressCommand::CounterRead => format!("SELECT * FROM {table} WHERE KEY=?"),
+        StressCommand::CounterWrite => {
             format!("UPDATE {table} SET {} WHERE KEY=?", list(|name| format!("\"{name}\"=\"{name}\"+?")))
         }
     }
@@ -197,13 +199,16 @@ mod tests {
     fn operations_match_the_tool() {
         let text = |line: &str, command| operation_statement(&settings(line), command);
         let two = "write n=1 -col n=fixed(2)";
-        assert_eq!(text(two, Command::Write), "UPDATE \"standard1\" SET \"C0\" = ?,\"C1\" = ? WHERE KEY=?");
-        assert_eq!(text(two, Command::Read), "SELECT \"C0\",\"C1\" FROM \"standard1\" WHERE KEY=?");
-        assert_eq!(text(two, Command::CounterWrite), "UPDATE counter1 SET \"C0\"=\"C0\"+?,\"C1\"=\"C1\"+? WHERE KEY=?");
-        assert_eq!(text(two, Command::CounterRead), "SELECT * FROM \"counter1\" WHERE KEY=?");
-        assert_eq!(text("write n=1 -col slice", Command::Read), "SELECT * FROM \"standard1\" WHERE KEY=?");
+        assert_eq!(text(two, StressCommand::Write), "UPDATE \"standard1\" SET \"C0\" = ?,\"C1\" = ? WHERE KEY=?");
+        assert_eq!(text(two, StressCommand::Read), "SELECT \"C0\",\"C1\" FROM \"standard1\" WHERE KEY=?");
         assert_eq!(
-            text("write n=1 -col n=fixed(1) timestamp=123", Command::Write),
+            text(two, StressCommand::CounterWrite),
+            "UPDATE counter1 SET \"C0\"=\"C0\"+?,\"C1\"=\"C1\"+? WHERE KEY=?"
+        );
+        assert_eq!(text(two, StressCommand::CounterRead), "SELECT * FROM \"counter1\" WHERE KEY=?");
+        assert_eq!(text("write n=1 -col slice", StressCommand::Read), "SELECT * FROM \"standard1\" WHERE KEY=?");
+        assert_eq!(
+            text("write n=1 -col n=fixed(1) timestamp=123", StressCommand::Write),
             "UPDATE \"standard1\" USING TIMESTAMP 123 SET \"C0\" = ? WHERE KEY=?"
         );
     }

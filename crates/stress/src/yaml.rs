@@ -35,12 +35,12 @@ pub struct Node {
     /// The number of the node's first line, from 1.
     pub line: usize,
     /// The content of the node.
-    pub content: Content,
+    pub content: NodeContent,
 }
 
 /// The content of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Content {
+pub enum NodeContent {
     /// `null`, `~`, or no text.
     Null,
     /// A string, a number or a Boolean, as the user wrote it.
@@ -55,10 +55,10 @@ impl Node {
     /// The name of the content's type, for messages.
     pub fn describe(&self) -> &'static str {
         match self.content {
-            Content::Null => "nothing",
-            Content::Scalar(_) => "text",
-            Content::List(_) => "a list",
-            Content::Map(_) => "keys with values",
+            NodeContent::Null => "nothing",
+            NodeContent::Scalar(_) => "text",
+            NodeContent::List(_) => "a list",
+            NodeContent::Map(_) => "keys with values",
         }
     }
 }
@@ -72,13 +72,13 @@ pub fn parse(text: &str) -> Result<Node, Mistake> {
         let message = format!("the file has {} bytes; at most {BYTES_MAX} are read", text.len());
         return Err(Mistake::new(1, message, "check that the file is a profile"));
     }
-    let mut builder = Builder { anchors: BTreeMap::new(), open: Vec::new(), root: None, nodes: 0 };
+    let mut builder = NodeBuilder { anchors: BTreeMap::new(), open: Vec::new(), root: None, nodes: 0 };
     for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|error| {
             let hint = "correct the YAML: indent with spaces, and quote strings with \": \" or \" #\"";
             Mistake::new(error.marker().line(), format!("not YAML: {}", error.info()), hint)
         })?;
-        builder.add(event, span.start.line())?;
+        builder.add_event(event, span.start.line())?;
     }
     builder.root.ok_or_else(|| Mistake::new(1, "the file is empty", "write at least keyspace: and table:"))
 }
@@ -91,30 +91,30 @@ struct Open {
     key: Option<(String, usize)>,
 }
 
-struct Builder {
+struct NodeBuilder {
     anchors: BTreeMap<usize, (Node, usize)>,
     open: Vec<Open>,
     root: Option<Node>,
     nodes: usize,
 }
 
-impl Builder {
-    fn add(&mut self, event: Event<'_>, line: usize) -> Result<(), Mistake> {
+impl NodeBuilder {
+    fn add_event(&mut self, event: Event<'_>, line: usize) -> Result<(), Mistake> {
         match event {
             Event::DocumentStart(_) if self.root.is_some() => {
                 Err(Mistake::new(line, "a second document", "write one profile per file, without \"---\" in it"))
             }
             Event::Scalar(text, style, anchor, _) => {
                 let is_null = style == ScalarStyle::Plain && matches!(&*text, "" | "~" | "null" | "Null" | "NULL");
-                let content = if is_null { Content::Null } else { Content::Scalar(text.into_owned()) };
-                self.place(Node { line, content }, anchor, 1)
+                let content = if is_null { NodeContent::Null } else { NodeContent::Scalar(text.into_owned()) };
+                self.place_node(Node { line, content }, anchor, 1)
             }
-            Event::SequenceStart(anchor, _) => self.begin(Content::List(Vec::new()), anchor, line),
-            Event::MappingStart(anchor, _) => self.begin(Content::Map(Vec::new()), anchor, line),
+            Event::SequenceStart(anchor, _) => self.begin_node(NodeContent::List(Vec::new()), anchor, line),
+            Event::MappingStart(anchor, _) => self.begin_node(NodeContent::Map(Vec::new()), anchor, line),
             Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
                 Some(Open { node, anchor, .. }) => {
                     let size = count_nodes(&node);
-                    self.place(node, anchor, 0)?;
+                    self.place_node(node, anchor, 0)?;
                     if let Some((_, nodes)) = self.anchors.get_mut(&anchor) {
                         *nodes = size;
                     }
@@ -126,15 +126,15 @@ impl Builder {
                 let unknown = || Mistake::new(line, "an alias without an anchor", "define the anchor before its use");
                 let size = self.anchors.get(&anchor).ok_or_else(unknown)?.1;
                 // Counted before the copy, whose size would be exponential for an alias of aliases.
-                self.count(size, line)?;
+                self.count_nodes(size, line)?;
                 let node = self.anchors.get(&anchor).ok_or_else(unknown)?.0.clone();
-                self.place(node, 0, 0)
+                self.place_node(node, 0, 0)
             }
             _ => Ok(()),
         }
     }
 
-    fn count(&mut self, more: usize, line: usize) -> Result<(), Mistake> {
+    fn count_nodes(&mut self, more: usize, line: usize) -> Result<(), Mistake> {
         self.nodes += more;
         if self.nodes > NODES_MAX {
             let message = format!("the file has more than {NODES_MAX} nodes");
@@ -143,19 +143,19 @@ impl Builder {
         Ok(())
     }
 
-    fn begin(&mut self, content: Content, anchor: usize, line: usize) -> Result<(), Mistake> {
+    fn begin_node(&mut self, content: NodeContent, anchor: usize, line: usize) -> Result<(), Mistake> {
         if self.open.len() >= DEPTH_MAX {
             let message = format!("more than {DEPTH_MAX} levels of lists or keys");
             return Err(Mistake::new(line, message, "a profile needs four levels"));
         }
-        self.count(1, line)?;
+        self.count_nodes(1, line)?;
         self.open.push(Open { node: Node { line, content }, anchor, key: None });
         Ok(())
     }
 
-    fn place(&mut self, node: Node, anchor: usize, nodes: usize) -> Result<(), Mistake> {
+    fn place_node(&mut self, node: Node, anchor: usize, nodes: usize) -> Result<(), Mistake> {
         let line = node.line;
-        self.count(nodes, line)?;
+        self.count_nodes(nodes, line)?;
         if anchor > 0 {
             self.anchors.insert(anchor, (node.clone(), nodes));
         }
@@ -164,14 +164,14 @@ impl Builder {
             return Ok(());
         };
         match &mut parent.content {
-            Content::List(nodes) => nodes.push(node),
-            Content::Map(entries) => {
+            NodeContent::List(nodes) => nodes.push(node),
+            NodeContent::Map(entries) => {
                 if let Some((name, at)) = key.take() {
                     entries.push((name, at, node));
                 } else {
                     let name = match node.content {
-                        Content::Scalar(name) => name,
-                        Content::Null => String::new(),
+                        NodeContent::Scalar(name) => name,
+                        NodeContent::Null => String::new(),
                         _ => return Err(Mistake::new(line, "a key that is not a text", "write KEY: VALUE")),
                     };
                     if let Some((_, first, _)) = entries.iter().find(|(other, ..)| *other == name) {
@@ -181,7 +181,7 @@ impl Builder {
                     *key = Some((name, line));
                 }
             }
-            Content::Null | Content::Scalar(_) => {}
+            NodeContent::Null | NodeContent::Scalar(_) => {}
         }
         Ok(())
     }
@@ -189,8 +189,8 @@ impl Builder {
 
 fn count_nodes(node: &Node) -> usize {
     1 + match &node.content {
-        Content::List(nodes) => nodes.iter().map(count_nodes).sum(),
-        Content::Map(entries) => entries.iter().map(|(.., node)| count_nodes(node)).sum(),
+        NodeContent::List(nodes) => nodes.iter().map(count_nodes).sum(),
+        NodeContent::Map(entries) => entries.iter().map(|(.., node)| count_nodes(node)).sum(),
         _ => 0,
     }
 }
@@ -202,10 +202,10 @@ mod tests {
     #[test]
     fn nodes_have_lines() {
         let root = parse("a: 1\nb:\n  - x\n  - y: {z: ~}\n").unwrap();
-        let Content::Map(entries) = root.content else { panic!() };
+        let NodeContent::Map(entries) = root.content else { panic!() };
         assert_eq!((entries[0].0.as_str(), entries[0].1), ("a", 1));
-        assert_eq!(entries[0].2.content, Content::Scalar("1".to_owned()));
-        let Content::List(items) = &entries[1].2.content else { panic!() };
+        assert_eq!(entries[0].2.content, NodeContent::Scalar("1".to_owned()));
+        let NodeContent::List(items) = &entries[1].2.content else { panic!() };
         assert_eq!((items[0].line, items[1].line), (3, 4));
     }
 

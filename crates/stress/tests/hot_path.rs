@@ -3,9 +3,9 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use loadstone_stress::command_line::{Request, parse};
+use loadstone_stress::command_line::{CommandLineRequest, parse};
 use loadstone_stress::population::Population;
-use loadstone_stress::row::{Increments, Row, RowGenerator, RowShape};
+use loadstone_stress::row::{ColumnRow, Increments, RowGenerator, RowShape};
 
 struct Counting;
 
@@ -37,7 +37,7 @@ fn operations_allocate_nothing() {
             "mixed ratio(read=1,write=1,counter_write=1) n=10 add=uniform(1..9) -col size=fixed(34) -pop {population} \
              -insert row-population-ratio=uniform(1..100)/100"
         );
-        let Ok(Request::Run(settings)) = parse(&[line]) else { panic!() };
+        let Ok(CommandLineRequest::Run(settings)) = parse(&[line]) else { panic!() };
         let selection = &settings.population.selection;
         let mut population = Population::new(selection, &settings.insert.revisit, settings.compat, None, 1).unwrap();
         let shape = RowShape {
@@ -48,7 +48,7 @@ fn operations_allocate_nothing() {
         };
         let mut rows = RowGenerator::new(&shape).unwrap();
         let mut increments = Increments::new(&settings.command.add.spec, 1).unwrap();
-        let (mut row, mut values) = (Row::default(), Vec::new());
+        let (mut row, mut values) = (ColumnRow::default(), Vec::new());
         let mut perform = |index| {
             let number = population.number_at(index).unwrap();
             let seed = population.seed_of(number);

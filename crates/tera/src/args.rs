@@ -159,12 +159,12 @@ impl Args {
         };
         settings.check_remaining();
         let mut parsed = Self { command, job, disk, print_spec, warnings: settings.warnings };
-        parsed.take(places).map_err(usage)?;
+        parsed.accept_places(places).map_err(usage)?;
         parsed.job.check()?;
         Ok(parsed)
     }
 
-    fn take(&mut self, places: Vec<String>) -> Result<(), String> {
+    fn accept_places(&mut self, places: Vec<String>) -> Result<(), String> {
         let count = places.len();
         let mut places = places.into_iter();
         let mut next = || places.next();

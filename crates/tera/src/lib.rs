@@ -20,7 +20,7 @@ use report::{Report, Terminal};
 use loadstone_kinds::sort::{self, Places};
 use loadstone_measure::control::{Control, End};
 use loadstone_wire::error::EngineError;
-use loadstone_wire::output::{err, out};
+use loadstone_wire::output::{print_err, print_out};
 use loadstone_wire::spec::VERSION;
 
 /// Interval between updates of the progress display.
@@ -29,43 +29,43 @@ const EVERY: Duration = Duration::from_millis(200);
 /// Runs a front end. Returns the exit code.
 pub fn main(command: Command, arguments: &[String], controls: &Receiver<Control>) -> Result<u8, EngineError> {
     if arguments.is_empty() || arguments.iter().any(|word| matches!(word.as_str(), "--help" | "-help" | "-h")) {
-        out(&command.usage());
+        print_out(&command.usage());
         return Ok(if arguments.is_empty() { 2 } else { 0 });
     }
     let args = Args::parse(command, arguments)?;
     for warning in &args.warnings {
-        err(&format!("warning: {warning}\n"));
+        print_err(&format!("warning: {warning}\n"));
     }
     let places = Places::for_whole_job(&args.job)?;
-    let stages = stages(&args, &places)?;
+    let stages = list_stages(&args, &places)?;
     if args.print_spec {
         for stage in stages {
-            out(&format!("{}\n", spec(stage, &args)));
+            print_out(&format!("{}\n", spec(stage, &args)));
         }
         return Ok(0);
     }
     let mut report = Report::new(&args);
-    let ended = run(&args, &places, &stages, controls, &mut report);
+    let ended = run_job(&args, &places, &stages, controls, &mut report);
     // A failed command leaves no files behind. If this removal also fails, the next job with the same output repeats
     // it.
     if !matches!(ended, Ok(None)) && report.is_prepared() {
-        let _ = sort::run((&places, &args.job), Stage::Abandon, Segment::default(), EVERY, |_| None);
+        let _ = sort::run_stage((&places, &args.job), Stage::Abandon, Segment::default(), EVERY, |_| None);
     }
     if let Some(end) = ended? {
-        err(&format!("{} was interrupted; its files were removed\n", command.name()));
+        print_err(&format!("{} was interrupted; its files were removed\n", command.name()));
         return Ok(end.code());
     }
-    out(&report.text());
+    print_out(&report.text());
     report.verdict().map_or(Ok(0), exit_code)
 }
 
 /// The stages of a command.
-fn stages(args: &Args, places: &Places) -> Result<Vec<Stage>, EngineError> {
+fn list_stages(args: &Args, places: &Places) -> Result<Vec<Stage>, EngineError> {
     Ok(match args.command {
         Command::Gen => vec![Stage::Prepare, Stage::Generate, Stage::Commit],
         Command::Sort => {
             let progress = Progress::default();
-            if places.task(&args.job, Segment::default(), &progress).fits()? {
+            if places.create_task(&args.job, Segment::default(), &progress).is_in_memory()? {
                 vec![Stage::Prepare, Stage::Sample, Stage::SortInMemory, Stage::Commit]
             } else {
                 vec![Stage::Prepare, Stage::Sample, Stage::Sort, Stage::Merge, Stage::Commit]
@@ -94,7 +94,7 @@ fn spec(stage: Stage, args: &Args) -> serde_json::Value {
 }
 
 /// Runs the stages one after another. If they were stopped from outside, returns the reason.
-fn run(
+fn run_job(
     args: &Args,
     places: &Places,
     stages: &[Stage],
@@ -105,17 +105,17 @@ fn run(
     for &stage in stages {
         // The first stage creates the scratch directory, and the last stage deletes it.
         if args.disk && stage == Stage::Commit {
-            report.disk(Places::disk(&args.job, "disk-after")?);
+            report.disk(Places::measure_disk(&args.job, "disk-after")?);
         }
         // If the input cannot be listed, the stage itself reports the error.
-        let total = || places.task(&args.job, Segment::default(), &Progress::default()).bytes_of(stage).ok();
+        let total = || places.create_task(&args.job, Segment::default(), &Progress::default()).bytes_of(stage).ok();
         let mut terminal = Terminal::new(stage, total, disk);
-        let (ended, early) = sort::run((places, &args.job), stage, Segment::default(), EVERY, |done| {
-            terminal.show(done);
+        let (ended, early) = sort::run_stage((places, &args.job), stage, Segment::default(), EVERY, |done| {
+            terminal.show_progress(done);
             controls.try_iter().find_map(Control::find_end)
         });
         terminal.clear();
-        report.add(stage, &ended);
+        report.add_stage(stage, &ended);
         // Once the last stage has finished, there is nothing left to interrupt.
         if let Some(end) = early
             && (ended.outcome.is_err() || stages.last() != Some(&stage))
@@ -129,10 +129,10 @@ fn run(
             if error.usage { EngineError::from(error) } else { EngineError { message, ..error.into() } }
         })?;
         if let Some(warning) = outcome.warning {
-            err(&format!("warning: {warning}\nhint: {}\n", warning.hint.as_deref().unwrap_or_default()));
+            print_err(&format!("warning: {warning}\nhint: {}\n", warning.hint.as_deref().unwrap_or_default()));
         }
         if args.disk && stage == Stage::Prepare {
-            let speed = Places::disk(&args.job, "disk-before")?;
+            let speed = Places::measure_disk(&args.job, "disk-before")?;
             report.disk(speed);
             disk = Some(speed);
         }
@@ -145,7 +145,7 @@ fn exit_code(verdict: &Verdict) -> Result<u8, EngineError> {
     let faults = &verdict.faults;
     let Some(first) = faults.first.first() else { return Ok(0) };
     for fault in &faults.first {
-        err(&format!("{fault}\n"));
+        print_err(&format!("{fault}\n"));
     }
     Err(EngineError::failed(format!(
         "{} of {} rows are wrong, the first in {} at offset {}",

@@ -11,7 +11,7 @@ use loadstone_storage::sort::validate::Verdict;
 use crate::args::Args;
 use loadstone_kinds::sort::Ended;
 use loadstone_measure::usage;
-use loadstone_wire::output::err;
+use loadstone_wire::output::print_err;
 
 /// Length of the progress bar in characters.
 const BAR: usize = 20;
@@ -38,12 +38,12 @@ impl Terminal {
     }
 
     /// Displays the progress.
-    pub fn show(&mut self, done: Done) {
+    pub fn show_progress(&mut self, done: Done) {
         if !self.there {
             return;
         }
         self.is_printed = true;
-        err(&format!("\r\x1b[K{}", self.line(done, self.start.elapsed())));
+        print_err(&format!("\r\x1b[K{}", self.line(done, self.start.elapsed())));
     }
 
     fn line(&self, done: Done, took: Duration) -> String {
@@ -68,7 +68,7 @@ impl Terminal {
     /// Clears the line.
     pub fn clear(&self) {
         if self.is_printed {
-            err("\r\x1b[K");
+            print_err("\r\x1b[K");
         }
     }
 }
@@ -104,7 +104,7 @@ impl Report {
     }
 
     /// Adds a stage.
-    pub fn add(&mut self, stage: Stage, ended: &Ended) {
+    pub fn add_stage(&mut self, stage: Stage, ended: &Ended) {
         self.rows.push((stage, ended.done, ended.took));
         if let Ok(outcome) = &ended.outcome {
             self.prepared |= stage == Stage::Prepare;

@@ -19,7 +19,7 @@ const VARINT_BYTES: usize = 9;
 pub fn encode(reading: &Reading) -> String {
     let mut bytes = Vec::new();
     // Writing to memory cannot fail, and the bounds are within the range of the format.
-    let _ = V2DeflateSerializer::new().serialize(&reading.histogram(), &mut bytes);
+    let _ = V2DeflateSerializer::new().serialize(&reading.to_histogram(), &mut bytes);
     STANDARD.encode(bytes)
 }
 
@@ -127,7 +127,7 @@ mod tests {
                     reading.record_n(value % (1 << 50), *count);
                 }
                 sum.add(&encode(&reading)).unwrap();
-                whole.merge(&reading);
+                whole.merge_reading(&reading);
             }
             prop_assert_eq!(sum.encode().unwrap(), encode(&whole));
         }
@@ -140,7 +140,7 @@ mod tests {
         #[test]
         fn damaged_text_is_refused_or_added(at in 0usize..200, byte in any::<u8>()) {
             let mut reading = Reading::default();
-            (1..100).for_each(|value| reading.record(value * value));
+            (1..100).for_each(|value| reading.record_value(value * value));
             let mut bytes = STANDARD.decode(encode(&reading)).unwrap();
             let at = at % bytes.len();
             bytes[at] = byte;

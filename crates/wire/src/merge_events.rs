@@ -81,7 +81,7 @@ impl Merger {
     }
 
     /// Takes an event. Returns the events of the whole trial that it completes: `ready`, and intervals in order.
-    pub fn take(&mut self, segment: usize, event: Event) -> Result<Vec<Event>, EngineError> {
+    pub fn accept_event(&mut self, segment: usize, event: Event) -> Result<Vec<Event>, EngineError> {
         let mut complete = Vec::new();
         match event {
             Event::Ready(ready) => {
@@ -113,7 +113,7 @@ impl Merger {
     }
 
     /// Removes a segment that ended without a result, whatever it reported. Returns the intervals that this completes.
-    pub fn lose(&mut self, segment: usize) -> Result<Vec<Event>, EngineError> {
+    pub fn lose_segment(&mut self, segment: usize) -> Result<Vec<Event>, EngineError> {
         self.newest.remove(&segment);
         self.summaries.remove(&segment);
         let mut complete = Vec::new();
@@ -140,7 +140,7 @@ impl Merger {
     }
 
     /// Returns the notes and the summary, after the last segment has ended. Fails if no segment has a result.
-    pub fn finish(self) -> Result<Vec<Event>, EngineError> {
+    pub fn finish_merge(self) -> Result<Vec<Event>, EngineError> {
         let mut summaries: Vec<Summary> = self.summaries.into_values().collect();
         // The whole trial ends as its worst segment did.
         summaries.sort_by_key(|summary| ENDS.iter().position(|end| *end == summary.end).unwrap_or(0));
@@ -176,7 +176,7 @@ mod tests {
     /// Outcomes of operations with the given latencies, ns.
     fn outcome(status: &str, values: impl IntoIterator<Item = u64>) -> Outcome {
         let mut reading = Reading::default();
-        values.into_iter().for_each(|value| reading.record(value));
+        values.into_iter().for_each(|value| reading.record_value(value));
         Outcome {
             operation: "READ".to_owned(),
             status: status.to_owned(),
@@ -198,16 +198,17 @@ mod tests {
     #[test]
     fn segments_add_up_to_the_whole() {
         let mut merger = Merger::new(2);
-        assert!(merger.take(0, interval(0, 9, vec![outcome("OK", [1, 500])])).unwrap().is_empty());
-        assert!(merger.take(0, interval(1, 9, Vec::new())).unwrap().is_empty(), "segment 1 has reported none");
-        let complete = merger.take(1, interval(0, 10, vec![outcome("OK", [70_000]), outcome("ERROR", [5])])).unwrap();
+        assert!(merger.accept_event(0, interval(0, 9, vec![outcome("OK", [1, 500])])).unwrap().is_empty());
+        assert!(merger.accept_event(0, interval(1, 9, Vec::new())).unwrap().is_empty(), "segment 1 has reported none");
+        let complete =
+            merger.accept_event(1, interval(0, 10, vec![outcome("OK", [70_000]), outcome("ERROR", [5])])).unwrap();
         let [Event::Interval(whole)] = &complete[..] else { panic!("{complete:?}") };
         assert_eq!((whole.k, whole.length_ns, whole.due, whole.additions.good), (0, 10, Some(6), 4));
         assert_eq!(whole.additions.outcomes, [outcome("OK", [1, 500, 70_000]), outcome("ERROR", [5])]);
         assert_eq!(whole.earlier.len(), 1, "additions to the same interval are merged");
-        let complete = merger.lose(1).unwrap();
+        let complete = merger.lose_segment(1).unwrap();
         assert!(matches!(&complete[..], [Event::Interval(last)] if last.k == 1), "a lost segment is not awaited");
-        assert_eq!(merger.finish().unwrap_err().exit(), 1);
+        assert_eq!(merger.finish_merge().unwrap_err().exit(), 1);
     }
 
     #[test]
@@ -217,11 +218,11 @@ mod tests {
             Event::Summary(Box::new(Summary { end: end.to_owned(), ..sums }))
         };
         let mut merger = Merger::new(2);
-        merger.take(0, summary("done", vec![outcome("OK", [3])])).unwrap();
+        merger.accept_event(0, summary("done", vec![outcome("OK", [3])])).unwrap();
         let note = Note { name: "slow".to_owned(), message: "why".to_owned(), hint: String::new() };
-        merger.take(1, Event::Note(note)).unwrap();
-        merger.take(1, summary("lease", vec![outcome("OK", [4])])).unwrap();
-        let events = merger.finish().unwrap();
+        merger.accept_event(1, Event::Note(note)).unwrap();
+        merger.accept_event(1, summary("lease", vec![outcome("OK", [4])])).unwrap();
+        let events = merger.finish_merge().unwrap();
         let [Event::Note(note), Event::Summary(whole)] = &events[..] else { panic!("{events:?}") };
         assert_eq!(note.message, "segment 1/2: why");
         assert_eq!((whole.end.as_str(), whole.operations, whole.measured_ns, whole.due), ("lease", 10, 7, Some(8)));

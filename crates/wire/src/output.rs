@@ -13,7 +13,7 @@ use crate::error::EngineError;
 static LOST: OnceLock<String> = OnceLock::new();
 
 /// Writes a text to stdout, and flushes.
-pub fn out(text: &str) {
+pub fn print_out(text: &str) {
     let mut stdout = std::io::stdout().lock();
     if let Err(error) = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())
         && error.kind() != ErrorKind::BrokenPipe
@@ -26,7 +26,7 @@ pub fn out(text: &str) {
 pub fn out_json(what: &str, value: &impl Serialize) -> Result<(), EngineError> {
     let text =
         serde_json::to_string(value).map_err(|error| EngineError::failed(format!("cannot print {what}: {error}")))?;
-    out(&format!("{text}\n"));
+    print_out(&format!("{text}\n"));
     Ok(())
 }
 
@@ -36,6 +36,6 @@ pub fn loss_reason() -> Option<&'static str> {
 }
 
 /// Writes a text to stderr.
-pub fn err(text: &str) {
+pub fn print_err(text: &str) {
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }

@@ -4,7 +4,7 @@ pub mod work;
 
 use std::collections::BTreeMap;
 
-use loadstone_load::ledger::Run;
+use loadstone_load::ledger::LedgerRun;
 use loadstone_load::pace::{Pace, PaceSpec};
 use loadstone_load::refusal::check_range;
 pub use loadstone_load::version::Phase;
@@ -216,14 +216,14 @@ impl TrialSpec {
     }
 
     /// Whether the trial may create a missing database: a load may, and so may a run that only inserts.
-    pub fn creates(&self) -> bool {
-        self.phase == Phase::Load || self.work.rules().creates()
+    pub fn may_create_database(&self) -> bool {
+        self.phase == Phase::Load || self.work.rules().may_create_database()
     }
 
     /// Refuses a spec that cannot be run. Error messages name fields by their paths.
     pub fn check(&self) -> Result<(), EngineError> {
         self.validate()?;
-        self.work.rules().check(self.seed)
+        self.work.rules().check_work(self.seed)
     }
 
     /// Checks the rules that apply to every spec; front ends also rely on them. In the refusal, paths of fields are in
@@ -249,7 +249,7 @@ impl TrialSpec {
         if self.ledger.is_some() {
             self.work.rules().validate_ledger(self.phase)?;
         }
-        self.work.rules().validate(self)?;
+        self.work.rules().validate_trial(self)?;
         let pace = Pace::new(&self.pace, self.seed);
         pace.map(drop).map_err(|error| Refusal::new(format!("{{pace.rate}}: {error}"), "change {pace.rate}"))
     }
@@ -305,8 +305,8 @@ impl TrialSpec {
     }
 
     /// The identity of the run as recorded in its ledger.
-    pub fn identify_run(&self) -> Run {
-        Run { seed: self.seed, number: self.run, spec: self.fingerprint() }
+    pub fn identify_run(&self) -> LedgerRun {
+        LedgerRun { seed: self.seed, number: self.run, spec: self.fingerprint() }
     }
 
     /// A hash of everything that determines the operations of a run and the order of their due times; stored in the

@@ -34,7 +34,7 @@ const ALIASES: &[(&str, &str)] = &[
 /// typo per three letters (one in shorter words): a missing, extra or wrong letter, or two swapped letters. Among
 /// equally near words, the first is returned.
 pub fn did_you_mean<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let folded = fold(word);
+    let folded = fold_word(word);
     let alias = ALIASES.iter().find(|(alias, _)| alias.chars().eq(folded.iter().copied()));
     let limit = (folded.len() / 3).max(1);
     let mut best: Option<(usize, &str)> = None;
@@ -44,7 +44,7 @@ pub fn did_you_mean<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Opt
         }
         // Each missing character is one edit, so a name of several megabytes need not be compared letter by letter.
         let missing = folded.len().saturating_sub(candidate.len());
-        let distance = match if missing > limit { missing } else { distance(&folded, &fold(candidate)) } {
+        let distance = match if missing > limit { missing } else { edit_distance(&folded, &fold_word(candidate)) } {
             0 => 0,
             _ if alias.is_some_and(|(_, name)| *name == candidate) => 1,
             // A synonym is nearer than any word with a typo.
@@ -66,12 +66,12 @@ pub fn hint_near<'a>(error: EngineError, word: &str, known: impl Iterator<Item =
     }
 }
 
-fn fold(word: &str) -> Vec<char> {
+fn fold_word(word: &str) -> Vec<char> {
     word.chars().filter(|c| !matches!(c, ' ' | '_' | '-' | '.')).flat_map(char::to_lowercase).collect()
 }
 
 /// The Damerau–Levenshtein distance as "optimal string alignment": no letter is part of two edits.
-fn distance(a: &[char], b: &[char]) -> usize {
+fn edit_distance(a: &[char], b: &[char]) -> usize {
     let mut before: Vec<usize> = Vec::new();
     let mut above: Vec<usize> = (0..=b.len()).collect();
     for i in 0..a.len() {
@@ -147,7 +147,7 @@ mod tests {
             assert_eq!(suggest(name), Some(word), "{name}");
         }
         assert_eq!(did_you_mean("threads", ["thread"].into_iter()), Some("thread"), "its alias is not known here");
-        assert!(ALIASES.iter().all(|(alias, _)| fold(alias).iter().copied().eq(alias.chars())));
+        assert!(ALIASES.iter().all(|(alias, _)| fold_word(alias).iter().copied().eq(alias.chars())));
     }
 
     #[test]
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn distances_count_edits() {
-        let of = |a: &str, b: &str| distance(&fold(a), &fold(b));
+        let of = |a: &str, b: &str| edit_distance(&fold_word(a), &fold_word(b));
         for (a, b, edits) in [("", "", 0), ("", "abc", 3), ("abc", "", 3), ("ab", "ba", 1), ("abcd", "acbd", 1)] {
             assert_eq!(of(a, b), edits, "{a} {b}");
         }

@@ -6,7 +6,7 @@ use loadstone_wire::error::EngineError;
 
 /// Finds the store for a name.
 pub fn resolve(name: &str) -> Result<&'static str, EngineError> {
-    if let Some(about) = loadstone_registry::about(name) {
+    if let Some(about) = loadstone_registry::describe_store(name) {
         return Ok(about.name);
     }
     match name {
@@ -42,7 +42,7 @@ pub fn name_folder(error: EngineError, name: &str) -> EngineError {
 /// A list of the stores, one per line, for `--help`.
 pub fn list_stores() -> String {
     let mut text = String::from("stores (docs/reference/stores; -p sets their properties):\n");
-    for about in loadstone_registry::abouts() {
+    for about in loadstone_registry::store_descriptions() {
         let _ = writeln!(text, "  {:<15} {}", about.name, about.line);
     }
     text + "  mongodb, s3, …  the other bindings of YCSB run, by name, in the JVM host: -cp names the jars\n"

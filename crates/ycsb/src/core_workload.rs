@@ -68,14 +68,14 @@ pub fn keys(properties: &Properties) -> Result<KeyDistribution, EngineError> {
         "zipfian" => KeyDistribution::Zipfian,
         "latest" => KeyDistribution::Latest,
         "hotspot" => KeyDistribution::Hotspot {
-            data_fraction: properties.real("hotspotdatafraction", 0.2)?,
-            operation_fraction: properties.real("hotspotopnfraction", 0.8)?,
+            data_fraction: properties.parse_real("hotspotdatafraction", 0.2)?,
+            operation_fraction: properties.parse_real("hotspotopnfraction", 0.8)?,
         },
         "exponential" => KeyDistribution::Exponential {
-            percentile: properties.real("exponential.percentile", 95.0)?,
-            fraction: properties.real("exponential.frac", 0.857_142_857_1)?,
+            percentile: properties.parse_real("exponential.percentile", 95.0)?,
+            fraction: properties.parse_real("exponential.frac", 0.857_142_857_1)?,
         },
-        "truezipfian" => KeyDistribution::TrueZipfian { theta: properties.real("zipfian.theta", 0.99)? },
+        "truezipfian" => KeyDistribution::TrueZipfian { theta: properties.parse_real("zipfian.theta", 0.99)? },
         other => {
             let expected = "uniform, zipfian, latest, hotspot, sequential, exponential or truezipfian";
             return Err(properties.invalid_value("requestdistribution", expected, other));
@@ -86,12 +86,12 @@ pub fn keys(properties: &Properties) -> Result<KeyDistribution, EngineError> {
 /// The `…proportion` properties.
 pub fn mix(properties: &Properties) -> Result<Mix, EngineError> {
     Ok(Mix {
-        read: properties.real("readproportion", 0.95)?,
-        update: properties.real("updateproportion", 0.05)?,
-        insert: properties.real("insertproportion", 0.0)?,
-        scan: properties.real("scanproportion", 0.0)?,
-        read_modify_write: properties.real("readmodifywriteproportion", 0.0)?,
-        delete: properties.real("deleteproportion", 0.0)?,
+        read: properties.parse_real("readproportion", 0.95)?,
+        update: properties.parse_real("updateproportion", 0.05)?,
+        insert: properties.parse_real("insertproportion", 0.0)?,
+        scan: properties.parse_real("scanproportion", 0.0)?,
+        read_modify_write: properties.parse_real("readmodifywriteproportion", 0.0)?,
+        delete: properties.parse_real("deleteproportion", 0.0)?,
     })
 }
 
@@ -116,7 +116,7 @@ fn versions(properties: &Properties) -> bool {
 
 /// A core workload, and the number of its operations. With `occupancy`, the numbers are from
 /// `ConstantOccupancyWorkload`.
-pub fn core(
+pub fn core_spec(
     properties: &Properties,
     phase: Phase,
     clients: u64,
@@ -131,7 +131,7 @@ pub fn core(
     if occupancy {
         let size = properties.parse_whole("disksize")?.unwrap_or(100_000_000) as f64;
         let object = Lengths::mean(&field_length) * field_count as f64;
-        records = (properties.real("occupancy", 0.9)? * (size / object.max(1.0))) as u64;
+        records = (properties.parse_real("occupancy", 0.9)? * (size / object.max(1.0))) as u64;
         insert_count = None;
         let ages = properties.parse_at_most("storageages", u64::MAX >> 2 >> (64 - records.leading_zeros()))?;
         wanted_operations = Some(ages.unwrap_or(10) * records);

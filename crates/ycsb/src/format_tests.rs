@@ -9,8 +9,8 @@ use super::config::{Exporter, Interval, Reporting};
 use super::measure::metrics;
 use super::report::{Overall, lines, percentile_label, raw_announcement, raw_text, render};
 use super::status::{Progress, StatusLine};
-use loadstone_measure::recorder::{Recorder, Shape, Step};
-use loadstone_measure::sink::Times;
+use loadstone_measure::recorder::{Recorder, RecorderShape, StepRecord};
+use loadstone_measure::sink::StepTimes;
 use loadstone_wire::sink::Sink;
 
 fn reporting(sinks: Vec<Sink>) -> Reporting {
@@ -33,14 +33,15 @@ fn reporting(sinks: Vec<Sink>) -> Reporting {
 
 /// A recorder of steps with the given latencies (µs) and completion times (Unix ms).
 fn recorder(sinks: &[Sink], steps: &[(Kind, Status, u64, u64)]) -> Vec<Arc<Recorder>> {
-    let shape = Shape { steps: Kind::COUNT, sinks: sinks.to_vec(), open: false, deadline_ns: u64::MAX, to_unix_ns: 0 };
+    let shape =
+        RecorderShape { steps: Kind::COUNT, sinks: sinks.to_vec(), open: false, deadline_ns: u64::MAX, to_unix_ns: 0 };
     let recorder = Recorder::new(&shape, 1);
     for &(kind, status, us, unix_ms) in steps {
         // Latencies are truncated to whole µs, so the fraction must not appear.
         let done = unix_ms * 1_000_000;
         let sent = done - us * 1_000 - 999;
-        let times = Times { due: sent, sent, done };
-        recorder.step(Step { id: kind.step(), status, times, lateness: None, interval: 0 });
+        let times = StepTimes { due: sent, sent, done };
+        recorder.record_step(StepRecord { id: kind.step(), status, times, lateness: None, interval: 0 });
     }
     vec![Arc::new(recorder)]
 }

@@ -52,7 +52,7 @@ impl HdrFiles {
                     );
                     (head, Reading::default())
                 });
-                let new = now.since(last);
+                let new = now.subtract_earlier(last);
                 let _ = writeln!(
                     text,
                     "{:.3},{:.3},{:.3},{}",

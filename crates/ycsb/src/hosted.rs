@@ -12,7 +12,7 @@ pub fn is_hosted(store: &str) -> bool {
 }
 
 /// Adds those settings of the command line that are not properties.
-pub fn add(all: &mut BTreeMap<String, String>, args: &Args, store: &str) {
+pub fn add_properties(all: &mut BTreeMap<String, String>, args: &Args, store: &str) {
     let mut default = |name: &str, value: Option<String>| {
         if let Some(value) = value {
             all.entry(name.to_owned()).or_insert(value);
@@ -33,7 +33,7 @@ pub fn add(all: &mut BTreeMap<String, String>, args: &Args, store: &str) {
 }
 
 /// Whether a store receives a property that the front end interprets. A binding receives all properties.
-pub fn takes(name: &str, store: &str) -> bool {
+pub fn is_taken(name: &str, store: &str) -> bool {
     match store {
         "jvm" => true,
         "hbase" => name == "durability",

@@ -159,12 +159,12 @@ pub const KNOWN: &[Known] = &[
 /// Whether the YCSB front end or this store supports a property.
 fn is_known(name: &str, store: &str) -> bool {
     KNOWN.iter().any(|known| known.name == name)
-        || loadstone_registry::about(store).is_some_and(|about| about.knows(name))
+        || loadstone_registry::describe_store(store).is_some_and(|about| about.has_property(name))
 }
 
 /// The names of all properties that are supported with this store.
 fn list_names(store: &str) -> impl Iterator<Item = &'static str> {
-    let properties = loadstone_registry::about(store).map_or(&[][..], |about| about.properties);
+    let properties = loadstone_registry::describe_store(store).map_or(&[][..], |about| about.properties);
     let names = properties.iter().map(|property| property.name).filter(|name| !name.ends_with('*'));
     KNOWN.iter().map(|known| known.name).chain(names)
 }

@@ -31,16 +31,16 @@ use report_files::ReportFiles;
 
 use loadstone_measure::control::Control;
 use loadstone_wire::error::{EngineError, shorten};
-use loadstone_wire::output::{err, out, out_json};
+use loadstone_wire::output::{out_json, print_err, print_out};
 
 /// Runs the front end. Returns the exit code.
 pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, EngineError> {
     if arguments.iter().any(|arg| matches!(arg.as_str(), "--help" | "-help" | "-h")) || arguments.is_empty() {
-        out(&format!("{USAGE}\n{}", bindings::list_stores()));
+        print_out(&format!("{USAGE}\n{}", bindings::list_stores()));
         return Ok(if arguments.is_empty() { 2 } else { 0 });
     }
     let args = Args::parse(arguments)?;
-    let mut properties = Properties::gather(&args)?;
+    let mut properties = Properties::gather_properties(&args)?;
     if args.command == Command::Shell {
         // The shell does not use these counts.
         properties.default_to("recordcount", "1");
@@ -48,7 +48,7 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
     }
     let translated = translate::translate(&args, &properties)?;
     for warning in &translated.warnings {
-        err(&format!("warning: {}\n", shorten(warning)));
+        print_err(&format!("warning: {}\n", shorten(warning)));
     }
     if args.print_spec {
         out_json("the spec", &translated.spec)?;
@@ -58,7 +58,7 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
         return shell::main(&translated.spec);
     }
     // Checks that the report's file is writable, before running load for hours.
-    let files = ReportFiles::prepare(&translated.reporting)?;
+    let files = ReportFiles::open_files(&translated.reporting)?;
     let mut printer = Printer::new(&translated, arguments, files);
     let end = loadstone_registry::run(&translated.spec, controls, &mut printer)
         .map_err(|error| bindings::name_folder(error, &args.store))?;

@@ -48,7 +48,7 @@ impl Default for Moments {
 }
 
 impl Moments {
-    fn add(&mut self, (count, sum, min, max): (u64, u64, u64, u64)) {
+    fn add_moments(&mut self, (count, sum, min, max): (u64, u64, u64, u64)) {
         if count > 0 {
             *self =
                 Self { count: self.count + count, sum: self.sum + sum, min: self.min.min(min), max: self.max.max(max) };
@@ -100,9 +100,9 @@ impl Measure {
         }
     }
 
-    fn merge(&mut self, other: Self) {
+    fn merge_measure(&mut self, other: Self) {
         match (self, other) {
-            (Self::Hdr(mine), Self::Hdr(added)) => mine.merge(&added),
+            (Self::Hdr(mine), Self::Hdr(added)) => mine.merge_reading(&added),
             (Self::Histogram(mine), Self::Histogram(added)) => {
                 if mine.counts.len() < added.counts.len() {
                     mine.counts.resize(added.counts.len(), 0);
@@ -130,7 +130,7 @@ impl Measure {
 }
 
 fn add_moments(mine: &mut Moments, added: Moments) {
-    mine.add((added.count, added.sum, added.min, added.max));
+    mine.add_moments((added.count, added.sum, added.min, added.max));
 }
 
 /// A metric in the report: READ, UPDATE-FAILED, Intended-READ …
@@ -216,7 +216,7 @@ fn series(recorders: &[Arc<Recorder>], reporting: &Reporting, prefix: &str, inte
                 let slots =
                     slots_by_name.entry(metric_name(kind, status, reporting)).or_insert_with(|| vec![None; sinks]);
                 match &mut slots[sink] {
-                    Some(sum) => sum.merge(measure),
+                    Some(sum) => sum.merge_measure(measure),
                     slot => *slot = Some(measure),
                 }
             }
@@ -286,15 +286,15 @@ fn cells(table: &YcsbTable) -> Vec<(Kind, Status, Measure)> {
         let cells = table.entries().map(|(step, status, cell)| (Kind::ALL[usize::from(step.0)], status, read(cell)));
         cells.collect()
     }
-    let moments = |cell: &loadstone_measure::sink::Moments| {
+    let moments = |cell: &loadstone_measure::sink::LatencySums| {
         let mut all = Moments::default();
-        all.add(cell.get());
+        all.add_moments(cell.get());
         all
     };
     match table {
         YcsbTable::Hdr(table) => list_measures(table, |grid| {
             let mut reading = Reading::default();
-            reading.add(grid);
+            reading.add_grid(grid);
             Measure::Hdr(reading)
         }),
         YcsbTable::Histogram(_, table) => list_measures(table, |cell| {

@@ -15,12 +15,12 @@ use loadstone_measure::clock::unix_ns;
 use loadstone_measure::control::{End, TrialFailure};
 use loadstone_measure::diagnostics;
 use loadstone_measure::failures::Failures;
-use loadstone_measure::observer::{Closed, Interval, Moment, Observer, Opened};
+use loadstone_measure::observer::{Closed, Interval, Moment, Observer, OpenedTrial};
 use loadstone_measure::recorder::reader::Totals;
 use loadstone_session::Guarantee;
 use loadstone_wire::error::{EngineError, count_noun};
 use loadstone_wire::event::Note;
-use loadstone_wire::output::{err, out};
+use loadstone_wire::output::{print_err, print_out};
 use loadstone_wire::sink::Sink;
 use loadstone_wire::spec::{Phase, TrialSpec};
 
@@ -52,12 +52,12 @@ impl<'a> Printer<'a> {
     /// Creates a printer, and prints YCSB's banner.
     pub fn new(translated: &'a Translated, arguments: &[String], files: ReportFiles) -> Self {
         let reporting = &translated.reporting;
-        err(&format!(
+        print_err(&format!(
             "Command line: ycsb {}\nLoadstone {}\n\n",
             redact_passwords(arguments),
             env!("CARGO_PKG_VERSION")
         ));
-        err("Loading workload...\n");
+        print_err("Loading workload...\n");
         Self {
             spec: &translated.spec,
             reporting,
@@ -93,9 +93,9 @@ impl<'a> Printer<'a> {
             of: moment.operations,
         };
         let line = self.status.next(&local_time(unix_ns() / 1_000_000), progress, &metrics, self.reporting);
-        err(&format!("{line}\n"));
+        print_err(&format!("{line}\n"));
         if self.reporting.sinks.iter().any(|sink| matches!(sink, Sink::YcsbSeries { .. })) {
-            out(&format!("{line}\n"));
+            print_out(&format!("{line}\n"));
         }
     }
 
@@ -119,10 +119,10 @@ impl<'a> Printer<'a> {
             return Err(error);
         }
         for warning in &self.warnings {
-            err(&format!("warning: {warning}\n"));
+            print_err(&format!("warning: {warning}\n"));
         }
         if let Some(note) = &self.rate_not_held {
-            err(&format!("warning: the rate was not held: {}\nhint: {}\n", note.message, note.hint));
+            print_err(&format!("warning: the rate was not held: {}\nhint: {}\n", note.message, note.hint));
         }
         let what = if self.spec.phase == Phase::Load { "load" } else { "run" };
         match end {
@@ -142,8 +142,8 @@ impl<'a> Printer<'a> {
                 let message = format!("the {what} stopped after {loaded} of {total}: {why}");
                 return Err(EngineError::failed(message).hint(hint));
             }
-            End::Stopped(who) => err(&format!("the {what} was stopped: {}\n", who.reason())),
-            End::Lease(why) => err(&format!("the {what} was stopped: {why}\n")),
+            End::Stopped(who) => print_err(&format!("the {what} was stopped: {}\n", who.reason())),
+            End::Lease(why) => print_err(&format!("the {what} was stopped: {why}\n")),
             End::Done => {}
         }
         let hung = self.unanswered;
@@ -158,7 +158,7 @@ impl<'a> Printer<'a> {
             return Err(EngineError::failed(format!("no operation of this {what} finished in the measured time"))
                 .hint("measure for longer, or check the system: it may have stopped answering"));
         }
-        let failed = self.totals.failed();
+        let failed = self.totals.count_failed();
         if failed as f64 > self.tolerated * self.totals.operations as f64 && end.code() == 0 {
             return Err(EngineError::failed(format!("{} of this {what} failed", count_noun(failed, "operation")))
                 .hint(
@@ -202,25 +202,25 @@ fn redact_passwords(arguments: &[String]) -> String {
 }
 
 impl Observer for Printer<'_> {
-    fn ready(&mut self, opened: &Opened<'_>) {
+    fn report_ready(&mut self, opened: &OpenedTrial<'_>) {
         let guarantee = opened.guarantee;
         let mut line = format!("Store: {}", opened.spec.store.name);
         for (name, value) in &guarantee.facts {
             let _ = write!(line, ", {name} {value}");
         }
-        err(&format!("{line}\n"));
+        print_err(&format!("{line}\n"));
         let requested = opened.spec.store.durability;
         let difference = match guarantee.durability.cmp(&requested) {
             std::cmp::Ordering::Equal => String::new(),
             std::cmp::Ordering::Greater => format!(" (requested: {}; the store has no such level)", requested.name()),
             std::cmp::Ordering::Less => format!(" (requested: {}; the store does not provide it)", requested.name()),
         };
-        err(&format!("Writes survive: {}{difference}: {}\n", survives(guarantee), guarantee.how));
-        err(&format!("Seed: {}\n", opened.spec.seed));
+        print_err(&format!("Writes survive: {}{difference}: {}\n", survives(guarantee), guarantee.how));
+        print_err(&format!("Seed: {}\n", opened.spec.seed));
         for note in opened.notes {
-            err(&format!("warning: {}\nhint: {}\n", note.message, note.hint));
+            print_err(&format!("warning: {}\nhint: {}\n", note.message, note.hint));
         }
-        err("Starting test.\n");
+        print_err("Starting test.\n");
     }
 
     fn begin_window(&mut self, moment: &Moment<'_>) {
@@ -230,26 +230,26 @@ impl Observer for Printer<'_> {
         self.status_line(moment, None);
     }
 
-    fn interval(&mut self, moment: &Moment<'_>, interval: &Interval<'_>) {
+    fn report_interval(&mut self, moment: &Moment<'_>, interval: &Interval<'_>) {
         self.status_line(moment, Some(interval));
     }
 
-    fn end(&mut self, closed: &Closed<'_>) {
+    fn report_end(&mut self, closed: &Closed<'_>) {
         let mut metrics = metrics(closed.moment.recorders, self.reporting);
         add_censored(&mut metrics, &closed.censored, self.reporting);
         let totals = closed.moment.totals;
         self.totals = totals;
         self.unanswered = closed.censored.unanswered + closed.carried.unanswered;
         let had_work = closed.moment.operations != Some(0) && closed.due != Some(0);
-        self.none_ended = had_work && closed.window.completed + totals.failed() + totals.not_yet == 0;
+        self.none_ended = had_work && closed.window.completed + totals.count_failed() + totals.not_yet == 0;
         self.keep_failures(&metrics, closed);
         if let Some(files) = self.hdr_files.take() {
             self.write_error = files.finish().err();
         }
-        out(&report::raw_announcement(&metrics, self.reporting));
+        print_out(&report::raw_announcement(&metrics, self.reporting));
         let raw = report::raw_text(&metrics, self.reporting);
         if !raw.is_empty() {
-            self.write_error = self.files.raw(&raw).err().or(self.write_error.take());
+            self.write_error = self.files.write_raw(&raw).err().or(self.write_error.take());
         }
         let overall = Overall {
             measured_ns: closed.window.length_ns,
@@ -258,14 +258,14 @@ impl Observer for Printer<'_> {
         };
         let lines = report::lines(&overall, &metrics, self.reporting);
         let text = report::render(&lines, self.reporting.exporter);
-        self.write_error = self.files.report(&text).err().or(self.write_error.take());
+        self.write_error = self.files.write_report(&text).err().or(self.write_error.take());
         let mut notes = diagnostics::generator_limited(closed, self.spec.spin);
         notes.extend(diagnostics::note_slowest(closed));
         notes.extend(diagnostics::notes(closed));
         // It is the last line, because it concerns every figure at a rate.
         self.rate_not_held = notes.iter().position(|note| note.name == "rate-not-held").map(|at| notes.remove(at));
         for note in notes {
-            err(&format!("note: {}: {} ({})\n", note.name, note.message, note.hint));
+            print_err(&format!("note: {}: {} ({})\n", note.name, note.message, note.hint));
         }
     }
 }

@@ -48,7 +48,7 @@ pub struct Properties {
 
 impl Properties {
     /// Reads the files first, then the command line, which overrides them.
-    pub fn gather(args: &Args) -> Result<Self, EngineError> {
+    pub fn gather_properties(args: &Args) -> Result<Self, EngineError> {
         let mut properties = Self::default();
         for file in &args.files {
             let bytes = properties.read(file).map_err(|error| {
@@ -126,7 +126,7 @@ impl Properties {
     }
 
     /// A number, or the default.
-    pub fn real(&self, name: &str, default: f64) -> Result<f64, EngineError> {
+    pub fn parse_real(&self, name: &str, default: f64) -> Result<f64, EngineError> {
         let Some(text) = self.trim_value(name) else { return Ok(default) };
         match java::java_double(text).filter(|number| number.is_finite()) {
             Some(number) => Ok(number),
@@ -136,7 +136,7 @@ impl Properties {
 
     /// A number within a range, or the default.
     pub fn parse_within(&self, name: &str, default: f64, low: f64, high: f64) -> Result<f64, EngineError> {
-        let value = self.real(name, default)?;
+        let value = self.parse_real(name, default)?;
         if (low..=high).contains(&value) {
             return Ok(value);
         }

@@ -20,7 +20,7 @@ pub fn pace(properties: &Properties) -> Result<PaceSpec, EngineError> {
     };
     let set: Vec<&str> =
         ["rate.ramp", "rate.steps"].into_iter().filter(|name| properties.trim_value(name).is_some()).collect();
-    let target = properties.real("target", 0.0)?;
+    let target = properties.parse_real("target", 0.0)?;
     if set.len() + usize::from(target != 0.0) > 1 {
         return Err(
             EngineError::usage("target, rate.ramp and rate.steps are mutually exclusive").hint("keep one of them")

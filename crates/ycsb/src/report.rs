@@ -300,7 +300,7 @@ pub fn value_at_percentile(reading: &Reading, percentile: f64) -> u64 {
 pub fn percentile_label(percentile: f64) -> String {
     // NaN and infinities leave a remainder that is not zero, as in Java.
     if percentile % 1.0 != 0.0 {
-        return format!("{}PercentileLatency(us)", number::double(percentile));
+        return format!("{}PercentileLatency(us)", number::format_double(percentile));
     }
     let whole = percentile as i32;
     let suffix = match (whole % 100, whole % 10) {
@@ -316,7 +316,7 @@ pub fn percentile_label(percentile: f64) -> String {
 fn value_text(value: &Value) -> String {
     match value {
         Value::Whole(number) => number.to_string(),
-        Value::Real(number) => number::double(*number),
+        Value::Real(number) => number::format_double(*number),
     }
 }
 
@@ -324,7 +324,7 @@ fn value_text(value: &Value) -> String {
 pub fn render(lines: &[Line], exporter: Exporter) -> String {
     let object = |line: &Line| {
         let value = match &line.value {
-            Value::Real(number) if !number.is_finite() => format!("\"{}\"", number::double(*number)),
+            Value::Real(number) if !number.is_finite() => format!("\"{}\"", number::format_double(*number)),
             value => value_text(value),
         };
         let quote = |text: &str| serde_json::Value::from(text).to_string();

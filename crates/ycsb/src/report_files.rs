@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::config::Reporting;
 use loadstone_wire::error::EngineError;
-use loadstone_wire::output::out;
+use loadstone_wire::output::print_out;
 
 /// The output files of a run. Before the run, they are checked to be writable.
 #[derive(Debug)]
@@ -17,24 +17,24 @@ pub struct ReportFiles {
 
 impl ReportFiles {
     /// Checks that the files can be written.
-    pub fn prepare(reporting: &Reporting) -> Result<Self, EngineError> {
+    pub fn open_files(reporting: &Reporting) -> Result<Self, EngineError> {
         let report = reporting.export_file.as_ref().map(|path| follow_links(Path::new(path)));
         let raw = reporting.raw_file.as_ref().map(PathBuf::from);
         for (path, property) in [(&report, "exportfile"), (&raw, "measurement.raw.output_file")] {
             if let Some(path) = path {
-                probe(path, property)?;
+                probe_path(path, property)?;
             }
         }
         if let Some(prefix) = &reporting.hdr_files {
-            probe(Path::new(&format!("{prefix}READ.hdr")), "hdrhistogram.output.path")?;
+            probe_path(Path::new(&format!("{prefix}READ.hdr")), "hdrhistogram.output.path")?;
         }
         Ok(Self { report, raw })
     }
 
     /// Writes the report to stdout, or atomically to the file.
-    pub fn report(&self, text: &str) -> Result<(), EngineError> {
+    pub fn write_report(&self, text: &str) -> Result<(), EngineError> {
         let Some(path) = &self.report else {
-            out(text);
+            print_out(text);
             return Ok(());
         };
         let written = if is_special(path) {
@@ -51,16 +51,16 @@ impl ReportFiles {
         };
         written.map_err(|error| {
             // The run has finished, so its results must not be lost because of the file.
-            out(text);
+            print_out(text);
             EngineError::failed(format!("cannot write {}: {error} (exportfile)", path.display()))
                 .hint("use the report on stdout, where it was printed instead")
         })
     }
 
     /// Appends raw operations to the file, or prints them on stdout.
-    pub fn raw(&self, text: &str) -> Result<(), EngineError> {
+    pub fn write_raw(&self, text: &str) -> Result<(), EngineError> {
         let Some(path) = &self.raw else {
-            out(text);
+            print_out(text);
             return Ok(());
         };
         let appended =
@@ -95,7 +95,7 @@ fn is_special(path: &Path) -> bool {
 }
 
 /// Checks that a file can be created at this path. No file remains after the check.
-fn probe(path: &Path, property: &str) -> Result<(), EngineError> {
+fn probe_path(path: &Path, property: &str) -> Result<(), EngineError> {
     if path.is_dir() {
         return Err(EngineError::usage(format!("{} is a directory ({property})", path.display())).hint("name a file"));
     }

@@ -7,7 +7,7 @@ use loadstone_load::{Projection, Row, Status};
 use loadstone_session::erased::{StoreType, VirtualSession};
 use loadstone_session::{Connection, EngineError, Options, Rows, Session};
 
-use loadstone_wire::output::{err, out};
+use loadstone_wire::output::{print_err, print_out};
 use loadstone_wire::spec::TrialSpec;
 
 const HELP: &str = "\
@@ -24,8 +24,8 @@ Commands:
 
 /// Runs the shell on a store.
 pub fn main(spec: &TrialSpec) -> Result<u8, EngineError> {
-    let mut table = spec.work.rules().table().to_owned();
-    err(&format!("Loadstone shell on {}; \"help\" shows the commands\n", spec.store.name));
+    let mut table = spec.work.rules().table_name().to_owned();
+    print_err(&format!("Loadstone shell on {}; \"help\" shows the commands\n", spec.store.name));
     loop {
         match answer_all(&loadstone_registry::ENGINE_STORES.find_records(&spec.store.name)?.store, spec, &table)? {
             Next::Quit => return Ok(0),
@@ -58,27 +58,27 @@ fn answer_all(store: &StoreType, spec: &TrialSpec, table: &str) -> Result<Next, 
     })?;
     let mut next = Next::Quit;
     let stdin = std::io::stdin();
-    err("> ");
+    print_err("> ");
     for line in stdin.lock().lines().map_while(Result::ok) {
         let arguments: Vec<&str> = line.split_whitespace().collect();
         match arguments.first().copied() {
             None => {}
             Some("quit") => break,
-            Some("help") => out(HELP),
+            Some("help") => print_out(HELP),
             Some("table") => match arguments.get(1) {
                 Some(name) => {
                     next = Next::Table((*name).to_owned());
                     break;
                 }
-                None => out(&format!("Using table \"{table}\"\n")),
+                None => print_out(&format!("Using table \"{table}\"\n")),
             },
             Some(_) => {
                 let start = Instant::now();
-                out(&tasks.block_on(&runtime, answer(&mut session, &arguments)));
-                out(&format!("{} ms\n", start.elapsed().as_millis()));
+                print_out(&tasks.block_on(&runtime, answer(&mut session, &arguments)));
+                print_out(&format!("{} ms\n", start.elapsed().as_millis()));
             }
         }
-        err("> ");
+        print_err("> ");
     }
     drop(session);
     store.close()?;
@@ -100,7 +100,7 @@ async fn answer(session: &mut VirtualSession, arguments: &[&str]) -> String {
         ("insert" | "update", Some(key)) => {
             for word in &arguments[2..] {
                 match word.split_once('=') {
-                    Some((name, value)) => row.push(name.as_bytes(), value.as_bytes()),
+                    Some((name, value)) => row.push_field(name.as_bytes(), value.as_bytes()),
                     None => return format!("error: \"{word}\" is not NAME=VALUE\n"),
                 }
             }
@@ -109,7 +109,7 @@ async fn answer(session: &mut VirtualSession, arguments: &[&str]) -> String {
             } else {
                 session.update(key, &row).await
             };
-            row.clear();
+            row.clear_fields();
             status
         }
         ("delete", Some(key)) => session.delete(key).await,

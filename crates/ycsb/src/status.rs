@@ -34,7 +34,7 @@ impl StatusLine {
         let mut line = format!("{}{time} {} sec: {done} operations; ", reporting.label, elapsed_ms / 1_000);
         if done > 0 {
             let current = 1_000.0 * (done - self.last_done.min(done)) as f64 / interval_ms as f64;
-            line.push_str(&format!("{} current ops/sec; ", number::decimal(current)));
+            line.push_str(&format!("{} current ops/sec; ", number::format_decimal(current)));
             let rate = 1_000.0 * done as f64 / elapsed_ms as f64;
             let left = of.unwrap_or(done).saturating_sub(done);
             // YCSB makes an estimate even before any operation has finished: 106751991167300 days.
@@ -67,7 +67,7 @@ fn summary(name: &str, now: &Measure, earlier: Option<&Measure>) -> String {
     match (now, earlier) {
         (Measure::Hdr(now), earlier) => {
             let new = match earlier {
-                Some(Measure::Hdr(old)) => now.since(old),
+                Some(Measure::Hdr(old)) => now.subtract_earlier(old),
                 _ => now.clone(),
             };
             let figures = HdrFigures::new(&new);
@@ -77,7 +77,7 @@ fn summary(name: &str, now: &Measure, earlier: Option<&Measure>) -> String {
                 figures.count,
                 figures.max,
                 figures.min,
-                number::decimal(figures.mean),
+                number::format_decimal(figures.mean),
                 at(90.0),
                 at(99.0),
                 at(99.9),
@@ -89,7 +89,7 @@ fn summary(name: &str, now: &Measure, earlier: Option<&Measure>) -> String {
             if count == 0 {
                 return String::new();
             }
-            format!("[{name} AverageLatency(us)={}]", number::decimal(sum as f64 / count as f64))
+            format!("[{name} AverageLatency(us)={}]", number::format_decimal(sum as f64 / count as f64))
         }
         (Measure::Raw(_), earlier) => {
             let (count, sum) = window(now, earlier);

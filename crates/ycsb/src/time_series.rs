@@ -30,14 +30,14 @@ pub fn translate(properties: &Properties, phase: Phase, clients: u64) -> Result<
         operations: positive("operationcount")?,
         start: properties.parse_whole("insertstart")?.map(|start| start as i64),
         key_count: properties.parse_whole("fieldcount")?.unwrap_or(base.key_count),
-        key_length: size(properties, "fieldlength", base.key_length)?,
-        tag_count: size(properties, "tagcount", base.tag_count)?,
+        key_length: parse_size(properties, "fieldlength", base.key_length)?,
+        tag_count: parse_size(properties, "tagcount", base.tag_count)?,
         tag_cardinality: match properties.trim_value("tagcardinality") {
-            Some(text) => list(properties, "tagcardinality", text)?,
+            Some(text) => parse_list(properties, "tagcardinality", text)?,
             None => base.tag_cardinality.clone(),
         },
-        tag_key_length: size(properties, "tagkeylength", base.tag_key_length)?,
-        tag_value_length: size(properties, "tagvaluelength", base.tag_value_length)?,
+        tag_key_length: parse_size(properties, "tagkeylength", base.tag_key_length)?,
+        tag_value_length: parse_size(properties, "tagvaluelength", base.tag_value_length)?,
         interval: properties.parse_whole("timestampinterval")?.unwrap_or(base.interval),
         units,
         timestamp_key: properties.text("timestampkey", &base.timestamp_key),
@@ -47,8 +47,8 @@ pub fn translate(properties: &Properties, phase: Phase, clients: u64) -> Result<
         random_time_order: properties.boolean("randomwritetimestamporder", base.random_time_order),
         random_series_order: properties.boolean("randomtimeseriesorder", base.random_series_order),
         value_type,
-        sparsity: properties.real("sparsity", base.sparsity)?,
-        delayed_series: properties.real("delayedseries", base.delayed_series)?,
+        sparsity: properties.parse_real("sparsity", base.sparsity)?,
+        delayed_series: properties.parse_real("delayedseries", base.delayed_series)?,
         delayed_intervals: properties.parse_whole("delayedintervals")?.unwrap_or(base.delayed_intervals),
         query_span: properties.parse_whole("querytimespan")?.unwrap_or(base.query_span),
         query_random_span: properties.boolean("queryrandomtimespan", base.query_random_span),
@@ -76,11 +76,11 @@ pub fn translate(properties: &Properties, phase: Phase, clients: u64) -> Result<
     Ok((WorkSpec::TimeSeries(spec), operations))
 }
 
-fn size(properties: &Properties, name: &str, default: usize) -> Result<usize, EngineError> {
+fn parse_size(properties: &Properties, name: &str, default: usize) -> Result<usize, EngineError> {
     Ok(properties.parse_whole(name)?.map_or(default, |number| number as usize))
 }
 
-fn list(properties: &Properties, name: &str, text: &str) -> Result<Vec<u64>, EngineError> {
+fn parse_list(properties: &Properties, name: &str, text: &str) -> Result<Vec<u64>, EngineError> {
     let numbers: Option<Vec<u64>> = text.split(',').map(|part| part.trim().parse().ok()).collect();
     numbers.ok_or_else(|| properties.invalid_value(name, "whole numbers separated by commas", text))
 }
@@ -88,7 +88,7 @@ fn list(properties: &Properties, name: &str, text: &str) -> Result<Vec<u64>, Eng
 fn group_by(properties: &Properties) -> Result<Option<GroupBy>, EngineError> {
     let Some(function) = properties.trim_value("groupbyfunction") else { return Ok(None) };
     let keys = properties.text("groupbykeys", "");
-    let tags = list(properties, "groupbykeys", &keys)?.into_iter().map(|flag| flag != 0).collect();
+    let tags = parse_list(properties, "groupbykeys", &keys)?.into_iter().map(|flag| flag != 0).collect();
     Ok(Some(GroupBy { function: function.to_owned(), tags }))
 }
 

@@ -2,12 +2,12 @@
 
 use loadstone_load::kind_sequence::KindSequence;
 use loadstone_load::pace::PaceSpec;
-use loadstone_load::random::mix;
+use loadstone_load::random::mix_bits;
 use loadstone_load::{Refusal, Segment};
 
 use super::args::{Args, Command};
 use super::config::{Interval, Reporting, reporting};
-use super::core_workload::core;
+use super::core_workload::core_spec;
 use super::known_properties::{KNOWN, check_names};
 use super::properties::Properties;
 use super::{bindings, hosted, rate, time_series};
@@ -84,8 +84,8 @@ pub fn translate(args: &Args, properties: &Properties) -> Result<Translated, Eng
     let class = properties.text("workload", "CoreWorkload");
     let (work, operations) = match class.rsplit('.').next().unwrap_or_default() {
         "TimeSeriesWorkload" => time_series::translate(properties, phase, clients)?,
-        "CoreWorkload" => core(properties, phase, clients, false)?,
-        "ConstantOccupancyWorkload" => core(properties, phase, clients, true)?,
+        "CoreWorkload" => core_spec(properties, phase, clients, false)?,
+        "ConstantOccupancyWorkload" => core_spec(properties, phase, clients, true)?,
         _ => {
             return Err(properties
                 .invalid_value("workload", "a workload class", &class)
@@ -112,7 +112,7 @@ pub fn translate(args: &Args, properties: &Properties) -> Result<Translated, Eng
         clients = operations;
     }
     let seconds = properties.parse_whole("maxexecutiontime")?.filter(|&s| s > 0).map(|s| s as f64);
-    let warmup_seconds = properties.real("warmuptime", 0.0)?;
+    let warmup_seconds = properties.parse_real("warmuptime", 0.0)?;
     let segment = match properties.trim_value("segment") {
         None => Segment::default(),
         Some(text) => Segment::parse(text)
@@ -143,7 +143,7 @@ pub fn translate(args: &Args, properties: &Properties) -> Result<Translated, Eng
         segment,
         inserts: InsertSpec {
             retries: properties.parse_whole("core_workload_insertion_retry_limit")?.unwrap_or(0),
-            retry_seconds: properties.real("core_workload_insertion_retry_interval", 3.0)?,
+            retry_seconds: properties.parse_real("core_workload_insertion_retry_interval", 3.0)?,
             delays: None,
             keep_going: properties.boolean("core_workload_insertion_keep_going_on_error", false),
         },
@@ -160,7 +160,7 @@ pub fn translate(args: &Args, properties: &Properties) -> Result<Translated, Eng
             .map(|file| LedgerSpec { file: file.to_owned() }),
         ..TrialSpec::new(store, work, seed)
     };
-    spec.validate().map_err(|refusal| refuse(&refusal, properties))?;
+    spec.validate().map_err(|refusal| refuse_properties(&refusal, properties))?;
     let tolerated = properties.parse_within("failures.tolerated", 0.0, 0.0, 1.0)?;
     Ok(Translated { spec, reporting, warnings, tolerated, strict: args.strict })
 }
@@ -183,11 +183,11 @@ fn run_number(
         .hint("give all segments the same new number, for example -p runnumber=$(date +%s)"));
     }
     // The number has 53 bits, because JSON readers in other languages do not support more.
-    Ok(Some(number.unwrap_or_else(|| mix(loadstone_measure::clock::unix_ns()) >> 11)))
+    Ok(Some(number.unwrap_or_else(|| mix_bits(loadstone_measure::clock::unix_ns()) >> 11)))
 }
 
 /// Translates a refusal into YCSB's names, and adds the origin of the first property.
-fn refuse(refusal: &Refusal, properties: &Properties) -> EngineError {
+fn refuse_properties(refusal: &Refusal, properties: &Properties) -> EngineError {
     let property = |field: &str| match field {
         "pace.rate" => rate::property(properties).to_owned(),
         _ => PROPERTIES.iter().find(|(path, _)| *path == field).map_or(field, |(_, property)| property).to_owned(),
@@ -202,9 +202,9 @@ fn refuse(refusal: &Refusal, properties: &Properties) -> EngineError {
 fn store_properties(args: &Args, properties: &Properties, store: &str) -> std::collections::BTreeMap<String, String> {
     let mut all = properties.all();
     if hosted::is_hosted(store) {
-        hosted::add(&mut all, args, store);
+        hosted::add_properties(&mut all, args, store);
     }
-    all.retain(|name, _| hosted::takes(name, store) || !KNOWN.iter().any(|known| known.name == name));
+    all.retain(|name, _| hosted::is_taken(name, store) || !KNOWN.iter().any(|known| known.name == name));
     all
 }
 

@@ -8,13 +8,13 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use loadstone_kinds::mapping::Mapping;
-use loadstone_load::ledger::{Evidence, Fate, Finding, State};
+use loadstone_load::ledger::{Evidence, Fate, Finding, WriteState};
 use loadstone_session::statements::{Cells, StatementStore};
 use loadstone_wire::error::EngineError;
 
 use super::findings::{Findings, Proof, find_crash};
-use super::reading::Counter;
-use super::rows::{Pass, RowRun, is_acknowledged, read_partitions, unread};
+use super::reading::CounterBounds;
+use super::rows::{RowRun, RowsPass, is_acknowledged, read_partitions, refuse_unread};
 
 /// A run whose increments are compared with a store's counters.
 pub struct CounterReadBack<'a, E> {
@@ -24,7 +24,7 @@ pub struct CounterReadBack<'a, E> {
 }
 
 /// The bounds of each counter, by the key of its partition. The field `value` of each counter is still 0.
-type Bounds = HashMap<Vec<u8>, Vec<Counter>>;
+type Bounds = HashMap<Vec<u8>, Vec<CounterBounds>>;
 /// The missing amount of each counter of a partition, by key, for partitions in which any amount is missing.
 type Missing = HashMap<Vec<u8>, Vec<i64>>;
 
@@ -40,10 +40,10 @@ impl CounterReadBack<'_, Evidence<'_, Mapping>> {
     /// Reads the counters from a store of this type.
     pub fn read_back<S: StatementStore>(&self, mut findings: Findings) -> Result<Findings, EngineError> {
         let bounds = self.sum_increments();
-        let pass = async |store: &S| self.pass(store, &bounds).await;
+        let pass = async |store: &S| self.read_pass(store, &bounds).await;
         let missing = self.run.read_at_levels(&mut findings, &pass)?;
         let [lost_earlier, lost] = missing.map(|missing| self.find_lost(&missing));
-        self.run.account(&mut findings, |_, index| {
+        self.run.add_findings(&mut findings, |_, index| {
             let fate = if lost.contains(&index) { Fate::Lost } else { Fate::Proven };
             Some((fate, lost_earlier.contains(&index)))
         });
@@ -56,13 +56,13 @@ impl CounterReadBack<'_, Evidence<'_, Mapping>> {
         self.run.visit_writes(|_, operation, state| {
             // Number of attempts that were certainly applied, and number that may have been applied.
             let (certain, possible) = match state {
-                State::Acknowledged => (1, 1),
-                State::Retried => (1, retries.saturating_add(1)),
-                State::Maybe | State::Unknown => (0, retries.saturating_add(1)),
-                State::Refused => (0, 0),
+                WriteState::Acknowledged => (1, 1),
+                WriteState::Retried => (1, retries.saturating_add(1)),
+                WriteState::Maybe | WriteState::Unknown => (0, retries.saturating_add(1)),
+                WriteState::Refused => (0, 0),
             };
             let columns = bounds.entry(operation.row().key.clone());
-            let columns = columns.or_insert_with(|| vec![Counter::default(); self.run.columns.len()]);
+            let columns = columns.or_insert_with(|| vec![CounterBounds::default(); self.run.columns.len()]);
             for (counter, increment) in columns.iter_mut().zip(operation.increments()) {
                 counter.acknowledged = counter.acknowledged.saturating_add(increment.saturating_mul(certain));
                 counter.possible = counter.possible.saturating_add(increment.saturating_mul(possible));
@@ -111,16 +111,16 @@ impl CounterReadBack<'_, Evidence<'_, Mapping>> {
     }
 
     /// Reads and judges all counters.
-    async fn pass<S: StatementStore>(&self, store: &S, bounds: &Bounds) -> Result<Pass<Missing>, EngineError> {
-        let mut pass = Pass::<Missing>::default();
+    async fn read_pass<S: StatementStore>(&self, store: &S, bounds: &Bounds) -> Result<RowsPass<Missing>, EngineError> {
+        let mut pass = RowsPass::<Missing>::default();
         read_partitions(store, &self.select, bounds, |key, counters, cells| {
             let mut missing = Vec::with_capacity(counters.len());
             for (column, (name, counter)) in self.run.columns.iter().zip(counters).enumerate() {
-                let counter = Counter { value: self.value(cells, column)?, ..*counter };
+                let counter = CounterBounds { value: self.read_value(cells, column)?, ..*counter };
                 pass.reading.add_counter(counter, key, name);
                 missing.push(counter.acknowledged.saturating_sub(counter.value).max(0));
-                if counter.acknowledged > 0 && matches!(counter.judge(), Finding::Fine | Finding::CameTrue) {
-                    pass.proof.get_or_insert_with(|| prove(counter));
+                if counter.acknowledged > 0 && matches!(counter.judge_counter(), Finding::Fine | Finding::CameTrue) {
+                    pass.proof.get_or_insert_with(|| prove_counter(counter));
                 }
             }
             pass.reading.end_record();
@@ -134,7 +134,7 @@ impl CounterReadBack<'_, Evidence<'_, Mapping>> {
     }
 
     /// The value of a counter, or 0 if there is no row. An answer with an unexpected number of columns proves nothing.
-    fn value(&self, cells: &Cells, column: usize) -> Result<i64, EngineError> {
+    fn read_value(&self, cells: &Cells, column: usize) -> Result<i64, EngineError> {
         let (rows, width, columns) = (cells.rows(), cells.width(), self.run.columns.len());
         if rows == 0 {
             return Ok(0);
@@ -142,19 +142,24 @@ impl CounterReadBack<'_, Evidence<'_, Mapping>> {
         if rows > 1 || width != columns {
             let message =
                 format!("a partition must have one row of {columns} counters, got {rows} with {width} columns");
-            return Err(unread(message));
+            return Err(refuse_unread(message));
         }
         match cells.get(0, column).map(<[u8; 8]>::try_from) {
             None => Ok(0),
             Some(Ok(value)) => Ok(i64::from_be_bytes(value)),
-            Some(Err(_)) => Err(unread(format!("the counter {} does not have 8 bytes", self.run.columns[column]))),
+            Some(Err(_)) => {
+                Err(refuse_unread(format!("the counter {} does not have 8 bytes", self.run.columns[column])))
+            }
         }
     }
 }
 
 /// Damages a counter in memory. Reports whether the read-back finds the damage.
-fn prove(counter: Counter) -> Proof {
-    let too_high = Counter { value: counter.possible.saturating_add(1), ..counter };
-    let removed = Counter { value: 0, ..counter };
-    Proof::from_answer(matches!(too_high.judge(), Finding::Phantom(_)), matches!(removed.judge(), Finding::Lost(_)))
+fn prove_counter(counter: CounterBounds) -> Proof {
+    let too_high = CounterBounds { value: counter.possible.saturating_add(1), ..counter };
+    let removed = CounterBounds { value: 0, ..counter };
+    Proof::from_answer(
+        matches!(too_high.judge_counter(), Finding::Phantom(_)),
+        matches!(removed.judge_counter(), Finding::Lost(_)),
+    )
 }

@@ -1,11 +1,11 @@
 //! The output of the `ledger` command.
 
 use loadstone_load::core::CoreRun;
-use loadstone_load::ledger::{Evidence, Fate, Ledger, Outcome, State, Writes};
+use loadstone_load::ledger::{Evidence, Fate, Ledger, WriteOutcome, WriteState, Writes};
 use loadstone_load::{RecordWorkload, Status};
 use serde::Serialize;
 
-use super::reading::{FieldCounts, LISTED, Place, Reading};
+use super::reading::{FieldCounts, FieldPlace, LISTED, RecordsReading};
 use loadstone_kinds::mapping::Mapping;
 use loadstone_wire::event::Missed;
 use loadstone_wire::merge::Merge;
@@ -33,7 +33,7 @@ pub struct Findings {
     misses: MissCounts,
     /// The first value that no write of the run wrote.
     #[serde(skip_serializing_if = "Option::is_none")]
-    first_wrong: Option<Place>,
+    first_wrong: Option<FieldPlace>,
     /// Whether the strongest level could not be read, so that the absence of a write proves nothing.
     #[serde(skip)]
     undecidable: bool,
@@ -88,7 +88,7 @@ struct Lost {
     /// is stated, or if all losses are allowed.
     window_ms: Option<f64>,
     /// The fields of the first few losses.
-    first: Vec<Place>,
+    first: Vec<FieldPlace>,
     /// The age of the oldest lost write at the time of the crash.
     oldest: Option<Oldest>,
     #[serde(skip)]
@@ -143,7 +143,7 @@ impl Proof {
         self.repairs += 1;
     }
 
-    fn holds(&self) -> bool {
+    fn is_proven(&self) -> bool {
         self.corrupted && self.removed && self.restored
     }
 }
@@ -185,27 +185,27 @@ impl Findings {
         all.ledger.run = ledgers.first().and_then(|ledger| ledger.run().number);
         all.ledger.closed = ledgers.iter().all(|ledger| ledger.count_claimed().is_some());
         for ledger in ledgers {
-            all.ledger.beyond += ledger.beyond();
+            all.ledger.beyond += ledger.count_beyond();
             all.ledger.ticks_lost += ledger.ticks_lost();
             all.ledger.exceptions_lost += ledger.exceptions_lost();
         }
         for (index, number) in writes {
             let state = evidence.state(index, number);
             match state {
-                Some(State::Acknowledged | State::Retried) => all.writes.acknowledged += 1,
-                Some(State::Refused) => all.writes.refused += 1,
-                Some(State::Maybe) => all.writes.maybe += 1,
-                Some(State::Unknown) => all.writes.unknown += 1,
+                Some(WriteState::Acknowledged | WriteState::Retried) => all.writes.acknowledged += 1,
+                Some(WriteState::Refused) => all.writes.refused += 1,
+                Some(WriteState::Maybe) => all.writes.maybe += 1,
+                Some(WriteState::Unknown) => all.writes.unknown += 1,
                 None => {}
             }
-            all.writes.retried += u64::from(state == Some(State::Retried));
+            all.writes.retried += u64::from(state == Some(WriteState::Retried));
         }
         all
     }
 
     /// Judges the reads that a segment could not judge: `count` in total, of which those in `listed` are known
     /// individually.
-    pub fn settle(
+    pub fn judge_misses(
         &mut self,
         count: u64,
         listed: &[Missed],
@@ -223,20 +223,20 @@ impl Findings {
                 continue;
             }
             self.misses.failed += 1;
-            if let Some(write) = workload.write(miss.index).filter(|_| self.misses.first.len() < LISTED) {
+            if let Some(write) = workload.find_write(miss.index).filter(|_| self.misses.first.len() < LISTED) {
                 self.misses.first.push(key(write.record));
             }
         }
     }
 
     /// Records the maximum age of a write that the store's guarantee allows to be lost when the process is killed, ns.
-    pub fn guarantee(&mut self, loss_ns_max: Option<u64>) {
+    pub fn note_guarantee(&mut self, loss_ns_max: Option<u64>) {
         self.lost.window_ns = loss_ns_max;
         self.lost.window_ms = loss_ns_max.filter(|&ns| ns < u64::MAX).map(|ns| ns as f64 / 1e6);
     }
 
     /// Records the consistency levels of the reads.
-    pub fn levels(&mut self, decisive: Option<String>, own: Option<String>) {
+    pub fn note_levels(&mut self, decisive: Option<String>, own: Option<String>) {
         (self.read.level, self.read.own_level) = (decisive, own);
     }
 
@@ -246,7 +246,7 @@ impl Findings {
     }
 
     /// Adds the reading of a range of records on which the findings are based.
-    pub fn add(&mut self, reading: Reading) {
+    pub fn add_reading(&mut self, reading: RecordsReading) {
         self.read.records += reading.records;
         self.read.fields += reading.fields;
         self.fields.merge(reading.counts);
@@ -257,7 +257,7 @@ impl Findings {
     }
 
     /// Counts an acknowledged write by its fate. `crashes`: when the system crashed, in order, ns of Unix time.
-    pub fn account(&mut self, outcome: &Outcome, crashes: &[u64]) {
+    pub fn count_outcome(&mut self, outcome: &WriteOutcome, crashes: &[u64]) {
         match outcome.fate {
             Fate::Proven => self.proven.writes += 1,
             Fate::Undecided => {}
@@ -265,7 +265,7 @@ impl Findings {
             Fate::Lost => {
                 self.lost.writes += 1;
                 match find_crash(crashes, outcome.span.sent) {
-                    Some(crash_ns) => self.age(outcome, crash_ns),
+                    Some(crash_ns) => self.judge_age(outcome, crash_ns),
                     None => self.lost.later += u64::from(!crashes.is_empty()),
                 }
             }
@@ -275,7 +275,7 @@ impl Findings {
 
     /// Determines the age of a lost write at the time of the crash, and whether its loss is allowed. The age is
     /// negative if the write was completed after the crash.
-    fn age(&mut self, outcome: &Outcome, crash_ns: u64) {
+    fn judge_age(&mut self, outcome: &WriteOutcome, crash_ns: u64) {
         let age = |ns: u64| (i128::from(crash_ns) - i128::from(ns)).clamp(i64::MIN.into(), i64::MAX.into()) as i64;
         let (least_ns, most_ns) = (age(outcome.span.done), age(outcome.span.sent));
         // Only a write that is certainly older than the bound is evidence against the store.
@@ -294,13 +294,13 @@ impl Findings {
     }
 
     /// Records the outcome of the planted faults; `None` if there was no record to damage.
-    pub fn prove(&mut self, proof: Option<Proof>) {
-        self.proved = proof.as_ref().map(Proof::holds);
+    pub fn note_proof(&mut self, proof: Option<Proof>) {
+        self.proved = proof.as_ref().map(Proof::is_proven);
         self.proof = proof;
     }
 
     /// Calculates the shares.
-    pub fn conclude(&mut self) {
+    pub fn calculate_shares(&mut self) {
         if self.writes.acknowledged > 0 {
             let decided = self.proven.writes + self.lost.writes;
             self.proven.share = Some(decided as f64 / self.writes.acknowledged as f64);
@@ -308,7 +308,7 @@ impl Findings {
     }
 
     /// Describes the faults in one line, with the place of the first one; `None` if there are none.
-    pub fn faults(&self) -> Option<String> {
+    pub fn describe_faults(&self) -> Option<String> {
         let Lost { writes, allowed, loaded, .. } = self.lost;
         // Loaded records are older than any bound.
         let emptied = self.lost.window_ns == Some(u64::MAX) && self.lost.oldest.is_some();
@@ -342,8 +342,8 @@ impl Findings {
     }
 
     /// The reason, in one line, why the read-back proves nothing; `None` if it proves something.
-    pub fn unproven(&self) -> Option<String> {
-        if let Some(proof) = self.proof.as_ref().filter(|proof| !proof.holds()) {
+    pub fn describe_missing_proof(&self) -> Option<String> {
+        if let Some(proof) = self.proof.as_ref().filter(|proof| !proof.is_proven()) {
             let Proof { corrupted, removed, restored, refused, .. } = proof;
             let refused = refused.as_ref().map_or(String::new(), |status| format!(" (the store answered {status})"));
             return Some(format!(
@@ -378,17 +378,17 @@ impl Findings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use loadstone_load::ledger::Span;
+    use loadstone_load::ledger::WriteSpan;
 
     #[test]
     fn losses_are_attributed_to_the_next_crash() {
         let second = 1_000_000_000;
         let account = |sent: u64, crashes: &[u64]| {
             let mut findings = Findings::default();
-            findings.guarantee(Some(second));
-            let span = Span { sent: sent * second, done: sent * second + 1 };
+            findings.note_guarantee(Some(second));
+            let span = WriteSpan { sent: sent * second, done: sent * second + 1 };
             let crashes: Vec<u64> = crashes.iter().map(|crash| crash * second).collect();
-            findings.account(&Outcome { index: 0, span, fate: Fate::Lost, missed: true }, &crashes);
+            findings.count_outcome(&WriteOutcome { index: 0, span, fate: Fate::Lost, missed: true }, &crashes);
             (findings.lost.writes, findings.lost.allowed, findings.lost.later)
         };
         assert_eq!(account(70, &[70]), (1, 1, 0));

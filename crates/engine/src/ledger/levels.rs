@@ -11,7 +11,7 @@ pub const ATTEMPTS: u32 = 5;
 pub const BETWEEN_ATTEMPTS: Duration = Duration::from_secs(1);
 
 /// The error of a read-back that proves nothing because it could not read every `unit`.
-pub fn unread(message: String, unit: &str) -> EngineError {
+pub fn refuse_unread(message: String, unit: &str) -> EngineError {
     let error = EngineError { kind: ErrorKind::Unread, ..EngineError::failed(message) };
     error.hint(format!("repair the store and repeat the command: it must read every {unit}"))
 }

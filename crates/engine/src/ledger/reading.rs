@@ -26,7 +26,7 @@ merge_fields_of!(FieldCounts: fine, overlapped, came_true, lost, phantom, corrup
 
 /// A field whose value is not the expected one.
 #[derive(Clone, Debug, Serialize)]
-pub struct Place {
+pub struct FieldPlace {
     key: String,
     field: String,
     /// The index of the expected write; `null`: the loaded value.
@@ -37,10 +37,10 @@ pub struct Place {
     /// The value that was read: `write`, `loaded`, `nothing`, `another run`, `unreadable` or `counter`.
     what: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    counter: Option<Counter>,
+    counter: Option<CounterBounds>,
 }
 
-impl Place {
+impl FieldPlace {
     fn new(key: &[u8], field: &str, what: &'static str) -> Self {
         let key = String::from_utf8_lossy(key).into_owned();
         Self { key, field: field.to_owned(), expected: None, actual: None, what, counter: None }
@@ -51,7 +51,7 @@ impl Place {
         let Self { key, field, expected, actual, what, counter } = self;
         let actual = actual.map_or_else(|| (*what).to_owned(), |index| format!("write {index}"));
         match (expected, counter) {
-            (_, Some(Counter { value, acknowledged, .. })) => {
+            (_, Some(CounterBounds { value, acknowledged, .. })) => {
                 format!("the counter {key} {field} should be at least {acknowledged}, but is {value}")
             }
             (Some(expected), _) => {
@@ -65,7 +65,7 @@ impl Place {
     pub fn describe_wrong(&self, wrong: u64) -> String {
         let Self { key, field, counter, .. } = self;
         match counter {
-            Some(Counter { value, possible, .. }) => format!(
+            Some(CounterBounds { value, possible, .. }) => format!(
                 "{wrong} counters are above the sum of all increments, or were not 0 at the start of the run: {key} {field} is \
                  {value}, and the sum is {possible}"
             ),
@@ -76,7 +76,7 @@ impl Place {
 
 /// A counter, and the bounds of its value: sums of increments.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-pub struct Counter {
+pub struct CounterBounds {
     pub value: i64,
     /// The sum over all acknowledged writes.
     pub acknowledged: i64,
@@ -84,9 +84,9 @@ pub struct Counter {
     pub possible: i64,
 }
 
-impl Counter {
+impl CounterBounds {
     /// The conclusion from its value.
-    pub fn judge(&self) -> Finding {
+    pub fn judge_counter(&self) -> Finding {
         match self.value {
             value if value < self.acknowledged => Finding::Lost(None),
             value if value > self.possible => Finding::Phantom(0),
@@ -98,25 +98,25 @@ impl Counter {
 
 /// The findings of one reading of the records.
 #[derive(Debug, Default)]
-pub struct Reading {
+pub struct RecordsReading {
     pub records: u64,
     pub fields: u64,
     pub counts: FieldCounts,
     /// The first lost fields.
-    pub first: Vec<Place>,
+    pub first: Vec<FieldPlace>,
     /// The first value that no write of the run wrote.
-    pub first_wrong: Option<Place>,
+    pub first_wrong: Option<FieldPlace>,
     /// Number of loaded records with an empty field.
     pub loaded: u64,
     /// Whether the current record is such a record.
     unloaded: bool,
 }
 
-impl Reading {
+impl RecordsReading {
     /// Counts the finding on one field.
-    pub fn add(&mut self, finding: Finding, value: FieldValue, key: &[u8], field: &str) {
+    pub fn add_finding(&mut self, finding: Finding, value: FieldValue, key: &[u8], field: &str) {
         self.unloaded |= finding == Finding::Lost(None);
-        self.count(finding, |expected| {
+        self.count_finding(finding, |expected| {
             let (actual, what) = match value {
                 FieldValue::Absent => (None, "nothing"),
                 FieldValue::Unreadable => (None, "unreadable"),
@@ -124,16 +124,19 @@ impl Reading {
                 FieldValue::Of(version) if version.phase == Phase::Load => (None, "loaded"),
                 FieldValue::Of(version) => (Some(version.index), "write"),
             };
-            Place { expected, actual, ..Place::new(key, field, what) }
+            FieldPlace { expected, actual, ..FieldPlace::new(key, field, what) }
         });
     }
 
     /// Counts the finding on a counter.
-    pub fn add_counter(&mut self, counter: Counter, key: &[u8], field: &str) {
-        self.count(counter.judge(), |_| Place { counter: Some(counter), ..Place::new(key, field, "counter") });
+    pub fn add_counter(&mut self, counter: CounterBounds, key: &[u8], field: &str) {
+        self.count_finding(counter.judge_counter(), |_| FieldPlace {
+            counter: Some(counter),
+            ..FieldPlace::new(key, field, "counter")
+        });
     }
 
-    fn count(&mut self, finding: Finding, place: impl Fn(Option<u64>) -> Place) {
+    fn count_finding(&mut self, finding: Finding, place: impl Fn(Option<u64>) -> FieldPlace) {
         self.fields += 1;
         let counts = &mut self.counts;
         let count = match finding {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use loadstone_kinds::mapping::Mapping;
 use loadstone_kinds::stress::{StressOperation, StressWork};
 use loadstone_load::Workload;
-use loadstone_load::ledger::{Evidence, Fate, Outcome, State};
+use loadstone_load::ledger::{Evidence, Fate, WriteOutcome, WriteState};
 use loadstone_session::statements::{Cells, Statement, StatementStore, Statements, Values};
 use loadstone_session::{Connection, ReadLevel};
 use loadstone_wire::error::{EngineError, ErrorKind};
@@ -14,7 +14,7 @@ use loadstone_wire::spec::TrialSpec;
 
 use super::findings::{Findings, Proof};
 use super::levels::{ATTEMPTS, BETWEEN_ATTEMPTS, find_own_level, list_stronger, options_at, store_error};
-use super::reading::Reading;
+use super::reading::RecordsReading;
 
 /// A run whose writes are compared with the rows of a store.
 pub struct RowRun<'a, E> {
@@ -34,21 +34,21 @@ pub struct RowRun<'a, E> {
 
 /// The result of one pass over all partitions.
 #[derive(Debug, Default)]
-pub struct Pass<T> {
+pub struct RowsPass<T> {
     /// The states of the partitions.
     pub states: T,
-    pub reading: Reading,
+    pub reading: RecordsReading,
     /// Absent if no value can be damaged.
     pub proof: Option<Proof>,
 }
 
 impl RowRun<'_, Evidence<'_, Mapping>> {
     /// Visits the writes that were sent, in their order: index, operation and state.
-    pub fn visit_writes(&self, mut visit: impl FnMut(u64, &StressOperation, State)) {
+    pub fn visit_writes(&self, mut visit: impl FnMut(u64, &StressOperation, WriteState)) {
         let mut operation = StressOperation::default();
-        for (index, number) in self.work.writes(self.writes) {
+        for (index, number) in self.work.list_writes(self.writes) {
             if let Some(state) = self.evidence.state(index, number) {
-                self.work.fill(index, &mut operation);
+                self.work.fill_operation(index, &mut operation);
                 visit(index, &operation, state);
             }
         }
@@ -56,12 +56,15 @@ impl RowRun<'_, Evidence<'_, Mapping>> {
 
     /// Counts the acknowledged writes by their fate. `find_fate` returns the fate of the write with this key and index,
     /// and whether the write is missing at the workload's consistency level.
-    pub fn account(&self, findings: &mut Findings, find_fate: impl Fn(&[u8], u64) -> Option<(Fate, bool)>) {
+    pub fn add_findings(&self, findings: &mut Findings, find_fate: impl Fn(&[u8], u64) -> Option<(Fate, bool)>) {
         self.visit_writes(|index, operation, state| {
             if is_acknowledged(state)
                 && let Some((fate, missed)) = find_fate(&operation.row().key, index)
             {
-                findings.account(&Outcome { index, span: self.evidence.span(index), fate, missed }, self.crashes);
+                findings.count_outcome(
+                    &WriteOutcome { index, span: self.evidence.span(index), fate, missed },
+                    self.crashes,
+                );
             }
         });
     }
@@ -72,13 +75,13 @@ impl RowRun<'_, Evidence<'_, Mapping>> {
     pub fn read_at_levels<S: StatementStore, T: Clone>(
         &self,
         findings: &mut Findings,
-        pass: &impl AsyncFn(&S) -> Result<Pass<T>, EngineError>,
+        pass: &impl AsyncFn(&S) -> Result<RowsPass<T>, EngineError>,
     ) -> Result<[T; 2], EngineError> {
         let open = |level: Option<ReadLevel>| S::open(&options_at(self.spec, level, "")).map_err(store_error);
         let own = open(None)?;
-        findings.guarantee(own.guarantee().loss_ns_max());
+        findings.note_guarantee(own.guarantee().loss_ns_max());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
-        let runtime = runtime.map_err(|error| unread(format!("cannot start an executor: {error}")))?;
+        let runtime = runtime.map_err(|error| refuse_unread(format!("cannot start an executor: {error}")))?;
         let local = tokio::task::LocalSet::new();
         let mut decisive = local.block_on(&runtime, pass(&own))?;
         let earlier = decisive.states.clone();
@@ -99,22 +102,22 @@ impl RowRun<'_, Evidence<'_, Mapping>> {
                 Err(error) => return Err(error),
             }
         }
-        findings.levels(decisive_level, own_level);
+        findings.note_levels(decisive_level, own_level);
         own.close().map_err(store_error)?;
-        findings.prove(decisive.proof);
-        findings.add(decisive.reading);
+        findings.note_proof(decisive.proof);
+        findings.add_reading(decisive.reading);
         Ok([earlier, decisive.states])
     }
 }
 
 /// Whether the server acknowledged the write.
-pub const fn is_acknowledged(state: State) -> bool {
-    matches!(state, State::Acknowledged | State::Retried)
+pub const fn is_acknowledged(state: WriteState) -> bool {
+    matches!(state, WriteState::Acknowledged | WriteState::Retried)
 }
 
 /// The error of a read-back that proves nothing because it could not read every row.
-pub fn unread(message: String) -> EngineError {
-    super::levels::unread(message, "row")
+pub fn refuse_unread(message: String) -> EngineError {
+    super::levels::refuse_unread(message, "row")
 }
 
 /// Reads each partition with a statement that takes its key, and passes the answer to `judge`.
@@ -131,7 +134,7 @@ pub async fn read_partitions<S: StatementStore, P>(
     for (key, partition) in partitions {
         values.clear();
         values.push(key);
-        read(&mut session, &values, &mut cells).await?;
+        read_row(&mut session, &values, &mut cells).await?;
         judge(key, partition, &cells)?;
     }
     session.cleanup().await;
@@ -139,7 +142,7 @@ pub async fn read_partitions<S: StatementStore, P>(
 }
 
 /// Executes the statement until the server answers.
-async fn read<S: Statements>(session: &mut S, values: &Values, cells: &mut Cells) -> Result<(), EngineError> {
+async fn read_row<S: Statements>(session: &mut S, values: &Values, cells: &mut Cells) -> Result<(), EngineError> {
     for attempt in 1.. {
         let status = session.execute(0, values, cells).await;
         if status.is_ok() {
@@ -147,7 +150,7 @@ async fn read<S: Statements>(session: &mut S, values: &Values, cells: &mut Cells
         }
         let message = session.last_error().unwrap_or_else(|| "no message".to_owned());
         if attempt == ATTEMPTS {
-            return Err(unread(format!("cannot read a row: {}: {message}", status.name())));
+            return Err(refuse_unread(format!("cannot read a row: {}: {message}", status.name())));
         }
         tokio::time::sleep(BETWEEN_ATTEMPTS).await;
     }

@@ -9,13 +9,13 @@ use std::collections::HashMap;
 use loadstone_kinds::mapping::Mapping;
 use loadstone_kinds::stress::StressOperation;
 use loadstone_load::Workload;
-use loadstone_load::ledger::{Evidence, Fate, FieldValue, Finding, State};
+use loadstone_load::ledger::{Evidence, Fate, FieldValue, Finding, WriteState};
 use loadstone_load::version::Version;
 use loadstone_session::statements::{Cells, StatementStore};
 use loadstone_wire::error::EngineError;
 
 use super::findings::{Findings, Proof};
-use super::rows::{Pass, RowRun, is_acknowledged, read_partitions, unread};
+use super::rows::{RowRun, RowsPass, is_acknowledged, read_partitions, refuse_unread};
 
 /// A run whose writes are compared with a store's rows.
 pub struct TimestampReadBack<'a, E> {
@@ -61,9 +61,9 @@ impl TimestampReadBack<'_, Evidence<'_, Mapping>> {
     /// Reads back the rows from a store of this type.
     pub fn read_back<S: StatementStore>(&self, mut findings: Findings) -> Result<Findings, EngineError> {
         let partitions = self.partitions();
-        let pass = async |store: &S| self.pass(store, &partitions).await;
+        let pass = async |store: &S| self.read_pass(store, &partitions).await;
         let [earlier, decisive] = self.run.read_at_levels(&mut findings, &pass)?;
-        self.run.account(&mut findings, |key, index| {
+        self.run.add_findings(&mut findings, |key, index| {
             let partition = partitions.get(key)?;
             let is_missing = |rows: &RowStates| match rows.get(&partition.sample) {
                 Some(RowState::Write(last)) => Some(*last < index),
@@ -94,18 +94,18 @@ impl TimestampReadBack<'_, Evidence<'_, Mapping>> {
     }
 
     /// Reads and judges all partitions.
-    async fn pass<S: StatementStore>(
+    async fn read_pass<S: StatementStore>(
         &self,
         store: &S,
         partitions: &Partitions,
-    ) -> Result<Pass<RowStates>, EngineError> {
-        let mut pass = Pass::<RowStates>::default();
+    ) -> Result<RowsPass<RowStates>, EngineError> {
+        let mut pass = RowsPass::<RowStates>::default();
         let mut scratch = StressOperation::default();
         read_partitions(store, &self.select, partitions, |key, partition, cells| {
             let mut state = RowState::Write(u64::MAX);
             for (column, name) in self.run.columns.iter().enumerate() {
-                let cell = self.cell(cells, column)?;
-                let (finding, content) = self.judge(partition, key, column, cell, &mut scratch);
+                let cell = self.parse_cell(cells, column)?;
+                let (finding, content) = self.judge_cell(partition, key, column, cell, &mut scratch);
                 state = state.min(match (finding, content) {
                     (Finding::Corrupt | Finding::Phantom(_), _) => RowState::Unknown,
                     (_, FieldValue::Of(version)) => RowState::Write(version.index),
@@ -113,11 +113,11 @@ impl TimestampReadBack<'_, Evidence<'_, Mapping>> {
                     (Finding::OtherRun, _) if partition.last.is_some() => RowState::Unknown,
                     _ => RowState::Before,
                 });
-                pass.reading.add(finding, content, key, name);
+                pass.reading.add_finding(finding, content, key, name);
                 if let (Finding::Fine | Finding::CameTrue, Some(_), Some(cell), None) =
                     (finding, partition.last, cell, pass.proof.as_ref())
                 {
-                    pass.proof = Some(self.prove(partition, key, column, cell, &mut scratch));
+                    pass.proof = Some(self.prove_timestamps(partition, key, column, cell, &mut scratch));
                 }
             }
             pass.reading.end_record();
@@ -130,21 +130,21 @@ impl TimestampReadBack<'_, Evidence<'_, Mapping>> {
 
     /// A column of an answer. The values come first, then their timestamps. An answer with an unexpected number of
     /// columns proves nothing.
-    fn cell<'a>(&self, cells: &'a Cells, column: usize) -> Result<Cell<'a>, EngineError> {
+    fn parse_cell<'a>(&self, cells: &'a Cells, column: usize) -> Result<Cell<'a>, EngineError> {
         let columns = self.run.columns.len();
         if cells.rows() == 0 {
             return Ok(None);
         }
         if cells.rows() > 1 || cells.width() != 2 * columns {
             let (rows, width) = (cells.rows(), cells.width());
-            return Err(unread(format!(
+            return Err(refuse_unread(format!(
                 "a partition must have one row of {columns} values and their timestamps, got {rows} with {width} columns"
             )));
         }
         match (cells.get(0, column), cells.get(0, columns + column).map(<[u8; 8]>::try_from)) {
             (None, None) => Ok(None),
             (Some(value), Some(Ok(stamp))) => Ok(Some((value, i64::from_be_bytes(stamp)))),
-            _ => Err(unread(format!(
+            _ => Err(refuse_unread(format!(
                 "the column {} has a value or a timestamp without the other",
                 self.run.columns[column]
             ))),
@@ -153,7 +153,7 @@ impl TimestampReadBack<'_, Evidence<'_, Mapping>> {
 
     /// Judges the value of a column by the write that its timestamp identifies. A value from before the run is not
     /// compared.
-    fn judge(
+    fn judge_cell(
         &self,
         partition: &Partition,
         key: &[u8],
@@ -169,27 +169,27 @@ impl TimestampReadBack<'_, Evidence<'_, Mapping>> {
         if index >= self.end {
             return (Finding::OtherRun, FieldValue::OtherRun);
         }
-        let content = FieldValue::Of(Version::run(index));
+        let content = FieldValue::Of(Version::from_run(index));
         let number = self.run.work.write_number(index).filter(|number| *number < self.run.writes);
         let state = number.and_then(|number| {
-            self.run.work.fill(index, scratch);
+            self.run.work.fill_operation(index, scratch);
             if scratch.row().key == key { self.run.evidence.state(index, number) } else { None }
         });
         let finding = match (partition.last, state) {
-            (_, None | Some(State::Refused)) => Finding::Phantom(index),
+            (_, None | Some(WriteState::Refused)) => Finding::Phantom(index),
             _ if scratch.row().columns().nth(column).flatten() != Some(value) => {
                 return (Finding::Corrupt, FieldValue::Unreadable);
             }
             (Some(last), _) if index < last => Finding::Lost(Some(last)),
-            (_, Some(State::Acknowledged | State::Retried)) => Finding::Fine,
-            (_, Some(State::Maybe | State::Unknown)) => Finding::CameTrue,
+            (_, Some(WriteState::Acknowledged | WriteState::Retried)) => Finding::Fine,
+            (_, Some(WriteState::Maybe | WriteState::Unknown)) => Finding::CameTrue,
         };
         (finding, content)
     }
 
     /// Damages an answer in memory, and reports whether the read-back finds the damage. A damaged row in the store
     /// could not be repaired, because the repair would need another timestamp.
-    fn prove(
+    fn prove_timestamps(
         &self,
         partition: &Partition,
         key: &[u8],
@@ -202,8 +202,8 @@ impl TimestampReadBack<'_, Evidence<'_, Mapping>> {
             Some(byte) => *byte ^= 1,
             None => damaged.push(0),
         }
-        let (corrupt, _) = self.judge(partition, key, column, Some((&damaged, stamp_us)), scratch);
-        let (removed, _) = self.judge(partition, key, column, None, scratch);
+        let (corrupt, _) = self.judge_cell(partition, key, column, Some((&damaged, stamp_us)), scratch);
+        let (removed, _) = self.judge_cell(partition, key, column, None, scratch);
         Proof::from_answer(corrupt == Finding::Corrupt, matches!(removed, Finding::Lost(Some(_))))
     }
 }

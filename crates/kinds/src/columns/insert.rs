@@ -3,10 +3,10 @@
 use loadstone_session::statements::{BatchKind, Values};
 use loadstone_stress::columns::{BATCH_ROWS_MAX, PlannedOperation};
 use loadstone_stress::distribution::{Distribution, RatioSpec};
-use loadstone_stress::partition::Place;
+use loadstone_stress::partition::ColumnPlace;
 use loadstone_stress::random::mix_seed;
 
-use super::strides::uniform;
+use super::strides::draw_uniform;
 use super::{ColumnsWork, Generators, Prepared, SHUFFLE, State};
 
 /// These constants separate the random draws of an insert by purpose.
@@ -17,7 +17,7 @@ const BATCH_BYTES_MAX: usize = 16 << 20;
 
 /// The current position in an insert.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Cursor {
+pub struct InsertCursor {
     index: u64,
     /// The next partition, and the end of the partitions.
     place: u64,
@@ -31,7 +31,7 @@ pub struct Cursor {
     column_share: f64,
 }
 
-impl Cursor {
+impl InsertCursor {
     /// The start of an operation that takes the given places of the population.
     pub fn new(index: u64, places: std::ops::Range<u64>) -> Self {
         Self { index, place: places.start, last: places.end, ..Self::default() }
@@ -61,7 +61,7 @@ impl ColumnsWork {
             }
             let generator = &mut generators.tables[*table];
             generator.seek(cursor.next);
-            cursor.next = cursor.next.saturating_add(1).saturating_add(gap(self.seed, cursor));
+            cursor.next = cursor.next.saturating_add(1).saturating_add(draw_gap(self.seed, cursor));
             if batch.len() == *batch_rows {
                 batch.push((at, Values::default()));
             }
@@ -70,7 +70,9 @@ impl ColumnsWork {
             values.clear();
             for place in markers {
                 match place {
-                    Place::Value(column) if (*column + 1) as f64 / columns > cursor.column_share => values.push_null(),
+                    ColumnPlace::Value(column) if (*column + 1) as f64 / columns > cursor.column_share => {
+                        values.push_null()
+                    }
                     place => values.push_with(|out| generator.append(*place, out)),
                 }
             }
@@ -81,8 +83,8 @@ impl ColumnsWork {
     }
 
     /// Opens the next partition of an insert, and chooses the first row in it.
-    fn open_partition(&self, table: usize, cursor: &mut Cursor, generators: &mut Generators) {
-        let (place, visit) = self.visit(cursor.place);
+    fn open_partition(&self, table: usize, cursor: &mut InsertCursor, generators: &mut Generators) {
+        let (place, visit) = self.visit_place(cursor.place);
         let number = generators.population.number_at(place).unwrap_or_default();
         let draw = mix_seed(self.seed, cursor.place, RATIO);
         let share = |ratio: &mut Option<(Distribution, RatioSpec)>| {
@@ -105,7 +107,7 @@ impl ColumnsWork {
         cursor.is_open = true;
         cursor.place += 1;
         if cursor.share < 1.0 && cursor.end > start {
-            let first = start.saturating_add(gap(self.seed, cursor));
+            let first = start.saturating_add(draw_gap(self.seed, cursor));
             // At least one row is written, as in the tool.
             cursor.next = first.min(cursor.end - 1);
         }
@@ -115,12 +117,12 @@ impl ColumnsWork {
 /// Number of rows to skip before the next row that is written. If a random part is written, the gaps have a geometric
 /// distribution.
 #[inline]
-fn gap(seed: u64, cursor: &mut Cursor) -> u64 {
+fn draw_gap(seed: u64, cursor: &mut InsertCursor) -> u64 {
     if cursor.share >= 1.0 {
         return 0;
     }
     cursor.draws += 1;
-    let draw = uniform(seed, cursor.index.wrapping_mul(0x9e37_79b9).wrapping_add(cursor.draws), SELECT);
+    let draw = draw_uniform(seed, cursor.index.wrapping_mul(0x9e37_79b9).wrapping_add(cursor.draws), SELECT);
     // A share of 0 gives an infinite gap, which saturates.
     ((1.0 - draw).ln() / (1.0 - cursor.share).ln()) as u64
 }
@@ -131,11 +133,11 @@ mod tests {
 
     #[test]
     fn random_parts_have_their_share() {
-        let mut cursor = Cursor { share: 0.1, index: 3, ..Cursor::default() };
-        let gaps: u64 = (0..10_000).map(|_| gap(1, &mut cursor)).sum();
+        let mut cursor = InsertCursor { share: 0.1, index: 3, ..InsertCursor::default() };
+        let gaps: u64 = (0..10_000).map(|_| draw_gap(1, &mut cursor)).sum();
         assert!((85_000..95_000).contains(&gaps), "{gaps}");
         cursor.share = 1e-7;
-        let gaps: u64 = (0..100).map(|_| gap(1, &mut cursor)).sum();
+        let gaps: u64 = (0..100).map(|_| draw_gap(1, &mut cursor)).sum();
         assert!(gaps > 100_000_000);
     }
 }

@@ -23,13 +23,13 @@ impl TokenRanges {
     }
 
     /// Starts a trial. The segments of a trial share the ranges.
-    pub fn restart(&mut self, segment: Segment) {
+    pub fn restart_ranges(&mut self, segment: Segment) {
         (self.started, self.segment) = (AtomicU64::new(0), segment);
     }
 
-    fn take(&self) -> (i64, i64) {
+    fn take_range(&self) -> (i64, i64) {
         let step = self.started.fetch_add(1, Ordering::Relaxed);
-        self.ranges[(self.segment.index(step) % self.ranges.len() as u64) as usize]
+        self.ranges[(self.segment.global_index(step) % self.ranges.len() as u64) as usize]
     }
 }
 
@@ -46,18 +46,18 @@ pub struct Scan {
 
 impl Scan {
     /// The open range, or else the next range, and the request for its next page of `rows` rows.
-    pub fn request(&mut self, ranges: &TokenRanges, rows: u32) -> ((i64, i64), PageRequest) {
+    pub fn request_page(&mut self, ranges: &TokenRanges, rows: u32) -> ((i64, i64), PageRequest) {
         let range = *self.range.get_or_insert_with(|| {
             self.state.clear();
             self.token = None;
-            ranges.take()
+            ranges.take_range()
         });
         (range, PageRequest { rows, state: self.state.clone() })
     }
 
     /// Advances to the end of a page, whose first column is the token. Returns the number of partitions that begin in
     /// the page.
-    pub fn advance(&mut self, cells: &Cells) -> u64 {
+    pub fn advance_scan(&mut self, cells: &Cells) -> u64 {
         let mut partitions = 0;
         for row in 0..cells.rows() {
             let token = cells.get(row, 0).and_then(|token| token.try_into().ok());
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     /// A page of rows with the given tokens.
-    fn page(tokens: &[i64], more: Option<&[u8]>) -> Cells {
+    fn page_of_tokens(tokens: &[i64], more: Option<&[u8]>) -> Cells {
         let mut cells = Cells::default();
         cells.clear(1);
         for token in tokens {
@@ -107,17 +107,17 @@ mod tests {
         let ranges = TokenRanges::new(&[0], 1);
         let mut scan = Scan::default();
         let first = (i64::MIN, 0);
-        assert_eq!(scan.request(&ranges, 2), (first, PageRequest { rows: 2, state: Vec::new() }));
+        assert_eq!(scan.request_page(&ranges, 2), (first, PageRequest { rows: 2, state: Vec::new() }));
         // After a failed operation, the same page is requested again.
-        assert_eq!(scan.request(&ranges, 2), (first, PageRequest { rows: 2, state: Vec::new() }));
-        assert_eq!(scan.advance(&page(&[-5, -4], Some(b"a"))), 2);
-        assert_eq!(scan.request(&ranges, 2), (first, PageRequest { rows: 2, state: b"a".to_vec() }));
+        assert_eq!(scan.request_page(&ranges, 2), (first, PageRequest { rows: 2, state: Vec::new() }));
+        assert_eq!(scan.advance_scan(&page_of_tokens(&[-5, -4], Some(b"a"))), 2);
+        assert_eq!(scan.request_page(&ranges, 2), (first, PageRequest { rows: 2, state: b"a".to_vec() }));
         // A partition that spans two pages is counted once.
-        assert_eq!(scan.advance(&page(&[-4, -3], Some(b"b"))), 1);
-        assert_eq!(scan.advance(&page(&[], None)), 0);
-        assert_eq!(scan.request(&ranges, 2), ((0, i64::MAX), PageRequest { rows: 2, state: Vec::new() }));
-        assert_eq!(scan.advance(&page(&[7], None)), 1);
-        assert_eq!(scan.request(&ranges, 2).0, first, "again from the start");
+        assert_eq!(scan.advance_scan(&page_of_tokens(&[-4, -3], Some(b"b"))), 1);
+        assert_eq!(scan.advance_scan(&page_of_tokens(&[], None)), 0);
+        assert_eq!(scan.request_page(&ranges, 2), ((0, i64::MAX), PageRequest { rows: 2, state: Vec::new() }));
+        assert_eq!(scan.advance_scan(&page_of_tokens(&[7], None)), 1);
+        assert_eq!(scan.request_page(&ranges, 2).0, first, "again from the start");
     }
 
     #[test]
@@ -126,8 +126,8 @@ mod tests {
             let mut all: Vec<_> = (0..n)
                 .flat_map(|k| {
                     let mut ranges = TokenRanges::new(&[0], 6);
-                    ranges.restart(Segment { k, n });
-                    (0..12 / n).map(|_| ranges.take()).collect::<Vec<_>>()
+                    ranges.restart_ranges(Segment { k, n });
+                    (0..12 / n).map(|_| ranges.take_range()).collect::<Vec<_>>()
                 })
                 .collect();
             all.sort_unstable();

@@ -20,7 +20,7 @@ impl StatementWork for ColumnsWork {
         &self.statements
     }
 
-    fn identify(&self, operation: &ColumnsOperation) -> Identity {
+    fn identify_operation(&self, operation: &ColumnsOperation) -> Identity {
         let ColumnsOperation { index, operation, number, .. } = *operation;
         Identity { index, step: StepId(operation as u16), name: self.operations[operation].name, number }
     }
@@ -32,7 +32,12 @@ impl StatementWork for ColumnsWork {
     /// An insert with several batches continues with the batch that failed.
     // Only one client performs an operation, and nothing else borrows its state.
     #[allow(clippy::await_holding_refcell_ref)]
-    async fn send<S: Statements>(&self, session: &mut S, operation: &ColumnsOperation, cells: &mut Cells) -> Status {
+    async fn send_operation<S: Statements>(
+        &self,
+        session: &mut S,
+        operation: &ColumnsOperation,
+        cells: &mut Cells,
+    ) -> Status {
         let ColumnsOperation { operation: at, values, state, .. } = operation;
         let (at, prepared) = (*at, &self.operations[*at]);
         if prepared.operation.work != OperationWork::Insert {
@@ -42,7 +47,7 @@ impl StatementWork for ColumnsWork {
             let status = session.execute(at, values, cells).await;
             if status.is_ok() && values.page.is_some() {
                 let state = &mut *state.borrow_mut();
-                state.partitions = state.scans[at].advance(cells);
+                state.partitions = state.scans[at].advance_scan(cells);
             }
             return status;
         }
@@ -61,16 +66,16 @@ impl StatementWork for ColumnsWork {
         Status::Ok
     }
 
-    fn compare(&self, operation: &ColumnsOperation, cells: &Cells) -> Result<(), (Status, String)> {
+    fn compare_cells(&self, operation: &ColumnsOperation, cells: &Cells) -> Result<(), (Status, String)> {
         let validates = match self.operations[operation.operation].operation.work {
             OperationWork::Validate => true,
             OperationWork::Query { validates, .. } => validates,
             _ => false,
         };
-        if validates { self.validate(operation, cells) } else { Ok(()) }
+        if validates { self.validate_cells(operation, cells) } else { Ok(()) }
     }
 
-    fn measure(&self, operation: &ColumnsOperation, cells: &Cells, counts: bool) -> (u64, u64) {
+    fn measure_operation(&self, operation: &ColumnsOperation, cells: &Cells, counts: bool) -> (u64, u64) {
         let planned = &self.operations[operation.operation].operation;
         let (rows, partitions, bytes) = match planned.work {
             OperationWork::Insert => {

@@ -44,7 +44,7 @@ impl Strides {
 
     /// The index of the value that contains the given sum.
     #[inline]
-    pub fn find(&self, sum: u64) -> u64 {
+    pub fn find_stride(&self, sum: u64) -> u64 {
         let (block, rest) = (sum / self.total(), sum % self.total());
         block * Self::BLOCK + self.ends.partition_point(|end| *end <= rest) as u64
     }
@@ -60,7 +60,7 @@ impl Strides {
 
 /// A number in [0, 1) that depends on an index, for the given purpose.
 #[inline]
-pub fn uniform(seed: u64, index: u64, purpose: u64) -> f64 {
+pub fn draw_uniform(seed: u64, index: u64, purpose: u64) -> f64 {
     (mix_seed(seed, index, purpose) as u64 >> 11) as f64 * TWO_POW_MINUS_53
 }
 
@@ -77,7 +77,7 @@ mod tests {
             for index in 0..1_000 {
                 let (before, value) = strides.value_at(index);
                 assert_eq!(before, sum, "{text} {index}");
-                assert_eq!((strides.find(sum), strides.find(sum + value - 1)), (index, index));
+                assert_eq!((strides.find_stride(sum), strides.find_stride(sum + value - 1)), (index, index));
                 sum += value;
             }
         }

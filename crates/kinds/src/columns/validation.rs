@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use loadstone_load::Status;
 use loadstone_session::statements::Cells;
-use loadstone_stress::partition::Place;
+use loadstone_stress::partition::ColumnPlace;
 
 use super::{ColumnsOperation, ColumnsWork, State};
 
 impl ColumnsWork {
     /// Compares the rows read with the rows written by this program, or by the tool if the spec permits: it may write
     /// only the first rows of a partition. The partition is open in the generator of its table.
-    pub(super) fn validate(&self, operation: &ColumnsOperation, cells: &Cells) -> Result<(), (Status, String)> {
+    pub(super) fn validate_cells(&self, operation: &ColumnsOperation, cells: &Cells) -> Result<(), (Status, String)> {
         let planned = &self.operations[operation.operation].operation;
         let layout = &self.plan.layouts[planned.table];
         let mut state = operation.state.borrow_mut();
@@ -20,12 +20,12 @@ impl ColumnsWork {
             .as_mut()
             .map_or(1.0, |(sampler, ratio)| ratio.share(sampler.next_double()));
         let generator = &mut generators.tables[planned.table];
-        let marker_of = |place: Place| planned.markers.iter().position(|other| *other == place);
+        let marker_of = |place: ColumnPlace| planned.markers.iter().position(|other| *other == place);
         let mut returned: BTreeMap<Vec<u8>, (usize, bool)> = BTreeMap::new();
         for row in 0..cells.rows() {
             let mut key = Vec::new();
             for at in 0..layout.clustering.len() {
-                let place = Place::Clustering(at);
+                let place = ColumnPlace::Clustering(at);
                 let cell = match planned.results.iter().position(|result| *result == Some(place)) {
                     Some(column) => cells.get(row, column),
                     None => marker_of(place).and_then(|marker| operation.values.get(marker)),
@@ -48,7 +48,7 @@ impl ColumnsWork {
                 generator.append(condition.place, scratch);
                 let value = operation.values.get(condition.marker).unwrap_or_default();
                 let kind = &layout.column(condition.place).kind;
-                is_requested &= condition.operator.accepts(kind.compare(scratch, value));
+                is_requested &= condition.operator.has_match(kind.compare(scratch, value));
             }
             if !is_requested {
                 continue;
@@ -84,8 +84,8 @@ impl ColumnsWork {
                 let Some(place) = place else { continue };
                 let is_null = match place {
                     // The rows of a partition share this value, and which of several writes was last is unknown.
-                    Place::Value(value) if layout.statics.contains(value) && generator.rows() > 1 => continue,
-                    Place::Value(value) => (*value + 1) as f64 / layout.values.len() as f64 > share,
+                    ColumnPlace::Value(value) if layout.statics.contains(value) && generator.rows() > 1 => continue,
+                    ColumnPlace::Value(value) => (*value + 1) as f64 / layout.values.len() as f64 > share,
                     _ => false,
                 };
                 scratch.clear();

@@ -7,14 +7,14 @@ use loadstone_session::Connection;
 use loadstone_storage::codec::{Decoder, Encoder};
 use loadstone_storage::content::{Content, Difference};
 use loadstone_storage::fs::{
-    Access as Reading, CreateOptions, ErrorKind, FileSystem, FsError, OpenOptions, Reader, Writer,
+    AccessHint as Reading, CreateOptions, FileSystem, FsError, FsErrorKind, OpenOptions, Reader, Writer,
 };
 use loadstone_storage::store::FileClient;
 use loadstone_storage::work::{Access, Action, FileOperation, FileStep, Sync};
 
 use super::FileWork;
 use super::log::{FileEnd, FileTimes};
-use crate::records::actor::worse;
+use crate::records::actor::worse_status;
 use loadstone_measure::actor::{Actor, Outcome, Stopwatch};
 use loadstone_measure::clock::Timer;
 use loadstone_measure::task::Task;
@@ -73,12 +73,12 @@ impl<'a, F: FileSystem> FileActor<'a, F> {
     }
 
     /// The content that this trial writes.
-    fn own(&self) -> Content {
+    fn own_content(&self) -> Content {
         Content::new(self.task.seed).compressible(self.task.work.workload.spec.compressible)
     }
 
     /// Records a step with this result. If it failed, stores the message.
-    fn step<T: Timer, V>(
+    fn time_step<T: Timer, V>(
         &mut self,
         step: FileStep,
         result: Result<V, FsError>,
@@ -87,13 +87,13 @@ impl<'a, F: FileSystem> FileActor<'a, F> {
     ) -> Option<V> {
         match result {
             Ok(value) => {
-                watch.step(step.id(), Status::Ok, sent, done);
+                watch.record_step(step.id(), Status::Ok, sent, done);
                 Some(value)
             }
             Err(error) => {
                 let status = error.status();
-                watch.step(step.id(), status, sent, done);
-                self.task.failures.keep(step.id(), status, || Some(error.to_string()));
+                watch.record_step(step.id(), status, sent, done);
+                self.task.failures.keep_message(step.id(), status, || Some(error.to_string()));
                 self.file.failed.get_or_insert(status);
                 self.attempted = true;
                 None
@@ -102,17 +102,17 @@ impl<'a, F: FileSystem> FileActor<'a, F> {
     }
 
     /// Opens the file of an operation.
-    async fn begin<T: Timer>(&mut self, operation: &FileOperation, watch: &Stopwatch<'_, T>) {
+    async fn begin_file<T: Timer>(&mut self, operation: &FileOperation, watch: &Stopwatch<'_, T>) {
         let task = self.task;
         let spec = &task.work.workload.spec;
         let mut path = std::mem::take(&mut self.file.path);
         task.work.workload.path_of(&self.session.base, operation.file, &mut path);
         let start = watch.sent_ns;
-        task.work.log.begin(start, task.to_unix_ns);
+        task.work.log.begin_file(start, task.to_unix_ns);
         self.file = Current { path, is_open: true, ..Current::default() };
         let codec = spec.compression.filter(|_| F::KEEPS);
         if spec.action == Action::Write {
-            self.file.content = Some(self.own());
+            self.file.content = Some(self.own_content());
             self.file.encoder = codec.map(Encoder::new);
         } else {
             self.file.decoder = codec.map(Decoder::new);
@@ -132,51 +132,53 @@ impl<'a, F: FileSystem> FileActor<'a, F> {
         let system = &self.session.system;
         let opened = match (spec.action, spec.access) {
             (Action::Write, Access::Random) => match system.append(&self.file.path, &create).await {
-                Err(error) if error.kind == ErrorKind::NotFound => {
+                Err(error) if error.kind == FsErrorKind::NotFound => {
                     system.create(&self.file.path, &create).await.map(Handle::Writer)
                 }
                 other => other.map(Handle::Writer),
             },
             (Action::Write, _) => system.create(&self.file.path, &create).await.map(Handle::Writer),
-            (Action::Append, _) => match append(system, &self.file.path, &create, open, self.own()).await {
-                Ok((writer, content)) => {
-                    self.file.base = writer.position();
-                    self.file.content = Some(content);
-                    Ok(Handle::Writer(writer))
+            (Action::Append, _) => {
+                match open_append(system, &self.file.path, &create, open, self.own_content()).await {
+                    Ok((writer, content)) => {
+                        self.file.base = writer.position();
+                        self.file.content = Some(content);
+                        Ok(Handle::Writer(writer))
+                    }
+                    Err(error) => Err(error),
                 }
-                Err(error) => Err(error),
-            },
+            }
             (Action::Read, _) => system.open(&self.file.path, open).await.map(Handle::Reader),
             (Action::Truncate, _) => return self.file.times.opened = watch.now_ns(),
         };
         let now = watch.now_ns();
         self.file.times.opened = now;
-        self.handle = self.step(FileStep::Open, opened, watch, (start, now));
+        self.handle = self.time_step(FileStep::Open, opened, watch, (start, now));
         if let Some(Handle::Reader(reader)) = &mut self.handle {
             let ahead = if spec.compression.is_some() { 0 } else { reader.depth() as u64 };
             for part in 0..task.work.workload.parts().min(ahead) {
                 let next = task.work.workload.operation(operation.file, part);
-                reader.ahead(next.offset, next.bytes as usize);
+                reader.announce_read(next.offset, next.bytes as usize);
             }
         }
     }
 
     /// Reads or writes the bytes of an operation. Returns their number.
-    async fn transfer<T: Timer>(&mut self, operation: &FileOperation, watch: &Stopwatch<'_, T>) -> u64 {
+    async fn transfer_part<T: Timer>(&mut self, operation: &FileOperation, watch: &Stopwatch<'_, T>) -> u64 {
         if self.task.work.workload.spec.action == Action::Truncate {
-            return self.truncate(watch).await;
+            return self.truncate_file(watch).await;
         }
         if operation.bytes == 0 {
             return 0;
         }
         let transferred = match self.handle.take() {
             Some(Handle::Reader(mut reader)) => {
-                let transferred = self.read(&mut reader, operation, watch).await;
+                let transferred = self.read_part(&mut reader, operation, watch).await;
                 self.handle = Some(Handle::Reader(reader));
                 transferred
             }
             Some(Handle::Writer(mut writer)) => {
-                let transferred = self.write(&mut writer, operation, watch).await;
+                let transferred = self.write_part(&mut writer, operation, watch).await;
                 self.handle = Some(Handle::Writer(writer));
                 transferred
             }
@@ -187,7 +189,7 @@ impl<'a, F: FileSystem> FileActor<'a, F> {
         transferred
     }
 
-    async fn read<T: Timer>(
+    async fn read_part<T: Timer>(
         &mut self,
         reader: &mut F::Reader,
         operation: &FileOperation,
@@ -198,15 +200,15 @@ impl<'a, F: FileSystem> FileActor<'a, F> {
         let mut decoder = self.file.decoder.take();
         let compressed = decoder.is_some();
         let fetched = match &mut decoder {
-            None => reader.fetch(operation.offset, len).await,
-            Some(decoder) => decode(reader, decoder, &self.file.path, len).await,
+            None => reader.fetch_bytes(operation.offset, len).await,
+            Some(decoder) => decode_part(reader, decoder, &self.file.path, len).await,
         };
         let done = watch.now_ns();
         let fetched = match fetched {
             Ok(read) if read.len() < len => Err(early_end(&self.file.path, operation, read.len())),
             other => other,
         };
-        let Some(read) = self.step(FileStep::Read, fetched, watch, (sent, done)) else { return 0 };
+        let Some(read) = self.time_step(FileStep::Read, fetched, watch, (sent, done)) else { return 0 };
         self.file.times.returned = done;
         if self.task.work.workload.spec.verify {
             if F::KEEPS && self.file.content.is_none() {
@@ -215,19 +217,19 @@ impl<'a, F: FileSystem> FileActor<'a, F> {
                     self.file.unmarked = self.file.unmarked.or_else(|| Content::first_unmarked(operation.offset, read));
                 } else if let Some(difference) = self.file.unmarked {
                     // Loadstone wrote the file, so a missing mark means wrong content.
-                    self.differs(difference);
+                    self.note_difference(difference);
                 }
             }
             if self.file.content.is_none() {
                 self.file.uncompared += read.len() as u64;
             }
             if let Some(content) = self.file.content {
-                let difference = content.verify(operation.file, operation.offset, read);
+                let difference = content.find_difference(operation.file, operation.offset, read);
                 let verified = watch.now_ns();
                 let status = if difference.is_some() { Status::UnexpectedState } else { Status::Ok };
-                watch.step(FileStep::Verify.id(), status, done, verified);
+                watch.record_step(FileStep::Verify.id(), status, done, verified);
                 if let Some(difference) = difference {
-                    self.differs(difference);
+                    self.note_difference(difference);
                 }
             }
         }
@@ -235,17 +237,17 @@ impl<'a, F: FileSystem> FileActor<'a, F> {
         let depth = reader.depth() as u64;
         if !compressed && operation.part + depth < self.task.work.workload.parts() {
             let next = self.task.work.workload.operation(operation.file, operation.part + depth);
-            reader.ahead(next.offset, next.bytes as usize);
+            reader.announce_read(next.offset, next.bytes as usize);
         }
         operation.bytes
     }
 
     /// Reports a byte that differs from the byte written.
     #[cold]
-    fn differs(&mut self, difference: Difference) {
+    fn note_difference(&mut self, difference: Difference) {
         self.file.wrong = true;
         self.task.work.log.add_difference(&self.file.path, difference);
-        self.task.failures.keep(FileStep::Verify.id(), Status::UnexpectedState, || {
+        self.task.failures.keep_message(FileStep::Verify.id(), Status::UnexpectedState, || {
             Some(format!(
                 "{} at byte {}: found {:#04x}, expected {:#04x}",
                 self.file.path, difference.offset, difference.actual, difference.expected
@@ -253,7 +255,7 @@ impl<'a, F: FileSystem> FileActor<'a, F> {
         });
     }
 
-    async fn write<T: Timer>(
+    async fn write_part<T: Timer>(
         &mut self,
         writer: &mut F::Writer,
         operation: &FileOperation,
@@ -261,9 +263,9 @@ impl<'a, F: FileSystem> FileActor<'a, F> {
     ) -> u64 {
         let sent = if operation.part == 0 { self.file.times.opened } else { watch.sent_ns };
         let at = self.file.base + operation.offset;
-        let content = self.file.content.unwrap_or(self.own());
+        let content = self.file.content.unwrap_or(self.own_content());
         let compressed = self.file.encoder.is_some();
-        let sought = if compressed || writer.position() == at { Ok(()) } else { writer.seek(at).await };
+        let sought = if compressed || writer.position() == at { Ok(()) } else { writer.seek_to(at).await };
         let (mut from, mut until) = (sent, sent);
         let written = match sought {
             Ok(()) if compressed => {
@@ -271,14 +273,14 @@ impl<'a, F: FileSystem> FileActor<'a, F> {
                 self.plain.resize(operation.bytes as usize, 0);
                 content.fill(operation.file, at, &mut self.plain);
                 until = watch.now_ns();
-                self.encode(writer, false).await
+                self.encode_part(writer, false).await
             }
-            Ok(()) => match writer.buffer(operation.bytes as usize).await {
+            Ok(()) => match writer.reserve_buffer(operation.bytes as usize).await {
                 Ok(buffer) => {
                     from = watch.now_ns();
                     content.fill(operation.file, at, buffer);
                     until = watch.now_ns();
-                    writer.submit().await
+                    writer.submit_buffer().await
                 }
                 Err(error) => Err(error),
             },
@@ -290,18 +292,18 @@ impl<'a, F: FileSystem> FileActor<'a, F> {
             written => self.rewrite_lost(writer, written, (operation.file, content, at + operation.bytes)).await,
         };
         let done = watch.now_ns();
-        watch.step(FileStep::Generate.id(), Status::Ok, from, until);
+        watch.record_step(FileStep::Generate.id(), Status::Ok, from, until);
         // The time for generating the content is not part of the write.
-        let Some(()) = self.step(FileStep::Write, written, watch, (sent + (until - from), done)) else { return 0 };
+        let Some(()) = self.time_step(FileStep::Write, written, watch, (sent + (until - from), done)) else { return 0 };
         self.file.times.returned = done;
         if self.task.work.workload.spec.sync == Sync::Buffer {
-            self.sync(writer, (operation.file, Sync::Buffer), watch).await;
+            self.sync_file(writer, (operation.file, Sync::Buffer), watch).await;
         }
         operation.bytes
     }
 
     /// Encodes the content in `plain`, or the end of the file, and writes the result.
-    async fn encode(&mut self, writer: &mut F::Writer, end: bool) -> Result<(), FsError> {
+    async fn encode_part(&mut self, writer: &mut F::Writer, end: bool) -> Result<(), FsError> {
         let stored = match self.file.encoder.take() {
             None => return Ok(()),
             Some(encoder) if end => encoder.finish(),
@@ -313,18 +315,18 @@ impl<'a, F: FileSystem> FileActor<'a, F> {
         };
         let stored = stored.map_err(|error| FsError::io("compress", &self.file.path, &error))?;
         for part in stored.chunks(self.task.work.workload.spec.buffer_bytes as usize) {
-            writer.write(part).await?;
+            writer.write_copy(part).await?;
         }
         Ok(())
     }
 
-    async fn truncate<T: Timer>(&mut self, watch: &Stopwatch<'_, T>) -> u64 {
+    async fn truncate_file<T: Timer>(&mut self, watch: &Stopwatch<'_, T>) -> u64 {
         let sent = watch.now_ns();
         let left = self.task.work.workload.spec.file_bytes;
         let system = &self.session.system;
-        let cut = match system.stat(&self.file.path).await {
+        let cut = match system.read_stat(&self.file.path).await {
             Ok(status) if status.bytes < left => Err(FsError::new(
-                ErrorKind::Invalid,
+                FsErrorKind::Invalid,
                 "truncate",
                 &self.file.path,
                 format!("it has {} bytes, fewer than {left}", status.bytes),
@@ -334,37 +336,37 @@ impl<'a, F: FileSystem> FileActor<'a, F> {
         };
         let done = watch.now_ns();
         self.file.times.returned = done;
-        let cut = self.step(FileStep::Truncate, cut, watch, (sent, done)).unwrap_or(0);
+        let cut = self.time_step(FileStep::Truncate, cut, watch, (sent, done)).unwrap_or(0);
         self.file.bytes += cut;
         cut
     }
 }
 
 /// Reads and decompresses until the decoder has `len` bytes, or until the file ends.
-async fn decode<'d, R: Reader>(
+async fn decode_part<'d, R: Reader>(
     reader: &mut R,
     decoder: &'d mut Decoder,
     path: &str,
     len: usize,
 ) -> Result<&'d [u8], FsError> {
     let failed = |at, error: std::io::Error| {
-        FsError::new(ErrorKind::Corrupt, "decompress", path, error.to_string()).with_offset(at)
+        FsError::new(FsErrorKind::Corrupt, "decompress", path, error.to_string()).with_offset(at)
     };
     let mut at = decoder.at;
-    while !decoder.feed(&[], len).map_err(|error| failed(at, error))? {
+    while !decoder.decode_chunk(&[], len).map_err(|error| failed(at, error))? {
         at = decoder.at;
-        let part = reader.fetch(at, len).await?;
+        let part = reader.fetch_bytes(at, len).await?;
         if part.is_empty() {
             break;
         }
-        decoder.feed(part, len).map_err(|error| failed(at, error))?;
+        decoder.decode_chunk(part, len).map_err(|error| failed(at, error))?;
     }
-    Ok(decoder.take(len))
+    Ok(decoder.take_output(len))
 }
 
 /// Opens a file for appending. Returns its writer and the content to append, which continues the content of the file if
 /// Loadstone wrote it.
-async fn append<F: FileSystem>(
+async fn open_append<F: FileSystem>(
     system: &F,
     path: &str,
     create: &CreateOptions,
@@ -374,7 +376,7 @@ async fn append<F: FileSystem>(
     let content = {
         let mut reader = system.open(path, open).await?;
         let bytes = open.buffer_bytes.min(16_384);
-        Content::from_part(0, reader.fetch(0, bytes).await?).unwrap_or(own)
+        Content::from_part(0, reader.fetch_bytes(0, bytes).await?).unwrap_or(own)
     };
     Ok((system.append(path, create).await?, content))
 }
@@ -384,7 +386,7 @@ fn early_end(path: &str, operation: &FileOperation, read: usize) -> FsError {
     let end = operation.offset + read as u64;
     let expected = operation.offset + operation.bytes;
     FsError::new(
-        ErrorKind::Corrupt,
+        FsErrorKind::Corrupt,
         "read",
         path,
         format!("the file ends there, {} bytes before the expected end of the read at {expected}", expected - end),
@@ -395,23 +397,23 @@ fn early_end(path: &str, operation: &FileOperation, read: usize) -> FsError {
 impl<F: FileSystem> Actor for FileActor<'_, F> {
     type Operation = FileOperation;
 
-    async fn perform<T: Timer>(&mut self, operation: &FileOperation, watch: &Stopwatch<'_, T>) -> Outcome {
+    async fn perform_operation<T: Timer>(&mut self, operation: &FileOperation, watch: &Stopwatch<'_, T>) -> Outcome {
         self.attempted = false;
         if operation.part == 0 {
-            self.begin(operation, watch).await;
+            self.begin_file(operation, watch).await;
         }
         let wrong = std::mem::take(&mut self.file.wrong);
-        let bytes = if self.file.failed.is_none() { self.transfer(operation, watch).await } else { 0 };
+        let bytes = if self.file.failed.is_none() { self.transfer_part(operation, watch).await } else { 0 };
         let status = if self.file.wrong { Status::UnexpectedState } else { Status::Ok };
         self.file.wrong |= wrong;
         if operation.last {
-            self.finish(operation.file, watch).await;
+            self.finish_file(operation.file, watch).await;
         }
-        let status = worse(self.file.failed.unwrap_or(Status::Ok), status);
+        let status = worse_status(self.file.failed.unwrap_or(Status::Ok), status);
         Outcome { status, done_ns: watch.now_ns(), rows: u64::from(bytes > 0), bytes }
     }
 
-    fn unsent(&self) -> bool {
+    fn is_unsent(&self) -> bool {
         false
     }
 
@@ -426,18 +428,18 @@ impl<F: FileSystem> Actor for FileActor<'_, F> {
         let mut status = Status::Ok;
         match self.handle.take() {
             Some(Handle::Writer(writer)) => {
-                self.task.work.log.add_retries(writer.retries());
+                self.task.work.log.add_retries(writer.retry_count());
                 if let Err(error) = writer.close().await {
                     status = error.status();
-                    self.task.failures.keep(FileStep::Cleanup.id(), status, || Some(error.to_string()));
+                    self.task.failures.keep_message(FileStep::Cleanup.id(), status, || Some(error.to_string()));
                 }
             }
-            Some(Handle::Reader(reader)) => self.task.work.log.add_retries(reader.retries()),
+            Some(Handle::Reader(reader)) => self.task.work.log.add_retries(reader.retry_count()),
             None => {}
         }
         if self.file.is_open {
-            self.note(FileEnd::Unfinished);
+            self.note_end(FileEnd::Unfinished);
         }
-        (FileStep::Cleanup.id(), worse(status, self.session.cleanup().await))
+        (FileStep::Cleanup.id(), worse_status(status, self.session.cleanup().await))
     }
 }

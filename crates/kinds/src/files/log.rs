@@ -74,7 +74,7 @@ fn add_reached(reached: &mut Reached, bytes: u64, opened: u64, at: u64, to_unix:
 
 impl FileLog {
     /// Records that a file was begun, because a client that hangs never adds its file.
-    pub fn begin(&self, start: u64, to_unix: u64) {
+    pub fn begin_file(&self, start: u64, to_unix: u64) {
         let start = start.wrapping_add(to_unix);
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         all.first_start_unix_ns = Some(all.first_start_unix_ns.map_or(start, |first| first.min(start)));
@@ -82,7 +82,7 @@ impl FileLog {
     }
 
     /// Adds a file that was begun. Adding `to_unix` to a time on the clients' clock gives ns since the Unix epoch.
-    pub fn add(&self, end: FileEnd, bytes: u64, compared: Compared, times: &FileTimes, to_unix: u64) {
+    pub fn add_file(&self, end: FileEnd, bytes: u64, compared: Compared, times: &FileTimes, to_unix: u64) {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         all.unverified += u64::from(compared != Compared::Whole);
         all.foreign += u64::from(compared == Compared::Foreign);
@@ -119,7 +119,7 @@ impl FileLog {
     }
 
     /// Stores the path of a file without Loadstone's mark.
-    pub fn foreign(&self, file: &str) {
+    pub fn note_foreign(&self, file: &str) {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         all.foreign_file.get_or_insert_with(|| file.to_owned());
     }
@@ -139,7 +139,7 @@ impl FileLog {
     }
 
     /// The summary so far; `None` if no file was begun.
-    pub fn summary(&self) -> Option<FilesSummary> {
+    pub fn summarize_files(&self) -> Option<FilesSummary> {
         let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         let data_node_failures = hdfs::data_node_failures();
         let ended = all.done + all.failed;
@@ -158,12 +158,12 @@ mod tests {
         let times = FileTimes { opened: 2, returned: 1_000_000_002, flushed: 0, durable: 0, closed: 2_000_000_002 };
         // The last file hangs.
         for start in [1, 3, 1, 5] {
-            log.begin(start, 10);
+            log.begin_file(start, 10);
         }
-        log.add(FileEnd::Done, 2 << 20, Compared::Whole, &times, 10);
-        log.add(FileEnd::Failed, 5 << 20, Compared::Foreign, &times, 10);
-        log.add(FileEnd::Unfinished, 1, Compared::Part, &times, 10);
-        let all = log.summary().unwrap();
+        log.add_file(FileEnd::Done, 2 << 20, Compared::Whole, &times, 10);
+        log.add_file(FileEnd::Failed, 5 << 20, Compared::Foreign, &times, 10);
+        log.add_file(FileEnd::Unfinished, 1, Compared::Part, &times, 10);
+        let all = log.summarize_files().unwrap();
         assert_eq!((all.done, all.failed, all.unfinished), (1, 1, 2));
         assert_eq!((all.unverified, all.foreign), (2, 1));
         assert_eq!((all.bytes, all.lost_bytes), (2 << 20, (5 << 20) + 1));

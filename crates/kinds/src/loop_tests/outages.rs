@@ -23,7 +23,7 @@ struct Outage {
 
 impl Outage {
     /// The duration of an attempt sent at `ns`, and its status.
-    fn attempt(&self, ns: u64) -> (u64, Status) {
+    fn simulate_attempt(&self, ns: u64) -> (u64, Status) {
         let unavailable = (self.from_ns..self.to_ns).contains(&ns);
         match (unavailable, self.refuses) {
             (false, _) => (SERVICE_NS, Status::Ok),
@@ -58,7 +58,7 @@ struct Outcomes {
 impl Scenario {
     /// Predicts the operations in the order of their due times. Each is performed by the client that becomes free
     /// first.
-    fn predict(&self) -> Outcomes {
+    fn predict_outcomes(&self) -> Outcomes {
         let mut outcomes = Outcomes::default();
         let mut free: BinaryHeap<_> = (0..self.clients).map(|_| Reverse(0u64)).collect();
         let cutoff_ns = self.window_ns + self.window_ns / 10;
@@ -76,7 +76,7 @@ impl Scenario {
             }
             let (mut now, mut draws, mut attempts) = (sent, Draws::new(1, index, Purpose::Retry), Vec::new());
             loop {
-                let (takes, status) = self.outage.attempt(now);
+                let (takes, status) = self.outage.simulate_attempt(now);
                 now += takes;
                 attempts.push((takes, status));
                 if status == Status::Ok || attempts.len() as u64 > self.retries {
@@ -94,12 +94,12 @@ impl Scenario {
         outcomes
     }
 
-    fn measure(&self) -> (Simulated<CoreRun>, u64) {
+    fn measure_outcomes(&self) -> (Simulated<CoreRun>, u64) {
         let timer = SimTimer::default();
         let (clock, outage) = (timer.clone(), self.outage);
-        let script: Script = Rc::new(move |_| outage.attempt(clock.now_ns()));
-        let pace = rate(f64::from(self.rate));
-        let inserts = CoreRun::new(spec(Mix { insert: 1.0, ..Mix::default() }, 1_000_000), 1).unwrap();
+        let script: Script = Rc::new(move |_| outage.simulate_attempt(clock.now_ns()));
+        let pace = constant_rate(f64::from(self.rate));
+        let inserts = CoreRun::new(core_spec(Mix { insert: 1.0, ..Mix::default() }, 1_000_000), 1).unwrap();
         let setting = Setting {
             segment: self.segment,
             executor: true,
@@ -108,21 +108,21 @@ impl Scenario {
             ..Setting::new(Some(&pace), self.clients)
         };
         let run = run_in(&timer, inserts, &setting, &script);
-        let due = run.borders.due(&pace, self.segment, 0, self.window_ns);
+        let due = run.borders.count_due(&pace, self.segment, 0, self.window_ns);
         (run, due)
     }
 }
 
 fn build_histograms(by_status: &BTreeMap<Status, Vec<u64>>) -> BTreeMap<Status, Reading> {
-    by_status.iter().map(|(&status, values)| (status, reading(values.iter().copied()))).collect()
+    by_status.iter().map(|(&status, values)| (status, collect_reading(values.iter().copied()))).collect()
 }
 
 /// Compares a trial with its prediction.
-fn check(scenario: &Scenario) {
-    let expected = scenario.predict();
-    let (run, due) = scenario.measure();
+fn check_scenario(scenario: &Scenario) {
+    let expected = scenario.predict_outcomes();
+    let (run, due) = scenario.measure_outcomes();
     for (which, expected) in [&expected.service, &expected.response].into_iter().enumerate() {
-        let all = run.all().into_iter().map(|((_, status), latencies)| (status, latencies[which].clone()));
+        let all = run.all_readings().into_iter().map(|((_, status), latencies)| (status, latencies[which].clone()));
         assert_eq!(all.collect::<BTreeMap<_, _>>(), build_histograms(expected), "{scenario:?}");
     }
     let totals = run.totals();
@@ -151,11 +151,11 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
     #[test]
     fn outage_matches_plain_simulation(scenario in any_scenario()) {
-        check(&scenario);
+        check_scenario(&scenario);
     }
 }
 
-fn outage(refuses: bool, clients: usize) -> Scenario {
+fn outage_scenario(refuses: bool, clients: usize) -> Scenario {
     let outage = Outage { from_ns: 500 * MS, to_ns: 1_500 * MS, refuses, timeout_ns: 200 * MS };
     Scenario {
         rate: 1_000,
@@ -171,10 +171,10 @@ fn outage(refuses: bool, clients: usize) -> Scenario {
 #[test]
 fn failures_in_refusals_do_not_depend_on_clients() {
     for clients in [1, 4, 32, 256] {
-        let (run, due) = outage(true, clients).measure();
+        let (run, due) = outage_scenario(true, clients).measure_outcomes();
         let totals = run.totals();
-        assert_eq!((due, totals.failed(), totals.unreached), (3_000, 1_000, 1_000), "{clients} clients");
-        let failed = &run.service()[&(Kind::Insert, Status::ServiceUnavailable)];
+        assert_eq!((due, totals.count_failed(), totals.unreached), (3_000, 1_000, 1_000), "{clients} clients");
+        let failed = &run.service_readings()[&(Kind::Insert, Status::ServiceUnavailable)];
         assert_eq!(failed.sum(), 0, "they fail at the instant at which they are due");
         assert_eq!(totals.late_client, 0);
     }
@@ -184,7 +184,7 @@ fn failures_in_refusals_do_not_depend_on_clients() {
 #[test]
 fn silence_is_client_limited_below_rate_times_timeout() {
     for (clients, limited) in [(4, true), (199, true), (201, false)] {
-        let run = outage(false, clients).measure().0;
+        let run = outage_scenario(false, clients).measure_outcomes().0;
         assert_eq!(run.has_note("client-limited"), limited, "{clients} clients");
     }
 }
@@ -197,12 +197,12 @@ fn retried_operation_lasts_from_its_first_attempt() {
         attempts.set(attempts.get() + 1);
         if attempts.get().is_multiple_of(3) { (100 * MS, Status::Timeout) } else { (MS, Status::Ok) }
     });
-    let pace = rate(5.0);
+    let pace = constant_rate(5.0);
     let insert_policy = RetryPolicy { retries: 3, interval_ns: 0, stop: false, delays: None };
     for (pace, rests) in [(None, Scripted::REST_NS), (Some(&pace), 0)] {
-        let load = CoreLoad::new(spec(Mix::default(), 20), 1);
-        let run = run(load, &Setting { insert_policy, ..Setting::new(pace, 1) }, &script);
-        let ok = &run.service()[&(Kind::Insert, Status::Ok)];
+        let load = CoreLoad::new(core_spec(Mix::default(), 20), 1);
+        let run = run_workload(load, &Setting { insert_policy, ..Setting::new(pace, 1) }, &script);
+        let ok = &run.service_readings()[&(Kind::Insert, Status::Ok)];
         let slow = ok.bucket_ranges().filter(|&(low, ..)| low > 100 * MS).map(|(.., n)| n).sum::<u64>();
         assert_eq!((ok.count(), slow, run.count_retried()), (20, slow, slow), "each is one operation");
         assert!(slow >= 9, "{slow}");
@@ -216,9 +216,9 @@ fn overloaded_store_is_not_a_late_generator() {
     // Each operation takes 4 ms. Four clients are offered four times the load that they can handle, and the timer wakes
     // late.
     let script: Script = Rc::new(|_| (4 * MS, Status::Ok));
-    let pace = rate(4_000.0);
+    let pace = constant_rate(4_000.0);
     let setting = Setting { window_ns: 2_000 * MS, late_ns: 60_000, executor: true, ..Setting::new(Some(&pace), 4) };
-    let run = run(reads(1_000_000), &setting, &script);
+    let run = run_workload(read_only_run(1_000_000), &setting, &script);
     assert!(run.has_note("client-limited") && !run.has_note("generator-limited"));
     assert_eq!(run.totals().late_generator, 0);
 }

@@ -2,13 +2,13 @@
 
 use std::sync::atomic::Ordering;
 
-use loadstone_load::ledger::{Exception, State};
+use loadstone_load::ledger::{Exception, WriteState};
 use loadstone_load::{Check, Kind, Operation, RecordWorkload, Row, Status, StepId};
 use loadstone_session::{Rows, Session};
 
 use super::Records;
-use super::inserts::{Inserted, insert};
-use super::ledger::{LedgerWriter, state};
+use super::inserts::{Inserted, retry_insert};
+use super::ledger::{LedgerWriter, write_state};
 use loadstone_measure::actor::{Actor, Outcome, Stopwatch};
 use loadstone_measure::clock::Timer;
 use loadstone_measure::task::Task;
@@ -31,16 +31,16 @@ pub struct RecordActor<'a, S, W> {
 impl<'a, S: Session, W: RecordWorkload> RecordActor<'a, S, W> {
     /// Creates an actor for a client with this session.
     pub fn new(task: &'a Task<Records<W>>, session: &'a mut S, worker: usize) -> Self {
-        let writer = task.work.ledger.as_ref().map(|ledger| LedgerWriter { ledger, pen: ledger.pen(worker) });
-        let (names, verifies) = (task.work.workload.field_names(), task.work.workload.verifies());
+        let writer = task.work.ledger.as_ref().map(|ledger| LedgerWriter { ledger, pen: ledger.create_pen(worker) });
+        let (names, verifies) = (task.work.workload.field_names(), task.work.workload.has_read_checks());
         Self { task, session, row: Row::default(), rows: Rows::default(), writer, names, verifies, unsent: false }
     }
 
     /// Records the outcome of the session's last operation in the ledger if it was a write.
     #[inline]
-    fn note<T: Timer>(&self, index: u64, status: Status, watch: &Stopwatch<'_, T>, times: (u64, u64)) {
+    fn note_write<T: Timer>(&self, index: u64, status: Status, watch: &Stopwatch<'_, T>, times: (u64, u64)) {
         if self.writer.is_some() {
-            self.note_as(state(self.session, status), index, status, watch, times);
+            self.note_as(write_state(self.session, status), index, status, watch, times);
         }
     }
 
@@ -49,7 +49,7 @@ impl<'a, S: Session, W: RecordWorkload> RecordActor<'a, S, W> {
     #[inline]
     fn note_as<T: Timer>(
         &self,
-        state: State,
+        state: WriteState,
         index: u64,
         status: Status,
         watch: &Stopwatch<'_, T>,
@@ -58,26 +58,31 @@ impl<'a, S: Session, W: RecordWorkload> RecordActor<'a, S, W> {
         if let Some(writer) = &self.writer
             && let Some(number) = self.task.work.workload.write_number(index)
         {
-            let retried = state == State::Retried;
-            writer.write(number, state, watch.ready_ns, Exception { index, sent, done, status: Some(status), retried });
+            let retried = state == WriteState::Retried;
+            writer.note_write(
+                number,
+                state,
+                watch.ready_ns,
+                Exception { index, sent, done, status: Some(status), retried },
+            );
         }
     }
 
     #[inline]
-    async fn insert<T: Timer>(&mut self, operation: &Operation, watch: &Stopwatch<'_, T>) -> Outcome {
+    async fn insert_record<T: Timer>(&mut self, operation: &Operation, watch: &Stopwatch<'_, T>) -> Outcome {
         let known = match &self.task.work.inserts {
             None => None,
             Some(log) => self.task.work.workload.insert_number(operation.record).map(|number| (log, number)),
         };
         if let Some((log, number)) = known {
-            log.begin(number);
+            log.begin_insert(number);
         }
         let record = (operation.index, &operation.key[..], &operation.row);
         let policy = (&self.task.work.insert_policy, self.writer.is_some());
-        let (outcome, state, unsent) = insert(self.task, policy, self.session, watch, record).await;
+        let (outcome, state, unsent) = retry_insert(self.task, policy, self.session, watch, record).await;
         self.unsent = unsent;
         if let Some((log, number)) = known {
-            log.end(number, outcome.status, outcome.done_ns);
+            log.end_insert(number, outcome.status, outcome.done_ns);
         }
         if let Some(state) = state {
             self.note_as(state, operation.index, outcome.status, watch, (watch.sent_ns, outcome.done_ns));
@@ -91,10 +96,10 @@ impl<'a, S: Session, W: RecordWorkload> RecordActor<'a, S, W> {
     fn was_read<T: Timer>(&mut self, operation: &Operation, watch: &Stopwatch<'_, T>, answer: (Status, u64)) -> Status {
         let (mut status, done) = answer;
         if !status.is_ok() {
-            self.row.clear();
-            status = self.judge(Kind::Read, operation, status, watch.sent_ns);
+            self.row.clear_fields();
+            status = self.judge_status(Kind::Read, operation, status, watch.sent_ns);
         }
-        watch.step(Kind::Read.step(), status, watch.sent_ns, done);
+        watch.record_step(Kind::Read.step(), status, watch.sent_ns, done);
         status
     }
 
@@ -109,31 +114,31 @@ impl<'a, S: Session, W: RecordWorkload> RecordActor<'a, S, W> {
         let bytes = self.row.bytes().len() + operation.row.bytes().len();
         let mut written = self.session.update(&operation.key, &operation.row).await;
         let done = watch.now_ns();
-        self.note(operation.index, written, watch, (read_done, done));
+        self.note_write(operation.index, written, watch, (read_done, done));
         let read_unsent = std::mem::take(&mut self.unsent);
         if !written.is_ok() {
-            written = self.judge(Kind::Update, operation, written, watch.sent_ns);
+            written = self.judge_status(Kind::Update, operation, written, watch.sent_ns);
             self.unsent &= read_unsent;
         }
-        let status = worse(read, written);
-        watch.step(Kind::Update.step(), written, read_done, done);
-        watch.step(Kind::ReadModifyWrite.step(), status, watch.sent_ns, done);
-        let status = worse(status, self.verify(operation, read, watch));
+        let status = worse_status(read, written);
+        watch.record_step(Kind::Update.step(), written, read_done, done);
+        watch.record_step(Kind::ReadModifyWrite.step(), status, watch.sent_ns, done);
+        let status = worse_status(status, self.verify_read(operation, read, watch));
         Outcome { status, done_ns: done, rows: 1, bytes: bytes as u64 }
     }
 
     /// The status with which a failed step counts. Stores the message of the failure.
     #[cold]
-    fn judge(&mut self, step: Kind, operation: &Operation, status: Status, sent: u64) -> Status {
+    fn judge_status(&mut self, step: Kind, operation: &Operation, status: Status, sent: u64) -> Status {
         if status == Status::NotFound && (self.may_precede_insert(operation, sent) || self.may_follow_delete(operation))
         {
             return Status::NotYet;
         }
-        self.unsent = self.session.unsent();
+        self.unsent = self.session.is_unsent();
         // The message is taken even if it is not stored: if it remained in the session, it would be reported for a
         // later failure.
         let message = self.session.last_error();
-        self.task.failures.keep(step.step(), status, || message);
+        self.task.failures.keep_message(step.step(), status, || message);
         status
     }
 
@@ -143,11 +148,11 @@ impl<'a, S: Session, W: RecordWorkload> RecordActor<'a, S, W> {
         let Records { workload, inserts, misses, .. } = work;
         let (Some(log), Some(number)) = (inserts, workload.insert_number(operation.record)) else { return false };
         match workload.index_of_insert(number) {
-            Some(index) if scheduler.segment().owns(index) => log.state_at(number, sent) == Inserted::Unknown,
+            Some(index) if scheduler.segment().has_index(index) => log.state_at(number, sent) == Inserted::Unknown,
             // The state of inserts of other segments is not known here.
             other => {
                 if let Some(index) = other {
-                    misses.add(index, sent);
+                    misses.add_miss(index, sent);
                 }
                 true
             }
@@ -162,7 +167,7 @@ impl<'a, S: Session, W: RecordWorkload> RecordActor<'a, S, W> {
 
     /// Compares the fields read with the fields written.
     #[inline]
-    fn verify<T: Timer>(&self, operation: &Operation, read: Status, watch: &Stopwatch<'_, T>) -> Status {
+    fn verify_read<T: Timer>(&self, operation: &Operation, read: Status, watch: &Stopwatch<'_, T>) -> Status {
         if self.verifies { self.verify_now(operation, read, watch) } else { Status::Ok }
     }
 
@@ -172,10 +177,12 @@ impl<'a, S: Session, W: RecordWorkload> RecordActor<'a, S, W> {
         if read == Status::NotYet {
             return Status::Ok;
         }
-        if self.task.work.workload.compares(operation.index) && read.is_ok() {
+        if self.task.work.workload.is_value_compared(operation.index) && read.is_ok() {
             self.task.work.compared.fetch_add(1, Ordering::Relaxed);
         }
-        verify(self.task, watch, &operation.key, || self.task.work.workload.verify(operation, &self.row))
+        time_verification(self.task, watch, &operation.key, || {
+            self.task.work.workload.verify_read(operation, &self.row)
+        })
     }
 }
 
@@ -183,8 +190,8 @@ impl<S: Session, W: RecordWorkload> Actor for RecordActor<'_, S, W> {
     type Operation = Operation;
 
     #[inline]
-    async fn perform<T: Timer>(&mut self, operation: &Operation, watch: &Stopwatch<'_, T>) -> Outcome {
-        let projection = operation.selection.project(self.names);
+    async fn perform_operation<T: Timer>(&mut self, operation: &Operation, watch: &Stopwatch<'_, T>) -> Outcome {
+        let projection = operation.selection.project_fields(self.names);
         let (mut status, rows, bytes) = match operation.kind {
             // There is a single call for both kinds, because a second call would prevent inlining.
             Kind::Read | Kind::ReadModifyWrite => {
@@ -194,10 +201,11 @@ impl<S: Session, W: RecordWorkload> Actor for RecordActor<'_, S, W> {
                 if operation.kind == Kind::ReadModifyWrite {
                     return self.modify_write(operation, watch, (read, done_ns)).await;
                 }
-                let status = if self.verifies { worse(read, self.verify(operation, read, watch)) } else { read };
+                let status =
+                    if self.verifies { worse_status(read, self.verify_read(operation, read, watch)) } else { read };
                 return Outcome { status, done_ns, rows: 1, bytes: self.row.bytes().len() as u64 };
             }
-            Kind::Insert => return self.insert(operation, watch).await,
+            Kind::Insert => return self.insert_record(operation, watch).await,
             Kind::Update => {
                 let status = self.session.update(&operation.key, &operation.row).await;
                 (status, 1, operation.row.bytes().len())
@@ -212,15 +220,15 @@ impl<S: Session, W: RecordWorkload> Actor for RecordActor<'_, S, W> {
             Kind::Verify | Kind::Cleanup => (Status::NotImplemented, 0, 0),
         };
         let done_ns = watch.now_ns();
-        self.note(operation.index, status, watch, (watch.sent_ns, done_ns));
+        self.note_write(operation.index, status, watch, (watch.sent_ns, done_ns));
         if !status.is_ok() {
-            status = self.judge(operation.kind, operation, status, watch.sent_ns);
+            status = self.judge_status(operation.kind, operation, status, watch.sent_ns);
         }
-        watch.step(operation.kind.step(), status, watch.sent_ns, done_ns);
+        watch.record_step(operation.kind.step(), status, watch.sent_ns, done_ns);
         Outcome { status, done_ns, rows, bytes: bytes as u64 }
     }
 
-    fn unsent(&self) -> bool {
+    fn is_unsent(&self) -> bool {
         self.unsent
     }
 
@@ -229,22 +237,22 @@ impl<S: Session, W: RecordWorkload> Actor for RecordActor<'_, S, W> {
     }
 
     async fn close(&mut self) -> (StepId, Status) {
-        close(self.task, self.session).await
+        close_session(self.task, self.session).await
     }
 }
 
 /// Closes a session. Stores the message if this fails.
-pub async fn close<S: Session, W>(task: &Task<W>, session: &mut S) -> (StepId, Status) {
+pub async fn close_session<S: Session, W>(task: &Task<W>, session: &mut S) -> (StepId, Status) {
     let (step, status) = (Kind::Cleanup.step(), session.cleanup().await);
     if !status.is_ok() {
-        task.failures.keep(step, status, || session.last_error());
+        task.failures.keep_message(step, status, || session.last_error());
     }
     (step, status)
 }
 
 /// Measures the time for checking a read of `key`, and records it separately from the operation.
 #[inline]
-pub fn verify<T: Timer, W>(
+pub fn time_verification<T: Timer, W>(
     task: &Task<W>,
     watch: &Stopwatch<'_, T>,
     key: &[u8],
@@ -260,14 +268,14 @@ pub fn verify<T: Timer, W>(
     if status == Status::UnexpectedState {
         let message =
             || Some(format!("the record with key {} differs from the record written", String::from_utf8_lossy(key)));
-        task.failures.keep(step, status, message);
+        task.failures.keep_message(step, status, message);
     }
     status
 }
 
 /// The worse of two statuses. A failure is worse than a status that is not the store's fault, which is worse than
 /// success.
-pub fn worse(first: Status, second: Status) -> Status {
+pub fn worse_status(first: Status, second: Status) -> Status {
     let rank = |status: Status| if status.is_failure() { 2 } else { u8::from(!status.is_ok()) };
     if rank(second) > rank(first) { second } else { first }
 }

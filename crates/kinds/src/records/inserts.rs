@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use loadstone_load::ledger::State;
+use loadstone_load::ledger::WriteState;
 use loadstone_load::{Kind, Row, Status};
 use loadstone_session::Session;
 
-use super::ledger::state;
-use crate::retry::{Retried, RetryPolicy, retry};
+use super::ledger::write_state;
+use crate::retry::{Retried, RetryPolicy, retry_operation};
 use loadstone_measure::actor::{Outcome, Stopwatch};
 use loadstone_measure::clock::Timer;
 use loadstone_measure::task::Task;
@@ -18,28 +18,28 @@ use loadstone_measure::task::Task;
 /// first attempt to the end of the last. Also returns, for the ledger, the known state of the record (it was refused
 /// only if every attempt was refused), and whether no attempt was sent because no server could be reached.
 #[inline]
-pub async fn insert<T: Timer, S: Session, W>(
+pub async fn retry_insert<T: Timer, S: Session, W>(
     task: &Task<W>,
     (policy, in_ledger): (&RetryPolicy, bool),
     session: &mut S,
     watch: &Stopwatch<'_, T>,
     (index, key, row): (u64, &[u8], &Row),
-) -> (Outcome, Option<State>, bool) {
+) -> (Outcome, Option<WriteState>, bool) {
     let mut status = session.insert(key, row).await;
     let mut done = watch.now_ns();
-    let mut known = in_ledger.then(|| state(session, status));
+    let mut known = in_ledger.then(|| write_state(session, status));
     let mut unsent = false;
     if status.is_ok() {
-        watch.step(Kind::Insert.step(), status, watch.sent_ns, done);
+        watch.record_step(Kind::Insert.step(), status, watch.sent_ns, done);
     } else {
         let operation = Retried { index, step: Kind::Insert.step(), name: "insert", key };
         let attempt = async |session: &mut S| {
             let status = session.insert(key, row).await;
-            known = known.map(|earlier| earlier.then(state(session, status)));
+            known = known.map(|earlier| earlier.combine_with(write_state(session, status)));
             status
         };
         // The future is boxed, because its state would use 400 B of each client's memory for the few inserts that fail.
-        let retried = Box::pin(retry(task, policy, session, watch, operation, (status, done), attempt));
+        let retried = Box::pin(retry_operation(task, policy, session, watch, operation, (status, done), attempt));
         (status, done, unsent) = retried.await;
     }
     (Outcome { status, done_ns: done, rows: 1, bytes: row.bytes().len() as u64 }, known, unsent)
@@ -60,14 +60,14 @@ pub enum Inserted {
 /// the read was sent. The log costs two memory writes per insert, and only reads that find no record read it.
 #[derive(Debug)]
 pub struct InsertLog {
-    slots: Vec<Slot>,
+    slots: Vec<InsertSlot>,
     /// The numbers of the inserts that were not acknowledged.
     failed: Mutex<BTreeSet<u64>>,
 }
 
 /// The last insert that used a slot.
 #[derive(Debug)]
-struct Slot {
+struct InsertSlot {
     /// The number of the insert; `u64::MAX` before the first insert.
     number: AtomicU64,
     /// Time at which it was acknowledged, ns; `u64::MAX` while it is in progress.
@@ -79,7 +79,7 @@ const SLOTS: usize = 1 << 16;
 
 impl Default for InsertLog {
     fn default() -> Self {
-        let empty = || Slot { number: AtomicU64::new(u64::MAX), done_ns: AtomicU64::new(u64::MAX) };
+        let empty = || InsertSlot { number: AtomicU64::new(u64::MAX), done_ns: AtomicU64::new(u64::MAX) };
         let mut slots = Vec::with_capacity(SLOTS);
         slots.resize_with(SLOTS, empty);
         Self { slots, failed: Mutex::default() }
@@ -89,7 +89,7 @@ impl Default for InsertLog {
 impl InsertLog {
     /// Records that insert `number` begins.
     #[inline]
-    pub fn begin(&self, number: u64) {
+    pub fn begin_insert(&self, number: u64) {
         let slot = self.slot(number);
         slot.done_ns.store(u64::MAX, Ordering::Relaxed);
         slot.number.store(number, Ordering::Release);
@@ -97,7 +97,7 @@ impl InsertLog {
 
     /// Records that insert `number` finished at `ns`.
     #[inline]
-    pub fn end(&self, number: u64, status: Status, ns: u64) {
+    pub fn end_insert(&self, number: u64, status: Status, ns: u64) {
         if !status.is_ok() {
             self.failed.lock().unwrap_or_else(PoisonError::into_inner).insert(number);
         }
@@ -126,7 +126,7 @@ impl InsertLog {
         }
     }
 
-    fn slot(&self, number: u64) -> &Slot {
+    fn slot(&self, number: u64) -> &InsertSlot {
         &self.slots[number as usize % SLOTS]
     }
 }
@@ -142,11 +142,11 @@ mod tests {
     use crate::simulation::{Scripted, SimTimer};
     use loadstone_measure::borders::{Borders, NEVER};
     use loadstone_measure::failures::Failures;
-    use loadstone_measure::recorder::{Recorder, Shape};
+    use loadstone_measure::recorder::{Recorder, RecorderShape};
     use loadstone_measure::scheduler::Scheduler;
 
     /// The status and the known state of an insert whose attempts end with the given statuses.
-    fn record_attempts(attempts: &'static [Status]) -> (Status, State) {
+    fn record_attempts(attempts: &'static [Status]) -> (Status, WriteState) {
         let (timer, next) = (SimTimer::default(), Cell::new(0));
         let script = Rc::new(move |_: &[u8]| {
             let status = attempts[next.get()];
@@ -164,13 +164,14 @@ mod tests {
             work: (),
             seed: 1,
         };
-        let shape = Shape { steps: Kind::COUNT, sinks: Vec::new(), open: false, deadline_ns: NEVER, to_unix_ns: 0 };
+        let shape =
+            RecorderShape { steps: Kind::COUNT, sinks: Vec::new(), open: false, deadline_ns: NEVER, to_unix_ns: 0 };
         let recorder = Recorder::new(&shape, 1);
         let watch = Stopwatch::new(&timer, &recorder);
         let ended = Cell::new(None);
-        timer.run(vec![Box::pin(async {
+        timer.run_clients(vec![Box::pin(async {
             let (outcome, known, _) =
-                insert(&task, (&insert_policy, true), &mut session, &watch, (0, b"key", &Row::default())).await;
+                retry_insert(&task, (&insert_policy, true), &mut session, &watch, (0, b"key", &Row::default())).await;
             ended.set(Some((outcome.status, known)));
         })]);
         let (status, known) = ended.get().unwrap();
@@ -182,16 +183,16 @@ mod tests {
         use Status::{Ok, Timeout};
         const NO: Status = Scripted::REFUSAL;
         for (attempts, known) in [
-            (&[NO][..], State::Refused),
-            (&[NO, NO, NO], State::Refused),
-            (&[Timeout], State::Maybe),
-            (&[Timeout, NO], State::Maybe),
-            (&[NO, Timeout], State::Maybe),
-            (&[NO, Timeout, NO], State::Maybe),
-            (&[NO, Ok], State::Acknowledged),
-            (&[Timeout, Ok], State::Retried),
-            (&[NO, Timeout, NO, Ok], State::Retried),
-            (&[Ok], State::Acknowledged),
+            (&[NO][..], WriteState::Refused),
+            (&[NO, NO, NO], WriteState::Refused),
+            (&[Timeout], WriteState::Maybe),
+            (&[Timeout, NO], WriteState::Maybe),
+            (&[NO, Timeout], WriteState::Maybe),
+            (&[NO, Timeout, NO], WriteState::Maybe),
+            (&[NO, Ok], WriteState::Acknowledged),
+            (&[Timeout, Ok], WriteState::Retried),
+            (&[NO, Timeout, NO, Ok], WriteState::Retried),
+            (&[Ok], WriteState::Acknowledged),
         ] {
             assert_eq!(record_attempts(attempts), (*attempts.last().unwrap(), known), "{attempts:?}");
         }
@@ -202,16 +203,16 @@ mod tests {
         let log = InsertLog::default();
         let later = 5 + SLOTS as u64;
         assert_eq!(log.state_at(5, u64::MAX - 1), Inserted::Unknown, "claimed, not begun");
-        log.begin(5);
+        log.begin_insert(5);
         assert_eq!(log.state_at(5, 200), Inserted::Unknown, "in progress");
-        log.end(5, Status::Ok, 100);
+        log.end_insert(5, Status::Ok, 100);
         assert_eq!([99, 100].map(|sent| log.state_at(5, sent)), [Inserted::Unknown, Inserted::Acknowledged]);
         // The later insert uses the same slot.
         assert_eq!(log.state_at(later, 200), Inserted::Unknown, "claimed, not begun");
-        log.begin(later);
+        log.begin_insert(later);
         assert_eq!(log.state_at(later, 200), Inserted::Unknown, "in progress");
         assert_eq!(log.state_at(5, 200), Inserted::Acknowledged, "long ago");
-        log.end(5, Status::Ok, 300);
+        log.end_insert(5, Status::Ok, 300);
         assert_eq!(
             log.state_at(later, 400),
             Inserted::Unknown,
@@ -222,10 +223,10 @@ mod tests {
     #[test]
     fn failed_insert_may_leave_no_record() {
         let log = InsertLog::default();
-        log.begin(7);
-        log.end(7, Status::Timeout, 100);
+        log.begin_insert(7);
+        log.end_insert(7, Status::Timeout, 100);
         assert_eq!(log.state_at(7, 1_000), Inserted::Unknown);
-        log.begin(7 + SLOTS as u64);
+        log.begin_insert(7 + SLOTS as u64);
         assert_eq!(log.state_at(7, 1_000), Inserted::Unknown, "its slot now belongs to another insert");
     }
 }

@@ -1,6 +1,6 @@
 //! The ledger of the run's writes: its size, and how clients use it.
 
-use loadstone_load::ledger::{Exception, Layout, Ledger, Pen, State};
+use loadstone_load::ledger::{Exception, Ledger, LedgerLayout, Pen, WriteState};
 use loadstone_load::{Segment, Status};
 use loadstone_session::Session;
 
@@ -33,14 +33,14 @@ pub fn tick_ns(ticks: u64, awake_ns: u64) -> u64 {
 }
 
 /// Creates the ledger of a trial if its spec requests one.
-pub fn create(spec: &TrialSpec, workers: u64) -> Result<Option<Ledger<Mapping>>, EngineError> {
+pub fn create_ledger(spec: &TrialSpec, workers: u64) -> Result<Option<Ledger<Mapping>>, EngineError> {
     let Some(ledger) = &spec.ledger else { return Ok(None) };
-    let layout = layout(spec, workers);
+    let layout = ledger_layout(spec, workers);
     let length = layout
         .word_count()
         .ok_or_else(|| EngineError::usage("a ledger for that many writes does not fit in memory"))?;
-    let mapping = Mapping::create(&ledger.file, length)?;
-    Ledger::create(mapping, layout, spec.identify_run(), spec.segment).map(Some).map_err(EngineError::failed)
+    let mapping = Mapping::create_file(&ledger.file, length)?;
+    Ledger::create_in(mapping, layout, spec.identify_run(), spec.segment).map(Some).map_err(EngineError::failed)
 }
 
 /// Creates a ledger in memory for a probe of the driver's cost if the spec requests a ledger.
@@ -48,13 +48,13 @@ pub fn create_for_probe(spec: &TrialSpec, writes: u64, workers: u64) -> Result<O
     if spec.ledger.is_none() {
         return Ok(None);
     }
-    let layout = Layout { writes, clients: workers, workers, ticks: 1, exceptions: 1 };
-    let memory = Mapping::anonymous(layout.word_count().unwrap_or_default())
+    let layout = LedgerLayout { writes, clients: workers, workers, ticks: 1, exceptions: 1 };
+    let memory = Mapping::map_memory(layout.word_count().unwrap_or_default())
         .map_err(|error| EngineError::failed(format!("cannot allocate the ledger of a probe: {error}")))?;
-    Ledger::create(memory, layout, spec.identify_run(), Segment::default()).map(Some).map_err(EngineError::failed)
+    Ledger::create_in(memory, layout, spec.identify_run(), Segment::default()).map(Some).map_err(EngineError::failed)
 }
 
-fn layout(spec: &TrialSpec, workers: u64) -> Layout {
+fn ledger_layout(spec: &TrialSpec, workers: u64) -> LedgerLayout {
     let by_time = spec
         .until
         .seconds
@@ -62,8 +62,8 @@ fn layout(spec: &TrialSpec, workers: u64) -> Layout {
     // Writes that are sent before the window do not count towards this limit.
     let by_count = spec.until.operations.filter(|_| spec.warmup_seconds == 0.0);
     let writes = by_count.unwrap_or(u64::MAX).min(by_time as u64).clamp(1, WRITES_MAX);
-    let clients = spec.segment.share(spec.clients);
-    Layout { writes, clients, workers, ticks: TICKS, exceptions: writes.min(EXCEPTIONS_MAX) }
+    let clients = spec.segment.share_of_total(spec.clients);
+    LedgerLayout { writes, clients, workers, ticks: TICKS, exceptions: writes.min(EXCEPTIONS_MAX) }
 }
 
 /// One client's access to the ledger.
@@ -77,24 +77,24 @@ pub struct LedgerWriter<'a> {
 impl LedgerWriter<'_> {
     /// Notes the write with this number after its last attempt. The write was claimed at `ready_ns` or later.
     #[inline]
-    pub fn write(&self, number: u64, state: State, ready_ns: u64, how: Exception) {
+    pub fn note_write(&self, number: u64, state: WriteState, ready_ns: u64, how: Exception) {
         // Exceptions are written before the bits, because readers assume that an acknowledged write without an
         // exception was fast.
-        if state != State::Acknowledged || how.done.saturating_sub(ready_ns) > self.ledger.slow_ns() {
-            self.ledger.except(how);
+        if state != WriteState::Acknowledged || how.done.saturating_sub(ready_ns) > self.ledger.slow_ns() {
+            self.ledger.add_exception(how);
         }
-        self.pen.note(number, state);
+        self.pen.note_state(number, state);
     }
 }
 
 /// The known state of a write after an attempt with this status. A write that the store neither acknowledged nor
 /// refused may have been applied, or may still be applied. A batch may never be sent.
 #[inline]
-pub fn state<S: Session>(session: &S, status: Status) -> State {
+pub fn write_state<S: Session>(session: &S, status: Status) -> WriteState {
     match status {
-        Status::Ok => State::Acknowledged,
-        _ if session.is_refusal(status) => State::Refused,
-        _ => State::Maybe,
+        Status::Ok => WriteState::Acknowledged,
+        _ if session.is_refusal(status) => WriteState::Refused,
+        _ => WriteState::Maybe,
     }
 }
 
@@ -110,11 +110,11 @@ mod tests {
         let session = Scripted::new(&SimTimer::default(), &(Rc::new(|_: &[u8]| (0u64, Status::Ok)) as _));
         for status in Status::ALL {
             let expected = match status {
-                Status::Ok => State::Acknowledged,
-                Scripted::REFUSAL => State::Refused,
-                _ => State::Maybe,
+                Status::Ok => WriteState::Acknowledged,
+                Scripted::REFUSAL => WriteState::Refused,
+                _ => WriteState::Maybe,
             };
-            assert_eq!(state(&session, status), expected, "{}", status.name());
+            assert_eq!(write_state(&session, status), expected, "{}", status.name());
         }
     }
 
@@ -123,7 +123,7 @@ mod tests {
         let with = |operations: Option<u64>, seconds: Option<f64>, warmup_seconds| {
             let mut spec = TrialSpec::parse(include_str!("../../../wire/fixtures/trial-spec-1.json")).unwrap();
             spec.until = loadstone_wire::spec::Until { operations, seconds };
-            layout(&TrialSpec { warmup_seconds, ..spec }, 2).writes
+            ledger_layout(&TrialSpec { warmup_seconds, ..spec }, 2).writes
         };
         assert_eq!(with(Some(1_000), Some(60.0), 0.0), 1_000);
         assert_eq!(with(Some(1_000), Some(60.0), 30.0), 360_000_000, "the warm-up does not count towards the limit");

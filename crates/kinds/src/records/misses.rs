@@ -15,7 +15,7 @@ pub struct Misses(Mutex<Unsettled>);
 impl Misses {
     /// Adds a read that was sent at `sent_ns` and did not find the record of the insert at `index`.
     #[cold]
-    pub fn add(&self, index: u64, sent_ns: u64) {
+    pub fn add_miss(&self, index: u64, sent_ns: u64) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.count += 1;
         if all.first.len() < KEPT {

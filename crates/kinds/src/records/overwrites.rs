@@ -17,7 +17,7 @@ pub struct Overwrites {
 
 impl Overwrites {
     /// The note for the user.
-    pub fn note(self) -> Note {
+    pub fn describe_overwrites(self) -> Note {
         let Self { record, count } = self;
         let end = record.saturating_add(count);
         Note {
@@ -35,18 +35,18 @@ impl Overwrites {
 pub async fn find_overwrites<S: Session, W: RecordWorkload>(workload: &W, session: &mut S) -> Option<Overwrites> {
     let (mut operation, mut row) = (Operation::default(), Row::default());
     let record = fill_insert(workload, 0, &mut operation)?;
-    if !exists(session, &operation, &mut row).await {
+    if !has_record(session, &operation, &mut row).await {
         return None;
     }
     // The record of insert `low` exists, and the record of insert `high` does not.
     let (mut low, mut high) = (0, 1);
-    while fill_insert(workload, high, &mut operation).is_some() && exists(session, &operation, &mut row).await {
+    while fill_insert(workload, high, &mut operation).is_some() && has_record(session, &operation, &mut row).await {
         (low, high) = (high, high.saturating_mul(2));
     }
     while low + 1 < high {
         let middle = low + (high - low) / 2;
         let exists =
-            fill_insert(workload, middle, &mut operation).is_some() && exists(session, &operation, &mut row).await;
+            fill_insert(workload, middle, &mut operation).is_some() && has_record(session, &operation, &mut row).await;
         if exists { low = middle } else { high = middle }
     }
     Some(Overwrites { record, count: high })
@@ -54,12 +54,12 @@ pub async fn find_overwrites<S: Session, W: RecordWorkload>(workload: &W, sessio
 
 /// Fills the operation of the insert with this number, and returns the number of its record.
 fn fill_insert<W: RecordWorkload>(workload: &W, number: u64, operation: &mut Operation) -> Option<u64> {
-    workload.fill(workload.index_of_insert(number)?, operation);
+    workload.fill_operation(workload.index_of_insert(number)?, operation);
     Some(operation.record)
 }
 
 /// Whether a read returns a record with fields. Some stores, such as `null`, answer every read with success.
-async fn exists<S: Session>(session: &mut S, operation: &Operation, row: &mut Row) -> bool {
+async fn has_record<S: Session>(session: &mut S, operation: &Operation, row: &mut Row) -> bool {
     let status = session.read(&operation.key, Projection::All, row).await;
     if !status.is_ok() {
         // If the message remained in the session, it would be reported for a later failure.

@@ -7,9 +7,9 @@ use loadstone_session::{EngineError, Options, RecordStore};
 use super::{Records, RecordsOf};
 use loadstone_measure::alarm::Alarm;
 use loadstone_measure::borders::Borders;
-use loadstone_measure::client::{ClientContext, drive, drive_closed, drive_thread};
+use loadstone_measure::client::{ClientContext, drive_client, drive_closed, drive_thread};
 use loadstone_measure::clock::ThreadTimer;
-use loadstone_measure::crew::{Client, Future, Opened, Target, TaskClient, ThreadClient};
+use loadstone_measure::crew::{Client, Future, OpenedStore, Target, TaskClient, ThreadClient};
 use loadstone_measure::task::Task;
 
 type RecordTask = Task<Records<RecordsOf>>;
@@ -69,17 +69,17 @@ fn drive_tasks<'a, S: RecordStore>(
     context: ClientContext<'a>,
 ) -> Future<'a, ()> {
     match session.downcast::<S::Session>() {
-        Ok(session) => Box::pin(drive(task, borders, alarm, session, context)),
-        Err(session) => Box::pin(drive(task, borders, alarm, session, context)),
+        Ok(session) => Box::pin(drive_client(task, borders, alarm, session, context)),
+        Err(session) => Box::pin(drive_client(task, borders, alarm, session, context)),
     }
 }
 
 impl Target<Records<RecordsOf>> for RecordTarget {
-    fn driving(&self) -> Driving {
+    fn driving_mode(&self) -> Driving {
         self.store.driving
     }
 
-    fn probe(&self, task: &RecordTask, borders: &Borders, context: ClientContext<'_>) {
+    fn probe_operations(&self, task: &RecordTask, borders: &Borders, context: ClientContext<'_>) {
         let (timer, mut session) = (ThreadTimer::default(), NullSession::default());
         match self.closed {
             Some(_) => drive_closed(task, borders, timer, &mut session, context),
@@ -87,10 +87,10 @@ impl Target<Records<RecordsOf>> for RecordTarget {
         }
     }
 
-    fn open(&self, options: &Options) -> Result<Opened<Records<RecordsOf>>, EngineError> {
+    fn open_store(&self, options: &Options) -> Result<OpenedStore<Records<RecordsOf>>, EngineError> {
         let store = self.store.open(options)?;
         let (closed, tasks) = (self.closed, self.tasks);
-        Ok(Opened::with_records(
+        Ok(OpenedStore::with_records(
             store,
             move |client| match closed {
                 Some(closed) => Box::new(EmbeddedClient { client, closed }),
@@ -115,11 +115,11 @@ impl ThreadClient for EmbeddedClient {
         ThreadClient::connect(&mut self.client)
     }
 
-    fn inspect(&mut self) {
-        ThreadClient::inspect(&mut self.client);
+    fn inspect_store(&mut self) {
+        ThreadClient::inspect_store(&mut self.client);
     }
 
-    fn drive(&mut self, borders: &Borders, timer: ThreadTimer, context: ClientContext<'_>) {
+    fn drive_operations(&mut self, borders: &Borders, timer: ThreadTimer, context: ClientContext<'_>) {
         let Client { session, task } = &mut self.client;
         match task.pace {
             None => (self.closed)(task, borders, timer, session, context),
@@ -139,11 +139,16 @@ impl TaskClient for InstantClient {
         TaskClient::connect(&mut self.client)
     }
 
-    fn inspect(&mut self) -> Future<'_, ()> {
-        TaskClient::inspect(&mut self.client)
+    fn inspect_store(&mut self) -> Future<'_, ()> {
+        TaskClient::inspect_store(&mut self.client)
     }
 
-    fn drive<'a>(&'a mut self, borders: &'a Borders, alarm: &'a Alarm, context: ClientContext<'a>) -> Future<'a, ()> {
+    fn drive_operations<'a>(
+        &'a mut self,
+        borders: &'a Borders,
+        alarm: &'a Alarm,
+        context: ClientContext<'a>,
+    ) -> Future<'a, ()> {
         let Client { session, task } = &mut self.client;
         (self.tasks)(task, borders, alarm, session, context)
     }
@@ -152,7 +157,7 @@ impl TaskClient for InstantClient {
 #[cfg(test)]
 mod tests {
     use loadstone_load::core::CoreRun;
-    use loadstone_load::ledger::State;
+    use loadstone_load::ledger::WriteState;
     use loadstone_session::null::Null;
 
     use loadstone_measure::calibrate::Probe;
@@ -172,10 +177,10 @@ mod tests {
         core.mix.update = 1.0;
         let work = Records::new(RecordsOf::Run(CoreRun::new(core.clone(), 1).unwrap()));
         let mut probe = Probe::new(work, &spec, 2, 1).unwrap();
-        probe.measure(&RecordTarget::new_embedded::<Null>());
+        probe.measure_cost(&RecordTarget::new_embedded::<Null>());
         let ledger = probe.task.work.ledger.as_ref().unwrap();
-        ledger.settle();
-        assert!((0..probe.borders.steps).all(|write| ledger.state(write) == State::Acknowledged));
+        ledger.settle_writes();
+        assert!((0..probe.borders.steps).all(|write| ledger.state(write) == WriteState::Acknowledged));
         assert!(probe.recorders.iter().all(|recorder| recorder.ycsb.len() == 1));
     }
 }

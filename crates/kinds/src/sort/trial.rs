@@ -12,7 +12,7 @@ use loadstone_storage::sort::progress::Done;
 use loadstone_storage::sort::scratch::Owner;
 use loadstone_storage::sort::validate::Verdict;
 
-use super::{Ended, Places, SortError, run as run_stage};
+use super::{Ended, Places, SortError, run_stage};
 use loadstone_measure::clock::unix_ns;
 use loadstone_measure::control::{Control, End, TrialFailure, receive_start};
 use loadstone_measure::event_printer::{EventPrinter, PROFILE};
@@ -25,7 +25,7 @@ use loadstone_wire::spec::{SortSpec, TrialSpec};
 const EVERY: Duration = Duration::from_millis(50);
 
 /// The guarantee that the output has when it is renamed to its final name, and the reason.
-fn guarantee(job: &Job) -> (&'static str, &'static str) {
+fn describe_guarantee(job: &Job) -> (&'static str, &'static str) {
     let location = job.output.as_deref().map(Location::parse);
     if matches!(location, Some(Ok(Location { scheme: Scheme::Hdfs, .. }))) {
         return ("os", "only the last block of each file is synced before the output gets its name, as in Hadoop");
@@ -34,7 +34,7 @@ fn guarantee(job: &Job) -> (&'static str, &'static str) {
 }
 
 /// Runs the stage of a spec.
-pub fn run(
+pub fn run_trial(
     spec: &TrialSpec,
     work: &SortSpec,
     controls: &Receiver<Control>,
@@ -43,8 +43,8 @@ pub fn run(
     let connecting = Instant::now();
     // The parent process is the lab, which starts one engine per stage.
     let places = Places::for_owner(&work.job, Owner::process(std::os::unix::process::parent_id()))?;
-    let (durability, how) = guarantee(&work.job);
-    printer.print(&Event::Ready(event::Ready {
+    let (durability, how) = describe_guarantee(&work.job);
+    printer.print_event(&Event::Ready(event::Ready {
         events: 2,
         engine: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
@@ -76,16 +76,20 @@ pub fn run(
         (_, early) => early.unwrap_or(End::Done),
     };
     let done = ended.as_ref().map(|ended| ended.done).unwrap_or_default();
-    stage.close(done, printer);
-    if let Some(SortError { message, hint, .. }) = ended.as_ref().and_then(warning) {
+    stage.print_last_interval(done, printer);
+    if let Some(SortError { message, hint, .. }) = ended.as_ref().and_then(find_warning) {
         let hint = hint.clone().unwrap_or_default();
-        printer.print(&Event::Note(event::Note { name: "incomplete".to_owned(), message: message.clone(), hint }));
+        printer.print_event(&Event::Note(event::Note {
+            name: "incomplete".to_owned(),
+            message: message.clone(),
+            hint,
+        }));
     }
-    printer.print(&Event::Summary(Box::new(stage.summary(&end, work, ended.as_ref()))));
+    printer.print_event(&Event::Summary(Box::new(stage.build_summary(&end, work, ended.as_ref()))));
     Ok(end)
 }
 
-fn warning(ended: &Ended) -> Option<&SortError> {
+fn find_warning(ended: &Ended) -> Option<&SortError> {
     ended.outcome.as_ref().ok()?.warning.as_ref()
 }
 
@@ -145,19 +149,19 @@ impl Watched {
     /// Prints the intervals that are complete.
     fn print_intervals(&mut self, done: Done, printer: &mut EventPrinter) {
         while self.start.elapsed() >= self.interval * (self.number as u32 + 1) {
-            self.print(self.interval, done, printer);
+            self.print_interval(self.interval, done, printer);
         }
     }
 
-    fn print(&mut self, length: Duration, done: Done, printer: &mut EventPrinter) {
+    fn print_interval(&mut self, length: Duration, done: Done, printer: &mut EventPrinter) {
         let cpu = usage::cpu_ns();
         let start = self.interval * self.number as u32;
-        printer.print(&Event::Interval(event::Interval {
+        printer.print_event(&Event::Interval(event::Interval {
             k: self.number,
             start_ns: start.as_nanos() as u64,
             length_ns: length.as_nanos() as u64,
             unix_ns: unix_ns(),
-            cpu_ns: usage::subtract(cpu, self.cpu_ns),
+            cpu_ns: usage::subtract_times(cpu, self.cpu_ns),
             memory_bytes: usage::memory(),
             sorted: Some(sort_result(done)),
             ..event::Interval::default()
@@ -167,13 +171,13 @@ impl Watched {
     }
 
     /// Prints the remaining intervals.
-    fn close(&mut self, done: Done, printer: &mut EventPrinter) {
+    fn print_last_interval(&mut self, done: Done, printer: &mut EventPrinter) {
         self.print_intervals(done, printer);
         let rest = self.start.elapsed().saturating_sub(self.interval * self.number as u32);
-        self.print(rest, done, printer);
+        self.print_interval(rest, done, printer);
     }
 
-    fn summary(&self, end: &End, work: &SortSpec, ended: Option<&Ended>) -> event::Summary {
+    fn build_summary(&self, end: &End, work: &SortSpec, ended: Option<&Ended>) -> event::Summary {
         let (name, reason) = end.name_and_reason();
         let done = ended.map(|ended| ended.done).unwrap_or_default();
         let took = ended.map(|ended| ended.took).unwrap_or_default();
@@ -187,9 +191,9 @@ impl Watched {
             measured_ns: took.as_nanos() as u64,
             rows: done.rows,
             bytes: done.read + done.written,
-            cpu_ns: usage::subtract(usage::cpu_ns(), self.first_cpu_ns),
+            cpu_ns: usage::subtract_times(usage::cpu_ns(), self.first_cpu_ns),
             memory_bytes_max: usage::memory_max(),
-            device_bytes: usage::subtract(usage::device_bytes(), self.device_bytes),
+            device_bytes: usage::subtract_times(usage::device_bytes(), self.device_bytes),
             clock: event::Clock { source: "kernel".to_owned(), ..event::Clock::default() },
             sections: Sections {
                 sort: Some(SortSummary {
@@ -197,7 +201,7 @@ impl Watched {
                     sorted: sort_result(done),
                     seconds: took.as_secs_f64(),
                     checksum: outcome.and_then(|outcome| outcome.checksum.clone()),
-                    validation: outcome.and_then(|outcome| outcome.verdict.as_ref()).map(validation),
+                    validation: outcome.and_then(|outcome| outcome.verdict.as_ref()).map(describe_validation),
                 }),
                 ..Sections::default()
             },
@@ -210,7 +214,7 @@ fn sort_result(done: Done) -> Sorted {
     Sorted { rows: done.rows, bytes_read: done.read, bytes_written: done.written }
 }
 
-fn validation(verdict: &Verdict) -> Validation {
+fn describe_validation(verdict: &Verdict) -> Validation {
     Validation {
         rows: verdict.rows,
         parts: verdict.parts,
@@ -230,7 +234,7 @@ mod tests {
             [("/data/sorted", "device"), ("file:///data/sorted", "device"), ("hdfs://h:1/s", "os")]
         {
             let job = Job { output: Some(output.to_owned()), ..Job::default() };
-            assert_eq!(guarantee(&job).0, durability);
+            assert_eq!(describe_guarantee(&job).0, durability);
         }
     }
 }

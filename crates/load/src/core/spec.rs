@@ -60,11 +60,11 @@ const ZERO_PADDING_MAX: usize = 1_000;
 
 impl CoreSpec {
     /// Refuses a spec that cannot be loaded or, with `run`, that cannot be run.
-    pub fn check(&self, run: bool) -> Result<(), Refusal> {
+    pub fn check_spec(&self, run: bool) -> Result<(), Refusal> {
         self.check_range()?;
-        self.keys.check()?;
-        self.mix.check(run)?;
-        self.scan_length.check("work.scan_length")?;
+        self.keys.check_distribution()?;
+        self.mix.check_mix(run)?;
+        self.scan_length.check_length("work.scan_length")?;
         self.check_values()
     }
 
@@ -97,7 +97,7 @@ impl CoreSpec {
 
     /// Checks the fields of a record.
     fn check_values(&self) -> Result<(), Refusal> {
-        self.field_length.check("work.field_length")?;
+        self.field_length.check_length("work.field_length")?;
         if self.integrity && !matches!(self.field_length, Length::Constant { .. }) {
             return Err(Refusal::new(
                 "{work.integrity} needs {work.field_length.distribution}=constant",

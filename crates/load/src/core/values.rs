@@ -14,7 +14,7 @@ use crate::version::{FieldHash, Mark, Phase, RunMark, Stamp, Version};
 
 /// The form of the records, shared by the load and the run.
 #[derive(Debug)]
-pub(super) struct Shape {
+pub(super) struct RecordShape {
     pub(super) spec: CoreSpec,
     pub(super) seed: u64,
     /// The random streams from which keys and values are drawn.
@@ -35,7 +35,7 @@ pub(super) struct Shape {
     pool: Pool,
 }
 
-impl Shape {
+impl RecordShape {
     pub(super) fn new(spec: CoreSpec, seed: u64, phase: Phase) -> Self {
         let names: Vec<String> = (0..spec.field_count).map(|i| format!("{}{i}", spec.field_name_prefix)).collect();
         let order = java::hash_map_order(&names);
@@ -64,14 +64,14 @@ impl Shape {
     ) {
         let Operation { row, key, .. } = operation;
         let head = &self.heads[field];
-        let len = self.lengths.next(draws);
+        let len = self.lengths.next_length(draws);
         row.push_after(head, len, |out| {
             if self.spec.integrity {
                 return fill_integrity(out, key, head.name());
             }
-            self.pool.fill(out, place);
+            self.pool.fill_bytes(out, place);
             if let Some(mark) = by {
-                mark.write(out, self.hashes[field]);
+                mark.write_mark(out, self.hashes[field]);
             }
         });
     }
@@ -79,52 +79,52 @@ impl Shape {
     #[inline]
     fn mark_of(&self, operation: &Operation) -> Option<Mark> {
         let version = Version { phase: self.phase, index: operation.index };
-        self.spec.versions.then(|| self.stamp(&operation.key).version(version))
+        self.spec.versions.then(|| self.stamp_key(&operation.key).mark_version(version))
     }
 
     #[inline]
-    pub(super) fn stamp(&self, key: &[u8]) -> Stamp {
+    pub(super) fn stamp_key(&self, key: &[u8]) -> Stamp {
         Stamp::new(self.seed, key).with_run(self.run)
     }
 
     /// The place in the pool from which the values of a write are taken.
     #[inline]
-    fn place(&self, phase: Phase, draws: &mut Draws) -> Place {
-        self.pool.place(draws, if phase == Phase::Run { self.run.turn } else { 0 })
+    fn draw_place(&self, phase: Phase, draws: &mut Draws) -> Place {
+        self.pool.draw_place(draws, if phase == Phase::Run { self.run.turn } else { 0 })
     }
 
     /// Regenerates the value that a write put into `field`, from the draws of this write.
-    pub(super) fn regenerate(&self, version: Version, write: Write, key: &[u8], field: usize, out: &mut Vec<u8>) {
+    pub(super) fn regenerate_value(&self, version: Version, write: Write, key: &[u8], field: usize, out: &mut Vec<u8>) {
         let mut draws = self.values.stream(version.index);
-        let mut place = self.place(version.phase, &mut draws);
+        let mut place = self.draw_place(version.phase, &mut draws);
         let mut len = 0;
         if write.field.is_some() {
-            let _field = draws.below(self.names.len() as u64);
-            len = self.lengths.next(&mut draws);
+            let _field = draws.draw_below(self.names.len() as u64);
+            len = self.lengths.next_length(&mut draws);
         } else {
             for &other in &self.order {
-                len = self.lengths.next(&mut draws);
+                len = self.lengths.next_length(&mut draws);
                 if other == field {
                     break;
                 }
-                self.pool.skip(len, &mut place);
+                self.pool.skip_bytes(len, &mut place);
             }
         }
         out.resize(len, 0);
-        self.pool.fill(out, &mut place);
-        self.stamp(key).version(version).write(out, self.hashes[field]);
+        self.pool.fill_bytes(out, &mut place);
+        self.stamp_key(key).mark_version(version).write_mark(out, self.hashes[field]);
     }
 
     #[inline]
     pub(super) fn write_all(&self, operation: &mut Operation) {
         let mut draws = self.values.stream(operation.index);
-        let mut place = self.place(self.phase, &mut draws);
+        let mut place = self.draw_place(self.phase, &mut draws);
         let by = self.mark_of(operation);
         if let (Some(heads), None) = (&self.equal, by) {
-            let values = operation.row.set(heads);
+            let values = operation.row.set_heads(heads);
             return self.pool.fill_each(values, heads.value_len(), &mut place);
         }
-        operation.row.clear();
+        operation.row.clear_fields();
         for &field in &self.order {
             self.write_field(operation, field, by.as_ref(), &mut draws, &mut place);
         }
@@ -133,7 +133,7 @@ impl Shape {
     #[inline]
     pub(super) fn write_one(&self, operation: &mut Operation) {
         let mut draws = self.values.stream(operation.index);
-        operation.row.clear();
+        operation.row.clear_fields();
         let (mut place, field) = self.choose_field(&mut draws);
         self.write_field(operation, field, self.mark_of(operation).as_ref(), &mut draws, &mut place);
     }
@@ -141,7 +141,7 @@ impl Shape {
     /// The field of a one-field write, and the place in the pool from which its value is taken.
     #[inline]
     pub(super) fn choose_field(&self, draws: &mut Draws) -> (Place, usize) {
-        (self.place(self.phase, draws), draws.below(self.names.len() as u64) as usize)
+        (self.draw_place(self.phase, draws), draws.draw_below(self.names.len() as u64) as usize)
     }
 
     #[inline]

@@ -15,34 +15,35 @@ pub const COMPARED_ONE_IN: u64 = 16;
 impl CoreRun {
     /// The write that a field's value names as its origin; `None` if the check in the value is wrong.
     #[inline]
-    pub fn origin(&self, key: &[u8], name: &[u8], value: &[u8]) -> Option<Origin> {
-        self.shape.stamp(key).read(value, name)
+    pub fn find_origin(&self, key: &[u8], name: &[u8], value: &[u8]) -> Option<Origin> {
+        self.shape.stamp_key(key).read_origin(value, name)
     }
 
     /// Writes to `out` the value that a write of the load or of this run put into a record's field. Returns `false` if
     /// the write did not write this field.
-    pub fn expect(&self, version: Version, record: u64, key: &[u8], field: usize, out: &mut Vec<u8>) -> bool {
+    pub fn expect_value(&self, version: Version, record: u64, key: &[u8], field: usize, out: &mut Vec<u8>) -> bool {
         let write = match version.phase {
-            Phase::Run => self.write(version.index),
+            Phase::Run => self.find_write(version.index),
             // The records may have been written by several loads with different `insertstart`, so the index does not
             // identify a record.
             Phase::Load => self.is_loaded(record).then_some(Write { record, field: None, delete: false }),
         };
         let touches = |own: &Write| own.record == record && own.field.is_none_or(|only| only == field) && !own.delete;
         let Some(write) = write.filter(touches) else { return false };
-        self.shape.regenerate(version, write, key, field, out);
+        self.shape.regenerate_value(version, write, key, field, out);
         true
     }
 
     /// Whether every value read equals the value that its write wrote. A wrong version gives `false`.
     #[cold]
-    fn compare(&self, operation: &Operation, read: &Row) -> bool {
+    fn compare_row(&self, operation: &Operation, read: &Row) -> bool {
         let mut expected = Vec::new();
         read.fields().flatten().all(|(name, value)| {
             let field = self.shape.names.iter().position(|own| own.as_bytes() == name);
-            match (self.origin(&operation.key, name, value), field) {
+            match (self.find_origin(&operation.key, name, value), field) {
                 (Some(Origin::Own(version)), Some(field)) => {
-                    self.expect(version, operation.record, &operation.key, field, &mut expected) && expected == value
+                    self.expect_value(version, operation.record, &operation.key, field, &mut expected)
+                        && expected == value
                 }
                 // If another run wrote the value, only the first half of the check is known.
                 (Some(Origin::OtherRun(_)), Some(_)) => true,
@@ -61,8 +62,8 @@ impl CoreRun {
             Selection::One(_) => 1,
             Selection::All => self.shape.names.len(),
         };
-        let stamp = self.shape.spec.versions.then(|| self.shape.stamp(&operation.key));
-        if self.compares(operation.index) && !self.compare(operation, read) {
+        let stamp = self.shape.spec.versions.then(|| self.shape.stamp_key(&operation.key));
+        if self.is_value_compared(operation.index) && !self.compare_row(operation, read) {
             return Check::Wrong;
         }
         let mut expected = [0u8; 1_024];
@@ -73,7 +74,7 @@ impl CoreRun {
             if let Some(stamp) = stamp {
                 // While writes are in flight, the expected version is unknown, but the value must at least be a version
                 // of this field.
-                if wrong_length || stamp.read(value, name).is_none() {
+                if wrong_length || stamp.read_origin(value, name).is_none() {
                     return Check::Wrong;
                 }
                 continue;

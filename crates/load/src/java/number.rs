@@ -12,7 +12,7 @@
 /// point. It has the fewest digits that identify the value. JDK 17 and older write 10^23 as `9.999999999999999E22` and
 /// 2^-44 as `5.6843418860808015E-14`; this function writes `1.0E23` and `5.684341886080802E-14`, as JDK 19 does.
 #[must_use]
-pub fn double(value: f64) -> String {
+pub fn format_double(value: f64) -> String {
     if value.is_nan() {
         return "NaN".to_owned();
     }
@@ -20,7 +20,7 @@ pub fn double(value: f64) -> String {
     if value.is_infinite() {
         return format!("{sign}Infinity");
     }
-    let (digits, exponent) = shortest(value.abs());
+    let (digits, exponent) = shortest_digits(value.abs());
     match exponent {
         0..=6 => {
             let whole = exponent as usize + 1;
@@ -38,7 +38,7 @@ pub fn double(value: f64) -> String {
 
 /// The fewest decimal digits, at least two, that identify `value` (which is finite and not negative), and the power of
 /// ten of the first digit.
-fn shortest(value: f64) -> (String, i32) {
+fn shortest_digits(value: f64) -> (String, i32) {
     let fewest = format!("{value:e}");
     // Among all decimals with this number of digits, but at least two (4.9E-324 rather than 5.0E-324), Java takes the
     // nearest. In a tie, it takes the even one, whereas Rust takes the upper one. At a power of two, the nearest may
@@ -52,8 +52,8 @@ fn shortest(value: f64) -> (String, i32) {
 
 /// The digits of [`double`] without an exponent: the whole part, and the digits after the decimal point (possibly none,
 /// and without trailing zeros).
-fn plain(value: f64) -> (String, String) {
-    let (digits, exponent) = shortest(value);
+fn plain_digits(value: f64) -> (String, String) {
+    let (digits, exponent) = shortest_digits(value);
     let text = if exponent < 0 {
         "0".repeat(exponent.unsigned_abs() as usize) + &digits
     } else {
@@ -70,7 +70,7 @@ fn plain(value: f64) -> (String, String) {
 /// Source: `java.text.DigitList.shouldRoundUp`, which rounds the digits of [`double`], but knows on which side of a tie
 /// they are. Digits that `double` has dropped are therefore not restored: 79897317443380.125 is `79897317443380.12`.
 #[must_use]
-pub fn decimal(value: f64) -> String {
+pub fn format_decimal(value: f64) -> String {
     if value.is_nan() {
         return "NaN".to_owned();
     }
@@ -78,7 +78,7 @@ pub fn decimal(value: f64) -> String {
     if value.is_infinite() {
         return format!("{sign}∞");
     }
-    let (whole, fraction) = plain(value.abs());
+    let (whole, fraction) = plain_digits(value.abs());
     match fraction.len() {
         0 => format!("{sign}{whole}"),
         1 | 2 => format!("{sign}{whole}.{fraction}"),
@@ -93,10 +93,10 @@ pub fn decimal(value: f64) -> String {
 #[must_use]
 pub fn format_decimals(value: f64, decimals: usize) -> String {
     if !value.is_finite() {
-        return double(value);
+        return format_double(value);
     }
     let sign = if value.is_sign_negative() { "-" } else { "" };
-    let (mut whole, mut fraction) = plain(value.abs());
+    let (mut whole, mut fraction) = plain_digits(value.abs());
     if fraction.len() > decimals {
         // There are at most 17 digits, and more than `decimals` of them after the point, so the rounded number fits.
         let number: u64 = format!("{whole}{}", &fraction[..decimals]).parse().unwrap_or(0);
@@ -170,8 +170,8 @@ mod tests {
     #[test]
     fn numbers_are_formatted_as_by_java_17() {
         for &(value, text, pattern, fixed) in JDK_17 {
-            assert_eq!(double(value), text);
-            assert_eq!(decimal(value), pattern, "decimal({text})");
+            assert_eq!(format_double(value), text);
+            assert_eq!(format_decimal(value), pattern, "decimal({text})");
             assert_eq!(format_decimals(value, 2), fixed, "format_decimals({text}, 2)");
         }
     }
@@ -180,17 +180,17 @@ mod tests {
     #[test]
     fn values_of_reports_keep_their_digits() {
         for text in ["3013863.7733574444", "0.16544125012521285", "328.83919763235775", "42.810810810810814"] {
-            assert_eq!(text.parse().map(double), Ok(text.to_owned()));
+            assert_eq!(text.parse().map(format_double), Ok(text.to_owned()));
         }
-        assert_eq!(double(f64::MAX), "1.7976931348623157E308");
+        assert_eq!(format_double(f64::MAX), "1.7976931348623157E308");
     }
 
     #[test]
     fn differing_numbers_follow_jdk_19() {
-        assert_eq!(double(1e23), "1.0E23");
-        assert_eq!(double(2f64.powi(-44)), "5.684341886080802E-14");
-        assert_eq!(double(1e-323), "9.9E-324");
-        assert_eq!(double(531_914_256_453_911_490.0), "5.319142564539115E17");
+        assert_eq!(format_double(1e23), "1.0E23");
+        assert_eq!(format_double(2f64.powi(-44)), "5.684341886080802E-14");
+        assert_eq!(format_double(1e-323), "9.9E-324");
+        assert_eq!(format_double(531_914_256_453_911_490.0), "5.319142564539115E17");
     }
 
     #[test]
@@ -202,7 +202,7 @@ mod tests {
             state ^= state << 17;
             let value = f64::from_bits(state);
             if value.is_finite() {
-                assert_eq!(double(value).parse(), Ok(value));
+                assert_eq!(format_double(value).parse(), Ok(value));
             }
         }
     }

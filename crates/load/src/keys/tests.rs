@@ -5,7 +5,7 @@ use proptest::prelude::*;
 #[test]
 fn four_digits_equal_the_standard_library() {
     for number in (0..10_000).flat_map(|four| [four, four * 10_000, 99_999_999 - four]) {
-        assert_eq!((digits(number) + ZEROS).to_le_bytes(), format!("{number:08}").as_bytes());
+        assert_eq!((count_digits(number) + ZEROS).to_le_bytes(), format!("{number:08}").as_bytes());
     }
 }
 
@@ -13,7 +13,7 @@ proptest! {
     #[test]
     fn keys_are_zero_padded_numbers(number: u64, shift in 0u32..64, padding in 0usize..30) {
         let number = number >> shift;
-        prop_assert_eq!(key(number, InsertOrder::Ordered, padding), format!("user{number:0padding$}"));
+        prop_assert_eq!(format_key(number, InsertOrder::Ordered, padding), format!("user{number:0padding$}"));
     }
 }
 
@@ -21,12 +21,12 @@ proptest! {
 fn long_keys_have_the_right_length() {
     for number in [LONG - 1, LONG, LONG * 10 - 1, LONG * 10, LONG * 100, LONG * 1_000 - 1, LONG * 1_000, u64::MAX] {
         for padding in [0, 17, 18, 21] {
-            assert_eq!(key(number, InsertOrder::Ordered, padding), format!("user{number:0padding$}"));
+            assert_eq!(format_key(number, InsertOrder::Ordered, padding), format!("user{number:0padding$}"));
         }
     }
 }
 
-fn key(number: u64, order: InsertOrder, padding: usize) -> String {
+fn format_key(number: u64, order: InsertOrder, padding: usize) -> String {
     let mut out = Vec::new();
     write_key(&mut out, number, order, padding);
     String::from_utf8(out).unwrap()
@@ -49,25 +49,25 @@ fn keys_are_ycsbs() {
         (9_999_999_999, "user3605131173811637474"),
         (u64::MAX, "user8289690350564177859"),
     ] {
-        assert_eq!(key(number, InsertOrder::Hashed, 1), hashed);
+        assert_eq!(format_key(number, InsertOrder::Hashed, 1), hashed);
     }
-    assert_eq!(key(0, InsertOrder::Hashed, 25), "user0000006284781860667377211");
-    assert_eq!(key(100, InsertOrder::Hashed, 25), "user0000000879817313296471393");
-    assert_eq!(key(0, InsertOrder::Ordered, 1), "user0");
-    assert_eq!(key(999, InsertOrder::Ordered, 8), "user00000999");
-    assert_eq!(key(123_456_789, InsertOrder::Ordered, 8), "user123456789");
-    assert_eq!(key(9, InsertOrder::Ordered, 20), "user00000000000000000009");
+    assert_eq!(format_key(0, InsertOrder::Hashed, 25), "user0000006284781860667377211");
+    assert_eq!(format_key(100, InsertOrder::Hashed, 25), "user0000000879817313296471393");
+    assert_eq!(format_key(0, InsertOrder::Ordered, 1), "user0");
+    assert_eq!(format_key(999, InsertOrder::Ordered, 8), "user00000999");
+    assert_eq!(format_key(123_456_789, InsertOrder::Ordered, 8), "user123456789");
+    assert_eq!(format_key(9, InsertOrder::Ordered, 20), "user00000000000000000009");
 }
 
-const THOUSAND: Range = Range { start: 0, count: 1_000, growth: 0 };
+const THOUSAND: KeyRange = KeyRange { start: 0, count: 1_000, growth: 0 };
 const ALL: Existing = Existing { first: 0, last: 999 };
 
 /// The share of each of 1,000 records over a million choices.
-fn shares(distribution: &KeyDistribution) -> Vec<f64> {
+fn count_shares(distribution: &KeyDistribution) -> Vec<f64> {
     let chooser = Chooser::new(distribution, THOUSAND, 1_000);
     let mut counts = vec![0f64; 1_000];
     for index in 0..1_000_000 {
-        counts[chooser.choose(index, ALL, &mut Draws::new(3, index, Purpose::Key)) as usize] += 1e-6;
+        counts[chooser.choose_key(index, ALL, &mut Draws::new(3, index, Purpose::Key)) as usize] += 1e-6;
     }
     counts
 }
@@ -85,7 +85,7 @@ fn assert_share(got: f64, expected: f64, what: &str) {
 /// Compares with the shares in 20 million draws of YCSB's generator.
 #[test]
 fn zipfian_is_as_flat_as_ycsbs() {
-    let by_key = shares(&KeyDistribution::Zipfian);
+    let by_key = count_shares(&KeyDistribution::Zipfian);
     assert_share(by_key[144], 0.038_58, "hottest");
     assert_share(by_key[610], 0.019_95, "second");
     let by_rank = sort_descending(by_key);
@@ -95,22 +95,22 @@ fn zipfian_is_as_flat_as_ycsbs() {
 
 #[test]
 fn the_other_distributions_are_ycsbs() {
-    let uniform = shares(&KeyDistribution::Uniform);
+    let uniform = count_shares(&KeyDistribution::Uniform);
     assert!(uniform.iter().all(|&s| (s - 0.001).abs() < 0.000_2));
-    let hot = shares(&KeyDistribution::Hotspot { data_fraction: 0.2, operation_fraction: 0.8 });
+    let hot = count_shares(&KeyDistribution::Hotspot { data_fraction: 0.2, operation_fraction: 0.8 });
     assert_share(hot[..200].iter().sum(), 0.8, "hot records");
     assert_share(hot[0], 0.004, "one hot record");
-    let latest = shares(&KeyDistribution::Latest);
+    let latest = count_shares(&KeyDistribution::Latest);
     assert_share(latest[999], 0.129_4, "latest, last");
     assert_share(latest[998], 0.065_1, "latest, before last");
     assert!(latest[0] == 0.0, "YCSB never chooses record 0 here");
-    let exponential = shares(&KeyDistribution::Exponential { percentile: 95.0, fraction: 0.857_142_857_1 });
+    let exponential = count_shares(&KeyDistribution::Exponential { percentile: 95.0, fraction: 0.857_142_857_1 });
     let mean: f64 = exponential.iter().enumerate().map(|(n, s)| s * (999 - n) as f64).sum();
     // Without the redrawn tail, the mean would be 286.1.
     assert!((mean - 254.8).abs() < 2.0, "mean distance {mean}");
-    let sequential = shares(&KeyDistribution::Sequential);
+    let sequential = count_shares(&KeyDistribution::Sequential);
     assert!(sequential.iter().all(|&s| (s - 0.001).abs() < 1e-9));
-    let zipf = sort_descending(shares(&KeyDistribution::true_zipfian()));
+    let zipf = sort_descending(count_shares(&KeyDistribution::true_zipfian()));
     assert_share(zipf[0], 0.129_4, "true zipfian, hottest");
     // The share is zeta(100) / zeta(1000). Gray's approximation, which YCSB uses, gives 0.696 here.
     assert!((zipf[..100].iter().sum::<f64>() - 0.685).abs() < 2e-3);
@@ -118,16 +118,16 @@ fn the_other_distributions_are_ycsbs() {
 
 #[test]
 fn zipfian_hot_keys_survive_pending_inserts() {
-    let range = Range { growth: 100_000, ..THOUSAND };
+    let range = KeyRange { growth: 100_000, ..THOUSAND };
     let chooser = Chooser::new(&KeyDistribution::Zipfian, range, 1_000);
     // YCSB's algorithm draws until it hits a record.
     let zipfian = ScrambledZipfian::new(range.count + range.growth + 1);
     let endless = |index: u64| {
         let mut draws = Draws::new(3, index, Purpose::Key);
-        std::iter::repeat_with(|| zipfian.next(&mut draws)).find(|&number| number <= ALL.last)
+        std::iter::repeat_with(|| zipfian.next_item(&mut draws)).find(|&number| number <= ALL.last)
     };
     for index in 0..2_000 {
-        let chosen = chooser.choose(index, ALL, &mut Draws::new(3, index, Purpose::Key));
+        let chosen = chooser.choose_key(index, ALL, &mut Draws::new(3, index, Purpose::Key));
         assert_eq!(Some(chosen), endless(index));
     }
 }
@@ -138,10 +138,10 @@ fn records_beyond_the_range_are_not_drawn_for() {
     let chooser = Chooser::new(&KeyDistribution::Zipfian, THOUSAND, 1_000);
     let (shifted, mut draws) = (Existing { first: 5_000, last: 5_999 }, Draws::new(3, 1, Purpose::Key));
     let mut same = draws.clone();
-    assert!((5_000..6_000).contains(&chooser.choose(0, shifted, &mut draws)));
+    assert!((5_000..6_000).contains(&chooser.choose_key(0, shifted, &mut draws)));
     let Chooser::Zipfian(_, zipfian, _) = &chooser else { unreachable!() };
     for _ in 0..REDRAWS {
-        zipfian.next(&mut same);
+        zipfian.next_item(&mut same);
     }
     assert_eq!(draws.next_u64(), same.next_u64(), "as many draws as before");
 }
@@ -151,6 +151,6 @@ fn single_record_range_does_not_hang() {
     for distribution in [KeyDistribution::Uniform, KeyDistribution::Zipfian, KeyDistribution::Sequential] {
         let chooser = Chooser::new(&distribution, THOUSAND, 1_000);
         let only = Existing { first: 777, last: 777 };
-        assert_eq!(chooser.choose(0, only, &mut Draws::new(1, 1, Purpose::Key)), 777);
+        assert_eq!(chooser.choose_key(0, only, &mut Draws::new(1, 1, Purpose::Key)), 777);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicU64;
 
-use super::{Ledger, State};
+use super::{Ledger, WriteState};
 
 /// What a write changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,16 +19,16 @@ pub struct Write {
 pub trait Writes {
     /// The number of the write at `index` among all writes of the trial, in the order of their indices; `None` if the
     /// operation at `index` is not a write.
-    fn number(&self, index: u64) -> Option<u64>;
+    fn find_number(&self, index: u64) -> Option<u64>;
 
     /// The index of the write with the given number.
-    fn index(&self, number: u64) -> Option<u64>;
+    fn find_index(&self, number: u64) -> Option<u64>;
 
     /// The write that the operation at `index` makes.
-    fn write(&self, index: u64) -> Option<Write>;
+    fn find_write(&self, index: u64) -> Option<Write>;
 
     /// The number of histories per record: one if every write writes all fields, otherwise one per field.
-    fn histories(&self) -> usize;
+    fn history_count(&self) -> usize;
 
     /// Whether a record existed before the run.
     fn is_loaded(&self, record: u64) -> bool;
@@ -39,7 +39,7 @@ pub trait Writes {
 
 /// Bounds of a write's time, ns since the Unix epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
+pub struct WriteSpan {
     /// The earliest time at which it can have been sent.
     pub sent: u64,
     /// The latest time at which it can have been answered or abandoned; `u64::MAX` if unknown.
@@ -50,13 +50,13 @@ pub struct Span {
 #[derive(Clone, Copy, Debug)]
 struct Excepted {
     index: u64,
-    span: Span,
+    span: WriteSpan,
     retried: bool,
 }
 
 /// The times of one segment.
 #[derive(Debug)]
-struct Times {
+struct SegmentTimes {
     start: u64,
     /// Claims and times in ns; both increase.
     ticks: Vec<(u64, u64)>,
@@ -68,11 +68,11 @@ struct Times {
     slowest: u64,
 }
 
-impl Times {
+impl SegmentTimes {
     fn from_ledger<M: AsRef<[AtomicU64]>>(ledger: &Ledger<M>) -> Self {
-        let (start, ticks) = ledger.times();
+        let (start, ticks) = ledger.tick_times();
         let exceptions = ledger.exceptions().map(|exception| {
-            let span = Span { sent: ledger.to_unix(exception.sent), done: ledger.to_unix(exception.done) };
+            let span = WriteSpan { sent: ledger.to_unix(exception.sent), done: ledger.to_unix(exception.done) };
             Excepted { index: exception.index, span, retried: exception.retried }
         });
         let mut exceptions: Vec<_> = exceptions.collect();
@@ -85,18 +85,18 @@ impl Times {
     }
 
     /// The bounds of the time at which the operation at `step` of the segment was claimed.
-    fn claim_span(&self, step: u64) -> Span {
+    fn claim_span(&self, step: u64) -> WriteSpan {
         let after = self.ticks.partition_point(|&(claims, _)| claims <= step);
         // The preceding tick did not include this claim. It read the counter after the time of the tick before it.
         let sent = after.checked_sub(2).map_or(self.start, |before| self.ticks[before].1);
-        Span { sent, done: self.ticks.get(after).map_or(u64::MAX, |&(_, ns)| ns) }
+        WriteSpan { sent, done: self.ticks.get(after).map_or(u64::MAX, |&(_, ns)| ns) }
     }
 
     fn tick_count(&self) -> u64 {
         self.ticks.last().map_or(0, |&(claims, _)| claims)
     }
 
-    fn exception(&self, index: u64) -> Option<&Excepted> {
+    fn find_exception(&self, index: u64) -> Option<&Excepted> {
         let place = self.exceptions.binary_search_by_key(&index, |exception| exception.index).ok()?;
         Some(&self.exceptions[place])
     }
@@ -108,7 +108,7 @@ type Due<'a> = &'a dyn Fn(u64) -> u64;
 /// The evidence from the ledgers of a trial.
 pub struct Evidence<'a, M> {
     ledgers: &'a [Ledger<M>],
-    times: Vec<Times>,
+    times: Vec<SegmentTimes>,
     due: Option<Due<'a>>,
     skew_ns: u64,
 }
@@ -130,27 +130,29 @@ impl<'a, M: AsRef<[AtomicU64]>> Evidence<'a, M> {
         if ledgers.is_empty() {
             return Err("at least one ledger is required".to_owned());
         }
-        Ok(Self { ledgers, times: ledgers.iter().map(Times::from_ledger).collect(), due, skew_ns })
+        Ok(Self { ledgers, times: ledgers.iter().map(SegmentTimes::from_ledger).collect(), due, skew_ns })
     }
 
-    fn place(&self, index: u64) -> (usize, u64) {
+    fn locate_write(&self, index: u64) -> (usize, u64) {
         let n = self.ledgers.len() as u64;
         ((index % n) as usize, index / n)
     }
 
     /// The known state of the write with this `index` and `number`; `None` if it was never sent.
-    pub fn state(&self, index: u64, number: u64) -> Option<State> {
-        let (segment, step) = self.place(index);
+    pub fn state(&self, index: u64, number: u64) -> Option<WriteState> {
+        let (segment, step) = self.locate_write(index);
         let ledger = &self.ledgers[segment];
         let state = ledger.state(number);
         let state = match state {
-            State::Acknowledged if self.times[segment].exception(index).is_some_and(|exception| exception.retried) => {
-                State::Retried
+            WriteState::Acknowledged
+                if self.times[segment].find_exception(index).is_some_and(|exception| exception.retried) =>
+            {
+                WriteState::Retried
             }
             state => state,
         };
         let sent = match ledger.count_claimed() {
-            _ if state != State::Unknown => true,
+            _ if state != WriteState::Unknown => true,
             Some(claims) => step < claims,
             None => number < self.times[segment].end || step < self.times[segment].tick_count(),
         };
@@ -158,34 +160,34 @@ impl<'a, M: AsRef<[AtomicU64]>> Evidence<'a, M> {
     }
 
     /// Bounds of the time of the write at `index`, provided that it was sent.
-    pub fn span(&self, index: u64) -> Span {
-        let (segment, step) = self.place(index);
+    pub fn span(&self, index: u64) -> WriteSpan {
+        let (segment, step) = self.locate_write(index);
         let times = &self.times[segment];
-        if let Some(exception) = times.exception(index) {
+        if let Some(exception) = times.find_exception(index) {
             return exception.span;
         }
         let claimed = times.claim_span(step);
         // A client that claims an operation before its due time waits until then.
         let due = self.due.map_or(0, |due| times.start.saturating_add(due(index)));
-        Span { sent: claimed.sent.max(due), done: claimed.done.max(due).saturating_add(times.slowest) }
+        WriteSpan { sent: claimed.sent.max(due), done: claimed.done.max(due).saturating_add(times.slowest) }
     }
 
     /// Whether the write at `index` had certainly been acknowledged before another host sent an operation at `sent_ns`
     /// (Unix time).
     pub fn is_acknowledged_before(&self, index: u64, number: u64, sent_ns: u64) -> bool {
-        matches!(self.state(index, number), Some(State::Acknowledged | State::Retried))
+        matches!(self.state(index, number), Some(WriteState::Acknowledged | WriteState::Retried))
             && self.span(index).done.saturating_add(self.skew_ns) < sent_ns
     }
 
     /// Whether the first write had certainly finished (by `done`) before the second was sent (at `sent` or later).
-    pub(super) fn precedes(&self, (first, done): (u64, u64), (second, sent): (u64, u64)) -> bool {
-        let skew = if self.place(first).0 == self.place(second).0 { 0 } else { self.skew_ns };
+    pub(super) fn is_certainly_before(&self, (first, done): (u64, u64), (second, sent): (u64, u64)) -> bool {
+        let skew = if self.locate_write(first).0 == self.locate_write(second).0 { 0 } else { self.skew_ns };
         done.saturating_add(skew) < sent
     }
 
     /// Whether a note about this write may have exceeded the ledgers' space.
     pub(super) fn may_exceed_ledger(&self, number: u64) -> bool {
-        self.ledgers.iter().any(|ledger| number >= ledger.layout().writes && ledger.beyond() > 0)
+        self.ledgers.iter().any(|ledger| number >= ledger.layout().writes && ledger.count_beyond() > 0)
     }
 
     /// Whether the times of writes without an exception are bounded.

@@ -9,7 +9,7 @@
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 
-use super::{Evidence, Span, State, Write, Writes};
+use super::{Evidence, Write, WriteSpan, WriteState, Writes};
 use crate::version::{Phase, Version};
 
 /// The value of a field that was read back.
@@ -63,11 +63,11 @@ pub enum Fate {
 
 /// An acknowledged write and its fate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct WriteOutcome {
     /// The index of the write.
     pub index: u64,
     /// The bounds of its time.
-    pub span: Span,
+    pub span: WriteSpan,
     /// The fate according to the reading on which the findings are based.
     pub fate: Fate,
     /// Whether the write is missing from an earlier reading at the workload's level.
@@ -112,12 +112,12 @@ impl<'a, W: Writes, M: AsRef<[AtomicU64]>> Judge<'a, W, M> {
     /// Makes one pass over all writes. It needs 8 bytes of memory per history of `records`. If there is not enough
     /// memory for all records, judge them range by range.
     pub fn new(writes: &'a W, evidence: &'a Evidence<'a, M>, late_writes_land: bool, records: Range<u64>) -> Self {
-        let histories = (records.end.saturating_sub(records.start)) as usize * writes.histories();
+        let histories = (records.end.saturating_sub(records.start)) as usize * writes.history_count();
         let mut judge = Self { writes, evidence, late_writes_land, records, last: Vec::new() };
         let mut last = vec![0; histories];
         judge.visit_acknowledged(|index, write| {
             let sent = evidence.span(index).sent;
-            for history in judge.histories(write) {
+            for history in judge.history_range(write) {
                 if last[history] == 0 || evidence.span(last[history] - 1).sent <= sent {
                     last[history] = index + 1;
                 }
@@ -134,19 +134,19 @@ impl<'a, W: Writes, M: AsRef<[AtomicU64]>> Judge<'a, W, M> {
 
     /// Visits, by index, every acknowledged write to a record in the range.
     fn visit_acknowledged(&self, mut visit: impl FnMut(u64, Write)) {
-        let end = self.evidence.end().checked_sub(1).and_then(|last| self.writes.index(last));
+        let end = self.evidence.end().checked_sub(1).and_then(|last| self.writes.find_index(last));
         for index in 0..end.map_or(0, |last| last + 1) {
-            let Some(number) = self.writes.number(index) else { continue };
-            if matches!(self.evidence.state(index, number), Some(State::Acknowledged | State::Retried))
-                && let Some(write) = self.writes.write(index).filter(|write| self.records.contains(&write.record))
+            let Some(number) = self.writes.find_number(index) else { continue };
+            if matches!(self.evidence.state(index, number), Some(WriteState::Acknowledged | WriteState::Retried))
+                && let Some(write) = self.writes.find_write(index).filter(|write| self.records.contains(&write.record))
             {
                 visit(index, write);
             }
         }
     }
 
-    fn histories(&self, write: Write) -> Range<usize> {
-        let per_record = self.writes.histories();
+    fn history_range(&self, write: Write) -> Range<usize> {
+        let per_record = self.writes.history_count();
         let first = (write.record - self.records.start) as usize * per_record;
         match write.field {
             Some(field) if per_record > 1 => first + field..first + field + 1,
@@ -154,14 +154,14 @@ impl<'a, W: Writes, M: AsRef<[AtomicU64]>> Judge<'a, W, M> {
         }
     }
 
-    fn history(&self, record: u64, field: usize) -> usize {
-        self.histories(Write { record, field: Some(field), delete: false }).start
+    fn history_index(&self, record: u64, field: usize) -> usize {
+        self.history_range(Write { record, field: Some(field), delete: false }).start
     }
 
     /// Judges the value of a field in a record of the range, and records it in `standings`.
-    pub fn judge(&self, standings: &mut Standings, record: u64, field: usize, value: FieldValue) -> Finding {
-        let history = self.history(record, field);
-        let standing = match self.standing(record, field, value) {
+    pub fn judge_value(&self, standings: &mut Standings, record: u64, field: usize, value: FieldValue) -> Finding {
+        let history = self.history_index(record, field);
+        let standing = match self.find_standing(record, field, value) {
             Ok(standing) => standing,
             Err(finding) => {
                 if standings.0[history] == UNREAD {
@@ -170,7 +170,7 @@ impl<'a, W: Writes, M: AsRef<[AtomicU64]>> Judge<'a, W, M> {
                 return finding;
             }
         };
-        self.note(&mut standings.0[history], standing);
+        self.note_standing(&mut standings.0[history], standing);
         let Some(last) = self.last[history].checked_sub(1) else {
             return match value {
                 FieldValue::Absent if standing.index == BEFORE.index && self.writes.is_loaded(record) => {
@@ -196,7 +196,7 @@ impl<'a, W: Writes, M: AsRef<[AtomicU64]>> Judge<'a, W, M> {
     }
 
     /// If the fields of a record share a history, the write that finished first decides: one lost field is a loss.
-    fn note(&self, noted: &mut u64, standing: Standing) {
+    fn note_standing(&self, noted: &mut u64, standing: Standing) {
         let earlier = match *noted {
             UNREAD | UNDECIDED => true,
             BEFORE_RUN => false,
@@ -209,10 +209,11 @@ impl<'a, W: Writes, M: AsRef<[AtomicU64]>> Judge<'a, W, M> {
 
     /// Whether the standing write had certainly finished before the write at `index` was sent.
     fn is_over(&self, standing: Standing, sent: u64, index: u64) -> bool {
-        standing.index == BEFORE.index || self.evidence.precedes((standing.index, standing.done), (index, sent))
+        standing.index == BEFORE.index
+            || self.evidence.is_certainly_before((standing.index, standing.done), (index, sent))
     }
 
-    fn standing(&self, record: u64, field: usize, value: FieldValue) -> Result<Standing, Finding> {
+    fn find_standing(&self, record: u64, field: usize, value: FieldValue) -> Result<Standing, Finding> {
         let index = match value {
             FieldValue::OtherRun => return Ok(BEFORE),
             FieldValue::Of(Version { phase: Phase::Load, .. }) if self.writes.is_loaded(record) => return Ok(BEFORE),
@@ -223,7 +224,7 @@ impl<'a, W: Writes, M: AsRef<[AtomicU64]>> Judge<'a, W, M> {
                 let touches = |write: &Write| {
                     write.record == record && write.field.is_none_or(|own| own == field) && !write.delete
                 };
-                self.writes.write(index).filter(touches).map(|_| index).ok_or(Finding::Corrupt)?
+                self.writes.find_write(index).filter(touches).map(|_| index).ok_or(Finding::Corrupt)?
             }
             FieldValue::Absent => match self.writes.deletion_of(record) {
                 Some(delete) => delete,
@@ -238,14 +239,14 @@ impl<'a, W: Writes, M: AsRef<[AtomicU64]>> Judge<'a, W, M> {
 
     /// The standing of the write at `index`.
     fn standing_of_write(&self, index: u64) -> Result<Standing, Finding> {
-        let Some(number) = self.writes.number(index) else { return Err(Finding::Corrupt) };
+        let Some(number) = self.writes.find_number(index) else { return Err(Finding::Corrupt) };
         let span = self.evidence.span(index);
         match self.evidence.state(index, number) {
-            Some(State::Acknowledged) => Ok(Standing { index, done: span.done, maybe: false }),
-            Some(State::Refused) | None => Err(Finding::Phantom(index)),
-            Some(State::Unknown) if self.evidence.may_exceed_ledger(number) => Err(Finding::Unsure),
+            Some(WriteState::Acknowledged) => Ok(Standing { index, done: span.done, maybe: false }),
+            Some(WriteState::Refused) | None => Err(Finding::Phantom(index)),
+            Some(WriteState::Unknown) if self.evidence.may_exceed_ledger(number) => Err(Finding::Unsure),
             // An abandoned attempt may be applied after later writes.
-            Some(State::Maybe | State::Retried) if !self.late_writes_land => {
+            Some(WriteState::Maybe | WriteState::Retried) if !self.late_writes_land => {
                 Ok(Standing { index, done: span.done, maybe: true })
             }
             Some(_) => Ok(Standing { index, done: u64::MAX, maybe: true }),
@@ -255,18 +256,19 @@ impl<'a, W: Writes, M: AsRef<[AtomicU64]>> Judge<'a, W, M> {
     /// Reports the fate of each acknowledged write, by index, according to the decisive reading and, if there was one,
     /// an earlier reading at the workload's level. Makes another pass over all writes. An overwritten write counts as
     /// lost if an older write was read back.
-    pub fn account(&self, decisive: &Standings, earlier: Option<&Standings>, mut visit: impl FnMut(Outcome)) {
+    pub fn judge_writes(&self, decisive: &Standings, earlier: Option<&Standings>, mut visit: impl FnMut(WriteOutcome)) {
         self.visit_acknowledged(|index, write| {
             let span = self.evidence.span(index);
-            let histories = self.histories(write);
-            let fate = self.fate(index, span, &decisive.0[histories.clone()]);
-            let missed = earlier.is_some_and(|earlier| self.fate(index, span, &earlier.0[histories]) == Fate::Lost);
-            visit(Outcome { index, span, fate, missed });
+            let histories = self.history_range(write);
+            let fate = self.find_fate(index, span, &decisive.0[histories.clone()]);
+            let missed =
+                earlier.is_some_and(|earlier| self.find_fate(index, span, &earlier.0[histories]) == Fate::Lost);
+            visit(WriteOutcome { index, span, fate, missed });
         });
     }
 
     /// Combines all histories that the write affects: a loss in one of them is a loss.
-    fn fate(&self, index: u64, span: Span, noted: &[u64]) -> Fate {
+    fn find_fate(&self, index: u64, span: WriteSpan, noted: &[u64]) -> Fate {
         let mut all = Fate::Proven;
         for &noted in noted {
             let standing = match noted {
@@ -285,7 +287,7 @@ impl<'a, W: Writes, M: AsRef<[AtomicU64]>> Judge<'a, W, M> {
                 return Fate::Lost;
             }
             let sent = self.evidence.span(standing.index).sent;
-            if !self.evidence.precedes((index, span.done), (standing.index, sent)) {
+            if !self.evidence.is_certainly_before((index, span.done), (standing.index, sent)) {
                 all = Fate::Undecided;
             }
         }

@@ -14,7 +14,7 @@ pub(super) const WRITES_PER_WORD: u64 = 32;
 
 /// The capacities of a ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Layout {
+pub struct LedgerLayout {
     /// Writes of the whole trial, in all segments; writes with larger numbers are counted but not recorded.
     pub writes: u64,
     /// Number of clients, which is also the maximum number of writes in flight.
@@ -27,14 +27,14 @@ pub struct Layout {
     pub exceptions: u64,
 }
 
-impl Layout {
+impl LedgerLayout {
     /// Number of words that contain the bits.
     pub const fn bit_words(&self) -> u64 {
         self.writes.div_ceil(WRITES_PER_WORD).next_multiple_of(LINE)
     }
 
     /// The offsets of the rings, the ticks and the exceptions, and the total length, in words; `None` on overflow.
-    pub(super) fn places(&self) -> Option<[usize; 4]> {
+    pub(super) fn section_offsets(&self) -> Option<[usize; 4]> {
         let rings = HEADER as u64 + self.bit_words();
         let ticks = rings.checked_add(self.workers.checked_mul(RING as u64)?)?;
         let exceptions = ticks.checked_add(self.ticks.checked_mul(TICK as u64)?)?;
@@ -44,6 +44,6 @@ impl Layout {
 
     /// Total length of a ledger in words; `None` on overflow.
     pub fn word_count(&self) -> Option<usize> {
-        self.places().map(|[.., end]| end)
+        self.section_offsets().map(|[.., end]| end)
     }
 }

@@ -62,21 +62,21 @@ impl Chunk {
 }
 
 impl Sums {
-    fn cell(&self, chunk: u64) -> &OnceLock<Box<Chunk>> {
+    fn chunk_cell(&self, chunk: u64) -> &OnceLock<Box<Chunk>> {
         let level = (chunk + 1).ilog2();
         let cells = self.levels[level as usize].get_or_init(|| (0..1u64 << level).map(|_| OnceLock::new()).collect());
         &cells[(chunk + 1 - (1 << level)) as usize]
     }
 
     /// Returns a chunk. Earlier chunks are computed first.
-    fn chunk(&self, number: u64, length: impl Fn(u64) -> u64) -> &Chunk {
-        if let Some(chunk) = self.cell(number).get() {
+    fn chunk_or_insert(&self, number: u64, length: impl Fn(u64) -> u64) -> &Chunk {
+        if let Some(chunk) = self.chunk_cell(number).get() {
             return chunk;
         }
-        let last = (0..number).rev().find_map(|n| Some((n + 1, self.cell(n).get()?.end())));
+        let last = (0..number).rev().find_map(|n| Some((n + 1, self.chunk_cell(n).get()?.end())));
         let (mut next, mut before) = last.unwrap_or_default();
         loop {
-            let chunk = self.cell(next).get_or_init(|| {
+            let chunk = self.chunk_cell(next).get_or_init(|| {
                 let mut sum = 0;
                 let sums = std::array::from_fn(|i| {
                     sum += length(next * CHUNK + i as u64);
@@ -98,7 +98,7 @@ impl Poisson {
         let mut patterns = Vec::with_capacity((BLOCK * PATTERNS) as usize);
         for pattern in 0..PATTERNS {
             let mut draws = Draws::new(!seed, pattern, Purpose::Arrival);
-            let gaps: Vec<f64> = (0..BLOCK).map(|_| draws.exponential()).collect();
+            let gaps: Vec<f64> = (0..BLOCK).map(|_| draws.draw_exponential()).collect();
             let total: f64 = gaps.iter().sum();
             let mut sum = 0.0;
             for gap in gaps {
@@ -110,27 +110,27 @@ impl Poisson {
         Self { seed, patterns: patterns.into(), sums: Arc::new(sums) }
     }
 
-    fn length(&self, block: u64) -> u64 {
-        let gamma = Draws::new(self.seed, block, Purpose::Arrival).gamma(BLOCK as f64);
+    fn block_length(&self, block: u64) -> u64 {
+        let gamma = Draws::new(self.seed, block, Purpose::Arrival).draw_gamma(BLOCK as f64);
         (gamma * f64::from(1u32 << FRACTION_BITS)) as u64
     }
 
-    fn block(&self, block: u64) -> Block {
-        let chunk = self.sums.chunk(block / CHUNK, |block| self.length(block));
+    fn draw_block(&self, block: u64) -> Block {
+        let chunk = self.sums.chunk_or_insert(block / CHUNK, |block| self.block_length(block));
         let at = (block % CHUNK) as usize;
         let from = at.checked_sub(1).map_or(0, |last| chunk.sums[last]);
-        let pattern = Draws::new(!self.seed, block, Purpose::KindSequence).below(PATTERNS) * BLOCK;
+        let pattern = Draws::new(!self.seed, block, Purpose::KindSequence).draw_below(PATTERNS) * BLOCK;
         Block { before: chunk.before + u128::from(from), length: chunk.sums[at] - from, pattern }
     }
 
     /// The time at which the operation at `index` arrives, in fractions of an operation. `last` is the block of the
     /// caller's last lookup.
     #[inline]
-    pub(super) fn units(&self, index: u64, last: &mut Option<(u64, Block)>) -> u128 {
+    pub(super) fn due_units(&self, index: u64, last: &mut Option<(u64, Block)>) -> u128 {
         let number = index / BLOCK;
         let block = match *last {
             Some((same, block)) if same == number => block,
-            _ => last.insert((number, self.block(number))).1,
+            _ => last.insert((number, self.draw_block(number))).1,
         };
         let fraction = self.patterns[(block.pattern + index % BLOCK) as usize];
         block.before + ((u128::from(block.length) * u128::from(fraction)) >> 32)
@@ -152,18 +152,22 @@ mod tests {
                 scope.spawn(move || {
                     let mut cursor = None;
                     for n in 0..blocks * 4 {
-                        poisson.units((n * 7_919 + client * 13) % blocks * BLOCK, &mut cursor);
+                        poisson.due_units((n * 7_919 + client * 13) % blocks * BLOCK, &mut cursor);
                     }
                 });
             }
         });
         let mut before = 0;
         for number in 0..blocks {
-            let block = poisson.block(number);
-            assert_eq!((block.before, block.length), (before, poisson.length(number)), "block {number}");
+            let block = poisson.draw_block(number);
+            assert_eq!((block.before, block.length), (before, poisson.block_length(number)), "block {number}");
             before += u128::from(block.length);
         }
         let far = Poisson::new(3);
-        assert_eq!(far.block(blocks - 1).before + u128::from(far.length(blocks - 1)), before, "requested at once");
+        assert_eq!(
+            far.draw_block(blocks - 1).before + u128::from(far.block_length(blocks - 1)),
+            before,
+            "requested at once"
+        );
     }
 }

@@ -11,15 +11,15 @@ const SHUFFLED_STEPS_MAX: u64 = 1 << 24;
 
 impl TimeSeriesSpec {
     /// Refuses a spec that cannot be loaded or, with `run`, that cannot be run.
-    pub fn check(&self, run: bool) -> Result<(), Refusal> {
+    pub fn check_spec(&self, run: bool) -> Result<(), Refusal> {
         let refuse = |message| Refusal::new(message, "change the property that the message names");
         if run {
             self.check_run().map_err(refuse)?;
         }
         self.check_data().map_err(refuse)?;
-        self.keys.check()?;
-        self.mix.check(run)?;
-        if run { self.scan_length.check("work.scan_length") } else { Ok(()) }
+        self.keys.check_distribution()?;
+        self.mix.check_mix(run)?;
+        if run { self.scan_length.check_length("work.scan_length") } else { Ok(()) }
     }
 
     /// Checks that the data can be written.
@@ -65,7 +65,7 @@ impl TimeSeriesSpec {
             return Err("delayedintervals must be at least 1; for no delay, set delayedseries to 0".to_owned());
         }
         let tags = Words::new(self.tag_key_length);
-        let is_tag = |name: &str| tags.number(name.as_bytes()).is_some_and(|n| n < self.tag_count as u64);
+        let is_tag = |name: &str| tags.parse_word(name.as_bytes()).is_some_and(|n| n < self.tag_count as u64);
         if self.timestamp_key == self.value_key || is_tag(&self.timestamp_key) || is_tag(&self.value_key) {
             return Err("timestampkey, valuekey and the tags must have different names".to_owned());
         }

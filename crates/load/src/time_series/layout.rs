@@ -23,7 +23,7 @@ pub(super) struct Point {
 }
 
 #[derive(Debug)]
-pub(super) struct Layout {
+pub(super) struct SeriesLayout {
     series: u64,
     /// Number of series per metric.
     per_key: u64,
@@ -60,11 +60,11 @@ impl Orders {
 
 fn shuffle_order(count: u64, salt: u64) -> Vec<u32> {
     let mut numbers: Vec<u32> = (0..count as u32).collect();
-    Draws::new(DATA_SEED, salt, Purpose::Key).shuffle(&mut numbers);
+    Draws::new(DATA_SEED, salt, Purpose::Key).shuffle_items(&mut numbers);
     numbers
 }
 
-impl Layout {
+impl SeriesLayout {
     /// The layout of a spec that was checked; `None` if sparsity leaves no points.
     pub(super) fn new(spec: &TimeSeriesSpec) -> Option<Self> {
         let cards = spec.cardinalities();
@@ -80,7 +80,7 @@ impl Layout {
             let weights = [(Kind::Insert, 1.0 - spec.sparsity), (Kind::Delete, spec.sparsity)];
             Some(
                 KindSequence::new(DATA_SEED, &weights, &[Kind::Insert], None)
-                    .filter(|kinds| kinds.includes(Kind::Insert))?,
+                    .filter(|kinds| kinds.has_kind(Kind::Insert))?,
             )
         } else {
             None
@@ -93,14 +93,14 @@ impl Layout {
             sparse,
             steps: shuffle_order(spec.shuffle_window(series), 2),
             start: spec.start?,
-            width: spec.width(),
+            width: spec.range_width(),
             interval: i64::try_from(spec.interval).unwrap_or(i64::MAX),
             delayed_series: spec.delayed_series,
             delayed_intervals: spec.delayed_intervals,
         })
     }
 
-    pub(super) const fn series(&self) -> u64 {
+    pub(super) const fn series_count(&self) -> u64 {
         self.series
     }
 
@@ -129,16 +129,16 @@ impl Layout {
 
     /// The number of points that are written before `position`.
     #[inline]
-    pub(super) fn before(&self, position: u64) -> u64 {
-        self.sparse.as_ref().map_or(position, |kinds| kinds.before(Kind::Insert, position))
+    pub(super) fn points_before(&self, position: u64) -> u64 {
+        self.sparse.as_ref().map_or(position, |kinds| kinds.count_before(Kind::Insert, position))
     }
 
     /// The point at `position`.
     #[inline]
     pub(super) fn point(&self, position: u64) -> Point {
         let series = self.series_at(position % self.series);
-        let time = self.time(position / self.series);
-        Point { series, timestamp: time.saturating_sub(self.delay(series)) }
+        let time = self.step_time(position / self.series);
+        Point { series, timestamp: time.saturating_sub(self.series_delay(series)) }
     }
 
     #[inline]
@@ -154,7 +154,7 @@ impl Layout {
     }
 
     #[inline]
-    fn time(&self, step: u64) -> i64 {
+    fn step_time(&self, step: u64) -> i64 {
         let shuffled = self.steps.len() as u64;
         // YCSB's shuffle begins one step before the start.
         let step = match step.checked_rem(shuffled) {
@@ -166,7 +166,7 @@ impl Layout {
 
     /// The delay of a series. Here, YCSB counts intervals without their unit: in seconds even if the unit is minutes.
     #[inline]
-    fn delay(&self, series: u64) -> i64 {
+    fn series_delay(&self, series: u64) -> i64 {
         if series as f64 / self.series as f64 >= self.delayed_series {
             return 0;
         }

@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 
 use super::SeriesOperation;
-use super::layout::{Layout, Point};
+use super::layout::{Point, SeriesLayout};
 use super::spec::{TimeSeriesSpec, ValueType};
 use super::words::{self, Words};
 use crate::java;
@@ -16,10 +16,10 @@ const FLOATS_END: f64 = 100_000.0;
 
 /// The state that both phases have in common.
 #[derive(Debug)]
-pub(super) struct Shape {
+pub(super) struct SeriesShape {
     pub(super) spec: TimeSeriesSpec,
     pub(super) seed: u64,
-    pub(super) layout: Layout,
+    pub(super) layout: SeriesLayout,
     keys: Words,
     values: Words,
     tag_names: Vec<String>,
@@ -38,10 +38,10 @@ enum Cell {
     Value,
 }
 
-impl Shape {
+impl SeriesShape {
     pub(super) fn new(spec: TimeSeriesSpec, seed: u64) -> Result<Self, String> {
         spec.check_data()?;
-        let layout = Layout::new(&spec).ok_or("sparsity leaves no point")?;
+        let layout = SeriesLayout::new(&spec).ok_or("sparsity leaves no point")?;
         let tag_words = Words::new(spec.tag_key_length);
         let tag_names: Vec<String> = (0..spec.tag_count as u64).map(|tag| tag_words.word(tag)).collect();
         let mut fields: Vec<(String, Cell)> =
@@ -78,28 +78,28 @@ impl Shape {
         operation.series = point.series;
         operation.key.clear();
         operation.key.resize(self.keys.length(), 0);
-        words::fill(self.layout.key(point.series), &mut operation.key);
+        words::fill_letters(self.layout.key(point.series), &mut operation.key);
     }
 
     /// Writes the point and its tags as a row.
     #[inline]
     pub(super) fn write_row(&self, operation: &mut SeriesOperation, point: Point) {
         let row = &mut operation.row;
-        row.clear();
+        row.clear_fields();
         for (name, cell) in self.names.iter().zip(&self.cells) {
             match *cell {
                 Cell::Tag(tag) => {
                     let value = self.layout.tag_value(point.series, tag);
-                    row.push_with(name.as_bytes(), self.values.length(), |out| words::fill(value, out));
+                    row.push_with(name.as_bytes(), self.values.length(), |out| words::fill_letters(value, out));
                 }
-                Cell::Timestamp => row.push(name.as_bytes(), &point.timestamp.to_be_bytes()),
-                Cell::Value => row.push(name.as_bytes(), &self.value(point, operation.index)),
+                Cell::Timestamp => row.push_field(name.as_bytes(), &point.timestamp.to_be_bytes()),
+                Cell::Value => row.push_field(name.as_bytes(), &self.generate_value(point, operation.index)),
             }
         }
     }
 
     #[inline]
-    fn value(&self, point: Point, index: u64) -> [u8; 8] {
+    fn generate_value(&self, point: Point, index: u64) -> [u8; 8] {
         if self.spec.integrity {
             return self.integrity_value(point).to_be_bytes();
         }
@@ -107,7 +107,7 @@ impl Shape {
         let whole = match self.spec.value_type {
             ValueType::Integers => true,
             ValueType::Floats => false,
-            ValueType::MixedNumbers => draws.below(2) == 0,
+            ValueType::MixedNumbers => draws.draw_below(2) == 0,
         };
         if whole {
             i64::from(draws.next_u64() as i32).to_be_bytes()
@@ -125,21 +125,21 @@ impl Shape {
             hash = java::hash_ascii(hash, name.as_bytes());
             let mut text = Hash(hash);
             // Writing to a hash cannot fail.
-            let _ = self.values.write(self.layout.tag_value(point.series, tag), &mut text);
+            let _ = self.values.write_word(self.layout.tag_value(point.series, tag), &mut text);
             hash = text.0;
         }
         i64::from(hash) ^ point.timestamp
     }
 
     /// Whether `read` is exactly `point`: complete, and without anything else.
-    pub(super) fn check(&self, point: Point, read: &Row) -> Check {
+    pub(super) fn check_read(&self, point: Point, read: &Row) -> Check {
         if read.is_empty() {
             return Check::Empty;
         }
         let mut points = 0;
         for (name, value) in read.fields().flatten() {
             let right = match self.names.iter().position(|n| n.as_bytes() == name).map(|field| self.cells[field]) {
-                Some(Cell::Tag(tag)) => self.values.number(value) == Some(self.layout.tag_value(point.series, tag)),
+                Some(Cell::Tag(tag)) => self.values.parse_word(value) == Some(self.layout.tag_value(point.series, tag)),
                 Some(Cell::Timestamp) => value == point.timestamp.to_be_bytes(),
                 Some(Cell::Value) => value == self.integrity_value(point).to_be_bytes(),
                 None => false,
@@ -154,7 +154,7 @@ impl Shape {
 
     /// Writes the clauses of a query for `point` into reused buffers.
     #[inline]
-    pub(super) fn select(&self, operation: &mut SeriesOperation, point: Point, draws: &mut Draws) {
+    pub(super) fn fill_operation(&self, operation: &mut SeriesOperation, point: Point, draws: &mut Draws) {
         let clauses = &mut operation.clauses;
         let tags = self.tag_names.len();
         clauses.resize_with(tags + 1 + self.fixed_clauses.len(), String::new);
@@ -193,7 +193,7 @@ impl Shape {
             return Ok(());
         }
         out.write_str(&self.spec.tag_pair_delimiter)?;
-        self.values.write(self.layout.tag_value(point.series, tag), out)
+        self.values.write_word(self.layout.tag_value(point.series, tag), out)
     }
 
     fn write_time(&self, out: &mut impl Write, point: Point, draws: &mut Draws) -> fmt::Result {
@@ -203,7 +203,7 @@ impl Shape {
             return Ok(());
         }
         let span = if spec.query_random_span {
-            spec.interval * draws.below(spec.query_span / spec.interval)
+            spec.interval * draws.draw_below(spec.query_span / spec.interval)
         } else {
             spec.query_span
         };

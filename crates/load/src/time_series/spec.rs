@@ -231,11 +231,11 @@ impl TimeSeriesSpec {
     /// the points that a load wrote at another time.
     pub fn default_start(&self, unix_ms: i64) -> i64 {
         let now = if self.units == TimeUnit::Milliseconds { unix_ms } else { unix_ms.div_euclid(1_000) };
-        now.saturating_sub(self.width())
+        now.saturating_sub(self.range_width())
     }
 
     /// The time between two time steps, in the unit of timestamps.
-    pub(super) fn width(&self) -> i64 {
+    pub(super) fn range_width(&self) -> i64 {
         i64::try_from(self.interval).unwrap_or(i64::MAX).saturating_mul(self.units.timestamps())
     }
 
@@ -245,7 +245,7 @@ impl TimeSeriesSpec {
     }
 
     /// Number of points that a load writes; `None`: unlimited.
-    pub(super) fn loads(&self) -> Option<u64> {
+    pub(super) fn points_loaded(&self) -> Option<u64> {
         let nonzero = |count: Option<u64>| count.filter(|&n| n > 0);
         nonzero(self.insert_count).or(nonzero(self.records))
     }
@@ -257,7 +257,7 @@ impl TimeSeriesSpec {
 
     /// Number of loaded points that a run uses.
     pub(super) fn count_loaded_points(&self) -> u64 {
-        self.record_count().min(self.loads().unwrap_or(u64::MAX))
+        self.record_count().min(self.points_loaded().unwrap_or(u64::MAX))
     }
 
     /// Number of time steps that are shuffled together.

@@ -16,7 +16,7 @@ const START: i64 = 1_500_000_000;
 
 /// `recordcount=20 operationcount=10 fieldcount=2 fieldlength=8 tagcount=2 tagcardinality=1,2 insertstart=1500000000
 /// randomtimeseriesorder=false`, with default values for everything else.
-fn spec() -> TimeSeriesSpec {
+fn series_spec() -> TimeSeriesSpec {
     TimeSeriesSpec {
         records: Some(20),
         operations: Some(10),
@@ -42,22 +42,22 @@ fn mix_of(kind: Kind) -> Mix {
     mix
 }
 
-fn load(spec: TimeSeriesSpec) -> TimeSeriesLoad {
+fn create_load(spec: TimeSeriesSpec) -> TimeSeriesLoad {
     TimeSeriesLoad::new(spec, 1).unwrap()
 }
 
-fn run(spec: TimeSeriesSpec) -> TimeSeriesRun {
+fn create_run(spec: TimeSeriesSpec) -> TimeSeriesRun {
     // The seed differs from the load's seed, as in a run without a set seed.
     TimeSeriesRun::new(spec, 2).unwrap()
 }
 
-fn operation(workload: &impl Workload<Operation = SeriesOperation>, index: u64) -> SeriesOperation {
+fn fill_operation(workload: &impl Workload<Operation = SeriesOperation>, index: u64) -> SeriesOperation {
     let mut operation = SeriesOperation::default();
-    workload.fill(index, &mut operation);
+    workload.fill_operation(index, &mut operation);
     operation
 }
 
-fn number(bytes: &[u8]) -> i64 {
+fn parse_number(bytes: &[u8]) -> i64 {
     i64::from_be_bytes(bytes.try_into().unwrap())
 }
 
@@ -67,17 +67,17 @@ fn format_write(operation: &SeriesOperation) -> (String, i64) {
     let mut bits = 0;
     for (name, value) in operation.row.fields().flatten() {
         match name {
-            b"YCSBV" => bits = number(value),
-            b"YCSBTS" => parts.push(format!("YCSBTS={}", number(value))),
+            b"YCSBV" => bits = parse_number(value),
+            b"YCSBTS" => parts.push(format!("YCSBTS={}", parse_number(value))),
             _ => parts.push(format!("{}={}", String::from_utf8_lossy(name), String::from_utf8_lossy(value))),
         }
     }
     (parts.join(" "), bits)
 }
 
-fn points(spec: TimeSeriesSpec, count: u64) -> Vec<String> {
-    let load = load(spec);
-    (0..count).map(|index| format_write(&operation(&load, index)).0).collect()
+fn list_points(spec: TimeSeriesSpec, count: u64) -> Vec<String> {
+    let load = create_load(spec);
+    (0..count).map(|index| format_write(&fill_operation(&load, index)).0).collect()
 }
 
 /// The point that a query reads, in the format of [`format_write`].

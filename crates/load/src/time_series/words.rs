@@ -30,10 +30,10 @@ impl Words {
 
     /// Appends word `number`.
     #[inline]
-    pub(super) fn write(self, number: u64, out: &mut impl fmt::Write) -> fmt::Result {
+    pub(super) fn write_word(self, number: u64, out: &mut impl fmt::Write) -> fmt::Result {
         let mut digits = [0; DIGITS_MAX];
         let digits = &mut digits[..self.length.min(DIGITS_MAX)];
-        fill(number, digits);
+        fill_letters(number, digits);
         for _ in digits.len()..self.length {
             out.write_char('A')?;
         }
@@ -44,13 +44,13 @@ impl Words {
     pub(super) fn word(self, number: u64) -> String {
         let mut out = String::with_capacity(self.length);
         // Writing to a string cannot fail.
-        let _ = self.write(number, &mut out);
+        let _ = self.write_word(number, &mut out);
         out
     }
 
     /// The number of a word; `None` if the text is not a word.
     #[inline]
-    pub(super) fn number(self, word: &[u8]) -> Option<u64> {
+    pub(super) fn parse_word(self, word: &[u8]) -> Option<u64> {
         if word.len() != self.length {
             return None;
         }
@@ -67,7 +67,7 @@ impl Words {
 
 /// Writes word `number` of the words that are as long as `out`.
 #[inline]
-pub(super) fn fill(number: u64, out: &mut [u8]) {
+pub(super) fn fill_letters(number: u64, out: &mut [u8]) {
     let (mut rest, mut end) = (number, out.len());
     while rest > 0 && end > 0 {
         end -= 1;
@@ -95,17 +95,17 @@ mod tests {
             (52, "AAAAAABA"),
         ] {
             assert_eq!(vocabulary.word(number), word);
-            assert_eq!(vocabulary.number(word.as_bytes()), Some(number));
+            assert_eq!(vocabulary.parse_word(word.as_bytes()), Some(number));
         }
-        assert_eq!(vocabulary.number(b"AAAAAAA1"), None);
-        assert_eq!(vocabulary.number(b"AAAAAAA"), None);
+        assert_eq!(vocabulary.parse_word(b"AAAAAAA1"), None);
+        assert_eq!(vocabulary.parse_word(b"AAAAAAA"), None);
     }
 
     #[test]
     fn short_words_run_out() {
         let long = Words::new(100);
         assert_eq!(long.word(53), format!("{}BB", "A".repeat(98)));
-        assert_eq!(long.number(long.word(u64::MAX).as_bytes()), Some(u64::MAX));
+        assert_eq!(long.parse_word(long.word(u64::MAX).as_bytes()), Some(u64::MAX));
         assert_eq!(long.count(), u64::MAX);
         assert_eq!(Words::new(2).count(), 2_704);
     }

@@ -7,7 +7,7 @@ fn lengths_follow_their_distributions() {
         let lengths = Lengths::new(&length);
         let mut counts = std::collections::BTreeMap::new();
         for i in 0..100_000 {
-            *counts.entry(lengths.next(&mut Draws::new(2, i, Purpose::Value))).or_insert(0u32) += 1;
+            *counts.entry(lengths.next_length(&mut Draws::new(2, i, Purpose::Value))).or_insert(0u32) += 1;
         }
         counts
     };

@@ -21,7 +21,7 @@ pub struct Asked(Receiver<Vec<Collections>>);
 
 impl Asked {
     /// Sends the query. Returns `None` if the system cannot start another thread.
-    pub fn send(store: &Arc<dyn OpenStore>) -> Option<Self> {
+    pub fn send_request(store: &Arc<dyn OpenStore>) -> Option<Self> {
         let (answer, answers) = channel();
         let store = Arc::clone(store);
         let body = move || {
@@ -35,7 +35,7 @@ impl Asked {
     }
 
     /// Waits for the answer; `None` if the store is lost before it arrives.
-    fn wait(&self, store: &dyn OpenStore) -> Option<Vec<Collections>> {
+    fn wait_for_answer(&self, store: &dyn OpenStore) -> Option<Vec<Collections>> {
         let start = Instant::now();
         loop {
             match self.0.recv_timeout(CHECK) {
@@ -48,13 +48,13 @@ impl Asked {
 }
 
 /// The activity of each collector since the query `before`; empty if either answer is missing.
-pub fn since(before: Option<Asked>, store: &Arc<dyn OpenStore>) -> Vec<Collections> {
-    let Some(before) = before.and_then(|before| before.wait(&**store)) else { return Vec::new() };
-    let now = Asked::send(store).and_then(|now| now.wait(&**store)).unwrap_or_default();
-    difference(now, &before)
+pub fn collections_since(before: Option<Asked>, store: &Arc<dyn OpenStore>) -> Vec<Collections> {
+    let Some(before) = before.and_then(|before| before.wait_for_answer(&**store)) else { return Vec::new() };
+    let now = Asked::send_request(store).and_then(|now| now.wait_for_answer(&**store)).unwrap_or_default();
+    subtract_collections(now, &before)
 }
 
-fn difference(mut now: Vec<Collections>, before: &[Collections]) -> Vec<Collections> {
+fn subtract_collections(mut now: Vec<Collections>, before: &[Collections]) -> Vec<Collections> {
     for collector in &mut now {
         if let Some(earlier) = before.iter().find(|earlier| earlier.collector == collector.collector) {
             collector.count = collector.count.saturating_sub(earlier.count);

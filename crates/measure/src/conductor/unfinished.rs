@@ -1,13 +1,13 @@
 //! Operations that had not finished at a border of the trial: censored operations, and operations of the warm-up.
 
-use loadstone_load::pace::Cursor;
+use loadstone_load::pace::PaceCursor;
 
 use super::Conductor;
 use crate::borders::{Borders, NEVER};
 use crate::clock::LATE_NS;
 use crate::observer::Censored;
 use crate::recorder::flight::Unfinished;
-use crate::recorder::reader::totals;
+use crate::recorder::reader::read_totals;
 use crate::window::Ending;
 use loadstone_wire::event::Carried;
 
@@ -59,10 +59,11 @@ impl Conductor<'_> {
             }
         }
         let Some(pace) = &self.task.pace else { return (censored, None) };
-        let (segment, mut cursor) = (self.spec.segment, Cursor::default());
+        let (segment, mut cursor) = (self.spec.segment, PaceCursor::default());
         if ending != Ending::Count {
-            let first = self.task.scheduler.count_claimed().max(segment.share(borders.first_index));
-            let mut due_at = |step| borders.start_ns.saturating_add(pace.due_ns(segment.index(step), &mut cursor));
+            let first = self.task.scheduler.count_claimed().max(segment.share_of_total(borders.first_index));
+            let mut due_at =
+                |step| borders.start_ns.saturating_add(pace.due_ns(segment.global_index(step), &mut cursor));
             let mut step = first;
             while step < borders.steps {
                 let mut count = ((step - first) >> EXACT_BITS).clamp(1, borders.steps - step);
@@ -73,13 +74,13 @@ impl Conductor<'_> {
                 if due_ns >= horizon_ns {
                     break;
                 }
-                add(segment.index(step), due_ns, false, count);
+                add(segment.global_index(step), due_ns, false, count);
                 step += count;
             }
         }
-        let answered = totals(&self.workers.recorders).operations;
+        let answered = read_totals(&self.workers.recorders).operations;
         let due = match ending {
-            Ending::Time => borders.due(pace, segment, borders.first_ns, borders.end_ns),
+            Ending::Time => borders.count_due(pace, segment, borders.first_ns, borders.end_ns),
             _ => answered + censored.unanswered + censored.unsent,
         };
         (censored, Some(due))
@@ -88,12 +89,12 @@ impl Conductor<'_> {
     /// The operations of the warm-up that were still in flight in the window. The wait for them lasted at most until
     /// `last_ns`.
     pub(super) fn collect_carried(&self, borders: &Borders, last_ns: u64) -> Carried {
-        let all = totals(&self.workers.recorders);
+        let all = read_totals(&self.workers.recorders);
         let left = self.workers.recorders.iter().flat_map(|recorder| recorder.list_unfinished());
         let (sent, unsent): (Vec<_>, Vec<_>) =
             left.filter(|operation| !operation.counted).partition(|operation| operation.sent);
         let claimed = self.task.scheduler.count_claimed();
-        let unclaimed = self.spec.segment.share(borders.first_index).saturating_sub(claimed);
+        let unclaimed = self.spec.segment.share_of_total(borders.first_index).saturating_sub(claimed);
         let (unanswered, unsent) = (sent.len() as u64, unsent.len() as u64 + unclaimed);
         let still = if unanswered + unsent > 0 { last_ns.saturating_sub(borders.first_ns) } else { 0 };
         Carried { ended: all.carried, unanswered, unsent, ns_max: all.carried_ns.max(still) }

@@ -39,20 +39,20 @@ impl Default for Flight {
 impl Flight {
     /// The client has claimed an operation.
     #[inline]
-    pub fn take(&self, index: u64, due_ns: u64, counted: bool) {
+    pub fn take_operation(&self, index: u64, due_ns: u64, counted: bool) {
         self.index.store(index, Ordering::Relaxed);
         self.due.store(due_ns | if counted { 0 } else { WARM_UP }, Ordering::Relaxed);
     }
 
     /// The client sends the operation.
     #[inline]
-    pub fn send(&self, index: u64, due_ns: u64, counted: bool) {
-        self.take(index, due_ns | SENT, counted);
+    pub fn send_operation(&self, index: u64, due_ns: u64, counted: bool) {
+        self.take_operation(index, due_ns | SENT, counted);
     }
 
     /// The operation, which is counted, has finished.
     #[inline]
-    pub fn end(&self, done_ns: u64) {
+    pub fn end_operation(&self, done_ns: u64) {
         // The operations of a client finish one after the other.
         self.last_done.store(done_ns, Ordering::Relaxed);
         self.end_of_warm_up();

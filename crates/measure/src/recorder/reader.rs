@@ -8,7 +8,7 @@ use loadstone_load::histogram::{Reading, Table};
 use loadstone_load::{Status, StepId};
 
 use super::flight::Flight;
-use super::{EMPTY, ENDED, FourCounts, LEFT, Recorder, SLOTS, Slot};
+use super::{EMPTY, ENDED, FourCounts, IntervalSlot, LEFT, Recorder, SLOTS};
 
 /// With more recorders than this, the reader skips the histograms of slots that are still being written, because each
 /// would need a copy. The next interval reports their latencies.
@@ -59,13 +59,13 @@ pub struct Totals {
 
 impl Totals {
     /// Counted operations that failed.
-    pub fn failed(&self) -> u64 {
+    pub fn count_failed(&self) -> u64 {
         self.operations.saturating_sub(self.succeeded + self.not_yet)
     }
 }
 
 /// Adds the totals of all recorders.
-pub fn totals(recorders: &[Arc<Recorder>]) -> Totals {
+pub fn read_totals(recorders: &[Arc<Recorder>]) -> Totals {
     let mut all = Totals::default();
     for recorder in recorders {
         let get = |cell: &AtomicU64| cell.load(Ordering::Relaxed);
@@ -100,7 +100,7 @@ pub use loadstone_wire::event::{Latencies, Readings};
 
 /// The operations that were recorded in an interval since the last reading.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Additions {
+pub struct IntervalAdditions {
     /// Operations due in the interval: good, late, failed, not yet.
     pub counts: FourCounts,
     /// Operations that finished in the interval, whenever they were due.
@@ -111,18 +111,18 @@ pub struct Additions {
     pub latencies: Readings,
 }
 
-impl Additions {
-    pub(super) fn record(&mut self, id: StepId, status: Status, service: u64, open: Option<(u64, u64)>) {
+impl IntervalAdditions {
+    pub(super) fn record_service(&mut self, id: StepId, status: Status, service: u64, open: Option<(u64, u64)>) {
         let latencies = self.latencies.entry((id, status)).or_default();
-        latencies[0].record(service);
+        latencies[0].record_value(service);
         if let Some((response, generator_ns)) = open {
-            latencies[1].record(response);
-            latencies[2].record(response.saturating_sub(generator_ns));
+            latencies[1].record_value(response);
+            latencies[2].record_value(response.saturating_sub(generator_ns));
         }
     }
 
     /// Adds the recordings of `other`.
-    pub fn merge(&mut self, other: &Self) {
+    pub fn merge_additions(&mut self, other: &Self) {
         for (mine, added) in self.counts.iter_mut().zip(other.counts) {
             *mine += added;
         }
@@ -130,7 +130,7 @@ impl Additions {
         self.completed += other.completed;
         for (key, added) in &other.latencies {
             let mine = self.latencies.entry(*key).or_default();
-            mine.iter_mut().zip(added).for_each(|(mine, added)| mine.merge(added));
+            mine.iter_mut().zip(added).for_each(|(mine, added)| mine.merge_reading(added));
         }
     }
 
@@ -152,14 +152,14 @@ struct Copied {
 
 /// Reads the recorders of a trial, interval by interval.
 #[derive(Debug)]
-pub struct Reader {
+pub struct RecorderReader {
     recorders: Vec<Arc<Recorder>>,
     /// The copies by recorder and slot.
     copied: Vec<[Copied; SLOTS]>,
     ended: Vec<[[u64; 2]; ENDED]>,
 }
 
-impl Reader {
+impl RecorderReader {
     /// A reader of these recorders, which must not have another reader.
     pub fn new(recorders: Vec<Arc<Recorder>>) -> Self {
         let length = recorders.len();
@@ -172,7 +172,7 @@ impl Reader {
 
     /// Adds the recordings since the last reading to `all`, by interval. `now` is the current interval; `last` means
     /// that nothing more is written to the recorders.
-    pub fn read(&mut self, now: u64, last: bool, all: &mut BTreeMap<u64, Additions>) {
+    pub fn read_intervals(&mut self, now: u64, last: bool, all: &mut BTreeMap<u64, IntervalAdditions>) {
         let copies = last || self.recorders.len() <= COPIED_MAX;
         for ((recorder, copied), ended) in self.recorders.iter().zip(&mut self.copied).zip(&mut self.ended) {
             for (slot, copied) in recorder.slots.iter().zip(copied) {
@@ -183,7 +183,7 @@ impl Reader {
                 }
                 if state == LEFT {
                     *copied = Copied::default();
-                    slot.clear();
+                    slot.clear_slot();
                     slot.state.store(EMPTY, Ordering::Release);
                 }
             }
@@ -201,15 +201,15 @@ impl Reader {
             }
             let stragglers = std::mem::take(&mut *recorder.stragglers.lock().unwrap_or_else(PoisonError::into_inner));
             for (interval, more) in stragglers {
-                all.entry(interval).or_default().merge(&more);
+                all.entry(interval).or_default().merge_additions(&more);
             }
         }
     }
 }
 
 /// Adds the recordings in a slot since `copied`. Latencies are added only if requested.
-fn read_slot(slot: &Slot, copied: &mut Copied, latencies: bool, to: &mut Additions) {
-    let counts = slot.counts.get();
+fn read_slot(slot: &IntervalSlot, copied: &mut Copied, latencies: bool, to: &mut IntervalAdditions) {
+    let counts = slot.counts.load_counts();
     fence(Ordering::Acquire);
     let elsewhere = slot.elsewhere.each_ref().map(|count| count.load(Ordering::Relaxed));
     for (to, (now, old)) in to.counts.iter_mut().zip(counts.iter().zip(copied.counts)) {
@@ -230,7 +230,7 @@ fn read_slot(slot: &Slot, copied: &mut Copied, latencies: bool, to: &mut Additio
     for (which, table) in slot.tables().into_iter().enumerate() {
         for (id, status, grid) in table.into_iter().flat_map(Table::entries) {
             let mut reading = Reading::default();
-            reading.add(grid);
+            reading.add_grid(grid);
             if reading.count() > 0 {
                 all.entry((id, status)).or_default()[which] = reading;
             }
@@ -240,8 +240,8 @@ fn read_slot(slot: &Slot, copied: &mut Copied, latencies: bool, to: &mut Additio
         let to = to.latencies.entry(*key).or_default();
         for (which, (to, now)) in to.iter_mut().zip(now).enumerate() {
             match copied.latencies.get(key) {
-                Some(old) => to.merge(&now.since(&old[which])),
-                None => to.merge(now),
+                Some(old) => to.merge_reading(&now.subtract_earlier(&old[which])),
+                None => to.merge_reading(now),
             }
         }
     }
@@ -253,17 +253,18 @@ mod tests {
     use loadstone_load::Kind;
 
     use super::*;
-    use crate::recorder::{Shape, Step};
-    use crate::sink::Times;
+    use crate::recorder::{RecorderShape, StepRecord};
+    use crate::sink::StepTimes;
     use loadstone_wire::sink::Sink;
 
-    const SHAPE: Shape = Shape { steps: Kind::COUNT, sinks: Vec::new(), open: true, deadline_ns: 500, to_unix_ns: 0 };
+    const SHAPE: RecorderShape =
+        RecorderShape { steps: Kind::COUNT, sinks: Vec::new(), open: true, deadline_ns: 500, to_unix_ns: 0 };
 
     /// Records an operation. `ended_in` is the interval in which it finished, if it differs from `interval`.
-    fn record(recorder: &Recorder, interval: u64, status: Status, ns: u64, ended_in: Option<u64>) {
-        let times = Times { due: 0, sent: 0, done: ns };
-        recorder.step(Step { id: Kind::Read.step(), status, times, lateness: None, interval });
-        recorder.operation(interval, status, (1, 1), ns, ended_in.is_some());
+    fn record_operation(recorder: &Recorder, interval: u64, status: Status, ns: u64, ended_in: Option<u64>) {
+        let times = StepTimes { due: 0, sent: 0, done: ns };
+        recorder.record_step(StepRecord { id: Kind::Read.step(), status, times, lateness: None, interval });
+        recorder.record_operation(interval, status, (1, 1), ns, ended_in.is_some());
         if let Some(other) = ended_in {
             recorder.count_end(other, status);
         }
@@ -275,9 +276,9 @@ mod tests {
     fn intervals_are_exact_whenever_they_are_read() {
         const EACH: u64 = 500;
         const INTERVALS: u64 = 2_000;
-        let shape = Shape { sinks: vec![Sink::HdrNs], ..SHAPE };
+        let shape = RecorderShape { sinks: vec![Sink::HdrNs], ..SHAPE };
         let recorder = Arc::new(Recorder::new(&shape, 1));
-        let mut reader = Reader::new(vec![Arc::clone(&recorder)]);
+        let mut reader = RecorderReader::new(vec![Arc::clone(&recorder)]);
         let (mut all, now) = (BTreeMap::new(), AtomicU64::new(0));
         std::thread::scope(|scope| {
             let writer = scope.spawn(|| {
@@ -286,19 +287,19 @@ mod tests {
                     // Some operations finish in a later interval.
                     let late = i % 7 == 0 && i > 3 * EACH;
                     let due_in = i / EACH - if late { 1 + i % 3 } else { 0 };
-                    record(&recorder, due_in, Status::Ok, i % 1_000, late.then_some(i / EACH));
+                    record_operation(&recorder, due_in, Status::Ok, i % 1_000, late.then_some(i / EACH));
                 }
             });
             let (mut rounds, mut succeeded) = (0u32, 0);
             while !writer.is_finished() {
-                reader.read(now.load(Ordering::Acquire), false, &mut all);
-                let before = std::mem::replace(&mut succeeded, totals(&[Arc::clone(&recorder)]).succeeded);
+                reader.read_intervals(now.load(Ordering::Acquire), false, &mut all);
+                let before = std::mem::replace(&mut succeeded, read_totals(&[Arc::clone(&recorder)]).succeeded);
                 assert!(succeeded >= before, "{succeeded} after {before}");
                 rounds += 1;
                 std::thread::sleep(std::time::Duration::from_micros(u64::from(rounds % 5) * 100));
             }
         });
-        reader.read(INTERVALS - 1, true, &mut all);
+        reader.read_intervals(INTERVALS - 1, true, &mut all);
         let mut expected = BTreeMap::<u64, (u64, u64)>::new();
         for i in 0..EACH * INTERVALS {
             let late = i % 7 == 0 && i > 3 * EACH;
@@ -315,7 +316,7 @@ mod tests {
         }
         let ended = all.values().fold([0, 0], |sum, more| [sum[0] + more.ended, sum[1] + more.completed]);
         assert_eq!(ended, [EACH * INTERVALS; 2]);
-        let totals = totals(&[recorder]);
+        let totals = read_totals(&[recorder]);
         assert_eq!((totals.succeeded, totals.in_window), (EACH * INTERVALS, EACH * INTERVALS));
     }
 
@@ -324,23 +325,23 @@ mod tests {
     #[test]
     fn operations_count_in_the_interval_of_their_end() {
         let recorder = Recorder::new(&SHAPE, 1);
-        record(&recorder, 0, Status::Ok, 1, None);
-        record(&recorder, 0, Status::Ok, 1, Some(1));
-        record(&recorder, 1, Status::Timeout, 1, None);
+        record_operation(&recorder, 0, Status::Ok, 1, None);
+        record_operation(&recorder, 0, Status::Ok, 1, Some(1));
+        record_operation(&recorder, 1, Status::Timeout, 1, None);
         // Stragglers: the slot of interval 0 was already released.
-        record(&recorder, 0, Status::Ok, 1, None);
-        record(&recorder, 0, Status::Timeout, 1, None);
-        record(&recorder, 0, Status::Ok, 501, Some(1));
+        record_operation(&recorder, 0, Status::Ok, 1, None);
+        record_operation(&recorder, 0, Status::Timeout, 1, None);
+        record_operation(&recorder, 0, Status::Ok, 501, Some(1));
         // Counts an operation of the warm-up, and another that finished after the window.
         recorder.count_warm_up(1);
         recorder.count_end(1, Status::Ok);
-        recorder.operation(1, Status::Ok, (1, 1), 1, true);
+        recorder.record_operation(1, Status::Ok, (1, 1), 1, true);
         let recorders = [Arc::new(recorder)];
         let mut all = BTreeMap::new();
-        Reader::new(recorders.to_vec()).read(1, true, &mut all);
+        RecorderReader::new(recorders.to_vec()).read_intervals(1, true, &mut all);
         assert_eq!((all[&0].counts, all[&0].ended, all[&0].completed), ([3, 1, 1, 0], 3, 2));
         assert_eq!((all[&1].counts, all[&1].ended, all[&1].completed), ([1, 0, 1, 0], 4, 3));
-        let totals = totals(&recorders);
+        let totals = read_totals(&recorders);
         assert_eq!((totals.operations, totals.succeeded, totals.in_window), (7, 5, 5));
     }
 
@@ -355,13 +356,13 @@ mod tests {
             (Status::NotFound, 1),
             (Status::NotYet, 1),
         ] {
-            record(&recorder, 0, status, ns, None);
+            record_operation(&recorder, 0, status, ns, None);
         }
         let mut all = BTreeMap::new();
         let recorders = [Arc::new(recorder)];
-        Reader::new(recorders.to_vec()).read(0, true, &mut all);
+        RecorderReader::new(recorders.to_vec()).read_intervals(0, true, &mut all);
         assert_eq!((all[&0].counts, all[&0].ended, all[&0].completed), ([2, 1, 2, 1], 6, 3));
-        let totals = totals(&recorders);
-        assert_eq!((totals.succeeded, totals.failed(), totals.not_yet, totals.batched), (3, 2, 1, 1));
+        let totals = read_totals(&recorders);
+        assert_eq!((totals.succeeded, totals.count_failed(), totals.not_yet, totals.batched), (3, 2, 1, 1));
     }
 }

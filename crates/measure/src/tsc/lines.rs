@@ -61,13 +61,13 @@ impl Lines {
     }
 
     /// Starts the first line, through (ticks, ns).
-    pub fn begin(&self, (ticks, ns): (u64, u64), ns_per_tick: u64) {
+    pub fn begin_line(&self, (ticks, ns): (u64, u64), ns_per_tick: u64) {
         self.current.store(Box::into_raw(Box::new(Line::new(ticks, ns, ns_per_tick))), Release);
     }
 
     /// The current time, ns.
     #[inline]
-    pub fn read(&self, ticks: impl FnOnce() -> u64, kernel_ns: impl FnOnce() -> u64) -> u64 {
+    pub fn read_ns(&self, ticks: impl FnOnce() -> u64, kernel_ns: impl FnOnce() -> u64) -> u64 {
         let Some(line) = self.line() else { return kernel_ns() };
         let ticks = ticks();
         let elapsed = ticks.wrapping_sub(line.base_ticks);
@@ -108,26 +108,26 @@ impl Lines {
 
     /// Sets the rate of the clock from the end of the last line's span. Only one thread at a time may correct the
     /// clock.
-    pub fn steer(&self, ns_per_tick: u64) {
-        self.follow(|base_ticks, base_ns| Line::new(base_ticks, base_ns, ns_per_tick));
+    pub fn steer_rate(&self, ns_per_tick: u64) {
+        self.follow_line(|base_ticks, base_ns| Line::new(base_ticks, base_ns, ns_per_tick));
     }
 
     /// Switches to the kernel's clock plus the counter's lead over it. The clock stops (for a few ms) until this sum
     /// has reached the latest time that may have been read. Only one thread at a time may correct the clock.
-    pub fn leave(&self, lead_ns: u64) {
+    pub fn leave_line(&self, lead_ns: u64) {
         let kernel_line = |base_ticks, base_ns| Line {
             span: AtomicU64::new(0),
             lead_ns: Some(lead_ns),
             ..Line::new(base_ticks, base_ns, 0)
         };
-        if let Some(line) = self.follow(kernel_line) {
+        if let Some(line) = self.follow_line(kernel_line) {
             // Takes effect at once, because a counter that has stopped would never reach the end of the span.
             self.current.store(line, Release);
         }
     }
 
     /// Closes the last line, and appends the line that `make` creates from its starting point.
-    fn follow(&self, make: impl Fn(u64, u64) -> Line) -> Option<*mut Line> {
+    fn follow_line(&self, make: impl Fn(u64, u64) -> Line) -> Option<*mut Line> {
         let mut last = self.line()?;
         while last.span.load(Acquire) & CLOSED != 0 {
             // SAFETY: a closed line has a successor, and lines are never freed.
@@ -169,14 +169,14 @@ mod tests {
     const ONE: u64 = 1 << 32;
 
     fn time_at(lines: &Lines, ticks: u64) -> u64 {
-        lines.read(|| ticks, || unreachable!("the counter is in use"))
+        lines.read_ns(|| ticks, || unreachable!("the counter is in use"))
     }
 
     #[test]
     fn a_line_is_exact_for_a_century() {
         let lines = Lines::new();
-        assert_eq!(lines.read(|| 5, || 77), 77, "without a line, the kernel's clock is read");
-        lines.begin((1_000, 50), ONE * 10 / 26);
+        assert_eq!(lines.read_ns(|| 5, || 77), 77, "without a line, the kernel's clock is read");
+        lines.begin_line((1_000, 50), ONE * 10 / 26);
         assert_eq!(time_at(&lines, 1_000), 50);
         assert!(time_at(&lines, 2_601_000).abs_diff(1_000_050) <= 1);
         let century_ns = 3_155_760_000u64 * 1_000_000_000;
@@ -188,31 +188,31 @@ mod tests {
     #[test]
     fn correction_keeps_the_time_of_earlier_ticks() {
         let lines = Lines::new();
-        lines.begin((0, 0), ONE);
+        lines.begin_line((0, 0), ONE);
         let earlier = time_at(&lines, STRIDE + 5);
-        lines.steer(ONE / 2);
+        lines.steer_rate(ONE / 2);
         assert_eq!(time_at(&lines, STRIDE + 5), earlier);
         assert_eq!(time_at(&lines, 2 * STRIDE), 2 * STRIDE, "the old line is valid to the end of its span");
         assert_eq!(time_at(&lines, 2 * STRIDE + 100), 2 * STRIDE + 50);
         assert_eq!(time_at(&lines, 2 * STRIDE - 1), 2 * STRIDE, "a late reader does not see the clock go back");
         // Makes two consecutive corrections without a reading between them.
-        lines.steer(ONE);
-        lines.steer(2 * ONE);
+        lines.steer_rate(ONE);
+        lines.steer_rate(2 * ONE);
         assert_eq!(time_at(&lines, 5 * STRIDE), 2 * STRIDE + STRIDE / 2 + STRIDE + 2 * STRIDE);
     }
 
     #[test]
     fn the_kernels_clock_takes_over_without_going_back() {
         let lines = Lines::new();
-        lines.begin((0, 1_000), ONE);
+        lines.begin_line((0, 1_000), ONE);
         assert_eq!(time_at(&lines, 500), 1_500);
-        lines.leave(0);
+        lines.leave_line(0);
         let floor = 1_000 + STRIDE;
-        assert_eq!(lines.read(|| 0, || 1_400), floor, "it stands still until the kernel's clock has caught up");
-        assert_eq!(lines.read(|| 0, || floor + 1), floor + 1);
-        lines.steer(ONE);
-        lines.leave(9);
-        assert_eq!(lines.read(|| 0, || floor + 2), floor + 2, "the switch is permanent");
+        assert_eq!(lines.read_ns(|| 0, || 1_400), floor, "it stands still until the kernel's clock has caught up");
+        assert_eq!(lines.read_ns(|| 0, || floor + 1), floor + 1);
+        lines.steer_rate(ONE);
+        lines.leave_line(9);
+        assert_eq!(lines.read_ns(|| 0, || floor + 2), floor + 2, "the switch is permanent");
     }
 
     /// A reading that begins after another has finished never returns an earlier time.
@@ -220,12 +220,12 @@ mod tests {
     fn readings_never_decrease_while_the_clock_is_corrected() {
         for leaves in [false, true] {
             let lines = Lines::new();
-            lines.begin((0, 0), ONE);
+            lines.begin_line((0, 0), ONE);
             let (counter, newest) = (AtomicU64::new(0), AtomicU64::new(0));
             let ticks = || counter.fetch_add(STRIDE / 64, SeqCst);
             let read = || {
                 let before = newest.load(SeqCst);
-                let now = lines.read(ticks, || counter.load(SeqCst));
+                let now = lines.read_ns(ticks, || counter.load(SeqCst));
                 assert!(now >= before, "{now} after {before}");
                 newest.fetch_max(now, SeqCst);
             };
@@ -235,11 +235,11 @@ mod tests {
                 }
                 // The rates differ by a factor, so that using the wrong line would be noticed.
                 for round in 0..20_000u64 {
-                    lines.steer(ONE / 2 + round % 7 * ONE / 4);
+                    lines.steer_rate(ONE / 2 + round % 7 * ONE / 4);
                     read();
                 }
                 if leaves {
-                    lines.leave(newest.load(SeqCst).saturating_sub(counter.load(SeqCst)));
+                    lines.leave_line(newest.load(SeqCst).saturating_sub(counter.load(SeqCst)));
                     (0..20_000).for_each(|_| read());
                 }
             });

@@ -6,7 +6,7 @@ const SECOND: u64 = 1_000_000_000;
 
 /// The kernel's clock, a counter at 2.6 GHz, and the clock derived from both.
 struct Host {
-    clock: Counter,
+    clock: TickCounter,
     /// The kernel's clock runs `kernel_ppm` faster than true time; the counter runs `counter_ppm` faster.
     kernel_ns: f64,
     ticks: f64,
@@ -20,7 +20,7 @@ impl Host {
     /// Creates a host that was calibrated for 20 ms, during which the counter was `wrong_ppm` faster than afterwards.
     fn new(wrong_ppm: f64) -> Self {
         let mut host = Self {
-            clock: Counter::new(),
+            clock: TickCounter::new(),
             kernel_ns: 5e9,
             ticks: 7e12,
             kernel_ppm: 0.0,
@@ -30,7 +30,7 @@ impl Host {
         };
         let first = host.reading();
         host.passes(20_000_000);
-        host.clock.begin(first, || host.reading());
+        host.clock.begin_counter(first, || host.reading());
         host.counter_ppm = 0.0;
         host
     }
@@ -40,13 +40,13 @@ impl Host {
         self.ticks += ns as f64 * 2.6 * (1.0 + self.counter_ppm / 1e6);
     }
 
-    fn reading(&self) -> Reading {
-        Reading { width_ns: 40, ticks: self.ticks as u64, ns: self.kernel_ns as u64 }
+    fn reading(&self) -> ClockReading {
+        ClockReading { width_ns: 40, ticks: self.ticks as u64, ns: self.kernel_ns as u64 }
     }
 
     /// The time of the clock, which must not have gone back.
     fn now(&mut self) -> u64 {
-        let now = self.clock.lines.read(|| self.ticks as u64, || self.kernel_ns as u64);
+        let now = self.clock.lines.read_ns(|| self.ticks as u64, || self.kernel_ns as u64);
         assert!(now >= self.seen_ns, "{now} after {}", self.seen_ns);
         self.seen_ns = now;
         now
@@ -57,7 +57,7 @@ impl Host {
     }
 
     fn compare(&mut self) -> Agreement {
-        self.clock.compare(|| self.reading(), || self.vouched).unwrap()
+        self.clock.compare_clocks(|| self.reading(), || self.vouched).unwrap()
     }
 
     /// Simulates `seconds` seconds, each with a comparison and several readings. Returns the largest offset.
@@ -179,17 +179,17 @@ fn a_reading_that_was_interrupted_corrects_nothing() {
     let mut host = Host::new(0.0);
     host.runs(5);
     host.passes(SECOND);
-    let late = Reading { width_ns: 900_000, ns: host.kernel_ns as u64 + 450_000, ..host.reading() };
-    assert_eq!(host.clock.compare(|| late, || true).unwrap().jumps, 0);
+    let late = ClockReading { width_ns: 900_000, ns: host.kernel_ns as u64 + 450_000, ..host.reading() };
+    assert_eq!(host.clock.compare_clocks(|| late, || true).unwrap().jumps, 0);
     assert!(host.runs(5) <= 5);
 }
 
 #[test]
 fn without_a_rate_the_counter_is_not_read() {
-    let (clock, ticks) = (Counter::new(), |ticks| Reading { width_ns: 40, ticks, ns: ticks });
-    clock.begin(ticks(5), || ticks(5));
-    assert_eq!(clock.compare(|| ticks(9), || true), None);
-    clock.begin(ticks(5), || Reading { width_ns: 90_000, ..ticks(9) });
-    assert_eq!(clock.compare(|| ticks(9), || true), None);
-    assert_eq!(clock.lines.read(|| 9, || 77), 77);
+    let (clock, ticks) = (TickCounter::new(), |ticks| ClockReading { width_ns: 40, ticks, ns: ticks });
+    clock.begin_counter(ticks(5), || ticks(5));
+    assert_eq!(clock.compare_clocks(|| ticks(9), || true), None);
+    clock.begin_counter(ticks(5), || ClockReading { width_ns: 90_000, ..ticks(9) });
+    assert_eq!(clock.compare_clocks(|| ticks(9), || true), None);
+    assert_eq!(clock.lines.read_ns(|| 9, || 77), 77);
 }

@@ -6,7 +6,7 @@
 
 /// A reading of both clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Reading {
+pub struct ClockReading {
     /// Time between the readings of the kernel's clock before and after the counter. This is the first field, so that
     /// the minimum of several readings is the tightest.
     pub width_ns: u64,
@@ -16,7 +16,7 @@ pub struct Reading {
     pub ns: u64,
 }
 
-impl Reading {
+impl ClockReading {
     /// Whether the reading was not interrupted, and is therefore precise enough to compute a rate from it.
     pub fn is_tight(&self) -> bool {
         self.width_ns <= 2_000
@@ -62,20 +62,20 @@ const EXPLAINED_NS: u64 = 20_000;
 /// Compares the two clocks.
 #[derive(Debug)]
 pub struct Watch {
-    first: Reading,
+    first: ClockReading,
     first_rate: u64,
     /// The rate of the kernel's clock over the last [`BETWEEN_NS`] or longer.
     rate: u64,
-    last: Reading,
+    last: ClockReading,
     /// The reading at the time of the last correction.
-    corrected: Reading,
+    corrected: ClockReading,
     agreement: Agreement,
 }
 
 impl Watch {
     /// A watch that starts from two readings; `None` if no rate can be computed from them.
-    pub fn new(first: Reading, last: Reading) -> Option<Self> {
-        let rate = rate(first, last).filter(|_| first.is_tight() && last.is_tight())?;
+    pub fn new(first: ClockReading, last: ClockReading) -> Option<Self> {
+        let rate = calculate_rate(first, last).filter(|_| first.is_tight() && last.is_tight())?;
         Some(Self { first, first_rate: rate, rate, last, corrected: last, agreement: Agreement::default() })
     }
 
@@ -91,13 +91,13 @@ impl Watch {
 
     /// Compares the clocks: `own_ns` is the time of Loadstone's clock at the ticks of the reading. `vouched` means that
     /// the kernel itself still uses the counter to keep time.
-    pub fn compare(&mut self, now: Reading, own_ns: u64, vouched: bool) -> Advice {
+    pub fn compare_reading(&mut self, now: ClockReading, own_ns: u64, vouched: bool) -> Advice {
         if self.agreement.jumps > 0 {
             return Advice::Keep;
         }
         let offset_ns = i128::from(own_ns) - i128::from(now.ns);
         self.agreement.offset_ns_max = self.agreement.offset_ns_max.max(offset_ns.unsigned_abs() as u64);
-        if !vouched || !self.explains(now) {
+        if !vouched || !self.is_explained(now) {
             self.agreement.jumps = 1;
             return Advice::Leave { lead_ns: own_ns.saturating_sub(now.ns) };
         }
@@ -106,7 +106,8 @@ impl Watch {
         let by_first = ns_at(self.first_rate, now.ticks - self.first.ticks);
         self.agreement.drift_ppm = (i128::from(by_first) - i128::from(since_ns)) as f64 / since_ns.max(1) as f64 * 1e6;
         let elapsed_ns = now.ns - self.corrected.ns;
-        let Some(rate) = rate(self.corrected, now).filter(|_| now.is_tight() && elapsed_ns >= BETWEEN_NS) else {
+        let Some(rate) = calculate_rate(self.corrected, now).filter(|_| now.is_tight() && elapsed_ns >= BETWEEN_NS)
+        else {
             return Advice::Keep;
         };
         (self.rate, self.corrected) = (rate, now);
@@ -120,7 +121,7 @@ impl Watch {
 
     /// Whether the last rate, within the limits of its change, explains the difference between the last reading and
     /// this one.
-    fn explains(&self, now: Reading) -> bool {
+    fn is_explained(&self, now: ClockReading) -> bool {
         let (Some(ticks), Some(ns)) = (now.ticks.checked_sub(self.last.ticks), now.ns.checked_sub(self.last.ns)) else {
             return false;
         };
@@ -135,7 +136,7 @@ fn ns_at(rate: u64, ticks: u64) -> u64 {
 }
 
 /// The rate between two readings.
-fn rate(from: Reading, to: Reading) -> Option<u64> {
+fn calculate_rate(from: ClockReading, to: ClockReading) -> Option<u64> {
     let ticks = to.ticks.checked_sub(from.ticks).filter(|&ticks| ticks > 0)?;
     let rate = (u128::from(to.ns.checked_sub(from.ns)?) << 32) / u128::from(ticks);
     u64::try_from(rate).ok().filter(|&rate| rate > 0)

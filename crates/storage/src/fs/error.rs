@@ -8,7 +8,7 @@ use loadstone_session::EngineError;
 
 /// The type of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ErrorKind {
+pub enum FsErrorKind {
     /// The file does not exist.
     NotFound,
     /// The file already exists.
@@ -38,7 +38,7 @@ pub enum ErrorKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FsError {
     /// The type of the error.
-    pub kind: ErrorKind,
+    pub kind: FsErrorKind,
     /// The action that failed: `write`, `open` …
     pub action: &'static str,
     /// The file or directory.
@@ -65,11 +65,13 @@ impl std::error::Error for FsError {}
 
 impl FsError {
     /// Creates an error, with the usual hint for its type.
-    pub fn new(kind: ErrorKind, action: &'static str, path: &str, message: impl Into<String>) -> Self {
+    pub fn new(kind: FsErrorKind, action: &'static str, path: &str, message: impl Into<String>) -> Self {
         let hint = match kind {
-            ErrorKind::NoSpace => Some("free space, or use fewer or smaller files".to_owned()),
-            ErrorKind::Forbidden => Some("use a directory that this user may write to and read from".to_owned()),
-            ErrorKind::Unavailable => Some("check that the servers are running and the address is correct".to_owned()),
+            FsErrorKind::NoSpace => Some("free space, or use fewer or smaller files".to_owned()),
+            FsErrorKind::Forbidden => Some("use a directory that this user may write to and read from".to_owned()),
+            FsErrorKind::Unavailable => {
+                Some("check that the servers are running and the address is correct".to_owned())
+            }
             _ => None,
         };
         Self { kind, action, path: path.to_owned(), offset: None, message: message.into(), hint }
@@ -78,20 +80,20 @@ impl FsError {
     /// Converts an error of the operating system.
     pub fn io(action: &'static str, path: &str, error: &io::Error) -> Self {
         let kind = match error.raw_os_error() {
-            Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG) => ErrorKind::NoSpace,
-            Some(libc::EACCES | libc::EPERM | libc::EROFS) => ErrorKind::Forbidden,
-            Some(libc::ENOENT) => ErrorKind::NotFound,
-            Some(libc::EEXIST) => ErrorKind::AlreadyExists,
-            Some(libc::EINVAL | libc::EISDIR | libc::ENOTDIR | libc::ENAMETOOLONG) => ErrorKind::Invalid,
-            Some(libc::EOPNOTSUPP) => ErrorKind::Unsupported,
+            Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG) => FsErrorKind::NoSpace,
+            Some(libc::EACCES | libc::EPERM | libc::EROFS) => FsErrorKind::Forbidden,
+            Some(libc::ENOENT) => FsErrorKind::NotFound,
+            Some(libc::EEXIST) => FsErrorKind::AlreadyExists,
+            Some(libc::EINVAL | libc::EISDIR | libc::ENOTDIR | libc::ENAMETOOLONG) => FsErrorKind::Invalid,
+            Some(libc::EOPNOTSUPP) => FsErrorKind::Unsupported,
             _ => match error.kind() {
-                io::ErrorKind::TimedOut => ErrorKind::Timeout,
+                io::ErrorKind::TimedOut => FsErrorKind::Timeout,
                 io::ErrorKind::ConnectionRefused
                 | io::ErrorKind::ConnectionReset
                 | io::ErrorKind::BrokenPipe
                 | io::ErrorKind::NotConnected
-                | io::ErrorKind::UnexpectedEof => ErrorKind::Unavailable,
-                _ => ErrorKind::Other,
+                | io::ErrorKind::UnexpectedEof => FsErrorKind::Unavailable,
+                _ => FsErrorKind::Other,
             },
         };
         let failed = Self::new(kind, action, path, error.to_string());
@@ -116,23 +118,26 @@ impl FsError {
     /// The status under which the error is counted.
     pub fn status(&self) -> Status {
         match self.kind {
-            ErrorKind::NotFound => Status::NotFound,
-            ErrorKind::AlreadyExists | ErrorKind::Invalid => Status::BadRequest,
-            ErrorKind::Forbidden => Status::Forbidden,
-            ErrorKind::NoSpace => Status::NoSpace,
-            ErrorKind::Unsupported => Status::NotImplemented,
-            ErrorKind::Unavailable | ErrorKind::Rewound => Status::ServiceUnavailable,
-            ErrorKind::Timeout => Status::Timeout,
-            ErrorKind::Corrupt => Status::UnexpectedState,
-            ErrorKind::Other => Status::Error,
+            FsErrorKind::NotFound => Status::NotFound,
+            FsErrorKind::AlreadyExists | FsErrorKind::Invalid => Status::BadRequest,
+            FsErrorKind::Forbidden => Status::Forbidden,
+            FsErrorKind::NoSpace => Status::NoSpace,
+            FsErrorKind::Unsupported => Status::NotImplemented,
+            FsErrorKind::Unavailable | FsErrorKind::Rewound => Status::ServiceUnavailable,
+            FsErrorKind::Timeout => Status::Timeout,
+            FsErrorKind::Corrupt => Status::UnexpectedState,
+            FsErrorKind::Other => Status::Error,
         }
     }
 }
 
 impl From<FsError> for EngineError {
     fn from(error: FsError) -> Self {
-        let own =
-            if matches!(error.kind, ErrorKind::Unsupported | ErrorKind::Invalid) { Self::usage } else { Self::failed };
+        let own = if matches!(error.kind, FsErrorKind::Unsupported | FsErrorKind::Invalid) {
+            Self::usage
+        } else {
+            Self::failed
+        };
         Self { hint: error.hint.clone(), ..own(error.to_string()) }
     }
 }

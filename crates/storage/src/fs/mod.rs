@@ -13,7 +13,7 @@ pub mod null;
 use std::future::Future;
 
 pub use buffer::{ALIGNMENT, AlignedBuffer};
-pub use error::{ErrorKind, FsError};
+pub use error::{FsError, FsErrorKind};
 pub use location::{Location, Scheme};
 
 /// The settings with which a file is created.
@@ -53,20 +53,20 @@ impl Default for CreateOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenOptions {
     /// The order of access.
-    pub access: Access,
+    pub access: AccessHint,
     /// The size of the largest buffer that will be read.
     pub buffer_bytes: usize,
 }
 
 impl Default for OpenOptions {
     fn default() -> Self {
-        Self { access: Access::Sequential, buffer_bytes: 1 << 20 }
+        Self { access: AccessHint::Sequential, buffer_bytes: 1 << 20 }
     }
 }
 
 /// The order in which a file is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
+pub enum AccessHint {
     /// From an offset to the end: read-ahead is allowed.
     Sequential,
     /// At arbitrary offsets: only the requested bytes are fetched.
@@ -128,10 +128,10 @@ pub trait FileSystem: Send + Sync {
     fn open(&self, path: &str, options: OpenOptions) -> impl Future<Output = Result<Self::Reader, FsError>> + Send;
 
     /// Returns the metadata of a file or directory; fails with [`ErrorKind::NotFound`] if it does not exist.
-    fn stat(&self, path: &str) -> impl Future<Output = Result<FileStat, FsError>> + Send;
+    fn read_stat(&self, path: &str) -> impl Future<Output = Result<FileStat, FsError>> + Send;
 
     /// Returns the entries of a directory, sorted by path. Symbolic links are followed.
-    fn list(&self, path: &str) -> impl Future<Output = Result<Vec<FileStat>, FsError>> + Send;
+    fn list_folder(&self, path: &str) -> impl Future<Output = Result<Vec<FileStat>, FsError>> + Send;
 
     /// Renames a file or directory. Fails if the new name exists, even if two processes rename at the same time.
     fn rename(&self, from: &str, to: &str) -> impl Future<Output = Result<(), FsError>> + Send;
@@ -140,7 +140,7 @@ pub trait FileSystem: Send + Sync {
     fn delete(&self, path: &str) -> impl Future<Output = Result<bool, FsError>> + Send;
 
     /// Creates a directory and its missing parents.
-    fn mkdirs(&self, path: &str) -> impl Future<Output = Result<(), FsError>> + Send;
+    fn create_folders(&self, path: &str) -> impl Future<Output = Result<(), FsError>> + Send;
 
     /// Truncates a file to this length.
     fn truncate(&self, path: &str, bytes: u64) -> impl Future<Output = Result<(), FsError>> + Send;
@@ -163,7 +163,7 @@ pub trait Reader: Send + std::fmt::Debug {
     }
 
     /// Number of repeated requests after all servers of some part of the file had failed.
-    fn retries(&self) -> u64 {
+    fn retry_count(&self) -> u64 {
         0
     }
 
@@ -173,15 +173,15 @@ pub trait Reader: Send + std::fmt::Debug {
     }
 
     /// Announces a later read. A file system that reads ahead starts the read if a buffer is free.
-    fn ahead(&mut self, _offset: u64, _bytes: usize) {}
+    fn announce_read(&mut self, _offset: u64, _bytes: usize) {}
 
     /// Reads `bytes` bytes at an offset into a buffer of the reader. Returns fewer bytes only at the end of the file.
-    fn fetch(&mut self, offset: u64, bytes: usize) -> impl Future<Output = Result<&[u8], FsError>> + Send;
+    fn fetch_bytes(&mut self, offset: u64, bytes: usize) -> impl Future<Output = Result<&[u8], FsError>> + Send;
 
     /// Reads into the caller's buffer. Returns fewer bytes than its length only at the end of the file.
     fn read_at(&mut self, offset: u64, into: &mut [u8]) -> impl Future<Output = Result<usize, FsError>> + Send {
         async move {
-            let read = self.fetch(offset, into.len()).await?;
+            let read = self.fetch_bytes(offset, into.len()).await?;
             into[..read.len()].copy_from_slice(read);
             Ok(read.len())
         }
@@ -190,20 +190,20 @@ pub trait Reader: Send + std::fmt::Debug {
 
 /// Writes one file, starting at its beginning or, for an append, at its end.
 ///
-/// The guarantee for written bytes increases step by step: returned ([`submit`](Writer::submit)), passed to the file
+/// The guarantee for written bytes increases step by step: returned ([`submit_buffer`](Writer::submit_buffer)), passed to the file
 /// system ([`flush`](Writer::flush)), on the device ([`sync`](Writer::sync)), complete ([`close`](Writer::close)).
 pub trait Writer: Send + Sized + std::fmt::Debug {
     /// Returns a buffer of `bytes` bytes to fill; waits until a buffer is free.
-    fn buffer(&mut self, bytes: usize) -> impl Future<Output = Result<&mut [u8], FsError>> + Send;
+    fn reserve_buffer(&mut self, bytes: usize) -> impl Future<Output = Result<&mut [u8], FsError>> + Send;
 
     /// Writes the filled buffer. If this fails, a later call may return the error.
-    fn submit(&mut self) -> impl Future<Output = Result<(), FsError>> + Send;
+    fn submit_buffer(&mut self) -> impl Future<Output = Result<(), FsError>> + Send;
 
     /// Writes a copy of `data`.
-    fn write(&mut self, data: &[u8]) -> impl Future<Output = Result<(), FsError>> + Send {
+    fn write_copy(&mut self, data: &[u8]) -> impl Future<Output = Result<(), FsError>> + Send {
         async move {
-            self.buffer(data.len()).await?.copy_from_slice(data);
-            self.submit().await
+            self.reserve_buffer(data.len()).await?.copy_from_slice(data);
+            self.submit_buffer().await
         }
     }
 
@@ -211,12 +211,12 @@ pub trait Writer: Send + Sized + std::fmt::Debug {
     fn position(&self) -> u64;
 
     /// Number of times that the file was reopened after a failure.
-    fn retries(&self) -> u64 {
+    fn retry_count(&self) -> u64 {
         0
     }
 
     /// Sets the offset of the next buffer, for file systems with random writes.
-    fn seek(&mut self, offset: u64) -> impl Future<Output = Result<(), FsError>> + Send;
+    fn seek_to(&mut self, offset: u64) -> impl Future<Output = Result<(), FsError>> + Send;
 
     /// Waits until the file system has received all written bytes, which then survive the end of this process.
     fn flush(&mut self) -> impl Future<Output = Result<(), FsError>> + Send;
@@ -226,7 +226,7 @@ pub trait Writer: Send + Sized + std::fmt::Debug {
 
     /// Completes the file, so that closing it loses nothing. After an [`ErrorKind::Rewound`] error, the writer is still
     /// open.
-    fn complete(&mut self) -> impl Future<Output = Result<(), FsError>> + Send {
+    fn complete_file(&mut self) -> impl Future<Output = Result<(), FsError>> + Send {
         std::future::ready(Ok(()))
     }
 

@@ -28,11 +28,11 @@ impl FileSystem for NullFs {
         Ok(NullFile(vec![0; options.buffer_bytes]))
     }
 
-    async fn stat(&self, path: &str) -> Result<FileStat, FsError> {
+    async fn read_stat(&self, path: &str) -> Result<FileStat, FsError> {
         Ok(FileStat { path: path.to_owned(), kind: FileKind::File, bytes: 0, replication: None, block_bytes: None })
     }
 
-    async fn list(&self, _path: &str) -> Result<Vec<FileStat>, FsError> {
+    async fn list_folder(&self, _path: &str) -> Result<Vec<FileStat>, FsError> {
         Ok(Vec::new())
     }
 
@@ -44,7 +44,7 @@ impl FileSystem for NullFs {
         Ok(false)
     }
 
-    async fn mkdirs(&self, _path: &str) -> Result<(), FsError> {
+    async fn create_folders(&self, _path: &str) -> Result<(), FsError> {
         Ok(())
     }
 
@@ -58,17 +58,17 @@ impl Reader for NullFile {
         u64::MAX
     }
 
-    async fn fetch(&mut self, _offset: u64, bytes: usize) -> Result<&[u8], FsError> {
+    async fn fetch_bytes(&mut self, _offset: u64, bytes: usize) -> Result<&[u8], FsError> {
         Ok(&self.0[..bytes])
     }
 }
 
 impl Writer for NullFile {
-    async fn buffer(&mut self, bytes: usize) -> Result<&mut [u8], FsError> {
+    async fn reserve_buffer(&mut self, bytes: usize) -> Result<&mut [u8], FsError> {
         Ok(&mut self.0[..bytes])
     }
 
-    async fn submit(&mut self) -> Result<(), FsError> {
+    async fn submit_buffer(&mut self) -> Result<(), FsError> {
         Ok(())
     }
 
@@ -76,7 +76,7 @@ impl Writer for NullFile {
         0
     }
 
-    async fn seek(&mut self, _offset: u64) -> Result<(), FsError> {
+    async fn seek_to(&mut self, _offset: u64) -> Result<(), FsError> {
         Ok(())
     }
 

@@ -13,7 +13,7 @@ pub struct Checksum(u128);
 
 impl Checksum {
     /// Adds the CRC32s of whole rows.
-    pub fn add(&mut self, rows: &[u8]) {
+    pub fn add_rows(&mut self, rows: &[u8]) {
         for row in rows.as_chunks::<ROW_BYTES>().0 {
             self.0 += u128::from(crc32fast::hash(row));
         }
@@ -61,7 +61,7 @@ mod tests {
         let mut buffer = vec![0; 1_000 * ROW_BYTES];
         for _ in 0..1_000 {
             rows.fill(&mut buffer);
-            sum.add(&buffer);
+            sum.add_rows(&buffer);
         }
         assert_eq!(sum.to_string(), "7a27e2d0d55de");
     }

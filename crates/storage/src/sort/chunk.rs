@@ -61,7 +61,7 @@ impl<'a> Own<'a> {
         Self { bounds: splitters.bounds().collect(), segment, counted }
     }
 
-    fn keeps(&self, entry: u128) -> bool {
+    fn is_own(&self, entry: u128) -> bool {
         let part = self.bounds.partition_point(|&bound| bound <= entry);
         part as u64 % self.segment.1 == self.segment.0
     }
@@ -106,7 +106,7 @@ impl Chunk {
     /// Reads these pieces, which must fit, and sorts groups of them, each group into a separate list. There are several
     /// workers per processor, so that one worker reads while another sorts. If several segments read the same pieces,
     /// each segment keeps only its own rows. Returns the checksum of the rows.
-    pub fn fill(
+    pub fn fill_chunk(
         &mut self,
         pieces: &[Piece],
         (files, input): (&dyn Files, &Input),
@@ -183,14 +183,14 @@ fn sort_group(
         reader.read(piece, read, progress)?;
         let read = &read[..piece.bytes()];
         if own.is_none_or(|own| own.counts(piece)) {
-            sum.add(read);
+            sum.add_rows(read);
         }
         if let Some(own) = own {
             end = start;
             for from in (start..start + piece.bytes()).step_by(ROW_BYTES) {
                 let Some(row) = rows[from..].first_chunk() else { break };
                 let entry = entry(row, ((at + end) / PLACE_UNIT) as u64);
-                if own.keeps(entry) {
+                if own.is_own(entry) {
                     rows.copy_within(from..from + ROW_BYTES, end);
                     entries[count] = entry;
                     count += 1;
@@ -221,7 +221,7 @@ pub struct Sorted<'a> {
 
 impl Sorted<'_> {
     /// Passes on the places of the rows in these ranges, in sorted order and in batches.
-    fn order(
+    fn sort_group(
         &self,
         ranges: &[Range<usize>],
         mut take: impl FnMut(&[usize]) -> Result<(), SortError>,
@@ -233,7 +233,7 @@ impl Sorted<'_> {
         loop {
             let mut count = 0;
             while count < BATCH {
-                let (list, least) = tournament.least();
+                let (list, least) = tournament.least_entry();
                 if least == END {
                     break;
                 }
@@ -241,7 +241,7 @@ impl Sorted<'_> {
                 count += 1;
                 let own = &rest[list][1..];
                 rest[list] = own;
-                tournament.replace(own.first().copied().unwrap_or(END));
+                tournament.replace_least(own.first().copied().unwrap_or(END));
             }
             if count == 0 {
                 return Ok(());
@@ -251,20 +251,20 @@ impl Sorted<'_> {
     }
 
     /// Appends the rows in these ranges to a file, in sorted order.
-    pub fn gather(
+    pub fn gather_rows(
         &self,
         ranges: &[Range<usize>],
         to: &mut Spool<'_>,
         sum: Option<&mut Checksum>,
     ) -> Result<(), SortError> {
         let mut sum = sum;
-        self.order(ranges, |mut places| {
+        self.sort_group(ranges, |mut places| {
             while !places.is_empty() {
                 let room = to.rows(places.len())?;
                 let (now, later) = places.split_at(room.len() / ROW_BYTES);
-                self.copy(now, room);
+                self.copy_rows(now, room);
                 if let Some(sum) = sum.as_deref_mut() {
-                    sum.add(room);
+                    sum.add_rows(room);
                 }
                 places = later;
             }
@@ -275,15 +275,15 @@ impl Sorted<'_> {
     /// Fills a buffer with the rows in these ranges, in sorted order. The buffer must have exactly the length of the
     /// rows.
     pub fn gather_into(&self, ranges: &[Range<usize>], mut to: &mut [u8]) -> Result<(), SortError> {
-        self.order(ranges, |places| {
+        self.sort_group(ranges, |places| {
             let (now, later) = std::mem::take(&mut to).split_at_mut(places.len() * ROW_BYTES);
-            self.copy(places, now);
+            self.copy_rows(places, now);
             to = later;
             Ok(())
         })
     }
 
-    fn copy(&self, places: &[usize], to: &mut [u8]) {
+    fn copy_rows(&self, places: &[usize], to: &mut [u8]) {
         for (&place, to) in places.iter().zip(to.as_chunks_mut::<ROW_BYTES>().0) {
             to.copy_from_slice(&self.rows[place..place + ROW_BYTES]);
         }

@@ -28,13 +28,13 @@ pub fn measure(files: &dyn Files, directory: &str, name: &str) -> Result<Speed, 
     // The buffer is not zero, because some disks do not store zeros.
     Rows::from(0).fill(&mut buffer[..BLOCK]);
     let start = Instant::now();
-    let mut file = files.create(&path, Some(1))?;
+    let mut file = files.create_file(&path, Some(1))?;
     for _ in 0..BYTES / BLOCK as u64 {
-        file.write(&buffer[..BLOCK])?;
+        file.write_bytes(&buffer[..BLOCK])?;
     }
-    file.finish(true)?;
+    file.finish_file(true)?;
     let written = start.elapsed().as_secs_f64();
-    let mut file = files.open(&path)?;
+    let mut file = files.open_file(&path)?;
     let start = Instant::now();
     for block in 0..BYTES / BLOCK as u64 {
         read_exactly(&mut *file, &path, &mut buffer[..BLOCK], block * BLOCK as u64, BLOCK)?;

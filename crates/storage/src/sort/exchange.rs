@@ -6,7 +6,7 @@ use crate::sort::SortError;
 use crate::sort::checksum::Checksum;
 use crate::sort::files::{join, read_all, write_all};
 use crate::sort::splitters::{Key, Splitters};
-use crate::sort::task::{Outcome, Task};
+use crate::sort::task::{SortTask, StageOutcome};
 
 /// The number of rows and their checksum, which the last stage compares.
 #[derive(Serialize, Deserialize)]
@@ -31,7 +31,7 @@ impl Side {
     }
 }
 
-impl Task<'_> {
+impl SortTask<'_> {
     /// Computes the splitters from the samples of all segments, so that all segments have the same splitters.
     pub(super) fn splitters(&self) -> Result<Splitters, SortError> {
         let mut keys: Vec<Key> = Vec::new();
@@ -44,7 +44,7 @@ impl Task<'_> {
     /// The files of earlier stages in the scratch directory with names that begin with `prefix`.
     pub(super) fn list_files(&self, prefix: &str) -> Result<Vec<(String, Vec<u8>)>, SortError> {
         let scratch = self.scratch()?.path;
-        let Some(entries) = self.output.list(&scratch)? else {
+        let Some(entries) = self.output.list_files(&scratch)? else {
             return Err(SortError::new(format!("there is no scratch directory {scratch}"))
                 .hint("run the stage \"prepare\" first"));
         };
@@ -57,15 +57,15 @@ impl Task<'_> {
     }
 
     /// Leaves a file for later stages.
-    pub(super) fn leave(&self, prefix: &str, what: &impl Serialize) -> Result<(), SortError> {
+    pub(super) fn leave_file(&self, prefix: &str, what: &impl Serialize) -> Result<(), SortError> {
         let text = serde_json::to_vec(what).map_err(|error| SortError::new(format!("internal error: {error}")))?;
         write_all(self.output, &join(&self.scratch()?.path, &format!("{prefix}{}", self.segment.0)), &text)
     }
 
-    pub(super) fn leave_sum(&self, side: Side, rows: u64, checksum: Checksum) -> Result<Outcome, SortError> {
+    pub(super) fn leave_sum(&self, side: Side, rows: u64, checksum: Checksum) -> Result<StageOutcome, SortError> {
         let checksum = checksum.to_string();
-        self.leave(side.prefix(), &Sum { rows, checksum: checksum.clone() })?;
-        Ok(Outcome { checksum: Some(checksum), ..Outcome::default() })
+        self.leave_file(side.prefix(), &Sum { rows, checksum: checksum.clone() })?;
+        Ok(StageOutcome { checksum: Some(checksum), ..StageOutcome::default() })
     }
 
     pub(super) fn sums(&self, side: Side) -> Result<Option<(u64, Checksum)>, SortError> {

@@ -9,7 +9,8 @@ use tokio::runtime::{Builder, Runtime};
 use crate::fs::hdfs::Hdfs;
 use crate::fs::local::{Direct, Local, LocalOptions};
 use crate::fs::{
-    Access, CreateOptions, ErrorKind, FileStat, FileSystem, FsError, Location, OpenOptions, Reader, Scheme, Writer,
+    AccessHint, CreateOptions, FileStat, FileSystem, FsError, FsErrorKind, Location, OpenOptions, Reader, Scheme,
+    Writer,
 };
 use crate::sort::SortError;
 use crate::sort::job::Job;
@@ -27,20 +28,20 @@ const WRITES: usize = 3;
 /// A file system. Paths are absolute.
 pub trait Files: Send + Sync {
     /// Returns the entries of a directory, sorted by name; `None` if the directory does not exist.
-    fn list(&self, path: &str) -> Result<Option<Vec<FileStat>>, SortError>;
+    fn list_files(&self, path: &str) -> Result<Option<Vec<FileStat>>, SortError>;
     /// Whether a file or directory exists.
-    fn exists(&self, path: &str) -> Result<bool, SortError>;
+    fn has_file(&self, path: &str) -> Result<bool, SortError>;
     /// Opens a file.
-    fn open(&self, path: &str) -> Result<Box<dyn ReadAt>, SortError>;
+    fn open_file(&self, path: &str) -> Result<Box<dyn ReadAt>, SortError>;
     /// Creates a file in an existing directory. The file must not exist. It has this number of replicas, if the file
     /// system replicates.
-    fn create(&self, path: &str, replicas: Option<u16>) -> Result<Box<dyn Append>, SortError>;
+    fn create_file(&self, path: &str, replicas: Option<u16>) -> Result<Box<dyn Append>, SortError>;
     /// Creates a directory and its missing parents.
     fn make_directory(&self, path: &str) -> Result<(), SortError>;
     /// Renames a file or directory; the new name must not exist.
-    fn rename(&self, from: &str, to: &str) -> Result<(), SortError>;
+    fn rename_file(&self, from: &str, to: &str) -> Result<(), SortError>;
     /// Removes a directory and its contents, if it exists.
-    fn remove(&self, path: &str) -> Result<(), SortError>;
+    fn remove_file(&self, path: &str) -> Result<(), SortError>;
     /// Makes the entries of a directory durable.
     fn sync_directory(&self, path: &str) -> Result<(), SortError>;
 }
@@ -55,9 +56,9 @@ pub trait ReadAt: Send {
 /// A file that is written once, sequentially.
 pub trait Append: Send {
     /// Writes all bytes.
-    fn write(&mut self, bytes: &[u8]) -> Result<(), SortError>;
+    fn write_bytes(&mut self, bytes: &[u8]) -> Result<(), SortError>;
     /// Closes the file. If it must be durable, it is on the device before the call returns.
-    fn finish(self: Box<Self>, durable: bool) -> Result<(), SortError>;
+    fn finish_file(self: Box<Self>, durable: bool) -> Result<(), SortError>;
 }
 
 /// Reads at least `required` bytes into a buffer that may be longer, because direct I/O reads whole blocks.
@@ -78,7 +79,7 @@ pub fn read_exactly(
 
 /// Reads a small file.
 pub fn read_all(files: &dyn Files, path: &str) -> Result<Vec<u8>, SortError> {
-    let mut file = files.open(path)?;
+    let mut file = files.open_file(path)?;
     let (mut all, mut buffer) = (Vec::new(), vec![0; 1 << 16]);
     loop {
         let got = file.read_at(&mut buffer, all.len() as u64)?;
@@ -91,20 +92,20 @@ pub fn read_all(files: &dyn Files, path: &str) -> Result<Vec<u8>, SortError> {
 
 /// Writes a small file.
 pub fn write_all(files: &dyn Files, path: &str, bytes: &[u8]) -> Result<(), SortError> {
-    rewritten(
+    rewrite_file(
         (files, path),
         (),
         || Ok(()),
         |()| {
-            let mut file = files.create(path, None)?;
-            file.write(bytes)?;
-            file.finish(true)
+            let mut file = files.create_file(path, None)?;
+            file.write_bytes(bytes)?;
+            file.finish_file(true)
         },
     )
 }
 
 /// Writes a file. If servers were lost while it was written, writes it again from its beginning, with new memory.
-pub fn rewritten<M, T>(
+pub fn rewrite_file<M, T>(
     (files, path): (&dyn Files, &str),
     mut memory: M,
     renew: impl Fn() -> Result<M, SortError>,
@@ -112,7 +113,7 @@ pub fn rewritten<M, T>(
 ) -> Result<T, SortError> {
     for _ in 1..WRITES {
         match write(memory) {
-            Err(error) if error.rewrite => files.remove(path)?,
+            Err(error) if error.rewrite => files.remove_file(path)?,
             ended => return ended,
         }
         memory = renew()?;
@@ -164,24 +165,24 @@ fn runtime() -> Result<&'static Runtime, SortError> {
 struct Waiting(Option<&'static Runtime>);
 
 impl Waiting {
-    fn wait<T>(self, answer: impl Future<Output = Result<T, FsError>>) -> Result<T, FsError> {
+    fn wait_for<T>(self, answer: impl Future<Output = Result<T, FsError>>) -> Result<T, FsError> {
         match self.0 {
             Some(runtime) => runtime.block_on(answer).map_err(|error| match error.kind {
-                ErrorKind::Corrupt | ErrorKind::Timeout | ErrorKind::Other if error.hint.is_none() => {
+                FsErrorKind::Corrupt | FsErrorKind::Timeout | FsErrorKind::Other if error.hint.is_none() => {
                     error.hint("check that all data nodes are running, then run the job again")
                 }
                 _ => error,
             }),
             None => answer.now_or_never().unwrap_or_else(|| {
-                Err(FsError::new(ErrorKind::Other, "wait for", "a file", "internal error: it needs a runtime"))
+                Err(FsError::new(FsErrorKind::Other, "wait for", "a file", "internal error: it needs a runtime"))
             }),
         }
     }
 
     /// Waits for a result; returns `None` if the file does not exist.
     fn wait_for_any<T>(self, answer: impl Future<Output = Result<T, FsError>>) -> Result<Option<T>, SortError> {
-        match self.wait(answer) {
-            Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
+        match self.wait_for(answer) {
+            Err(error) if error.kind == FsErrorKind::NotFound => Ok(None),
             other => Ok(Some(other?)),
         }
     }
@@ -204,77 +205,77 @@ where
     F::Reader: 'static,
     F::Writer: 'static,
 {
-    fn list(&self, path: &str) -> Result<Option<Vec<FileStat>>, SortError> {
-        self.waiting.wait_for_any(self.system.list(path))
+    fn list_files(&self, path: &str) -> Result<Option<Vec<FileStat>>, SortError> {
+        self.waiting.wait_for_any(self.system.list_folder(path))
     }
 
-    fn exists(&self, path: &str) -> Result<bool, SortError> {
-        Ok(self.waiting.wait_for_any(self.system.stat(path))?.is_some())
+    fn has_file(&self, path: &str) -> Result<bool, SortError> {
+        Ok(self.waiting.wait_for_any(self.system.read_stat(path))?.is_some())
     }
 
-    fn open(&self, path: &str) -> Result<Box<dyn ReadAt>, SortError> {
-        let how = OpenOptions { access: Access::Sequential, buffer_bytes: self.create.buffer_bytes };
-        Ok(Box::new(Opened(self.waiting.wait(self.system.open(path, how))?, self.waiting)))
+    fn open_file(&self, path: &str) -> Result<Box<dyn ReadAt>, SortError> {
+        let how = OpenOptions { access: AccessHint::Sequential, buffer_bytes: self.create.buffer_bytes };
+        Ok(Box::new(Opened(self.waiting.wait_for(self.system.open(path, how))?, self.waiting)))
     }
 
-    fn create(&self, path: &str, replicas: Option<u16>) -> Result<Box<dyn Append>, SortError> {
+    fn create_file(&self, path: &str, replicas: Option<u16>) -> Result<Box<dyn Append>, SortError> {
         let replication = replicas.filter(|_| self.replicates).map(u32::from);
         let how = CreateOptions { replication, ..self.create.clone() };
-        Ok(Box::new(Opened(self.waiting.wait(self.system.create(path, &how))?, self.waiting)))
+        Ok(Box::new(Opened(self.waiting.wait_for(self.system.create(path, &how))?, self.waiting)))
     }
 
     fn make_directory(&self, path: &str) -> Result<(), SortError> {
-        Ok(self.waiting.wait(self.system.mkdirs(path))?)
+        Ok(self.waiting.wait_for(self.system.create_folders(path))?)
     }
 
-    fn rename(&self, from: &str, to: &str) -> Result<(), SortError> {
-        Ok(self.waiting.wait(self.system.rename(from, to))?)
+    fn rename_file(&self, from: &str, to: &str) -> Result<(), SortError> {
+        Ok(self.waiting.wait_for(self.system.rename(from, to))?)
     }
 
-    fn remove(&self, path: &str) -> Result<(), SortError> {
-        self.waiting.wait(self.system.delete(path))?;
+    fn remove_file(&self, path: &str) -> Result<(), SortError> {
+        self.waiting.wait_for(self.system.delete(path))?;
         Ok(())
     }
 
     fn sync_directory(&self, path: &str) -> Result<(), SortError> {
-        Ok(self.waiting.wait(self.system.sync_directory(path))?)
+        Ok(self.waiting.wait_for(self.system.sync_directory(path))?)
     }
 }
 
 impl<R: Reader> ReadAt for Opened<R> {
     fn read_at(&mut self, buffer: &mut [u8], offset: u64) -> Result<usize, SortError> {
-        let read = self.1.wait(self.0.read_at(offset, buffer));
+        let read = self.1.wait_for(self.0.read_at(offset, buffer));
         Ok(read.map_err(|error| if self.1.0.is_some() { error.hint(LOST) } else { error })?)
     }
 }
 
 impl<W: Writer> Append for Opened<W> {
-    fn write(&mut self, bytes: &[u8]) -> Result<(), SortError> {
-        self.1.wait(self.0.write(bytes)).map_err(unwritten)
+    fn write_bytes(&mut self, bytes: &[u8]) -> Result<(), SortError> {
+        self.1.wait_for(self.0.write_copy(bytes)).map_err(refuse_write)
     }
 
-    fn finish(self: Box<Self>, durable: bool) -> Result<(), SortError> {
+    fn finish_file(self: Box<Self>, durable: bool) -> Result<(), SortError> {
         let Self(mut file, waiting) = *self;
         if durable {
-            waiting.wait(file.sync()).map_err(unwritten)?;
+            waiting.wait_for(file.sync()).map_err(refuse_write)?;
         }
         let end = file.position();
         for _ in 0..COMPLETIONS {
-            match waiting.wait(file.complete()) {
+            match waiting.wait_for(file.complete_file()) {
                 // The file was recovered, and nothing is missing.
-                Err(error) if error.kind == ErrorKind::Rewound && file.position() == end => {}
+                Err(error) if error.kind == FsErrorKind::Rewound && file.position() == end => {}
                 completed => {
-                    completed.map_err(unwritten)?;
+                    completed.map_err(refuse_write)?;
                     break;
                 }
             }
         }
-        waiting.wait(file.close()).map_err(unwritten)
+        waiting.wait_for(file.close()).map_err(refuse_write)
     }
 }
 
 /// The error for a file that could not be written.
-fn unwritten(error: FsError) -> SortError {
-    let rewrite = matches!(error.kind, ErrorKind::Rewound | ErrorKind::Unavailable | ErrorKind::Timeout);
+fn refuse_write(error: FsError) -> SortError {
+    let rewrite = matches!(error.kind, FsErrorKind::Rewound | FsErrorKind::Unavailable | FsErrorKind::Timeout);
     SortError { rewrite, ..error.into() }
 }

@@ -73,7 +73,7 @@ fn parse_number(path: &str) -> Option<(&str, u64)> {
 impl Input {
     /// Lists the files in a directory. As in Hadoop, files with names that begin with `_` or `.` are ignored.
     pub fn list(files: &dyn Files, path: &str) -> Result<Self, SortError> {
-        let Some(entries) = files.list(path)? else {
+        let Some(entries) = files.list_files(path)? else {
             return Err(SortError::usage(format!("there is no directory {path}"))
                 .hint("give a directory of rows, such as `teragen ROWS DIRECTORY` writes"));
         };
@@ -180,7 +180,7 @@ impl<'a> PieceReader<'a> {
         let path = &self.input.files[piece.file].path;
         let mut file = match self.open.take() {
             Some((number, file)) if number == piece.file => file,
-            _ => self.files.open(path)?,
+            _ => self.files.open_file(path)?,
         };
         read_exactly(&mut *file, path, buffer, piece.row * ROW_BYTES as u64, piece.bytes())?;
         self.open = Some((piece.file, file));

@@ -57,7 +57,7 @@ impl Sizes {
     }
 
     /// The number of concurrent merges, and the block size with which they read runs.
-    pub fn merges(&self, runs: usize, parts: usize) -> Result<(usize, usize), SortError> {
+    pub fn plan_merges(&self, runs: usize, parts: usize) -> Result<(usize, usize), SortError> {
         let per_run = read_ahead::BUFFERS * if self.on_hdfs { 2 } else { 1 };
         let buffers = (runs.max(1) * per_run) as u64;
         let write = (BUFFERS * self.block) as u64;
@@ -87,11 +87,11 @@ mod tests {
                 let spools = threads as usize * BUFFERS * sizes.block;
                 let chunks = (2.0 * Chunk::OVERHEAD * sizes.chunk as f64) as usize;
                 assert!(threads == 64 || (chunks + spools) as u64 <= memory_bytes, "{job:?}: {sizes:?}");
-                let (merges, block) = sizes.merges(12, 7).unwrap();
+                let (merges, block) = sizes.plan_merges(12, 7).unwrap();
                 let merging = merges * (12 * 2 * block + BUFFERS * sizes.block);
                 assert!(merging as u64 <= memory_bytes, "{job:?}: {merges} of {block}");
             }
         }
-        assert!(Sizes::new(&Job::default()).merges(100_000, 1).unwrap_err().usage);
+        assert!(Sizes::new(&Job::default()).plan_merges(100_000, 1).unwrap_err().usage);
     }
 }

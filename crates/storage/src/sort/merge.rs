@@ -9,7 +9,7 @@ use crate::sort::checksum::Checksum;
 use crate::sort::chunk::entry;
 use crate::sort::files::Files;
 use crate::sort::progress::Progress;
-use crate::sort::read_ahead::{self, Cursor, Request, Source};
+use crate::sort::read_ahead::{self, BlockRequest, RowCursor, Source};
 use crate::sort::runs::Run;
 use crate::sort::spool::{Buffers, Keep, Spool};
 use crate::sort::tournament::{END, Tournament};
@@ -19,7 +19,7 @@ const READERS: usize = 2;
 
 /// The memory of one merge, reused for each part.
 #[derive(Debug)]
-pub struct Memory {
+pub struct MergeMemory {
     /// Two buffers for each run.
     pub read: Vec<AlignedBuffer>,
     /// Buffers of the output.
@@ -32,23 +32,23 @@ pub fn merge(
     runs: &[Run],
     part: usize,
     (path, keep): (&str, Keep),
-    memory: Memory,
+    memory: MergeMemory,
     progress: &Progress,
-) -> Result<(Checksum, Memory), SortError> {
-    let (requests, pending) = channel::<Request>();
+) -> Result<(Checksum, MergeMemory), SortError> {
+    let (requests, pending) = channel::<BlockRequest>();
     let pending = Mutex::new(pending);
     std::thread::scope(|scope| {
         for _ in 0..READERS {
-            scope.spawn(|| read_ahead::serve(&pending, progress));
+            scope.spawn(|| read_ahead::serve_requests(&pending, progress));
         }
-        let Memory { mut read, write } = memory;
+        let MergeMemory { mut read, write } = memory;
         let mut cursors = Vec::new();
         for (run, slice) in runs.iter().flat_map(|run| run.slices.iter().map(move |slice| (run, slice))) {
             if slice.part != part {
                 continue;
             }
             let source = Source {
-                file: Arc::new(Mutex::new(files.open(&run.path)?)),
+                file: Arc::new(Mutex::new(files.open_file(&run.path)?)),
                 path: Arc::from(run.path.as_str()),
                 offset: slice.offset,
                 rows: slice.rows,
@@ -56,7 +56,7 @@ pub fn merge(
             let (Some(first), Some(other)) = (read.pop(), read.pop()) else {
                 return Err(SortError::new("internal error: a merge has too few buffers"));
             };
-            cursors.push(Cursor::open(source, requests.clone(), [first, other])?);
+            cursors.push(RowCursor::open(source, requests.clone(), [first, other])?);
         }
         drop(requests);
         let mut spool = Spool::create(scope, files, path, keep, write, progress)?;
@@ -64,8 +64,8 @@ pub fn merge(
         let mut counted = 0;
         let merged = merge_rows(&mut cursors, &mut spool, &mut sum, (progress, &mut counted));
         let write = spool.finish(merged).inspect_err(|_| progress.forget_rows(counted))?;
-        read.extend(cursors.into_iter().flat_map(Cursor::close));
-        Ok((sum, Memory { read, write }))
+        read.extend(cursors.into_iter().flat_map(RowCursor::close));
+        Ok((sum, MergeMemory { read, write }))
     })
 }
 
@@ -73,24 +73,24 @@ pub fn merge(
 const COUNTED: u64 = 10_000;
 
 fn merge_rows(
-    cursors: &mut [Cursor],
+    cursors: &mut [RowCursor],
     to: &mut Spool<'_>,
     sum: &mut Checksum,
     (progress, counted): (&Progress, &mut u64),
 ) -> Result<(), SortError> {
-    let head = |cursor: &Cursor, run: usize| cursor.row().map_or(END, |row| entry(row, run as u64));
+    let head = |cursor: &RowCursor, run: usize| cursor.row().map_or(END, |row| entry(row, run as u64));
     let mut tournament = Tournament::new(cursors.iter().enumerate().map(|(run, cursor)| head(cursor, run)).collect());
     let mut merged = 0;
-    while let (run, least) = tournament.least()
+    while let (run, least) = tournament.least_entry()
         && least != END
     {
         let cursor = &mut cursors[run];
         if let Some(row) = cursor.row() {
             *to.row()? = *row;
-            sum.add(row);
+            sum.add_rows(row);
         }
-        cursor.advance()?;
-        tournament.replace(head(cursor, run));
+        cursor.advance_row()?;
+        tournament.replace_least(head(cursor, run));
         merged += 1;
         if merged == COUNTED {
             progress.rows(merged);

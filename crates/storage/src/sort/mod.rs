@@ -29,7 +29,7 @@ pub mod validate;
 use loadstone_session::EngineError;
 use thiserror::Error;
 
-use crate::fs::{ErrorKind, FsError};
+use crate::fs::{FsError, FsErrorKind};
 
 /// The reason why a sort cannot continue, as one line with a hint.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -75,12 +75,12 @@ impl From<FsError> for SortError {
     fn from(error: FsError) -> Self {
         let message = error.to_string();
         let own = match error.kind {
-            ErrorKind::NoSpace => {
+            FsErrorKind::NoSpace => {
                 "free some space: a sort in memory needs room for its output, an external one for twice its input"
             }
-            ErrorKind::NotFound => "check the path",
+            FsErrorKind::NotFound => "check the path",
             // All attempts have already been used.
-            ErrorKind::Rewound => "a data node was lost while it was written to: run the job again",
+            FsErrorKind::Rewound => "a data node was lost while it was written to: run the job again",
             _ => return Self { hint: error.hint, ..Self::new(message) },
         };
         Self::new(message).hint(own)

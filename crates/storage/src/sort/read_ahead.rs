@@ -16,23 +16,23 @@ pub const BUFFERS: usize = 2;
 pub type Shared = Arc<Mutex<Box<dyn ReadAt>>>;
 
 /// A full buffer, and how many of its bytes belong to rows.
-type Answer = Result<(AlignedBuffer, usize), SortError>;
+type BlockAnswer = Result<(AlignedBuffer, usize), SortError>;
 
 /// A read for which a cursor waits.
-pub struct Request {
+pub struct BlockRequest {
     file: Shared,
     path: Arc<str>,
     offset: u64,
     bytes: usize,
     buffer: AlignedBuffer,
-    answer: SyncSender<Answer>,
+    answer: SyncSender<BlockAnswer>,
 }
 
 /// Serves requests until all senders are dropped. Several threads may call it at the same time.
-pub fn serve(requests: &Mutex<Receiver<Request>>, progress: &Progress) {
+pub fn serve_requests(requests: &Mutex<Receiver<BlockRequest>>, progress: &Progress) {
     loop {
         let next = requests.lock().ok().and_then(|requests| requests.recv().ok());
-        let Some(Request { file, path, offset, bytes, mut buffer, answer }) = next else { return };
+        let Some(BlockRequest { file, path, offset, bytes, mut buffer, answer }) = next else { return };
         let room = bytes.next_multiple_of(ALIGNMENT);
         let read = match file.lock() {
             Ok(mut file) => read_exactly(&mut **file, &path, &mut buffer[..room], offset, bytes),
@@ -56,11 +56,11 @@ pub struct Source {
 }
 
 /// The rows of a source, in order.
-pub struct Cursor {
+pub struct RowCursor {
     source: Source,
-    requests: Sender<Request>,
+    requests: Sender<BlockRequest>,
     /// The pending answers. Each has a separate channel, so that a panic of a reader is noticed.
-    answers: [Option<Receiver<Answer>>; BUFFERS],
+    answers: [Option<Receiver<BlockAnswer>>; BUFFERS],
     /// The index of the buffer that is answered next.
     turn: usize,
     /// Number of rows requested.
@@ -71,24 +71,24 @@ pub struct Cursor {
     end: usize,
 }
 
-impl Cursor {
+impl RowCursor {
     /// Starts to read into these buffers. Their lengths must be equal, and a multiple of a row and of a block.
     pub fn open(
         source: Source,
-        requests: Sender<Request>,
+        requests: Sender<BlockRequest>,
         buffers: [AlignedBuffer; BUFFERS],
     ) -> Result<Self, SortError> {
         let mut cursor =
             Self { source, requests, answers: [None, None], turn: 0, requested: 0, current: None, at: 0, end: 0 };
         for buffer in buffers {
-            cursor.ask(buffer)?;
+            cursor.request_block(buffer)?;
             cursor.turn = (cursor.turn + 1) % BUFFERS;
         }
-        cursor.refill()?;
+        cursor.refill_buffer()?;
         Ok(cursor)
     }
 
-    fn ask(&mut self, buffer: AlignedBuffer) -> Result<(), SortError> {
+    fn request_block(&mut self, buffer: AlignedBuffer) -> Result<(), SortError> {
         let rows = (self.source.rows - self.requested).min((buffer.len() / ROW_BYTES) as u64);
         let (answer, answered) = sync_channel(1);
         self.answers[self.turn] = Some(answered);
@@ -96,7 +96,7 @@ impl Cursor {
             // An empty answer marks the end of the rows, and returns the buffer.
             return answer.send(Ok((buffer, 0))).map_err(|_| SortError::stop());
         }
-        let request = Request {
+        let request = BlockRequest {
             file: Arc::clone(&self.source.file),
             path: Arc::clone(&self.source.path),
             offset: self.source.offset + self.requested * ROW_BYTES as u64,
@@ -108,11 +108,11 @@ impl Cursor {
         self.requests.send(request).map_err(|_| SortError::stop())
     }
 
-    fn refill(&mut self) -> Result<(), SortError> {
+    fn refill_buffer(&mut self) -> Result<(), SortError> {
         if let Some(used) = self.current.take() {
             let turn = self.turn;
             self.turn = (turn + BUFFERS - 1) % BUFFERS;
-            self.ask(used)?;
+            self.request_block(used)?;
             self.turn = turn;
         }
         let answer = self.answers[self.turn].take().and_then(|answer| answer.recv().ok());
@@ -134,9 +134,9 @@ impl Cursor {
 
     /// Advances to the next row.
     #[inline]
-    pub fn advance(&mut self) -> Result<(), SortError> {
+    pub fn advance_row(&mut self) -> Result<(), SortError> {
         self.at += ROW_BYTES;
-        if self.at < self.end { Ok(()) } else { self.refill() }
+        if self.at < self.end { Ok(()) } else { self.refill_buffer() }
     }
 
     /// Returns the buffers; called at the end.

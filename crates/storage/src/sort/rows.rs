@@ -70,14 +70,14 @@ impl Rows {
         let (rows, rest) = buffer.as_chunks_mut::<ROW_BYTES>();
         assert!(rest.is_empty(), "a buffer for rows holds whole rows");
         for row in rows {
-            write(row, self.number, self.random);
+            write_row(row, self.number, self.random);
             self.number += 1;
             self.random = Leap::STEP.from(self.random);
         }
     }
 }
 
-fn write(row: &mut [u8; ROW_BYTES], number: u64, random: u128) {
+fn write_row(row: &mut [u8; ROW_BYTES], number: u64, random: u128) {
     row[..10].copy_from_slice(&random.to_be_bytes()[..10]);
     row[10..12].copy_from_slice(&[0x00, 0x11]);
     row[12..28].copy_from_slice(b"0000000000000000");
@@ -139,7 +139,7 @@ impl RowCheck {
             }
         }
         let mut expected = [0; ROW_BYTES];
-        write(&mut expected, number, random);
+        write_row(&mut expected, number, random);
         if *row == expected { None } else { row.iter().zip(&expected).position(|(got, expected)| got != expected) }
     }
 }

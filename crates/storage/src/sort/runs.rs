@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::sort::SortError;
 use crate::sort::chunk::Chunk;
-use crate::sort::files::{Files, join, read_all, rewritten, write_all};
+use crate::sort::files::{Files, join, read_all, rewrite_file, write_all};
 use crate::sort::parallel::run_threads;
 use crate::sort::progress::Progress;
 use crate::sort::rows::ROW_BYTES;
@@ -40,7 +40,7 @@ pub struct Run {
 
 /// Writes a sorted chunk as runs, one per element of `buffers`: each thread gathers some of the parts into its own
 /// file.
-pub fn spill(
+pub fn spill_runs(
     chunk: &mut Chunk,
     splitters: &Splitters,
     (files, scratch, name, keep): (&dyn Files, &str, &str, Keep),
@@ -59,13 +59,13 @@ pub fn spill(
         let path = join(scratch, &format!("{PREFIX}{name}-{i}"));
         let (mut slices, bytes) = (Vec::new(), buffers.bytes());
         let renew = || Buffers::new(bytes);
-        let buffers = rewritten((files, &path), buffers, renew, |buffers| {
+        let buffers = rewrite_file((files, &path), buffers, renew, |buffers| {
             slices.clear();
             std::thread::scope(|scope| {
                 let mut spool = Spool::create(scope, files, &path, keep, buffers, progress)?;
                 let gathered = share.clone().try_for_each(|part| {
                     let offset = spool.align()?;
-                    sorted.gather(&parts[part], &mut spool, None)?;
+                    sorted.gather_rows(&parts[part], &mut spool, None)?;
                     slices.push(Slice { part, offset, rows: rows(&parts[part]) });
                     Ok(())
                 });
@@ -111,7 +111,7 @@ fn shares(parts: &[Vec<Range<usize>>], n: usize) -> Vec<Range<usize>> {
 
 /// Lists the runs of all segments in a scratch directory.
 pub fn list(files: &dyn Files, scratch: &str) -> Result<Vec<Run>, SortError> {
-    let entries = files.list(scratch)?.unwrap_or_default();
+    let entries = files.list_files(scratch)?.unwrap_or_default();
     let mut runs = Vec::new();
     for entry in entries.iter().filter(|entry| entry.name().starts_with(PREFIX)) {
         let Some(name) = entry.name().strip_suffix(SUFFIX) else { continue };

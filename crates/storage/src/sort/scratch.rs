@@ -63,7 +63,7 @@ impl Owner {
     }
 
     /// Whether the process may still be running.
-    fn lives(&self) -> bool {
+    fn is_alive(&self) -> bool {
         let here = Self::process(self.pid);
         // This cannot be determined for a process on another host.
         self.host != here.host || (self.boot == here.boot && start_time(self.pid) == Some(self.started))
@@ -117,21 +117,21 @@ impl Scratch {
 
     /// Creates the directory, and removes the remains of killed jobs. Refuses an output that exists, as Hadoop does,
     /// and an output that a running process is writing.
-    pub fn make(&self, files: &dyn Files, owner: &Owner) -> Result<(), SortError> {
+    pub fn make_directory(&self, files: &dyn Files, owner: &Owner) -> Result<(), SortError> {
         self.remove_passing(files);
         let mut last = None;
         for _ in 0..TRIES {
-            let exists = files.exists(&self.output)?;
+            let exists = files.has_file(&self.output)?;
             match self.holder(files)? {
-                Holder::Process(other) if other.lives() && other != *owner => {
-                    return Err(if exists { self.exists() } else { self.owner_error(&other) });
+                Holder::Process(other) if other.is_alive() && other != *owner => {
+                    return Err(if exists { self.refuse_existing() } else { self.owner_error(&other) });
                 }
                 Holder::Process(dead) => last = self.take_over(files, &dead, owner).err(),
-                Holder::Unknown | Holder::Nobody if exists => return Err(self.exists()),
+                Holder::Unknown | Holder::Nobody if exists => return Err(self.refuse_existing()),
                 // Either the directory was renamed while its entries were listed, or no job created it.
                 Holder::Unknown => last = Some(self.ownerless_error()),
-                Holder::Nobody => match self.claim(files, owner) {
-                    Ok(()) => return self.begin(files),
+                Holder::Nobody => match self.claim_directory(files, owner) {
+                    Ok(()) => return self.begin_job(files),
                     Err(error) => last = Some(error),
                 },
             }
@@ -140,19 +140,19 @@ impl Scratch {
     }
 
     fn holder(&self, files: &dyn Files) -> Result<Holder, SortError> {
-        let Some(entries) = files.list(&self.path)? else { return Ok(Holder::Nobody) };
+        let Some(entries) = files.list_files(&self.path)? else { return Ok(Holder::Nobody) };
         let owner = entries.iter().find_map(|entry| Owner::parse(entry.name().strip_prefix(OWNER)?));
         Ok(owner.map_or(Holder::Unknown, Holder::Process))
     }
 
     /// Creates the directory with its owner's entry, unless another job does so first.
-    fn claim(&self, files: &dyn Files, owner: &Owner) -> Result<(), SortError> {
-        let own = self.passing();
+    fn claim_directory(&self, files: &dyn Files, owner: &Owner) -> Result<(), SortError> {
+        let own = self.temporary_path();
         let claimed = files
             .make_directory(&join(&own, &format!("{OWNER}{}", owner.id())))
-            .and_then(|()| files.rename(&own, &self.path));
+            .and_then(|()| files.rename_file(&own, &self.path));
         if claimed.is_err() {
-            let _ = files.remove(&own);
+            let _ = files.remove_file(&own);
         }
         claimed
     }
@@ -161,26 +161,26 @@ impl Scratch {
     fn take_over(&self, files: &dyn Files, dead: &Owner, owner: &Owner) -> Result<(), SortError> {
         if dead != owner {
             let [from, to] = [dead, owner].map(|owner| join(&self.path, &format!("{OWNER}{}", owner.id())));
-            files.rename(&from, &to)?;
+            files.rename_file(&from, &to)?;
         }
-        self.remove(files)
+        self.remove_directory(files)
     }
 
     /// Creates the contents of the directory. If the disk is full, the directory is removed.
-    fn begin(&self, files: &dyn Files) -> Result<(), SortError> {
-        let result = match files.exists(&self.output) {
+    fn begin_job(&self, files: &dyn Files) -> Result<(), SortError> {
+        let result = match files.has_file(&self.output) {
             // Since the check, another job has renamed its output and released the scratch directory.
-            Ok(true) => Err(self.exists()),
+            Ok(true) => Err(self.refuse_existing()),
             Ok(false) => files.make_directory(&self.growing),
             Err(error) => Err(error),
         };
         if result.is_err() {
-            let _ = self.remove(files);
+            let _ = self.remove_directory(files);
         }
         result
     }
 
-    fn exists(&self) -> SortError {
+    fn refuse_existing(&self) -> SortError {
         SortError::usage(format!("output directory {} already exists", self.output))
             .hint("remove it, or choose another output")
     }
@@ -199,50 +199,50 @@ impl Scratch {
     }
 
     /// The path of a directory that this process is preparing or removing.
-    fn passing(&self) -> String {
+    fn temporary_path(&self) -> String {
         join(&self.parent, &format!("{PASSING}{}", Owner::this_process().id()))
     }
 
     /// Removes directories that killed processes were preparing or removing. It does not matter if a directory cannot
     /// be listed or removed.
     fn remove_passing(&self, files: &dyn Files) {
-        for entry in files.list(&self.parent).ok().flatten().unwrap_or_default() {
-            if entry.name().strip_prefix(PASSING).and_then(Owner::parse).is_some_and(|owner| !owner.lives()) {
-                let _ = files.remove(&join(&self.parent, entry.name()));
+        for entry in files.list_files(&self.parent).ok().flatten().unwrap_or_default() {
+            if entry.name().strip_prefix(PASSING).and_then(Owner::parse).is_some_and(|owner| !owner.is_alive()) {
+                let _ = files.remove_file(&join(&self.parent, entry.name()));
             }
         }
     }
 
     /// Renames the output to its final name.
-    pub fn commit(&self, files: &dyn Files) -> Result<(), SortError> {
+    pub fn commit_output(&self, files: &dyn Files) -> Result<(), SortError> {
         write_all(files, &join(&self.growing, SUCCESS), b"")?;
         files.sync_directory(&self.growing)?;
-        if files.exists(&self.output)? {
+        if files.has_file(&self.output)? {
             return Err(SortError::new(format!("{} was created while the job ran", self.output))
                 .hint("remove it, and run the job again"));
         }
-        files.rename(&self.growing, &self.output)?;
+        files.rename_file(&self.growing, &self.output)?;
         files.sync_directory(&self.parent)?;
-        self.remove(files)
+        self.remove_directory(files)
     }
 
     /// Removes the directory, unless it belongs to a different process that is running.
-    pub fn abandon(&self, files: &dyn Files, owner: &Owner) -> Result<(), SortError> {
+    pub fn abandon_directory(&self, files: &dyn Files, owner: &Owner) -> Result<(), SortError> {
         match self.holder(files)? {
-            Holder::Process(other) if other.lives() && other != *owner => Err(self.owner_error(&other)),
+            Holder::Process(other) if other.is_alive() && other != *owner => Err(self.owner_error(&other)),
             Holder::Unknown => Err(self.ownerless_error()),
-            _ => self.remove(files),
+            _ => self.remove_directory(files),
         }
     }
 
     /// Removes the directory and its contents.
-    fn remove(&self, files: &dyn Files) -> Result<(), SortError> {
-        let own = self.passing();
-        files.remove(&own)?;
-        if files.exists(&self.path)? {
-            files.rename(&self.path, &own)?;
+    fn remove_directory(&self, files: &dyn Files) -> Result<(), SortError> {
+        let own = self.temporary_path();
+        files.remove_file(&own)?;
+        if files.has_file(&self.path)? {
+            files.rename_file(&self.path, &own)?;
         }
-        files.remove(&own)
+        files.remove_file(&own)
     }
 }
 
@@ -262,7 +262,7 @@ mod tests {
     }
 
     fn names(directory: &tempfile::TempDir) -> Vec<String> {
-        let entries = local(Direct::Off).list(directory.path().to_str().unwrap()).unwrap().unwrap();
+        let entries = local(Direct::Off).list_files(directory.path().to_str().unwrap()).unwrap().unwrap();
         entries.iter().map(|entry| entry.name().to_owned()).collect()
     }
 
@@ -272,30 +272,30 @@ mod tests {
         let (scratch, local, me) = (scratch(&directory), local(Direct::Off), Owner::this_process());
         // Both processes are running.
         let other = Owner::process(std::os::unix::process::parent_id());
-        scratch.make(&local, &other).unwrap();
-        let error = scratch.make(&local, &me).unwrap_err();
+        scratch.make_directory(&local, &other).unwrap();
+        let error = scratch.make_directory(&local, &me).unwrap_err();
         assert!(error.message.contains("is writing") && error.hint.is_some(), "{error}");
-        assert!(scratch.abandon(&local, &me).unwrap_err().message.contains("is writing"));
-        scratch.abandon(&local, &other).unwrap();
-        scratch.make(&local, &dead()).unwrap();
+        assert!(scratch.abandon_directory(&local, &me).unwrap_err().message.contains("is writing"));
+        scratch.abandon_directory(&local, &other).unwrap();
+        scratch.make_directory(&local, &dead()).unwrap();
         fs::write(join(&scratch.path, "run-0"), "x").unwrap();
         let passing = join(&scratch.parent, &format!("{PASSING}{}", dead().id()));
         fs::create_dir(&passing).unwrap();
-        scratch.make(&local, &me).unwrap();
+        scratch.make_directory(&local, &me).unwrap();
         assert!(!fs::exists(join(&scratch.path, "run-0")).unwrap() && !fs::exists(passing).unwrap());
-        scratch.commit(&local).unwrap();
+        scratch.commit_output(&local).unwrap();
         assert!(fs::exists(join(&scratch.output, SUCCESS)).unwrap());
         assert_eq!(names(&directory), ["out"]);
-        assert!(scratch.make(&local, &me).unwrap_err().message.contains("already exists"));
+        assert!(scratch.make_directory(&local, &me).unwrap_err().message.contains("already exists"));
     }
 
     #[test]
     fn finished_killed_job_leaves_no_scratch() {
         let directory = tempfile::tempdir().unwrap();
         let scratch = scratch(&directory);
-        scratch.make(&local(Direct::Off), &dead()).unwrap();
+        scratch.make_directory(&local(Direct::Off), &dead()).unwrap();
         fs::rename(&scratch.growing, &scratch.output).unwrap();
-        let error = scratch.make(&local(Direct::Off), &Owner::this_process()).unwrap_err();
+        let error = scratch.make_directory(&local(Direct::Off), &Owner::this_process()).unwrap_err();
         assert!(error.message.contains("already exists"), "{error}");
         assert_eq!(names(&directory), ["out"]);
     }
@@ -305,9 +305,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let scratch = scratch(&directory);
         fs::create_dir_all(join(&scratch.path, "mine")).unwrap();
-        let error = scratch.make(&local(Direct::Off), &Owner::this_process()).unwrap_err();
+        let error = scratch.make_directory(&local(Direct::Off), &Owner::this_process()).unwrap_err();
         assert!(error.message.contains("does not state which process owns it"), "{error}");
-        assert_eq!(scratch.abandon(&local(Direct::Off), &Owner::this_process()).unwrap_err(), error);
+        assert_eq!(scratch.abandon_directory(&local(Direct::Off), &Owner::this_process()).unwrap_err(), error);
         assert!(fs::exists(join(&scratch.path, "mine")).unwrap());
     }
 

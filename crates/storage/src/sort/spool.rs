@@ -68,7 +68,7 @@ impl<'s> Spool<'s> {
             Keep::Scratch(replicas) => (Some(replicas), false),
             Keep::Output(replicas) => (replicas, true),
         };
-        let mut file: Box<dyn Append> = files.create(path, replicas)?;
+        let mut file: Box<dyn Append> = files.create_file(path, replicas)?;
         let (full, to_write) = sync_channel::<(AlignedBuffer, usize)>(BUFFERS);
         let (give_back, empty) = sync_channel(BUFFERS);
         let mut all = buffers.0.into_iter();
@@ -80,12 +80,12 @@ impl<'s> Spool<'s> {
         let is_complete = Arc::clone(&complete);
         let writer = scope.spawn(move || {
             for (buffer, used) in to_write {
-                file.write(&buffer[..used])?;
+                file.write_bytes(&buffer[..used])?;
                 progress.add_written(used)?;
                 let _ = give_back.send(buffer);
             }
             // An abandoned file need not be flushed.
-            if is_complete.load(Acquire) { file.finish(durable) } else { Ok(()) }
+            if is_complete.load(Acquire) { file.finish_file(durable) } else { Ok(()) }
         });
         Ok(Self { writer, complete, full, empty, current, used: 0, bytes: 0 })
     }

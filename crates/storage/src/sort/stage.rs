@@ -7,17 +7,17 @@ use crate::sort::SortError;
 use crate::sort::checksum::Checksum;
 use crate::sort::chunk::{Chunk, Own};
 use crate::sort::exchange::Side;
-use crate::sort::files::{join, rewritten, write_all};
+use crate::sort::files::{join, rewrite_file, write_all};
 use crate::sort::input::{ALIGNED_ROWS, Input, Piece, PieceReader};
 use crate::sort::job::Stage;
-use crate::sort::merge::{self, Memory};
+use crate::sort::merge::{self, MergeMemory};
 use crate::sort::parallel::process_in_parallel;
 use crate::sort::rows::{KEY_BYTES, ROW_BYTES, RowCheck, Rows};
 use crate::sort::runs::{self, Run};
 use crate::sort::scratch::Scratch;
 use crate::sort::spool::{Buffers, Keep, Spool};
-use crate::sort::task::{Outcome, Task};
-use crate::sort::validate::{self, Span, Verdict};
+use crate::sort::task::{SortTask, StageOutcome};
+use crate::sort::validate::{self, RowSpan, Verdict};
 
 /// Number of places in the input, over all segments, at which [`ALIGNED_ROWS`] keys are sampled. Hadoop samples 100,000
 /// keys at up to 10 places.
@@ -29,9 +29,9 @@ const CHUNK_ENOUGH: usize = 256 << 20;
 /// Number of runs up to which the depth of the tournament tree does not matter.
 const RUNS: usize = 64;
 
-impl Task<'_> {
+impl SortTask<'_> {
     /// Runs the stage.
-    pub fn run(&self, stage: Stage) -> Result<Outcome, SortError> {
+    pub fn run(&self, stage: Stage) -> Result<StageOutcome, SortError> {
         self.job.check()?;
         if matches!(stage, Stage::Prepare | Stage::Commit | Stage::Abandon) && self.segment.1 != 1 {
             return Err(SortError::usage(format!(
@@ -50,12 +50,14 @@ impl Task<'_> {
             Stage::Merge => self.merge(),
             Stage::Validate => self.validate(),
             Stage::Commit => self.commit(),
-            Stage::Abandon => self.scratch()?.abandon(self.output, self.owner).map(|()| Outcome::default()),
+            Stage::Abandon => {
+                self.scratch()?.abandon_directory(self.output, self.owner).map(|()| StageOutcome::default())
+            }
         }
     }
 
     /// Whether the whole input fits into one segment's memory.
-    pub fn fits(&self) -> Result<bool, SortError> {
+    pub fn is_in_memory(&self) -> Result<bool, SortError> {
         let pieces = self.list_input()?.pieces(piece_rows(self.sizes.block));
         Ok(pieces.iter().map(Piece::room).sum::<usize>() <= self.sizes.whole)
     }
@@ -97,13 +99,13 @@ impl Task<'_> {
         (0..sets).map(|_| Buffers::new(self.sizes.block)).collect()
     }
 
-    fn prepare(&self) -> Result<Outcome, SortError> {
+    fn prepare(&self) -> Result<StageOutcome, SortError> {
         self.job.refuse_nesting()?;
         if self.job.input.is_some() {
             self.list_input()?;
         }
-        self.scratch()?.make(self.output, self.owner)?;
-        Ok(Outcome::default())
+        self.scratch()?.make_directory(self.output, self.owner)?;
+        Ok(StageOutcome::default())
     }
 
     /// The numbers of the parts that this segment writes.
@@ -112,7 +114,7 @@ impl Task<'_> {
         (0..self.job.parts).filter(|part| part % n == k).map(|part| part as usize).collect()
     }
 
-    fn generate(&self) -> Result<Outcome, SortError> {
+    fn generate(&self) -> Result<StageOutcome, SortError> {
         let growing = self.scratch()?.growing;
         let own = self.own_parts();
         let threads = self.threads().min(own.len());
@@ -125,7 +127,7 @@ impl Task<'_> {
                     // The piece is small enough to be in a processor's cache when its checksum is computed.
                     let buffer = spool.rows((end - first - *generated).min(ALIGNED_ROWS) as usize)?;
                     rows.fill(buffer);
-                    sum.add(buffer);
+                    sum.add_rows(buffer);
                     let now = (buffer.len() / ROW_BYTES) as u64;
                     *generated += now;
                     self.progress.rows(now);
@@ -133,7 +135,7 @@ impl Task<'_> {
                 Ok(())
             })
         })?;
-        Ok(Outcome { checksum: Some(sum.to_string()), ..Outcome::default() })
+        Ok(StageOutcome { checksum: Some(sum.to_string()), ..StageOutcome::default() })
     }
 
     /// Writes a part of the output. `fill` receives the part's spool and checksum, and the counter of the rows that it
@@ -145,7 +147,7 @@ impl Task<'_> {
         fill: impl Fn(&mut Spool<'_>, &mut Checksum, &mut u64) -> Result<(), SortError>,
     ) -> Result<(Checksum, Buffers), SortError> {
         let renew = || Buffers::new(self.sizes.block);
-        rewritten((self.output, path), buffers, renew, |buffers| {
+        rewrite_file((self.output, path), buffers, renew, |buffers| {
             std::thread::scope(|scope| {
                 let mut spool = Spool::create(scope, self.output, path, self.keep(), buffers, self.progress)?;
                 let (mut sum, mut counted) = (Checksum::default(), 0);
@@ -161,7 +163,7 @@ impl Task<'_> {
         (self.job.rows as f64 * part as f64 / self.job.parts as f64).ceil() as u64
     }
 
-    fn sample(&self) -> Result<Outcome, SortError> {
+    fn sample(&self) -> Result<StageOutcome, SortError> {
         let (input, (k, n)) = (self.list_input()?, self.segment);
         let all = input.pieces(ALIGNED_ROWS);
         let places = SAMPLED.min(all.len());
@@ -177,10 +179,10 @@ impl Task<'_> {
             self.progress.rows(piece.rows);
         }
         write_all(self.output, &join(&self.scratch()?.path, &format!("sample-{k}")), &keys)?;
-        Ok(Outcome::default())
+        Ok(StageOutcome::default())
     }
 
-    fn sort(&self) -> Result<Outcome, SortError> {
+    fn sort(&self) -> Result<StageOutcome, SortError> {
         let (input, sizes, scratch) = (self.list_input()?, self.sizes, self.scratch()?.path);
         let splitters = self.splitters()?;
         let pieces = input.share(piece_rows(sizes.block), self.segment);
@@ -188,7 +190,7 @@ impl Task<'_> {
         let enough = (input.rows() as usize * ROW_BYTES / RUNS).max(CHUNK_ENOUGH);
         let chunk = sizes.chunk.min(enough).min(bytes.max(1));
         // A refusal now is better than a refusal after hours.
-        self.sizes.merges(bytes.div_ceil(chunk) * self.segment.1 as usize, self.job.parts as usize)?;
+        self.sizes.plan_merges(bytes.div_ceil(chunk) * self.segment.1 as usize, self.job.parts as usize)?;
         let (fill, to_fill) = sync_channel(2);
         let (spill, to_spill) = sync_channel(2);
         for _ in 0..if bytes > chunk { 2 } else { 1 } {
@@ -207,7 +209,7 @@ impl Task<'_> {
                     if now.is_empty() {
                         return Err(SortError::new("internal error: a chunk has no room for a block"));
                     }
-                    sum += chunk.fill(now, (self.input, input), None, self.workers(), self.progress)?;
+                    sum += chunk.fill_chunk(now, (self.input, input), None, self.workers(), self.progress)?;
                     rest = later;
                     if spill.send(chunk).is_err() {
                         return Err(SortError::stop());
@@ -218,7 +220,7 @@ impl Task<'_> {
             let spilled = to_spill.iter().enumerate().try_for_each(|(number, mut chunk)| {
                 let name = format!("{k}-{number}");
                 let to = (self.output, &*scratch, &*name, Keep::Scratch(self.job.run_replication));
-                runs::spill(&mut chunk, &splitters, to, &mut buffers, self.progress)?;
+                runs::spill_runs(&mut chunk, &splitters, to, &mut buffers, self.progress)?;
                 let _ = fill.send(chunk);
                 Ok(())
             });
@@ -230,7 +232,7 @@ impl Task<'_> {
         self.leave_sum(Side::Read, self.progress.done().rows, sum)
     }
 
-    fn sort_in_memory(&self) -> Result<Outcome, SortError> {
+    fn sort_in_memory(&self) -> Result<StageOutcome, SortError> {
         let (input, sizes, growing) = (self.list_input()?, self.sizes, self.scratch()?.growing);
         let splitters = self.splitters()?;
         let pieces = input.pieces(piece_rows(sizes.block));
@@ -242,7 +244,7 @@ impl Task<'_> {
         // Every segment reads all rows and keeps only the rows of its parts. Each segment computes a share of the
         // checksum.
         let own = (self.segment.1 > 1).then(|| Own::new(&splitters, self.segment, &counted));
-        let read = chunk.fill(&pieces, (self.input, &input), own.as_ref(), self.workers(), self.progress)?;
+        let read = chunk.fill_chunk(&pieces, (self.input, &input), own.as_ref(), self.workers(), self.progress)?;
         self.leave_sum(Side::Read, counted.iter().map(|piece| piece.rows).sum(), read)?;
         let parts = chunk.parts(&splitters);
         let sorted = chunk.sort_parts();
@@ -250,12 +252,12 @@ impl Task<'_> {
         let memory = self.buffers(self.threads().min(all.len()))?;
         let sum = process_in_parallel(&all, memory, |part, buffers| {
             let path = join(&growing, &format!("part-r-{part:05}"));
-            self.write_part(&path, buffers, |spool, sum, _| sorted.gather(&parts[part], spool, Some(sum)))
+            self.write_part(&path, buffers, |spool, sum, _| sorted.gather_rows(&parts[part], spool, Some(sum)))
         })?;
         self.leave_sum(Side::Written, self.progress.done().rows, sum)
     }
 
-    fn merge(&self) -> Result<Outcome, SortError> {
+    fn merge(&self) -> Result<StageOutcome, SortError> {
         let scratch = self.scratch()?;
         let runs = runs::list(self.output, &scratch.path)?;
         let own = self.own_parts();
@@ -263,51 +265,51 @@ impl Task<'_> {
             runs.iter().flat_map(|run| &run.slices).filter(|slice| slice.part == part).count()
         };
         let most = own.iter().map(|&part| slices(&runs, part)).max().unwrap_or_default();
-        let (merges, block) = self.sizes.merges(most, own.len())?;
-        let memory = || -> Result<Memory, SortError> {
+        let (merges, block) = self.sizes.plan_merges(most, own.len())?;
+        let memory = || -> Result<MergeMemory, SortError> {
             let read = (0..most * crate::sort::read_ahead::BUFFERS).map(|_| AlignedBuffer::new(block));
-            Ok(Memory { read: read.collect::<Result<_, _>>()?, write: Buffers::new(self.sizes.block)? })
+            Ok(MergeMemory { read: read.collect::<Result<_, _>>()?, write: Buffers::new(self.sizes.block)? })
         };
         let all = (0..merges).map(|_| memory()).collect::<Result<_, _>>()?;
         let sum = process_in_parallel(&own, all, |part, item| {
             let path = join(&scratch.growing, &format!("part-r-{part:05}"));
-            rewritten((self.output, &path), item, memory, |memory| {
+            rewrite_file((self.output, &path), item, memory, |memory| {
                 merge::merge(self.output, &runs, part, (&path, self.keep()), memory, self.progress)
             })
         })?;
         self.leave_sum(Side::Written, self.progress.done().rows, sum)
     }
 
-    fn validate(&self) -> Result<Outcome, SortError> {
+    fn validate(&self) -> Result<StageOutcome, SortError> {
         let (input, sizes) = (self.list_input()?, self.sizes);
         // All segments read the same directory, so only one of them reports the warning.
         let warning = input.complete()?.filter(|_| self.segment.0 == 0);
         let pieces = input.share(piece_rows(sizes.block), self.segment);
         let spans = validate::check_pieces((self.input, &input), &pieces, self.workers(), self.progress)?;
         if !self.output_path.is_empty() {
-            self.leave("spans-", &spans)?;
+            self.leave_file("spans-", &spans)?;
         }
         if self.segment.1 > 1 {
-            return Ok(Outcome { warning, ..Outcome::default() });
+            return Ok(StageOutcome { warning, ..StageOutcome::default() });
         }
-        let verdict = validate::fold(&input, spans)?;
-        Ok(Outcome { checksum: Some(verdict.checksum.clone()), verdict: Some(verdict), warning })
+        let verdict = validate::fold_spans(&input, spans)?;
+        Ok(StageOutcome { checksum: Some(verdict.checksum.clone()), verdict: Some(verdict), warning })
     }
 
-    fn commit(&self) -> Result<Outcome, SortError> {
+    fn commit(&self) -> Result<StageOutcome, SortError> {
         let scratch = self.scratch()?;
-        let mut outcome = Outcome::default();
+        let mut outcome = StageOutcome::default();
         let spans = self.list_files("spans-")?;
         if !spans.is_empty() {
-            let mut all: Vec<Span> = Vec::new();
+            let mut all: Vec<RowSpan> = Vec::new();
             for (path, bytes) in spans {
-                let own: Vec<Span> = serde_json::from_slice(&bytes)
+                let own: Vec<RowSpan> = serde_json::from_slice(&bytes)
                     .map_err(|error| SortError::new(format!("cannot read the result in {path}: {error}")))?;
                 all.extend(own);
             }
-            let verdict = validate::fold(&self.list_input()?, all)?;
+            let verdict = validate::fold_spans(&self.list_input()?, all)?;
             write_all(self.output, &join(&scratch.growing, "part-r-00000"), report(&verdict).as_bytes())?;
-            outcome = Outcome { checksum: Some(verdict.checksum.clone()), verdict: Some(verdict), warning: None };
+            outcome = StageOutcome { checksum: Some(verdict.checksum.clone()), verdict: Some(verdict), warning: None };
         }
         if let (Some(read), Some(written)) = (self.sums(Side::Read)?, self.sums(Side::Written)?) {
             if read != written {
@@ -319,7 +321,7 @@ impl Task<'_> {
             }
             outcome.checksum = Some(written.1.to_string());
         }
-        scratch.commit(self.output)?;
+        scratch.commit_output(self.output)?;
         Ok(outcome)
     }
 }

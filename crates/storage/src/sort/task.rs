@@ -10,7 +10,7 @@ use crate::sort::validate::Verdict;
 
 /// One stage of a job, for one of the segments.
 #[derive(Clone, Copy)]
-pub struct Task<'a> {
+pub struct SortTask<'a> {
     /// The job.
     pub job: &'a Job,
     /// How the job's memory is divided: [`Sizes::new`], except in tests.
@@ -33,7 +33,7 @@ pub struct Task<'a> {
 
 /// The result of a task.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub struct StageOutcome {
     /// The checksum of the processed rows.
     pub checksum: Option<String>,
     /// The result of validation.

@@ -35,14 +35,14 @@ impl Tournament {
 
     /// The lowest entry and its sequence; [`END`] when all sequences have ended.
     #[inline]
-    pub fn least(&self) -> (usize, u128) {
+    pub fn least_entry(&self) -> (usize, u128) {
         let sequence = self.losers[0] as usize;
         (sequence, self.entries[sequence])
     }
 
     /// Replaces the lowest entry with the next entry of its sequence.
     #[inline]
-    pub fn replace(&mut self, entry: u128) {
+    pub fn replace_least(&mut self, entry: u128) {
         let mut winner = self.losers[0];
         let mut best = entry;
         self.entries[winner as usize] = entry;
@@ -76,9 +76,9 @@ mod tests {
             let mut rest: Vec<_> = lists.iter().map(|list| list.iter().copied()).collect();
             let mut tournament = Tournament::new(rest.iter_mut().map(|list| list.next().unwrap_or(END)).collect());
             let mut got = Vec::new();
-            while let (sequence, entry) = tournament.least() && entry != END {
+            while let (sequence, entry) = tournament.least_entry() && entry != END {
                 got.push(entry);
-                tournament.replace(rest[sequence].next().unwrap_or(END));
+                tournament.replace_least(rest[sequence].next().unwrap_or(END));
             }
             prop_assert_eq!(got, expected);
         }

@@ -24,7 +24,7 @@ const LOOKED_AT: u64 = 100;
 
 /// A faulty row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Fault {
+pub struct RowFault {
     /// The path of the file.
     pub file: String,
     /// The number of the row in the file.
@@ -35,7 +35,7 @@ pub struct Fault {
     pub what: String,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for RowFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: row {} (offset {}): {}", self.file, self.row, self.offset, self.what)
     }
@@ -47,18 +47,18 @@ pub struct Faults {
     /// The number of faults.
     pub count: u64,
     /// The first faults.
-    pub first: Vec<Fault>,
+    pub first: Vec<RowFault>,
 }
 
 impl Faults {
-    fn add(&mut self, fault: impl FnOnce() -> Fault) {
+    fn add_fault(&mut self, fault: impl FnOnce() -> RowFault) {
         self.count += 1;
         if self.first.len() < DESCRIBED {
             self.first.push(fault());
         }
     }
 
-    fn extend(&mut self, other: Self) {
+    fn add_faults(&mut self, other: Self) {
         self.count += other.count;
         let room = DESCRIBED.saturating_sub(self.first.len());
         self.first.extend(other.first.into_iter().take(room));
@@ -67,7 +67,7 @@ impl Faults {
 
 /// The results for consecutive rows of one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Span {
+pub struct RowSpan {
     file: usize,
     row: u64,
     rows: u64,
@@ -99,11 +99,11 @@ pub fn check_pieces(
     pieces: &[Piece],
     workers: usize,
     progress: &Progress,
-) -> Result<Vec<Span>, SortError> {
-    let check = teragens(files, input, progress)?.then(RowCheck::default);
+) -> Result<Vec<RowSpan>, SortError> {
+    let check = is_from_teragen(files, input, progress)?.then(RowCheck::default);
     let next = Mutex::new(pieces.iter());
     let room = pieces.iter().map(Piece::room).max().unwrap_or_default();
-    let work = || -> Result<Vec<Span>, SortError> {
+    let work = || -> Result<Vec<RowSpan>, SortError> {
         let (mut buffer, mut reader, mut spans) =
             (AlignedBuffer::new(room)?, PieceReader::new(files, input), Vec::new());
         loop {
@@ -120,7 +120,7 @@ pub fn check_pieces(
 }
 
 /// Whether TeraGen generated any of the first rows. One such row is enough, because the remaining rows may be damaged.
-fn teragens(files: &dyn Files, input: &Input, progress: &Progress) -> Result<bool, SortError> {
+fn is_from_teragen(files: &dyn Files, input: &Input, progress: &Progress) -> Result<bool, SortError> {
     let Some(file) = input.files.iter().position(|file| file.rows > 0) else { return Ok(false) };
     let piece = Piece { file, row: 0, rows: input.files[file].rows.min(LOOKED_AT) };
     let mut buffer = AlignedBuffer::new(piece.room())?;
@@ -136,39 +136,39 @@ fn key(row: &[u8; ROW_BYTES]) -> Key {
     key
 }
 
-fn misorder(file: &str, row: u64, key: &Key, before: &Key) -> Fault {
+fn order_fault(file: &str, row: u64, key: &Key, before: &Key) -> RowFault {
     let hex = |key: &Key| key.map(|byte| format!("{byte:02x}")).concat();
     let what = format!("its key {} is less than {}, the key of the preceding row", hex(key), hex(before));
-    Fault { file: file.to_owned(), row, offset: row * ROW_BYTES as u64, what }
+    RowFault { file: file.to_owned(), row, offset: row * ROW_BYTES as u64, what }
 }
 
-fn span(piece: Piece, bytes: &[u8], path: &str, check: Option<&RowCheck>) -> Option<Span> {
+fn span(piece: Piece, bytes: &[u8], path: &str, check: Option<&RowCheck>) -> Option<RowSpan> {
     let rows = bytes.as_chunks::<ROW_BYTES>().0;
     let first = key(rows.first()?);
     let mut sum = Checksum::default();
-    sum.add(bytes);
+    sum.add_rows(bytes);
     let (mut duplicates, mut faults, mut last) = (0, Faults::default(), first);
     for (number, row) in (piece.row..).zip(rows) {
         let key = key(row);
         if number > piece.row {
             duplicates += u64::from(key == last);
             if key < last {
-                faults.add(|| misorder(path, number, &key, &last));
+                faults.add_fault(|| order_fault(path, number, &key, &last));
             }
         }
         if let Some(place) = check.and_then(|check| check.difference(row)) {
             let offset = number * ROW_BYTES as u64 + place as u64;
             let what = DIFFERS.to_owned();
-            faults.add(|| Fault { file: path.to_owned(), row: number, offset, what });
+            faults.add_fault(|| RowFault { file: path.to_owned(), row: number, offset, what });
         }
         last = key;
     }
     let checksum = sum.to_string();
-    Some(Span { file: piece.file, row: piece.row, rows: piece.rows, first, last, checksum, duplicates, faults })
+    Some(RowSpan { file: piece.file, row: piece.row, rows: piece.rows, first, last, checksum, duplicates, faults })
 }
 
 /// Combines the results of all spans of an input.
-pub fn fold(input: &Input, mut spans: Vec<Span>) -> Result<Verdict, SortError> {
+pub fn fold_spans(input: &Input, mut spans: Vec<RowSpan>) -> Result<Verdict, SortError> {
     spans.sort_unstable_by_key(|span| (span.file, span.row));
     let mut verdict = Verdict { parts: input.files.len() as u64, ..Verdict::default() };
     let (mut sum, mut last) = (Checksum::default(), None::<Key>);
@@ -176,7 +176,7 @@ pub fn fold(input: &Input, mut spans: Vec<Span>) -> Result<Verdict, SortError> {
         if let Some(last) = last {
             verdict.duplicates += u64::from(span.first == last);
             if span.first < last {
-                verdict.faults.add(|| misorder(&input.files[span.file].path, span.row, &span.first, &last));
+                verdict.faults.add_fault(|| order_fault(&input.files[span.file].path, span.row, &span.first, &last));
             }
         }
         sum += span
@@ -185,7 +185,7 @@ pub fn fold(input: &Input, mut spans: Vec<Span>) -> Result<Verdict, SortError> {
             .map_err(|error| SortError::new(format!("\"{}\" is not a checksum: {error}", span.checksum)))?;
         verdict.rows += span.rows;
         verdict.duplicates += span.duplicates;
-        verdict.faults.extend(span.faults);
+        verdict.faults.add_faults(span.faults);
         last = Some(span.last);
     }
     if verdict.rows != input.rows() {

@@ -153,7 +153,7 @@ fn read_rows(
         for field in fields {
             // A field without a value is missing from the row.
             if let Some(value) = table.body.bytes().map_err(protocol_failure)? {
-                row.push(&field.name, value);
+                row.push_field(&field.name, value);
             }
         }
     }
@@ -183,7 +183,7 @@ impl Sink for Rows {
 impl Session for Client {
     #[inline]
     async fn read(&mut self, key: &[u8], fields: Projection<'_>, row: &mut Row) -> Status {
-        row.clear();
+        row.clear_fields();
         let read = self.select(Request { verb: Verb::Read, key, fields, row: None, count: 1, page: None }, row).await;
         self.keep(read.map(|rows| if rows == 0 { Status::NotFound } else { Status::Ok }))
     }

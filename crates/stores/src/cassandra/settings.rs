@@ -8,12 +8,12 @@ use super::wire::Version;
 use crate::error::EngineError;
 use crate::options::Options;
 use crate::reconnect::Reconnect;
-use crate::tls::{Properties, Request, Tls};
+use crate::tls::{Tls, TlsProperties, TlsRequest};
 
 /// The key column of a table of records.
 pub const KEY: &str = "y_id";
 /// The properties for TLS.
-pub const TLS: Properties = Properties { prefix: "cassandra", switch: "cassandra.useSSL=true" };
+pub const TLS: TlsProperties = TlsProperties { prefix: "cassandra", switch: "cassandra.useSSL=true" };
 /// The defaults of YCSB's binding and of the driver that it uses.
 const CONNECT_MS: u64 = 5_000;
 const REQUEST_MS: u64 = 12_000;
@@ -80,7 +80,7 @@ impl Settings {
         if hosts.is_empty() {
             return Err(EngineError::usage("hosts is not set").hint("add -p hosts=HOST,HOST"));
         }
-        let tls = Request::read(options, TLS)?.configure(truth(options, "cassandra.useSSL")?, TLS, &hosts)?;
+        let tls = TlsRequest::read(options, TLS)?.configure(truth(options, "cassandra.useSSL")?, TLS, &hosts)?;
         let per_client = match options.get("cassandra.connections") {
             None | Some("shared") => false,
             Some("client") => true,

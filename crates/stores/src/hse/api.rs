@@ -18,7 +18,7 @@ type Params = *const *const c_char;
 
 /// The error of a failed call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct HseFault {
     /// The error number, as in errno(3).
     pub errno: c_int,
     /// HSE's message: its source line, and the text for the errno.
@@ -98,17 +98,17 @@ impl Api {
 
     /// Converts the return value of a call to a result.
     #[inline]
-    pub fn check(&self, error: Error) -> Result<(), Fault> {
+    pub fn check(&self, error: Error) -> Result<(), HseFault> {
         if error == 0 { Ok(()) } else { Err(self.fault(error)) }
     }
 
     #[cold]
-    fn fault(&self, error: Error) -> Fault {
+    fn fault(&self, error: Error) -> HseFault {
         let mut message = [0 as c_char; 256];
         // SAFETY: the buffer has the length that is passed, and HSE terminates what it writes with a NUL.
         unsafe {
             (self.strerror)(error, message.as_mut_ptr(), message.len());
-            Fault {
+            HseFault {
                 errno: (self.err_to_errno)(error),
                 message: CStr::from_ptr(message.as_ptr()).to_string_lossy().into_owned(),
             }
@@ -127,7 +127,7 @@ impl Arguments {
     }
 
     /// Passes `paramc` and `paramv` to a call.
-    pub fn with<T>(&self, call: impl FnOnce(usize, Params) -> T) -> T {
+    pub fn with_params<T>(&self, call: impl FnOnce(usize, Params) -> T) -> T {
         let pointers: Vec<*const c_char> = self.0.iter().map(|text| text.as_ptr()).collect();
         call(pointers.len(), pointers.as_ptr())
     }

@@ -22,20 +22,20 @@ const WRITTEN_BYTES_IDLE: u64 = 64 << 10;
 
 /// The work that a thread has done since it started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Work {
+struct ThreadWork {
     cpu_ns: u64,
     written_bytes: u64,
 }
 
 /// Waits until HSE is idle; returns `false` if it is still busy after `max`.
-pub fn wait(max: Duration) -> bool {
+pub fn wait_for_idle(max: Duration) -> bool {
     let start = Instant::now();
     let (mut before, mut at) = (read_threads(), Instant::now());
     let mut idle = 0;
     while !before.is_empty() && start.elapsed() < max {
         std::thread::sleep(INTERVAL);
         let (now, seconds) = (read_threads(), at.elapsed().as_secs_f64());
-        idle = if is_idle(done(&before, &now), seconds) { idle + 1 } else { 0 };
+        idle = if is_idle(work_since(&before, &now), seconds) { idle + 1 } else { 0 };
         if idle == IDLE_SAMPLES {
             return true;
         }
@@ -44,22 +44,22 @@ pub fn wait(max: Duration) -> bool {
     before.is_empty()
 }
 
-fn is_idle(work: Work, seconds: f64) -> bool {
+fn is_idle(work: ThreadWork, seconds: f64) -> bool {
     (work.cpu_ns as f64) < CPU_SHARE_IDLE * seconds * 1e9 && work.written_bytes < WRITTEN_BYTES_IDLE
 }
 
 /// The work done between two samples. Threads start and end, and the counts of threads that have ended are lost.
-fn done(before: &HashMap<u32, Work>, now: &HashMap<u32, Work>) -> Work {
-    now.iter().fold(Work::default(), |sum, (thread, work)| {
+fn work_since(before: &HashMap<u32, ThreadWork>, now: &HashMap<u32, ThreadWork>) -> ThreadWork {
+    now.iter().fold(ThreadWork::default(), |sum, (thread, work)| {
         let old = before.get(thread).copied().unwrap_or_default();
-        Work {
+        ThreadWork {
             cpu_ns: sum.cpu_ns + work.cpu_ns.saturating_sub(old.cpu_ns),
             written_bytes: sum.written_bytes + work.written_bytes.saturating_sub(old.written_bytes),
         }
     })
 }
 
-fn read_threads() -> HashMap<u32, Work> {
+fn read_threads() -> HashMap<u32, ThreadWork> {
     let Ok(threads) = fs::read_dir("/proc/self/task") else {
         return HashMap::new();
     };
@@ -72,7 +72,10 @@ fn read_threads() -> HashMap<u32, Work> {
                 return None;
             }
             let thread = entry.file_name().to_str()?.parse().ok()?;
-            Some((thread, Work { cpu_ns: cpu_ns(&file("schedstat")), written_bytes: parse_written_bytes(&file("io")) }))
+            Some((
+                thread,
+                ThreadWork { cpu_ns: cpu_ns(&file("schedstat")), written_bytes: parse_written_bytes(&file("io")) },
+            ))
         })
         .collect()
 }
@@ -91,8 +94,8 @@ fn parse_written_bytes(io: &str) -> u64 {
 mod tests {
     use super::*;
 
-    fn work(cpu_ms: u64, written_kib: u64) -> Work {
-        Work { cpu_ns: cpu_ms * 1_000_000, written_bytes: written_kib << 10 }
+    fn work(cpu_ms: u64, written_kib: u64) -> ThreadWork {
+        ThreadWork { cpu_ns: cpu_ms * 1_000_000, written_bytes: written_kib << 10 }
     }
 
     #[test]
@@ -106,7 +109,7 @@ mod tests {
     fn ended_threads_do_not_count() {
         let before = HashMap::from([(1, work(10, 1)), (2, work(500, 900))]);
         let now = HashMap::from([(1, work(14, 1)), (3, work(2, 8))]);
-        assert_eq!(done(&before, &now), work(6, 8));
+        assert_eq!(work_since(&before, &now), work(6, 8));
     }
 
     #[test]
@@ -118,6 +121,6 @@ mod tests {
 
     #[test]
     fn a_process_without_hse_is_idle_at_once() {
-        assert!(wait(Duration::ZERO));
+        assert!(wait_for_idle(Duration::ZERO));
     }
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use super::api::{Api, Arguments, Fault, Ptr, parameter};
+use super::api::{Api, Arguments, HseFault, Ptr, parameter};
 use super::settings::Settings;
 use super::subsystem::Subsystem;
 use crate::c_api::c_text;
@@ -32,8 +32,8 @@ impl Kvdb {
         let mut handle: Ptr = std::ptr::null_mut();
         // SAFETY: as in `create`.
         let opened = Arguments::new(&settings.kvdb_open)?
-            .with(|count, values| unsafe { (api.kvdb_open)(path.as_ptr(), count, values, &raw mut handle) });
-        api.check(opened).map_err(|fault| cannot("open", home, &settings.kvdb_open, &fault))?;
+            .with_params(|count, values| unsafe { (api.kvdb_open)(path.as_ptr(), count, values, &raw mut handle) });
+        api.check(opened).map_err(|fault| refuse_action("open", home, &settings.kvdb_open, &fault))?;
         Ok(Self { handle, subsystem })
     }
 
@@ -45,7 +45,7 @@ impl Kvdb {
         let open = || {
             let mut kvs: Ptr = std::ptr::null_mut();
             // SAFETY: the KVDB is open, and the strings outlive the call.
-            let opened = parameters.with(|count, values| unsafe {
+            let opened = parameters.with_params(|count, values| unsafe {
                 (api.kvdb_kvs_open)(self.handle, name.as_ptr(), count, values, &raw mut kvs)
             });
             api.check(opened).map(|()| kvs)
@@ -54,7 +54,7 @@ impl Kvdb {
         match open() {
             Ok(kvs) => return Ok(kvs),
             Err(fault) if fault.errno != libc::ENOENT => {
-                return Err(cannot(&action, home, &settings.kvs_open, &fault));
+                return Err(refuse_action(&action, home, &settings.kvs_open, &fault));
             }
             Err(_) if !options.create => {
                 return Err(EngineError::failed(format!(
@@ -68,17 +68,17 @@ impl Kvdb {
         }
         // SAFETY: as above.
         let arguments = Arguments::new(&settings.kvs_create)?
-            .with(|count, values| unsafe { (api.kvdb_kvs_create)(self.handle, name.as_ptr(), count, values) });
+            .with_params(|count, values| unsafe { (api.kvdb_kvs_create)(self.handle, name.as_ptr(), count, values) });
         if let Err(fault) = api.check(arguments)
             && fault.errno != libc::EEXIST
         {
-            return Err(cannot(&format!("create KVS {} in", options.table), home, &settings.kvs_create, &fault));
+            return Err(refuse_action(&format!("create KVS {} in", options.table), home, &settings.kvs_create, &fault));
         }
-        open().map_err(|fault| cannot(&action, home, &settings.kvs_open, &fault))
+        open().map_err(|fault| refuse_action(&action, home, &settings.kvs_open, &fault))
     }
 
     /// Closes the KVDB, once. Its KVS must already be closed.
-    pub fn close(&mut self) -> Result<(), Fault> {
+    pub fn close(&mut self) -> Result<(), HseFault> {
         let handle = std::mem::replace(&mut self.handle, std::ptr::null_mut());
         if handle.is_null() {
             return Ok(());
@@ -89,7 +89,7 @@ impl Kvdb {
     }
 
     /// Syncs all earlier writes to the device.
-    pub fn sync(&self) -> Result<(), Fault> {
+    pub fn sync(&self) -> Result<(), HseFault> {
         let api = self.subsystem.api;
         // SAFETY: the KVDB is open. Without flags, the call waits until the sync is complete.
         api.check(unsafe { (api.kvdb_sync)(self.handle, 0) })
@@ -119,10 +119,10 @@ pub fn create(api: &Api, settings: &Settings, home: &Path) -> Result<(), EngineE
     let path = c_text(home.as_os_str().as_bytes())?;
     // SAFETY: the strings outlive the call.
     let arguments = Arguments::new(&settings.kvdb_create)?
-        .with(|count, values| unsafe { (api.kvdb_create)(path.as_ptr(), count, values) });
+        .with_params(|count, values| unsafe { (api.kvdb_create)(path.as_ptr(), count, values) });
     match api.check(arguments) {
         Err(fault) if fault.errno != libc::EEXIST => {
-            Err(cannot("create a KVDB in", home, &settings.kvdb_create, &fault))
+            Err(refuse_action("create a KVDB in", home, &settings.kvdb_create, &fault))
         }
         _ => Ok(()),
     }
@@ -134,7 +134,7 @@ pub fn exists(home: &Path) -> bool {
 }
 
 /// The error for a run that was not preceded by a load.
-pub fn missing(home: &Path) -> EngineError {
+pub fn refuse_missing(home: &Path) -> EngineError {
     EngineError::failed(format!("no HSE database in {}", home.display())).hint(load_first(home))
 }
 
@@ -143,7 +143,7 @@ fn load_first(home: &Path) -> String {
 }
 
 /// The error for an action on a directory, with a remedy.
-pub fn cannot(action: &str, home: &Path, parameters: &[String], fault: &Fault) -> EngineError {
+pub fn refuse_action(action: &str, home: &Path, parameters: &[String], fault: &HseFault) -> EngineError {
     let message = format!("HSE cannot {action} {}: {}", home.display(), fault.message);
     match fault.errno {
         libc::EINVAL if !parameters.is_empty() => EngineError::usage(message).hint(format!(

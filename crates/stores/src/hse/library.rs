@@ -16,15 +16,15 @@ const NAMES: [&str; 5] = ["libhse-3.so.0", "libhse-3.so", "libhse-2.so.0", "libh
 /// Loads the library that the property or the variable names, or that the dynamic loader finds.
 pub fn load(options: &Options) -> Result<Api, EngineError> {
     if let Some(path) = options.get("hse.library") {
-        return existing(PathBuf::from(path), "hse.library");
+        return load_existing(PathBuf::from(path), "hse.library");
     }
     if let Some(path) = cache::from_environment(cache::LOADSTONE_HSE) {
-        return existing(path, cache::LOADSTONE_HSE);
+        return load_existing(path, cache::LOADSTONE_HSE);
     }
-    search(&NAMES)
+    search_library(&NAMES)
 }
 
-fn existing(path: PathBuf, source: &str) -> Result<Api, EngineError> {
+fn load_existing(path: PathBuf, source: &str) -> Result<Api, EngineError> {
     if !path.is_file() {
         return Err(EngineError::usage(format!("no file {} ({source})", path.display()))
             .hint("name the libhse-3.so that you built"));
@@ -34,7 +34,7 @@ fn existing(path: PathBuf, source: &str) -> Result<Api, EngineError> {
     Api::load(path.as_os_str()).map_err(|error| unusable_library(&path.display().to_string(), &loader_message(&error)))
 }
 
-fn search(names: &[&str]) -> Result<Api, EngineError> {
+fn search_library(names: &[&str]) -> Result<Api, EngineError> {
     for name in names {
         match Api::load(OsStr::new(name)).map_err(|error| loader_message(&error)) {
             Ok(api) => return Ok(api),
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn failed_search_lists_the_searched_places() {
-        let error = search(&["libhse-none.so.0", "libhse-none.so"]).unwrap_err();
+        let error = search_library(&["libhse-none.so.0", "libhse-none.so"]).unwrap_err();
         assert!(!error.is_usage());
         assert_eq!(error.message, "no libhse: the dynamic loader found none of libhse-none.so.0, libhse-none.so");
         assert_eq!(
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn foreign_library_is_not_reported_as_missing() {
-        let error = search(&["libhse-none.so", "libc.so.6"]).unwrap_err();
+        let error = search_library(&["libhse-none.so", "libc.so.6"]).unwrap_err();
         assert!(error.message.starts_with("cannot load HSE from libc.so.6: "), "{error}");
         assert!(error.message.contains("undefined symbol: hse_init"), "{error}");
         assert_eq!(error.hint.unwrap(), "it must export HSE's C API of 2.x or 3.x; HSE 1 has a different API");

@@ -32,8 +32,8 @@ use crate::error::{EngineError, Failure};
 use crate::guarantee::Guarantee;
 use crate::key_value::{KeyValue, KeyValueStore};
 use crate::options::{Durability, Options};
-use api::{Api, Fault, Ptr};
-use kvdb::{Kvdb, cannot};
+use api::{Api, HseFault, Ptr};
+use kvdb::{Kvdb, refuse_action};
 use settings::Settings;
 use subsystem::Subsystem;
 
@@ -61,7 +61,7 @@ pub struct HseEngine {
     sync: bool,
     /// The first write that failed permanently, for example because the device was full. HSE then writes no more, and
     /// `hse_kvdb_sync` may wait forever, because the thread that would answer has ended (`wal_sync_notifier`).
-    broken: OnceLock<Fault>,
+    broken: OnceLock<HseFault>,
     home: PathBuf,
     guarantee: Guarantee,
 }
@@ -83,7 +83,7 @@ impl Default for Buffer {
 }
 
 impl HseEngine {
-    fn close_kvs(&mut self) -> Result<(), Fault> {
+    fn close_kvs(&mut self) -> Result<(), HseFault> {
         let kvs = std::mem::replace(&mut self.kvs, std::ptr::null_mut());
         if kvs.is_null() {
             return Ok(());
@@ -114,7 +114,7 @@ impl HseEngine {
         from: &[u8],
         count: usize,
         mut visit: impl FnMut(&[u8], &[u8]),
-    ) -> Result<(), Fault> {
+    ) -> Result<(), HseFault> {
         let api = &self.api;
         // SAFETY: the caller guarantees the cursor. The key and the value stay valid until the cursor moves.
         unsafe {
@@ -161,7 +161,7 @@ unsafe fn bytes<'a>(at: *const c_void, len: usize) -> &'a [u8] {
 }
 
 #[cold]
-fn failure(key: &[u8], value_len: usize, fault: Fault) -> Failure {
+fn failure(key: &[u8], value_len: usize, fault: HseFault) -> Failure {
     if key.is_empty() || key.len() > KEY_LEN_MAX {
         let message = format!("HSE takes keys of 1 to {KEY_LEN_MAX} bytes, not {}", key.len());
         return Failure::new(Status::BadRequest, message);
@@ -206,7 +206,7 @@ impl KeyValue for HseEngine {
         let settings = Settings::new(options)?;
         let is_present = kvdb::exists(&settings.home);
         if !is_present && !options.create {
-            return Err(kvdb::missing(&settings.home));
+            return Err(kvdb::refuse_missing(&settings.home));
         }
         let api = library::load(options)?;
         // HSE stores the paths of its data files, and a relative path would depend on the working directory.
@@ -310,14 +310,14 @@ impl KeyValue for HseEngine {
 
     fn settle(&self) -> Result<(), EngineError> {
         if let Some(fault) = self.broken.get() {
-            return Err(cannot("sync", &self.home, &[], fault));
+            return Err(refuse_action("sync", &self.home, &[], fault));
         }
         match self.kvdb.sync() {
             // A KVDB that was opened read-only has nothing to sync.
-            Err(fault) if fault.errno != libc::EROFS => return Err(cannot("sync", &self.home, &[], &fault)),
+            Err(fault) if fault.errno != libc::EROFS => return Err(refuse_action("sync", &self.home, &[], &fault)),
             _ => {}
         }
-        if idle::wait(SETTLE_MAX) {
+        if idle::wait_for_idle(SETTLE_MAX) {
             return Ok(());
         }
         Err(EngineError::failed(format!("HSE is still working in the background after {} s", SETTLE_MAX.as_secs())))
@@ -326,7 +326,7 @@ impl KeyValue for HseEngine {
     fn close(mut self) -> Result<(), EngineError> {
         let kvs = self.close_kvs();
         let kvdb = self.kvdb.close();
-        kvs.and(kvdb).map_err(|fault| cannot("close", &self.home, &[], &fault))
+        kvs.and(kvdb).map_err(|fault| refuse_action("close", &self.home, &[], &fault))
     }
 }
 

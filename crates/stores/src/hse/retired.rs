@@ -30,7 +30,7 @@ const RENAMED: [Renamed; 7] = [
 ];
 
 /// Refuses options of HSE 1, and names their replacements.
-pub fn refuse(options: &Options) -> Result<(), EngineError> {
+pub fn refuse_retired(options: &Options) -> Result<(), EngineError> {
     let used: Vec<&str> = ["hse.mpool_name", "hse.params", "hse.config_path"]
         .into_iter()
         .filter(|name| options.get(name).is_some())
@@ -108,7 +108,7 @@ mod tests {
 
     fn refusal_of(properties: &[(&str, &str)]) -> (String, String) {
         let properties = properties.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let error = refuse(&Options { properties, ..Options::default() }).unwrap_err();
+        let error = refuse_retired(&Options { properties, ..Options::default() }).unwrap_err();
         assert!(error.is_usage());
         (error.message, error.hint.unwrap())
     }

@@ -40,7 +40,7 @@ pub struct Settings {
 impl Settings {
     /// Sorts the properties into the lists.
     pub fn new(options: &Options) -> Result<Self, EngineError> {
-        retired::refuse(options)?;
+        retired::refuse_retired(options)?;
         check_table(&options.table)?;
         // These are the names in the bindings for HSE 2 and HSE 3.
         let home = match options.get("hse.kvdb.home") {

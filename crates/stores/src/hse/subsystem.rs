@@ -31,7 +31,7 @@ impl Subsystem {
         let config = settings.config_file.as_ref().map(|path| c_text(path.as_os_str().as_bytes())).transpose()?;
         let parameters = settings.init(api.is_3());
         // SAFETY: the strings outlive the call, and the lock excludes concurrent calls.
-        let result = Arguments::new(&parameters)?.with(|count, values| unsafe {
+        let result = Arguments::new(&parameters)?.with_params(|count, values| unsafe {
             (api.init)(config.as_ref().map_or(std::ptr::null(), |path| path.as_ptr()), count, values)
         });
         api.check(result).map_err(|fault| {

@@ -53,7 +53,7 @@ impl Env {
     }
 
     /// Deletes a global reference.
-    pub fn forget(self, global: jobject) {
+    pub fn delete_global(self, global: jobject) {
         // SAFETY: `global` is a global reference, or null.
         unsafe { jni!(self, DeleteGlobalRef, global) };
     }

@@ -12,7 +12,7 @@ use crate::session::Collections;
 
 /// The host's class and methods.
 #[derive(Debug)]
-pub struct Host {
+pub struct JvmHost {
     class: jclass,
     call: jmethodID,
     share: jmethodID,
@@ -32,7 +32,7 @@ fn object(object: jobject) -> jvalue {
     jvalue { l: object }
 }
 
-impl Host {
+impl JvmHost {
     /// Looks up all methods and prepares the JVM.
     pub fn find(env: Env) -> Result<Self, EngineError> {
         Self::resolve(env).map_err(|thrown| {
@@ -122,7 +122,7 @@ impl Host {
     pub fn close(&self, env: Env, store: jobject) -> Result<(), String> {
         // SAFETY: the method takes a store.
         let closed = unsafe { env.call_void(self.class, self.close, &[object(store)]) };
-        env.forget(store);
+        env.delete_global(store);
         closed.map_err(|thrown| self.describe(env, &thrown))
     }
 

@@ -13,7 +13,7 @@ use libloading::os::unix::{Library, RTLD_LAZY, RTLD_LOCAL};
 use super::env::Env;
 use super::exit;
 use super::home;
-use super::host::Host;
+use super::host::JvmHost;
 use crate::error::EngineError;
 
 /// Default options. The user's arguments follow them and override them.
@@ -36,7 +36,7 @@ const LEAVING: Duration = Duration::from_secs(10);
 pub struct Machine {
     vm: *mut JavaVM,
     /// The host's methods.
-    pub host: Host,
+    pub host: JvmHost,
     class_path: String,
     arguments: Vec<String>,
 }
@@ -112,7 +112,7 @@ fn start(path: &Path, class_path: String, arguments: Vec<String>) -> Result<Mach
     }
     // SAFETY: the thread that creates the JVM is attached.
     let env = unsafe { Env::new(env.cast::<JNIEnv>()) };
-    let host = Host::find(env);
+    let host = JvmHost::find(env);
     // SAFETY: this thread holds no more references.
     unsafe { ((**vm).v1_4.DetachCurrentThread)(vm) };
     Ok(Machine { vm, host: host?, class_path, arguments })
@@ -120,13 +120,13 @@ fn start(path: &Path, class_path: String, arguments: Vec<String>) -> Result<Mach
 
 /// Shuts the JVM down before the process ends: shutdown hooks run and temporary files are deleted, as when YCSB's
 /// client calls `System.exit`. Hooks that do not finish are abandoned and reported as an error.
-pub fn leave() -> Result<(), String> {
+pub fn leave_machine() -> Result<(), String> {
     let machine = MACHINE.lock().ok().and_then(|running| *running);
     let Some(machine) = machine.filter(|_| !exit::has_ended()) else { return Ok(()) };
     let (done, over) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         if let Ok(env) = machine.env() {
-            Host::leave(env);
+            JvmHost::leave(env);
         }
         let _ = done.send(());
     });

@@ -146,7 +146,7 @@ impl Store for Jvm {
         })?;
         let class_path = class_path::entries(options.get("jvm.classpath").unwrap_or_default(), "-cp")?;
         let hosted =
-            Hosted::open(options, "ycsb", class_path, &[("db", class)])?.map_err(|text| unusable(class, &text))?;
+            Hosted::open(options, "ycsb", class_path, &[("db", class)])?.map_err(|text| refuse_class(class, &text))?;
         Ok(Self { hosted, class: class.to_owned() })
     }
 
@@ -180,7 +180,7 @@ impl Store for Jvm {
 }
 
 /// The reason why a class cannot be used as a binding.
-fn unusable(class: &str, text: &str) -> EngineError {
+fn refuse_class(class: &str, text: &str) -> EngineError {
     const PATH: &str = "name its jars: -cp '/opt/ycsb/lib/*:/opt/ycsb/NAME-binding/lib/*'";
     if text.contains("site/ycsb/DB") {
         return EngineError::failed("YCSB's core is not on the class path: site.ycsb.DB is not found")

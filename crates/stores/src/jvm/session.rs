@@ -83,17 +83,17 @@ impl JvmSession {
 
     /// Executes one operation. Returns its status and the length of the answer.
     #[inline]
-    fn ask(&mut self, operation: i32, key: &[u8], parts: Parts<'_>, count: usize) -> (Status, usize) {
+    fn ask_host(&mut self, operation: i32, key: &[u8], parts: Parts<'_>, count: usize) -> (Status, usize) {
         let len = match self.write(key, parts) {
             Ok(len) => len,
-            Err(message) => return self.fail(message),
+            Err(message) => return self.note_failure(message),
         };
         let count = i32::try_from(count).unwrap_or(i32::MAX);
         let mut answer =
             self.machine.host.call(self.env, self.client, [operation, key.len() as i32, len as i32, count]);
         if answer < 0 {
             if let Err(message) = self.grow(answer.unsigned_abs() as usize) {
-                return self.fail(message);
+                return self.note_failure(message);
             }
             answer = self.machine.host.call(self.env, self.client, [FETCH, 0, 0, 0]);
         }
@@ -103,13 +103,13 @@ impl JvmSession {
                 |thrown| self.machine.host.describe(self.env, &thrown),
                 |()| "the host returned no message".to_owned(),
             );
-            return self.fail(message);
+            return self.note_failure(message);
         }
         (self.machine.host.status((answer & 0xff) as usize - 1), (answer >> 8) as usize)
     }
 
     #[cold]
-    fn fail(&mut self, message: String) -> (Status, usize) {
+    fn note_failure(&mut self, message: String) -> (Status, usize) {
         self.error = Some(message);
         (Status::Error, 0)
     }
@@ -134,15 +134,15 @@ impl Connection for JvmSession {
     }
 
     async fn cleanup(&mut self) -> Status {
-        self.ask(CLEANUP, &[], Parts::Names(Projection::All), 0).0
+        self.ask_host(CLEANUP, &[], Parts::Names(Projection::All), 0).0
     }
 }
 
 impl Session for JvmSession {
     async fn read(&mut self, key: &[u8], projection: Projection<'_>, row: &mut Row) -> Status {
-        row.clear();
-        let (status, len) = self.ask(READ, key, Parts::Names(projection), 0);
-        if len > 0 && row.read(&self.memory.bytes()[..len], Projection::All).is_err() {
+        row.clear_fields();
+        let (status, len) = self.ask_host(READ, key, Parts::Names(projection), 0);
+        if len > 0 && row.decode_fields(&self.memory.bytes()[..len], Projection::All).is_err() {
             return self.fail_malformed();
         }
         status
@@ -150,11 +150,11 @@ impl Session for JvmSession {
 
     async fn scan(&mut self, key: &[u8], count: usize, projection: Projection<'_>, rows: &mut Rows) -> Status {
         rows.clear();
-        let (status, len) = self.ask(SCAN, key, Parts::Names(projection), count);
+        let (status, len) = self.ask_host(SCAN, key, Parts::Names(projection), count);
         let mut rest = &self.memory.bytes()[..len];
         while !rest.is_empty() {
             let pair = part(&mut rest).zip(part(&mut rest));
-            let read = pair.is_some_and(|(key, record)| rows.push(key).read(record, Projection::All).is_ok());
+            let read = pair.is_some_and(|(key, record)| rows.push(key).decode_fields(record, Projection::All).is_ok());
             if !read {
                 return self.fail_malformed();
             }
@@ -163,22 +163,22 @@ impl Session for JvmSession {
     }
 
     async fn insert(&mut self, key: &[u8], row: &Row) -> Status {
-        self.ask(INSERT, key, Parts::Row(row), 0).0
+        self.ask_host(INSERT, key, Parts::Row(row), 0).0
     }
 
     async fn update(&mut self, key: &[u8], row: &Row) -> Status {
-        self.ask(UPDATE, key, Parts::Row(row), 0).0
+        self.ask_host(UPDATE, key, Parts::Row(row), 0).0
     }
 
     async fn delete(&mut self, key: &[u8]) -> Status {
-        self.ask(DELETE, key, Parts::Names(Projection::All), 0).0
+        self.ask_host(DELETE, key, Parts::Names(Projection::All), 0).0
     }
 }
 
 impl Drop for JvmSession {
     fn drop(&mut self) {
         if !exit::has_ended() {
-            self.env.forget(self.client);
+            self.env.delete_global(self.client);
         }
     }
 }

@@ -76,7 +76,7 @@ impl Link {
                 }
             })
         };
-        match Deadline::new(settings.connect_timeout).keep(connected).await {
+        match Deadline::new(settings.connect_timeout).keep_deadline(connected).await {
             Ok(Ok((client, driver))) => {
                 Ok(Self { client, driver, statements: Vec::new(), encryption: session.get().cloned() })
             }
@@ -108,7 +108,7 @@ impl Link {
         // The task ends when the last client is dropped. The remaining parts of this value send nothing.
         let driver = std::mem::replace(&mut self.driver, tokio::task::spawn_local(async {}));
         drop(self);
-        let _ = Deadline::new(limit).keep(driver).await;
+        let _ = Deadline::new(limit).keep_deadline(driver).await;
     }
 }
 

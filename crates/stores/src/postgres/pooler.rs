@@ -18,8 +18,8 @@ pub async fn find_pooler(link: &Link, settings: &Settings) -> Result<bool, Engin
     let Ok(partner) = Link::open(settings).await else { return Ok(false) };
     let mut deadline = Deadline::new(settings.timeout);
     let (own, other) = (&link.client, &partner.client);
-    let is_pooled = deadline.keep(are_shared(own, other)).await.unwrap_or_default();
-    let outcome = if is_pooled { deadline.keep(execute_elsewhere(own, other)).await } else { Ok(Ok(())) };
+    let is_pooled = deadline.keep_deadline(are_shared(own, other)).await.unwrap_or_default();
+    let outcome = if is_pooled { deadline.keep_deadline(execute_elsewhere(own, other)).await } else { Ok(Ok(())) };
     partner.close(settings.timeout).await;
     let reason = match outcome {
         Ok(Ok(())) => return Ok(is_pooled),

@@ -47,7 +47,7 @@ impl ServerInfo {
     pub async fn ask(settings: &Settings) -> Result<Self, EngineError> {
         let link = Link::open(settings).await.map_err(|failure| explain_refusal(settings, &failure))?;
         let is_pooled = find_pooler(&link, settings).await?;
-        let answers = Deadline::new(settings.timeout).keep(Self::answers(&link.client, settings)).await;
+        let answers = Deadline::new(settings.timeout).keep_deadline(Self::answers(&link.client, settings)).await;
         let info = match answers {
             Ok(Ok(info)) => info,
             Ok(Err(error)) => return Err(explain_refusal(settings, &failure_of(&error, &settings.server).0)),

@@ -91,7 +91,7 @@ impl PostgresSession {
         let mut name = Vec::new();
         name_statement(&mut name, verb, fields.iter().copied());
         let Some(link) = &self.link else { return Err(connection_loss()) };
-        let prepared = self.deadline.keep(link.client.prepare(&sql)).await;
+        let prepared = self.deadline.keep_deadline(link.client.prepare(&sql)).await;
         let statement = self.answer(prepared)?;
         if let Some(other) = settings.layout.find_non_text(verb, statement.params()) {
             let message = format!("a column of {} is of the type {other}, not a text type", settings.table);
@@ -149,7 +149,7 @@ impl PostgresSession {
         params: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<tokio_postgres::Row>, Failure> {
         let Some(link) = &self.link else { return Err(connection_loss()) };
-        let answered = self.deadline.keep(link.client.query(statement, params)).await;
+        let answered = self.deadline.keep_deadline(link.client.query(statement, params)).await;
         self.answer(answered)
     }
 
@@ -160,7 +160,7 @@ impl PostgresSession {
         I::IntoIter: ExactSizeIterator,
     {
         let Some(link) = &self.link else { return Err(connection_loss()) };
-        let answered = self.deadline.keep(link.client.execute_raw(statement, params)).await;
+        let answered = self.deadline.keep_deadline(link.client.execute_raw(statement, params)).await;
         self.answer(answered)
     }
 
@@ -283,7 +283,7 @@ fn read_row(
     };
     if layout == Layout::Json && whole {
         if let (Some(Text(name)), Some(Text(value))) = (text(1)?, text(2)?) {
-            row.push(name, value);
+            row.push_field(name, value);
         }
         return Ok(());
     }
@@ -292,7 +292,7 @@ fn read_row(
             && !is_key(column.name())
             && let Some(Text(value)) = text(at)?
         {
-            row.push(name, value);
+            row.push_field(name, value);
         }
     }
     Ok(())
@@ -329,7 +329,7 @@ impl Connection for PostgresSession {
 
 impl Session for PostgresSession {
     async fn read(&mut self, key: &[u8], projection: Projection<'_>, row: &mut Row) -> Status {
-        row.clear();
+        row.clear_fields();
         let got = self.get(key, projection, row).await;
         self.last.status(got)
     }

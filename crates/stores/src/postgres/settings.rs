@@ -12,10 +12,10 @@ use crate::error::EngineError;
 use crate::options::{Durability, Options};
 use crate::reconnect::Reconnect;
 use crate::remote::{Server, boolean, milliseconds};
-use crate::tls::{Properties, Request, Tls, Verify};
+use crate::tls::{Tls, TlsProperties, TlsRequest, Verify};
 
 /// The properties for TLS.
-pub const TLS: Properties = Properties { prefix: "postgres", switch: "sslmode=verify-full in the URL" };
+pub const TLS: TlsProperties = TlsProperties { prefix: "postgres", switch: "sslmode=verify-full in the URL" };
 const DRIVER: &str = "org.postgresql.Driver";
 /// The default of the Java driver's `connectTimeout`.
 const CONNECT_TIMEOUT_MS: u64 = 10_000;
@@ -179,7 +179,7 @@ impl Url {
     /// Reads the TLS settings as libpq does (see "SSL Support" in its documentation): `require` verifies nothing
     /// without `sslrootcert`, and verifies the CA with it. Files in the home directory are not used.
     fn tls(&self, options: &Options) -> Result<Option<Tls>, EngineError> {
-        let Request { ca, certificate, key, name, verify } = Request::read(options, TLS)?;
+        let TlsRequest { ca, certificate, key, name, verify } = TlsRequest::read(options, TLS)?;
         let parameter = |name: &str| self.parameters.get(name).cloned();
         let ca = ca.or_else(|| parameter("sslrootcert"));
         let mode = self.parameters.get("sslmode").map(String::as_str);
@@ -191,7 +191,7 @@ impl Url {
         };
         let certificate = certificate.or_else(|| parameter("sslcert"));
         let key = key.or_else(|| parameter("sslkey"));
-        Request { ca, certificate, key, name, verify: verify.or(of_mode) }.configure(mode.is_some(), TLS, &[])
+        TlsRequest { ca, certificate, key, name, verify: verify.or(of_mode) }.configure(mode.is_some(), TLS, &[])
     }
 }
 

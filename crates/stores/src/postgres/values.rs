@@ -140,7 +140,7 @@ mod tests {
     fn row(fields: &[(&str, &str)]) -> Row {
         let mut row = Row::default();
         for (name, value) in fields {
-            row.push(name.as_bytes(), value.as_bytes());
+            row.push_field(name.as_bytes(), value.as_bytes());
         }
         row
     }

@@ -36,7 +36,7 @@ impl Connection {
         let server = &settings.server;
         let mut last = None;
         for &address in server.addresses() {
-            let stream = match deadline.keep(TcpStream::connect(address)).await {
+            let stream = match deadline.keep_deadline(TcpStream::connect(address)).await {
                 Ok(Ok(stream)) => stream,
                 Ok(Err(error)) => {
                     last = Some(unreachable(server, &error));
@@ -50,7 +50,8 @@ impl Connection {
             stream.set_nodelay(true).map_err(|error| unreachable(server, &error))?;
             let place = server.to_string();
             let encrypted = Stream::new(stream, settings.tls.as_ref(), server.host(), &place);
-            let stream = deadline.keep(encrypted).await.unwrap_or_else(|late| Err(Tls::timeout(&place, &late)))?;
+            let stream =
+                deadline.keep_deadline(encrypted).await.unwrap_or_else(|late| Err(Tls::timeout(&place, &late)))?;
             let mut connection =
                 Self { stream, received: Vec::with_capacity(BUFFER_BYTES), losses: Cell::new(u64::MAX) };
             if !settings.credentials.is_empty() {
@@ -106,7 +107,7 @@ impl Connection {
         deadline: &mut Deadline,
     ) -> Result<(), Failure> {
         let server = &settings.server;
-        match deadline.keep(self.round_trip(request)).await {
+        match deadline.keep_deadline(self.round_trip(request)).await {
             Ok(Ok(Ok(()))) => Ok(()),
             Ok(Ok(Err(failure))) => Err(failure),
             Ok(Err(error)) => {

@@ -144,8 +144,8 @@ mod tests {
     #[test]
     fn commands_are_arrays_of_words_with_their_lengths() {
         let mut row = Row::default();
-        row.push(b"field0", b"a\r\nb");
-        row.push(b"field1", b"");
+        row.push_field(b"field0", b"a\r\nb");
+        row.push_field(b"field1", b"");
         assert_eq!(
             encode_request(|request| request.hmset(b"user1", &row)),
             "*6\r\n$5\r\nHMSET\r\n$5\r\nuser1\r\n$6\r\nfield0\r\n$4\r\na\r\nb\r\n$6\r\nfield1\r\n$0\r\n\r\n"

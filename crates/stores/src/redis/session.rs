@@ -288,13 +288,13 @@ fn push_read(request: &mut Request, key: &[u8], projection: Projection<'_>) {
 /// Reads the reply to [`push_read`] into `row`; returns `false` if there is no record.
 #[inline]
 fn read_row(replies: &mut Replies<'_>, projection: Projection<'_>, row: &mut Row) -> Result<bool, Failure> {
-    row.clear();
+    row.clear_fields();
     let count = expect_array(replies)?;
     match projection {
         Projection::All => {
             for _ in 0..count / 2 {
                 match (replies.next()?, replies.next()?) {
-                    (Some(Reply::Bulk(name)), Some(Reply::Bulk(value))) => row.push(name, value),
+                    (Some(Reply::Bulk(name)), Some(Reply::Bulk(value))) => row.push_field(name, value),
                     (_, other) => return Err(failure::reply_failure(other)),
                 }
             }
@@ -312,7 +312,7 @@ fn read_row(replies: &mut Replies<'_>, projection: Projection<'_>, row: &mut Row
 #[inline]
 fn read_field(replies: &mut Replies<'_>, name: &[u8], row: &mut Row) -> Result<(), Failure> {
     match replies.next()? {
-        Some(Reply::Bulk(value)) => row.push(name, value),
+        Some(Reply::Bulk(value)) => row.push_field(name, value),
         Some(Reply::Nil) => {}
         other => return Err(failure::reply_failure(other)),
     }
@@ -368,7 +368,7 @@ impl session::Connection for RedisSession {
 
 impl Session for RedisSession {
     async fn read(&mut self, key: &[u8], projection: Projection<'_>, row: &mut Row) -> Status {
-        row.clear();
+        row.clear_fields();
         let got = self.get(key, projection, row).await;
         self.last.status(got)
     }

@@ -6,10 +6,10 @@ use crate::error::EngineError;
 use crate::options::Options;
 use crate::reconnect::Reconnect;
 use crate::remote::{Server, boolean, milliseconds};
-use crate::tls::{Properties, Request, Tls};
+use crate::tls::{Tls, TlsProperties, TlsRequest};
 
 /// The properties for TLS.
-pub const TLS: Properties = Properties { prefix: "redis", switch: "redis.tls=true" };
+pub const TLS: TlsProperties = TlsProperties { prefix: "redis", switch: "redis.tls=true" };
 const PORT: u16 = 6379;
 /// The default of Jedis, the Java client, for connecting and for each reply.
 const TIMEOUT_MS: u64 = 2_000;
@@ -51,7 +51,7 @@ impl Settings {
                     .hint(format!("the default is {PORT}"))
             })?,
         };
-        let tls = Request::read(options, TLS)?.configure(boolean(options, "redis.tls", false)?, TLS, &[])?;
+        let tls = TlsRequest::read(options, TLS)?.configure(boolean(options, "redis.tls", false)?, TLS, &[])?;
         let server = Server::find(options.get("redis.host").unwrap_or("127.0.0.1"), port, "redis.host")?;
         Ok(Self { server, credentials, timeout, cluster, pipeline, reconnect: Reconnect::read(options)?, tls })
     }

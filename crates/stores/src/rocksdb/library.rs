@@ -35,12 +35,12 @@ pub struct Library {
 pub fn find(options: &Options) -> Result<Library, EngineError> {
     let requested = options.get("rocksdb.version");
     if let Some(path) = options.get("rocksdb.library") {
-        return existing(PathBuf::from(path), "rocksdb.library");
+        return load_existing(PathBuf::from(path), "rocksdb.library");
     }
     if requested.is_none()
         && let Some(path) = cache::from_environment(cache::LOADSTONE_ROCKSDB)
     {
-        return existing(path, cache::LOADSTONE_ROCKSDB);
+        return load_existing(path, cache::LOADSTONE_ROCKSDB);
     }
     let version = requested.unwrap_or(NEWEST);
     if !version.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'.' || b == b'-') || version.starts_with('.') {
@@ -53,7 +53,7 @@ pub fn find(options: &Options) -> Result<Library, EngineError> {
         let artifact = cache::maven_repository().join("org/rocksdb/rocksdbjni").join(version);
         let jar = artifact.join(format!("rocksdbjni-{version}-{CLASSIFIER}.jar"));
         if !jar.is_file() {
-            return Err(missing(version, &cached, &jar));
+            return Err(refuse_missing(version, &cached, &jar));
         }
         unpack(&jar, &member, &cached).map_err(|error| {
             EngineError::failed(format!("cannot unpack {member} from {}: {error}", jar.display()))
@@ -63,7 +63,7 @@ pub fn find(options: &Options) -> Result<Library, EngineError> {
     Ok(Library { path: cached, version: Some(version.to_owned()) })
 }
 
-fn existing(path: PathBuf, source: &str) -> Result<Library, EngineError> {
+fn load_existing(path: PathBuf, source: &str) -> Result<Library, EngineError> {
     if path.is_file() {
         return Ok(Library { path, version: None });
     }
@@ -71,7 +71,7 @@ fn existing(path: PathBuf, source: &str) -> Result<Library, EngineError> {
         .hint("name a librocksdb.so or librocksdbjni-*.so"))
 }
 
-fn missing(version: &str, cached: &Path, jar: &Path) -> EngineError {
+fn refuse_missing(version: &str, cached: &Path, jar: &Path) -> EngineError {
     EngineError::failed(format!("RocksDB {version} is neither at {} nor at {}", cached.display(), jar.display())).hint(
         format!(
             "fetch it with Maven: mvn dependency:get -Dtransitive=false \

@@ -37,7 +37,7 @@ impl Settings {
             (api.options_set_create_missing_column_families)(settings.database, 1);
         }
         if let Some(text) = options.get("rocksdb.options") {
-            settings.apply(api, text)?;
+            settings.apply_options(api, text)?;
         }
         Ok(settings)
     }
@@ -104,7 +104,7 @@ impl Settings {
     }
 
     /// Applies `name=value;name=value`, in RocksDB's own syntax, to the database and to every family.
-    fn apply(&mut self, api: &Api, text: &str) -> Result<(), EngineError> {
+    fn apply_options(&mut self, api: &Api, text: &str) -> Result<(), EngineError> {
         let c = c_text(text)?;
         let apply = |base: Ptr| {
             // SAFETY: RocksDB reads `base` and fills `created`.

@@ -10,14 +10,14 @@ use crate::options::Options;
 
 /// The names of a store's properties for TLS.
 #[derive(Clone, Copy, Debug)]
-pub struct Properties {
+pub struct TlsProperties {
     /// The prefix of the property names: for example, `redis` for `redis.tls.ca`.
     pub prefix: &'static str,
     /// The property that enables TLS, with its value.
     pub switch: &'static str,
 }
 
-impl Properties {
+impl TlsProperties {
     /// The full name of a property.
     pub fn property(self, name: &str) -> String {
         format!("{}.tls.{name}", self.prefix)
@@ -61,7 +61,7 @@ loadstone_load::named_variants! {
 
 /// The files and the name for TLS, before the files are read.
 #[derive(Clone, Debug, Default)]
-pub struct Request {
+pub struct TlsRequest {
     /// The PEM file with the certificates of the CAs.
     pub ca: Option<String>,
     /// The PEM file with the client's certificate and its chain.
@@ -74,9 +74,9 @@ pub struct Request {
     pub verify: Option<Verify>,
 }
 
-impl Request {
+impl TlsRequest {
     /// Reads a store's properties.
-    pub fn read(options: &Options, names: Properties) -> Result<Self, EngineError> {
+    pub fn read(options: &Options, names: TlsProperties) -> Result<Self, EngineError> {
         let get = |name| options.get(&names.property(name)).map(str::to_owned);
         let verify = get("verify").map(|text| {
             Verify::ALL.into_iter().find(|extent| extent.name() == text).ok_or_else(|| {
@@ -90,7 +90,12 @@ impl Request {
 
     /// The TLS configuration, if TLS is requested. If it is not, it is an error to set a property that then has no
     /// effect.
-    pub fn configure(self, requested: bool, names: Properties, hosts: &[String]) -> Result<Option<Tls>, EngineError> {
+    pub fn configure(
+        self,
+        requested: bool,
+        names: TlsProperties,
+        hosts: &[String],
+    ) -> Result<Option<Tls>, EngineError> {
         if requested {
             return Tls::new(&self, names, hosts).map(Some);
         }
@@ -109,7 +114,7 @@ impl Request {
 
 pub fn read_certificates(
     path: &str,
-    names: Properties,
+    names: TlsProperties,
     name: &str,
 ) -> Result<Vec<CertificateDer<'static>>, EngineError> {
     let hint = || format!("check {}", names.property(name));
@@ -121,13 +126,13 @@ pub fn read_certificates(
     }
 }
 
-pub fn read_file(path: &str, names: Properties, name: &str) -> Result<Vec<u8>, EngineError> {
+pub fn read_file(path: &str, names: TlsProperties, name: &str) -> Result<Vec<u8>, EngineError> {
     std::fs::read(path).map_err(|error| {
         EngineError::usage(format!("cannot read {path}: {error}")).hint(format!("check {}", names.property(name)))
     })
 }
 
-pub fn read_roots(path: &str, names: Properties) -> Result<RootCertStore, EngineError> {
+pub fn read_roots(path: &str, names: TlsProperties) -> Result<RootCertStore, EngineError> {
     let mut roots = RootCertStore::empty();
     for certificate in read_certificates(path, names, "ca")? {
         roots.add(certificate).map_err(|error| {
@@ -138,7 +143,7 @@ pub fn read_roots(path: &str, names: Properties) -> Result<RootCertStore, Engine
     Ok(roots)
 }
 
-pub fn read_key(path: &str, names: Properties) -> Result<PrivateKeyDer<'static>, EngineError> {
+pub fn read_key(path: &str, names: TlsProperties) -> Result<PrivateKeyDer<'static>, EngineError> {
     // The library's message is not shown, because it may contain text from the file.
     PrivateKeyDer::from_pem_slice(&read_file(path, names, "key")?).map_err(|_| {
         EngineError::usage(format!("there is no unencrypted PEM key in {path}"))

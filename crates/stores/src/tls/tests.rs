@@ -11,7 +11,7 @@ use tokio_rustls::TlsAcceptor;
 use super::*;
 use crate::certificates::{Authority, Pair};
 
-const NAMES: Properties = Properties { prefix: "redis", switch: "redis.tls=true" };
+const NAMES: TlsProperties = TlsProperties { prefix: "redis", switch: "redis.tls=true" };
 const LAST_YEAR: i32 = 2049;
 
 /// A server that uses the certificate of `pair`. With an authority, it requires a client certificate.
@@ -55,17 +55,17 @@ impl Files {
         path.display().to_string()
     }
 
-    fn request(&self, authority: &Authority) -> Request {
-        Request { ca: Some(self.write("ca.pem", authority.pem())), ..Request::default() }
+    fn request(&self, authority: &Authority) -> TlsRequest {
+        TlsRequest { ca: Some(self.write("ca.pem", authority.pem())), ..TlsRequest::default() }
     }
 
     /// A client that trusts this authority.
-    pub fn trust(&self, authority: &Authority) -> Tls {
+    pub fn trust_authority(&self, authority: &Authority) -> Tls {
         configure(self.request(authority))
     }
 }
 
-fn configure(request: Request) -> Tls {
+fn configure(request: TlsRequest) -> Tls {
     request.configure(true, NAMES, &[]).unwrap().unwrap()
 }
 
@@ -114,8 +114,10 @@ fn refusal(tls: &Tls, acceptor: TlsAcceptor) -> (TlsFault, String) {
 #[test]
 fn trusted_servers_are_connected() {
     let (authority, files) = (Authority::new("CA").unwrap(), Files::new());
-    let stream =
-        run_on_executor(exchange(&files.trust(&authority), acceptor(&issue(&authority, &["localhost"]), None)));
+    let stream = run_on_executor(exchange(
+        &files.trust_authority(&authority),
+        acceptor(&issue(&authority, &["localhost"]), None),
+    ));
     let encryption = stream.unwrap().encryption().unwrap();
     assert!(encryption.starts_with("TLS 1.3, TLS_") && !encryption.contains('"'), "{encryption}");
 }
@@ -123,7 +125,7 @@ fn trusted_servers_are_connected() {
 #[test]
 fn wrong_certificates_have_a_line_each() {
     let (authority, files) = (Authority::new("CA").unwrap(), Files::new());
-    let tls = files.trust(&authority);
+    let tls = files.trust_authority(&authority);
     // A second CA with the same name has a different key, so the signature is wrong.
     for name in ["other CA", "CA"] {
         let other = Authority::new(name).unwrap();
@@ -146,19 +148,19 @@ fn less_is_verified_on_request() {
     let (authority, files) = (Authority::new("CA").unwrap(), Files::new());
     let request = || files.request(&authority);
     let named = acceptor(&issue(&authority, &["db.example"]), None);
-    let connect = |request: Request| run_on_executor(exchange(&configure(request), named.clone())).is_ok();
+    let connect = |request: TlsRequest| run_on_executor(exchange(&configure(request), named.clone())).is_ok();
     assert!(!connect(request()));
-    assert!(connect(Request { verify: Some(Verify::Ca), ..request() }));
-    assert!(connect(Request { name: Some("db.example".to_owned()), ..request() }));
-    assert!(connect(Request { verify: Some(Verify::None), ..Request::default() }));
+    assert!(connect(TlsRequest { verify: Some(Verify::Ca), ..request() }));
+    assert!(connect(TlsRequest { name: Some("db.example".to_owned()), ..request() }));
+    assert!(connect(TlsRequest { verify: Some(Verify::None), ..TlsRequest::default() }));
     let hosts = strings(&["10.0.0.1", "db.example"]);
     let tls = request().configure(true, NAMES, &hosts).unwrap().unwrap();
     assert!(run_on_executor(exchange(&tls, named.clone())).is_ok(), "a contact point has this name");
     // Without the CA, a matching name is useless. An expired certificate is refused whatever its name.
     let other = acceptor(&issue(&Authority::new("CA").unwrap(), &["db.example"]), None);
-    assert_eq!(refusal(&configure(Request { verify: Some(Verify::Ca), ..request() }), other).0, TlsFault::Issuer);
+    assert_eq!(refusal(&configure(TlsRequest { verify: Some(Verify::Ca), ..request() }), other).0, TlsFault::Issuer);
     let expired = acceptor(&authority.issue("server", &hosts, 2020).unwrap(), None);
-    assert_eq!(refusal(&configure(Request { verify: Some(Verify::Ca), ..request() }), expired).0, TlsFault::Time);
+    assert_eq!(refusal(&configure(TlsRequest { verify: Some(Verify::Ca), ..request() }), expired).0, TlsFault::Time);
 }
 
 #[test]
@@ -169,7 +171,7 @@ fn client_certificates_are_sent() {
     let client = |authority: &Authority, name: &str| {
         let pair = authority.issue("client", &[], LAST_YEAR).unwrap();
         let certificate = Some(files.write(&format!("{name}.pem"), &pair.certificate));
-        Request { certificate, key: Some(files.write(&format!("{name}.key"), &pair.key)), ..trusted.clone() }
+        TlsRequest { certificate, key: Some(files.write(&format!("{name}.key"), &pair.key)), ..trusted.clone() }
     };
     let strict = || acceptor(&server, Some(&authority));
     let own = client(&authority, "own");
@@ -177,19 +179,19 @@ fn client_certificates_are_sent() {
     run_on_executor(exchange(&tls, strict())).unwrap();
     assert!(!format!("{tls:?}").to_lowercase().contains("key"), "{tls:?}");
     // A reset may arrive before the alert.
-    let (fault, message) = refusal(&files.trust(&authority), strict());
+    let (fault, message) = refusal(&files.trust_authority(&authority), strict());
     assert!(matches!(fault, TlsFault::ClientCertificate | TlsFault::Plain), "{message}");
     let stranger = client(&Authority::new("other CA").unwrap(), "stranger");
     let (fault, message) = refusal(&configure(stranger), strict());
     assert!(matches!(fault, TlsFault::ClientCertificate | TlsFault::Plain), "{message}");
-    let mixed = Request { key: Some(files.write("other.key", &issue(&authority, &[]).key)), ..own };
+    let mixed = TlsRequest { key: Some(files.write("other.key", &issue(&authority, &[]).key)), ..own };
     assert!(mixed.configure(true, NAMES, &[]).unwrap_err().message.contains("do not match"));
 }
 
 #[test]
 fn plain_ports_are_recognised() {
     let (authority, files) = (Authority::new("CA").unwrap(), Files::new());
-    let tls = files.trust(&authority);
+    let tls = files.trust_authority(&authority);
     for (reply, expected) in [
         ("-ERR unknown command\r\n", "HOST does not respond with TLS"),
         ("", "HOST closed the connection in the TLS handshake"),
@@ -213,7 +215,7 @@ fn plain_ports_are_recognised() {
 #[test]
 fn closed_connections_are_not_open() {
     let (authority, files) = (Authority::new("CA").unwrap(), Files::new());
-    let (tls, acceptor) = (files.trust(&authority), acceptor(&issue(&authority, &["localhost"]), None));
+    let (tls, acceptor) = (files.trust_authority(&authority), acceptor(&issue(&authority, &["localhost"]), None));
     run_on_executor(async {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -240,12 +242,15 @@ fn unusable_settings_have_a_hint() {
     let none = Some(files.write("none.pem", text));
     let certificate = Some(files.write("certificate.pem", &issue(&authority, &[]).certificate));
     for (request, expected) in [
-        (Request::default(), "redis.tls.ca is not set"),
-        (Request { ca: some("/no/ca.pem"), ..Request::default() }, "cannot read /no/ca.pem: No such file"),
-        (Request { ca: none.clone(), ..Request::default() }, "there is no PEM certificate in "),
-        (Request { name: some("a b"), ..request() }, "redis.tls.name must be a host name or an address, got \"a b\""),
-        (Request { key: some("k"), ..request() }, "redis.tls.certificate and redis.tls.key must be set together"),
-        (Request { certificate, key: none, ..request() }, "there is no unencrypted PEM key in "),
+        (TlsRequest::default(), "redis.tls.ca is not set"),
+        (TlsRequest { ca: some("/no/ca.pem"), ..TlsRequest::default() }, "cannot read /no/ca.pem: No such file"),
+        (TlsRequest { ca: none.clone(), ..TlsRequest::default() }, "there is no PEM certificate in "),
+        (
+            TlsRequest { name: some("a b"), ..request() },
+            "redis.tls.name must be a host name or an address, got \"a b\"",
+        ),
+        (TlsRequest { key: some("k"), ..request() }, "redis.tls.certificate and redis.tls.key must be set together"),
+        (TlsRequest { certificate, key: none, ..request() }, "there is no unencrypted PEM key in "),
     ] {
         let error = request.configure(true, NAMES, &[]).unwrap_err();
         assert!(error.is_usage() && error.hint.is_some() && error.message.starts_with(expected), "{error}");
@@ -253,7 +258,7 @@ fn unusable_settings_have_a_hint() {
     }
     let error = request().configure(false, NAMES, &[]).unwrap_err();
     assert_eq!(error.message, "redis.tls.ca has no effect without redis.tls=true");
-    assert!(Request::default().configure(false, NAMES, &[]).unwrap().is_none());
+    assert!(TlsRequest::default().configure(false, NAMES, &[]).unwrap().is_none());
 }
 
 #[test]

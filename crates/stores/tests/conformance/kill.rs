@@ -21,7 +21,7 @@ fn key(n: usize) -> Vec<u8> {
 
 fn value(n: usize) -> Row {
     let mut row = Row::default();
-    row.push(b"n", n.to_string().as_bytes());
+    row.push_field(b"n", n.to_string().as_bytes());
     row.push_with(b"filling", 50 + n % 1_500, |bytes| bytes.fill(n as u8));
     row
 }
@@ -38,7 +38,7 @@ pub fn victim<K: KeyValue>(subject: &Subject) {
     let store = open::<K>(&options);
     let mut session = store.session().expect("a session");
     for n in start.. {
-        assert_eq!(session.put(&key(n), &value(n)), Status::Ok);
+        assert_eq!(session.insert_row(&key(n), &value(n)), Status::Ok);
         // Each complete line is written to the pipe, so that it survives the process, as the record must.
         writeln!(std::io::stdout(), "{ACKNOWLEDGED}{n}").expect("the parent reads it");
     }
@@ -85,14 +85,14 @@ fn kill_and_reopen<K: KeyValue>(subject: &Subject, durability: Durability, count
         let store = open::<K>(&place.options);
         let mut session = store.session().expect("a session");
         // A write that was not acknowledged may or may not be in the store.
-        let (status, stored) = session.list(b"", acknowledged + 1);
+        let (status, stored) = session.scan_rows(b"", acknowledged + 1);
         assert_eq!(status, Status::Ok, "the remaining records are readable");
         // The store must provide the level that it reports. For `none`, LMDB provides more than requested, and reports
         // this.
         if store.guarantee().durability > Durability::None {
             assert!(stored.len() >= acknowledged);
             for n in 0..acknowledged {
-                let read = session.get(&key(n), Projection::All);
+                let read = session.read_row(&key(n), Projection::All);
                 assert_eq!(
                     read,
                     (Status::Ok, value(n)),
@@ -100,8 +100,8 @@ fn kill_and_reopen<K: KeyValue>(subject: &Subject, durability: Durability, count
                 );
             }
         }
-        assert_eq!(session.put(b"after", &value(0)), Status::Ok, "the store still works");
-        assert_eq!(session.remove(b"after"), Status::Ok);
+        assert_eq!(session.insert_row(b"after", &value(0)), Status::Ok, "the store still works");
+        assert_eq!(session.delete_row(b"after"), Status::Ok);
         drop(session);
         store.close().expect("a clean close");
         next = acknowledged;

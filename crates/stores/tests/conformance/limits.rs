@@ -30,17 +30,18 @@ fn full_lmdb_map_is_no_space() {
         let store = open::<LmdbEngine>(&place.options);
         let mut session = store.session().unwrap();
         let mut value = Row::default();
-        value.push(b"field0", &[b'v'; 1_000]);
+        value.push_field(b"field0", &[b'v'; 1_000]);
         let key = |n: usize| format!("user{n:04}").into_bytes();
-        let fitted = (0..2_000).find(|&n| session.put(&key(n), &value) != Status::Ok).expect("an end of the map");
+        let fitted =
+            (0..2_000).find(|&n| session.insert_row(&key(n), &value) != Status::Ok).expect("an end of the map");
         assert!(fitted > 100, "{fitted} of {durability:?}");
-        assert_eq!(session.put(&key(fitted), &value), Status::NoSpace);
+        assert_eq!(session.insert_row(&key(fitted), &value), Status::NoSpace);
         let message = session.last_error().unwrap();
         assert!(session.is_refusal(Status::NoSpace), "the transaction was aborted");
-        assert_eq!(session.get(&key(fitted), Projection::All).0, Status::NotFound);
+        assert_eq!(session.read_row(&key(fitted), Projection::All).0, Status::NotFound);
         assert!(message.contains("MDB_MAP_FULL") && message.contains("lmdb.mapsize above 1048576"), "{message}");
         for n in 0..fitted {
-            assert_eq!(session.get(&key(n), Projection::All).0, Status::Ok, "what was acknowledged is there");
+            assert_eq!(session.read_row(&key(n), Projection::All).0, Status::Ok, "what was acknowledged is there");
         }
         drop(session);
         store.close().unwrap();
@@ -49,17 +50,17 @@ fn full_lmdb_map_is_no_space() {
         let place = with(place, "lmdb.mapsize", "2M");
         let store = open::<LmdbEngine>(&place.options);
         let mut session = store.session().unwrap();
-        assert_eq!(session.put(&key(fitted), &value), Status::Ok);
-        assert_eq!(session.list(b"", 2_000).1.len(), fitted + 1);
+        assert_eq!(session.insert_row(&key(fitted), &value), Status::Ok);
+        assert_eq!(session.scan_rows(b"", 2_000).1.len(), fitted + 1);
     }
 }
 
 #[test]
 fn lmdb_keys_have_at_most_511_bytes() {
     let mut opened = LMDB.open::<LmdbEngine>();
-    assert_eq!(opened.session.put(&[b'k'; 511], &row(&[("a", "1")])), Status::Ok);
-    assert_eq!(opened.session.get(&[b'k'; 511], Projection::All).0, Status::Ok);
-    assert_eq!(opened.session.put(&[b'k'; 512], &row(&[("a", "1")])), Status::BadRequest);
+    assert_eq!(opened.session.insert_row(&[b'k'; 511], &row(&[("a", "1")])), Status::Ok);
+    assert_eq!(opened.session.read_row(&[b'k'; 511], Projection::All).0, Status::Ok);
+    assert_eq!(opened.session.insert_row(&[b'k'; 512], &row(&[("a", "1")])), Status::BadRequest);
     assert_eq!(opened.session.last_error().unwrap(), "LMDB takes keys of 1 to 511 bytes, not 512");
 }
 
@@ -73,7 +74,7 @@ fn lmdb_has_a_reader_slot_for_every_client() {
     std::thread::scope(|threads| {
         for _ in 0..place.options.clients {
             threads.spawn(|| {
-                let read = store.session().unwrap().get(b"user1", Projection::All);
+                let read = store.session().unwrap().read_row(b"user1", Projection::All);
                 together.wait();
                 assert_eq!(read.0, Status::NotFound);
             });

@@ -10,15 +10,15 @@ use crate::subject::{Calls, Subject, open, row, try_open};
 
 pub fn tables_do_not_see_each_other<K: KeyValue>(subject: &Subject) {
     let mut opened = subject.open::<K>();
-    opened.session.put(b"user1", &row(&[("table", "first")]));
+    opened.session.insert_row(b"user1", &row(&[("table", "first")]));
     let mut place = opened.close();
 
     "another".clone_into(&mut place.options.table);
     let store = open::<K>(&place.options);
     let mut session = store.session().expect("a session");
-    assert_eq!(session.get(b"user1", Projection::All).0, Status::NotFound);
-    assert_eq!(session.list(b"", 10), (Status::Ok, vec![]));
-    assert_eq!(session.put(b"user1", &row(&[("table", "second")])), Status::Ok);
+    assert_eq!(session.read_row(b"user1", Projection::All).0, Status::NotFound);
+    assert_eq!(session.scan_rows(b"", 10), (Status::Ok, vec![]));
+    assert_eq!(session.insert_row(b"user1", &row(&[("table", "second")])), Status::Ok);
     drop(session);
     store.close().expect("a clean close");
 
@@ -27,7 +27,7 @@ pub fn tables_do_not_see_each_other<K: KeyValue>(subject: &Subject) {
         place.options.create = false;
         let store = open::<K>(&place.options);
         let mut session = store.session().expect("a session");
-        assert_eq!(session.get(b"user1", Projection::All), (Status::Ok, row(&[("table", stored)])));
+        assert_eq!(session.read_row(b"user1", Projection::All), (Status::Ok, row(&[("table", stored)])));
         drop(session);
         store.close().expect("a clean close");
     }
@@ -46,13 +46,16 @@ pub fn records_outlive_a_clean_close<K: KeyValue>(subject: &Subject) {
             let mut session = store.session().expect("a session");
             for n in 0..round * 20 {
                 let key = format!("user{n:03}");
-                let stored = session.get(key.as_bytes(), Projection::All);
+                let stored = session.read_row(key.as_bytes(), Projection::All);
                 assert_eq!(stored, (Status::Ok, row(&[("n", &n.to_string())])), "{durability:?} then {next:?}");
             }
             for n in round * 20..round * 20 + 20 {
-                assert_eq!(session.put(format!("user{n:03}").as_bytes(), &row(&[("n", &n.to_string())])), Status::Ok);
+                assert_eq!(
+                    session.insert_row(format!("user{n:03}").as_bytes(), &row(&[("n", &n.to_string())])),
+                    Status::Ok
+                );
             }
-            assert_eq!(session.list(b"", 1_000).1.len(), round * 20 + 20);
+            assert_eq!(session.scan_rows(b"", 1_000).1.len(), round * 20 + 20);
             drop(session);
             store.close().expect("a clean close");
         }
@@ -66,12 +69,12 @@ pub fn settling_leaves_every_record<K: KeyValue>(subject: &Subject) {
     value.push_with(b"field0", 4_000, |bytes| bytes.fill(b'v'));
     for round in 0..3 {
         for n in 0..200 {
-            assert_eq!(opened.session.put(format!("user{n}").as_bytes(), &value), Status::Ok);
+            assert_eq!(opened.session.insert_row(format!("user{n}").as_bytes(), &value), Status::Ok);
         }
         opened.store.settle().expect("it settles");
-        assert_eq!(opened.session.list(b"", 1_000).1.len(), 200, "round {round}");
+        assert_eq!(opened.session.scan_rows(b"", 1_000).1.len(), 200, "round {round}");
     }
-    assert_eq!(opened.session.get(b"user199", Projection::All), (Status::Ok, value));
+    assert_eq!(opened.session.read_row(b"user199", Projection::All), (Status::Ok, value));
     opened.close();
 }
 
@@ -86,18 +89,18 @@ pub fn bytes_that_are_no_row_are_reported<K: KeyValue>(subject: &Subject) {
 
     let store = open::<K>(&place.options);
     let mut session = store.session().expect("a session");
-    assert_eq!(session.put(b"own", &row(&[("field0", "a")])), Status::Ok);
+    assert_eq!(session.insert_row(b"own", &row(&[("field0", "a")])), Status::Ok);
     let statuses = [
-        session.get(b"foreign", Projection::All).0,
-        session.get(b"foreign", Projection::One(b"field0")).0,
-        session.change(b"foreign", &row(&[("field0", "a")])),
-        session.list(b"a", 10).0,
+        session.read_row(b"foreign", Projection::All).0,
+        session.read_row(b"foreign", Projection::One(b"field0")).0,
+        session.update_row(b"foreign", &row(&[("field0", "a")])),
+        session.scan_rows(b"a", 10).0,
     ];
     assert_eq!(statuses, [Status::UnexpectedState; 4]);
     assert!(session.last_error().expect("words").starts_with("key foreign: not a record of this workload"));
-    assert_eq!(session.get(b"own", Projection::All).0, Status::Ok);
-    assert_eq!(session.put(b"foreign", &row(&[("field0", "a")])), Status::Ok, "an insert replaces it");
-    assert_eq!(session.list(b"a", 10).0, Status::Ok);
+    assert_eq!(session.read_row(b"own", Projection::All).0, Status::Ok);
+    assert_eq!(session.insert_row(b"foreign", &row(&[("field0", "a")])), Status::Ok, "an insert replaces it");
+    assert_eq!(session.scan_rows(b"a", 10).0, Status::Ok);
 }
 
 pub fn a_run_without_a_database_creates_nothing<K: KeyValue>(subject: &Subject) {
@@ -135,7 +138,11 @@ pub fn a_second_opening_is_refused<K: KeyValue>(subject: &Subject) {
     let mut opened = subject.open::<K>();
     let error = try_open::<K>(&opened.place.options).expect_err("one opening at a time");
     assert!(error.hint.as_deref().unwrap_or_default().contains("another"), "{error} {:?}", error.hint);
-    assert_eq!(opened.session.put(b"user1", &row(&[("field0", "a")])), Status::Ok, "the first store still works");
+    assert_eq!(
+        opened.session.insert_row(b"user1", &row(&[("field0", "a")])),
+        Status::Ok,
+        "the first store still works"
+    );
     let place = opened.close();
     open::<K>(&place.options).close().expect("a clean close");
 }

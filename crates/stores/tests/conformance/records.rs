@@ -12,7 +12,7 @@ fn three() -> Row {
 
 pub fn reading_a_missing_key_finds_nothing<K: KeyValue>(subject: &Subject) {
     let mut opened = subject.open::<K>();
-    assert_eq!(opened.session.get(b"missing", Projection::All), (Status::NotFound, Row::default()));
+    assert_eq!(opened.session.read_row(b"missing", Projection::All), (Status::NotFound, Row::default()));
     let message = opened.session.last_error();
     assert_eq!(message.as_deref(), Some("no record with key missing"));
     assert_eq!(opened.session.last_error(), None, "the message is returned only once");
@@ -20,67 +20,67 @@ pub fn reading_a_missing_key_finds_nothing<K: KeyValue>(subject: &Subject) {
 
 pub fn updating_a_missing_key_creates_nothing<K: KeyValue>(subject: &Subject) {
     let mut opened = subject.open::<K>();
-    assert_eq!(opened.session.change(b"missing", &three()), Status::NotFound);
-    assert_eq!(opened.session.get(b"missing", Projection::All).0, Status::NotFound);
-    assert_eq!(opened.session.list(b"a", 10), (Status::Ok, vec![]));
+    assert_eq!(opened.session.update_row(b"missing", &three()), Status::NotFound);
+    assert_eq!(opened.session.read_row(b"missing", Projection::All).0, Status::NotFound);
+    assert_eq!(opened.session.scan_rows(b"a", 10), (Status::Ok, vec![]));
 }
 
 pub fn deleting_a_missing_key_succeeds<K: KeyValue>(subject: &Subject) {
-    assert_eq!(subject.open::<K>().session.remove(b"missing"), Status::Ok);
+    assert_eq!(subject.open::<K>().session.delete_row(b"missing"), Status::Ok);
 }
 
 pub fn record_is_read_after_insert<K: KeyValue>(subject: &Subject) {
     let mut opened = subject.open::<K>();
-    assert_eq!(opened.session.put(b"user1", &three()), Status::Ok);
-    assert_eq!(opened.session.get(b"user1", Projection::All), (Status::Ok, three()));
+    assert_eq!(opened.session.insert_row(b"user1", &three()), Status::Ok);
+    assert_eq!(opened.session.read_row(b"user1", Projection::All), (Status::Ok, three()));
     // Keys that are similar to the key must be different keys.
     for other in [&b"user"[..], b"user10", b"user1\0", b"User1"] {
-        assert_eq!(opened.session.get(other, Projection::All).0, Status::NotFound);
+        assert_eq!(opened.session.read_row(other, Projection::All).0, Status::NotFound);
     }
 }
 
 pub fn single_field_is_read<K: KeyValue>(subject: &Subject) {
     let mut opened = subject.open::<K>();
-    opened.session.put(b"user1", &three());
-    let (status, read) = opened.session.get(b"user1", Projection::One(b"field1"));
+    opened.session.insert_row(b"user1", &three());
+    let (status, read) = opened.session.read_row(b"user1", Projection::One(b"field1"));
     assert_eq!((status, read), (Status::Ok, row(&[("field1", "bb")])));
-    assert_eq!(opened.session.get(b"user1", Projection::One(b"field9")), (Status::Ok, Row::default()));
+    assert_eq!(opened.session.read_row(b"user1", Projection::One(b"field9")), (Status::Ok, Row::default()));
 }
 
 pub fn read_returns_selected_fields<K: KeyValue>(subject: &Subject) {
     let mut opened = subject.open::<K>();
-    opened.session.put(b"user1", &three());
+    opened.session.insert_row(b"user1", &three());
     let names = ["field2".to_owned(), "field9".to_owned(), "field0".to_owned()];
-    let (status, read) = opened.session.get(b"user1", Projection::Names(&names));
+    let (status, read) = opened.session.read_row(b"user1", Projection::Names(&names));
     assert_eq!((status, read), (Status::Ok, row(&[("field0", "a"), ("field2", "ccc")])));
 }
 
 pub fn an_update_keeps_the_other_fields<K: KeyValue>(subject: &Subject) {
     let mut opened = subject.open::<K>();
-    opened.session.put(b"user1", &three());
-    assert_eq!(opened.session.change(b"user1", &row(&[("field1", "changed")])), Status::Ok);
-    assert_eq!(opened.session.change(b"user1", &row(&[("new", "added")])), Status::Ok);
+    opened.session.insert_row(b"user1", &three());
+    assert_eq!(opened.session.update_row(b"user1", &row(&[("field1", "changed")])), Status::Ok);
+    assert_eq!(opened.session.update_row(b"user1", &row(&[("new", "added")])), Status::Ok);
     let whole = row(&[("field0", "a"), ("field1", "changed"), ("field2", "ccc"), ("new", "added")]);
-    assert_eq!(opened.session.get(b"user1", Projection::All), (Status::Ok, whole));
+    assert_eq!(opened.session.read_row(b"user1", Projection::All), (Status::Ok, whole));
 }
 
 pub fn an_insert_replaces_the_whole_record<K: KeyValue>(subject: &Subject) {
     let mut opened = subject.open::<K>();
-    opened.session.put(b"user1", &three());
-    assert_eq!(opened.session.put(b"user1", &row(&[("field1", "alone")])), Status::Ok);
-    assert_eq!(opened.session.get(b"user1", Projection::All), (Status::Ok, row(&[("field1", "alone")])));
-    assert_eq!(opened.session.list(b"", 10).1.len(), 1);
+    opened.session.insert_row(b"user1", &three());
+    assert_eq!(opened.session.insert_row(b"user1", &row(&[("field1", "alone")])), Status::Ok);
+    assert_eq!(opened.session.read_row(b"user1", Projection::All), (Status::Ok, row(&[("field1", "alone")])));
+    assert_eq!(opened.session.scan_rows(b"", 10).1.len(), 1);
 }
 
 pub fn a_deleted_record_is_gone<K: KeyValue>(subject: &Subject) {
     let mut opened = subject.open::<K>();
-    opened.session.put(b"user1", &three());
-    opened.session.put(b"user2", &three());
-    assert_eq!(opened.session.remove(b"user1"), Status::Ok);
-    assert_eq!(opened.session.get(b"user1", Projection::All).0, Status::NotFound);
-    assert_eq!(opened.session.list(b"", 10), (Status::Ok, vec![(b"user2".to_vec(), three())]));
-    assert_eq!(opened.session.put(b"user1", &three()), Status::Ok);
-    assert_eq!(opened.session.get(b"user1", Projection::All), (Status::Ok, three()));
+    opened.session.insert_row(b"user1", &three());
+    opened.session.insert_row(b"user2", &three());
+    assert_eq!(opened.session.delete_row(b"user1"), Status::Ok);
+    assert_eq!(opened.session.read_row(b"user1", Projection::All).0, Status::NotFound);
+    assert_eq!(opened.session.scan_rows(b"", 10), (Status::Ok, vec![(b"user2".to_vec(), three())]));
+    assert_eq!(opened.session.insert_row(b"user1", &three()), Status::Ok);
+    assert_eq!(opened.session.read_row(b"user1", Projection::All), (Status::Ok, three()));
 }
 
 /// Keys whose byte order differs from their order of insertion, from numeric order, and from the order of signed bytes.
@@ -89,13 +89,13 @@ const SORTED: [&[u8]; 7] = [b"a", b"user1", b"user1\0", b"user10", b"user2", b"\
 fn keys_from<K: KeyValue>(subject: &Subject, from: &[u8], count: usize) -> Vec<Vec<u8>> {
     let mut opened = subject.open::<K>();
     for at in [3, 0, 6, 1, 5, 4, 2] {
-        assert_eq!(opened.session.put(SORTED[at], &row(&[("at", &at.to_string())])), Status::Ok);
+        assert_eq!(opened.session.insert_row(SORTED[at], &row(&[("at", &at.to_string())])), Status::Ok);
     }
-    let (status, rows) = opened.session.list(from, count);
+    let (status, rows) = opened.session.scan_rows(from, count);
     assert_eq!(status, Status::Ok);
     for (key, row) in &rows {
         let at = SORTED.iter().position(|sorted| sorted == key).expect("a key that was inserted");
-        assert_eq!(row.get(b"at"), Some(at.to_string().as_bytes()), "the row belongs to its key");
+        assert_eq!(row.find_field(b"at"), Some(at.to_string().as_bytes()), "the row belongs to its key");
     }
     rows.into_iter().map(|(key, _)| key).collect()
 }
@@ -121,13 +121,13 @@ pub fn a_scan_of_none_returns_nothing<K: KeyValue>(subject: &Subject) {
 pub fn empty_values_and_empty_rows_are_kept<K: KeyValue>(subject: &Subject) {
     let mut opened = subject.open::<K>();
     let blank = row(&[("field0", ""), ("field1", "x"), ("field2", "")]);
-    assert_eq!(opened.session.put(b"blank", &blank), Status::Ok);
-    assert_eq!(opened.session.put(b"empty", &Row::default()), Status::Ok);
-    assert_eq!(opened.session.get(b"blank", Projection::All), (Status::Ok, blank.clone()));
-    assert_eq!(opened.session.get(b"empty", Projection::All), (Status::Ok, Row::default()));
-    assert_eq!(opened.session.list(b"", 10).1, [(b"blank".to_vec(), blank), (b"empty".to_vec(), Row::default())]);
-    assert_eq!(opened.session.change(b"empty", &row(&[("first", "1")])), Status::Ok);
-    assert_eq!(opened.session.get(b"empty", Projection::All), (Status::Ok, row(&[("first", "1")])));
+    assert_eq!(opened.session.insert_row(b"blank", &blank), Status::Ok);
+    assert_eq!(opened.session.insert_row(b"empty", &Row::default()), Status::Ok);
+    assert_eq!(opened.session.read_row(b"blank", Projection::All), (Status::Ok, blank.clone()));
+    assert_eq!(opened.session.read_row(b"empty", Projection::All), (Status::Ok, Row::default()));
+    assert_eq!(opened.session.scan_rows(b"", 10).1, [(b"blank".to_vec(), blank), (b"empty".to_vec(), Row::default())]);
+    assert_eq!(opened.session.update_row(b"empty", &row(&[("first", "1")])), Status::Ok);
+    assert_eq!(opened.session.read_row(b"empty", Projection::All), (Status::Ok, row(&[("first", "1")])));
 }
 
 pub fn large_values_are_kept<K: KeyValue>(subject: &Subject) {
@@ -140,36 +140,36 @@ pub fn large_values_are_kept<K: KeyValue>(subject: &Subject) {
                 *byte = ((at * at) >> 7) as u8;
             }
         });
-        assert_eq!(opened.session.put(b"large", &large), Status::Ok);
-        assert_eq!(opened.session.get(b"large", Projection::All), (Status::Ok, large.clone()));
-        assert_eq!(opened.session.change(b"large", &row(&[("field1", "small")])), Status::Ok);
-        large.push(b"field1", b"small");
-        assert_eq!(opened.session.list(b"", 1).1, [(b"large".to_vec(), large)]);
+        assert_eq!(opened.session.insert_row(b"large", &large), Status::Ok);
+        assert_eq!(opened.session.read_row(b"large", Projection::All), (Status::Ok, large.clone()));
+        assert_eq!(opened.session.update_row(b"large", &row(&[("field1", "small")])), Status::Ok);
+        large.push_field(b"field1", b"small");
+        assert_eq!(opened.session.scan_rows(b"", 1).1, [(b"large".to_vec(), large)]);
     }
 }
 
 pub fn names_are_unicode_and_values_are_bytes<K: KeyValue>(subject: &Subject) {
     let mut opened = subject.open::<K>();
     let mut odd = Row::default();
-    odd.push("größe".as_bytes(), b"\0\0");
-    odd.push("名前".as_bytes(), b"\xff\xfe\0tail");
-    odd.push("".as_bytes(), b"nameless");
-    assert_eq!(opened.session.put(b"odd", &odd), Status::Ok);
-    assert_eq!(opened.session.get(b"odd", Projection::All), (Status::Ok, odd.clone()));
-    let (status, value) = opened.session.get(b"odd", Projection::One("名前".as_bytes()));
-    assert_eq!((status, value.get("名前".as_bytes())), (Status::Ok, Some(&b"\xff\xfe\0tail"[..])));
-    assert_eq!(opened.session.put("clé\0".as_bytes(), &odd), Status::Ok);
-    assert_eq!(opened.session.get("clé\0".as_bytes(), Projection::All), (Status::Ok, odd));
+    odd.push_field("größe".as_bytes(), b"\0\0");
+    odd.push_field("名前".as_bytes(), b"\xff\xfe\0tail");
+    odd.push_field("".as_bytes(), b"nameless");
+    assert_eq!(opened.session.insert_row(b"odd", &odd), Status::Ok);
+    assert_eq!(opened.session.read_row(b"odd", Projection::All), (Status::Ok, odd.clone()));
+    let (status, value) = opened.session.read_row(b"odd", Projection::One("名前".as_bytes()));
+    assert_eq!((status, value.find_field("名前".as_bytes())), (Status::Ok, Some(&b"\xff\xfe\0tail"[..])));
+    assert_eq!(opened.session.insert_row("clé\0".as_bytes(), &odd), Status::Ok);
+    assert_eq!(opened.session.read_row("clé\0".as_bytes(), Projection::All), (Status::Ok, odd));
 }
 
 pub fn long_keys_are_kept<K: KeyValue>(subject: &Subject) {
     let mut opened = subject.open::<K>();
     let key = |last: u8| [&[b'k'; 399][..], &[last]].concat();
     for last in [b'b', b'a'] {
-        assert_eq!(opened.session.put(&key(last), &row(&[("last", &char::from(last).to_string())])), Status::Ok);
+        assert_eq!(opened.session.insert_row(&key(last), &row(&[("last", &char::from(last).to_string())])), Status::Ok);
     }
-    assert_eq!(opened.session.get(&key(b'a'), Projection::All), (Status::Ok, row(&[("last", "a")])));
-    let rows = opened.session.list(&key(b'a'), 10).1;
+    assert_eq!(opened.session.read_row(&key(b'a'), Projection::All), (Status::Ok, row(&[("last", "a")])));
+    let rows = opened.session.scan_rows(&key(b'a'), 10).1;
     assert_eq!(rows.into_iter().map(|(key, _)| key).collect::<Vec<_>>(), [key(b'a'), key(b'b')]);
 }
 
@@ -177,8 +177,8 @@ pub fn long_keys_are_kept<K: KeyValue>(subject: &Subject) {
 pub fn impossible_key_does_not_panic<K: KeyValue>(subject: &Subject) {
     let mut opened = subject.open::<K>();
     for key in [vec![], vec![b'k'; 512], vec![b'k'; 70_000]] {
-        let put = opened.session.put(&key, &three());
-        let (got, rows) = opened.session.get(&key, Projection::All);
+        let put = opened.session.insert_row(&key, &three());
+        let (got, rows) = opened.session.read_row(&key, Projection::All);
         match put {
             Status::Ok => assert_eq!((got, rows), (Status::Ok, three())),
             Status::BadRequest => {
@@ -188,11 +188,11 @@ pub fn impossible_key_does_not_panic<K: KeyValue>(subject: &Subject) {
             }
             other => panic!("{other:?} for a key of {} bytes", key.len()),
         }
-        assert_eq!(opened.session.remove(&key), put);
-        assert_eq!(opened.session.list(&key, 5).0, Status::Ok, "a scan may start anywhere");
+        assert_eq!(opened.session.delete_row(&key), put);
+        assert_eq!(opened.session.scan_rows(&key, 5).0, Status::Ok, "a scan may start anywhere");
     }
-    assert_eq!(opened.session.put(b"user1", &three()), Status::Ok);
-    assert_eq!(opened.session.list(b"", 5), (Status::Ok, vec![(b"user1".to_vec(), three())]));
+    assert_eq!(opened.session.insert_row(b"user1", &three()), Status::Ok);
+    assert_eq!(opened.session.scan_rows(b"", 5), (Status::Ok, vec![(b"user1".to_vec(), three())]));
 }
 
 pub fn clients_do_not_disturb_each_other<K: KeyValue>(subject: &Subject) {
@@ -207,23 +207,23 @@ pub fn clients_do_not_disturb_each_other<K: KeyValue>(subject: &Subject) {
                 let key = |n: usize| format!("user{client}-{n:04}").into_bytes();
                 for n in 0..OPERATIONS / 5 {
                     let text = n.to_string();
-                    assert_eq!(session.put(&key(n), &row(&[("n", &text), ("state", "new")])), Status::Ok);
-                    assert_eq!(session.change(&key(n), &row(&[("state", "old")])), Status::Ok);
-                    let read = session.get(&key(n), Projection::All);
+                    assert_eq!(session.insert_row(&key(n), &row(&[("n", &text), ("state", "new")])), Status::Ok);
+                    assert_eq!(session.update_row(&key(n), &row(&[("state", "old")])), Status::Ok);
+                    let read = session.read_row(&key(n), Projection::All);
                     assert_eq!(read, (Status::Ok, row(&[("n", &text), ("state", "old")])));
-                    let rows = session.list(&key(0), n / 2 + 1).1;
+                    let rows = session.scan_rows(&key(0), n / 2 + 1).1;
                     assert_eq!(
                         rows.last().map(|(key, _)| key.clone()),
                         Some(key(n / 2 * 2)),
                         "deleted records are absent"
                     );
                     if n % 2 == 1 {
-                        assert_eq!(session.remove(&key(n)), Status::Ok);
+                        assert_eq!(session.delete_row(&key(n)), Status::Ok);
                     }
                 }
             });
         }
     });
     let mut opened = opened;
-    assert_eq!(opened.session.list(b"", 10_000).1.len(), CLIENTS * OPERATIONS / 10);
+    assert_eq!(opened.session.scan_rows(b"", 10_000).1.len(), CLIENTS * OPERATIONS / 10);
 }

@@ -97,41 +97,41 @@ impl<K: KeyValue> Opened<K> {
 
 /// Blocking calls of a session.
 pub trait Calls {
-    fn get(&mut self, key: &[u8], projection: Projection<'_>) -> (Status, Row);
-    fn put(&mut self, key: &[u8], row: &Row) -> Status;
-    fn change(&mut self, key: &[u8], row: &Row) -> Status;
-    fn remove(&mut self, key: &[u8]) -> Status;
-    fn list(&mut self, from: &[u8], count: usize) -> (Status, Vec<(Vec<u8>, Row)>);
+    fn read_row(&mut self, key: &[u8], projection: Projection<'_>) -> (Status, Row);
+    fn insert_row(&mut self, key: &[u8], row: &Row) -> Status;
+    fn update_row(&mut self, key: &[u8], row: &Row) -> Status;
+    fn delete_row(&mut self, key: &[u8]) -> Status;
+    fn scan_rows(&mut self, from: &[u8], count: usize) -> (Status, Vec<(Vec<u8>, Row)>);
 }
 
 impl<S: Session> Calls for S {
-    fn get(&mut self, key: &[u8], projection: Projection<'_>) -> (Status, Row) {
+    fn read_row(&mut self, key: &[u8], projection: Projection<'_>) -> (Status, Row) {
         let mut row = row(&[("left over", "from before")]);
-        (now(self.read(key, projection, &mut row)), row)
+        (wait_for(self.read(key, projection, &mut row)), row)
     }
 
-    fn put(&mut self, key: &[u8], row: &Row) -> Status {
-        now(self.insert(key, row))
+    fn insert_row(&mut self, key: &[u8], row: &Row) -> Status {
+        wait_for(self.insert(key, row))
     }
 
-    fn change(&mut self, key: &[u8], row: &Row) -> Status {
-        now(self.update(key, row))
+    fn update_row(&mut self, key: &[u8], row: &Row) -> Status {
+        wait_for(self.update(key, row))
     }
 
-    fn remove(&mut self, key: &[u8]) -> Status {
-        now(self.delete(key))
+    fn delete_row(&mut self, key: &[u8]) -> Status {
+        wait_for(self.delete(key))
     }
 
-    fn list(&mut self, from: &[u8], count: usize) -> (Status, Vec<(Vec<u8>, Row)>) {
+    fn scan_rows(&mut self, from: &[u8], count: usize) -> (Status, Vec<(Vec<u8>, Row)>) {
         let mut rows = Rows::default();
         rows.push(b"left over");
-        let status = now(self.scan(from, count, Projection::All, &mut rows));
+        let status = wait_for(self.scan(from, count, Projection::All, &mut rows));
         (status, rows.iter().map(|(key, row)| (key.to_vec(), row.clone())).collect())
     }
 }
 
 /// The result of a future that is ready, as the futures of an embedded store are.
-pub fn now<F: Future>(future: F) -> F::Output {
+pub fn wait_for<F: Future>(future: F) -> F::Output {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => output,
         Poll::Pending => panic!("an embedded store's future waits"),
@@ -142,7 +142,7 @@ pub fn now<F: Future>(future: F) -> F::Output {
 pub fn row(fields: &[(&str, &str)]) -> Row {
     let mut row = Row::default();
     for (name, value) in fields {
-        row.push(name.as_bytes(), value.as_bytes());
+        row.push_field(name.as_bytes(), value.as_bytes());
     }
     row
 }

@@ -23,7 +23,7 @@ pub fn now<T>(future: impl Future<Output = T>) -> T {
 pub fn row(fields: &[(&str, &[u8])]) -> Row {
     let mut row = Row::default();
     for (name, value) in fields {
-        row.push(name.as_bytes(), value);
+        row.push_field(name.as_bytes(), value);
     }
     row
 }
@@ -54,7 +54,7 @@ impl Bench {
         self
     }
 
-    pub fn lasting(mut self, durability: Durability) -> Self {
+    pub fn with_durability(mut self, durability: Durability) -> Self {
         self.options.durability = durability;
         self
     }

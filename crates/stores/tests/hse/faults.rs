@@ -125,7 +125,7 @@ fn invalid_library_is_named() {
 #[test]
 fn a_full_device_is_not_waited_for() {
     for durability in [Durability::None, Durability::Device] {
-        let bench = Bench::with_library(Library::fake(Version::Three)).lasting(durability);
+        let bench = Bench::with_library(Library::fake(Version::Three)).with_durability(durability);
         let store = bench.open();
         let mut session = store.session().unwrap();
         let record = row(&[("field0", b"a")]);

@@ -26,7 +26,7 @@ fn what_was_loaded_is_there_to_run() {
     for i in 0..100 {
         let status = now(session.read(format!("user{i}").as_bytes(), Projection::All, &mut read));
         assert_eq!(status, if i == 7 { Status::NotFound } else { Status::Ok }, "{i}");
-        assert!(i == 7 || read.get(b"field0") == Some(&[i]));
+        assert!(i == 7 || read.find_field(b"field0") == Some(&[i]));
     }
     drop(session);
     store.close().unwrap();
@@ -109,7 +109,7 @@ fn parameters_go_where_hse_takes_them() {
 
 #[test]
 fn hse_2_has_other_names() {
-    let bench = Bench::with_library(Library::fake(Version::Two)).lasting(Durability::None);
+    let bench = Bench::with_library(Library::fake(Version::Two)).with_durability(Durability::None);
     let store = bench.open();
     assert_eq!(bench.library.calls().unwrap()[0], "init socket.enabled=false logging.enabled=false");
     assert!(store.guarantee().facts.contains(&("compression".to_owned(), "none".to_owned())));
@@ -117,12 +117,12 @@ fn hse_2_has_other_names() {
 
 #[test]
 fn guarantee_states_a_missing_journal() {
-    let bench = Bench::new().with("hse.kvdb.rparams", "durability.enabled=false").lasting(Durability::None);
+    let bench = Bench::new().with("hse.kvdb.rparams", "durability.enabled=false").with_durability(Durability::None);
     let store = bench.open();
     assert_eq!(store.guarantee().how, "no journal");
     store.close().unwrap();
     drop(bench);
-    let bench = Bench::new().with("hse.config", "kvdb.durability.interval_ms=250").lasting(Durability::None);
+    let bench = Bench::new().with("hse.config", "kvdb.durability.interval_ms=250").with_durability(Durability::None);
     assert_eq!(bench.open().guarantee().how, "journal written within 250 ms; writes do not wait");
 }
 

@@ -55,9 +55,9 @@ fn an_update_merges() {
     assert_eq!(now(session.update(b"user1", &row(&[("field1", b"longer than before")]))), Status::Ok);
     let mut read = Row::default();
     assert_eq!(now(session.read(b"user1", Projection::All, &mut read)), Status::Ok);
-    assert_eq!(read.get(b"field0"), Some(&b"a"[..]));
-    assert_eq!(read.get(b"field1"), Some(&b"longer than before"[..]));
-    assert_eq!(read.get(b"field2"), Some(&b"c"[..]));
+    assert_eq!(read.find_field(b"field0"), Some(&b"a"[..]));
+    assert_eq!(read.find_field(b"field1"), Some(&b"longer than before"[..]));
+    assert_eq!(read.find_field(b"field2"), Some(&b"c"[..]));
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn scans_go_in_byte_order_to_the_end() {
     let mut scan = |from: &[u8], count| {
         assert_eq!(now(session.scan(from, count, Projection::All, &mut rows)), Status::Ok);
         for (key, row) in rows.iter() {
-            assert_eq!(row.get(b"key"), Some(key));
+            assert_eq!(row.find_field(b"key"), Some(key));
         }
         rows.iter().map(|(key, _)| key.to_vec()).collect::<Vec<_>>()
     };
@@ -217,7 +217,7 @@ fn only_with_durability_each_write_is_synced() {
         ),
         (Durability::Device, Durability::Device, "hse_kvdb_sync at each write: journal on the device", true),
     ] {
-        let bench = Bench::new().lasting(requested);
+        let bench = Bench::new().with_durability(requested);
         let store = bench.open();
         assert_eq!((store.guarantee().durability, store.guarantee().how.as_str()), (guaranteed, how));
         let mut session = store.session().unwrap();
@@ -250,7 +250,7 @@ fn only_with_durability_each_write_is_synced() {
 fn many_records_come_back() {
     let on_fake = std::env::var_os(hse_fake::UNDER_TEST).is_none();
     for (durability, count) in [(Durability::None, if on_fake { 5_000 } else { 100_000 }), (Durability::Device, 200)] {
-        let mut bench = Bench::new().lasting(durability);
+        let mut bench = Bench::new().with_durability(durability);
         let opening = Instant::now();
         let store = bench.open();
         let made_s = opening.elapsed().as_secs_f64();

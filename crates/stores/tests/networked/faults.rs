@@ -7,7 +7,7 @@ use crate::relay::Relay;
 use crate::subject::{Subject, Sync, row};
 
 /// A client behind a relay, with a limit for every wait, including the waits of a new connection.
-fn behind<S: RecordStore>(subject: &Subject, limit_ms: u32) -> (Relay, Sync<S::Session>) {
+fn connect_through_relay<S: RecordStore>(subject: &Subject, limit_ms: u32) -> (Relay, Sync<S::Session>) {
     let (host, port) = subject.address();
     let relay = Relay::to(format!("{host}:{port}"));
     let mut options = subject.options_at("127.0.0.1", &relay.address.port().to_string());
@@ -21,18 +21,18 @@ pub fn a_broken_connection_is_made_anew<S: RecordStore>(subject: &Subject, case:
     if subject.timeout.is_empty() {
         return;
     }
-    let (relay, mut session) = behind::<S>(subject, 10_000);
+    let (relay, mut session) = connect_through_relay::<S>(subject, 10_000);
     let key = subject.open::<S>(case).key("1");
-    assert_eq!(session.put(&key, &row(&[("field0", "kept")])), Status::Ok);
+    assert_eq!(session.insert_row(&key, &row(&[("field0", "kept")])), Status::Ok);
     for _ in 0..5 {
-        relay.cut();
-        let (status, _) = session.get(&key, Projection::One(b"field0"));
+        relay.cut_connections();
+        let (status, _) = session.read_row(&key, Projection::One(b"field0"));
         // A client library that notices the broken connection immediately has already made a new connection.
         assert!(matches!(status, Status::ServiceUnavailable | Status::Ok), "{status:?}");
         if status != Status::Ok {
             assert!(!session.message().is_empty());
         }
-        let read = session.get(&key, Projection::One(b"field0"));
+        let read = session.read_row(&key, Projection::One(b"field0"));
         assert_eq!(read, (Status::Ok, row(&[("field0", "kept")])), "{}", session.message());
     }
 }
@@ -41,18 +41,18 @@ pub fn a_late_answer_is_dropped<S: RecordStore>(subject: &Subject, case: &str) {
     if subject.timeout.is_empty() {
         return;
     }
-    let (relay, mut session) = behind::<S>(subject, 1_500);
+    let (relay, mut session) = connect_through_relay::<S>(subject, 1_500);
     let mut opened = subject.open::<S>(case);
     let (first, two) = (opened.key("1"), opened.key("2"));
-    opened.session.put(&first, &row(&[("field0", "one")]));
-    opened.session.put(&two, &row(&[("field0", "two")]));
+    opened.session.insert_row(&first, &row(&[("field0", "one")]));
+    opened.session.insert_row(&two, &row(&[("field0", "two")]));
     for _ in 0..3 {
-        relay.hold(true);
-        assert_eq!(session.get(&first, Projection::One(b"field0")).0, Status::Timeout);
+        relay.hold_bytes(true);
+        assert_eq!(session.read_row(&first, Projection::One(b"field0")).0, Status::Timeout);
         assert!(session.message().contains("1500 ms"));
-        relay.hold(false);
+        relay.hold_bytes(false);
         for _ in 0..3 {
-            let read = session.get(&two, Projection::One(b"field0"));
+            let read = session.read_row(&two, Projection::One(b"field0"));
             assert_eq!(read, (Status::Ok, row(&[("field0", "two")])), "{}", session.message());
         }
     }

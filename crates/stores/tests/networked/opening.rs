@@ -18,13 +18,13 @@ pub fn the_guarantee_is_complete<S: RecordStore>(subject: &Subject, case: &str) 
 pub fn records_outlive_the_connection<S: RecordStore>(subject: &Subject, case: &str) {
     let mut opened = subject.open::<S>(case);
     let key = opened.key("1");
-    assert_eq!(opened.session.put(&key, &row(&[("field0", "kept")])), Status::Ok);
+    assert_eq!(opened.session.insert_row(&key, &row(&[("field0", "kept")])), Status::Ok);
     opened.close();
     let mut options = subject.options();
     options.create = false;
     let store = S::open(&options).expect("it is there");
     let mut session = Sync::connect(&store).expect("a session");
-    assert_eq!(session.get(&key, Projection::One(b"field0")), (Status::Ok, row(&[("field0", "kept")])));
+    assert_eq!(session.read_row(&key, Projection::One(b"field0")), (Status::Ok, row(&[("field0", "kept")])));
 }
 
 /// Opens the store at a different address.

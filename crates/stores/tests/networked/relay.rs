@@ -27,27 +27,27 @@ impl Relay {
                 let (to_server, to_client) = (server.try_clone().expect("a copy"), client.try_clone().expect("a copy"));
                 own.lock().expect("no panic").push(client.try_clone().expect("a copy"));
                 let own_holds = Arc::clone(&own_holds);
-                std::thread::spawn(move || pump(client, to_server, &AtomicBool::new(false)));
-                std::thread::spawn(move || pump(server, to_client, &own_holds));
+                std::thread::spawn(move || pump_bytes(client, to_server, &AtomicBool::new(false)));
+                std::thread::spawn(move || pump_bytes(server, to_client, &own_holds));
             }
         });
         Self { address, links, holds }
     }
 
     /// Breaks every connection.
-    pub fn cut(&self) {
+    pub fn cut_connections(&self) {
         for link in self.links.lock().expect("no panic").drain(..) {
             let _ = link.shutdown(Shutdown::Both);
         }
     }
 
     /// Starts or stops delaying answers.
-    pub fn hold(&self, holds: bool) {
+    pub fn hold_bytes(&self, holds: bool) {
         self.holds.store(holds, Ordering::SeqCst);
     }
 }
 
-fn pump(mut from: TcpStream, mut to: TcpStream, holds: &AtomicBool) {
+fn pump_bytes(mut from: TcpStream, mut to: TcpStream, holds: &AtomicBool) {
     let mut bytes = [0; 16 << 10];
     while let Ok(len @ 1..) = from.read(&mut bytes) {
         while holds.load(Ordering::SeqCst) {

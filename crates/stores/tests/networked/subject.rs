@@ -151,28 +151,28 @@ impl<S: Session> Sync<S> {
         self.tasks.block_on(&self.runtime, call(&mut self.session))
     }
 
-    pub fn get(&mut self, key: &[u8], projection: Projection<'_>) -> (Status, Row) {
+    pub fn read_row(&mut self, key: &[u8], projection: Projection<'_>) -> (Status, Row) {
         let mut row = row(&[("left over", "from before")]);
         let status = self.wait(|session| session.read(key, projection, &mut row));
         (status, row)
     }
 
-    pub fn put(&mut self, key: &[u8], row: &Row) -> Status {
+    pub fn insert_row(&mut self, key: &[u8], row: &Row) -> Status {
         self.wait(|session| session.insert(key, row))
     }
 
-    pub fn change(&mut self, key: &[u8], row: &Row) -> Status {
+    pub fn update_row(&mut self, key: &[u8], row: &Row) -> Status {
         self.wait(|session| session.update(key, row))
     }
 
-    pub fn remove(&mut self, key: &[u8]) -> Status {
+    pub fn delete_row(&mut self, key: &[u8]) -> Status {
         let status = self.wait(|session| session.delete(key));
         // In HBase, a delete also hides writes of the same millisecond (HBASE-2256).
         std::thread::sleep(Duration::from_millis(2));
         status
     }
 
-    pub fn list(&mut self, from: &[u8], count: usize) -> (Status, Vec<(Vec<u8>, Row)>) {
+    pub fn scan_rows(&mut self, from: &[u8], count: usize) -> (Status, Vec<(Vec<u8>, Row)>) {
         let mut rows = Rows::default();
         rows.push(b"left over");
         let status = self.wait(|session| session.scan(from, count, Projection::All, &mut rows));
@@ -194,7 +194,7 @@ pub fn runtime() -> Runtime {
 pub fn row(fields: &[(&str, &str)]) -> Row {
     let mut row = Row::default();
     for (name, value) in fields {
-        row.push(name.as_bytes(), value.as_bytes());
+        row.push_field(name.as_bytes(), value.as_bytes());
     }
     row
 }

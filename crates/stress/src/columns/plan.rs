@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::statement::{insert_text, parse_condition_columns, parse_conditions, qualify};
-use super::{BatchType, ColumnSpec, ColumnsSpec, Fault, Fields, InsertSpec, OperationWork, Part, TableSpec, invalid};
+use super::{
+    BatchType, ColumnSpec, ColumnsSpec, Fields, InsertSpec, OperationWork, Part, SpecFault, TableSpec, invalid,
+};
 use crate::cql::{CqlType, quote};
 use crate::distribution::{RatioSpec, Spec};
-use crate::partition::{Column, Layout, PartitionGenerator, Place};
+use crate::partition::{Column, ColumnPlace, PartitionGenerator, PartitionLayout};
 use crate::spec::Invalid;
 use crate::value::ValueSpecs;
 
@@ -41,7 +43,7 @@ pub struct SchemaColumn {
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The columns of each table.
-    pub layouts: Vec<Layout>,
+    pub layouts: Vec<PartitionLayout>,
     /// The operations with a positive weight.
     pub operations: Vec<PlannedOperation>,
 }
@@ -62,9 +64,9 @@ pub struct PlannedOperation {
     /// Whether the statement writes.
     pub writes: bool,
     /// The source of the value for each marker; known once the server has prepared the statement.
-    pub markers: Vec<Place>,
+    pub markers: Vec<ColumnPlace>,
     /// The columns of the rows read that are compared.
-    pub results: Vec<Option<Place>>,
+    pub results: Vec<Option<ColumnPlace>>,
     /// The conditions of a validated query: a column, an operator, and the marker of the value.
     pub conditions: Vec<Condition>,
     /// Reads the columns in the conditions `IF column = ?`; known once the server has prepared the statement.
@@ -77,7 +79,7 @@ pub struct ConditionRead {
     /// The text of its statement.
     pub text: String,
     /// The values for its markers, which are the primary key.
-    pub keys: Vec<Place>,
+    pub keys: Vec<ColumnPlace>,
     /// For each column that is read, the marker of the write that receives the value.
     pub markers: Vec<usize>,
 }
@@ -86,7 +88,7 @@ pub struct ConditionRead {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Condition {
     /// The column that is compared.
-    pub place: Place,
+    pub place: ColumnPlace,
     /// `=`, `<`, `>`, `<=` or `>=`.
     pub operator: Operator,
     /// The index of the marker.
@@ -106,7 +108,7 @@ pub enum Operator {
 
 impl Operator {
     /// Whether a column satisfies the condition if its value compares with the marker's value as `order`.
-    pub fn accepts(self, order: std::cmp::Ordering) -> bool {
+    pub fn has_match(self, order: std::cmp::Ordering) -> bool {
         match self {
             Self::Equal => order.is_eq(),
             Self::Less => order.is_lt(),
@@ -122,12 +124,12 @@ impl ColumnsSpec {
     ///
     /// # Errors
     /// A column of the spec does not exist, or values of its type cannot be generated.
-    pub fn plan(&self, schemas: &[TableSchema]) -> Result<Plan, Fault> {
+    pub fn plan(&self, schemas: &[TableSchema]) -> Result<Plan, SpecFault> {
         let layouts = self.tables.iter().zip(schemas).map(|(table, schema)| layout(table, schema));
-        let layouts: Vec<Layout> = layouts.collect::<Result<_, _>>()?;
+        let layouts: Vec<PartitionLayout> = layouts.collect::<Result<_, _>>()?;
         let mut operations = Vec::new();
         for operation in self.operations.iter().filter(|operation| operation.weight > 0.0) {
-            let fault = |invalid| Fault { part: Part::Operation(operation.name.clone()), invalid };
+            let fault = |invalid| SpecFault { part: Part::Operation(operation.name.clone()), invalid };
             let at = self.table_of(operation).map_err(fault)?;
             let (table, layout) = (&self.tables[at], &layouts[at]);
             let (text, writes) = match &operation.work {
@@ -174,9 +176,9 @@ impl ColumnsSpec {
     }
 
     /// Refuses batches that no server accepts.
-    fn check_rows(&self, layouts: &[Layout], operations: &[PlannedOperation]) -> Result<(), Fault> {
+    fn check_rows(&self, layouts: &[PartitionLayout], operations: &[PlannedOperation]) -> Result<(), SpecFault> {
         for operation in operations.iter().filter(|operation| operation.work == OperationWork::Insert) {
-            let invalid = |field, reason: String| Fault {
+            let invalid = |field, reason: String| SpecFault {
                 part: Part::Operation(operation.name.clone()),
                 invalid: invalid(field, reason),
             };
@@ -218,10 +220,10 @@ impl Plan {
         at: usize,
         markers: &[Described],
         results: &[Described],
-    ) -> Result<(), Fault> {
+    ) -> Result<(), SpecFault> {
         let operation = &mut self.operations[at];
         let layout = &self.layouts[operation.table];
-        let fault = |reason: String| Fault {
+        let fault = |reason: String| SpecFault {
             part: Part::Operation(operation.name.clone()),
             invalid: invalid("operations", format!("{}: {reason}", operation.name)),
         };
@@ -274,7 +276,7 @@ impl Plan {
             }
             columns.extend(results.iter().map(|(name, _)| layout.place(name)));
             let missing = layout.clustering.iter().enumerate().find(|(at, column)| {
-                let is_bound = places.contains(&Place::Clustering(*at));
+                let is_bound = places.contains(&ColumnPlace::Clustering(*at));
                 !is_bound && !results.iter().any(|(name, _)| *name == column.name)
             });
             if let Some((_, column)) = missing {
@@ -311,7 +313,7 @@ impl Plan {
 fn read_conditions(
     text: &str,
     fields: Fields,
-    layout: &Layout,
+    layout: &PartitionLayout,
     markers: &[Described],
     table: &TableSpec,
 ) -> Result<Option<ConditionRead>, String> {
@@ -328,8 +330,8 @@ fn read_conditions(
         let marker = markers.iter().rposition(|(name, _)| name == column);
         values.push(marker.ok_or_else(|| format!("the condition of {column} has no ?"))?);
     }
-    let keys = (0..layout.key.len()).map(Place::Key);
-    let keys: Vec<Place> = keys.chain((0..layout.clustering.len()).map(Place::Clustering)).collect();
+    let keys = (0..layout.key.len()).map(ColumnPlace::Key);
+    let keys: Vec<ColumnPlace> = keys.chain((0..layout.clustering.len()).map(ColumnPlace::Clustering)).collect();
     let columns: Vec<String> = columns.iter().map(|column| quote(column)).collect();
     let conditions: Vec<String> =
         keys.iter().map(|place| format!("{} = ?", quote(&layout.column(*place).name))).collect();
@@ -338,7 +340,7 @@ fn read_conditions(
 }
 
 /// The reason why the rows of a table are not a function of the partition.
-fn find_unrepeatable(layout: &Layout, insert: &InsertSpec) -> Option<String> {
+fn find_unrepeatable(layout: &PartitionLayout, insert: &InsertSpec) -> Option<String> {
     let is_full = |ratio: &Option<RatioSpec>| {
         ratio
             .as_ref()
@@ -371,22 +373,22 @@ fn find_unrepeatable(layout: &Layout, insert: &InsertSpec) -> Option<String> {
     None
 }
 
-fn all_names(layout: &Layout) -> Vec<String> {
+fn all_names(layout: &PartitionLayout) -> Vec<String> {
     layout.key.iter().chain(&layout.clustering).chain(&layout.values).map(|column| quote(&column.name)).collect()
 }
 
 /// The columns of a table in the order in which the tool's statements list them: the key, then the remaining columns by
 /// name.
-fn layout(table: &TableSpec, schema: &TableSchema) -> Result<Layout, Fault> {
+fn layout(table: &TableSpec, schema: &TableSchema) -> Result<PartitionLayout, SpecFault> {
     let name = table.full_name();
-    let refuse = |part: Part, reason: String| Fault { part, invalid: invalid("tables", reason) };
+    let refuse = |part: Part, reason: String| SpecFault { part, invalid: invalid("tables", reason) };
     let place = || Part::Table(table.name.clone());
     if schema.columns.is_empty() {
         return Err(refuse(place(), format!("there is no table {name}; define it, or create it first")));
     }
     let mut specs: BTreeMap<&str, &ColumnSpec> =
         table.columns.iter().map(|column| (column.name.as_str(), column)).collect();
-    let mut layout = Layout::default();
+    let mut layout = PartitionLayout::default();
     let mut sorted: Vec<&SchemaColumn> = schema.columns.iter().collect();
     sorted.sort_by(|a, b| (a.position, &a.name).cmp(&(b.position, &b.name)));
     for column in sorted {

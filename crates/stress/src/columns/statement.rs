@@ -2,11 +2,11 @@
 
 use super::{Condition, Operator, TableSchema, TableSpec};
 use crate::cql::{CqlType, quote};
-use crate::partition::{Layout, Place};
+use crate::partition::{ColumnPlace, PartitionLayout};
 
 /// The statement that writes a row, as the tool generates it. The tool refuses maps; here, writes append to maps as
 /// they do to sets.
-pub fn insert_text(table: &TableSpec, layout: &Layout, schema: &TableSchema) -> String {
+pub fn insert_text(table: &TableSpec, layout: &PartitionLayout, schema: &TableSchema) -> String {
     let keys: Vec<String> = layout.key.iter().chain(&layout.clustering).map(|column| quote(&column.name)).collect();
     let condition = table.insert.condition.as_ref().map_or_else(String::new, |condition| format!(" {condition}"));
     if layout.values.is_empty() {
@@ -108,7 +108,7 @@ pub fn qualify(text: &str, keyspace: &str) -> String {
 }
 
 /// The conditions of `SELECT … WHERE column = ? AND …`; `None` if the query has another form.
-pub fn parse_conditions(text: &str, layout: &Layout, places: &[Place]) -> Option<Vec<Condition>> {
+pub fn parse_conditions(text: &str, layout: &PartitionLayout, places: &[ColumnPlace]) -> Option<Vec<Condition>> {
     let tokens = tokens(text);
     let start = tokens.iter().position(|(_, word)| word.eq_ignore_ascii_case("WHERE"))?;
     // A `?` among the selected columns would be the first marker.

@@ -12,7 +12,7 @@ use super::groups::{
 };
 use super::help::SEND_TO_HELP;
 use super::option::{Form, list_options, render_forms, select_form};
-use super::{Group, UsageError, refuse, take_group};
+use super::{Group, UsageError, refuse_usage, take_group};
 use crate::compat::Compat;
 use crate::distribution::{RatioSpec, Spec, parse_count, parse_integer, split_range};
 use crate::population::{Selection, Share};
@@ -26,14 +26,14 @@ const COLUMNS_MAX: i64 = 65_535;
 
 type Built<T> = Result<T, UsageError>;
 
-struct Builder {
+struct SettingsBuilder {
     groups: VecDeque<Group>,
     compat: Compat,
     warnings: Vec<String>,
 }
 
 pub(super) fn build_settings(groups: VecDeque<Group>, compat: Compat) -> Built<Settings> {
-    let mut builder = Builder { groups, compat, warnings: Vec::new() };
+    let mut builder = SettingsBuilder { groups, compat, warnings: Vec::new() };
     let command = builder.command()?;
     builder.refuse_send_to()?;
     let port = builder.port()?;
@@ -71,17 +71,17 @@ pub(super) fn build_settings(groups: VecDeque<Group>, compat: Compat) -> Built<S
         front_end: FrontEndSettings::default(),
         warnings: builder.warnings,
     };
-    check_settings(&mut settings).map_err(|(message, hint)| refuse(message, compat).with_hint(hint))?;
+    check_settings(&mut settings).map_err(|(message, hint)| refuse_usage(message, compat).with_hint(hint))?;
     Ok(settings)
 }
 
-impl Builder {
-    fn refuse(&self, message: impl std::fmt::Display) -> UsageError {
-        refuse(message, self.compat)
+impl SettingsBuilder {
+    fn refuse_group(&self, message: impl std::fmt::Display) -> UsageError {
+        refuse_usage(message, self.compat)
     }
 
     /// The form of a group that the user chose; without parameters, the last of `forms`.
-    fn select(&self, name: &str, label: &str, forms: &[Form], parameters: &[String]) -> Built<Form> {
+    fn select_form(&self, name: &str, label: &str, forms: &[Form], parameters: &[String]) -> Built<Form> {
         let hint = format!("{name} accepts {}", list_options(forms));
         match select_form(parameters, forms.to_vec()) {
             Ok(Some(form)) => Ok(form),
@@ -94,7 +94,7 @@ impl Builder {
                 exit: 1,
             }),
             Err(message) => {
-                let error = self.refuse(&message);
+                let error = self.refuse_group(&message);
                 Err(if message.starts_with("Invalid parameter ") { error.with_hint(hint) } else { error })
             }
         }
@@ -103,19 +103,19 @@ impl Builder {
     /// The form of a group without alternatives. If the group is missing, all values are defaults.
     fn group(&mut self, name: &str, forms: &[Form]) -> Built<Form> {
         let parameters = take_group(&mut self.groups, name).unwrap_or_default();
-        self.select(name, name, forms, &parameters)
+        self.select_form(name, name, forms, &parameters)
     }
 
     fn number<T: std::str::FromStr>(&self, text: &str) -> Built<T> {
-        parse_integer(text).map_err(|message| self.refuse(message))
+        parse_integer(text).map_err(|message| self.refuse_group(message))
     }
 
     fn count(&self, text: &str) -> Built<i64> {
-        parse_count(text).map_err(|message| self.refuse(message))
+        parse_count(text).map_err(|message| self.refuse_group(message))
     }
 
     fn spec(&self, form: &Form, prefix: &str) -> Built<Spec> {
-        form.spec(prefix).map_err(|message| self.refuse(message))
+        form.spec(prefix).map_err(|message| self.refuse_group(message))
     }
 
     fn parse_named(&self, form: &Form, prefix: &str) -> Built<NamedSpec> {
@@ -123,11 +123,11 @@ impl Builder {
     }
 
     fn optional_spec(&self, form: &Form, prefix: &str) -> Built<Option<Spec>> {
-        form.optional_spec(prefix).map_err(|message| self.refuse(message))
+        form.optional_spec(prefix).map_err(|message| self.refuse_group(message))
     }
 
     fn optional_ratio(&self, form: &Form, prefix: &str) -> Built<Option<RatioSpec>> {
-        form.optional_ratio(prefix).map_err(|message| self.refuse(message))
+        form.optional_ratio(prefix).map_err(|message| self.refuse_group(message))
     }
 
     fn refuse_send_to(&mut self) -> Built<()> {
@@ -138,7 +138,9 @@ impl Builder {
             return Err(UsageError { text, hint: None, exit: 1 });
         }
         Err(self
-            .refuse("-sendto is not supported: stressd speaks Java serialisation (removed in 5.0, CASSANDRA-17535)")
+            .refuse_group(
+                "-sendto is not supported: stressd speaks Java serialisation (removed in 5.0, CASSANDRA-17535)",
+            )
             .with_hint("run the command on each host, with -pop seq=A..B segment=k/n for a share of the partitions"))
     }
 
@@ -150,8 +152,8 @@ impl Builder {
                 RateSettings::Steps { auto: true, min_threads: 4, max_threads: 1_000 }
             });
         };
-        let form = self.select("-rate", "-rate", &rate_forms(self.compat), &parameters)?;
-        if !form.has("threads=") {
+        let form = self.select_form("-rate", "-rate", &rate_forms(self.compat), &parameters)?;
+        if !form.has_option("threads=") {
             return Ok(RateSettings::Steps {
                 auto: form.is_set("auto"),
                 min_threads: self.number::<i32>(form.text("threads>="))? as u32,
@@ -165,7 +167,7 @@ impl Builder {
         };
         let (limit, throttle, fixed) = (rate("limit=")?, rate("throttle=")?, rate("fixed=")?);
         if throttle != 0 && fixed != 0 {
-            return Err(self.refuse("can't have both fixed and throttle set, choose one."));
+            return Err(self.refuse_group("can't have both fixed and throttle set, choose one."));
         }
         let limit = match (fixed, throttle.max(limit)) {
             (0, 0) => Limit::None,
@@ -184,13 +186,13 @@ impl Builder {
                 Selection::Sequence { first: 1, last: limit, wrap: true, read_lookback: None }
             } else {
                 let spec = crate::distribution::parse_spec(&format!("gaussian(1..{limit})"));
-                Selection::Distribution(spec.map_err(|message| self.refuse(message))?)
+                Selection::Distribution(spec.map_err(|message| self.refuse_group(message))?)
             };
             return Ok(PopulationSettings { selection, order: Order::Arbitrary, share: None });
         };
         // The help states this default as N, so messages must not print it as a number.
         let forms = population_forms(&limit.to_string());
-        let form = self.select("-pop", "-pop", &forms, &parameters).map_err(|mut error| {
+        let form = self.select_form("-pop", "-pop", &forms, &parameters).map_err(|mut error| {
             let (numbers, letters) = (population_forms(&limit.to_string()), population_forms("N"));
             error.text = error.text.replace(&render_forms("-pop", &numbers), &render_forms("-pop", &letters));
             error
@@ -200,7 +202,7 @@ impl Builder {
             Some(_) => Order::Shuffled,
             None => Order::Arbitrary,
         };
-        let selection = if form.has("seq=") {
+        let selection = if form.has_option("seq=") {
             let (first, last) = split_range(form.text("seq=")).unwrap_or_default();
             Selection::Sequence {
                 first: self.count(first)?,
@@ -217,7 +219,7 @@ impl Builder {
         };
         if share.is_some() && !form.is_set("seq=") && !form.is_set("dist=") {
             return Err(self
-                .refuse("segment= requires seq=: it selects a share of that sequence")
+                .refuse_group("segment= requires seq=: it selects a share of that sequence")
                 .with_hint("write -pop seq=A..B segment=k/n"));
         }
         Ok(PopulationSettings { selection, order, share })
@@ -233,7 +235,9 @@ impl Builder {
 
     fn split_factor(&self, text: &str) -> Built<u32> {
         let factor = self.count(text)?;
-        i32::try_from(factor).map(|factor| factor as u32).map_err(|_| self.refuse(format!("Out of range: {factor}")))
+        i32::try_from(factor)
+            .map(|factor| factor as u32)
+            .map_err(|_| self.refuse_group(format!("Out of range: {factor}")))
     }
 
     fn insert(&mut self) -> Built<InsertSettings> {
@@ -258,15 +262,15 @@ impl Builder {
         if parameters.is_none() {
             forms.remove(0);
         }
-        let form = self.select("-col", "-col", &forms, &parameters.unwrap_or_default())?;
+        let form = self.select_form("-col", "-col", &forms, &parameters.unwrap_or_default())?;
         let size = self.spec(&form, "size=")?;
-        let (names, count) = if form.has("names=") {
+        let (names, count) = if form.has_option("names=") {
             (form.text("names=").trim_end_matches(',').split(',').map(str::to_owned).collect(), None)
         } else {
             let count = self.spec(&form, "n=")?;
-            let max = count.range().map_err(|message| self.refuse(message))?.1;
+            let max = count.range().map_err(|message| self.refuse_group(message))?.1;
             if max > COLUMNS_MAX {
-                return Err(self.refuse(format!("-col n= has more than {COLUMNS_MAX} columns")));
+                return Err(self.refuse_group(format!("-col n= has more than {COLUMNS_MAX} columns")));
             }
             ((0..max).map(|place| format!("C{place}")).collect::<Vec<_>>(), Some(count))
         };
@@ -316,10 +320,12 @@ impl Builder {
             self.number::<i32>(digits)?
         } else {
             let seconds = self.number::<i32>(interval.strip_suffix('s').unwrap_or(interval))?;
-            seconds.checked_mul(1_000).ok_or_else(|| self.refuse(format!("Log interval of {interval} is too long")))?
+            seconds
+                .checked_mul(1_000)
+                .ok_or_else(|| self.refuse_group(format!("Log interval of {interval} is too long")))?
         };
         if interval_ms <= 0 {
-            return Err(self.refuse("Log interval must be greater than zero"));
+            return Err(self.refuse_group("Log interval must be greater than zero"));
         }
         Ok(LogSettings {
             no_summary: form.is_set("no-summary"),

@@ -2,7 +2,7 @@
 
 use crate::distribution::Spec;
 use crate::population::{Population, is_single_partition, seed_multiplier};
-use crate::settings::{Command, Settings};
+use crate::settings::{Settings, StressCommand};
 
 /// Maximum size of a row that is generated at once, bytes.
 const ROW_BYTES_MAX: i64 = 1 << 31;
@@ -13,8 +13,8 @@ pub(super) fn check_settings(settings: &mut Settings) -> Result<(), (String, Str
     let fail = |message: String, hint: &str| Err((message, hint.to_owned()));
     let range_hint = "write the smaller bound first";
     let Settings { command, population, insert, columns, compat, warnings, .. } = settings;
-    let has_increments = command.command == Command::CounterWrite
-        || command.ratios.iter().any(|(operation, _)| *operation == Command::CounterWrite);
+    let has_increments = command.command == StressCommand::CounterWrite
+        || command.ratios.iter().any(|(operation, _)| *operation == StressCommand::CounterWrite);
     // Distributions that are not used are accepted unchecked, as in the tool.
     let specs = [
         ("add=", has_increments.then_some(&command.add.spec)),
@@ -36,7 +36,7 @@ pub(super) fn check_settings(settings: &mut Settings) -> Result<(), (String, Str
         ));
     }
     let one_visit = insert.visits.is_fixed() && insert.visits.range().is_ok_and(|range| range.0 <= 1);
-    let is_user = command.command == Command::User;
+    let is_user = command.command == StressCommand::User;
     if !one_visit && !is_user {
         warnings.push("-insert visits= has no effect: a partition of the predefined tables is one row".to_owned());
     }
@@ -51,7 +51,7 @@ pub(super) fn check_settings(settings: &mut Settings) -> Result<(), (String, Str
             if message.starts_with("segment=") { "the first of four segments is segment=0/4" } else { range_hint };
         return fail(message, hint);
     }
-    if command.command == Command::Mixed && command.ratios.iter().all(|(_, weight)| *weight <= 0.0) {
+    if command.command == StressCommand::Mixed && command.ratios.iter().all(|(_, weight)| *weight <= 0.0) {
         return fail(
             "Must specify at least one command with a non-zero ratio".to_owned(),
             "write ratio(read=1,write=1)",

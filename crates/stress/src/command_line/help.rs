@@ -8,9 +8,9 @@ use super::groups::{
     token_range_forms, transport_forms, user_forms,
 };
 use super::option::{Form, render_forms};
-use super::{Group, UsageError, refuse, take_group};
+use super::{Group, UsageError, refuse_usage, take_group};
 use crate::compat::Compat;
-use crate::settings::Command;
+use crate::settings::StressCommand;
 
 /// The commands: the name, all names in the order of `help help`, and the description.
 const COMMANDS: [(&str, &str, &str); 10] = [
@@ -39,9 +39,9 @@ const COMMANDS: [(&str, &str, &str); 10] = [
 ];
 
 /// The command with this name or alias; `user` is not one of them.
-pub(super) fn find_command(name: &str) -> Option<Command> {
+pub(super) fn find_command(name: &str) -> Option<StressCommand> {
     let (first, ..) = COMMANDS.iter().find(|(_, names, _)| names.split(", ").any(|known| known == name))?;
-    Command::ALL.into_iter().find(|command| *command != Command::User && command.name() == *first)
+    StressCommand::ALL.into_iter().find(|command| *command != StressCommand::User && command.name() == *first)
 }
 
 fn options_of(compat: Compat) -> Vec<(&'static str, &'static str)> {
@@ -138,7 +138,7 @@ fn render_topic(topic: &str, compat: Compat) -> Option<String> {
     let topic = topic.to_lowercase();
     if let Some(command) = find_command(&topic) {
         return Some(match command {
-            Command::Mixed => render_forms("mixed", &mixture_forms(compat)),
+            StressCommand::Mixed => render_forms("mixed", &mixture_forms(compat)),
             command => render_forms(command.name(), &basic_forms(compat, true)),
         });
     }
@@ -184,10 +184,10 @@ pub(super) fn answer_help(groups: &mut VecDeque<Group>, compat: Compat) -> Resul
         _ => String::new(),
     };
     if topic.is_empty() {
-        return Err(refuse("Invalid command/option provided to help", compat));
+        return Err(refuse_usage("Invalid command/option provided to help", compat));
     }
     render_topic(&topic, compat).map(Some).ok_or_else(|| {
         let general = render_general(compat);
-        refuse(format!("{general}Invalid command or option provided to command help"), compat)
+        refuse_usage(format!("{general}Invalid command or option provided to command help"), compat)
     })
 }

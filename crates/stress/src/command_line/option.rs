@@ -3,7 +3,7 @@
 //! Sources: Cassandra's `OptionSimple.java`, `OptionMulti.java`, `OptionDistribution.java`,
 //! `OptionRatioDistribution.java` and `GroupedOptions.java`.
 
-use super::pattern::Check;
+use super::pattern::ValueCheck;
 use crate::distribution::{RatioSpec, Spec, parse_ratio, parse_spec};
 
 /// One option of a form, with the user's value.
@@ -11,16 +11,16 @@ use crate::distribution::{RatioSpec, Spec, parse_ratio, parse_spec};
 pub(super) struct Opt {
     pub(super) prefix: &'static str,
     description: String,
-    kind: Kind,
+    kind: OptionKind,
     value: Option<String>,
     /// Whether the tool does not have this option. It is then accepted, but not listed in the tool's help.
     is_extension: bool,
 }
 
 #[derive(Clone, Debug)]
-enum Kind {
+enum OptionKind {
     Simple {
-        check: Check,
+        check: ValueCheck,
         default: Option<String>,
         is_required: bool,
     },
@@ -40,67 +40,74 @@ enum Kind {
 }
 
 /// A required option.
-pub(super) fn require(prefix: &'static str, check: Check, description: &str) -> Opt {
-    Opt::new(prefix, description, Kind::Simple { check, default: None, is_required: true })
+pub(super) fn mandatory_option(prefix: &'static str, check: ValueCheck, description: &str) -> Opt {
+    Opt::new(prefix, description, OptionKind::Simple { check, default: None, is_required: true })
 }
 
 /// An optional option.
-pub(super) fn optional(prefix: &'static str, check: Check, default: Option<&str>, description: &str) -> Opt {
+pub(super) fn optional_option(
+    prefix: &'static str,
+    check: ValueCheck,
+    default: Option<&str>,
+    description: &str,
+) -> Opt {
     let default = default.map(str::to_owned);
-    Opt::new(prefix, description, Kind::Simple { check, default, is_required: false })
+    Opt::new(prefix, description, OptionKind::Simple { check, default, is_required: false })
 }
 
 /// An option whose value is a distribution.
 pub(super) fn distribution(prefix: &'static str, default: Option<&str>, is_required: bool, description: &str) -> Opt {
-    Opt::new(prefix, description, Kind::Distribution { default: default.map(str::to_owned), is_required })
+    Opt::new(prefix, description, OptionKind::Distribution { default: default.map(str::to_owned), is_required })
 }
 
 /// An option whose value has the form `DIST/N`.
 pub(super) fn ratio(prefix: &'static str, description: &str) -> Opt {
-    Opt::new(prefix, description, Kind::Ratio)
+    Opt::new(prefix, description, OptionKind::Ratio)
 }
 
 /// An option with further options in parentheses.
-pub(super) fn multi(name: &'static str, description: &str, options: Vec<Opt>, collects: bool) -> Opt {
-    Opt::new(name, description, Kind::Multi { options, extras: collects.then(Vec::new), is_set: false })
+pub(super) fn multi_option(name: &'static str, description: &str, options: Vec<Opt>, collects: bool) -> Opt {
+    Opt::new(name, description, OptionKind::Multi { options, extras: collects.then(Vec::new), is_set: false })
 }
 
 /// The option `ops(…)` of the command `user`.
 pub(super) fn operations(description: &str) -> Opt {
-    Opt::new("ops", description, Kind::Operations)
+    Opt::new("ops", description, OptionKind::Operations)
 }
 
 impl Opt {
-    fn new(prefix: &'static str, description: &str, kind: Kind) -> Self {
+    fn new(prefix: &'static str, description: &str, kind: OptionKind) -> Self {
         Self { prefix, description: description.to_owned(), kind, value: None, is_extension: false }
     }
 
     /// Marks the option as one of Loadstone's: the tool does not have it.
-    pub(super) fn extension(mut self) -> Self {
+    pub(super) fn mark_extension(mut self) -> Self {
         self.is_extension = true;
         self
     }
 
     /// Sets a default value that the help of a required option shows.
     pub(super) fn with_default(mut self, text: String) -> Self {
-        if let Kind::Simple { default, .. } = &mut self.kind {
+        if let OptionKind::Simple { default, .. } = &mut self.kind {
             *default = Some(text);
         }
         self
     }
 
     /// Accepts a parameter if it belongs to this option.
-    fn accept(&mut self, parameter: &str) -> Result<bool, String> {
+    fn accept_parameter(&mut self, parameter: &str) -> Result<bool, String> {
         let rest = strip_prefix_ignoring_case(parameter, self.prefix);
         match (&mut self.kind, rest) {
-            (Kind::Simple { check, .. }, Some(rest)) => {
+            (OptionKind::Simple { check, .. }, Some(rest)) => {
                 if self.value.is_some() {
                     return Err(format!("Suboption {} has been specified more than once", self.prefix));
                 }
-                self.value = Some(check.apply(rest)?);
+                self.value = Some(check.apply_check(rest)?);
             }
-            (Kind::Distribution { .. } | Kind::Operations, Some(rest)) => self.value = Some(rest.to_owned()),
-            (Kind::Ratio, Some(rest)) => {
+            (OptionKind::Distribution { .. } | OptionKind::Operations, Some(rest)) => {
+                self.value = Some(rest.to_owned())
+            }
+            (OptionKind::Ratio, Some(rest)) => {
                 // Only the form is checked here. The distribution is parsed when it is used.
                 let Some((_, divisor)) = rest.rsplit_once('/') else { return Ok(false) };
                 let digits = divisor.strip_suffix(['k', 'K', 'm', 'M', 'b', 'B']).unwrap_or(divisor);
@@ -110,7 +117,7 @@ impl Opt {
                 crate::distribution::parse_count(divisor)?;
                 self.value = Some(rest.to_owned());
             }
-            (Kind::Multi { options, extras, is_set }, Some(rest)) => {
+            (OptionKind::Multi { options, extras, is_set }, Some(rest)) => {
                 let Some(list) = rest.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')) else {
                     return Ok(false);
                 };
@@ -124,11 +131,11 @@ impl Opt {
 
     fn is_satisfied(&self) -> bool {
         match &self.kind {
-            Kind::Simple { is_required, .. } | Kind::Distribution { is_required, .. } => {
+            OptionKind::Simple { is_required, .. } | OptionKind::Distribution { is_required, .. } => {
                 !is_required || self.value.is_some()
             }
-            Kind::Ratio | Kind::Multi { .. } => true,
-            Kind::Operations => self.value.is_some(),
+            OptionKind::Ratio | OptionKind::Multi { .. } => true,
+            OptionKind::Operations => self.value.is_some(),
         }
     }
 
@@ -140,18 +147,18 @@ impl Opt {
         let brackets = |text: String, is_optional: bool| if is_optional { format!("[{text}]") } else { text };
         let value = if self.takes_value() { "?" } else { "" };
         match &self.kind {
-            Kind::Simple { is_required, .. } => brackets(format!("{}{value}", self.prefix), !is_required),
-            Kind::Distribution { default, .. } => brackets(format!("{}DIST(?)", self.prefix), default.is_some()),
-            Kind::Ratio => format!("{}DIST(?)", self.prefix),
-            Kind::Multi { .. } => format!("[{}(?)]", self.prefix),
-            Kind::Operations => format!("{}(?)", self.prefix),
+            OptionKind::Simple { is_required, .. } => brackets(format!("{}{value}", self.prefix), !is_required),
+            OptionKind::Distribution { default, .. } => brackets(format!("{}DIST(?)", self.prefix), default.is_some()),
+            OptionKind::Ratio => format!("{}DIST(?)", self.prefix),
+            OptionKind::Multi { .. } => format!("[{}(?)]", self.prefix),
+            OptionKind::Operations => format!("{}(?)", self.prefix),
         }
     }
 
     /// The long form of the help; `None` for a word that needs no explanation.
     fn long_form(&self) -> Option<String> {
         Some(match &self.kind {
-            Kind::Simple { check, default, .. } => {
+            OptionKind::Simple { check, default, .. } => {
                 if self.description.is_empty() && default.is_none() && check.is_flag() {
                     return None;
                 }
@@ -159,26 +166,28 @@ impl Opt {
                 let value = if self.takes_value() { "?" } else { "" };
                 format!("{:<40} {}", format!("{}{value}{default}", self.prefix), self.description)
             }
-            Kind::Distribution { .. } | Kind::Ratio => format!("{}: {}", self.short_form(), self.description),
-            Kind::Multi { options, extras, .. } => {
+            OptionKind::Distribution { .. } | OptionKind::Ratio => {
+                format!("{}: {}", self.short_form(), self.description)
+            }
+            OptionKind::Multi { options, extras, .. } => {
                 let mut forms: String = options.iter().map(Self::short_form).collect();
                 if extras.is_some() {
                     forms.push_str("[<option 1..N>=?]");
                 }
                 format!("{}({forms}): {}", self.prefix, self.description)
             }
-            Kind::Operations => format!("{}(null): {}", self.prefix, self.description),
+            OptionKind::Operations => format!("{}(null): {}", self.prefix, self.description),
         })
     }
 
     /// The indented lines below the long form of the help.
     fn details(&self) -> Vec<String> {
         match &self.kind {
-            Kind::Simple { .. } => Vec::new(),
-            Kind::Distribution { .. } => DISTRIBUTION_HELP.lines().map(str::to_owned).collect(),
-            Kind::Ratio => RATIO_HELP.lines().map(str::to_owned).collect(),
-            Kind::Multi { options, .. } => options.iter().filter_map(Self::long_form).collect(),
-            Kind::Operations => vec!["null".to_owned()],
+            OptionKind::Simple { .. } => Vec::new(),
+            OptionKind::Distribution { .. } => DISTRIBUTION_HELP.lines().map(str::to_owned).collect(),
+            OptionKind::Ratio => RATIO_HELP.lines().map(str::to_owned).collect(),
+            OptionKind::Multi { options, .. } => options.iter().filter_map(Self::long_form).collect(),
+            OptionKind::Operations => vec!["null".to_owned()],
         }
     }
 }
@@ -219,7 +228,7 @@ fn accept_list(
 
 fn accept_any(options: &mut [Opt], parameter: &str) -> Result<bool, String> {
     for option in options {
-        if option.accept(parameter)? {
+        if option.accept_parameter(parameter)? {
             return Ok(true);
         }
     }
@@ -248,14 +257,14 @@ impl Form {
     }
 
     /// Whether the form has this option.
-    pub(super) fn has(&self, prefix: &str) -> bool {
+    pub(super) fn has_option(&self, prefix: &str) -> bool {
         self.option(prefix).is_some()
     }
 
     /// Whether the user set an option.
     pub(super) fn is_set(&self, prefix: &str) -> bool {
         self.option(prefix).is_some_and(|option| match &option.kind {
-            Kind::Multi { is_set, .. } => *is_set,
+            OptionKind::Multi { is_set, .. } => *is_set,
             _ => option.value.is_some(),
         })
     }
@@ -264,7 +273,7 @@ impl Form {
     pub(super) fn value(&self, prefix: &str) -> Option<&str> {
         let option = self.option(prefix)?;
         option.value.as_deref().or(match &option.kind {
-            Kind::Simple { default, .. } | Kind::Distribution { default, .. } => default.as_deref(),
+            OptionKind::Simple { default, .. } | OptionKind::Distribution { default, .. } => default.as_deref(),
             _ => None,
         })
     }
@@ -290,35 +299,37 @@ impl Form {
     }
 
     /// The value of an option in parentheses, or its default unless `only_set`.
-    pub(super) fn inner(&self, name: &str, prefix: &str, only_set: bool) -> Option<&str> {
-        let Kind::Multi { options, .. } = &self.option(name)?.kind else { return None };
+    pub(super) fn inner_value(&self, name: &str, prefix: &str, only_set: bool) -> Option<&str> {
+        let OptionKind::Multi { options, .. } = &self.option(name)?.kind else { return None };
         let option = options.iter().find(|option| option.prefix == prefix)?;
-        let Kind::Simple { default, .. } = &option.kind else { return None };
+        let OptionKind::Simple { default, .. } = &option.kind else { return None };
         option.value.as_deref().or(if only_set { None } else { default.as_deref() })
     }
 
     /// The prefixes and values in parentheses that the user set; the defaults if the user set none.
     pub(super) fn inner_values(&self, name: &str) -> Vec<(&'static str, &str)> {
-        let Some(Kind::Multi { options, .. }) = self.option(name).map(|option| &option.kind) else { return Vec::new() };
+        let Some(OptionKind::Multi { options, .. }) = self.option(name).map(|option| &option.kind) else {
+            return Vec::new();
+        };
         let set: Vec<_> = options.iter().filter_map(|option| Some((option.prefix, option.value.as_deref()?))).collect();
         if !set.is_empty() {
             return set;
         }
         let default = |option: &'_ Opt| match &option.kind {
-            Kind::Simple { default: Some(_), .. } => Some(option.prefix),
+            OptionKind::Simple { default: Some(_), .. } => Some(option.prefix),
             _ => None,
         };
         options
             .iter()
             .filter_map(default)
-            .filter_map(|prefix| Some((prefix, self.inner(name, prefix, false)?)))
+            .filter_map(|prefix| Some((prefix, self.inner_value(name, prefix, false)?)))
             .collect()
     }
 
     /// Options in parentheses that have no definition.
-    pub(super) fn extras(&self, name: &str) -> Vec<(String, String)> {
+    pub(super) fn extra_values(&self, name: &str) -> Vec<(String, String)> {
         match self.option(name).map(|option| &option.kind) {
-            Some(Kind::Multi { extras: Some(extras), .. }) => extras.clone(),
+            Some(OptionKind::Multi { extras: Some(extras), .. }) => extras.clone(),
             _ => Vec::new(),
         }
     }

@@ -2,7 +2,7 @@
 
 /// Checks the value of an option.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Check {
+pub(super) enum ValueCheck {
     /// A regular expression, and the function that determines whether a value matches it.
     Pattern(&'static str, fn(&str) -> bool),
     /// Words separated by bars, in any case. Parentheses around them belong to the quoted expression.
@@ -11,12 +11,12 @@ pub(super) enum Check {
     Adapt(fn(&str) -> Result<String, String>),
 }
 
-impl Check {
+impl ValueCheck {
     /// Checks a value and returns the value to store.
     ///
     /// # Errors
     /// The tool's message.
-    pub(super) fn apply(self, value: &str) -> Result<String, String> {
+    pub(super) fn apply_check(self, value: &str) -> Result<String, String> {
         let (pattern, matches) = match self {
             Self::Pattern(pattern, matches) => (pattern, matches(value)),
             Self::Words(words) => {
@@ -34,39 +34,40 @@ impl Check {
     }
 }
 
-pub(super) const FLAG: Check = Check::Pattern("", str::is_empty);
-pub(super) const ANY: Check = Check::Pattern(".*", is_one_line);
-pub(super) const SOME: Check = Check::Pattern(".+", |value| !value.is_empty() && is_one_line(value));
-pub(super) const DIGITS: Check = Check::Pattern("[0-9]+", is_number);
-pub(super) const COUNT: Check = Check::Pattern("[0-9]+[bmk]?", |value| {
+pub(super) const FLAG: ValueCheck = ValueCheck::Pattern("", str::is_empty);
+pub(super) const ANY: ValueCheck = ValueCheck::Pattern(".*", is_one_line);
+pub(super) const SOME: ValueCheck = ValueCheck::Pattern(".+", |value| !value.is_empty() && is_one_line(value));
+pub(super) const DIGITS: ValueCheck = ValueCheck::Pattern("[0-9]+", is_number);
+pub(super) const COUNT: ValueCheck = ValueCheck::Pattern("[0-9]+[bmk]?", |value| {
     is_number(value.strip_suffix(['b', 'm', 'k', 'B', 'M', 'K']).unwrap_or(value))
 });
-pub(super) const DURATION: Check = Check::Pattern("[0-9]+[smhd]", |value| has_unit(value, b"smhd"));
-pub(super) const DURATION_3: Check = Check::Pattern("[0-9]+[smh]", |value| has_unit(value, b"smh"));
-pub(super) const FRACTION: Check =
-    Check::Pattern("0\\.[0-9]+", |value| value.strip_prefix("0.").is_some_and(is_number));
-pub(super) const RATE: Check = Check::Pattern("[0-9]+/s", |value| {
+pub(super) const DURATION: ValueCheck = ValueCheck::Pattern("[0-9]+[smhd]", |value| has_unit(value, b"smhd"));
+pub(super) const DURATION_3: ValueCheck = ValueCheck::Pattern("[0-9]+[smh]", |value| has_unit(value, b"smh"));
+pub(super) const FRACTION: ValueCheck =
+    ValueCheck::Pattern("0\\.[0-9]+", |value| value.strip_prefix("0.").is_some_and(is_number));
+pub(super) const RATE: ValueCheck = ValueCheck::Pattern("[0-9]+/s", |value| {
     value.strip_suffix(['s', 'S']).and_then(|v| v.strip_suffix('/')).is_some_and(is_number)
 });
-pub(super) const WEIGHT: Check = Check::Pattern("[0-9]+(\\.[0-9]+)?", |value| {
+pub(super) const WEIGHT: ValueCheck = ValueCheck::Pattern("[0-9]+(\\.[0-9]+)?", |value| {
     value.split_once('.').map_or_else(|| is_number(value), |(whole, part)| is_number(whole) && is_number(part))
 });
-pub(super) const INTERVAL: Check = Check::Pattern("[0-9]+(ms|s|)", |value| {
+pub(super) const INTERVAL: ValueCheck = ValueCheck::Pattern("[0-9]+(ms|s|)", |value| {
     let unit = value.trim_start_matches(|c: char| c.is_ascii_digit());
     unit.len() < value.len() && (unit.is_empty() || unit.eq_ignore_ascii_case("ms") || unit.eq_ignore_ascii_case("s"))
 });
-pub(super) const RANGE: Check = Check::Pattern("[0-9]+[MBK]?\\.\\.+[0-9]+[MBK]?", |value| {
+pub(super) const RANGE: ValueCheck = ValueCheck::Pattern("[0-9]+[MBK]?\\.\\.+[0-9]+[MBK]?", |value| {
     let (first, rest) = value.split_once("..").unwrap_or((value, ""));
     let is_count = |text: &str| is_number(text.strip_suffix(['b', 'm', 'k', 'B', 'M', 'K']).unwrap_or(text));
     is_count(first) && is_count(rest.trim_start_matches('.'))
 });
-pub(super) const HOSTS: Check =
-    Check::Pattern("[^=,]+(,[^=,]+)*", |value| value.split(',').all(|host| !host.is_empty() && !host.contains('=')));
-pub(super) const PROTOCOL: Check =
-    Check::Pattern("[2-4]+", |value| !value.is_empty() && value.bytes().all(|byte| matches!(byte, b'2'..=b'4')));
-pub(super) const PROTOCOL_5: Check =
-    Check::Pattern("[2-5]+", |value| !value.is_empty() && value.bytes().all(|byte| matches!(byte, b'2'..=b'5')));
-pub(super) const SHARE: Check = Check::Pattern("[0-9]+/[0-9]+", |value| {
+pub(super) const HOSTS: ValueCheck = ValueCheck::Pattern("[^=,]+(,[^=,]+)*", |value| {
+    value.split(',').all(|host| !host.is_empty() && !host.contains('='))
+});
+pub(super) const PROTOCOL: ValueCheck =
+    ValueCheck::Pattern("[2-4]+", |value| !value.is_empty() && value.bytes().all(|byte| matches!(byte, b'2'..=b'4')));
+pub(super) const PROTOCOL_5: ValueCheck =
+    ValueCheck::Pattern("[2-5]+", |value| !value.is_empty() && value.bytes().all(|byte| matches!(byte, b'2'..=b'5')));
+pub(super) const SHARE: ValueCheck = ValueCheck::Pattern("[0-9]+/[0-9]+", |value| {
     value.split_once('/').is_some_and(|(part, parts)| is_number(part) && is_number(parts))
 });
 

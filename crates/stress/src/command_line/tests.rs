@@ -6,7 +6,7 @@ use super::*;
 use crate::output::render_settings;
 use crate::settings::DelayPolicy;
 
-fn parse_line(line: &str) -> Result<Request, UsageError> {
+fn parse_line(line: &str) -> Result<CommandLineRequest, UsageError> {
     parse(&line.split(' ').collect::<Vec<_>>())
 }
 
@@ -63,7 +63,7 @@ fn expand_help(text: &str, compat: Compat) -> String {
         let end = start + expanded[start..].find('}').unwrap();
         let name = expanded[start + 6..end].to_owned();
         let help = match parse_as(&["help", &name], compat) {
-            Ok(Request::Print(text)) => text,
+            Ok(CommandLineRequest::Print(text)) => text,
             other => panic!("{other:?}"),
         };
         expanded.replace_range(start..=end + 1, &help);
@@ -77,11 +77,11 @@ fn compare(text: &'static str, compat: Compat) -> usize {
     for record in &records {
         let arguments: Vec<&str> = record.line.split(' ').collect();
         let (exit, output) = match parse_as(&arguments, compat) {
-            Ok(Request::Run(settings)) => {
+            Ok(CommandLineRequest::Run(settings)) => {
                 let block = render_settings(&settings);
                 (0, if record.line == records[0].line { block } else { compact(&block, &base) })
             }
-            Ok(Request::Print(text)) => (0, text),
+            Ok(CommandLineRequest::Print(text)) => (0, text),
             Err(error) => (error.exit, error.text),
         };
         // Scylla's fork accepts its own compaction strategy, and so does Loadstone.
@@ -170,7 +170,7 @@ fn warnings_name_the_consequence() {
         ("write n=10 serial-cl=LOCAL_SERIAL", "LOCAL_SERIAL has no effect"),
         ("write n=10 -transport truststore=a ssl-ciphers=b", "ssl-ciphers= have no effect"),
     ] {
-        let Request::Run(settings) = parse_line(line).unwrap() else { panic!("{line}") };
+        let CommandLineRequest::Run(settings) = parse_line(line).unwrap() else { panic!("{line}") };
         assert!(settings.warnings.iter().any(|text| text.contains(warning)), "{line}: {:?}", settings.warnings);
     }
 }
@@ -180,7 +180,7 @@ fn defaults_have_no_warnings() {
     let tls = "write n=10 -transport truststore=a";
     let pool = "write n=10 -mode native cql3 connectionsPerHost=4 -node whitelist a";
     for line in ["write n=10", "read n=10 -errors ignore min-delay-ms=5", tls, pool, "mixed n=10 -compat 5"] {
-        let Request::Run(settings) = parse_line(line).unwrap() else { panic!("{line}") };
+        let CommandLineRequest::Run(settings) = parse_line(line).unwrap() else { panic!("{line}") };
         assert_eq!(settings.warnings, Vec::<String>::new(), "{line}");
     }
 }
@@ -194,7 +194,7 @@ fn intervals_have_the_longer_of_two_lengths() {
         ("write n=10 -compat 5 -reporting output-frequency=5s", 5_000),
         ("write n=10 -compat 5 -log interval=9s -reporting output-frequency=5s", 9_000),
     ] {
-        let Request::Run(settings) = parse_line(line).unwrap() else { panic!("{line}") };
+        let CommandLineRequest::Run(settings) = parse_line(line).unwrap() else { panic!("{line}") };
         assert_eq!(settings.interval_ms(), interval_ms, "{line}");
     }
 }
@@ -209,9 +209,9 @@ fn public_command_lines_are_accepted() {
 
 #[test]
 fn versions_are_printed() {
-    let Request::Print(text) = parse_line("version").unwrap() else { panic!() };
+    let CommandLineRequest::Print(text) = parse_line("version").unwrap() else { panic!() };
     assert!(text.starts_with("Version: 4.0-alpha2 (Loadstone "), "{text}");
-    let Request::Print(text) = parse_line("version_json").unwrap() else { panic!() };
+    let CommandLineRequest::Print(text) = parse_line("version_json").unwrap() else { panic!() };
     assert!(serde_json::from_str::<serde_json::Value>(&text).is_ok(), "{text}");
 }
 
@@ -219,7 +219,7 @@ fn versions_are_printed() {
 fn extensions_of_the_fork_are_read() {
     let line = "write n=10 -errors retries=3 delay-policy=exponential min-delay-ms=10 max-delay-ms=500 \
                 -mode native cql3 connectionsPerShard=3 -transport truststore=ca.pem hostname-verification=true";
-    let Request::Run(settings) = parse_line(line).unwrap() else { panic!() };
+    let CommandLineRequest::Run(settings) = parse_line(line).unwrap() else { panic!() };
     assert_eq!((settings.errors.tries, settings.errors.min_delay_ms, settings.errors.max_delay_ms), (4, 10, 500));
     assert_eq!((settings.errors.delay_policy, settings.errors.pause_ms()), (DelayPolicy::Exponential, 10));
     let block = render_settings(&settings);
@@ -243,7 +243,9 @@ fn contradictory_delays_are_refused() {
     let error = parse_line("write n=10 -errors delay-policy=never").unwrap_err();
     assert!(error.text.contains("Invalid value never; must match pattern constant|linear|exponential"), "{error:?}");
     for (options, pause_ms) in [("max-delay-ms=5", 5), ("delay-policy=linear", 0), ("min-delay-ms=3", 3)] {
-        let Request::Run(settings) = parse_line(&format!("write n=10 -errors {options}")).unwrap() else { panic!() };
+        let CommandLineRequest::Run(settings) = parse_line(&format!("write n=10 -errors {options}")).unwrap() else {
+            panic!()
+        };
         assert_eq!((settings.errors.pause_ms(), settings.errors.has_delays()), (pause_ms, true), "{options}");
     }
 }
@@ -278,7 +280,7 @@ fn group_pattern() -> String {
 
 /// The settings of arguments, used as a run uses them; `None` if they are refused.
 fn use_settings(arguments: &[&str]) -> Option<Box<Settings>> {
-    let Ok(Request::Run(settings)) = parse(arguments) else { return None };
+    let Ok(CommandLineRequest::Run(settings)) = parse(arguments) else { return None };
     let _ = render_settings(&settings);
     let _ = crate::explain::explain(&settings);
     let _ = (settings.warmup_operations(), settings.interval_ms());

@@ -8,18 +8,18 @@
 pub fn inverse_error_function(x: f64) -> f64 {
     let w = -((1.0 - x) * (1.0 + x)).ln();
     let factor = if w < 6.25 {
-        evaluate(&CENTRE, w - 3.125)
+        evaluate_polynomial(&CENTRE, w - 3.125)
     } else if w < 16.0 {
-        evaluate(&TAIL, w.sqrt() - 3.25)
+        evaluate_polynomial(&TAIL, w.sqrt() - 3.25)
     } else if w.is_infinite() {
         f64::INFINITY
     } else {
-        evaluate(&FAR_TAIL, w.sqrt() - 5.0)
+        evaluate_polynomial(&FAR_TAIL, w.sqrt() - 5.0)
     };
     factor * x
 }
 
-fn evaluate(coefficients: &[f64], w: f64) -> f64 {
+fn evaluate_polynomial(coefficients: &[f64], w: f64) -> f64 {
     coefficients.iter().fold(0.0, |sum, coefficient| coefficient + sum * w)
 }
 

@@ -77,7 +77,7 @@ pub(crate) fn split_range(text: &str) -> Option<(&str, &str)> {
 }
 
 /// Formats a list as Java does, `[a, b]`, in a message.
-fn invalid(name: &str, parts: &[&str]) -> String {
+fn refuse_text(name: &str, parts: &[&str]) -> String {
     format!("Invalid parameter list for {name} distribution: [{}]", parts.join(", "))
 }
 
@@ -102,8 +102,8 @@ fn parse_double(text: &str) -> Option<f64> {
 }
 
 fn parse_fixed(parts: &[&str]) -> Result<Spec, String> {
-    let [value] = parts else { return Err(invalid("fixed", parts)) };
-    parse_count(value).map(|value| Spec::Fixed { value }).map_err(|_| invalid("fixed", parts))
+    let [value] = parts else { return Err(refuse_text("fixed", parts)) };
+    parse_count(value).map(|value| Spec::Fixed { value }).map_err(|_| refuse_text("fixed", parts))
 }
 
 fn parse_uniform(parts: &[&str]) -> Result<Spec, String> {
@@ -111,13 +111,13 @@ fn parse_uniform(parts: &[&str]) -> Result<Spec, String> {
     match bounds {
         Some((min, max)) if min == max => Ok(Spec::Fixed { value: min }),
         Some((min, max)) => Ok(Spec::Uniform { min, max }),
-        None => Err(invalid("uniform", parts)),
+        None => Err(refuse_text("uniform", parts)),
     }
 }
 
 fn parse_gaussian(parts: &[&str]) -> Result<Spec, String> {
     if parts.is_empty() || parts.len() > 3 {
-        return Err(invalid("gaussian", parts));
+        return Err(refuse_text("gaussian", parts));
     }
     // The message names another distribution, as in the tool.
     let spec = || {
@@ -130,7 +130,7 @@ fn parse_gaussian(parts: &[&str]) -> Result<Spec, String> {
         };
         Some(if min == max { Spec::Fixed { value: min } } else { Spec::Gaussian { min, max, mean, stdev } })
     };
-    spec().ok_or_else(|| invalid("uniform", parts))
+    spec().ok_or_else(|| refuse_text("uniform", parts))
 }
 
 /// The quantile of the bound. All values of the range must be possible; the square root keeps the skew moderate.
@@ -139,8 +139,8 @@ fn bound_quantile(min: i64, max: i64) -> f64 {
 }
 
 fn parse_exponential(parts: &[&str]) -> Result<Spec, String> {
-    let [range] = parts else { return Err(invalid("gaussian", parts)) };
-    let (min, max) = parse_bounds(range).ok_or_else(|| invalid("uniform", parts))?;
+    let [range] = parts else { return Err(refuse_text("gaussian", parts)) };
+    let (min, max) = parse_bounds(range).ok_or_else(|| refuse_text("uniform", parts))?;
     if min == max {
         return Ok(Spec::Fixed { value: min });
     }
@@ -175,12 +175,12 @@ fn parse_presets(parts: &[&str]) -> Result<Spec, String> {
     };
     let presets: Option<Vec<Preset>> = parts.iter().map(preset).collect();
     presets.filter(|presets| !presets.is_empty() && presets.len() <= PRESETS_MAX).map(Spec::Presets).ok_or_else(|| {
-        format!("{}: write PERCENT:VALUE, as in presets(70:1, 20:2.5, 10:3.5)", invalid("presets", parts))
+        format!("{}: write PERCENT:VALUE, as in presets(70:1, 20:2.5, 10:3.5)", refuse_text("presets", parts))
     })
 }
 
 fn parse_extreme(parts: &[&str]) -> Result<Spec, String> {
-    let refusal = || invalid("extreme (Weibull)", parts);
+    let refusal = || refuse_text("extreme (Weibull)", parts);
     let [range, shape] = parts else { return Err(refusal()) };
     let (min, max) = parse_bounds(range).ok_or_else(refusal)?;
     if min == max {
@@ -191,7 +191,7 @@ fn parse_extreme(parts: &[&str]) -> Result<Spec, String> {
 }
 
 fn parse_quantized(parts: &[&str]) -> Result<Spec, String> {
-    let refusal = || invalid("quantized extreme (Weibull)", parts);
+    let refusal = || refuse_text("quantized extreme (Weibull)", parts);
     let [range, shape, quantas] = parts else { return Err(refusal()) };
     let (min, max) = parse_bounds(range).ok_or_else(refusal)?;
     let quantas = quantas.parse().ok().filter(|quantas| *quantas <= QUANTAS_MAX).ok_or_else(refusal)?;
@@ -205,16 +205,16 @@ fn parse_quantized(parts: &[&str]) -> Result<Spec, String> {
 }
 
 fn parse_sequence(parts: &[&str]) -> Result<Spec, String> {
-    let refusal = || invalid("sequence", parts);
+    let refusal = || refuse_text("sequence", parts);
     let [range] = parts else { return Err(refusal()) };
     let (start, end) = parse_bounds(range).ok_or_else(refusal)?;
     match start.cmp(&end) {
         std::cmp::Ordering::Less => Ok(Spec::Sequence { start, end }),
         std::cmp::Ordering::Equal => {
-            Err(invalid("sequence", parts).replace("distribution:", "distribution (min==max):"))
+            Err(refuse_text("sequence", parts).replace("distribution:", "distribution (min==max):"))
         }
         std::cmp::Ordering::Greater => {
-            Err(invalid("sequence", parts).replace("distribution:", "distribution (min>max):"))
+            Err(refuse_text("sequence", parts).replace("distribution:", "distribution (min>max):"))
         }
     }
 }

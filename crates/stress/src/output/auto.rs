@@ -105,8 +105,8 @@ mod tests {
     /// Source: `Command.java` of 4.0-alpha2.
     #[test]
     fn reads_have_no_pause_between_steps() {
-        use crate::settings::Command::{CounterRead, CounterWrite, Mixed, Read, Write};
-        let pauses = [Read, Write, Mixed, CounterWrite, CounterRead].map(crate::settings::Command::updates);
+        use crate::settings::StressCommand::{CounterRead, CounterWrite, Mixed, Read, Write};
+        let pauses = [Read, Write, Mixed, CounterWrite, CounterRead].map(crate::settings::StressCommand::is_update);
         assert_eq!(pauses, [false, true, true, true, false]);
     }
 

@@ -2,16 +2,16 @@
 
 use crate::compat::Compat;
 use crate::number::format_double;
-use crate::settings::{Command, Length, Settings};
+use crate::settings::{RunLength, Settings, StressCommand};
 
 /// The kinds of operations: `WRITE`, or `[WRITE, READ]` for several kinds.
 fn describe_operations(settings: &Settings) -> String {
     match settings.command.command {
-        Command::Mixed => {
+        StressCommand::Mixed => {
             let labels: Vec<String> = settings.command.ratios.iter().map(|(command, _)| command.label()).collect();
             format!("[{}]", labels.join(", "))
         }
-        Command::User => {
+        StressCommand::User => {
             let user = settings.command.user.iter().flat_map(|user| &user.operations);
             let names: Vec<&str> = user.filter(|(_, weight)| *weight > 0.0).map(|(name, _)| name.as_str()).collect();
             format!("[{}]", names.join(", "))
@@ -24,9 +24,9 @@ fn describe_operations(settings: &Settings) -> String {
 #[must_use]
 pub fn render_running(settings: &Settings, threads: u32) -> String {
     let length = match settings.command.length {
-        Length::Duration { amount, unit } => format!("{amount} {}", unit.name().to_lowercase()),
-        Length::Count(count) => format!("for {count} iteration"),
-        Length::Uncertainty { target, .. } => format!("until stderr of mean < {}", format_double(target)),
+        RunLength::Duration { amount, unit } => format!("{amount} {}", unit.name().to_lowercase()),
+        RunLength::Count(count) => format!("for {count} iteration"),
+        RunLength::Uncertainty { target, .. } => format!("until stderr of mean < {}", format_double(target)),
     };
     format!("Running {} with {threads} threads {length}\n", describe_operations(settings))
 }
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn warmup_counts_contact_points() {
-        let warmup = |line: &str| render_warmup(&settings(line), &Command::Write.label());
+        let warmup = |line: &str| render_warmup(&settings(line), &StressCommand::Write.label());
         assert_eq!(warmup("write n=200000"), "Warming up WRITE with 50000 iterations...\n");
         assert_eq!(warmup("write n=99 -node a,b,c"), "Warming up WRITE with 72 iterations...\n");
         assert_eq!(warmup("write duration=1m -node a,b,c"), "Warming up WRITE with 150000 iterations...\n");

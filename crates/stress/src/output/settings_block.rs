@@ -5,8 +5,8 @@ use crate::compat::Compat;
 use crate::number::{format_count, format_decimals, format_double};
 use crate::population::Selection;
 use crate::settings::{
-    CommandSettings, DelayPolicy, ErrorSettings, GraphSettings, InsertSettings, Length, LogSettings, ModeSettings,
-    NodeSettings, Order, PopulationSettings, RateSettings, SchemaSettings, Settings, TransportSettings,
+    CommandSettings, DelayPolicy, ErrorSettings, GraphSettings, InsertSettings, LogSettings, ModeSettings,
+    NodeSettings, Order, PopulationSettings, RateSettings, RunLength, SchemaSettings, Settings, TransportSettings,
 };
 
 /// The block, followed by an empty line; empty for 3.0, which does not print it. With `-log no-settings`, the caller
@@ -89,12 +89,12 @@ fn render_command(block: &mut Block, command: &CommandSettings) {
     block.section("Command");
     block.line("Type", command.command.name());
     block.line("Count", format_count(command.length.count()));
-    if let Length::Duration { amount, unit } = command.length {
+    if let RunLength::Duration { amount, unit } = command.length {
         block.line("Duration", format!("{} {}", format_count(amount), unit.name()));
     }
     block.line("No Warmup", command.no_warmup);
     block.line("Consistency Level", &command.consistency);
-    if let Length::Uncertainty { target, min, max } = command.length {
+    if let RunLength::Uncertainty { target, min, max } = command.length {
         block.line("Target Uncertainty", format_decimals(target, 3));
         block.line("Minimum Uncertainty Measurements", format_count(min));
         block.line("Maximum Uncertainty Measurements", format_count(max));
@@ -320,12 +320,12 @@ fn render_generation_5(block: &mut Block, settings: &Settings) {
 mod tests {
     use super::super::rows::samples::{READ, THROTTLED, WRITE};
     use super::*;
-    use crate::command_line::{Request, parse};
+    use crate::command_line::{CommandLineRequest, parse};
 
     fn block(line: &str) -> String {
         match parse(&line.split(' ').collect::<Vec<_>>()).unwrap() {
-            Request::Run(settings) => render_settings(&settings),
-            Request::Print(text) => text,
+            CommandLineRequest::Run(settings) => render_settings(&settings),
+            CommandLineRequest::Print(text) => text,
         }
     }
 

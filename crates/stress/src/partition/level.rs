@@ -12,7 +12,7 @@ const HELD_MAX: u64 = 1_000_000;
 
 /// The values of one clustering column.
 #[derive(Clone, Debug)]
-pub struct Level {
+pub struct ClusteringLevel {
     pub generator: ValueGenerator,
     pub seed: i64,
     pub count: u64,
@@ -27,7 +27,7 @@ pub struct Level {
     order: Vec<u32>,
 }
 
-impl Level {
+impl ClusteringLevel {
     pub fn new(generator: ValueGenerator) -> Self {
         Self {
             generator,
@@ -83,7 +83,7 @@ impl Level {
             self.drop_duplicates();
         }
         if order != Order::Arbitrary {
-            self.arrange(order, &mut random);
+            self.arrange_values(order, &mut random);
         }
         Ok(below)
     }
@@ -125,7 +125,7 @@ impl Level {
     }
 
     /// Sorts or shuffles the values.
-    fn arrange(&mut self, order: Order, random: &mut impl FnMut(u64) -> u64) {
+    fn arrange_values(&mut self, order: Order, random: &mut impl FnMut(u64) -> u64) {
         let mut all: Vec<Vec<u8>> = (0..self.count).map(|at| self.value(at).to_vec()).collect();
         match order {
             Order::Sorted => all.sort_by(|a, b| self.generator.kind().compare(a, b)),

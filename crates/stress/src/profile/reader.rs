@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Profile;
 use crate::columns::{ColumnSpec, InsertSpec, TableSpec};
 use crate::distribution::{RatioSpec, Spec, parse_ratio, parse_spec};
-use crate::yaml::{Content, Mistake, Node};
+use crate::yaml::{Mistake, Node, NodeContent};
 
 const KEYS: [&str; 10] = [
     "specname",
@@ -37,8 +37,8 @@ impl Reader {
     /// The entries of a map; none if the map is empty.
     pub fn entries<'a>(&mut self, node: &'a Node, name: &str) -> Entries<'a> {
         match &node.content {
-            Content::Map(entries) => entries,
-            Content::Null => &[],
+            NodeContent::Map(entries) => entries,
+            NodeContent::Null => &[],
             _ => {
                 self.report(node.line, format!("{name} must have keys, got {}", node.describe()), "write KEY: VALUE");
                 &[]
@@ -48,8 +48,8 @@ impl Reader {
 
     pub fn text(&mut self, node: &Node, name: &str) -> Option<String> {
         match &node.content {
-            Content::Scalar(text) => Some(text.clone()),
-            Content::Null => None,
+            NodeContent::Scalar(text) => Some(text.clone()),
+            NodeContent::Null => None,
             _ => {
                 self.report(
                     node.line,
@@ -106,7 +106,7 @@ impl Reader {
         let mut names = BTreeSet::new();
         let lines = [find("queries"), find("token_range_queries")].into_iter().flatten();
         for (name, line, _) in lines
-            .filter_map(|node| if let Content::Map(entries) = &node.content { Some(entries) } else { None })
+            .filter_map(|node| if let NodeContent::Map(entries) = &node.content { Some(entries) } else { None })
             .flatten()
         {
             let name = name.to_lowercase();
@@ -149,13 +149,13 @@ impl Reader {
 
     fn texts(&mut self, node: &Node, name: &str) -> Vec<String> {
         match &node.content {
-            Content::List(nodes) => {
+            NodeContent::List(nodes) => {
                 let texts = nodes.iter().filter_map(|node| Some((self.text(node, name)?, node.line)));
                 let (texts, lines): (Vec<_>, Vec<_>) = texts.collect::<Vec<_>>().into_iter().unzip();
                 self.lines.extend(lines.into_iter().enumerate().map(|(at, line)| (format!("{name}.{at}"), line)));
                 texts
             }
-            Content::Null => Vec::new(),
+            NodeContent::Null => Vec::new(),
             _ => {
                 self.report(
                     node.line,
@@ -198,8 +198,8 @@ impl Reader {
     /// Reads the columns. `keys`: the columns of the primary key, if the profile defines the table.
     fn columns(&mut self, node: &Node, keys: Option<&[String]>) -> Vec<ColumnSpec> {
         let nodes = match &node.content {
-            Content::List(nodes) => nodes.as_slice(),
-            Content::Null => &[],
+            NodeContent::List(nodes) => nodes.as_slice(),
+            NodeContent::Null => &[],
             _ => {
                 self.report(
                     node.line,

@@ -7,7 +7,7 @@ const VALID: &str = "run null -p recordcount=100 -p operationcount=100 -p seed=1
 fn translate_line(line: &str) -> Result<Translated, EngineError> {
     let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
     let args = Args::parse(&arguments)?;
-    translate(&args, &Properties::gather(&args)?)
+    translate(&args, &Properties::gather_properties(&args)?)
 }
 
 /// The refusal of a spec that is valid except for the given values at these paths.

@@ -2,7 +2,7 @@
 
 use loadstone_load::Status;
 use loadstone_storage::content::Content;
-use loadstone_storage::fs::{ErrorKind, FileSystem, FsError, Reader, Writer};
+use loadstone_storage::fs::{FileSystem, FsError, FsErrorKind, Reader, Writer};
 use loadstone_storage::work::{FileStep, Sync};
 
 use super::{FileActor, Handle};
@@ -25,17 +25,17 @@ impl<F: FileSystem> FileActor<'_, F> {
     ) -> Result<(), FsError> {
         for _ in 0..REWINDS_MAX {
             match &written {
-                Err(error) if error.kind == ErrorKind::Rewound => {}
+                Err(error) if error.kind == FsErrorKind::Rewound => {}
                 _ => break,
             }
             written = Ok(());
             while written.is_ok() && writer.position() < end {
                 let at = writer.position();
                 let bytes = self.task.work.workload.spec.buffer_bytes.min(end - at);
-                written = match writer.buffer(bytes as usize).await {
+                written = match writer.reserve_buffer(bytes as usize).await {
                     Ok(buffer) => {
                         content.fill(file, at, buffer);
-                        writer.submit().await
+                        writer.submit_buffer().await
                     }
                     Err(error) => Err(error),
                 };
@@ -45,7 +45,7 @@ impl<F: FileSystem> FileActor<'_, F> {
     }
 
     /// Flushes or syncs a file unless it has failed. Bytes that the file system loses during this are rewritten.
-    pub(super) async fn sync<T: Timer>(
+    pub(super) async fn sync_file<T: Timer>(
         &mut self,
         writer: &mut F::Writer,
         (file, sync): (u64, Sync),
@@ -55,12 +55,12 @@ impl<F: FileSystem> FileActor<'_, F> {
             return;
         }
         let sent = watch.now_ns();
-        let (content, end) = (self.file.content.unwrap_or(self.own()), writer.position());
+        let (content, end) = (self.file.content.unwrap_or(self.own_content()), writer.position());
         let step = if sync == Sync::Flush { FileStep::Flush } else { FileStep::Sync };
         let mut rewinds = 0;
         let result = loop {
             let result = if step == FileStep::Flush { writer.flush().await } else { writer.sync().await };
-            let lost = matches!(&result, Err(error) if error.kind == ErrorKind::Rewound);
+            let lost = matches!(&result, Err(error) if error.kind == FsErrorKind::Rewound);
             // The lost part of a compressed file cannot be calculated from the offset.
             if !lost || rewinds == REWINDS_MAX || self.task.work.workload.spec.compression.is_some() {
                 break result;
@@ -71,39 +71,39 @@ impl<F: FileSystem> FileActor<'_, F> {
             }
         };
         let now = watch.now_ns();
-        if self.step(step, result, watch, (sent, now)).is_some() {
+        if self.time_step(step, result, watch, (sent, now)).is_some() {
             let times = &mut self.file.times;
             *(if step == FileStep::Flush { &mut times.flushed } else { &mut times.durable }) = now;
         }
     }
 
     /// Finishes the file: syncs it as requested by the spec, closes it, and logs its outcome.
-    pub(super) async fn finish<T: Timer>(&mut self, file: u64, watch: &Stopwatch<'_, T>) {
+    pub(super) async fn finish_file<T: Timer>(&mut self, file: u64, watch: &Stopwatch<'_, T>) {
         match self.handle.take() {
             Some(Handle::Writer(mut writer)) => {
                 let sync = self.task.work.workload.spec.sync;
                 let compressed = self.file.encoder.is_some();
                 if self.file.failed.is_none() && compressed {
                     let sent = watch.now_ns();
-                    let written = self.encode(&mut writer, true).await;
+                    let written = self.encode_part(&mut writer, true).await;
                     let now = watch.now_ns();
-                    self.step(FileStep::Write, written, watch, (sent, now));
+                    self.time_step(FileStep::Write, written, watch, (sent, now));
                     self.file.times.returned = now;
                 }
                 // With `Buffer`, all buffers were already synced.
-                self.sync(&mut writer, (file, if sync == Sync::Buffer { Sync::None } else { sync }), watch).await;
+                self.sync_file(&mut writer, (file, if sync == Sync::Buffer { Sync::None } else { sync }), watch).await;
                 let sent = watch.now_ns();
-                let (content, end) = (self.file.content.unwrap_or(self.own()), writer.position());
-                let mut complete = writer.complete().await;
+                let (content, end) = (self.file.content.unwrap_or(self.own_content()), writer.position());
+                let mut complete = writer.complete_file().await;
                 while !compressed
-                    && matches!(&complete, Err(error) if error.kind == ErrorKind::Rewound)
+                    && matches!(&complete, Err(error) if error.kind == FsErrorKind::Rewound)
                     && self.file.failed.is_none()
                 {
                     complete = match self.rewrite_lost(&mut writer, complete, (file, content, end)).await {
                         Ok(()) => {
                             // Rewritten bytes have no guarantee yet.
-                            self.sync(&mut writer, (file, sync), watch).await;
-                            writer.complete().await
+                            self.sync_file(&mut writer, (file, sync), watch).await;
+                            writer.complete_file().await
                         }
                         failed => failed,
                     };
@@ -111,33 +111,33 @@ impl<F: FileSystem> FileActor<'_, F> {
                         break;
                     }
                 }
-                self.task.work.log.add_retries(writer.retries());
+                self.task.work.log.add_retries(writer.retry_count());
                 let closed = writer.close().await;
-                self.step(FileStep::Close, complete.and(closed), watch, (sent, watch.now_ns()));
+                self.time_step(FileStep::Close, complete.and(closed), watch, (sent, watch.now_ns()));
             }
             Some(Handle::Reader(reader)) => {
                 let sent = watch.now_ns();
-                self.task.work.log.add_retries(reader.retries());
+                self.task.work.log.add_retries(reader.retry_count());
                 drop(reader);
-                watch.step(FileStep::Close.id(), Status::Ok, sent, watch.now_ns());
+                watch.record_step(FileStep::Close.id(), Status::Ok, sent, watch.now_ns());
             }
             None => {}
         }
         self.file.times.closed = watch.now_ns();
         let end = if self.file.failed.is_some() || self.file.wrong { FileEnd::Failed } else { FileEnd::Done };
-        self.note(end);
+        self.note_end(end);
     }
 
-    pub(super) fn note(&mut self, end: FileEnd) {
+    pub(super) fn note_end(&mut self, end: FileEnd) {
         let compared = match self.file.content {
             _ if self.file.uncompared == 0 => Compared::Whole,
             None if self.file.unmarked.is_some() => {
-                self.task.work.log.foreign(&self.file.path);
+                self.task.work.log.note_foreign(&self.file.path);
                 Compared::Foreign
             }
             _ => Compared::Part,
         };
-        self.task.work.log.add(end, self.file.bytes, compared, &self.file.times, self.task.to_unix_ns);
+        self.task.work.log.add_file(end, self.file.bytes, compared, &self.file.times, self.task.to_unix_ns);
         self.file.is_open = false;
     }
 }

@@ -71,7 +71,7 @@ fn history_strategy() -> impl Strategy<Value = History> {
 }
 
 impl History {
-    fn workload(&self) -> CoreRun {
+    fn create_workload(&self) -> CoreRun {
         let delete = if self.deletes { 0.05 } else { 0.0 };
         let spec = CoreSpec {
             table: String::new(),
@@ -103,7 +103,7 @@ impl History {
 struct Deed {
     sent: u64,
     done: u64,
-    state: State,
+    state: WriteState,
     touches: Write,
     /// Time at which the store applied it, or the timestamp by which the store ordered it.
     effect: Option<u64>,
@@ -121,18 +121,18 @@ struct Played {
     keys: BTreeMap<u64, Vec<u8>>,
 }
 
-fn run(history: &History, workload: &CoreRun) -> Played {
+fn play_history(history: &History, workload: &CoreRun) -> Played {
     let mut draws = Draws::new(history.seed, 0, Purpose::Retry);
     let (clients, writes) = (history.clients, history.operations);
-    let layout = Layout { writes, clients, workers: clients, ticks: 20_000, exceptions: 10_000 };
-    let run = Run { seed: SEED, number: NUMBER, spec: 1 };
+    let layout = LedgerLayout { writes, clients, workers: clients, ticks: 20_000, exceptions: 10_000 };
+    let run = LedgerRun { seed: SEED, number: NUMBER, spec: 1 };
     let mut ledgers: Vec<_> = (0..history.segments)
-        .map(|k| Ledger::create(memory(layout), layout, run, Segment { k, n: history.segments }).unwrap())
+        .map(|k| Ledger::create_in(allocate_memory(layout), layout, run, Segment { k, n: history.segments }).unwrap())
         .collect();
     let start = 1_000 * MS;
     for ledger in &ledgers {
         // Each segment has a separate clock with a different offset.
-        ledger.start(start, draws.below(SKEW));
+        ledger.note_start(start, draws.draw_below(SKEW));
     }
     let mut free: Vec<(u64, u64, u64)> =
         (0..history.segments).flat_map(|k| (0..history.clients).map(move |c| (start, k, c))).collect();
@@ -149,52 +149,53 @@ fn run(history: &History, workload: &CoreRun) -> Played {
         let place = free.iter().position(|&slot| slot == (now, k, client)).unwrap();
         let segment = Segment { k, n: history.segments };
         let (ledger, step) = (&ledgers[k as usize], &mut steps[k as usize]);
-        if *step >= segment.share(history.operations) || death.is_some_and(|death| now > death) {
+        if *step >= segment.share_of_total(history.operations) || death.is_some_and(|death| now > death) {
             free.swap_remove(place);
             continue;
         }
         while next_tick[k as usize] < now {
             // The clock is read some time after the counter was read.
-            ledger.tick(*step, next_tick[k as usize] + draws.below(9 * MS));
-            next_tick[k as usize] += 10 * MS + draws.below(10) * MS;
+            ledger.note_tick(*step, next_tick[k as usize] + draws.draw_below(9 * MS));
+            next_tick[k as usize] += 10 * MS + draws.draw_below(10) * MS;
         }
-        let index = segment.index(*step);
+        let index = segment.global_index(*step);
         *step += 1;
-        let took = if draws.next_f64() < 0.03 { 90 * MS + draws.below(300 * MS) } else { 1 + draws.below(8 * MS) };
+        let took =
+            if draws.next_f64() < 0.03 { 90 * MS + draws.draw_below(300 * MS) } else { 1 + draws.draw_below(8 * MS) };
         let done = now + took;
         end = end.max(done);
-        free[place].0 = done + draws.below(40 * MS);
-        workload.fill(index, &mut operation);
-        let Some(touches) = workload.write(index) else { continue };
+        free[place].0 = done + draws.draw_below(40 * MS);
+        workload.fill_operation(index, &mut operation);
+        let Some(touches) = workload.find_write(index) else { continue };
         let (state, within) = match draws.next_f64() {
-            p if p < 0.88 => (State::Acknowledged, Some(took)),
-            p if p < 0.9 => (State::Retried, Some(took)),
-            p if p < 0.94 => (State::Refused, None),
-            p if p < 0.96 => (State::Maybe, None),
-            _ => (State::Maybe, Some(2_000 * MS)),
+            p if p < 0.88 => (WriteState::Acknowledged, Some(took)),
+            p if p < 0.9 => (WriteState::Retried, Some(took)),
+            p if p < 0.94 => (WriteState::Refused, None),
+            p if p < 0.96 => (WriteState::Maybe, None),
+            _ => (WriteState::Maybe, Some(2_000 * MS)),
         };
         let wrong = draws.next_f64() < history.wrong;
-        let mut effect = within.map(|ns| now + draws.below(ns + 1));
-        if state != State::Maybe && wrong {
-            effect = if state == State::Refused { Some(now) } else { None };
+        let mut effect = within.map(|ns| now + draws.draw_below(ns + 1));
+        if state != WriteState::Maybe && wrong {
+            effect = if state == WriteState::Refused { Some(now) } else { None };
         }
         if let Some((_, forgets)) = history.kill {
             effect = effect.filter(|&at| at > killed || at + forgets * MS < killed);
         }
         if !history.server_orders {
-            effect = effect.map(|_| now + draws.below(took));
+            effect = effect.map(|_| now + draws.draw_below(took));
         }
-        let again = (state == State::Retried && history.server_orders).then(|| now + draws.below(2_000 * MS));
+        let again = (state == WriteState::Retried && history.server_orders).then(|| now + draws.draw_below(2_000 * MS));
         // Writes that were in flight when the engine was killed are not noted.
         let noted = death.is_none_or(|death| done <= death);
         if noted {
-            ledger.pen(client as usize).note(workload.number(index).unwrap(), state);
-            if state != State::Acknowledged || took > ledger.slow_ns() {
-                let retried = state == State::Retried;
-                ledger.except(Exception { index, sent: now, done, status: None, retried });
+            ledger.create_pen(client as usize).note_state(workload.find_number(index).unwrap(), state);
+            if state != WriteState::Acknowledged || took > ledger.slow_ns() {
+                let retried = state == WriteState::Retried;
+                ledger.add_exception(Exception { index, sent: now, done, status: None, retried });
             }
         }
-        let state = if noted { state } else { State::Unknown };
+        let state = if noted { state } else { WriteState::Unknown };
         // A delete leaves the buffer unchanged.
         let written = operation.row.fields().flatten().filter(|_| !touches.delete);
         let values = written.map(|(name, value)| {
@@ -205,13 +206,13 @@ fn run(history: &History, workload: &CoreRun) -> Played {
     }
     for ((ledger, step), next) in ledgers.iter().zip(&steps).zip(next_tick) {
         let last = death.unwrap_or(end).min(end);
-        (next..last).step_by(10 * MS as usize).for_each(|ns| ledger.tick(*step, ns));
+        (next..last).step_by(10 * MS as usize).for_each(|ns| ledger.note_tick(*step, ns));
     }
     if death.is_some() {
-        ledgers = ledgers.into_iter().map(|ledger| Ledger::open(ledger.memory).unwrap()).collect();
+        ledgers = ledgers.into_iter().map(|ledger| Ledger::open_in(ledger.memory).unwrap()).collect();
     } else {
         for (ledger, step) in ledgers.iter().zip(steps) {
-            ledger.close(step, end);
+            ledger.note_close(step, end);
         }
     }
     let (store, keys) = store_records(history, workload, &deeds, &mut draws);
@@ -228,7 +229,9 @@ fn store_records(history: &History, workload: &CoreRun, deeds: &BTreeMap<u64, De
         for field in 0..history.fields {
             let mut value = vec![b'.'; 30];
             let name = workload.field_names()[field].as_bytes();
-            Stamp::new(SEED, &key).version(Version::load(record)).write(&mut value, FieldHash::new(name));
+            Stamp::new(SEED, &key)
+                .mark_version(Version::from_load(record))
+                .write_mark(&mut value, FieldHash::new(name));
             if record < history.records {
                 store.insert((record, field), value);
             }
@@ -260,9 +263,9 @@ fn store_records(history: &History, workload: &CoreRun, deeds: &BTreeMap<u64, De
 }
 
 /// Judges every history, and compares the result with what really happened. Returns the number of losses found.
-fn check(history: &History) -> Result<usize, TestCaseError> {
-    let workload = history.workload();
-    let outcome = run(history, &workload);
+fn check_history(history: &History) -> Result<usize, TestCaseError> {
+    let workload = history.create_workload();
+    let outcome = play_history(history, &workload);
     let Played { ledgers, deeds, store, keys } = &outcome;
     let evidence = Evidence::new(ledgers, None, SKEW).unwrap();
     let records = 0..history.records + history.operations;
@@ -272,29 +275,30 @@ fn check(history: &History) -> Result<usize, TestCaseError> {
     // The write whose value each history returns, and the latest time at which it can have finished.
     let mut overs = BTreeMap::new();
     for (&index, deed) in deeds {
-        let number = workload.number(index).unwrap();
+        let number = workload.find_number(index).unwrap();
         prop_assert_eq!(evidence.state(index, number), Some(deed.state), "{} was sent", index);
         let span = evidence.span(index);
         prop_assert!(span.sent <= deed.sent + SKEW, "{:?} {:?}", span, deed);
-        prop_assert!(span.done >= deed.done || deed.state == State::Unknown, "{:?} {:?}", span, deed);
+        prop_assert!(span.done >= deed.done || deed.state == WriteState::Unknown, "{:?} {:?}", span, deed);
     }
-    let sent = deeds.keys().next_back().map_or(0, |&last| workload.number(last).unwrap());
+    let sent = deeds.keys().next_back().map_or(0, |&last| workload.find_number(last).unwrap());
     let room = if history.death.is_some() { 96 + 2 * history.clients * history.segments } else { 0 };
     for (record, field) in records.flat_map(|record| (0..history.fields).map(move |field| (record, field))) {
         let name = workload.field_names()[field].as_bytes();
         let value = match store.get(&(record, field)) {
             None => FieldValue::Absent,
-            Some(value) => match workload.origin(&keys[&record], name, value) {
+            Some(value) => match workload.find_origin(&keys[&record], name, value) {
                 Some(Origin::Own(version)) => FieldValue::Of(version),
                 other => panic!("{other:?}"),
             },
         };
-        let (finding, deleted) = (judge.judge(&mut standings, record, field, value), workload.deletion_of(record));
+        let (finding, deleted) =
+            (judge.judge_value(&mut standings, record, field, value), workload.deletion_of(record));
         let acknowledged = || {
             let touching = deeds
                 .iter()
                 .filter(|(_, deed)| deed.touches.record == record && deed.touches.field.is_none_or(|own| own == field));
-            touching.filter(|(_, deed)| matches!(deed.state, State::Acknowledged | State::Retried))
+            touching.filter(|(_, deed)| matches!(deed.state, WriteState::Acknowledged | WriteState::Retried))
         };
         let standing = match value {
             FieldValue::Of(Version { phase: Phase::Run, index }) => deeds.get(&index),
@@ -303,7 +307,7 @@ fn check(history: &History) -> Result<usize, TestCaseError> {
         };
         // The ledger may count a delete as sent although the killed engine had not sent it, if the delete was among the
         // next operations.
-        let next = deleted.map(|index| (index, workload.number(index).unwrap()));
+        let next = deleted.map(|index| (index, workload.find_number(index).unwrap()));
         let unsure = standing.is_none() && next.is_some_and(|(index, number)| evidence.state(index, number).is_some());
         prop_assert!(!unsure || value != FieldValue::Absent || next.unwrap().1 <= sent + room);
         let unsure = unsure && value == FieldValue::Absent;
@@ -312,13 +316,13 @@ fn check(history: &History) -> Result<usize, TestCaseError> {
             None if unsure => u64::MAX,
             None => 0,
             Some(deed) => match deed.state {
-                State::Refused if value == FieldValue::Absent => 0,
-                State::Refused => {
+                WriteState::Refused if value == FieldValue::Absent => 0,
+                WriteState::Refused => {
                     prop_assert!(matches!(finding, Finding::Phantom(_)), "{record}/{field}: {finding:?}");
                     continue;
                 }
-                State::Maybe | State::Retried | State::Unknown
-                    if history.server_orders || deed.state == State::Unknown =>
+                WriteState::Maybe | WriteState::Retried | WriteState::Unknown
+                    if history.server_orders || deed.state == WriteState::Unknown =>
                 {
                     u64::MAX
                 }
@@ -341,10 +345,11 @@ fn check(history: &History) -> Result<usize, TestCaseError> {
         }
     }
     let mut outcomes = Vec::new();
-    judge.account(&standings, Some(&standings), |outcome| outcomes.push(outcome));
-    let acknowledged = deeds.values().filter(|deed| matches!(deed.state, State::Acknowledged | State::Retried)).count();
+    judge.judge_writes(&standings, Some(&standings), |outcome| outcomes.push(outcome));
+    let acknowledged =
+        deeds.values().filter(|deed| matches!(deed.state, WriteState::Acknowledged | WriteState::Retried)).count();
     prop_assert_eq!(outcomes.len(), acknowledged);
-    for Outcome { index, span, fate, missed } in outcomes {
+    for WriteOutcome { index, span, fate, missed } in outcomes {
         let deed = &deeds[&index];
         prop_assert!(span.sent <= deed.sent + SKEW && span.done >= deed.done);
         prop_assert_eq!(missed, fate == Fate::Lost);
@@ -370,14 +375,14 @@ proptest! {
 
     #[test]
     fn ledger_finds_exactly_the_losses(history in history_strategy()) {
-        check(&history)?;
+        check_history(&history)?;
     }
 
     /// Simulates hot keys, many clients, overlapping and late writes, and a killed engine, on a store that honours its
     /// guarantee.
     #[test]
     fn an_honest_store_loses_nothing(history in history_strategy()) {
-        let losses = check(&History { wrong: 0.0, kill: None, ..history })?;
+        let losses = check_history(&History { wrong: 0.0, kill: None, ..history })?;
         prop_assert_eq!(losses, 0);
     }
 }
@@ -398,27 +403,29 @@ fn a_killed_server_that_forgets_is_found_out() {
         kill: Some((0.5, 500)),
         death: None,
     };
-    assert!(check(&history).unwrap() > 20);
-    assert_eq!(check(&History { kill: None, ..history }).unwrap(), 0);
+    assert!(check_history(&history).unwrap() > 20);
+    assert_eq!(check_history(&History { kill: None, ..history }).unwrap(), 0);
 }
 
 #[test]
 fn write_belongs_to_exactly_one_segment() {
     let history = History { segments: 3, ..WHOLE };
-    let workload = history.workload();
+    let workload = history.create_workload();
     let mut operation = Operation::default();
     let mut next = 0;
     for index in 0..5_000 {
-        workload.fill(index, &mut operation);
+        workload.fill_operation(index, &mut operation);
         let write = matches!(operation.kind, Kind::Update | Kind::Insert | Kind::ReadModifyWrite | Kind::Delete);
-        assert_eq!(workload.number(index), write.then_some(next));
+        assert_eq!(workload.find_number(index), write.then_some(next));
         if write {
-            assert_eq!(workload.index(next), Some(index));
+            assert_eq!(workload.find_index(next), Some(index));
             next += 1;
         }
     }
     let workload = &workload;
-    let own = |k| (0..next).filter(move |&number| Segment { k, n: 3 }.owns(workload.index(number).unwrap())).count();
+    let own = |k| {
+        (0..next).filter(move |&number| Segment { k, n: 3 }.has_index(workload.find_index(number).unwrap())).count()
+    };
     assert_eq!((0..3).map(own).sum::<usize>() as u64, next);
 }
 

@@ -14,9 +14,9 @@ fn every_series_is_written_whatever_the_cardinalities() {
                 tag_cardinality: tag_cardinality.clone(),
                 random_series_order,
                 delayed_series: 0.0,
-                ..spec()
+                ..series_spec()
             };
-            let all = points(spec, series * 3);
+            let all = list_points(spec, series * 3);
             assert_eq!(all.iter().collect::<BTreeSet<_>>().len() as u64, series * 3);
             assert!(all[..series as usize].iter().all(|p| p.ends_with("=1500000000")), "{tag_cardinality:?}");
         }
@@ -25,28 +25,28 @@ fn every_series_is_written_whatever_the_cardinalities() {
 
 #[test]
 fn shuffled_series_are_the_same_series() {
-    let wide = TimeSeriesSpec { key_count: 5, tag_count: 3, tag_cardinality: vec![3, 1, 4], ..spec() };
+    let wide = TimeSeriesSpec { key_count: 5, tag_count: 3, tag_cardinality: vec![3, 1, 4], ..series_spec() };
     let sorted = |random_series_order| {
-        let mut all = points(TimeSeriesSpec { random_series_order, ..wide.clone() }, 120);
+        let mut all = list_points(TimeSeriesSpec { random_series_order, ..wide.clone() }, 120);
         all.sort();
         all
     };
     assert_eq!(sorted(true), sorted(false));
-    assert_ne!(points(TimeSeriesSpec { random_series_order: true, ..wide.clone() }, 60), points(wide, 60));
+    assert_ne!(list_points(TimeSeriesSpec { random_series_order: true, ..wide.clone() }, 60), list_points(wide, 60));
 }
 
 #[test]
 fn sparsity_is_the_share_of_missing_points() {
     for sparsity in [0.25, 0.5, 0.9] {
-        let sparse = TimeSeriesSpec { sparsity, delayed_series: 0.0, tag_cardinality: vec![2, 4], ..spec() };
-        let load = load(sparse);
-        let series = load.shape.layout.series();
+        let sparse = TimeSeriesSpec { sparsity, delayed_series: 0.0, tag_cardinality: vec![2, 4], ..series_spec() };
+        let load = create_load(sparse);
+        let series = load.shape.layout.series_count();
         let mut last = None;
         for nth in 0..10_000 {
             let position = load.shape.layout.position(nth);
             assert!(last < Some(position));
-            assert_eq!(load.shape.layout.before(position), nth);
-            assert_eq!(load.shape.layout.before(position + 1), nth + 1);
+            assert_eq!(load.shape.layout.points_before(position), nth);
+            assert_eq!(load.shape.layout.points_before(position + 1), nth + 1);
             last = Some(position);
         }
         let steps = last.unwrap() as f64 / series as f64;
@@ -63,7 +63,7 @@ fn queries_and_updates_name_points_of_the_load() {
         delayed_series: 0.5,
         records: Some(500),
         mix: Mix { read: 0.4, scan: 0.2, update: 0.4, ..Mix::default() },
-        ..spec()
+        ..series_spec()
     };
     let specs = [
         TimeSeriesSpec { units: TimeUnit::Hours, ..base.clone() },
@@ -76,10 +76,10 @@ fn queries_and_updates_name_points_of_the_load() {
         TimeSeriesSpec { records: Some(1), sparsity: 0.3, ..base },
     ];
     for (case, spec) in specs.into_iter().enumerate() {
-        let loaded: BTreeSet<String> = points(spec.clone(), spec.count_loaded_points()).into_iter().collect();
-        let run = run(spec);
+        let loaded: BTreeSet<String> = list_points(spec.clone(), spec.count_loaded_points()).into_iter().collect();
+        let run = create_run(spec);
         for index in 0..2_000 {
-            let operation = operation(&run, index);
+            let operation = fill_operation(&run, index);
             let point =
                 if operation.kind == Kind::Update { format_write(&operation).0 } else { format_query(&operation) };
             assert!(loaded.contains(&point), "case {case}: {:?} of {point}", operation.kind);
@@ -93,13 +93,13 @@ fn queries_stay_ahead_of_deletes() {
         records: Some(4_000),
         mix: Mix { read: 0.5, update: 0.2, scan: 0.1, delete: 0.2, ..Mix::default() },
         delete_lag: 6,
-        ..spec()
+        ..series_spec()
     };
-    let mut left = points(spec.clone(), 4_000);
+    let mut left = list_points(spec.clone(), 4_000);
     left.reverse();
-    let run = run(spec);
+    let run = create_run(spec);
     for index in 0..10_000 {
-        let operation = operation(&run, index);
+        let operation = fill_operation(&run, index);
         match operation.kind {
             Kind::Delete => {
                 let gone = left.pop().unwrap();
@@ -123,7 +123,7 @@ fn segments_add_up_to_the_whole() {
         ..TimeSeriesSpec::default()
     };
     let hash_of = |workload: &dyn Workload<Operation = SeriesOperation>, operation: &mut SeriesOperation, index| {
-        workload.fill(index, operation);
+        workload.fill_operation(index, operation);
         let mut hasher = DefaultHasher::new();
         (index, operation.kind, &operation.key, operation.series).hash(&mut hasher);
         match operation.kind {
@@ -149,8 +149,8 @@ fn segments_add_up_to_the_whole() {
                 // Each segment runs in a separate process, with separate buffers.
                 let (own, segment) = (make(phase, seed), Segment { k, n });
                 let mut operation = SeriesOperation::default();
-                (0..segment.share(5_000))
-                    .fold(sum, |sum, step| sum.wrapping_add(hash_of(&*own, &mut operation, segment.index(step))))
+                (0..segment.share_of_total(5_000))
+                    .fold(sum, |sum, step| sum.wrapping_add(hash_of(&*own, &mut operation, segment.global_index(step))))
             })
         };
         let whole = sum_of(1, 5);
@@ -164,11 +164,11 @@ fn segments_add_up_to_the_whole() {
 fn kinds_and_metrics_occur_in_proportion() {
     let mix = Mix { read: 0.5, update: 0.2, insert: 0.15, scan: 0.1, delete: 0.05, ..Mix::default() };
     let hot = KeyDistribution::Hotspot { data_fraction: 0.2, operation_fraction: 0.8 };
-    let spec = TimeSeriesSpec { mix, key_count: 10, keys: hot, records: Some(100_000), ..spec() };
-    let run = run(TimeSeriesSpec { scan_length: Length::Uniform { min: 1, max: 50 }, ..spec });
+    let spec = TimeSeriesSpec { mix, key_count: 10, keys: hot, records: Some(100_000), ..series_spec() };
+    let run = create_run(TimeSeriesSpec { scan_length: Length::Uniform { min: 1, max: 50 }, ..spec });
     let (mut kinds, mut metrics, mut scans) = (BTreeMap::new(), [0u32; 10], BTreeSet::new());
     for index in 0..10_000 {
-        let operation = operation(&run, index);
+        let operation = fill_operation(&run, index);
         *kinds.entry(operation.kind).or_insert(0) += 1;
         if operation.kind == Kind::Read {
             metrics[(operation.series / 2) as usize] += 1;
@@ -182,17 +182,17 @@ fn kinds_and_metrics_occur_in_proportion() {
     assert_eq!(kinds, BTreeMap::from(quotas));
     assert!((3_900..4_100).contains(&(metrics[0] + metrics[1])), "{metrics:?}");
     assert_eq!((scans.first(), scans.last()), (Some(&1), Some(&50)));
-    let turns = TimeSeriesSpec { keys: KeyDistribution::Sequential, mix: mix_of(Kind::Read), ..super::spec() };
+    let turns = TimeSeriesSpec { keys: KeyDistribution::Sequential, mix: mix_of(Kind::Read), ..super::series_spec() };
     let turns = TimeSeriesRun::new(turns, 1).unwrap();
-    assert!((0..10).all(|index| operation(&turns, index).series / 2 == index % 2));
+    assert!((0..10).all(|index| fill_operation(&turns, index).series / 2 == index % 2));
 }
 
 #[test]
 fn verification_accepts_only_the_values_written() {
-    let checked = TimeSeriesSpec { integrity: true, value_type: ValueType::Integers, ..spec() };
+    let checked = TimeSeriesSpec { integrity: true, value_type: ValueType::Integers, ..series_spec() };
     // The values are as written by YCSB.
-    let load = load(checked.clone());
-    let values: Vec<i64> = (0..8).map(|index| format_write(&operation(&load, index)).1).collect();
+    let load = create_load(checked.clone());
+    let values: Vec<i64> = (0..8).map(|index| format_write(&fill_operation(&load, index)).1).collect();
     assert_eq!(values[..4], [2_105_875_969, 2_105_875_970, 2_105_875_969, 2_105_875_970]);
     assert_eq!(values[4..], [2_105_876_029, 2_105_876_030, 2_105_876_029, 2_105_876_030]);
 
@@ -210,33 +210,33 @@ fn verification_accepts_only_the_values_written() {
     };
     let mut store: BTreeMap<String, Row> = BTreeMap::new();
     let load = TimeSeriesLoad::new(spec.clone(), 1).unwrap();
-    for index in 0..load.operations().unwrap() {
-        let operation = operation(&load, index);
+    for index in 0..load.operation_count().unwrap() {
+        let operation = fill_operation(&load, index);
         store.insert(format_write(&operation).0, operation.row);
     }
-    let run = run(spec);
-    assert!(run.verifies());
+    let run = create_run(spec);
+    assert!(run.has_read_checks());
     for index in 0..5_000 {
-        let operation = operation(&run, index);
+        let operation = fill_operation(&run, index);
         if operation.kind == Kind::Update {
             store.insert(format_write(&operation).0, operation.row);
             continue;
         }
         let read = &store[&format_query(&operation)];
-        assert_eq!(run.verify(&operation, read), Some(Check::Right));
+        assert_eq!(run.verify_read(&operation, read), Some(Check::Right));
         if index % 500 == 1 {
             let other = store.values().find(|row| *row != read).unwrap();
-            assert_eq!(run.verify(&operation, other), Some(Check::Wrong), "correct, but not requested");
+            assert_eq!(run.verify_read(&operation, other), Some(Check::Wrong), "correct, but not requested");
             let mut short = Row::default();
             let fields: Vec<_> = read.fields().flatten().collect();
             for (name, value) in &fields[1..] {
-                short.push(name, value);
+                short.push_field(name, value);
             }
-            assert_eq!(run.verify(&operation, &short), Some(Check::Wrong), "a cell is missing");
+            assert_eq!(run.verify_read(&operation, &short), Some(Check::Wrong), "a cell is missing");
             let mut long = read.clone();
-            long.push(b"more", b"cells");
-            assert_eq!(run.verify(&operation, &long), Some(Check::Wrong), "a cell too many");
-            assert_eq!(run.verify(&operation, &Row::default()), Some(Check::Empty));
+            long.push_field(b"more", b"cells");
+            assert_eq!(run.verify_read(&operation, &long), Some(Check::Wrong), "a cell too many");
+            assert_eq!(run.verify_read(&operation, &Row::default()), Some(Check::Empty));
         }
     }
 }

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn impossible_settings_are_refused_by_name() {
-    let ok = spec;
+    let ok = series_spec;
     let by = |tags| Some(GroupBy { function: "sum".to_owned(), tags });
     let checked = TimeSeriesSpec { integrity: true, value_type: ValueType::Integers, ..ok() };
     for (spec, message) in [
@@ -91,8 +91,8 @@ fn impossible_settings_are_refused_by_name() {
 #[test]
 fn counts_and_starts_left_out_are_ycsbs() {
     let counts = |records, insert_count| {
-        let spec = TimeSeriesSpec { records, insert_count, ..spec() };
-        (spec.loads(), spec.count_loaded_points())
+        let spec = TimeSeriesSpec { records, insert_count, ..series_spec() };
+        (spec.points_loaded(), spec.count_loaded_points())
     };
     assert_eq!(counts(Some(20), None), (Some(20), 20));
     assert_eq!(counts(Some(20), Some(6)), (Some(6), 6));

@@ -78,14 +78,14 @@ struct Checksums {
 }
 
 impl Checksums {
-    fn replace(&mut self, bytes: &[u8]) {
+    fn replace_sums(&mut self, bytes: &[u8]) {
         self.bytes.clear();
         self.bytes.extend_from_slice(bytes);
         self.compared = 0;
     }
 
     /// Compares the next checksum with the checksum of this chunk.
-    fn compare(&mut self, chunk: &[u8]) -> io::Result<()> {
+    fn compare_chunk(&mut self, chunk: &[u8]) -> io::Result<()> {
         let Some(algorithm) = self.algorithm else { return Ok(()) };
         let sum = (crc_fast::checksum(algorithm, chunk) as u32).to_be_bytes();
         if self.bytes.get(self.compared..self.compared + sum.len()) != Some(sum.as_slice()) {
@@ -160,7 +160,7 @@ impl BlockReader {
                 self.receive_into(free).await?
             } else {
                 if self.ready == 0 {
-                    self.compare().await?;
+                    self.compare_packet().await?;
                 }
                 let bytes = self.ready.min(free.len());
                 free[..bytes].copy_from_slice(&self.pending()[..bytes]);
@@ -268,12 +268,12 @@ impl BlockReader {
     }
 
     /// Receives at least one more chunk, and verifies the checksums of all complete chunks of the packet.
-    async fn compare(&mut self) -> io::Result<()> {
+    async fn compare_packet(&mut self) -> io::Result<()> {
         while self.ready == 0 {
             if self.packet == 0 && self.begin_packet().await?.last {
                 return Err(invalid("the block ended early"));
             }
-            self.receive(self.chunk.min(self.packet), self.packet).await?;
+            self.receive_bytes(self.chunk.min(self.packet), self.packet).await?;
             let received = std::mem::take(&mut self.received);
             let compared = self.compare_chunks(&received[self.start..self.end]);
             self.received = received;
@@ -292,7 +292,7 @@ impl BlockReader {
         let mut compared = 0;
         while self.packet > 0 {
             let Some(chunk) = bytes[compared..].get(..self.chunk.min(self.packet)) else { break };
-            self.sums.compare(chunk)?;
+            self.sums.compare_chunk(chunk)?;
             compared += chunk.len();
             self.packet -= chunk.len();
         }
@@ -301,16 +301,16 @@ impl BlockReader {
 
     /// Receives the head of the next packet: its lengths, header and checksums.
     async fn begin_packet(&mut self) -> io::Result<PacketHeader> {
-        self.receive(LENGTHS, LENGTHS).await?;
+        self.receive_bytes(LENGTHS, LENGTHS).await?;
         let (_, header) = lengths(self.pending());
-        self.receive(LENGTHS + header, LENGTHS + header).await?;
+        self.receive_bytes(LENGTHS + header, LENGTHS + header).await?;
         let decoded = PacketHeader::decode(&self.pending()[LENGTHS..LENGTHS + header])?;
         let size = self.size_of(self.pending(), &decoded)?;
-        self.receive(size.head, size.head).await?;
+        self.receive_bytes(size.head, size.head).await?;
         let (first, last) = (self.start + LENGTHS + header, self.start + size.head);
-        self.sums.replace(&self.received[first..last]);
+        self.sums.replace_sums(&self.received[first..last]);
         self.start = last;
-        self.begin(size);
+        self.start_packet(size);
         Ok(decoded)
     }
 
@@ -320,13 +320,13 @@ impl BlockReader {
         let Some(Ok(header)) = head.get(LENGTHS..first).map(PacketHeader::decode) else { return false };
         let alike = !header.last && self.size_of(head, &header).is_ok_and(|size| size == self.size);
         if alike {
-            self.sums.replace(&head[first..]);
-            self.begin(self.size);
+            self.sums.replace_sums(&head[first..]);
+            self.start_packet(self.size);
         }
         alike
     }
 
-    fn begin(&mut self, size: PacketSize) {
+    fn start_packet(&mut self, size: PacketSize) {
         self.at += size.data as u64;
         self.packet = size.data;
         self.size = size;
@@ -361,7 +361,7 @@ impl BlockReader {
     }
 
     /// Receives until at least `bytes` bytes are available, but no more than `most`.
-    async fn receive(&mut self, bytes: usize, most: usize) -> io::Result<()> {
+    async fn receive_bytes(&mut self, bytes: usize, most: usize) -> io::Result<()> {
         if self.pending().len() >= bytes {
             return Ok(());
         }

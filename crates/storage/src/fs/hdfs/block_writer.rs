@@ -17,11 +17,11 @@ use super::error::note_data_node_failure;
 use super::lease::OpenFile;
 use super::messages::{BaseHeader, Checksum, ClientHeader, DataNodeInfo, ExtendedBlock, LocatedBlock};
 use super::name_node::NameNode;
-use super::packets::{Layout, Packets};
-use super::pipeline::{Fault, Pipeline};
+use super::packets::{PacketLayout, Packets};
+use super::pipeline::{Pipeline, PipelineFault};
 use super::write_messages::{
-    AbandonBlock, AddBlock, BlockAnswer, Complete, Completed, Create, Created, Delete, Empty, Fsync, Permission, Stage,
-    UpdateBlock, UpdatePipeline, WriteBlock,
+    AbandonBlock, AddBlock, BlockAnswer, Complete, Completed, Create, Created, Delete, Empty, Fsync, Permission,
+    PipelineStage, UpdateBlock, UpdatePipeline, WriteBlock,
 };
 use crate::fs::CreateOptions;
 
@@ -42,15 +42,15 @@ const COMPLETE_RETRIES: u32 = 8;
 
 /// The settings of a write.
 #[derive(Clone, Copy, Debug)]
-struct Settings {
-    layout: Layout,
+struct BlockSettings {
+    layout: PacketLayout,
     /// Maximum number of packets in flight.
     window: usize,
     /// Maximum number of times that a block is restarted.
     retries: u32,
 }
 
-impl Settings {
+impl BlockSettings {
     /// Reads the settings by Hadoop's names; `None` if this writer does not support them, such as a file without
     /// checksums.
     fn from_hadoop(settings: &BTreeMap<String, String>) -> Option<Self> {
@@ -64,7 +64,7 @@ impl Settings {
         let chunk = number("dfs.bytes-per-checksum", 512).filter(|bytes| (1..=1 << 20).contains(bytes))?;
         let window = number("dfs.client.write.max-packets-in-flight", 80).filter(|packets| *packets > 0)?;
         let retries = number("dfs.client.block.write.retries", 3)? as u32;
-        Some(Self { layout: Layout::new(packet, chunk, algorithm), window, retries })
+        Some(Self { layout: PacketLayout::new(packet, chunk, algorithm), window, retries })
     }
 }
 
@@ -72,7 +72,7 @@ impl Settings {
 #[derive(Debug)]
 pub(super) struct BlockWriter {
     name_node: Arc<NameNode>,
-    settings: Settings,
+    settings: BlockSettings,
     path: String,
     /// The file's number.
     file: u64,
@@ -104,7 +104,9 @@ impl BlockWriter {
         path: &str,
         options: &CreateOptions,
     ) -> Result<Option<Self>, HdfsError> {
-        let Some(settings) = Settings::from_hadoop(settings).filter(|_| name_node.is_usable()) else { return Ok(None) };
+        let Some(settings) = BlockSettings::from_hadoop(settings).filter(|_| name_node.is_usable()) else {
+            return Ok(None);
+        };
         let created = match create(name_node, path, options).await {
             // Either the crate does not encounter this failure, or it encounters the failure too and reports it.
             Err(HdfsError::IOError(_)) => {
@@ -121,12 +123,12 @@ impl BlockWriter {
         let plain = status.filter(|status| status.encryption.is_none() && status.erasure_coding.is_none());
         let Some((block_bytes, file)) = plain.and_then(|status| status.block_bytes.zip(status.id)) else {
             let delete = Delete { path: path.to_owned(), recursive: false };
-            name_node.call::<Empty>("delete", &delete).await?;
+            name_node.call_method::<Empty>("delete", &delete).await?;
             return Ok(None);
         };
         Ok(Some(Self {
             packets: Packets::new(settings.layout, Arc::clone(&name_node.memory)),
-            open: name_node.open_files.add(name_node),
+            open: name_node.open_files.add_file(name_node),
             name_node: Arc::clone(name_node),
             settings,
             path: path.to_owned(),
@@ -151,7 +153,7 @@ impl BlockWriter {
     /// A buffer to fill.
     pub fn buffer(&mut self, bytes: usize) -> &mut [u8] {
         self.buffer_bytes = bytes;
-        self.packets.buffer(bytes)
+        self.packets.reserve_buffer(bytes)
     }
 
     /// The filled buffer, even after a failure to write it.
@@ -161,12 +163,12 @@ impl BlockWriter {
 
     /// Writes the filled buffer by sending its complete packets.
     pub async fn submit(&mut self) -> Result<(), HdfsError> {
-        self.packets.fill(self.buffer_bytes);
+        self.packets.accept_filled(self.buffer_bytes);
         self.synced = false;
-        while self.packets.cut(self.block_bytes) {
+        while self.packets.cut_packets(self.block_bytes) {
             self.end_block(false).await?;
         }
-        self.drive(usize::MAX).await
+        self.drive_pipeline(usize::MAX).await
     }
 
     /// Waits until all data nodes have received all bytes; with `sync`, until the bytes are on their devices.
@@ -177,12 +179,12 @@ impl BlockWriter {
         } else if self.packets.bytes_without_packet() > 0 || (sync && self.packets.block_bytes() > 0) {
             self.packets.cut_rest(sync);
         }
-        self.drive(0).await?;
+        self.drive_pipeline(0).await?;
         self.synced = sync;
         if !self.logged {
             let (path, client) = (self.path.clone(), self.name_node.client.clone());
             let request = Fsync { path, client, last_block_bytes: -1, file: self.file };
-            self.name_node.call::<Empty>("fsync", &request).await?;
+            self.name_node.call_method::<Empty>("fsync", &request).await?;
             self.logged = true;
         }
         Ok(())
@@ -198,7 +200,7 @@ impl BlockWriter {
         let request = Complete { path, client, last: self.previous.clone(), file: self.file };
         let mut pause = REPORT_PAUSE;
         for retry in 0..=COMPLETE_RETRIES {
-            if self.name_node.call::<Completed>("complete", &request).await?.done {
+            if self.name_node.call_method::<Completed>("complete", &request).await?.done {
                 return Ok(());
             }
             if retry < COMPLETE_RETRIES {
@@ -219,9 +221,9 @@ impl BlockWriter {
             self.packets.cut_sync();
         }
         // A data node finalizes a block when it receives the last packet, and accepts no data after that.
-        self.drive(0).await?;
+        self.drive_pipeline(0).await?;
         self.packets.cut_last(sync);
-        self.drive(0).await?;
+        self.drive_pipeline(0).await?;
         self.close();
         let bytes = self.packets.block_bytes();
         self.previous = self.block.take().map(|located| ExtendedBlock { bytes, ..located.block });
@@ -231,14 +233,14 @@ impl BlockWriter {
     }
 
     /// Sends all packets, and waits until at most `left` are unacknowledged.
-    async fn drive(&mut self, left: usize) -> Result<(), HdfsError> {
-        while self.packets.unsent() > 0 || self.packets.waiting() > left {
+    async fn drive_pipeline(&mut self, left: usize) -> Result<(), HdfsError> {
+        while self.packets.count_unsent() > 0 || self.packets.count_unacknowledged() > left {
             let Some(pipeline) = &mut self.pipeline else {
                 self.begin_block().await?;
                 continue;
             };
-            if let Err(fault) = pipeline.drive(&mut self.packets, left).await {
-                self.recover(fault).await?;
+            if let Err(fault) = pipeline.drive_packets(&mut self.packets, left).await {
+                self.recover_pipeline(fault).await?;
             }
         }
         Ok(())
@@ -257,14 +259,14 @@ impl BlockWriter {
                 }
                 other => other?,
             };
-            match self.connect(&block, Stage::Create, 0).await {
+            match self.connect(&block, PipelineStage::Create, 0).await {
                 Ok(pipeline) => {
                     self.set_block(block, pipeline);
                     self.logged = false;
                     return Ok(());
                 }
                 Err(fault) => {
-                    self.note(&block, &fault);
+                    self.note_fault(&block, &fault);
                     let node = block.nodes.get(fault.node).cloned();
                     self.excluded.extend(node.map(|node| (Instant::now(), node)));
                     failed = Some(fault.error);
@@ -272,7 +274,7 @@ impl BlockWriter {
             }
             let (path, client) = (self.path.clone(), self.name_node.client.clone());
             let request = AbandonBlock { block: block.block, path, client, file: self.file };
-            self.name_node.call::<Empty>("abandonBlock", &request).await?;
+            self.name_node.call_method::<Empty>("abandonBlock", &request).await?;
         }
         Err(self.pipeline_error())
     }
@@ -289,7 +291,7 @@ impl BlockWriter {
         let mut pause = REPORT_PAUSE;
         let mut retries = 0;
         loop {
-            match self.name_node.call::<BlockAnswer>("addBlock", &request).await {
+            match self.name_node.call_method::<BlockAnswer>("addBlock", &request).await {
                 Err(HdfsError::RPCError(class, _))
                     if class.ends_with(".NotReplicatedYetException") && retries < NEXT_BLOCK_RETRIES =>
                 {
@@ -303,12 +305,17 @@ impl BlockWriter {
     }
 
     /// Sets up a pipeline for a block with this `generation`.
-    async fn connect(&self, block: &LocatedBlock, stage: Stage, generation: u64) -> Result<Pipeline, Fault> {
+    async fn connect(
+        &self,
+        block: &LocatedBlock,
+        stage: PipelineStage,
+        generation: u64,
+    ) -> Result<Pipeline, PipelineFault> {
         let layout = self.settings.layout;
         let [first, targets @ ..] = block.nodes.as_slice() else {
             return Err(std::io::Error::from(std::io::ErrorKind::NotFound).into());
         };
-        let (bytes_min, bytes_max) = if stage == Stage::Create { (0, 0) } else { self.packets.bytes() };
+        let (bytes_min, bytes_max) = if stage == PipelineStage::Create { (0, 0) } else { self.packets.bytes() };
         let kind = if layout.algorithm == CrcAlgorithm::Crc32Iscsi { 2 } else { 1 };
         // The number of bytes for which the data nodes reserve space is the block size.
         let sized = ExtendedBlock { bytes: self.block_bytes, ..block.block.clone() };
@@ -338,22 +345,22 @@ impl BlockWriter {
     }
 
     /// Continues with the remaining data nodes.
-    async fn recover(&mut self, mut fault: Fault) -> Result<(), HdfsError> {
+    async fn recover_pipeline(&mut self, mut fault: PipelineFault) -> Result<(), HdfsError> {
         self.close();
         self.packets.send_again();
         let Some(mut block) = self.block.take() else { return Err(self.pipeline_error()) };
         let client = self.name_node.client.clone();
-        let ends = self.packets.ends();
-        let stage = if ends { Stage::CloseRecovery } else { Stage::StreamingRecovery };
+        let ends = self.packets.is_at_end();
+        let stage = if ends { PipelineStage::CloseRecovery } else { PipelineStage::StreamingRecovery };
         loop {
-            self.note(&block, &fault);
+            self.note_fault(&block, &fault);
             drop_node(&mut block, fault.node);
             if block.nodes.is_empty() {
                 return Err(self.pipeline_error());
             }
             let before = ExtendedBlock { bytes: self.packets.bytes().0, ..block.block.clone() };
             let request = UpdateBlock { block: before.clone(), client: client.clone() };
-            let renewed = self.name_node.call::<BlockAnswer>("updateBlockForPipeline", &request).await?.block;
+            let renewed = self.name_node.call_method::<BlockAnswer>("updateBlockForPipeline", &request).await?.block;
             block.token = renewed.token;
             let generation = renewed.block.generation;
             let pipeline = match self.connect(&block, stage, generation).await {
@@ -367,7 +374,7 @@ impl BlockWriter {
             let after = ExtendedBlock { generation, ..before.clone() };
             let nodes = block.nodes.iter().map(|node| node.id.clone()).collect();
             let request = UpdatePipeline { client, before, after, nodes, storages: block.storages.clone() };
-            self.name_node.call::<Empty>("updatePipeline", &request).await?;
+            self.name_node.call_method::<Empty>("updatePipeline", &request).await?;
             if ends {
                 // The data nodes have already finalized the block.
                 self.packets.forget_last();
@@ -390,7 +397,7 @@ impl BlockWriter {
         self.pipeline = None;
     }
 
-    fn note(&self, block: &LocatedBlock, fault: &Fault) {
+    fn note_fault(&self, block: &LocatedBlock, fault: &PipelineFault) {
         let address = block.nodes.get(fault.node).map(|node| self.name_node.address_of(node)).unwrap_or_default();
         note_data_node_failure(format!("Failed to write to DataNode {address}: {}", fault.error));
     }
@@ -416,7 +423,7 @@ async fn create(name_node: &NameNode, path: &str, options: &CreateOptions) -> Re
         replication: options.replication.unwrap_or(defaults.replication),
         block_bytes: options.block_bytes.unwrap_or(defaults.block_bytes),
     };
-    name_node.call("create", &request).await.map(Some)
+    name_node.call_method("create", &request).await.map(Some)
 }
 
 /// Removes a data node from a pipeline.

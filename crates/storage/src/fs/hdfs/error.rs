@@ -6,7 +6,7 @@ use std::sync::{Mutex, Once, PoisonError};
 use hdfs_native::HdfsError;
 use log::{LevelFilter, Log, Metadata, Record};
 
-use crate::fs::error::{ErrorKind, FsError};
+use crate::fs::error::{FsError, FsErrorKind};
 
 /// The prefix of the targets of the crate's log records.
 const CRATE: &str = "hdfs_native";
@@ -40,7 +40,7 @@ pub fn last_warning() -> String {
 }
 
 impl Warnings {
-    fn keep(&self, text: String, of_data_node: bool) {
+    fn keep_warning(&self, text: String, of_data_node: bool) {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = text;
         self.data_nodes.fetch_add(u64::from(of_data_node), Ordering::Relaxed);
     }
@@ -48,7 +48,7 @@ impl Warnings {
 
 /// Records a failure to read from a data node that occurred outside the crate.
 pub(super) fn note_data_node_failure(text: String) {
-    WARNINGS.keep(text, true);
+    WARNINGS.keep_warning(text, true);
 }
 
 impl Log for Warnings {
@@ -63,7 +63,7 @@ impl Log for Warnings {
             if text.starts_with("Failed to use cached connection") {
                 return;
             }
-            self.keep(text, DATA_NODES.contains(&record.target()));
+            self.keep_warning(text, DATA_NODES.contains(&record.target()));
         }
     }
 
@@ -101,23 +101,23 @@ fn with_addresses(text: &str) -> String {
 pub(super) fn action_error(action: &'static str, path: &str, error: &HdfsError) -> FsError {
     let mut kind = match error {
         HdfsError::IOError(error) => return FsError::io(action, path, error),
-        HdfsError::FileNotFound(_) => ErrorKind::NotFound,
-        HdfsError::AlreadyExists(_) => ErrorKind::AlreadyExists,
-        HdfsError::ChecksumError => ErrorKind::Corrupt,
+        HdfsError::FileNotFound(_) => FsErrorKind::NotFound,
+        HdfsError::AlreadyExists(_) => FsErrorKind::AlreadyExists,
+        HdfsError::ChecksumError => FsErrorKind::Corrupt,
         HdfsError::InvalidPath(_)
         | HdfsError::InvalidArgument(_)
         | HdfsError::UrlParseError(_)
-        | HdfsError::IsADirectoryError(_) => ErrorKind::Invalid,
-        HdfsError::DataTransferError(_) | HdfsError::BlocksNotFound(_) => ErrorKind::Unavailable,
-        HdfsError::UnsupportedFeature(_) | HdfsError::UnsupportedErasureCodingPolicy(_) => ErrorKind::Unsupported,
+        | HdfsError::IsADirectoryError(_) => FsErrorKind::Invalid,
+        HdfsError::DataTransferError(_) | HdfsError::BlocksNotFound(_) => FsErrorKind::Unavailable,
+        HdfsError::UnsupportedFeature(_) | HdfsError::UnsupportedErasureCodingPolicy(_) => FsErrorKind::Unsupported,
         HdfsError::RPCError(class, message) | HdfsError::FatalRPCError(class, message) => kind_of_class(class, message),
-        _ => ErrorKind::Other,
+        _ => FsErrorKind::Other,
     };
     if let HdfsError::AlreadyExists(text) = error
         && text.contains("lease")
     {
         let message = text.lines().next().unwrap_or_default();
-        return FsError::new(ErrorKind::Unavailable, action, path, message).hint(
+        return FsError::new(FsErrorKind::Unavailable, action, path, message).hint(
             "another client is writing it: stop that client, and wait 60 s, after which its lease can be taken over",
         );
     }
@@ -131,32 +131,32 @@ pub(super) fn action_error(action: &'static str, path: &str, error: &HdfsError) 
             message = format!("{message}; the client's last warning: {last}");
         }
         if last.contains(CHECKSUM) {
-            kind = ErrorKind::Corrupt;
+            kind = FsErrorKind::Corrupt;
         }
     }
     let failed = FsError::new(kind, action, path, message);
-    if kind == ErrorKind::Corrupt {
+    if kind == FsErrorKind::Corrupt {
         return failed.hint(format!("its copies are damaged: run hdfs fsck {path} -files -blocks -locations"));
     }
     failed
 }
 
 /// The error type for an exception of the name node.
-fn kind_of_class(class: &str, message: &str) -> ErrorKind {
+fn kind_of_class(class: &str, message: &str) -> FsErrorKind {
     match class.rsplit('.').next().unwrap_or(class) {
-        "FileNotFoundException" => ErrorKind::NotFound,
-        "FileAlreadyExistsException" | "AlreadyBeingCreatedException" => ErrorKind::AlreadyExists,
-        "AccessControlException" => ErrorKind::Forbidden,
-        "DSQuotaExceededException" | "NSQuotaExceededException" => ErrorKind::NoSpace,
-        "SafeModeException" | "StandbyException" | "RetriableException" => ErrorKind::Unavailable,
-        "InvalidPathException" | "IllegalArgumentException" | "HadoopIllegalArgumentException" => ErrorKind::Invalid,
+        "FileNotFoundException" => FsErrorKind::NotFound,
+        "FileAlreadyExistsException" | "AlreadyBeingCreatedException" => FsErrorKind::AlreadyExists,
+        "AccessControlException" => FsErrorKind::Forbidden,
+        "DSQuotaExceededException" | "NSQuotaExceededException" => FsErrorKind::NoSpace,
+        "SafeModeException" | "StandbyException" | "RetriableException" => FsErrorKind::Unavailable,
+        "InvalidPathException" | "IllegalArgumentException" | "HadoopIllegalArgumentException" => FsErrorKind::Invalid,
         // From BlockManager.chooseTarget4NewBlock: there are too few data nodes, or none with free space.
-        _ if message.contains("There are 0 datanode(s) running") => ErrorKind::Unavailable,
-        _ if message.contains("could only be written to") => ErrorKind::NoSpace,
+        _ if message.contains("There are 0 datanode(s) running") => FsErrorKind::Unavailable,
+        _ if message.contains("could only be written to") => FsErrorKind::NoSpace,
         // From FSNamesystem: the block size is below dfs.namenode.fs-limits.min-block-size, or the replication is out
         // of range.
-        _ if message.contains("fs-limits") || message.contains("eplication") => ErrorKind::Invalid,
-        _ => ErrorKind::Other,
+        _ if message.contains("fs-limits") || message.contains("eplication") => FsErrorKind::Invalid,
+        _ => FsErrorKind::Other,
     }
 }
 

@@ -56,7 +56,7 @@ impl OpenFile {
 
 impl OpenFiles {
     /// Keeps a file open until the returned value is dropped.
-    pub fn add(&self, holder: &Arc<impl LeaseHolder>) -> Arc<OpenFile> {
+    pub fn add_file(&self, holder: &Arc<impl LeaseHolder>) -> Arc<OpenFile> {
         let file = Arc::default();
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         open.files.retain(|file| file.strong_count() > 0);

@@ -39,7 +39,7 @@ use self::name_node::NameNode;
 use self::pipeline::REACH;
 pub use self::reader::HdfsReader;
 pub use self::writer::HdfsWriter;
-use super::error::{ErrorKind, FsError};
+use super::error::{FsError, FsErrorKind};
 use super::{CreateOptions, FileKind, FileStat, FileSystem, OpenOptions};
 
 const BEST_EFFORT: &str = "dfs.client.block.write.replace-datanode-on-failure.best-effort";
@@ -84,7 +84,7 @@ pub fn reach(authority: &str) -> Result<(), FsError> {
     if !authority.contains(':') {
         return Ok(());
     }
-    let unreachable = |error: &io::Error| FsError::new(ErrorKind::Unavailable, "reach", &url, error.to_string());
+    let unreachable = |error: &io::Error| FsError::new(FsErrorKind::Unavailable, "reach", &url, error.to_string());
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
     for address in authority.to_socket_addrs().map_err(|error| unreachable(&error))? {
         match TcpStream::connect_timeout(&address, REACH) {
@@ -116,7 +116,7 @@ impl FileSystem for Hdfs {
     }
 
     async fn append(&self, path: &str, options: &CreateOptions) -> Result<HdfsWriter, FsError> {
-        let at = self.stat(path).await?.bytes;
+        let at = self.read_stat(path).await?.bytes;
         let file = self.client.append(path).await.map_err(|error| action_error("append to", path, &error))?;
         Ok(HdfsWriter::new(&self.client, file, path, at, options.buffer_bytes))
     }
@@ -125,12 +125,12 @@ impl FileSystem for Hdfs {
         HdfsReader::open(&self.client, &self.name_node, path, options).await
     }
 
-    async fn stat(&self, path: &str) -> Result<FileStat, FsError> {
+    async fn read_stat(&self, path: &str) -> Result<FileStat, FsError> {
         let status = self.client.get_file_info(path).await.map_err(|error| action_error("stat", path, &error))?;
         Ok(stat(status))
     }
 
-    async fn list(&self, path: &str) -> Result<Vec<FileStat>, FsError> {
+    async fn list_folder(&self, path: &str) -> Result<Vec<FileStat>, FsError> {
         let listed = self.client.list_status(path, false).await.map_err(|error| action_error("list", path, &error))?;
         let mut entries: Vec<_> = listed.into_iter().map(stat).collect();
         entries.sort_by(|a, b| a.path.cmp(&b.path));
@@ -145,13 +145,13 @@ impl FileSystem for Hdfs {
         self.client.delete(path, true).await.map_err(|error| action_error("delete", path, &error))
     }
 
-    async fn mkdirs(&self, path: &str) -> Result<(), FsError> {
+    async fn create_folders(&self, path: &str) -> Result<(), FsError> {
         let created = self.client.mkdirs(path, DIRECTORY_MODE, true).await;
         created.map_err(|error| action_error("create the directory", path, &error))
     }
 
     async fn truncate(&self, path: &str, _bytes: u64) -> Result<(), FsError> {
-        Err(FsError::new(ErrorKind::Unsupported, "truncate", path, "the native HDFS client has no truncate")
+        Err(FsError::new(FsErrorKind::Unsupported, "truncate", path, "the native HDFS client has no truncate")
             .hint("use `hdfs dfs -truncate`, or Hadoop's TestDFSIO -truncate"))
     }
 }

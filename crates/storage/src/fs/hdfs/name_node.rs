@@ -21,7 +21,7 @@ use super::messages::{
     BlockLocations, ConnectionContext, DataNodeInfo, GetBlockLocations, LocatedFile, RequestHeader, RpcRequestHeader,
     RpcResponseHeader, UserInformation, check_length, invalid,
 };
-use super::packets::Memory;
+use super::packets::SegmentMemory;
 use super::write_messages::{Empty, RenewLease, ServerDefaults, ServerDefaultsAnswer};
 
 const PROTOCOL: &str = "org.apache.hadoop.hdfs.protocol.ClientProtocol";
@@ -60,10 +60,10 @@ pub(super) struct NameNode {
     usable: AtomicBool,
     /// Whether a data node has responded.
     answered: AtomicBool,
-    idle: Mutex<Vec<Connection>>,
+    idle: Mutex<Vec<NameNodeConnection>>,
     defaults: OnceCell<ServerDefaults>,
     pub open_files: OpenFiles,
-    pub memory: Arc<Memory>,
+    pub memory: Arc<SegmentMemory>,
 }
 
 /// A call, which may be sent twice.
@@ -87,7 +87,7 @@ impl LeaseHolder for NameNode {
 
     async fn renew_leases(&self) -> bool {
         let request = RenewLease { client: self.client.clone() };
-        self.call::<Empty>("renewLease", &request).await.is_ok()
+        self.call_method::<Empty>("renewLease", &request).await.is_ok()
     }
 }
 
@@ -147,12 +147,12 @@ impl NameNode {
 
     /// The blocks of a file; `None` if they cannot be read directly because the file is striped, encrypted or still
     /// being written. Also `None` after any failure, which the crate then encounters too and reports.
-    pub async fn locate(&self, path: &str) -> Option<LocatedFile> {
+    pub async fn locate_file(&self, path: &str) -> Option<LocatedFile> {
         if !self.is_usable() {
             return None;
         }
         let question = GetBlockLocations { path: path.to_owned(), offset: 0, length: i64::MAX as u64 };
-        match self.call::<BlockLocations>("getBlockLocations", &question).await {
+        match self.call_method::<BlockLocations>("getBlockLocations", &question).await {
             Ok(locations) => locations
                 .file
                 .filter(|file| !file.under_construction && file.encryption.is_none() && file.erasure_coding.is_none()),
@@ -168,7 +168,7 @@ impl NameNode {
     /// The server's defaults for unspecified file settings.
     pub async fn defaults(&self) -> Result<ServerDefaults, HdfsError> {
         let ask = async || {
-            let answer = self.call::<ServerDefaultsAnswer>("getServerDefaults", &Empty {}).await;
+            let answer = self.call_method::<ServerDefaultsAnswer>("getServerDefaults", &Empty {}).await;
             answer.map(|answer| answer.defaults)
         };
         self.defaults.get_or_try_init(ask).await.cloned()
@@ -179,7 +179,11 @@ impl NameNode {
     ///
     /// A call whose response was lost is repeated with the same number over a new connection. The name node executes it
     /// only once (`RetryCache`).
-    pub async fn call<A: Message + Default>(&self, method: &str, request: &impl Message) -> Result<A, HdfsError> {
+    pub async fn call_method<A: Message + Default>(
+        &self,
+        method: &str,
+        request: &impl Message,
+    ) -> Result<A, HdfsError> {
         let id = self.calls.fetch_add(1, Ordering::Relaxed) & i32::MAX;
         let call = Call { id, method, request: request.encode_length_delimited_to_vec() };
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
@@ -209,9 +213,9 @@ impl NameNode {
         }
     }
 
-    async fn connect_and_ask(&self, call: &Call<'_>, retries: i32) -> io::Result<(Connection, Answer)> {
+    async fn connect_and_ask(&self, call: &Call<'_>, retries: i32) -> io::Result<(NameNodeConnection, Answer)> {
         self.limit_time(async {
-            let mut connection = Connection::open(&self.authority, &self.user, &self.client_id).await?;
+            let mut connection = NameNodeConnection::open(&self.authority, &self.user, &self.client_id).await?;
             let answer = connection.ask(call, retries).await?;
             Ok((connection, answer))
         })
@@ -224,12 +228,12 @@ impl NameNode {
 }
 
 #[derive(Debug)]
-struct Connection {
+struct NameNodeConnection {
     stream: TcpStream,
     client_id: Vec<u8>,
 }
 
-impl Connection {
+impl NameNodeConnection {
     async fn open(authority: &str, user: &str, client_id: &[u8]) -> io::Result<Self> {
         let stream = TcpStream::connect(authority).await?;
         stream.set_nodelay(true)?;
@@ -316,17 +320,17 @@ pub(super) mod tests {
     async fn only_whole_plain_files_are_located() {
         let whole = LocatedFile { bytes: 9, ..LocatedFile::default() };
         let name_node = connect_to(&serve(Some(whole.clone())).await, &[]);
-        assert_eq!(name_node.locate("/a").await, Some(whole.clone()));
+        assert_eq!(name_node.locate_file("/a").await, Some(whole.clone()));
         // Uses the same connection, because only the first connection returns the file.
-        assert_eq!(name_node.locate("/b").await, Some(whole.clone()));
+        assert_eq!(name_node.locate_file("/b").await, Some(whole.clone()));
         for other in [
             LocatedFile { under_construction: true, ..whole.clone() },
             LocatedFile { encryption: Some(vec![1]), ..whole.clone() },
             LocatedFile { erasure_coding: Some(vec![1]), ..whole.clone() },
         ] {
-            assert_eq!(connect_to(&serve(Some(other)).await, &[]).locate("/a").await, None);
+            assert_eq!(connect_to(&serve(Some(other)).await, &[]).locate_file("/a").await, None);
         }
-        assert_eq!(connect_to(&serve(None).await, &[]).locate("/a").await, None);
+        assert_eq!(connect_to(&serve(None).await, &[]).locate_file("/a").await, None);
     }
 
     #[tokio::test]
@@ -338,9 +342,11 @@ pub(super) mod tests {
             (&address, "dfs.data.transfer.protection", "privacy"),
             ("nameservice", "dfs.replication", "3"),
         ] {
-            assert_eq!(connect_to(authority, &[(name, value)]).locate("/a").await, None, "{name}");
+            assert_eq!(connect_to(authority, &[(name, value)]).locate_file("/a").await, None, "{name}");
         }
-        assert!(connect_to(&address, &[("hadoop.security.authentication", "simple")]).locate("/a").await.is_some());
+        assert!(
+            connect_to(&address, &[("hadoop.security.authentication", "simple")]).locate_file("/a").await.is_some()
+        );
     }
 
     #[tokio::test]
@@ -348,7 +354,7 @@ pub(super) mod tests {
         let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let name_node = connect_to(&server.local_addr().unwrap().to_string(), &[]);
         tokio::spawn(async move { drop(server.accept().await) });
-        assert_eq!(name_node.locate("/a").await, None);
+        assert_eq!(name_node.locate_file("/a").await, None);
         assert!(!name_node.usable.load(Ordering::Relaxed));
     }
 }

@@ -24,17 +24,17 @@ const HEADER_BYTES_MAX: usize = 33;
 
 /// Segments that are not in use. Allocating new memory costs as much as sending its contents.
 #[derive(Debug, Default)]
-pub(super) struct Memory(Mutex<Vec<Vec<u8>>>);
+pub(super) struct SegmentMemory(Mutex<Vec<Vec<u8>>>);
 
-impl Memory {
+impl SegmentMemory {
     /// Returns a segment of at least this many bytes: the most recently used free segment, or a new segment.
-    fn take(&self, bytes: usize) -> Vec<u8> {
+    fn take_segment(&self, bytes: usize) -> Vec<u8> {
         let mut free = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let last = free.iter().rposition(|segment| segment.len() >= bytes);
         last.map_or_else(|| vec![0; bytes], |last| free.remove(last))
     }
 
-    fn give(&self, segment: Vec<u8>) {
+    fn return_segment(&self, segment: Vec<u8>) {
         let mut free = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if free.iter().map(Vec::len).sum::<usize>() + segment.len() <= FREE_BYTES_MAX {
             free.push(segment);
@@ -44,7 +44,7 @@ impl Memory {
 
 /// The format of packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Layout {
+pub(super) struct PacketLayout {
     /// Bytes per checksum.
     pub chunk: usize,
     /// Bytes of data per packet: a multiple of `chunk`.
@@ -53,7 +53,7 @@ pub(super) struct Layout {
     pub algorithm: CrcAlgorithm,
 }
 
-impl Layout {
+impl PacketLayout {
     /// A layout for packets of at most `packet` bytes in total, computed as in Hadoop
     /// (`DFSOutputStream.computePacketChunkSize`).
     pub fn new(packet: usize, chunk: usize, algorithm: CrcAlgorithm) -> Self {
@@ -76,7 +76,7 @@ struct Packet {
 }
 
 #[derive(Debug)]
-struct Segment {
+struct PacketSegment {
     number: u64,
     data: Vec<u8>,
 }
@@ -84,10 +84,10 @@ struct Segment {
 /// The unacknowledged packets of a block, and the bytes that are not yet in a packet.
 #[derive(Debug)]
 pub(super) struct Packets {
-    layout: Layout,
-    memory: Arc<Memory>,
+    layout: PacketLayout,
+    memory: Arc<SegmentMemory>,
     /// The last segment is being filled.
-    segments: VecDeque<Segment>,
+    segments: VecDeque<PacketSegment>,
     /// The start of the next packet: in the last segment (`start`), and in the block (`offset`).
     start: usize,
     offset: u64,
@@ -109,7 +109,7 @@ pub(super) struct Packets {
 }
 
 impl Packets {
-    pub fn new(layout: Layout, memory: Arc<Memory>) -> Self {
+    pub fn new(layout: PacketLayout, memory: Arc<SegmentMemory>) -> Self {
         Self {
             layout,
             memory,
@@ -128,16 +128,16 @@ impl Packets {
     }
 
     /// Memory for the next bytes of the file.
-    pub fn buffer(&mut self, bytes: usize) -> &mut [u8] {
+    pub fn reserve_buffer(&mut self, bytes: usize) -> &mut [u8] {
         if self.segments.back().is_none_or(|last| last.data.len() - self.filled < bytes) {
-            let mut data = self.memory.take(bytes.max(SEGMENT_BYTES) + self.layout.data);
+            let mut data = self.memory.take_segment(bytes.max(SEGMENT_BYTES) + self.layout.data);
             let number = self.segments.back().map_or(0, |last| {
                 data[..self.filled - self.start].copy_from_slice(&last.data[self.start..self.filled]);
                 last.number + 1
             });
-            self.segments.push_back(Segment { number, data });
+            self.segments.push_back(PacketSegment { number, data });
             (self.start, self.filled) = (0, self.filled - self.start);
-            self.release();
+            self.release_segments();
         }
         match self.segments.back_mut() {
             Some(last) => &mut last.data[self.filled..self.filled + bytes],
@@ -151,7 +151,7 @@ impl Packets {
     }
 
     /// Accepts the bytes that the caller has filled.
-    pub fn fill(&mut self, bytes: usize) {
+    pub fn accept_filled(&mut self, bytes: usize) {
         self.filled += bytes;
     }
 
@@ -167,13 +167,13 @@ impl Packets {
 
     /// Forms as many full packets as the bytes allow, up to the end of the block. Returns whether more bytes follow,
     /// which belong to another block.
-    pub fn cut(&mut self, block_bytes: u64) -> bool {
+    pub fn cut_packets(&mut self, block_bytes: u64) -> bool {
         while self.block_bytes() < block_bytes {
             let bytes = (block_bytes - self.offset).min(self.layout.data as u64) as usize;
             if self.filled - self.start < bytes {
                 return false;
             }
-            self.push(bytes, false, false);
+            self.push_packet(bytes, false, false);
             self.start += bytes;
             self.offset += bytes as u64;
             self.repeated = 0;
@@ -185,7 +185,7 @@ impl Packets {
     pub fn cut_rest(&mut self, sync: bool) {
         if self.bytes_without_packet() > 0 {
             let bytes = self.filled - self.start;
-            self.push(bytes, false, sync);
+            self.push_packet(bytes, false, sync);
             self.repeated = bytes % self.layout.chunk;
             self.start += bytes - self.repeated;
             self.offset += (bytes - self.repeated) as u64;
@@ -196,15 +196,15 @@ impl Packets {
 
     /// Forms an empty packet that syncs the block.
     pub fn cut_sync(&mut self) {
-        self.push(0, false, true);
+        self.push_packet(0, false, true);
     }
 
     /// Forms the packet that ends the block.
     pub fn cut_last(&mut self, sync: bool) {
-        self.push(0, true, sync);
+        self.push_packet(0, true, sync);
     }
 
-    fn push(&mut self, bytes: usize, last: bool, sync: bool) {
+    fn push_packet(&mut self, bytes: usize, last: bool, sync: bool) {
         let offset = if bytes == 0 { self.block_bytes() } else { self.offset };
         let segment = self.segments.back().map_or(0, |last| last.number);
         self.waiting.push_back(Packet { number: self.number, segment, start: self.start, bytes, offset, last, sync });
@@ -219,17 +219,17 @@ impl Packets {
     }
 
     /// Number of unacknowledged packets.
-    pub fn waiting(&self) -> usize {
+    pub fn count_unacknowledged(&self) -> usize {
         self.waiting.len()
     }
 
     /// Number of unsent packets.
-    pub fn unsent(&self) -> usize {
+    pub fn count_unsent(&self) -> usize {
         self.waiting.len() - self.sent
     }
 
     /// Whether the packet that ends the block is the only unacknowledged packet.
-    pub fn ends(&self) -> bool {
+    pub fn is_at_end(&self) -> bool {
         self.waiting.front().is_some_and(|packet| packet.last)
     }
 
@@ -245,7 +245,7 @@ impl Packets {
 
     /// Returns the heads and the data of the next `count` packets, for sending. At least `count` packets must be
     /// unsent, and `count` must not exceed [`BATCH`].
-    pub fn batch(&mut self, count: usize) -> ([IoSlice<'_>; 2 * BATCH], usize) {
+    pub fn next_batch(&mut self, count: usize) -> ([IoSlice<'_>; 2 * BATCH], usize) {
         let next = self.sent..self.sent + count;
         self.sent = next.end;
         let first = self.segments.front().map_or(0, |first| first.number);
@@ -257,7 +257,7 @@ impl Packets {
         let mut ends = [0; BATCH];
         for (packet, end) in self.waiting.range(next.clone()).zip(&mut ends) {
             self.sent_bytes = self.sent_bytes.max(packet.offset + packet.bytes as u64);
-            head(packet, data(packet), self.layout, &mut self.heads);
+            append_head(packet, data(packet), self.layout, &mut self.heads);
             *end = self.heads.len();
         }
         let mut slices = std::array::from_fn(|_| IoSlice::new(&[]));
@@ -271,7 +271,7 @@ impl Packets {
     }
 
     /// Records that a packet was acknowledged. It must be the oldest packet.
-    pub fn acknowledge(&mut self, number: i64) -> io::Result<()> {
+    pub fn acknowledge_packet(&mut self, number: i64) -> io::Result<()> {
         match self.waiting.front() {
             Some(oldest) if self.sent > 0 && oldest.number == number => {
                 self.acknowledged_bytes = oldest.offset + oldest.bytes as u64;
@@ -280,7 +280,7 @@ impl Packets {
         }
         self.waiting.pop_front();
         self.sent -= 1;
-        self.release();
+        self.release_segments();
         Ok(())
     }
 
@@ -291,24 +291,24 @@ impl Packets {
     }
 
     /// Releases the segments that precede the segment of the oldest packet.
-    fn release(&mut self) {
+    fn release_segments(&mut self) {
         let needed = self.waiting.front().map(|oldest| oldest.segment);
         while self.segments.len() > 1
             && self.segments.front().is_some_and(|first| needed.is_none_or(|n| first.number < n))
         {
-            self.segments.pop_front().into_iter().for_each(|first| self.memory.give(first.data));
+            self.segments.pop_front().into_iter().for_each(|first| self.memory.return_segment(first.data));
         }
     }
 }
 
 impl Drop for Packets {
     fn drop(&mut self) {
-        self.segments.drain(..).for_each(|segment| self.memory.give(segment.data));
+        self.segments.drain(..).for_each(|segment| self.memory.return_segment(segment.data));
     }
 }
 
 /// Appends the head of a packet: its lengths, header and checksums.
-fn head(packet: &Packet, data: &[u8], layout: Layout, into: &mut Vec<u8>) {
+fn append_head(packet: &Packet, data: &[u8], layout: PacketLayout, into: &mut Vec<u8>) {
     let header = SentHeader {
         offset: packet.offset as i64,
         number: packet.number,

@@ -31,12 +31,12 @@ const REPLY: usize = 2;
 
 /// A failure of a pipeline, with the position of the data node that is assumed to have caused it.
 #[derive(Debug)]
-pub(super) struct Fault {
+pub(super) struct PipelineFault {
     pub node: usize,
     pub error: io::Error,
 }
 
-impl From<io::Error> for Fault {
+impl From<io::Error> for PipelineFault {
     /// A failure of the connection. Only its first node is known, so the fault is attributed to this node.
     fn from(error: io::Error) -> Self {
         Self { node: 0, error }
@@ -60,7 +60,7 @@ struct Sending {
 
 impl Socket {
     /// Sends as much as the kernel accepts.
-    fn send(&self, slices: &[IoSlice<'_>], last: bool) -> io::Result<usize> {
+    fn send_slices(&self, slices: &[IoSlice<'_>], last: bool) -> io::Result<usize> {
         let mut sending = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
         let sent = self.stream.try_write_vectored(slices)?;
         let bytes: usize = slices.iter().map(|slice| slice.len()).sum();
@@ -114,7 +114,7 @@ impl Pipeline {
         request: &WriteBlock,
         window: usize,
         timeout: Duration,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, PipelineFault> {
         let connecting = tokio::time::timeout(timeout.min(REACH), TcpStream::connect(address));
         let mut stream = connecting.await.map_err(io::Error::from)??;
         stream.set_nodelay(true)?;
@@ -127,7 +127,7 @@ impl Pipeline {
             let node = bad.and_then(|bad| addresses.iter().position(|address| *address == bad)).unwrap_or(0);
             let status = format!("status {}", answer.status);
             let message = answer.message.filter(|message| !message.is_empty()).unwrap_or(status);
-            return Err(Fault { node, error: invalid(format!("the pipeline was refused: {message}")) });
+            return Err(PipelineFault { node, error: invalid(format!("the pipeline was refused: {message}")) });
         }
         let sending = Mutex::new(Sending { closed: false, at: Instant::now() });
         let (acknowledgements, stream) = stream.into_split();
@@ -151,27 +151,28 @@ impl Pipeline {
     }
 
     /// Sends all packets, and waits until at most `left` are unacknowledged.
-    pub async fn drive(&mut self, packets: &mut Packets, left: usize) -> Result<(), Fault> {
+    pub async fn drive_packets(&mut self, packets: &mut Packets, left: usize) -> Result<(), PipelineFault> {
         loop {
-            let batch = packets.unsent().min(BATCH).min(self.window);
-            let in_flight = packets.waiting() - packets.unsent();
+            let batch = packets.count_unsent().min(BATCH).min(self.window);
+            let in_flight = packets.count_unacknowledged() - packets.count_unsent();
             let ready = if batch > 0 && in_flight + batch <= self.window {
-                self.send(packets, batch).await
-            } else if batch == 0 && packets.waiting() <= left {
+                self.send_packets(packets, batch).await
+            } else if batch == 0 && packets.count_unacknowledged() <= left {
                 return Ok(());
             } else {
-                let needed = if batch > 0 { in_flight + batch - self.window } else { packets.waiting() - left };
-                self.receive(in_flight, needed).await
+                let needed =
+                    if batch > 0 { in_flight + batch - self.window } else { packets.count_unacknowledged() - left };
+                self.receive_answers(in_flight, needed).await
             };
             match ready {
-                Ok(received) => self.take(received, packets)?,
+                Ok(received) => self.accept_answers(received, packets)?,
                 Err(error) => return Err(self.fault_behind(error, packets).await),
             }
         }
     }
 
     /// Finds the fault that caused a failure: an acknowledgement that has not been received yet may name the node.
-    async fn fault_behind(&mut self, error: io::Error, packets: &mut Packets) -> Fault {
+    async fn fault_behind(&mut self, error: io::Error, packets: &mut Packets) -> PipelineFault {
         if self.wait_for(1).is_err() {
             return error.into();
         }
@@ -181,19 +182,19 @@ impl Pipeline {
             else {
                 return error.into();
             };
-            if let Err(fault) = self.take(received, packets) {
+            if let Err(fault) = self.accept_answers(received, packets) {
                 return fault;
             }
         }
     }
 
     /// Sends the next packets. Returns 0, the number of received bytes.
-    async fn send(&mut self, packets: &mut Packets, batch: usize) -> io::Result<usize> {
-        let last = packets.ends();
-        let (mut slices, used) = packets.batch(batch);
+    async fn send_packets(&mut self, packets: &mut Packets, batch: usize) -> io::Result<usize> {
+        let last = packets.is_at_end();
+        let (mut slices, used) = packets.next_batch(batch);
         let mut rest = &mut slices[..used];
         while !rest.is_empty() {
-            match self.socket.send(rest, last) {
+            match self.socket.send_slices(rest, last) {
                 Ok(sent) => IoSlice::advance_slices(&mut rest, sent),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     // Prevents acknowledgements from waking the task.
@@ -207,7 +208,7 @@ impl Pipeline {
     }
 
     /// Receives acknowledgements, of which `needed` are required. Returns the number of bytes.
-    async fn receive(&mut self, in_flight: usize, needed: usize) -> io::Result<usize> {
+    async fn receive_answers(&mut self, in_flight: usize, needed: usize) -> io::Result<usize> {
         // Waits for several acknowledgements at once, but never for more bytes than are certain to arrive.
         let at_least = in_flight * (LENGTH_AND_NUMBER + REPLY * self.nodes.min(2));
         self.wait_for((needed * self.acknowledgement_bytes).min(at_least).saturating_sub(self.end))?;
@@ -240,19 +241,19 @@ impl Pipeline {
     }
 
     /// Processes the received acknowledgements.
-    fn take(&mut self, received: usize, packets: &mut Packets) -> Result<(), Fault> {
+    fn accept_answers(&mut self, received: usize, packets: &mut Packets) -> Result<(), PipelineFault> {
         self.end += received;
         let mut start = 0;
-        while let Some((begin, end)) = message(&self.received[start..self.end])? {
+        while let Some((begin, end)) = message_bounds(&self.received[start..self.end])? {
             let acknowledgement = &mut self.acknowledgement;
             acknowledgement.clear();
             acknowledgement.merge(&self.received[start + begin..start + end]).map_err(io::Error::from)?;
             if let Some((node, status)) = acknowledgement.find_failure() {
-                return Err(Fault { node, error: invalid(format!("it acknowledged with status {status}")) });
+                return Err(PipelineFault { node, error: invalid(format!("it acknowledged with status {status}")) });
             }
             // Acknowledgements of heartbeats contain no information.
             if acknowledgement.number != -1 {
-                packets.acknowledge(acknowledgement.number)?;
+                packets.acknowledge_packet(acknowledgement.number)?;
                 self.acknowledgement_bytes = end;
             }
             start += end;
@@ -264,7 +265,7 @@ impl Pipeline {
 }
 
 /// The start and end of the first message, without its length prefix; `None` if it is incomplete.
-fn message(received: &[u8]) -> io::Result<Option<(usize, usize)>> {
+fn message_bounds(received: &[u8]) -> io::Result<Option<(usize, usize)>> {
     let Some(last) = received.iter().position(|byte| *byte < 0x80) else {
         return if received.len() < 10 { Ok(None) } else { Err(invalid("an acknowledgement without a length")) };
     };

@@ -19,8 +19,8 @@ use super::data_node::DataNode;
 use super::error::{action_error, note_data_node_failure};
 use super::messages::{LocatedBlock, LocatedFile, invalid};
 use super::name_node::NameNode;
-use crate::fs::error::{ErrorKind, FsError};
-use crate::fs::{Access, OpenOptions, Reader};
+use crate::fs::error::{FsError, FsErrorKind};
+use crate::fs::{AccessHint, OpenOptions, Reader};
 
 /// Waits before new requests to the name node for the location of a block, after all of the block's data nodes have
 /// failed. Hadoop's client makes three such requests (`dfs.client.max.block.acquire.failures`) with the same mean wait
@@ -39,7 +39,7 @@ pub struct HdfsReader {
     bytes: u64,
     /// The offset of the next byte to receive.
     at: u64,
-    direct: Option<Direct>,
+    direct: Option<DirectReader>,
     /// The crate's reader of the file, once it has been needed.
     file: Option<FileReader>,
     /// The packets that follow `rest`, up to the end of the file.
@@ -64,8 +64,8 @@ impl HdfsReader {
         path: &str,
         options: OpenOptions,
     ) -> Result<Self, FsError> {
-        let sequential = options.access == Access::Sequential;
-        let located = if sequential { name_node.locate(path).await } else { None };
+        let sequential = options.access == AccessHint::Sequential;
+        let located = if sequential { name_node.locate_file(path).await } else { None };
         let mut reader = Self {
             client: client.clone(),
             path: path.to_owned(),
@@ -82,7 +82,7 @@ impl HdfsReader {
         if let Some(file) = located {
             reader.bytes = file.bytes;
             let name_node = Arc::clone(name_node);
-            reader.direct = Some(Direct { name_node, file, reading: None, idle: Vec::new(), failed: Vec::new() });
+            reader.direct = Some(DirectReader { name_node, file, reading: None, idle: Vec::new(), failed: Vec::new() });
         } else {
             let file = reader.open_by_crate().await?;
             reader.bytes = file.file_length() as u64;
@@ -102,7 +102,7 @@ impl HdfsReader {
         let (before, now) = (self.bytes, file.file_length() as u64);
         if now != before {
             let message = format!("its length changed from {before} to {now} bytes");
-            return Err(FsError::new(ErrorKind::Other, "read", &self.path, message).with_offset(self.at));
+            return Err(FsError::new(FsErrorKind::Other, "read", &self.path, message).with_offset(self.at));
         }
         Ok(file)
     }
@@ -127,7 +127,7 @@ impl HdfsReader {
             };
             self.stream = None;
             let error = self.action_error("read", &error);
-            let Some(wait) = waits.next().filter(|_| error.kind == ErrorKind::Unavailable) else { return Err(error) };
+            let Some(wait) = waits.next().filter(|_| error.kind == FsErrorKind::Unavailable) else { return Err(error) };
             self.retries += 1;
             tokio::time::sleep(wait).await;
             // Failed data nodes are tried again as well.
@@ -145,11 +145,11 @@ impl Reader for HdfsReader {
         self.bytes
     }
 
-    fn retries(&self) -> u64 {
+    fn retry_count(&self) -> u64 {
         self.retries
     }
 
-    async fn fetch(&mut self, offset: u64, bytes: usize) -> Result<&[u8], FsError> {
+    async fn fetch_bytes(&mut self, offset: u64, bytes: usize) -> Result<&[u8], FsError> {
         let end = (offset + bytes as u64).min(self.bytes);
         if offset >= end {
             return Ok(&[]);
@@ -196,7 +196,7 @@ impl Reader for HdfsReader {
 }
 
 /// A file whose blocks are read directly from their data nodes.
-struct Direct {
+struct DirectReader {
     name_node: Arc<NameNode>,
     file: LocatedFile,
     reading: Option<BlockReader>,
@@ -206,14 +206,14 @@ struct Direct {
     failed: Vec<String>,
 }
 
-impl Direct {
+impl DirectReader {
     /// Fills a buffer with the bytes after an offset, and counts them in `filled`. After a failure, continues with
     /// another data node of the block; fails if there is none.
     async fn read(&mut self, at: u64, into: &mut [u8], filled: &mut usize) -> io::Result<()> {
         while *filled < into.len() {
             let mut reading = match self.reading.take() {
                 Some(reading) => reading,
-                None => self.begin(at + *filled as u64).await?,
+                None => self.begin_read(at + *filled as u64).await?,
             };
             match reading.read(&mut into[*filled..]).await {
                 Ok(bytes) => *filled += bytes,
@@ -236,7 +236,7 @@ impl Direct {
     }
 
     /// Requests the part of a block from `at` to the block's end.
-    async fn begin(&mut self, at: u64) -> io::Result<BlockReader> {
+    async fn begin_read(&mut self, at: u64) -> io::Result<BlockReader> {
         let holds = |block: &&LocatedBlock| (block.offset..block.offset + block.block.bytes).contains(&at);
         let Some(block) = self.file.blocks.iter().find(holds) else { return Err(invalid("no block has this offset")) };
         let offset = at - block.offset;
@@ -294,13 +294,13 @@ mod tests {
         assert_eq!(reader.len(), 400_001);
         let mut at = 0;
         while at < content.len() {
-            let read = reader.fetch(at as u64, 70_000).await.unwrap();
+            let read = reader.fetch_bytes(at as u64, 70_000).await.unwrap();
             assert!(read == &content[at..(at + 70_000).min(content.len())]);
             at += read.len();
         }
-        assert!(reader.fetch(299_999, 5).await.unwrap() == &content[299_999..300_004]);
-        assert!(reader.fetch(17, 200_000).await.unwrap() == &content[17..200_017]);
-        assert!(reader.fetch(400_001, 1).await.unwrap().is_empty());
+        assert!(reader.fetch_bytes(299_999, 5).await.unwrap() == &content[299_999..300_004]);
+        assert!(reader.fetch_bytes(17, 200_000).await.unwrap() == &content[17..200_017]);
+        assert!(reader.fetch_bytes(400_001, 1).await.unwrap().is_empty());
         assert!(reader.direct.is_some() && reader.file.is_none());
     }
 
@@ -318,12 +318,12 @@ mod tests {
             let mut reader = hdfs.open("/file", OpenOptions::default()).await.unwrap();
             let before = crate::fs::hdfs::data_node_failures();
             for (n, expected) in content.chunks(70_000).enumerate() {
-                assert!(reader.fetch(n as u64 * 70_000, 70_000).await.unwrap() == expected);
+                assert!(reader.fetch_bytes(n as u64 * 70_000, 70_000).await.unwrap() == expected);
             }
             assert!(reader.direct.as_ref().is_some_and(|direct| direct.failed.len() == 1) && reader.file.is_none());
             assert!(crate::fs::hdfs::data_node_failures() > before);
             // The failed node is not tried again.
-            assert!(reader.fetch(0, 300_001).await.unwrap() == content);
+            assert!(reader.fetch_bytes(0, 300_001).await.unwrap() == content);
         }
     }
 
@@ -332,8 +332,8 @@ mod tests {
         let before = crate::fs::hdfs::data_node_failures();
         let (content, mut reader) =
             file(Script::new(300_000), Script { flipped: Some(9), ..Script::new(10_000) }).await;
-        assert!(reader.fetch(0, 300_000).await.unwrap() == &content[..300_000]);
-        assert_eq!(reader.fetch(300_000, 10_000).await.unwrap_err().kind, ErrorKind::NotFound);
+        assert!(reader.fetch_bytes(0, 300_000).await.unwrap() == &content[..300_000]);
+        assert_eq!(reader.fetch_bytes(300_000, 10_000).await.unwrap_err().kind, FsErrorKind::NotFound);
         assert!(reader.direct.is_none());
         assert!(crate::fs::hdfs::data_node_failures() > before);
     }
@@ -345,7 +345,7 @@ mod tests {
             let located = LocatedFile { bytes: 5_000, blocks: vec![silent.serve(0).await], ..LocatedFile::default() };
             let hdfs = Hdfs::new(&serve(Some(located)).await, &BTreeMap::new()).unwrap();
             let mut reader = hdfs.open("/a", OpenOptions::default()).await.unwrap();
-            let read = reader.fetch(0, 5_000).await;
+            let read = reader.fetch_bytes(0, 5_000).await;
             assert_eq!(read.is_ok(), bytes > 0);
             assert_eq!(hdfs.open("/b", OpenOptions::default()).await.is_ok(), bytes > 0);
         }

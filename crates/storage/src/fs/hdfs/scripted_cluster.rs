@@ -20,7 +20,8 @@ use super::name_node::{CONTEXT_CALL, GREETING};
 use super::pipeline::WRITE_BLOCK;
 use super::write_messages::{
     AbandonBlock, Acknowledgement, AddBlock, BlockAnswer, Complete, Completed, Create, Created, FileStatus,
-    PipelineAnswer, SentHeader, ServerDefaults, ServerDefaultsAnswer, Stage, UpdateBlock, UpdatePipeline, WriteBlock,
+    PipelineAnswer, PipelineStage, SentHeader, ServerDefaults, ServerDefaultsAnswer, UpdateBlock, UpdatePipeline,
+    WriteBlock,
 };
 
 /// A fault of a pipeline.
@@ -222,7 +223,7 @@ impl Cluster {
         client.write_all(&PipelineAnswer::default().encode_length_delimited_to_vec()).await?;
         let mut number = None;
         for packet in 0.. {
-            if request.stage == Stage::CloseRecovery as i32 {
+            if request.stage == PipelineStage::CloseRecovery as i32 {
                 break;
             }
             let (header, sums, data) = receive(&mut client).await?;
@@ -331,20 +332,20 @@ impl State {
         for node in nodes {
             let replica = self.replicas.entry((*node, block.id)).or_default();
             let bytes = replica.bytes.len() as u64;
-            match Stage::try_from(request.stage).unwrap() {
-                Stage::Create => {
+            match PipelineStage::try_from(request.stage).unwrap() {
+                PipelineStage::Create => {
                     assert_eq!((bytes, request.bytes_min, request.bytes_max), (0, 0, 0));
                     replica.generation = block.generation;
                     continue;
                 }
-                Stage::StreamingRecovery => {
+                PipelineStage::StreamingRecovery => {
                     assert!((request.bytes_min..=request.bytes_max).contains(&bytes) && !replica.last);
                 }
-                Stage::CloseRecovery => {
+                PipelineStage::CloseRecovery => {
                     assert_eq!(request.bytes_min, bytes);
                     replica.last = true;
                 }
-                Stage::Append => panic!("nothing is appended"),
+                PipelineStage::Append => panic!("nothing is appended"),
             }
             assert!((block.generation..request.generation).contains(&replica.generation));
             replica.generation = request.generation;

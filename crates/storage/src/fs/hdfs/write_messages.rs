@@ -116,7 +116,7 @@ messages! {
 
 /// The reason for setting up a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, prost::Enumeration)]
-pub(super) enum Stage {
+pub(super) enum PipelineStage {
     /// This client never appends, but the encoding requires a value of zero.
     Append = 0,
     /// The pipeline of a block failed, and packets are sent again.

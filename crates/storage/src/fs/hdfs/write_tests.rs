@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::scripted_cluster::{Cluster, State, Wrong};
 use super::{Hdfs, HdfsWriter};
 use crate::content::Content;
-use crate::fs::error::{ErrorKind, FsError};
+use crate::fs::error::{FsError, FsErrorKind};
 use crate::fs::{CreateOptions, FileSystem, Writer};
 
 /// The settings of a client.
@@ -22,7 +22,7 @@ fn bytes_of(bytes: usize) -> Vec<u8> {
     content
 }
 
-async fn create(cluster: &Cluster, block_bytes: u64) -> (Hdfs, Result<HdfsWriter, FsError>) {
+async fn create_file(cluster: &Cluster, block_bytes: u64) -> (Hdfs, Result<HdfsWriter, FsError>) {
     let hdfs = Hdfs::new(&cluster.authority, &BTreeMap::new()).unwrap();
     let options = CreateOptions { block_bytes: Some(block_bytes), ..CreateOptions::default() };
     let created = hdfs.create("/a", &options).await;
@@ -30,11 +30,11 @@ async fn create(cluster: &Cluster, block_bytes: u64) -> (Hdfs, Result<HdfsWriter
 }
 
 /// Writes content in buffers of this size and closes the file.
-async fn write(writer: &mut HdfsWriter, content: &[u8], buffer: usize) -> Result<(), FsError> {
+async fn write_content(writer: &mut HdfsWriter, content: &[u8], buffer: usize) -> Result<(), FsError> {
     for part in content.chunks(buffer) {
-        writer.write(part).await?;
+        writer.write_copy(part).await?;
     }
-    writer.complete().await
+    writer.complete_file().await
 }
 
 fn fault_strategy(nodes: usize) -> impl Strategy<Value = Wrong> {
@@ -125,7 +125,7 @@ async fn only_the_failed_data_node_is_dropped() {
         let hdfs = Hdfs::new(&cluster.authority, &settings).unwrap();
         let mut writer = hdfs.create("/a", &CreateOptions::default()).await.unwrap();
         let content = bytes_of(1_000_000);
-        write(&mut writer, &content, 500_000).await.unwrap();
+        write_content(&mut writer, &content, 500_000).await.unwrap();
         let state = cluster.state();
         assert!(state.content() == Some(content));
         let left: Vec<_> = state.blocks[0].nodes.iter().map(|node| node.id.id.as_str()).collect();
@@ -138,8 +138,8 @@ async fn files_of_any_length_have_the_right_blocks() {
     for (bytes, blocks) in [(0, 0), (1, 1), (99_999, 1), (100_000, 1), (100_001, 2), (300_000, 3)] {
         let cluster = Cluster::start(2, State::new(&[])).await;
         let content = bytes_of(bytes);
-        let mut writer = create(&cluster, 100_000).await.1.unwrap();
-        write(&mut writer, &content, 70_000).await.unwrap();
+        let mut writer = create_file(&cluster, 100_000).await.1.unwrap();
+        write_content(&mut writer, &content, 70_000).await.unwrap();
         assert_eq!(writer.position(), bytes as u64);
         writer.close().await.unwrap();
         let state = cluster.state();
@@ -154,8 +154,8 @@ async fn sync_reaches_all_copies_and_readers() {
     for (bytes, sync, syncs) in [(70_001, true, 1), (100_000, true, 2), (70_001, false, 0)] {
         let cluster = Cluster::start(3, State::new(&[])).await;
         let content = bytes_of(bytes + 1);
-        let mut writer = create(&cluster, 100_000).await.1.unwrap();
-        writer.write(&content[..bytes]).await.unwrap();
+        let mut writer = create_file(&cluster, 100_000).await.1.unwrap();
+        writer.write_copy(&content[..bytes]).await.unwrap();
         if sync {
             writer.sync().await.unwrap();
         } else {
@@ -167,7 +167,7 @@ async fn sync_reaches_all_copies_and_readers() {
             assert!(state.replicas.len() == 3 && state.replicas.values().all(|replica| replica.syncs == syncs));
             assert_eq!(state.calls.last().unwrap(), "fsync");
         }
-        write(&mut writer, &content[bytes..], 1).await.unwrap();
+        write_content(&mut writer, &content[bytes..], 1).await.unwrap();
         assert!(cluster.state().content() == Some(content));
     }
 }
@@ -181,7 +181,7 @@ async fn durable_file_syncs_each_complete_block() {
         let options = CreateOptions { block_bytes: Some(100_000), sync_blocks, ..CreateOptions::default() };
         let mut writer = hdfs.create("/a", &options).await.unwrap();
         // The second block is completed within a buffer, and the third when the file is completed.
-        write(&mut writer, &bytes_of(250_000), 50_000 + 70_000).await.unwrap();
+        write_content(&mut writer, &bytes_of(250_000), 50_000 + 70_000).await.unwrap();
         let state = cluster.state();
         assert_eq!(state.replicas.len(), 6);
         assert!(state.replicas.values().all(|replica| replica.syncs == syncs));
@@ -191,10 +191,10 @@ async fn durable_file_syncs_each_complete_block() {
 #[tokio::test]
 async fn idle_client_keeps_block_and_lease() {
     let cluster = Cluster::start(1, State::new(&[])).await;
-    let (_hdfs, writer) = create(&cluster, 1 << 20).await;
+    let (_hdfs, writer) = create_file(&cluster, 1 << 20).await;
     let mut writer = writer.unwrap();
     let content = bytes_of(200_000);
-    writer.write(&content[..100_000]).await.unwrap();
+    writer.write_copy(&content[..100_000]).await.unwrap();
     writer.flush().await.unwrap();
     tokio::time::pause();
     tokio::time::sleep(Duration::from_secs(95)).await;
@@ -204,7 +204,7 @@ async fn idle_client_keeps_block_and_lease() {
         assert!(state.heartbeats >= 2, "{}", state.heartbeats);
         assert!(state.calls.iter().filter(|call| *call == "renewLease").count() >= 2, "{:?}", state.calls);
     }
-    write(&mut writer, &content[100_000..], 100_000).await.unwrap();
+    write_content(&mut writer, &content[100_000..], 100_000).await.unwrap();
     drop(writer);
     assert!(cluster.state().content() == Some(content));
     let before = cluster.state().calls.len();
@@ -220,8 +220,8 @@ async fn call_with_lost_answer_executes_once() {
             let state = State { calls_per_connection, answers_lost, ..State::new(&[]) };
             let cluster = Cluster::start(1, state).await;
             let content = bytes_of(300_000);
-            let mut writer = create(&cluster, 100_000).await.1.unwrap();
-            write(&mut writer, &content, 70_000).await.unwrap();
+            let mut writer = create_file(&cluster, 100_000).await.1.unwrap();
+            write_content(&mut writer, &content, 70_000).await.unwrap();
             let state = cluster.state();
             assert!(state.content() == Some(content) && state.complete);
             assert_eq!(state.calls, ["getServerDefaults", "create", "addBlock", "addBlock", "addBlock", "complete"]);
@@ -233,8 +233,8 @@ async fn call_with_lost_answer_executes_once() {
 async fn reports_of_blocks_are_waited_for() {
     let cluster = Cluster::start(1, State { not_complete: 2, not_reported: 1, ..State::new(&[]) }).await;
     let content = bytes_of(3_000);
-    let mut writer = create(&cluster, 2_000).await.1.unwrap();
-    write(&mut writer, &content, 1_000).await.unwrap();
+    let mut writer = create_file(&cluster, 2_000).await.1.unwrap();
+    write_content(&mut writer, &content, 1_000).await.unwrap();
     let state = cluster.state();
     assert!(state.complete && state.content() == Some(content));
     assert_eq!(state.calls.iter().filter(|call| *call == "complete").count(), 3);
@@ -243,16 +243,16 @@ async fn reports_of_blocks_are_waited_for() {
 #[tokio::test]
 async fn refusal_of_the_name_node_is_final() {
     for (method, class, kind) in [
-        ("create", "org.apache.hadoop.fs.FileAlreadyExistsException", ErrorKind::AlreadyExists),
-        ("create", "org.apache.hadoop.hdfs.server.namenode.SafeModeException", ErrorKind::Unavailable),
-        ("create", "org.apache.hadoop.security.AccessControlException", ErrorKind::Forbidden),
-        ("addBlock", "org.apache.hadoop.hdfs.protocol.DSQuotaExceededException", ErrorKind::NoSpace),
+        ("create", "org.apache.hadoop.fs.FileAlreadyExistsException", FsErrorKind::AlreadyExists),
+        ("create", "org.apache.hadoop.hdfs.server.namenode.SafeModeException", FsErrorKind::Unavailable),
+        ("create", "org.apache.hadoop.security.AccessControlException", FsErrorKind::Forbidden),
+        ("addBlock", "org.apache.hadoop.hdfs.protocol.DSQuotaExceededException", FsErrorKind::NoSpace),
     ] {
         let cluster = Cluster::start(1, State::new(&[])).await;
         cluster.state().refused.insert(method, (class, "as scripted"));
-        let error = match create(&cluster, 1_000).await.1 {
+        let error = match create_file(&cluster, 1_000).await.1 {
             Err(error) => error,
-            Ok(mut writer) => write(&mut writer, &bytes_of(2_000), 2_000).await.unwrap_err(),
+            Ok(mut writer) => write_content(&mut writer, &bytes_of(2_000), 2_000).await.unwrap_err(),
         };
         assert_eq!(error.kind, kind);
         assert!(error.message.contains("as scripted"), "{error}");
@@ -268,7 +268,7 @@ async fn crate_writes_striped_and_encrypted_files() {
         if !striped {
             cluster.state().refused.insert("create", (zone, "as scripted"));
         }
-        let _ = create(&cluster, 1_000).await;
+        let _ = create_file(&cluster, 1_000).await;
         let calls = cluster.state().calls.clone();
         let expected: &[&str] = if striped { &["create", "delete"] } else { &["create"] };
         assert_eq!(calls[1..=expected.len()], *expected);
@@ -283,10 +283,10 @@ async fn loss_of_all_data_nodes_fails_the_file() {
     let cluster = Cluster::start(2, State::new(&[Wrong::Nothing, Wrong::Closed { packet: 1 }])).await;
     cluster.state().wrong.push_back(Wrong::Refused { node: 0 });
     let content = bytes_of(400_000);
-    let mut writer = create(&cluster, 100_000).await.1.unwrap();
-    let error = write(&mut writer, &content, 150_000).await.unwrap_err();
+    let mut writer = create_file(&cluster, 100_000).await.1.unwrap();
+    let error = write_content(&mut writer, &content, 150_000).await.unwrap_err();
     // The crate finds an empty file on the servers.
-    assert_eq!((error.kind, writer.position(), writer.retries()), (ErrorKind::Rewound, 0, 1), "{error}");
+    assert_eq!((error.kind, writer.position(), writer.retry_count()), (FsErrorKind::Rewound, 0, 1), "{error}");
     assert!(super::data_node_failures() >= before + 2);
     let state = cluster.state();
     assert!(state.calls.contains(&"recoverLease".to_owned()) && !state.complete);
@@ -297,9 +297,9 @@ async fn a_file_that_was_replaced_is_left_alone() {
     let cluster = Cluster::start(1, State::new(&[Wrong::Closed { packet: 1 }])).await;
     cluster.state().wrong.push_back(Wrong::Refused { node: 0 });
     cluster.state().file = 78;
-    let mut writer = create(&cluster, 1 << 20).await.1.unwrap();
-    let error = write(&mut writer, &bytes_of(400_000), 150_000).await.unwrap_err();
-    assert_eq!(error.kind, ErrorKind::NotFound, "{error}");
+    let mut writer = create_file(&cluster, 1 << 20).await.1.unwrap();
+    let error = write_content(&mut writer, &bytes_of(400_000), 150_000).await.unwrap_err();
+    assert_eq!(error.kind, FsErrorKind::NotFound, "{error}");
     let calls = cluster.state().calls.clone();
     assert!(!calls.contains(&"recoverLease".to_owned()) && !calls.contains(&"append".to_owned()), "{calls:?}");
 }
@@ -308,9 +308,9 @@ async fn a_file_that_was_replaced_is_left_alone() {
 async fn file_with_unreported_block_is_not_reopened() {
     let cluster = Cluster::start(1, State { not_complete: 100, ..State::new(&[]) }).await;
     let content = bytes_of(3_000);
-    let mut writer = create(&cluster, 1 << 20).await.1.unwrap();
+    let mut writer = create_file(&cluster, 1 << 20).await.1.unwrap();
     let start = tokio::time::Instant::now();
-    let error = write(&mut writer, &content, 3_000).await.unwrap_err();
+    let error = write_content(&mut writer, &content, 3_000).await.unwrap_err();
     assert!(error.message.contains("not reported"), "{error}");
     assert!(writer.close().await.is_err());
     assert_eq!(start.elapsed().as_secs(), 102);
@@ -325,7 +325,7 @@ async fn durable_block_syncs_before_its_last_packet() {
     let cluster = Cluster::start(2, State::new(&[Wrong::Closed { packet: 3 }])).await;
     let hdfs = Hdfs::new(&cluster.authority, &BTreeMap::new()).unwrap();
     let mut writer = hdfs.create("/a", &CreateOptions { sync_blocks: true, ..CreateOptions::default() }).await.unwrap();
-    write(&mut writer, &bytes_of(100_000), 50_000).await.unwrap();
+    write_content(&mut writer, &bytes_of(100_000), 50_000).await.unwrap();
     let state = cluster.state();
     let left = state.nodes.iter().position(|node| *node == state.blocks[0].nodes[0]).unwrap();
     assert_eq!((state.blocks[0].nodes.len(), state.replicas[&(left, state.blocks[0].block.id)].syncs), (1, 1));

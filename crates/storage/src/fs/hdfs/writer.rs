@@ -17,7 +17,7 @@ use super::error::action_error;
 use super::name_node::NameNode;
 use super::write_messages::{Created, GetFileInfo};
 use crate::fs::Writer;
-use crate::fs::error::{ErrorKind, FsError};
+use crate::fs::error::{FsError, FsErrorKind};
 
 /// Time limit for retries when a block cannot be started. If a name node asked a dead data node to recover a block, it
 /// tries another data node after 30 heartbeats (`BlockManager.getBlockRecoveryTimeout`), which is 90 s by default.
@@ -29,7 +29,7 @@ const SENT_BYTES: usize = 16 << 20;
 
 /// Whether a file can be continued after this error: its data nodes were lost, or have not yet reported an earlier
 /// block. When a block is started, the crate retries in neither case; Hadoop's client waits for the report.
-fn resumable(error: &HdfsError) -> bool {
+fn is_resumable(error: &HdfsError) -> bool {
     match error {
         HdfsError::IOError(_) | HdfsError::DataTransferError(_) => true,
         HdfsError::RPCError(class, _) => class.ends_with(".NotReplicatedYetException"),
@@ -99,14 +99,18 @@ impl HdfsWriter {
     /// The open file. The state of an abandoned file is unknown, so no operation on it may succeed.
     fn open_file(&mut self, action: &'static str) -> Result<&mut FileWriter, FsError> {
         self.file.as_mut().ok_or_else(|| {
-            FsError::new(ErrorKind::Unavailable, action, &self.path, "an earlier write failed").with_offset(self.at)
+            FsError::new(FsErrorKind::Unavailable, action, &self.path, "an earlier write failed").with_offset(self.at)
         })
     }
 
     /// Hands over to the crate a file whose data nodes were lost, together with the unwritten part of a buffer.
     async fn hand_over(&mut self, action: &'static str, buffer: &Bytes, error: HdfsError) -> Result<(), FsError> {
         self.direct = None;
-        if resumable(&error) { self.resume(buffer, error).await } else { Err(self.action_error(action, &error)) }
+        if is_resumable(&error) {
+            self.resume_file(buffer, error).await
+        } else {
+            Err(self.action_error(action, &error))
+        }
     }
 
     async fn write_bytes(&mut self, bytes: Bytes) -> Result<(), HdfsError> {
@@ -120,13 +124,13 @@ impl HdfsWriter {
     ///
     /// Closes the file at its current length and opens it for append, until the name node assigns nodes to the next
     /// block.
-    async fn resume(&mut self, buffer: &Bytes, first: HdfsError) -> Result<(), FsError> {
+    async fn resume_file(&mut self, buffer: &Bytes, first: HdfsError) -> Result<(), FsError> {
         let start = Instant::now();
         let mut last = self.action_error("write", &first);
         while start.elapsed() < RESUME {
             match self.reopen(buffer, start).await {
                 Ok(()) => return Ok(()),
-                Err(error) if matches!(error.kind, ErrorKind::Rewound | ErrorKind::NotFound) => return Err(error),
+                Err(error) if matches!(error.kind, FsErrorKind::Rewound | FsErrorKind::NotFound) => return Err(error),
                 Err(error) => last = error,
             }
             tokio::time::sleep(RETRY_PAUSE).await;
@@ -140,13 +144,13 @@ impl HdfsWriter {
     async fn check_identity(&self) -> Result<(), FsError> {
         let Some((name_node, number)) = &self.identity else { return Ok(()) };
         let request = GetFileInfo { path: self.path.clone() };
-        let reply = name_node.call::<Created>("getFileInfo", &request).await;
+        let reply = name_node.call_method::<Created>("getFileInfo", &request).await;
         let reply = reply.map_err(|error| self.action_error("stat", &error))?.status;
         if reply.and_then(|status| status.id) == Some(*number) {
             return Ok(());
         }
         let message = "it was deleted or replaced while it was being written";
-        Err(FsError::new(ErrorKind::NotFound, "write", &self.path, message).with_offset(self.at))
+        Err(FsError::new(FsErrorKind::NotFound, "write", &self.path, message).with_offset(self.at))
     }
 
     /// Reopens the file and writes the unwritten part of a buffer.
@@ -157,7 +161,7 @@ impl HdfsWriter {
         self.check_identity().await?;
         while !self.client.recover_lease(&self.path).await.map_err(|error| self.action_error("recover", &error))? {
             if start.elapsed() > RESUME {
-                return Err(FsError::new(ErrorKind::Timeout, "recover", &self.path, "its lease was not released")
+                return Err(FsError::new(FsErrorKind::Timeout, "recover", &self.path, "its lease was not released")
                     .with_offset(self.at));
             }
             tokio::time::sleep(RETRY_PAUSE).await;
@@ -169,7 +173,7 @@ impl HdfsWriter {
         let written = (status.length as u64).checked_sub(self.at).filter(|&bytes| bytes <= buffer.len() as u64);
         let Some(written) = written else {
             let message = format!("{} of {} bytes are left after recovery", status.length, self.at);
-            let rewound = FsError::new(ErrorKind::Rewound, "write", &self.path, message).with_offset(self.at);
+            let rewound = FsError::new(FsErrorKind::Rewound, "write", &self.path, message).with_offset(self.at);
             self.at = status.length as u64;
             return Err(rewound);
         };
@@ -178,7 +182,7 @@ impl HdfsWriter {
 }
 
 impl Writer for HdfsWriter {
-    async fn buffer(&mut self, bytes: usize) -> Result<&mut [u8], FsError> {
+    async fn reserve_buffer(&mut self, bytes: usize) -> Result<&mut [u8], FsError> {
         if let Some(direct) = &mut self.direct {
             return Ok(direct.buffer(bytes));
         }
@@ -192,7 +196,7 @@ impl Writer for HdfsWriter {
         Ok(&mut self.buffer)
     }
 
-    async fn submit(&mut self) -> Result<(), FsError> {
+    async fn submit_buffer(&mut self) -> Result<(), FsError> {
         if let Some(direct) = &mut self.direct {
             let written = direct.submit().await;
             let buffer = direct.buffer_filled();
@@ -207,7 +211,7 @@ impl Writer for HdfsWriter {
         let bytes = self.buffer.len();
         let buffer = std::mem::take(&mut self.buffer).freeze();
         let written = match self.write_bytes(buffer.clone()).await {
-            Err(error) if resumable(&error) => self.resume(&buffer, error).await,
+            Err(error) if is_resumable(&error) => self.resume_file(&buffer, error).await,
             other => other.map_err(|error| self.action_error("write", &error)),
         };
         // The client holds a reference until the buffer is acknowledged.
@@ -224,16 +228,16 @@ impl Writer for HdfsWriter {
         self.at
     }
 
-    fn retries(&self) -> u64 {
+    fn retry_count(&self) -> u64 {
         self.retries
     }
 
-    async fn seek(&mut self, offset: u64) -> Result<(), FsError> {
+    async fn seek_to(&mut self, offset: u64) -> Result<(), FsError> {
         if offset == self.at {
             return Ok(());
         }
         let message = "HDFS supports only sequential writes";
-        Err(FsError::new(ErrorKind::Unsupported, "write", &self.path, message)
+        Err(FsError::new(FsErrorKind::Unsupported, "write", &self.path, message)
             .with_offset(offset)
             .hint("write sequentially"))
     }
@@ -247,7 +251,7 @@ impl Writer for HdfsWriter {
         if self.retries > 0 {
             return self.sync().await;
         }
-        Err(FsError::new(ErrorKind::Unsupported, "flush", &self.path, "the native HDFS client has no hflush here")
+        Err(FsError::new(FsErrorKind::Unsupported, "flush", &self.path, "the native HDFS client has no hflush here")
             .hint("use hsync, which guarantees more, or no flush at all"))
     }
 
@@ -260,7 +264,7 @@ impl Writer for HdfsWriter {
         synced.map_err(|error| self.action_error("sync", &error))
     }
 
-    async fn complete(&mut self) -> Result<(), FsError> {
+    async fn complete_file(&mut self) -> Result<(), FsError> {
         if self.completed {
             return Ok(());
         }
@@ -273,13 +277,13 @@ impl Writer for HdfsWriter {
             return Ok(());
         };
         self.hand_over("close", &Bytes::new(), error).await?;
-        Err(FsError::new(ErrorKind::Rewound, "close", &self.path, "it was recovered and is open again")
+        Err(FsError::new(FsErrorKind::Rewound, "close", &self.path, "it was recovered and is open again")
             .with_offset(self.at))
     }
 
     async fn close(mut self) -> Result<(), FsError> {
         if self.direct.is_some() {
-            return self.complete().await;
+            return self.complete_file().await;
         }
         let closed = self.open_file("close")?.close().await;
         closed.map_err(|error| self.action_error("close", &error))

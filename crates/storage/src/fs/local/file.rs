@@ -24,7 +24,7 @@ pub enum Direct {
 
 /// The mechanism that transfers the bytes of one file.
 #[derive(Debug)]
-pub enum Engine {
+pub enum FileEngine {
     /// Blocking calls, with one buffer that is allocated on first use.
     Calls(Option<AlignedBuffer>),
     /// io_uring, with several buffers.
@@ -32,42 +32,42 @@ pub enum Engine {
 }
 
 /// The engines of closed files, for reuse.
-pub type Pool = Arc<Mutex<Vec<Engine>>>;
+pub type EnginePool = Arc<Mutex<Vec<FileEngine>>>;
 
 /// An engine that returns to the pool when its file is closed.
 #[derive(Debug)]
 pub struct Pooled {
-    engine: Engine,
-    pool: Pool,
+    engine: FileEngine,
+    pool: EnginePool,
 }
 
 impl Pooled {
     /// An engine of this pool.
-    pub fn new(engine: Engine, pool: &Pool) -> Self {
+    pub fn new(engine: FileEngine, pool: &EnginePool) -> Self {
         Self { engine, pool: Arc::clone(pool) }
     }
 }
 
 impl Drop for Pooled {
     fn drop(&mut self) {
-        let mut engine = std::mem::replace(&mut self.engine, Engine::Calls(None));
-        if let Engine::Uring(ring) = &mut engine {
-            ring.abandon();
+        let mut engine = std::mem::replace(&mut self.engine, FileEngine::Calls(None));
+        if let FileEngine::Uring(ring) = &mut engine {
+            ring.abandon_requests();
         }
         self.pool.lock().unwrap_or_else(PoisonError::into_inner).push(engine);
     }
 }
 
 impl Deref for Pooled {
-    type Target = Engine;
+    type Target = FileEngine;
 
-    fn deref(&self) -> &Engine {
+    fn deref(&self) -> &FileEngine {
         &self.engine
     }
 }
 
 impl DerefMut for Pooled {
-    fn deref_mut(&mut self) -> &mut Engine {
+    fn deref_mut(&mut self) -> &mut FileEngine {
         &mut self.engine
     }
 }
@@ -98,7 +98,7 @@ impl LocalFile {
 
     /// Whether the kernel can access this memory at this offset. If O_DIRECT is not required, the first unaligned
     /// access switches the file to the page cache.
-    pub fn suits(&mut self, memory: *const u8, offset: u64, bytes: usize) -> Result<bool, FsError> {
+    pub fn is_direct_possible(&mut self, memory: *const u8, offset: u64, bytes: usize) -> Result<bool, FsError> {
         let aligned = [memory.addr(), offset as usize, bytes].iter().all(|number| number.is_multiple_of(ALIGNMENT));
         match self.direct {
             _ if aligned => Ok(true),

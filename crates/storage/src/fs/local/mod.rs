@@ -14,13 +14,13 @@ use std::path::Path;
 use std::sync::PoisonError;
 
 pub use file::Direct;
-use file::{Engine, LocalFile, Pool, Pooled};
+use file::{EnginePool, FileEngine, LocalFile, Pooled};
 pub use reader::LocalReader;
 use uring::Ring;
 pub use writer::LocalWriter;
 
-use super::error::{ErrorKind, FsError};
-use super::{ALIGNMENT, Access, CreateOptions, FileKind, FileStat, FileSystem, OpenOptions};
+use super::error::{FsError, FsErrorKind};
+use super::{ALIGNMENT, AccessHint, CreateOptions, FileKind, FileStat, FileSystem, OpenOptions};
 
 /// The settings with which local files are opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub struct LocalOptions {
 #[derive(Clone, Debug, Default)]
 pub struct Local {
     options: LocalOptions,
-    pool: Pool,
+    pool: EnginePool,
     /// The reason why io_uring is not available; `None` if it is, or is not needed.
     forbidden: Option<String>,
 }
@@ -45,11 +45,11 @@ impl Local {
     ///
     /// If io_uring is forbidden (in containers, or by `kernel.io_uring_disabled`), blocking calls are used.
     pub fn new(mut options: LocalOptions) -> Self {
-        let forbidden = options.uring_depth.and_then(|_| Ring::forbidden());
+        let forbidden = options.uring_depth.and_then(|_| Ring::find_refusal());
         if forbidden.is_some() {
             options.uring_depth = None;
         }
-        Self { options, pool: Pool::default(), forbidden: forbidden.map(|error| error.to_string()) }
+        Self { options, pool: EnginePool::default(), forbidden: forbidden.map(|error| error.to_string()) }
     }
 
     /// Drops a file's pages from the page cache if they are clean and not mapped by another process.
@@ -75,7 +75,7 @@ impl Local {
     fn engine(&self, path: &str, bytes: usize) -> Result<Pooled, FsError> {
         if self.options.direct == Direct::Required && !bytes.is_multiple_of(ALIGNMENT) {
             return Err(FsError::new(
-                ErrorKind::Invalid,
+                FsErrorKind::Invalid,
                 "open",
                 path,
                 format!("O_DIRECT needs buffers of a multiple of {ALIGNMENT} bytes, got {bytes}"),
@@ -84,14 +84,14 @@ impl Local {
         }
         let old = self.pool.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let engine = match (old, self.options.uring_depth) {
-            (Some(Engine::Uring(ring)), Some(_)) if ring.buffer_bytes() >= bytes => Engine::Uring(ring),
-            (Some(Engine::Calls(buffer)), None) => Engine::Calls(buffer),
+            (Some(FileEngine::Uring(ring)), Some(_)) if ring.buffer_bytes() >= bytes => FileEngine::Uring(ring),
+            (Some(FileEngine::Calls(buffer)), None) => FileEngine::Calls(buffer),
             (_, Some(depth)) => {
                 let ring =
                     Ring::new(depth, bytes).map_err(|error| FsError::io("create an io_uring for", path, &error))?;
-                Engine::Uring(Box::new(ring))
+                FileEngine::Uring(Box::new(ring))
             }
-            (_, None) => Engine::Calls(None),
+            (_, None) => FileEngine::Calls(None),
         };
         Ok(Pooled::new(engine, &self.pool))
     }
@@ -105,14 +105,14 @@ impl Local {
         if let Ok(kind) = fs::metadata(path).map(|facts| facts.file_type())
             && (kind.is_fifo() || kind.is_char_device() || kind.is_socket())
         {
-            return Err(FsError::new(ErrorKind::Invalid, action, path, "it is not a regular file")
+            return Err(FsError::new(FsErrorKind::Invalid, action, path, "it is not a regular file")
                 .hint("delete it, or use another directory"));
         }
         let mut file = options.open(path);
         // According to open(2), the file system does not support O_DIRECT.
         if direct != Direct::Off && matches!(&file, Err(error) if error.raw_os_error() == Some(libc::EINVAL)) {
             if direct == Direct::Required {
-                return Err(FsError::new(ErrorKind::Unsupported, action, path, "this file system lacks O_DIRECT")
+                return Err(FsError::new(FsErrorKind::Unsupported, action, path, "this file system lacks O_DIRECT")
                     .hint("leave O_DIRECT out, or use a directory on a disk"));
             }
             direct = Direct::Off;
@@ -130,14 +130,14 @@ impl FileSystem for Local {
 
     async fn create(&self, path: &str, options: &CreateOptions) -> Result<LocalWriter, FsError> {
         if options.replication.is_some_and(|copies| copies > 1) {
-            return Err(FsError::new(ErrorKind::Unsupported, "create", path, "local files are not replicated")
+            return Err(FsError::new(FsErrorKind::Unsupported, "create", path, "local files are not replicated")
                 .hint("leave dfs.replication out, or use hdfs://"));
         }
         let engine = self.engine(path, options.buffer_bytes)?;
         let mut how = fs::OpenOptions::new();
         how.write(true).create(true).truncate(options.overwrite).create_new(!options.overwrite);
         let file = match self.open_file("create", path, &mut how) {
-            Err(error) if error.kind == ErrorKind::NotFound && options.parents => {
+            Err(error) if error.kind == FsErrorKind::NotFound && options.parents => {
                 let parent = Path::new(path).parent().unwrap_or(Path::new("/"));
                 fs::create_dir_all(parent).map_err(|error| FsError::io("create", path, &error))?;
                 self.open_file("create", path, &mut how)
@@ -162,7 +162,7 @@ impl FileSystem for Local {
         let at = file.file.metadata().map_err(|error| FsError::io("append to", path, &error))?.len();
         if file.direct == Direct::Required && !at.is_multiple_of(ALIGNMENT as u64) {
             return Err(FsError::new(
-                ErrorKind::Invalid,
+                FsErrorKind::Invalid,
                 "append to",
                 path,
                 format!("O_DIRECT needs a length that is a multiple of {ALIGNMENT} bytes, but the file has {at}"),
@@ -177,9 +177,9 @@ impl FileSystem for Local {
         let file = self.open_file("open", path, fs::OpenOptions::new().read(true))?;
         let facts = file.file.metadata().map_err(|error| FsError::io("open", path, &error))?;
         if facts.is_dir() {
-            return Err(FsError::new(ErrorKind::Invalid, "open", path, "it is a directory"));
+            return Err(FsError::new(FsErrorKind::Invalid, "open", path, "it is a directory"));
         }
-        if options.access == Access::Random {
+        if options.access == AccessHint::Random {
             // Read-ahead would fetch bytes that are not needed. This is only advice, so an error is ignored.
             // SAFETY: the descriptor is open, and the other arguments are plain numbers.
             unsafe { libc::posix_fadvise(file.file.as_raw_fd(), 0, 0, libc::POSIX_FADV_RANDOM) };
@@ -187,12 +187,12 @@ impl FileSystem for Local {
         Ok(LocalReader { engine, file, len: facts.len() })
     }
 
-    async fn stat(&self, path: &str) -> Result<FileStat, FsError> {
+    async fn read_stat(&self, path: &str) -> Result<FileStat, FsError> {
         let facts = fs::metadata(path).map_err(|error| FsError::io("stat", path, &error))?;
         Ok(stat(path, &facts))
     }
 
-    async fn list(&self, path: &str) -> Result<Vec<FileStat>, FsError> {
+    async fn list_folder(&self, path: &str) -> Result<Vec<FileStat>, FsError> {
         let failed = |error: io::Error| FsError::io("list", path, &error);
         let mut entries = Vec::new();
         for entry in fs::read_dir(path).map_err(failed)? {
@@ -212,7 +212,7 @@ impl FileSystem for Local {
     async fn rename(&self, from: &str, to: &str) -> Result<(), FsError> {
         match rename_exclusively(from, to) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                Err(FsError::new(ErrorKind::AlreadyExists, "rename", from, format!("{to} already exists")))
+                Err(FsError::new(FsErrorKind::AlreadyExists, "rename", from, format!("{to} already exists")))
             }
             renamed => renamed.map_err(|error| FsError::io("rename", from, &error)),
         }
@@ -231,7 +231,7 @@ impl FileSystem for Local {
         }
     }
 
-    async fn mkdirs(&self, path: &str) -> Result<(), FsError> {
+    async fn create_folders(&self, path: &str) -> Result<(), FsError> {
         fs::create_dir_all(path).map_err(|error| FsError::io("create the directory", path, &error))
     }
 

@@ -1,6 +1,6 @@
 //! Reads a local file.
 
-use super::file::{Engine, LocalFile, Pooled, resize_buffer};
+use super::file::{FileEngine, LocalFile, Pooled, resize_buffer};
 use crate::fs::{ALIGNMENT, FsError, Reader};
 
 /// Reader of a local file.
@@ -31,30 +31,30 @@ impl Reader for LocalReader {
 
     fn depth(&self) -> usize {
         match &*self.engine {
-            Engine::Uring(ring) => ring.depth(),
-            Engine::Calls(_) => 0,
+            FileEngine::Uring(ring) => ring.depth(),
+            FileEngine::Calls(_) => 0,
         }
     }
 
-    fn ahead(&mut self, offset: u64, bytes: usize) {
+    fn announce_read(&mut self, offset: u64, bytes: usize) {
         let (from, whole, _) = self.span(offset, bytes);
-        if let Engine::Uring(ring) = &mut *self.engine {
-            ring.release(None);
-            // A read that cannot be queued is executed by `fetch`.
+        if let FileEngine::Uring(ring) = &mut *self.engine {
+            ring.release_slots(None);
+            // A read that cannot be queued is executed by `fetch_bytes`.
             let _ = ring.read(&self.file.file, from, whole);
         }
     }
 
-    async fn fetch(&mut self, offset: u64, bytes: usize) -> Result<&[u8], FsError> {
+    async fn fetch_bytes(&mut self, offset: u64, bytes: usize) -> Result<&[u8], FsError> {
         let (from, whole, before) = self.span(offset, bytes);
         let (buffer, read) = match &mut *self.engine {
-            Engine::Uring(ring) => {
-                ring.release(None);
-                let fetched = ring.fetch(&self.file.file, from, whole);
+            FileEngine::Uring(ring) => {
+                ring.release_slots(None);
+                let fetched = ring.fetch_bytes(&self.file.file, from, whole);
                 let (slot, read) = fetched.map_err(|(at, error)| self.file.error_at("read", at, &error))?;
                 (&*ring.bytes(slot), read)
             }
-            Engine::Calls(buffer) => {
+            FileEngine::Calls(buffer) => {
                 let into = resize_buffer(buffer, whole)?;
                 let read = self.file.read_full(from, into)?;
                 (&*into, read)
@@ -65,10 +65,10 @@ impl Reader for LocalReader {
 
     async fn read_at(&mut self, offset: u64, into: &mut [u8]) -> Result<usize, FsError> {
         // Reads without a copy, unless io_uring may have read the range ahead.
-        if self.depth() == 0 && self.file.suits(into.as_ptr(), offset, into.len())? {
+        if self.depth() == 0 && self.file.is_direct_possible(into.as_ptr(), offset, into.len())? {
             return self.file.read_full(offset, into);
         }
-        let read = self.fetch(offset, into.len()).await?;
+        let read = self.fetch_bytes(offset, into.len()).await?;
         into[..read.len()].copy_from_slice(read);
         Ok(read.len())
     }

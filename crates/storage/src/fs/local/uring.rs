@@ -16,7 +16,7 @@ const HUGE: usize = 2 << 20;
 
 /// The state of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Slot {
+enum BufferSlot {
     Free,
     /// The owner of the buffer is filling or reading it.
     Held,
@@ -37,7 +37,7 @@ enum Slot {
 /// A ring and its buffers.
 pub struct Ring {
     uring: IoUring,
-    slots: Vec<Slot>,
+    slots: Vec<BufferSlot>,
     /// The buffers of all slots, one after the other.
     memory: AlignedBuffer,
     /// Bytes per slot.
@@ -62,13 +62,13 @@ pub type Failed = (u64, io::Error);
 
 impl Ring {
     /// The reason why this process cannot use io_uring; `None` if it can.
-    pub fn forbidden() -> Option<io::Error> {
+    pub fn find_refusal() -> Option<io::Error> {
         IoUring::new(1).err()
     }
 
     /// A ring with `depth` buffers for accesses of up to `bytes` each.
     pub fn new(depth: usize, bytes: usize) -> io::Result<Self> {
-        let slots = vec![Slot::Free; depth.max(1)];
+        let slots = vec![BufferSlot::Free; depth.max(1)];
         let entries = slots.len().next_power_of_two() as u32;
         // Completions are processed when this thread enters the kernel for another reason (Linux 5.19).
         let cooperative = IoUring::builder().setup_coop_taskrun().build(entries);
@@ -99,14 +99,14 @@ impl Ring {
     }
 
     /// Takes a free buffer; waits for one if necessary.
-    pub fn take(&mut self, file: &File) -> Result<usize, Failed> {
+    pub fn take_slot(&mut self, file: &File) -> Result<usize, Failed> {
         loop {
-            if let Some(slot) = self.slots.iter().position(|slot| *slot == Slot::Free) {
-                self.enter(0).map_err(|error| (0, error))?;
-                self.slots[slot] = Slot::Held;
+            if let Some(slot) = self.slots.iter().position(|slot| *slot == BufferSlot::Free) {
+                self.enter_kernel(0).map_err(|error| (0, error))?;
+                self.slots[slot] = BufferSlot::Held;
                 return Ok(slot);
             }
-            self.wait(file)?;
+            self.wait_for_completion(file)?;
         }
     }
 
@@ -117,28 +117,30 @@ impl Ring {
 
     /// Queues the write of a held buffer.
     pub fn write(&mut self, file: &File, slot: usize, offset: u64, bytes: usize) -> Result<(), Failed> {
-        self.slots[slot] = Slot::Busy { write: true, offset, bytes, done: 0 };
+        self.slots[slot] = BufferSlot::Busy { write: true, offset, bytes, done: 0 };
         self.busy += 1;
-        self.push(file, slot).map_err(|error| (offset, error))?;
+        self.push_request(file, slot).map_err(|error| (offset, error))?;
         // A single buffer leaves nothing to overlap.
-        if self.depth() == 1 { self.wait(file) } else { Ok(()) }
+        if self.depth() == 1 { self.wait_for_completion(file) } else { Ok(()) }
     }
 
     /// Queues a read if a buffer is free. Returns whether it was queued.
     pub fn read(&mut self, file: &File, offset: u64, bytes: usize) -> Result<bool, Failed> {
-        let Some(slot) = self.slots.iter().position(|slot| *slot == Slot::Free) else { return Ok(false) };
-        self.slots[slot] = Slot::Busy { write: false, offset, bytes, done: 0 };
+        let Some(slot) = self.slots.iter().position(|slot| *slot == BufferSlot::Free) else { return Ok(false) };
+        self.slots[slot] = BufferSlot::Busy { write: false, offset, bytes, done: 0 };
         self.busy += 1;
-        self.push(file, slot).map_err(|error| (offset, error))?;
+        self.push_request(file, slot).map_err(|error| (offset, error))?;
         Ok(true)
     }
 
     /// Frees every held buffer; with `expected`, also every buffer that was read at a different offset.
-    pub fn release(&mut self, expected: Option<u64>) {
+    pub fn release_slots(&mut self, expected: Option<u64>) {
         for slot in &mut self.slots {
             match *slot {
-                Slot::Held => *slot = Slot::Free,
-                Slot::Read { offset, .. } if expected.is_some_and(|expected| expected != offset) => *slot = Slot::Free,
+                BufferSlot::Held => *slot = BufferSlot::Free,
+                BufferSlot::Read { offset, .. } if expected.is_some_and(|expected| expected != offset) => {
+                    *slot = BufferSlot::Free
+                }
                 _ => {}
             }
         }
@@ -146,53 +148,53 @@ impl Ring {
 
     /// Waits for the read at an offset, and first queues it if necessary. Returns its buffer and the number of bytes
     /// read.
-    pub fn fetch(&mut self, file: &File, offset: u64, bytes: usize) -> Result<(usize, usize), Failed> {
-        let known = |slot: &Slot| match *slot {
-            Slot::Busy { write: false, offset: start, bytes: len, .. } => start == offset && len >= bytes,
-            Slot::Read { offset: start, .. } => start == offset,
+    pub fn fetch_bytes(&mut self, file: &File, offset: u64, bytes: usize) -> Result<(usize, usize), Failed> {
+        let known = |slot: &BufferSlot| match *slot {
+            BufferSlot::Busy { write: false, offset: start, bytes: len, .. } => start == offset && len >= bytes,
+            BufferSlot::Read { offset: start, .. } => start == offset,
             _ => false,
         };
         if !self.slots.iter().any(known) {
             while !self.read(file, offset, bytes)? {
                 // Announced reads that were not fetched are dropped in favour of this read.
-                self.release(Some(offset));
-                if !self.slots.contains(&Slot::Free) {
-                    self.wait(file)?;
+                self.release_slots(Some(offset));
+                if !self.slots.contains(&BufferSlot::Free) {
+                    self.wait_for_completion(file)?;
                 }
             }
         }
         loop {
             let ready =
-                self.slots.iter().position(|slot| matches!(slot, Slot::Read { offset: at, .. } if *at == offset));
+                self.slots.iter().position(|slot| matches!(slot, BufferSlot::Read { offset: at, .. } if *at == offset));
             if let Some(slot) = ready {
-                self.enter(0).map_err(|error| (offset, error))?;
-                let Slot::Read { bytes: read, .. } = self.slots[slot] else { continue };
-                self.slots[slot] = Slot::Held;
+                self.enter_kernel(0).map_err(|error| (offset, error))?;
+                let BufferSlot::Read { bytes: read, .. } = self.slots[slot] else { continue };
+                self.slots[slot] = BufferSlot::Held;
                 return Ok((slot, read.min(bytes)));
             }
-            self.wait(file)?;
+            self.wait_for_completion(file)?;
         }
     }
 
     /// Waits until nothing is in flight.
-    pub fn drain(&mut self, file: &File) -> Result<(), Failed> {
+    pub fn drain_writes(&mut self, file: &File) -> Result<(), Failed> {
         while self.busy > 0 {
-            self.wait(file)?;
+            self.wait_for_completion(file)?;
         }
         self.failed.take().map_or(Ok(()), Err)
     }
 
     /// Waits until an operation in flight completes.
-    fn wait(&mut self, file: &File) -> Result<(), Failed> {
+    fn wait_for_completion(&mut self, file: &File) -> Result<(), Failed> {
         if self.busy > 0 {
-            self.enter(1).map_err(|error| (0, error))?;
-            self.reap(file);
+            self.enter_kernel(1).map_err(|error| (0, error))?;
+            self.reap_completions(file);
         }
         self.failed.take().map_or(Ok(()), Err)
     }
 
     /// Submits the queue and waits for this many completions.
-    fn enter(&mut self, wait: usize) -> io::Result<()> {
+    fn enter_kernel(&mut self, wait: usize) -> io::Result<()> {
         if self.queued == 0 && wait == 0 {
             return Ok(());
         }
@@ -207,8 +209,8 @@ impl Ring {
         Ok(())
     }
 
-    fn push(&mut self, file: &File, slot: usize) -> io::Result<()> {
-        let Slot::Busy { write, offset, bytes, done } = self.slots[slot] else { return Ok(()) };
+    fn push_request(&mut self, file: &File, slot: usize) -> io::Result<()> {
+        let BufferSlot::Busy { write, offset, bytes, done } = self.slots[slot] else { return Ok(()) };
         let fd = types::Fd(file.as_raw_fd());
         let (at, left) = (offset + done as u64, (bytes - done) as u32);
         let start = self.bytes(slot)[done..].as_mut_ptr();
@@ -227,13 +229,13 @@ impl Ring {
     }
 
     /// Processes completions, and continues partial operations.
-    fn reap(&mut self, file: &File) {
+    fn reap_completions(&mut self, file: &File) {
         loop {
             // The completion queue is borrowed again for each entry, because continuing an entry needs the ring.
             let next = self.uring.completion().next();
             let Some(done) = next else { break };
             let slot = done.user_data() as usize;
-            let Slot::Busy { write, offset, bytes, done: before } = self.slots[slot] else { continue };
+            let BufferSlot::Busy { write, offset, bytes, done: before } = self.slots[slot] else { continue };
             let result = done.result();
             let transferred = usize::try_from(result).unwrap_or(0);
             let all = before + transferred;
@@ -241,18 +243,18 @@ impl Ring {
             // O_DIRECT cannot continue at an unaligned offset, so the file ended there.
             let ended = !write && (transferred == 0 || all % ALIGNMENT != 0);
             if retry || (result > 0 && all < bytes && !ended) {
-                self.slots[slot] = Slot::Busy { write, offset, bytes, done: all };
-                if let Err(error) = self.push(file, slot) {
+                self.slots[slot] = BufferSlot::Busy { write, offset, bytes, done: all };
+                if let Err(error) = self.push_request(file, slot) {
                     self.failed.get_or_insert((offset, error));
-                    self.slots[slot] = Slot::Free;
+                    self.slots[slot] = BufferSlot::Free;
                     self.busy -= 1;
                 }
                 continue;
             }
             self.busy -= 1;
-            self.slots[slot] = if write { Slot::Free } else { Slot::Read { offset, bytes: all } };
+            self.slots[slot] = if write { BufferSlot::Free } else { BufferSlot::Read { offset, bytes: all } };
             if result < 0 {
-                self.slots[slot] = Slot::Free;
+                self.slots[slot] = BufferSlot::Free;
                 self.failed.get_or_insert((offset + before as u64, io::Error::from_raw_os_error(-result)));
             } else if write && transferred == 0 {
                 let error = io::Error::new(io::ErrorKind::WriteZero, "the file system wrote nothing");
@@ -262,16 +264,16 @@ impl Ring {
     }
 
     /// Waits for all operations in flight. Partial operations are not continued, because no file is given.
-    pub fn abandon(&mut self) {
+    pub fn abandon_requests(&mut self) {
         while self.busy > 0 {
-            if self.enter(1).is_err() {
+            if self.enter_kernel(1).is_err() {
                 return;
             }
             while self.uring.completion().next().is_some() {
                 self.busy = self.busy.saturating_sub(1);
             }
         }
-        self.slots.fill(Slot::Free);
+        self.slots.fill(BufferSlot::Free);
         self.failed = None;
     }
 }
@@ -279,6 +281,6 @@ impl Ring {
 impl Drop for Ring {
     fn drop(&mut self) {
         // The kernel must not write to freed buffers.
-        self.abandon();
+        self.abandon_requests();
     }
 }

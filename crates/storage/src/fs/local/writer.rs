@@ -4,8 +4,8 @@ use std::io;
 use std::os::fd::IntoRawFd;
 use std::os::unix::fs::FileExt;
 
-use super::file::{Engine, LocalFile, Pooled, resize_buffer};
-use crate::fs::{ALIGNMENT, ErrorKind, FsError, Writer};
+use super::file::{FileEngine, LocalFile, Pooled, resize_buffer};
+use crate::fs::{ALIGNMENT, FsError, FsErrorKind, Writer};
 
 /// Writer of a local file.
 #[derive(Debug)]
@@ -28,10 +28,10 @@ impl LocalWriter {
     }
 
     /// Waits for I/O in flight, and then truncates the file if its last block was padded.
-    fn drain(&mut self, action: &'static str) -> Result<(), FsError> {
+    fn drain_ring(&mut self, action: &'static str) -> Result<(), FsError> {
         let drained = match &mut *self.engine {
-            Engine::Uring(ring) => ring.drain(&self.file.file),
-            Engine::Calls(_) => Ok(()),
+            FileEngine::Uring(ring) => ring.drain_writes(&self.file.file),
+            FileEngine::Calls(_) => Ok(()),
         };
         drained.map_err(|(at, error)| self.file.error_at(action, at, &error))?;
         match self.cut {
@@ -42,40 +42,40 @@ impl LocalWriter {
 }
 
 impl Writer for LocalWriter {
-    async fn buffer(&mut self, bytes: usize) -> Result<&mut [u8], FsError> {
+    async fn reserve_buffer(&mut self, bytes: usize) -> Result<&mut [u8], FsError> {
         self.filled = bytes;
         match &mut *self.engine {
-            Engine::Uring(ring) => {
-                ring.release(None);
-                let slot = ring.take(&self.file.file);
+            FileEngine::Uring(ring) => {
+                ring.release_slots(None);
+                let slot = ring.take_slot(&self.file.file);
                 self.slot = slot.map_err(|(at, error)| self.file.error_at("write", at, &error))?;
                 Ok(&mut ring.bytes(self.slot)[..bytes])
             }
-            Engine::Calls(buffer) => resize_buffer(buffer, bytes),
+            FileEngine::Calls(buffer) => resize_buffer(buffer, bytes),
         }
     }
 
-    async fn submit(&mut self) -> Result<(), FsError> {
+    async fn submit_buffer(&mut self) -> Result<(), FsError> {
         if self.cut.is_some() {
             return Err(FsError::new(
-                ErrorKind::Invalid,
+                FsErrorKind::Invalid,
                 "write",
                 &self.file.path,
                 "with O_DIRECT only the last buffer may have an unaligned length",
             ));
         }
         // The writer's own buffers are aligned.
-        self.file.suits(std::ptr::null(), self.at, self.filled)?;
+        self.file.is_direct_possible(std::ptr::null(), self.at, self.filled)?;
         let whole = if self.file.is_direct() { self.filled.next_multiple_of(ALIGNMENT) } else { self.filled };
         if whole > self.filled {
             self.cut = Some(self.at + self.filled as u64);
         }
         let written = match &mut *self.engine {
-            Engine::Uring(ring) => {
+            FileEngine::Uring(ring) => {
                 ring.bytes(self.slot)[self.filled..whole].fill(0);
                 ring.write(&self.file.file, self.slot, self.at, whole)
             }
-            Engine::Calls(buffer) => {
+            FileEngine::Calls(buffer) => {
                 let bytes = resize_buffer(buffer, whole)?;
                 bytes[self.filled..].fill(0);
                 self.file.file.write_all_at(bytes, self.at).map_err(|error| (self.at, error))
@@ -86,20 +86,20 @@ impl Writer for LocalWriter {
         Ok(())
     }
 
-    async fn write(&mut self, data: &[u8]) -> Result<(), FsError> {
+    async fn write_copy(&mut self, data: &[u8]) -> Result<(), FsError> {
         let whole = if self.file.is_direct() { data.len() / ALIGNMENT * ALIGNMENT } else { data.len() };
         for bytes in [&data[..whole], &data[whole..]] {
             if bytes.is_empty() {
                 continue;
             }
-            let calls = matches!(*self.engine, Engine::Calls(_)) && self.cut.is_none();
-            if calls && self.file.suits(bytes.as_ptr(), self.at, bytes.len())? {
+            let calls = matches!(*self.engine, FileEngine::Calls(_)) && self.cut.is_none();
+            if calls && self.file.is_direct_possible(bytes.as_ptr(), self.at, bytes.len())? {
                 let written = self.file.file.write_all_at(bytes, self.at);
                 written.map_err(|error| self.file.error_at("write", self.at, &error))?;
                 self.at += bytes.len() as u64;
             } else {
-                self.buffer(bytes.len()).await?.copy_from_slice(bytes);
-                self.submit().await?;
+                self.reserve_buffer(bytes.len()).await?.copy_from_slice(bytes);
+                self.submit_buffer().await?;
             }
         }
         Ok(())
@@ -109,23 +109,23 @@ impl Writer for LocalWriter {
         self.at
     }
 
-    async fn seek(&mut self, offset: u64) -> Result<(), FsError> {
+    async fn seek_to(&mut self, offset: u64) -> Result<(), FsError> {
         self.at = offset;
         Ok(())
     }
 
     async fn flush(&mut self) -> Result<(), FsError> {
         // Writes that are not in flight have already been passed to the kernel by write(2).
-        self.drain("write")
+        self.drain_ring("write")
     }
 
     async fn sync(&mut self) -> Result<(), FsError> {
-        self.drain("write")?;
+        self.drain_ring("write")?;
         self.file.file.sync_all().map_err(|error| self.file.error_at("sync", self.at, &error))
     }
 
     async fn close(mut self) -> Result<(), FsError> {
-        self.drain("write")?;
+        self.drain_ring("write")?;
         let Self { file: LocalFile { file, path, .. }, at, .. } = self;
         // `File` ignores the result of close(2), through which NFS and quotas report failed writes.
         // SAFETY: the descriptor is owned here and closed only once.

@@ -124,7 +124,7 @@ fn large_requests_and_answers_are_whole() {
 #[test]
 fn encrypted_requests_and_answers_are_whole() {
     let (authority, files) = (Authority::new("CA").unwrap(), Files::new());
-    let (tls, acceptor) = (files.trust(&authority), acceptor(&issue(&authority, &["127.0.0.1"]), None));
+    let (tls, acceptor) = (files.trust_authority(&authority), acceptor(&issue(&authority, &["127.0.0.1"]), None));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().unwrap();
     tokio::task::LocalSet::new().block_on(&runtime, async {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

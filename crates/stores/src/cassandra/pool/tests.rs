@@ -53,7 +53,7 @@ fn open(authority: &Authority, second: Option<TlsAcceptor>) -> Result<(), Engine
             tokio::task::spawn_local(serve(listener, acceptor));
         }
         let mut cluster = cluster_of(&addresses);
-        cluster.settings.tls = Some(files.trust(authority));
+        cluster.settings.tls = Some(files.trust_authority(authority));
         let pool = Pool::new(Arc::new(cluster));
         let opened = pool.open().await;
         if opened.is_ok() {

@@ -97,7 +97,7 @@ fn run(cluster: &Arc<Cluster>, test: impl AsyncFnOnce(RedisSession)) {
 
 async fn update(session: &mut RedisSession) -> Status {
     let mut row = Row::default();
-    row.push(b"field0", b"value");
+    row.push_field(b"field0", b"value");
     session.update(b"hello", &row).await
 }
 
@@ -154,7 +154,7 @@ fn refusals_of_a_cluster_are_not_repeated() {
         run(&cluster_at(port), async |mut session| {
             let status = update(&mut session).await;
             assert_eq!((status, session.is_refusal(status)), (Status::ServiceUnavailable, true), "{answer}");
-            assert!(!session.unsent());
+            assert!(!session.is_unsent());
         });
         assert_eq!(node.requests.load(Ordering::Relaxed), 1, "{answer}");
     }

@@ -48,7 +48,7 @@ fn end_operation(
 
 fn row() -> Row {
     let mut row = Row::default();
-    row.push(b"field0", b"value");
+    row.push_field(b"field0", b"value");
     row
 }
 

@@ -84,7 +84,7 @@ fn rows_that_do_not_repeat_are_not_validated() {
             .map_err(|error| error.invalid.reason)
     };
     let cql = "SELECT * FROM t WHERE k = ?";
-    let whole = Condition { place: Place::Key(0), operator: Operator::Equal, marker: 0 };
+    let whole = Condition { place: ColumnPlace::Key(0), operator: Operator::Equal, marker: 0 };
     assert_eq!(bind(|_, _| {}, cql), Ok(vec![whole]));
     for (change, reason) in [
         (
@@ -124,7 +124,7 @@ fn conditional_writes_read_their_columns_first() {
     };
     let read = ConditionRead {
         text: "SELECT s FROM ks.\"Tab\" WHERE k = ? AND \"Name\" = ?".to_owned(),
-        keys: vec![Place::Key(0), Place::Clustering(0)],
+        keys: vec![ColumnPlace::Key(0), ColumnPlace::Clustering(0)],
         markers: vec![4],
     };
     assert_eq!(bind(Fields::Samerow), Ok(Some(read)));

@@ -1,32 +1,32 @@
 //! The settings of the command: its length, `ratio()` of `mixed`, and the profiles and `ops()` of `user`.
 
-use super::{Builder, Built};
+use super::{Built, SettingsBuilder};
 use crate::command_line::UsageError;
 use crate::command_line::groups::{basic_forms, mixture_forms, user_forms};
 use crate::command_line::help::find_command;
 use crate::command_line::option::{Form, render_forms};
 use crate::distribution::Spec;
-use crate::settings::{Command, CommandSettings, Length, NamedSpec, TimeUnit, Truncate, UserSettings};
+use crate::settings::{CommandSettings, DurationUnit, NamedSpec, RunLength, StressCommand, Truncate, UserSettings};
 
-impl Builder {
+impl SettingsBuilder {
     pub(super) fn command(&mut self) -> Built<CommandSettings> {
-        let Some(group) = self.groups.front().cloned() else { return Err(self.refuse("No command specified")) };
+        let Some(group) = self.groups.front().cloned() else { return Err(self.refuse_group("No command specified")) };
         if group.name == "user" {
             self.groups.pop_front();
             return self.user(&group.parameters);
         }
         let Some(command) = find_command(&group.name) else {
             let hint = "the first argument is the command: write, read, mixed, counter_write, counter_read, print, help, version";
-            return Err(self.refuse("No command specified").with_hint(hint));
+            return Err(self.refuse_group("No command specified").with_hint(hint));
         };
         self.groups.pop_front();
         let forms = match command {
-            Command::Mixed => mixture_forms(self.compat),
+            StressCommand::Mixed => mixture_forms(self.compat),
             _ => basic_forms(self.compat, false),
         };
-        let form = match self.select(command.name(), &command.label(), &forms, &group.parameters) {
+        let form = match self.select_form(command.name(), &command.label(), &forms, &group.parameters) {
             // The tool's help for these commands omits two options.
-            Err(error) if command != Command::Mixed && error.text.starts_with("\nUsage") => {
+            Err(error) if command != StressCommand::Mixed && error.text.starts_with("\nUsage") => {
                 let help = render_forms(command.name(), &basic_forms(self.compat, true));
                 let label = command.label();
                 let text = format!("{help}Invalid {label} options provided, see output for valid options\n");
@@ -39,7 +39,7 @@ impl Builder {
             other => other?,
         };
         let settings = self.command_settings(command, &form)?;
-        let is_mixed = command == Command::Mixed;
+        let is_mixed = command == StressCommand::Mixed;
         let add = self.parse_named(&form, "add=")?;
         let key_bytes = self.number::<i32>(form.text("keysize="))? as u32;
         let clustering = if is_mixed { Some(self.parse_named(&form, "clustering=")?) } else { None };
@@ -48,7 +48,7 @@ impl Builder {
     }
 
     /// The settings that all commands have, and the defaults of the remaining ones.
-    fn command_settings(&self, command: Command, form: &Form) -> Built<CommandSettings> {
+    fn command_settings(&self, command: StressCommand, form: &Form) -> Built<CommandSettings> {
         Ok(CommandSettings {
             command,
             length: self.length(form)?,
@@ -70,7 +70,7 @@ impl Builder {
 
     /// The command `user`. The caller reads the profiles.
     fn user(&mut self, parameters: &[String]) -> Built<CommandSettings> {
-        let form = self.select("user", "USER", &user_forms(self.compat), parameters)?;
+        let form = self.select_form("user", "USER", &user_forms(self.compat), parameters)?;
         let profiles: Vec<String> =
             form.text("profile=").split(',').filter(|path| !path.is_empty()).map(str::to_owned).collect();
         let specification = form.text("ops");
@@ -82,43 +82,43 @@ impl Builder {
                 Some((name, weight)) if weight.is_finite() && weight >= 0.0 && !name.is_empty() => {
                     let name = name.to_lowercase();
                     if operations.iter().any(|(other, _)| *other == name) {
-                        return Err(self.refuse(format!("{name} set twice")));
+                        return Err(self.refuse_group(format!("{name} set twice")));
                     }
                     operations.push((name, weight));
                 }
                 _ => {
                     return Err(self
-                        .refuse(format!("Invalid ops specification: {part}"))
+                        .refuse_group(format!("Invalid ops specification: {part}"))
                         .with_hint("write ops(insert=1,NAME=2)"));
                 }
             }
         }
         if profiles.is_empty() || operations.iter().all(|(_, weight)| *weight <= 0.0) {
             return Err(self
-                .refuse("Must specify at least one command with a non-zero ratio")
+                .refuse_group("Must specify at least one command with a non-zero ratio")
                 .with_hint("write user profile=FILE.yaml ops(insert=1)"));
         }
-        let settings = self.command_settings(Command::User, &form)?;
+        let settings = self.command_settings(StressCommand::User, &form)?;
         let clustering = Some(self.parse_named(&form, "clustering=")?);
         Ok(CommandSettings { clustering, user: Some(UserSettings { profiles, operations }), ..settings })
     }
 
-    fn length(&self, form: &Form) -> Built<Length> {
-        if form.has("n=") {
-            return Ok(Length::Count(self.count(form.text("n="))?));
+    fn length(&self, form: &Form) -> Built<RunLength> {
+        if form.has_option("n=") {
+            return Ok(RunLength::Count(self.count(form.text("n="))?));
         }
-        if form.has("duration=") {
+        if form.has_option("duration=") {
             let text = form.text("duration=");
             let (digits, unit) = text.split_at(text.len().saturating_sub(1));
             let unit = match unit.to_ascii_lowercase().as_str() {
-                "m" => TimeUnit::Minutes,
-                "h" => TimeUnit::Hours,
-                "d" => TimeUnit::Days,
-                _ => TimeUnit::Seconds,
+                "m" => DurationUnit::Minutes,
+                "h" => DurationUnit::Hours,
+                "d" => DurationUnit::Days,
+                _ => DurationUnit::Seconds,
             };
-            return Ok(Length::Duration { amount: self.number(digits)?, unit });
+            return Ok(RunLength::Duration { amount: self.number(digits)?, unit });
         }
-        Ok(Length::Uncertainty {
+        Ok(RunLength::Uncertainty {
             target: form.text("err<").parse().unwrap_or(0.02),
             min: self.number(form.text("n>"))?,
             max: self.number(form.text("n<"))?,
@@ -126,25 +126,25 @@ impl Builder {
     }
 
     /// The ratios in the order of the settings block: writes before reads.
-    fn ratios(&mut self, form: &Form) -> Built<Vec<(Command, f64)>> {
+    fn ratios(&mut self, form: &Form) -> Built<Vec<(StressCommand, f64)>> {
         let mut ratios = Vec::new();
         for (prefix, weight) in form.inner_values("ratio") {
             let Some(command) = find_command(prefix.trim_end_matches('=')) else {
                 return Err(self
-                    .refuse("user= is not an operation of mixed")
+                    .refuse_group("user= is not an operation of mixed")
                     .with_hint("ratio() takes read, write, counter_read and counter_write"));
             };
             let weight: f64 = weight.parse().unwrap_or(0.0);
             if !weight.is_finite() {
-                return Err(self.refuse(format!("Invalid value {weight} of {prefix}")));
+                return Err(self.refuse_group(format!("Invalid value {weight} of {prefix}")));
             }
             ratios.push((command, weight));
         }
         ratios.sort_by_key(|(command, _)| match command {
-            Command::Write | Command::Mixed | Command::User => 0,
-            Command::Read => 1,
-            Command::CounterWrite => 2,
-            Command::CounterRead => 3,
+            StressCommand::Write | StressCommand::Mixed | StressCommand::User => 0,
+            StressCommand::Read => 1,
+            StressCommand::CounterWrite => 2,
+            StressCommand::CounterRead => 3,
         });
         Ok(ratios)
     }

@@ -1,6 +1,6 @@
 //! The settings of servers and connections.
 
-use super::{Builder, Built};
+use super::{Built, SettingsBuilder};
 use crate::command_line::groups::{
     graph_forms, jmx_forms, mode_forms, node_forms, port_forms, reporting_forms, sample_forms, schema_forms,
     transport_forms,
@@ -8,7 +8,7 @@ use crate::command_line::groups::{
 use crate::command_line::take_group;
 use crate::compat::Compat;
 use crate::settings::{
-    Command, Generation5Settings, GraphSettings, ModeSettings, NodeSettings, PortSettings, SchemaSettings,
+    Generation5Settings, GraphSettings, ModeSettings, NodeSettings, PortSettings, SchemaSettings, StressCommand,
     TransportSettings,
 };
 
@@ -16,7 +16,7 @@ use crate::settings::{
 const CONNECTIONS_MAX: u32 = 1_024;
 const SIMPLE_STRATEGY: &str = "org.apache.cassandra.locator.SimpleStrategy";
 
-impl Builder {
+impl SettingsBuilder {
     pub(super) fn port(&mut self) -> Built<PortSettings> {
         let form = self.group("-port", &port_forms(self.compat))?;
         Ok(PortSettings {
@@ -38,10 +38,10 @@ impl Builder {
                 self.warnings.push(format!("Warning ignoring deprecated parameter: {name}"));
             }
         }
-        let form = self.select("-mode", "-mode", &mode_forms(self.compat), &parameters)?;
+        let form = self.select_form("-mode", "-mode", &mode_forms(self.compat), &parameters)?;
         if form.is_set("thrift") {
             return Err(self
-                .refuse("-mode thrift is not supported: servers since 4.0 do not support Thrift")
+                .refuse_group("-mode thrift is not supported: servers since 4.0 do not support Thrift")
                 .with_hint("use -mode native cql3"));
         }
         let simple_native = form.is_set("simplenative");
@@ -64,7 +64,7 @@ impl Builder {
             Some(text) => {
                 let version: i32 = self.number(text)?;
                 let known = u8::try_from(version).ok().filter(|version| *version <= 5);
-                let message = || self.refuse(format!("No protocol version matching integer version {version}"));
+                let message = || self.refuse_group(format!("No protocol version matching integer version {version}"));
                 Some(known.ok_or_else(message)?)
             }
         };
@@ -73,7 +73,7 @@ impl Builder {
             && class != "com.datastax.driver.core.PlainTextAuthProvider"
         {
             return Err(self
-                .refuse(format!("Invalid auth provider class: {class}"))
+                .refuse_group(format!("Invalid auth provider class: {class}"))
                 .with_hint("use user= and password=; classes of the Java driver are not loaded"));
         }
         let number = |prefix: &str| -> Built<Option<u32>> {
@@ -83,12 +83,14 @@ impl Builder {
         let count = |prefix: &str| match number(prefix)? {
             Some(count) if !(1..=CONNECTIONS_MAX).contains(&count) => {
                 let message = format!("{prefix} must be a number from 1 to {CONNECTIONS_MAX}, got {count}");
-                Err(self.refuse(message).with_hint("a connection carries up to 32,768 requests"))
+                Err(self.refuse_group(message).with_hint("a connection carries up to 32,768 requests"))
             }
             count => Ok(count),
         };
         if form.is_set("connectionsPerHost=") && form.is_set("connectionsPerShard=") {
-            return Err(self.refuse("can't have both connectionsPerHost and connectionsPerShard set, choose one."));
+            return Err(
+                self.refuse_group("can't have both connectionsPerHost and connectionsPerShard set, choose one.")
+            );
         }
         Ok(ModeSettings {
             simple_native,
@@ -108,7 +110,7 @@ impl Builder {
     pub(super) fn node(&mut self) -> Built<NodeSettings> {
         if take_group(&mut self.groups, "-cloudconf").is_some() {
             return Err(self
-                .refuse("-cloudconf is not supported: it configures a driver of ScyllaDB Cloud")
+                .refuse_group("-cloudconf is not supported: it configures a driver of ScyllaDB Cloud")
                 .with_hint("name the nodes with -node, and certificates with -transport truststore="));
         }
         let form = self.group("-node", &node_forms())?;
@@ -120,18 +122,18 @@ impl Builder {
         })
     }
 
-    pub(super) fn schema(&mut self, command: Command) -> Built<SchemaSettings> {
+    pub(super) fn schema(&mut self, command: StressCommand) -> Built<SchemaSettings> {
         let is_given = self.groups.iter().any(|group| group.name == "-schema" && !group.parameters.is_empty());
         let form = self.group("-schema", &schema_forms())?;
         if is_given && !command.creates_schema() {
             self.warnings
                 .push(format!("-schema is ignored except for its keyspace: {} creates no tables", command.name()));
         }
-        let strategy = form.inner("replication", "strategy=", false).unwrap_or(SIMPLE_STRATEGY).to_owned();
-        let mut options = form.extras("replication");
-        let has_factor = form.inner("replication", "factor=", true).is_some();
+        let strategy = form.inner_value("replication", "strategy=", false).unwrap_or(SIMPLE_STRATEGY).to_owned();
+        let mut options = form.extra_values("replication");
+        let has_factor = form.inner_value("replication", "factor=", true).is_some();
         if !options.iter().any(|(key, _)| key == "replication_factor") && (strategy == SIMPLE_STRATEGY || has_factor) {
-            let factor = form.inner("replication", "factor=", false).unwrap_or("1");
+            let factor = form.inner_value("replication", "factor=", false).unwrap_or("1");
             options.push(("replication_factor".to_owned(), factor.to_owned()));
         }
         Ok(SchemaSettings {
@@ -139,8 +141,8 @@ impl Builder {
             replication_strategy: strategy,
             replication_options: options,
             compression: form.value("compression=").map(str::to_owned),
-            compaction_strategy: form.inner("compaction", "strategy=", false).map(str::to_owned),
-            compaction_options: form.extras("compaction"),
+            compaction_strategy: form.inner_value("compaction", "strategy=", false).map(str::to_owned),
+            compaction_options: form.extra_values("compaction"),
         })
     }
 
@@ -177,7 +179,7 @@ impl Builder {
         extras.has_jmx_password = jmx.is_set("password=");
         if let Some(parameters) = take_group(&mut self.groups, "-credentials-file") {
             let [file] = parameters.as_slice() else {
-                return Err(self.refuse("-credentials-file takes the name of one file"));
+                return Err(self.refuse_group("-credentials-file takes the name of one file"));
             };
             extras.credentials_file = Some(file.clone());
         }
@@ -185,9 +187,9 @@ impl Builder {
         let duration = |prefix: &str| match reporting.value(prefix) {
             Some(text) => match parse_milliseconds(text) {
                 Some(duration) => Ok(Some((text.to_owned(), duration))),
-                None => {
-                    Err(self.refuse(format!("Invalid duration: {text}")).with_hint("write 500ms, 5s, 2m, 1h or 1d"))
-                }
+                None => Err(self
+                    .refuse_group(format!("Invalid duration: {text}"))
+                    .with_hint("write 500ms, 5s, 2m, 1h or 1d")),
             },
             None => Ok(None),
         };
@@ -196,14 +198,14 @@ impl Builder {
         Ok(extras)
     }
 
-    pub(super) fn graph(&mut self, command: Command) -> Built<GraphSettings> {
+    pub(super) fn graph(&mut self, command: StressCommand) -> Built<GraphSettings> {
         let parameters = take_group(&mut self.groups, "-graph");
         let operation = |text: Option<&str>| text.map_or_else(|| command.label(), str::to_owned);
         let Some(parameters) = parameters else {
             let revision = "unknown".to_owned();
             return Ok(GraphSettings { file: None, revision, title: None, operation: operation(None) });
         };
-        let form = self.select("-graph", "-graph", &graph_forms(), &parameters)?;
+        let form = self.select_form("-graph", "-graph", &graph_forms(), &parameters)?;
         Ok(GraphSettings {
             file: form.value("file=").map(str::to_owned),
             revision: form.text("revision=").to_owned(),

@@ -1,7 +1,7 @@
 //! The option groups for servers and connections.
 
-use crate::command_line::option::{Form, multi, optional, require};
-use crate::command_line::pattern::{ANY, Check, DIGITS, FLAG, HOSTS, PROTOCOL, PROTOCOL_5, SOME};
+use crate::command_line::option::{Form, mandatory_option, multi_option, optional_option};
+use crate::command_line::pattern::{ANY, DIGITS, FLAG, HOSTS, PROTOCOL, PROTOCOL_5, SOME, ValueCheck};
 use crate::compat::Compat;
 use crate::settings::DEFAULT_CIPHERS;
 
@@ -11,20 +11,25 @@ const FRAMED_TRANSPORT: &str = "org.apache.cassandra.thrift.TFramedTransportFact
 
 /// The forms of `-mode`.
 pub(in crate::command_line) fn mode_forms(compat: Compat) -> Vec<Form> {
-    let compression = || optional("compression=", Check::Words("none|lz4|snappy"), Some("none"), "");
-    let port = || optional("port=", DIGITS, Some("9046"), "");
+    let compression = || optional_option("compression=", ValueCheck::Words("none|lz4|snappy"), Some("none"), "");
+    let port = || optional_option("port=", DIGITS, Some("9046"), "");
     let provider = || {
-        optional("auth-provider=", ANY, None, "Fully qualified implementation of com.datastax.driver.core.AuthProvider")
+        optional_option(
+            "auth-provider=",
+            ANY,
+            None,
+            "Fully qualified implementation of com.datastax.driver.core.AuthProvider",
+        )
     };
-    let pending = || optional("maxPending=", DIGITS, Some("128"), "Maximum pending requests per connection");
-    let connections = || optional("connectionsPerHost=", DIGITS, Some("8"), "Number of connections per host");
-    let version = |check| optional("protocolVersion=", check, Some("NEWEST_SUPPORTED"), "CQL Protocol Version");
-    let user = |description: &str| optional("user=", SOME, None, description);
-    let password = |description: &str| optional("password=", SOME, None, description);
+    let pending = || optional_option("maxPending=", DIGITS, Some("128"), "Maximum pending requests per connection");
+    let connections = || optional_option("connectionsPerHost=", DIGITS, Some("8"), "Number of connections per host");
+    let version = |check| optional_option("protocolVersion=", check, Some("NEWEST_SUPPORTED"), "CQL Protocol Version");
+    let user = |description: &str| optional_option("user=", SOME, None, description);
+    let password = |description: &str| optional_option("password=", SOME, None, description);
     let extensions = || {
         [
-            optional("connectionsPerShard=", DIGITS, None, "").extension(),
-            optional("requestTimeout=", DIGITS, Some("12000"), "").extension(),
+            optional_option("connectionsPerShard=", DIGITS, None, "").mark_extension(),
+            optional_option("requestTimeout=", DIGITS, Some("12000"), "").mark_extension(),
         ]
     };
     if compat == Compat::V5 {
@@ -39,18 +44,18 @@ pub(in crate::command_line) fn mode_forms(compat: Compat) -> Vec<Form> {
             pending(),
             compression(),
             connections(),
-            optional("prepared", FLAG, None, "use prepared statements"),
+            optional_option("prepared", FLAG, None, "use prepared statements"),
             version(PROTOCOL_5),
-            optional("simplenative", FLAG, None, ""),
-            optional("unprepared", FLAG, None, "").extension(),
+            optional_option("simplenative", FLAG, None, ""),
+            optional_option("unprepared", FLAG, None, "").mark_extension(),
         ];
         options.extend(extensions());
         return vec![Form::new(options)];
     }
     let mut native = vec![
-        require("native", FLAG, ""),
-        optional("unprepared", FLAG, None, "force use of unprepared statements"),
-        require("cql3", FLAG, ""),
+        mandatory_option("native", FLAG, ""),
+        optional_option("unprepared", FLAG, None, "force use of unprepared statements"),
+        mandatory_option("cql3", FLAG, ""),
         compression(),
         port(),
         user("username"),
@@ -62,13 +67,17 @@ pub(in crate::command_line) fn mode_forms(compat: Compat) -> Vec<Form> {
     ];
     native.extend(extensions());
     let simple = vec![
-        require("simplenative", FLAG, ""),
-        optional("prepared", FLAG, None, ""),
-        require("cql3", FLAG, ""),
+        mandatory_option("simplenative", FLAG, ""),
+        optional_option("prepared", FLAG, None, ""),
+        mandatory_option("cql3", FLAG, ""),
         port(),
     ];
-    let thrift =
-        vec![require("thrift", FLAG, ""), optional("smart", FLAG, None, ""), user("username"), password("password")];
+    let thrift = vec![
+        mandatory_option("thrift", FLAG, ""),
+        optional_option("smart", FLAG, None, ""),
+        user("username"),
+        password("password"),
+    ];
     let mut forms = vec![Form::new(native), Form::new(simple)];
     if compat <= Compat::V3_11 {
         forms.insert(0, Form::new(thrift));
@@ -79,21 +88,26 @@ pub(in crate::command_line) fn mode_forms(compat: Compat) -> Vec<Form> {
 /// The forms of `-schema`.
 pub(in crate::command_line) fn schema_forms() -> Vec<Form> {
     let replication = vec![
-        optional(
+        optional_option(
             "strategy=",
-            Check::Adapt(complete_replication),
+            ValueCheck::Adapt(complete_replication),
             Some("org.apache.cassandra.locator.SimpleStrategy"),
             "The replication strategy to use",
         ),
-        optional("factor=", DIGITS, Some("1"), "The number of replicas"),
+        optional_option("factor=", DIGITS, Some("1"), "The number of replicas"),
     ];
     let compaction =
-        vec![optional("strategy=", Check::Adapt(check_compaction), None, "The compaction strategy to use")];
+        vec![optional_option("strategy=", ValueCheck::Adapt(check_compaction), None, "The compaction strategy to use")];
     vec![Form::new(vec![
-        multi("replication", "Define the replication strategy and any parameters", replication, true),
-        optional("keyspace=", ANY, Some("keyspace1"), "The keyspace name to use"),
-        multi("compaction", "Define the compaction strategy and any parameters", compaction, true),
-        optional("compression=", ANY, None, "Specify the compression to use for sstable, default:no compression"),
+        multi_option("replication", "Define the replication strategy and any parameters", replication, true),
+        optional_option("keyspace=", ANY, Some("keyspace1"), "The keyspace name to use"),
+        multi_option("compaction", "Define the compaction strategy and any parameters", compaction, true),
+        optional_option(
+            "compression=",
+            ANY,
+            None,
+            "Specify the compression to use for sstable, default:no compression",
+        ),
     ])]
 }
 
@@ -133,10 +147,10 @@ fn check_compaction(name: &str) -> Result<String, String> {
 /// The forms of `-node`. The list of nodes has no name and is therefore last.
 pub(in crate::command_line) fn node_forms() -> Vec<Form> {
     vec![Form::new(vec![
-        optional("datacenter=", ANY, None, "Datacenter used for DCAwareRoundRobinLoadPolicy"),
-        optional("whitelist", FLAG, None, "Limit communications to the provided nodes"),
-        optional("file=", ANY, None, "Node file (one per line)"),
-        optional("", HOSTS, Some("localhost"), "comma delimited list of nodes"),
+        optional_option("datacenter=", ANY, None, "Datacenter used for DCAwareRoundRobinLoadPolicy"),
+        optional_option("whitelist", FLAG, None, "Limit communications to the provided nodes"),
+        optional_option("file=", ANY, None, "Node file (one per line)"),
+        optional_option("", HOSTS, Some("localhost"), "comma delimited list of nodes"),
     ])]
 }
 
@@ -150,43 +164,46 @@ pub(in crate::command_line) fn transport_forms(compat: Compat) -> Vec<Form> {
         }
     };
     let mut options = vec![
-        optional("truststore=", ANY, None, "SSL: full path to truststore"),
-        optional(
+        optional_option("truststore=", ANY, None, "SSL: full path to truststore"),
+        optional_option(
             "truststore-password=",
             ANY,
             None,
             &from_file("SSL: truststore password", "of key 'transport.truststore.password'"),
         ),
-        optional("keystore=", ANY, None, "SSL: full path to keystore"),
-        optional(
+        optional_option("keystore=", ANY, None, "SSL: full path to keystore"),
+        optional_option(
             "keystore-password=",
             ANY,
             None,
             &from_file("SSL: keystore password", "for key 'transport.keystore.password'"),
         ),
-        optional("ssl-protocol=", ANY, Some("TLS"), "SSL: connection protocol to use"),
+        optional_option("ssl-protocol=", ANY, Some("TLS"), "SSL: connection protocol to use"),
     ];
     let ciphers = if compat == Compat::V5 { None } else { Some(DEFAULT_CIPHERS) };
-    let ciphers = optional("ssl-ciphers=", ANY, ciphers, "SSL: comma delimited list of encryption suites to use");
+    let ciphers =
+        optional_option("ssl-ciphers=", ANY, ciphers, "SSL: comma delimited list of encryption suites to use");
     if compat <= Compat::V3_11 {
         options.insert(
             0,
-            optional(
+            optional_option(
                 "factory=",
-                Check::Adapt(check_factory),
+                ValueCheck::Adapt(check_factory),
                 Some(FRAMED_TRANSPORT),
                 "Fully-qualified ITransportFactory class name for creating a connection. Note: For Thrift over SSL, use org.apache.cassandra.thrift.SSLTransportFactory.",
             ),
         );
         options.extend([
-            optional("ssl-alg=", ANY, Some("SunX509"), "SSL: algorithm"),
-            optional("store-type=", ANY, Some("JKS"), "SSL: keystore format"),
+            optional_option("ssl-alg=", ANY, Some("SunX509"), "SSL: algorithm"),
+            optional_option("store-type=", ANY, Some("JKS"), "SSL: keystore format"),
             ciphers,
         ]);
     } else {
-        options.extend([optional("ssl-alg=", ANY, None, "SSL: algorithm"), ciphers]);
+        options.extend([optional_option("ssl-alg=", ANY, None, "SSL: algorithm"), ciphers]);
     }
-    options.push(optional("hostname-verification=", Check::Words("true|false|1|0"), None, "").extension());
+    options.push(
+        optional_option("hostname-verification=", ValueCheck::Words("true|false|1|0"), None, "").mark_extension(),
+    );
     vec![Form::new(options)]
 }
 
@@ -201,39 +218,39 @@ fn check_factory(name: &str) -> Result<String, String> {
 /// The forms of `-port`.
 pub(in crate::command_line) fn port_forms(compat: Compat) -> Vec<Form> {
     let mut options =
-        vec![optional("native=", DIGITS, Some("9042"), "Use this port for the Cassandra native protocol")];
+        vec![optional_option("native=", DIGITS, Some("9042"), "Use this port for the Cassandra native protocol")];
     if compat <= Compat::V3_11 {
-        options.push(optional("thrift=", DIGITS, Some("9160"), "Use this port for the thrift protocol"));
+        options.push(optional_option("thrift=", DIGITS, Some("9160"), "Use this port for the thrift protocol"));
     }
-    options.push(optional("jmx=", DIGITS, Some("7199"), "Use this port for retrieving statistics over jmx"));
+    options.push(optional_option("jmx=", DIGITS, Some("7199"), "Use this port for retrieving statistics over jmx"));
     vec![Form::new(options)]
 }
 
 /// The forms of `-graph`.
 pub(in crate::command_line) fn graph_forms() -> Vec<Form> {
     vec![Form::new(vec![
-        require("file=", ANY, "HTML file to create or append to"),
-        optional(
+        mandatory_option("file=", ANY, "HTML file to create or append to"),
+        optional_option(
             "revision=",
             ANY,
             Some("unknown"),
             "Unique name to assign to the current configuration being stressed",
         ),
-        optional("title=", ANY, None, "Title for chart (current date by default)"),
-        optional("op=", ANY, None, "Alternative name for current operation (stress op name used by default)"),
+        optional_option("title=", ANY, None, "Title for chart (current date by default)"),
+        optional_option("op=", ANY, None, "Alternative name for current operation (stress op name used by default)"),
     ])]
 }
 
 /// The forms of `-jmx`, which exists only in 5.0.
 pub(in crate::command_line) fn jmx_forms() -> Vec<Form> {
     vec![Form::new(vec![
-        optional(
+        optional_option(
             "user=",
             ANY,
             None,
             "Username for JMX connection, when specified, it will override the value in credentials file for key 'jmx.username'",
         ),
-        optional(
+        optional_option(
             "password=",
             ANY,
             None,
@@ -245,13 +262,13 @@ pub(in crate::command_line) fn jmx_forms() -> Vec<Form> {
 /// The forms of `-reporting`, which exists only in 5.0.
 pub(in crate::command_line) fn reporting_forms() -> Vec<Form> {
     vec![Form::new(vec![
-        optional(
+        optional_option(
             "output-frequency=",
             ANY,
             Some("1s"),
             "Frequency each line of output will be printed out when running a stress test, defaults to '1s'.",
         ),
-        optional(
+        optional_option(
             "header-frequency=",
             ANY,
             None,

@@ -3,7 +3,7 @@
 
 use loadstone_load::Refusal;
 use loadstone_load::pace::PaceSpec;
-use loadstone_storage::work::{Files, FilesSpec};
+use loadstone_storage::work::{FilesSpec, FilesWork};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -13,15 +13,15 @@ use crate::merge::{Merge, max_known, merge_fields, min_known};
 use crate::spec::TrialSpec;
 
 impl WorkRules for FilesSpec {
-    fn table(&self) -> &str {
+    fn table_name(&self) -> &str {
         &self.directory
     }
 
-    fn creates(&self) -> bool {
+    fn may_create_database(&self) -> bool {
         true
     }
 
-    fn validate(&self, spec: &TrialSpec) -> Result<(), Refusal> {
+    fn validate_trial(&self, spec: &TrialSpec) -> Result<(), Refusal> {
         if spec.warmup_seconds > 0.0 {
             return Err(Refusal::new(
                 "work on files cannot have a warm-up: a file counts from its first byte",
@@ -37,8 +37,8 @@ impl WorkRules for FilesSpec {
         Ok(())
     }
 
-    fn check(&self, seed: u64) -> Result<(), EngineError> {
-        let files = Files::new(self.clone(), seed);
+    fn check_work(&self, seed: u64) -> Result<(), EngineError> {
+        let files = FilesWork::new(self.clone(), seed);
         files.map(drop).map_err(|(message, hint)| EngineError::usage(message).hint(hint))
     }
 }

@@ -10,18 +10,18 @@ use crate::merge_fields_of;
 use crate::spec::{Phase, TrialSpec};
 
 impl WorkRules for CoreSpec {
-    fn table(&self) -> &str {
+    fn table_name(&self) -> &str {
         &self.table
     }
 
-    fn creates(&self) -> bool {
+    fn may_create_database(&self) -> bool {
         let mix = self.mix;
         mix.insert > 0.0
             && [mix.read, mix.update, mix.scan, mix.read_modify_write, mix.delete].iter().all(|&p| p <= 0.0)
     }
 
-    fn validate(&self, spec: &TrialSpec) -> Result<(), Refusal> {
-        self.check(spec.phase == Phase::Run)
+    fn validate_trial(&self, spec: &TrialSpec) -> Result<(), Refusal> {
+        self.check_spec(spec.phase == Phase::Run)
     }
 
     fn validate_ledger(&self, phase: Phase) -> Result<(), Refusal> {

@@ -9,12 +9,12 @@ use crate::spec::{Phase, TrialSpec};
 pub trait WorkRules {
     /// The table of all operations, or the directory of all files; empty if the work itself names its tables.
     #[expect(clippy::unnecessary_literal_bound, reason = "most kinds return a field")]
-    fn table(&self) -> &str {
+    fn table_name(&self) -> &str {
         ""
     }
 
     /// Whether a run of this work may create a missing database.
-    fn creates(&self) -> bool {
+    fn may_create_database(&self) -> bool {
         false
     }
 
@@ -24,10 +24,10 @@ pub trait WorkRules {
     }
 
     /// Refuses work that cannot be run. In the refusal, paths of fields are in braces.
-    fn validate(&self, spec: &TrialSpec) -> Result<(), Refusal>;
+    fn validate_trial(&self, spec: &TrialSpec) -> Result<(), Refusal>;
 
     /// Refuses work by the rules that apply only when no front end is used.
-    fn check(&self, _seed: u64) -> Result<(), EngineError> {
+    fn check_work(&self, _seed: u64) -> Result<(), EngineError> {
         Ok(())
     }
 

@@ -26,11 +26,11 @@ impl WorkRules for SortSpec {
         false
     }
 
-    fn validate(&self, _spec: &TrialSpec) -> Result<(), Refusal> {
+    fn validate_trial(&self, _spec: &TrialSpec) -> Result<(), Refusal> {
         Ok(())
     }
 
-    fn check(&self, _seed: u64) -> Result<(), EngineError> {
+    fn check_work(&self, _seed: u64) -> Result<(), EngineError> {
         Ok(self.job.check()?)
     }
 }

@@ -25,7 +25,7 @@ pub enum StatementsSpec {
 
 /// The statements themselves name their tables.
 impl WorkRules for StatementsSpec {
-    fn validate(&self, spec: &TrialSpec) -> Result<(), Refusal> {
+    fn validate_trial(&self, spec: &TrialSpec) -> Result<(), Refusal> {
         if spec.ledger.is_some() && spec.run.is_none_or(|run| i64::try_from(run).is_err()) {
             return Err(Refusal::new(
                 "a ledger of statements needs the start time on which the timestamps of writes are based",

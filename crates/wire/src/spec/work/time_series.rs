@@ -7,15 +7,15 @@ use super::rules::WorkRules;
 use crate::spec::{Phase, TrialSpec};
 
 impl WorkRules for TimeSeriesSpec {
-    fn table(&self) -> &str {
+    fn table_name(&self) -> &str {
         &self.table
     }
 
-    fn creates(&self) -> bool {
+    fn may_create_database(&self) -> bool {
         true
     }
 
-    fn validate(&self, spec: &TrialSpec) -> Result<(), Refusal> {
-        self.check(spec.phase == Phase::Run)
+    fn validate_trial(&self, spec: &TrialSpec) -> Result<(), Refusal> {
+        self.check_spec(spec.phase == Phase::Run)
     }
 }
