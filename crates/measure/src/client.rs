@@ -60,10 +60,10 @@ macro_rules! timing_loop {
         let pace: Option<&Pace> = $pace;
         let ClientContext { recorder, client, worker, pulse, stripe } = $context;
         let flight = &recorder.flights[client];
-        let mut actor = W::actor(task, $session, worker);
+        let mut actor = W::create_actor(task, $session, worker);
         let mut operation = W::Operation::default();
         let mut watch = Stopwatch::new(timer, recorder);
-        let mut cursor = Cursor::default();
+        let mut cursor = PaceCursor::default();
         let open = pace.is_some();
         // With a rate, overdue operations are still sent for a while. In a closed loop, no operation can be overdue.
         let last_send_ns = if open { borders.cutoff_ns } else { borders.end_ns };
@@ -71,17 +71,17 @@ macro_rules! timing_loop {
         // The delay of the client caused by the generator: how much earlier it would be free if the generator had never
         // been late.
         let mut delay = 0;
-        while let Some(index) = task.scheduler.claim(stripe) {
-            task.work.fill(index, &mut operation);
+        while let Some(index) = task.scheduler.claim_index(stripe) {
+            task.work.fill_operation(index, &mut operation);
             if let Some(pace) = pace {
                 let due = borders.start_ns.saturating_add(pace.due_ns(index, &mut cursor));
                 if due >= borders.end_ns {
                     task.scheduler.reach_end();
                     break;
                 }
-                flight.take(index, due, borders.counts(due));
+                flight.take_operation(index, due, borders.is_counted(due));
                 if due > free {
-                    wait!($wait, timer.until(due, || task.scheduler.is_halted()));
+                    wait!($wait, timer.wait_until(due, || task.scheduler.is_halted()));
                     if task.scheduler.is_halted() {
                         break;
                     }
@@ -99,31 +99,31 @@ macro_rules! timing_loop {
                 watch.due_ns = sent;
             }
             let due = watch.due_ns;
-            let counted = watch.due_in.seek(borders, due);
-            if counted && !task.scheduler.count() {
+            let counted = watch.due_in.seek_interval(borders, due);
+            if counted && !task.scheduler.count_operation() {
                 break;
             }
-            flight.send(index, due, counted);
+            flight.send_operation(index, due, counted);
             watch.counted = counted;
             if open {
                 let wait = Wait::new(due, free, delay, sent);
                 if counted {
-                    recorder.wait(wait, sent >= borders.overdue_ns);
+                    recorder.record_wait(wait, sent >= borders.overdue_ns);
                 }
                 watch.ready_ns = due.max(free);
                 watch.lateness = Some(Lateness { sent_ns: wait.generator, pulse, held_ns: pulse.pause_ns(sent) });
             }
-            let Outcome { status, done_ns, rows, bytes } = wait!($wait, actor.perform(&operation, &watch));
+            let Outcome { status, done_ns, rows, bytes } = wait!($wait, actor.perform_operation(&operation, &watch));
             let elsewhere = !watch.due_in.contains(done_ns);
             if counted {
                 let response_ns = done_ns.saturating_sub(due);
-                recorder.operation(watch.due_in.interval(), status, (rows, bytes), response_ns, elsewhere);
-                flight.end(done_ns);
+                recorder.record_operation(watch.due_in.interval(), status, (rows, bytes), response_ns, elsewhere);
+                flight.end_operation(done_ns);
             } else {
                 recorder.count_warm_up(done_ns.saturating_sub(borders.first_ns));
                 flight.end_of_warm_up();
             }
-            if elsewhere && borders.counts(done_ns) {
+            if elsewhere && borders.is_counted(done_ns) {
                 recorder.count_end(borders.interval(done_ns), status);
             }
             free = done_ns;
@@ -131,7 +131,7 @@ macro_rules! timing_loop {
                 delay = lateness.lead_at(done_ns);
             }
             if status != Status::Ok && is_failure(status) {
-                if counted && actor.unsent() {
+                if counted && actor.is_unsent() {
                     recorder.count_unreached();
                 }
                 // With a rate, a pause would delay all later operations.
@@ -139,11 +139,11 @@ macro_rules! timing_loop {
                     wait!($wait, actor.pause());
                     free = timer.now_ns();
                     if counted {
-                        recorder.pause(free.saturating_sub(done_ns));
+                        recorder.record_pause(free.saturating_sub(done_ns));
                     }
                 }
             }
-            wait!($wait, timer.turn());
+            wait!($wait, timer.yield_to_clients());
         }
         let sent = timer.now_ns();
         let (step, status) = wait!($wait, actor.close());
@@ -151,7 +151,13 @@ macro_rules! timing_loop {
         recorder.session_closed(done);
         // The close is not part of an operation, so it is recorded in the last interval.
         let interval = borders.interval(sent.min(borders.end_ns - 1));
-        recorder.step(Step { id: step, status, times: Times { due: sent, sent, done }, lateness: None, interval });
+        recorder.record_step(StepRecord {
+            id: step,
+            status,
+            times: StepTimes { due: sent, sent, done },
+            lateness: None,
+            interval,
+        });
         if !status.is_ok() {
             task.failures.count_unclosed(status);
         }
