@@ -103,15 +103,15 @@ macro_rules! files_on {
         pub struct $target;
 
         impl Target<FileWork> for $target {
-            fn driving(&self) -> Driving {
+            fn driving_mode(&self) -> Driving {
                 Driving::for_store::<$store>()
             }
 
-            fn probe(&self, task: &Task<FileWork>, borders: &Borders, context: ClientContext<'_>) {
+            fn probe_operations(&self, task: &Task<FileWork>, borders: &Borders, context: ClientContext<'_>) {
                 drive_thread(task, borders, ThreadTimer::default(), &mut FileClient::<NullFs>::default(), context);
             }
 
-            fn open(&self, options: &Options) -> Result<Opened<FileWork>, EngineError> {
+            fn open_store(&self, options: &Options) -> Result<OpenedStore<FileWork>, EngineError> {
                 let store = Arc::new($store::open(options)?);
                 let open = Arc::clone(&store) as _;
                 let crew = |task, _by_thread| {
@@ -119,7 +119,7 @@ macro_rules! files_on {
                         Ok(Box::new(Client { session: store.session()?, task: Arc::clone(&task) }))
                     }))
                 };
-                Ok(Opened { store: open, crew: Box::new(crew) })
+                Ok(OpenedStore { store: open, crew: Box::new(crew) })
             }
         }
     };

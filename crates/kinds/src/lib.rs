@@ -19,21 +19,21 @@ macro_rules! load_or_run {
         impl Workload for $workload {
             type Operation = $operation;
 
-            fn steps(&self) -> &'static [&'static str] {
-                either!(self.steps())
+            fn step_names(&self) -> &'static [&'static str] {
+                either!(self.step_names())
             }
 
             #[inline]
-            fn fill(&self, index: u64, operation: &mut $operation) {
-                either!(self.fill(index, operation))
+            fn fill_operation(&self, index: u64, operation: &mut $operation) {
+                either!(self.fill_operation(index, operation))
             }
 
             fn step_of(&self, index: u64) -> StepId {
                 either!(self.step_of(index))
             }
 
-            fn operations(&self) -> Option<u64> {
-                either!(self.operations())
+            fn operation_count(&self) -> Option<u64> {
+                either!(self.operation_count())
             }
 
             fn any_order(&self) -> bool {
@@ -49,21 +49,21 @@ macro_rules! forward_workload {
         impl$(<$parameter: $bound>)? Workload for $kind$(<$parameter>)? {
             type Operation = $operation;
 
-            fn steps(&self) -> &'static [&'static str] {
-                self.workload.steps()
+            fn step_names(&self) -> &'static [&'static str] {
+                self.workload.step_names()
             }
 
             #[inline]
-            fn fill(&self, index: u64, operation: &mut $operation) {
-                self.workload.fill(index, operation);
+            fn fill_operation(&self, index: u64, operation: &mut $operation) {
+                self.workload.fill_operation(index, operation);
             }
 
             fn step_of(&self, index: u64) -> StepId {
                 self.workload.step_of(index)
             }
 
-            fn operations(&self) -> Option<u64> {
-                self.workload.operations()
+            fn operation_count(&self) -> Option<u64> {
+                self.workload.operation_count()
             }
 
             fn any_order(&self) -> bool {
