@@ -185,7 +185,9 @@ def test_missed_rate_ends_with_a_warning(engine: Engine, more: str, code: int) -
     assert missed.code == code
     assert "\nwarning: the rate was not held: " in missed.err
     assert "error: the run did not hold its rate\n" in missed.err or not more
-    assert "the rate was not held" not in engine(f"{run} -target 100").err
+    # A busy host may stop the engine for a whole second, but not in each of five runs.
+    sustained = (engine.run(f"{run} -target 100") for _ in range(5))
+    assert any(result.code == 0 and "the rate was not held" not in result.err for result in sustained)
 
 
 @pytest.mark.parametrize("more", ["", "spin.sleep=true"])

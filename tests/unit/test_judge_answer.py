@@ -335,7 +335,7 @@ def test_median_latency_is_compared_by_default() -> None:
     judgement = judge_results(rate_results())
     assert judgement.answer.startswith("at 1,000 op/s, which both sustained: undecided whether update p99 differs ")
     detectable, exploratory = judgement.further
-    assert detectable.startswith("6 repeats can detect a difference of 94 % or more (80 % power)")
+    assert detectable.startswith("6 repeats can detect a factor of 1.96 or more (80 % power)")
     assert exploratory.startswith(
         "exploratory, as only the first metric decides: update p50 is 75 % lower with lmdb than "
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from statistics import median
 
 import pytest
 
@@ -17,7 +18,7 @@ from loadstone.results.trial_result import Scalar, TrialResult
 from loadstone.search.next_step import next_step
 from loadstone.search.objective import parse_objective
 from loadstone.search.outcome import Decision, SearchOutcome
-from loadstone.search.probe import ProbeSample
+from loadstone.search.probe import Probe, ProbeSample
 from loadstone.search.rule import Rule
 from loadstone.search.sentence import outcome_sentence
 from loadstone.statistics.percentile import Bound
@@ -248,6 +249,20 @@ def test_bound_below_the_limit_does_not_meet_it(bound: Bound, text: str) -> None
     assert result.outcome is not None
     assert outcome_sentence(result.outcome).startswith(f"p99 < 1s does not hold even at 1,000 op/s: p99 {text}; ")
     assert rows(result)[0][2] == text
+
+
+def test_figures_of_a_load_include_trials_with_few_operations() -> None:
+    """Slow trials have the fewest operations: without them, the load would look fast."""
+
+    def slow_down(trial: TrialResult) -> TrialResult:
+        if trial.repeat != 1:
+            return trial
+        few = replace(trial.values["all.p99"], value=5e8, n=50)
+        return set_figures(throughput=50)(replace(trial, values={**trial.values, "all.p99": few}))
+
+    samples = run_search("p99 < 1s", slow_down).samples[4]
+    assert "too few" in samples[0].invalid
+    assert Probe(4, samples[:2]).throughput == median(sample.throughput for sample in samples[:2])
 
 
 def test_unclosed_sessions_are_no_errors_of_an_objective() -> None:

@@ -13,12 +13,13 @@ from judge_support import asking, experiment, make_series, set_figures
 from known_truth_support import change_system, faster, simulate_results
 from known_truth_support import make_series as minute
 from known_truth_support import set_figures as observed
-from loadstone.judge.decision_table import TABLE
+from loadstone.judge.decision_table import TABLE, shift_ratio
 from loadstone.judge.finding import Finding, Severity, Verdict
 from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Judgement
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import Series, TrialResult
+from loadstone.statistics.estimate import Estimate
 
 REPEATS, POINTS, NOISE = 6, 40, 0.05
 
@@ -254,6 +255,15 @@ def test_decision_table_states_the_claim_lost_by_drift(monkeypatch: pytest.Monke
     monkeypatch.setitem(TABLE, "drift", replace(TABLE["drift"], difference="none"))
     after = next(item for item in twice(1.6).comparisons if item.metric == "throughput")
     assert (after.claim, after.scenarios[-1].decides) == ("none", True)
+
+
+@pytest.mark.parametrize(("p", "stands"), [(0.03, True), (0.134, False)])
+def test_corrected_p_decides_on_a_drift(p: float, stands: bool) -> None:
+    """Although the interval at the extreme, 1.12 to 8.65, excludes 1."""
+    comparison = next(item for item in twice(1.0).comparisons if item.metric == "throughput")
+    comparison = replace(comparison, ratio=Estimate(3.11, 6, 2.68, 3.61))
+    shifted, holds = shift_ratio(comparison, "drift", 2.4, comparison.ratio, 0.01, p)
+    assert (holds, shifted.claim) == (stands, "better")
 
 
 def test_printed_interval_covers_a_drift() -> None:

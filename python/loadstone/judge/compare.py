@@ -205,11 +205,12 @@ class Comparer:
         causes += [("processors", *used) for used in drift.unequal_processors(pair, metric, self.settings)]
         possible = [comparison.ratio]
         for kind, factor, cause in causes:
-            comparison, stands = shift_ratio(comparison, kind, factor, alike, self.settings.matters)
+            p, corrected = raise_p(comparison, tested, factor)
+            comparison, stands = shift_ratio(comparison, kind, factor, alike, self.settings.matters, corrected)
             findings = comparison.findings
             if stands:
                 possible.append(comparison.scenarios[-1].ratio)
-                comparison = raise_p(comparison, tested, factor)
+                comparison = replace(comparison, p=p, p_adjusted=corrected)
             if cause is None and stands:
                 findings = tuple(demote_finding(finding) if finding in drifting else finding for finding in findings)
             elif cause is not None and not stands:
@@ -219,19 +220,19 @@ class Comparer:
         return replace(comparison, ratio=combine_intervals(possible))
 
 
-def raise_p(comparison: Comparison, tested: Tested, factor: float) -> Comparison:
-    """Raises the p of a claimed difference to its value if the measured ratio were too extreme by `factor`."""
+def raise_p(comparison: Comparison, tested: Tested, factor: float) -> tuple[float | None, float | None]:
+    """The p of a claimed difference if the measured ratio is too extreme by `factor`; also with its correction."""
     scenario, p = tested.weighed[0].scenario, comparison.p
     if comparison.claim not in ("better", "worse") or p is None or math.isnan(comparison.ratio.value):
-        return comparison
+        return p, comparison.p_adjusted
     nearer = 1 / factor if comparison.ratio.value > 1 else factor
     contender = {repeat: figure * nearer for repeat, figure in scenario.sides[1].items()}
     shifted = replace(scenario, sides=(scenario.sides[0], contender))
     larger = evaluate_scenario(shifted, comparison.direction, tested.pair.blocks).evidence.p
     if larger is None or larger <= p:
-        return comparison
+        return p, comparison.p_adjusted
     correction = comparison.p_adjusted / p if comparison.p_adjusted and p else 1.0
-    return replace(comparison, p=larger, p_adjusted=min(1.0, larger * correction))
+    return larger, min(1.0, larger * correction)
 
 
 def demote_finding(finding: Finding) -> Finding:

@@ -17,6 +17,7 @@ from loadstone.judge.judgement import Claim, Comparison, ScenarioRow
 from loadstone.judge.scenarios import Kind, Scenario, Weighed
 from loadstone.results.value import Direction
 from loadstone.statistics.comparison import ALPHA, rank_sum_p
+from loadstone.statistics.distributions import student_quantile
 from loadstone.statistics.estimate import Estimate
 from loadstone.statistics.power import POWER, detectable_difference, half_width, repeats_for
 
@@ -219,6 +220,8 @@ def refuse_claim(comparison: Comparison, tested: Tested, weighed: Weighed, claim
     return replace(comparison, claim=claim, why=why, findings=(*comparison.findings, finding))
 
 
+# Larger differences are factors.
+PERCENT_MAX = 0.5
 # A proposal has at most this multiple of the run's repeats: users have little time.
 TIMES_MAX = 4
 
@@ -243,26 +246,27 @@ def explain_undecided(comparison: Comparison, tested: Tested, matters: float, te
     ]
     centres, sampling = [at for at, _ in intervals], max(own for _, own in intervals)
     bias = (max(centres) - min(centres)) / 2
-    more = int(min(max(repeats_for(comparison.ratio, sampling, bias, matters), n + 1), TIMES_MAX * n))
-    now, later = (detectable_difference(intervals, n, count) for count in (n, more))
-    # Both are in percent, or both are factors.
-    at_more = units.short_percent(later) if now < 1 else f"a factor of {units.format_number(1 + later)}"
+    critical = student_quantile(ALPHA / tests / 2, n - 1) / student_quantile(ALPHA / 2, n - 1)
+    more = int(min(max(repeats_for(comparison.ratio, sampling * critical, bias, matters), n + 1), TIMES_MAX * n))
+    now, later = (detectable_difference(intervals, n, count, tests) for count in (n, more))
     noun = comparison.n_unit.removesuffix("s") or "repeat"
     why = f"{units.count_noun(n, noun)} can detect {describe_difference(now)} or more"
     why += f" ({units.format_percent(POWER)} power)"
-    why += f"; {units.count_noun(more, noun)} ({more / n:.2g} times the run time) can detect {at_more}"
     biased = [weighed.scenario.kind for weighed in tested.weighed[1:] if not weighed.scenario.is_part]
     if bias > sampling and biased:
         cause = units.join_names([*dict.fromkeys(TABLE[kind].cause for kind in biased)])
-        why += f"; most of that is due to {cause}, which more repeats do not change"
+        return replace(comparison, why=f"{why}, mostly because of {cause}, which more repeats do not change")
+    # Both are in percent, or both are factors.
+    at_more = units.short_percent(later) if now < PERCENT_MAX else f"a factor of {units.format_number(1 + later)}"
+    why += f"; {units.count_noun(more, noun)} ({more / n:.2g} times the run time) can detect {at_more}"
     return replace(comparison, why=why)
 
 
 def describe_difference(share: float) -> str:
-    """A difference in percent; as a factor if it is 100 % or more."""
+    """A difference in percent; as a factor if it is large, because 92 % more and 48 % less are then one difference."""
     return (
         f"a difference of {units.short_percent(share)}"
-        if share < 1
+        if share < PERCENT_MAX
         else f"a factor of {units.format_number(1 + share)}"
     )
 
@@ -337,10 +341,10 @@ def apply_failures(
 
 
 def shift_ratio(
-    comparison: Comparison, kind: Kind, factor: float, alike: Estimate, matters: float
+    comparison: Comparison, kind: Kind, factor: float, alike: Estimate, matters: float, p: float | None
 ) -> tuple[Comparison, bool]:
     """The comparison with a scenario in which the ratio is wrong by a factor either way, and whether the claim holds in
-    it."""
+    it; `p` is the corrected p of a difference if the measured ratio is too extreme by this factor."""
     ratio = comparison.ratio
     wider = replace(
         ratio,
@@ -350,6 +354,7 @@ def shift_ratio(
     if comparison.claim in ("better", "worse"):
         away = max(ratio.value, 1 / ratio.value) if ratio.value > 0 else 0.0
         stands = bool(ratio.low and ratio.high) and away > factor * (1 + matters) and excludes_one(wider)
+        stands = stands and (p is None or p < ALPHA)
     else:
         low, high = alike.low, alike.high
         known = low is not None and high is not None and ratio.value > 0

@@ -146,10 +146,11 @@ def sample_load(trial: TrialResult, findings: Sequence[Finding], rule: Rule, set
     if not reason and not throughput:
         reason = "no operation succeeded"
     failed = trial.end == "failed" and rule.objective is not None
+    is_sparse = bool(lacking) and not reason
     return (
         failure_sample(reason)
         if failed
-        else ProbeSample(throughput, meets, reason or lacking, figures, bounds, missed, late, lower=lower)
+        else ProbeSample(throughput, meets, reason or lacking, figures, bounds, missed, late, is_sparse, lower=lower)
     )
 
 

@@ -278,12 +278,15 @@ def describe_votes(outcome: SearchOutcome, probe: Probe) -> str:
     if decision is None:
         count, judged = sum(sample.meets is True for sample in probe.valid), len(probe.valid)
         check = f" ({probe.invalid.partition(':')[0]})" if probe.invalid else ""
-        return f"could not be judged: met in {count} of {every} trials, {every - judged} not judged{check}"
+        return (
+            f"could not be judged: {every - judged} of {every} trials are not valid{check}; met in {count} of"
+            f" {units.count_noun(judged, 'valid trial')}"
+        )
     if decision.failed:
         return "the system failed"
     votes = count_judged(outcome, probe.load) or f"met in all {every} trials"
     if not decision.met:
-        unjudged = f", {every - decision.trials} not judged" if every > decision.trials else ""
-        votes = f"not met in any of {every} trials{unjudged}"
+        unjudged = f"; {every - decision.trials} of {every} not valid" if every > decision.trials else ""
+        votes = f"not met in any of {units.count_noun(decision.trials, 'trial')}{unjudged}"
     missed = "" if decision.go else short_of_rate(outcome.rule, probe)
     return "; ".join(part for part in (votes, missed) if part)

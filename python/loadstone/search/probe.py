@@ -32,6 +32,8 @@ class ProbeSample:
     missed: str = ""
     # Whether only the load generator's lateness kept the trial from meeting the objective, so that it does not count.
     late: bool = False
+    # Whether only the number of operations was too small to judge the objective, which slow trials have most often.
+    sparse: bool = False
     # Whether the system failed, so that the trial has no figures and counts against the load.
     failed: bool = False
     # The figures without the load generator's lateness, by the keys of their terms.
@@ -52,8 +54,8 @@ class Probe:
 
     @cached_property
     def usable(self) -> list[ProbeSample]:
-        """The samples with figures of the system: without late trials, only the low figures of a load would remain."""
-        return [sample for sample in self.samples if sample.late or not sample.invalid]
+        """The samples with figures of the system: without late and sparse trials, only good figures would remain."""
+        return [sample for sample in self.samples if sample.late or sample.sparse or not sample.invalid]
 
     @cached_property
     def invalid(self) -> str:

@@ -105,7 +105,7 @@ impl Opt {
                 self.value = Some(check.apply_check(rest)?);
             }
             (OptionKind::Distribution { .. } | OptionKind::Operations, Some(rest)) => {
-                self.value = Some(rest.to_owned())
+                self.value = Some(rest.to_owned());
             }
             (OptionKind::Ratio, Some(rest)) => {
                 // Only the form is checked here. The distribution is parsed when it is used.

@@ -139,7 +139,7 @@ impl Ring {
             match *slot {
                 BufferSlot::Held => *slot = BufferSlot::Free,
                 BufferSlot::Read { offset, .. } if expected.is_some_and(|expected| expected != offset) => {
-                    *slot = BufferSlot::Free
+                    *slot = BufferSlot::Free;
                 }
                 _ => {}
             }
