@@ -83,7 +83,7 @@ impl YcsbTable {
         match self {
             Self::Hdr(table) => table.cell_or_insert(step, status, Grid::default).record_value(us),
             Self::Histogram(buckets, table) => {
-                table.cell_or_insert(step, status, || LatencyBuckets::new(*buckets)).record_latency(us)
+                table.cell_or_insert(step, status, || LatencyBuckets::new(*buckets)).record_latency(us);
             }
             Self::Series(granularity, table) => {
                 table

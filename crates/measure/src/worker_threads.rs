@@ -316,7 +316,7 @@ impl Worker {
             let beat = {
                 let (task, pulse, alarm) = (Arc::clone(&job.task), Arc::clone(&pulse), alarm.clone());
                 tokio::task::spawn_local(async move {
-                    pulse.beat_until(&borders, &alarm, || task.scheduler.is_halted()).await
+                    pulse.beat_until(&borders, &alarm, || task.scheduler.is_halted()).await;
                 })
             };
             // Otherwise two executors would write to the same counter for every operation.

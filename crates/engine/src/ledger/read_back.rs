@@ -131,7 +131,7 @@ impl ReadBack<'_, Evidence<'_, Mapping>> {
             self.findings.add_reading(decisive.reading);
             let (findings, crashes) = (&mut self.findings, self.crashes);
             judge.judge_writes(&decisive.standings, earlier.as_ref(), |outcome| {
-                findings.count_outcome(&outcome, crashes)
+                findings.count_outcome(&outcome, crashes);
             });
             if self.findings.needs_proof() {
                 let session = strongest.as_mut().map_or(&mut own, |(session, _)| session);

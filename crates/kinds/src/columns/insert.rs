@@ -71,7 +71,7 @@ impl ColumnsWork {
             for place in markers {
                 match place {
                     ColumnPlace::Value(column) if (*column + 1) as f64 / columns > cursor.column_share => {
-                        values.push_null()
+                        values.push_null();
                     }
                     place => values.push_with(|out| generator.append(*place, out)),
                 }
