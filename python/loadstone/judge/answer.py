@@ -288,7 +288,12 @@ def describe_single_variant(judgement: Judgement, metrics: Sequence[str]) -> lis
     cells = [cell for metric in requested if (cell := judgement.cells.get((key, metric)))]
     # With a single variant, a valid verdict is not mentioned.
     trust = "" if judgement.verdict == Verdict.VALID else f", {judgement.verdict}"
-    return [figure_of(judgement, cell, trust) for cell in cells]
+    figures = [figure_of(judgement, cell, trust) for cell in cells]
+    rates = {target_rate(trial) for trial in judgement.results.trials}
+    rate = rates.pop() if judgement.results.is_at_rate and len(rates) == 1 else None
+    if rate is not None and figures:
+        figures[0] = f"at the requested {units.format_rate(rate)}, {figures[0]}"
+    return figures
 
 
 def describe_unpaired_variants(judgement: Judgement, metrics: Sequence[str]) -> list[str]:

@@ -383,6 +383,8 @@ def meaning(view: View) -> str:
         further = f"{claim} {view.judgement.verdict}: see the warnings"
     if view.verdict is Verdict.VALID and view.warnings:
         text = "No warning concerns the first claim" if further else "No warning concerns a claim"
+    if view.verdict is Verdict.VALID and not (view.judgement.comparisons or view.judgement.searches):
+        text = "Nothing is compared, so nothing is claimed"
     return " ".join(f"{part}." for part in (reason(view), text, further, coverage) if part)
 
 
