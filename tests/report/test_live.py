@@ -459,13 +459,13 @@ def test_viewer_receives_only_changed_trials(tmp_path: Path) -> None:
 def test_plan_shows_the_deciding_metric_after_failures(tmp_path: Path) -> None:
     results = make_run({"a": scatter(1000)})
     question = replace(results.question, metrics=("read.p99",))
-    first, *others = results.trials
+    first, *later_trials = results.trials
     failed = replace(first, values={"throughput": first.values["throughput"]}, end="failed")
-    run = FollowedRun(write_folder(tmp_path / "a", replace(results, question=question, trials=[failed, *others])))
+    run = FollowedRun(write_folder(tmp_path / "a", replace(results, question=question, trials=[failed, *later_trials])))
     run.read_new()
     assert (run.metric, run.page_state()["failed"]) == ("read.p99", 1)
     values = [row["value"] for row in run.rows.values()]
-    assert values == [None, *(trial.value("read.p99") for trial in others)]
+    assert values == [None, *(trial.value("read.p99") for trial in later_trials)]
     assert run.rows[first.trial]["worst"] == "invalid"
 
 
