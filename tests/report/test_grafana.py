@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 from itertools import combinations
@@ -58,6 +59,33 @@ def test_dashboard_has_the_structure_that_grafana_reads() -> None:
     assert len({panel["id"] for panel in PANELS}) == len(PANELS)
     variables = {f"${{{variable['name']}}}" for variable in DASHBOARD["templating"]["list"]}
     assert {panel["datasource"]["uid"] for panel in PANELS} <= variables
+
+
+def is_part_of(part: Any, whole: Any) -> bool:
+    """Whether a document contains another document, whose fields it may complete with defaults."""
+    if isinstance(part, dict):
+        return isinstance(whole, dict) and all(key in whole and is_part_of(part[key], whole[key]) for key in part)
+    if isinstance(part, list):
+        return len(part) == len(whole) and all(map(is_part_of, part, whole))
+    return bool(part == whole)
+
+
+def test_dashboard_has_only_fields_of_grafanas_schema() -> None:
+    # Grafana generates the package from its schema: reading drops unknown fields, also fields of the panels' options.
+    schema = pytest.importorskip("grafana_foundation_sdk.models.dashboard", reason="needs grafana-foundation-sdk")
+    plugins, encoder = (
+        importlib.import_module(f"grafana_foundation_sdk.cog.{name}") for name in ("plugins", "encoder")
+    )
+    plugins.register_default_plugins()
+
+    def read(dashboard: Any) -> Any:
+        return json.loads(encoder.JSONEncoder().encode(schema.Dashboard.from_json(dashboard)))
+
+    assert is_part_of(DASHBOARD, read(DASHBOARD))
+    for place in (DASHBOARD, PANELS[0], PANELS[0]["options"], PANELS[0]["fieldConfig"]["defaults"]):
+        place["unknown"] = 1
+        assert not is_part_of(DASHBOARD, read(DASHBOARD))
+        del place["unknown"]
 
 
 def test_panels_do_not_overlap() -> None:

@@ -26,7 +26,7 @@ from loadstone.engine.histogram import Histogram
 from loadstone.live.catalogue import ResultCatalogue
 from loadstone.live.metrics import BUCKETS, classic_histogram, labels_of, render_metrics
 from loadstone.live.run import FollowedRun, is_locked
-from loadstone.live.server import has_report
+from loadstone.live.server import Watcher, has_report
 from loadstone.live.tail import Tail
 from loadstone.live.trial import Attempt, measure_use
 from loadstone.results import archive
@@ -216,8 +216,9 @@ def test_damaged_folders_leave_the_others_alone(server: Server) -> None:
 
 
 def test_first_events_contain_the_whole_state(server: Server) -> None:
-    begin, state, *_ = server.events("/run/a/1/events", 2)
-    assert begin.startswith("event: begin")
+    begin, plan, state = server.events("/run/a/1/events", 3)
+    assert (begin.partition("\n")[0], plan.partition("\n")[0]) == ("event: begin", "event: plan")
+    assert len(json.loads(plan.partition("data: ")[2])["rows"]) == 12
     document = json.loads(state.partition("data: ")[2])
     assert (document["planned"], document["done"], document["running"]) == (12, 12, False)
     assert document["expect"] == ["throughput >= 0.95x"]
@@ -297,6 +298,22 @@ def test_buckets_are_cumulative_and_complete() -> None:
     assert counts == sorted(counts)
     assert counts[-1] == histogram.count
     assert len(counts) == len(BUCKETS) + 1
+
+
+def test_second_scrape_contains_new_operations(tmp_path: Path) -> None:
+    attempt = write_attempt(tmp_path / "t", 1)
+    run = FollowedRun(write_folder(tmp_path / "a", make_run({"a": scatter(1000)})))
+    first = render_metrics(run, [attempt])
+    assert render_metrics(run, [attempt]) == first
+    with (tmp_path / "t/run.events.jsonl").open("a") as file:
+        file.write(json.dumps(interval(1, [outcome("READ", "OK", [1_000_000] * 5)])) + "\n")
+    attempt.read_new()
+    counts = {
+        sample.labels["step"]: sample.value
+        for sample in parse_families(render_metrics(run, [attempt]))["loadstone_latency_seconds"].samples
+        if sample.name.endswith("_count")
+    }
+    assert counts == {"READ": 8, "UPDATE": 1}
 
 
 def test_segments_of_a_trial_add_up(tmp_path: Path) -> None:
@@ -419,6 +436,39 @@ def test_catalogue_follows_changed_folders(tmp_path: Path) -> None:
     assert catalogue.list_rows() == []
 
 
+def test_viewer_receives_only_changed_trials(tmp_path: Path) -> None:
+    results = make_run({"a": scatter(1000), "b": scatter(900)})
+    folder = write_folder(tmp_path / "a", replace(results, trials=results.trials[:-1]))
+    watcher = Watcher(folder)
+    watcher.read_run()
+    text, position = watcher.plan_since(0)
+    document = json.loads(text)
+    assert (document["whole"], len(document["rows"])) == (True, 11)
+    assert "variants" not in watcher.run.page_state()
+    assert watcher.plan_since(position) == ("", position)
+    last = results.trials[-1]
+    folder.append_trial(last)
+    watcher.run.read_new()
+    watcher.run.page_state()
+    document = json.loads(watcher.plan_since(position)[0])
+    assert (document["whole"], [row["trial"] for row in document["rows"]]) == (False, [last.trial])
+    assert document["rows"][0]["value"] == pytest.approx(last.value("throughput"))
+    assert json.loads(watcher.plan_since(0)[0])["rows"][-1] == document["rows"][0]
+
+
+def test_plan_shows_the_deciding_metric_after_failures(tmp_path: Path) -> None:
+    results = make_run({"a": scatter(1000)})
+    question = replace(results.question, metrics=("read.p99",))
+    first, *later_trials = results.trials
+    failed = replace(first, values={"throughput": first.values["throughput"]}, end="failed")
+    run = FollowedRun(write_folder(tmp_path / "a", replace(results, question=question, trials=[failed, *later_trials])))
+    run.read_new()
+    assert (run.metric, run.page_state()["failed"]) == ("read.p99", 1)
+    values = [row["value"] for row in run.rows.values()]
+    assert values == [None, *(trial.value("read.p99") for trial in later_trials)]
+    assert run.rows[first.trial]["worst"] == "invalid"
+
+
 def test_run_follows_a_growing_folder(tmp_path: Path) -> None:
     results = make_run({"a": scatter(1000)})
     folder = write_folder(tmp_path / "a", replace(results, trials=results.trials[:2]))
@@ -429,8 +479,8 @@ def test_run_follows_a_growing_folder(tmp_path: Path) -> None:
         run.read_new()
         state = run.page_state()
         assert (state["done"], state["planned"], state["trial"]["phase"]) == (2, 6, "prepare")
-        (variant,) = state["variants"]
-        assert [trial["state"] for trial in variant["trials"]] == ["done"] * 2 + ["running"] + ["planned"] * 3
+        assert [row["state"] for row in run.rows.values()] == ["done"] * 2 + ["running"]
+        assert state["least"] == 6
     folder.append_trial(results.trials[2])
     run.read_new()
     assert (run.page_state()["done"], run.page_state()["trial"]["phase"]) == (3, "done")

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from judge_support import FACTS, SOUND, value
+from judge_support import FACTS, SOUND, make_series, value
+from loadstone.format.wording import estimate_text
 from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Expectation
-from loadstone.report.expectations import describe
+from loadstone.report.expectations import describe, describe_figure
 from loadstone.results.result_set import Question, ResultSet
 from loadstone.results.trial_result import TrialResult
 from loadstone.results.union import join_results
@@ -231,6 +232,37 @@ def test_errors_are_counted_and_not_estimated(failed: int, censored: int, answer
     results = make_run({"a": scatter(1000, n=2)}, "errors == 0")
     values = {**results.trials[0].values, "errors": value("errors", failed), "censored": value("censored", censored)}
     assert answers(change_trials(results, "a-2", values=values)) == [answer]
+
+
+@pytest.mark.parametrize(("censored", "answer"), [(0, "true"), (99_000, "undecided")])
+def test_unanswered_operations_may_have_failed(censored: int, answer: str) -> None:
+    results = make_run({"a": scatter(1000)}, "errors < 0.1%")
+    trials = [replace(item, values={**item.values, "censored": value("censored", censored)}) for item in results.trials]
+    assert answers(replace(results, trials=trials)) == [answer]
+
+
+def test_expectation_states_the_figure_of_the_table() -> None:
+    results = bound_trials(make_run({"a": scatter(1000)}, "read.p99 < 10s"), "at_least", 2)
+    judgement = judge_results(results)
+    (expectation,) = judgement.expectations
+    cell = judgement.cells[next(iter(results.variants)), "read.p99"]
+    assert expectation.estimate is not None
+    assert (expectation.estimate.value, expectation.estimate.n) == (cell.estimate.value, 6)
+    assert (expectation.bound, judgement.output_bound(cell)) == ("at_least", "at_least")
+    text = describe_figure(expectation)
+    assert text.startswith(f"{estimate_text(cell.estimate, cell.unit, 'at_least')} (at least ")
+
+
+def test_drift_of_unknown_size_names_its_finding() -> None:
+    results = make_run({"old": scatter(1000), "new": scatter(1000, seed=2)}, "throughput >= 0.9x", "throughput > 1")
+    stalled = make_series((1000.0,) * 12 + (0.0,) * 12)
+    judgement = judge_results(replace(results, series=lambda _: stalled))
+    assert [item.answer for item in judgement.expectations] == ["undecided"] * 3
+    hints = {finding.hint for finding in judgement.all_findings if math.isinf(finding.effect.drifts)}
+    assert hints
+    assert {item.remedy for item in judgement.expectations} <= hints
+    (comparison,) = [item for item in judgement.comparisons if item.metric == "throughput"]
+    assert judgement.expectations[0].estimate == comparison.ratio
 
 
 def test_errors_that_nobody_counted_are_undecided() -> None:

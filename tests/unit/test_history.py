@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -60,12 +61,12 @@ def test_question_may_be_a_folder(home: Path) -> None:
 def test_history_shows_versions_and_hosts(home: Path) -> None:
     output = command(home, "history", "releases", "--metric", "throughput").stdout
     rows = [line.split() for line in output.splitlines() if re.match(r" [AB] ", line)]
-    assert [row[:4] for row in rows] == [
+    assert [[row[0], *row[2:5]] for row in rows] == [
         ["A", "v10", "ccccccccc", "releases/2026-01-01"],
         ["B", "v9", "bbbbbbbbb+", "releases/2026-01-02"],
         ["B", "v10", "aaaaaaaaa", "releases/2026-01-03"],
     ], "by host, then by version as numbers"
-    assert [row[4] for row in rows] == ["2", "6", "6"], "interrupted attempts do not count"
+    assert [row[5] for row in rows] == ["2", "6", "6"], "interrupted attempts do not count"
     assert "cpus 64" in output
     intervals = [line.count("├") for line in output.splitlines() if re.match(r" [AB] ", line)]
     assert intervals == [0, 1, 1], "two repeats have no interval"
@@ -77,10 +78,21 @@ def test_history_figures_equal_the_reports(home: Path) -> None:
     run = loadstone.open(home / "results/releases/2026-01-03")
     (cell,) = [row for row in run.judgement.figures.to_pylist() if row["metric"] == "throughput"]
     assert (cell["value"], cell["low"], cell["high"]) == (102.5, 100, 105)
-    assert rows[1][5:7] == ["102 op/s", "100 – 105 op/s"]
+    assert rows[1][6:8] == ["102 op/s", "100 – 105 op/s"]
     report = command(home, "show", "results/releases/2026-01-03").stdout
     assert "102 op/s" in report
     assert "# Is \\| release 2 faster?" in output
+
+
+def test_history_distinguishes_runs_with_other_settings(home: Path) -> None:
+    write_run(home / "results", "2026-01-04", "v10", "a", [400, 401], records=1_000, durability="none")
+    for form in ((), ("--markdown",)):
+        output = command(home, "history", "releases", "--metric", "throughput", *form).stdout.replace("\\", "")
+        assert "settings B: number of records 1,000, durability none" in output
+        rows = [[cell.strip() for cell in re.split(r"\|| ", line) if cell.strip()] for line in output.splitlines()]
+        assert [row[1] for row in rows if len(row) > 5 and row[4].startswith("releases/")] == ["A", "A", "A", "B"]
+    shutil.rmtree(home / "results/releases/2026-01-04")
+    assert "settings A:" not in command(home, "history", "releases").stdout
 
 
 def test_history_selects_one_question(home: Path) -> None:

@@ -130,13 +130,17 @@ class Judgement:
     def expectations(self) -> pa.Table:
         """A row for each condition: `text`, `of`, `answer` (true, false, undecided), `value` with its interval, `unit`.
 
-        `value` is null if nothing was measured; `why` is the reason why a condition is undecided.
+        `value` and `bound` are the same as in `figures`, unless a trial failed. `value` is null if nothing was
+        measured; `why` is the reason why a condition is undecided.
         """
         every = self.judged.expectations
         return self._table(
             [()] * len(every),
             {
-                **{name: [getattr(item, name) for item in every] for name in ("text", "of", "answer", "unit", "why")},
+                **{
+                    name: [getattr(item, name) for item in every]
+                    for name in ("text", "of", "answer", "unit", "bound", "why")
+                },
                 **{name: [item.estimate and getattr(item.estimate, name) for item in every] for name in ESTIMATE},
             },
         )

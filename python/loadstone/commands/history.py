@@ -15,7 +15,7 @@ from loadstone.report.history import FigureHistory, HistoryPoint, draw_interval,
 from loadstone.report.terminal import standard_output
 from loadstone.results.folder import survey_folders
 
-COLUMNS = ("host", "version", "commit", "run", "n", "figure", "interval", "verdict")
+COLUMNS = ("host", "settings", "version", "commit", "run", "n", "figure", "interval", "verdict")
 
 
 @guard_command
@@ -41,6 +41,7 @@ def main(arguments: list[str]) -> int:
         for series in history.series:
             print(f"## {escape_markdown(series.title)}\n")
             print("\n".join(markdown_rows(series)), end="\n\n")
+            print(*(f"- {escape_markdown(line)}\n" for line in describe_settings(series)), sep="")
         print(*(f"- host {letter}: {escape_markdown(text)}" for letter, text in history.hosts.items()), sep="\n")
         return 0
     console = standard_output()
@@ -48,18 +49,26 @@ def main(arguments: list[str]) -> int:
     for series in history.series:
         console.print(Text(series.title, style="bold"), soft_wrap=True)
         console.print(build_table(series))
+        for line in describe_settings(series):
+            console.print(line, soft_wrap=True, markup=False)
     for letter, text in history.hosts.items():
         console.print(f"host {letter}: {text}", soft_wrap=True)
     return 0
 
 
-def entry_cells(entry: HistoryPoint) -> list[str]:
+def describe_settings(series: FigureHistory) -> list[str]:
+    """A line for each group of differing settings."""
+    return [f"settings {letter}: {text}" for letter, text in series.settings.items()]
+
+
+def entry_cells(series: FigureHistory, entry: HistoryPoint) -> list[str]:
     """The cells of an entry, in the order of COLUMNS."""
     estimate = entry.cell.estimate
     has_interval = estimate.low is not None and estimate.high is not None and not entry.cell.withheld
     interval = wording.interval_text(estimate, entry.cell.unit) if has_interval else ""
     return [
         entry.host,
+        series.settings_letter(entry),
         entry.version,
         entry.commit,
         entry.run,
@@ -78,7 +87,7 @@ def build_table(series: FigureHistory) -> Table:
     table.add_column("", no_wrap=True)
     low, high = find_limits(series.entries)
     for entry in series.entries:
-        table.add_row(*entry_cells(entry), draw_interval(entry.cell, low, high))
+        table.add_row(*entry_cells(series, entry), draw_interval(entry.cell, low, high))
     return table
 
 
@@ -86,7 +95,8 @@ def markdown_rows(series: FigureHistory) -> list[str]:
     """A series as the lines of a Markdown table."""
     head = ["| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]
     return head + [
-        "| " + " | ".join(escape_markdown(cell) for cell in entry_cells(entry)) + " |" for entry in series.entries
+        "| " + " | ".join(escape_markdown(cell) for cell in entry_cells(series, entry)) + " |"
+        for entry in series.entries
     ]
 
 

@@ -78,7 +78,7 @@ def judgement_document(judgement: Judgement) -> dict[str, Any]:
         "answer": judgement.sentence,
         "expectations": [
             {
-                **read_attributes(item, "text", "of", "answer", "unit", "why", "remedy"),
+                **read_attributes(item, "text", "of", "answer", "unit", "bound", "why", "remedy"),
                 **read_attributes(item.estimate, "value", "low", "high", "level", "n"),
             }
             for item in judgement.expectations

@@ -20,7 +20,7 @@ from loadstone.judge.checks import attempts, errors, sides_differ, view
 from loadstone.judge.compare import Comparer
 from loadstone.judge.decision_table import TABLE
 from loadstone.judge.finding import Finding, Severity, concerns_metric
-from loadstone.judge.judgement import Comparison, Expectation, Judgement, VariantKey
+from loadstone.judge.judgement import Cell, Comparison, Expectation, Judgement, VariantKey
 from loadstone.judge.order import DECIDES, list_start_times, order_of
 from loadstone.judge.pairing import Match
 from loadstone.judge.scenarios import is_single
@@ -84,7 +84,7 @@ def examine_figure(text: str, term: Term, judgement: Judgement) -> Iterator[Expe
     for key, trials in variants.items():
         name = variant_name(key) if several else ""
         result = count_errors(text, term, trials) if term.is_count else estimate_figure(text, term, key, judgement)
-        yield replace(result, of=name)
+        yield replace(state_figure(result, term, judgement.cells.get((key, term.metric)), judgement), of=name)
     if not judgement.searches:
         for key in find_unmeasured(judgement):
             yield leave_undecided(
@@ -152,8 +152,9 @@ def estimate_figure(text: str, term: Term, key: VariantKey, judgement: Judgement
     refusing = [item for item in invalid if item.effect.understates == 1]
     samples = [(trial.trial, *ends_of(trial, term)) for trial in trials]
     estimate = interval_of([ends for name, *ends in samples])
+    remaining = [ends for name, *ends in samples if name not in excluded]
     if excluded:
-        estimate = cover_intervals(estimate, interval_of([ends for name, *ends in samples if name not in excluded]))
+        estimate = cover_intervals(estimate, interval_of(remaining))
     counted = count_trials(text, term, unit, [ends for _, *ends in samples]) if unit in COUNTS else None
     if (cell.withheld or refusing) and not (counted and counted.holds is False):
         why = cell.withheld or f"{refusing[0].check}: {refusing[0].message}"
@@ -162,8 +163,23 @@ def estimate_figure(text: str, term: Term, key: VariantKey, judgement: Judgement
         return counted
     if term.sign == "==":
         return leave_undecided(text, "", "an estimate never equals a number exactly", EQUAL_HINT, estimate, unit)
+    if estimate.low is None and len(remaining) < REPEATS_MIN <= len(samples):
+        why = f"no interval: findings exclude {len(samples) - len(remaining)} of {len(samples)} repeats"
+        return leave_undecided(text, "", why, "remedy these findings, or run more repeats", estimate, unit)
+    if drift := find_unknown_drift(findings):
+        return leave_undecided(text, "", f"{drift.check}: {drift.message}", drift.hint, estimate, unit)
     estimate = widen_by_errors(estimate, findings, term, cell.resolution, cell.unit)
     return decide_condition(text, term, estimate, unit)
+
+
+def state_figure(result: Expectation, term: Term, cell: Cell | None, judgement: Judgement) -> Expectation:
+    """An expectation with the figure and the bound that tables show, unless failed trials or counts replace it."""
+    estimate = result.estimate
+    if cell is None or estimate is None or term.share or result.unit in COUNTS:
+        return result
+    if any(trial.is_failure for trial in judgement.results.variants[cell.variant]):
+        return result
+    return replace(result, estimate=replace(estimate, value=cell.estimate.value), bound=judgement.output_bound(cell))
 
 
 def count_trials(text: str, term: Term, unit: str, samples: Sequence[Sequence[float]]) -> Expectation:
@@ -209,8 +225,10 @@ def ends_of(trial: TrialResult, term: Term) -> tuple[float, float]:
         missing = value.value + (trial.value("ledger.lost_allowed") or 0)
         return missing, missing + (trial.value("ledger.undecided") or 0)
     if term.share:
-        every = figures.count_operations(trial)
-        return (value.value / every,) * 2 if every else UNKNOWN
+        # Operations that never completed may have failed or succeeded.
+        unanswered = figures.count_censored(trial)
+        due = (figures.count_operations(trial) or 0) + unanswered
+        return (value.value / due, (value.value + unanswered) / due) if due else UNKNOWN
     bound = bound_of(trial, term.metric)
     if bound is not None:
         return (math.inf if bound == "failed" else value.value), math.inf
@@ -236,8 +254,13 @@ def cover_intervals(first: Estimate, second: Estimate) -> Estimate:
     """The first estimate, with an interval that covers both intervals; no interval if either estimate has no
     interval."""
     if first.low is None or second.low is None or first.high is None or second.high is None:
-        return replace(second, value=first.value, low=None, high=None)
-    return replace(first, n=second.n, low=min(first.low, second.low), high=max(first.high, second.high))
+        return replace(first, low=None, high=None)
+    return replace(first, low=min(first.low, second.low), high=max(first.high, second.high))
+
+
+def find_unknown_drift(findings: Iterable[Finding]) -> Finding | None:
+    """The first finding of a drift of unknown size, which no number of repeats outweighs."""
+    return next((finding for finding in findings if math.isinf(finding.effect.drifts)), None)
 
 
 def widen_by_errors(
@@ -333,6 +356,8 @@ def judge_ratio(
     if math.isnan(ratio.value):
         why = f"{term.metric} is 0 in some repeats, which have no ratio"
         return leave_undecided(text, "", why, "write the bound without `x`", None, "×")
+    if unknown := find_unknown_drift(comparison.findings):
+        return leave_undecided(text, "", f"{unknown.check}: {unknown.message}", unknown.hint, ratio, "×")
     drift = max((finding.effect.drifts for finding in comparison.findings), default=1.0)
     if ratio.low is not None and ratio.high is not None:
         ratio = replace(ratio, low=ratio.low / drift, high=ratio.high * drift)

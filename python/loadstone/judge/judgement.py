@@ -184,6 +184,8 @@ class Expectation:
     why: str = ""
     # The measurement that would decide the condition; empty if it is decided.
     remedy: str = ""
+    # The figure's bound, as in the table of figures.
+    bound: str | None = None
 
     @property
     def answer(self) -> str:

@@ -6,6 +6,10 @@ const views = {};
 let points = new Map();
 let hosts = [];
 let state = null;
+// The rows of the plan by trial, grouped by variant; the nodes of variants that have not changed are reused.
+let variants = new Map();
+let nodes = new Map();
+let scale = "";
 let ended = false;
 
 const UNITS = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]];
@@ -110,48 +114,70 @@ const median = (numbers) => {
   return (sorted[(sorted.length - 1) >> 1] + sorted[sorted.length >> 1]) / 2;
 };
 
+function planRow(name, rows, place) {
+  const row = element("div", "", "variant");
+  row.append(element("div", name, "name"));
+  const marks = element("div", "", "trials");
+  const later = Array(Math.max(state.least - rows.length, 0)).fill({ trial: "", state: "planned", value: null, text: "", worst: "" });
+  for (const trial of [...rows, ...later]) {
+    const mark = element("i", "", `${trial.state} ${trial.worst}`);
+    mark.title = [trial.trial, trial.state, trial.text, trial.worst].filter(Boolean).join(" · ");
+    marks.append(mark);
+  }
+  row.append(marks);
+  const measured = rows.filter((trial) => trial.value > 0);
+  if (measured.length) {
+    const strip = element("div", "", "strip");
+    for (const trial of measured) {
+      const dot = element("i", "", trial.worst);
+      dot.style.left = place(trial.value);
+      dot.title = `${trial.trial}: ${trial.text}`;
+      strip.append(dot);
+    }
+    const mark = element("i", "", "median");
+    mark.style.left = place(median(measured.map((trial) => trial.value)));
+    strip.append(mark);
+    row.append(strip);
+  }
+  return row;
+}
+
 function plan() {
-  byId("metric").textContent = state.variants.length ? state.metric : "";
-  const every = state.variants.flatMap((variant) => variant.trials).filter((trial) => trial.value > 0);
-  const low = Math.min(...every.map((trial) => trial.value));
-  const high = Math.max(...every.map((trial) => trial.value));
+  byId("metric").textContent = variants.size ? state.metric : "";
+  let [low, high] = [null, null];
+  for (const rows of variants.values()) {
+    for (const trial of rows.values()) {
+      if (!(trial.value > 0)) continue;
+      if (low === null || trial.value < low.value) low = trial;
+      if (high === null || trial.value > high.value) high = trial;
+    }
+  }
   // A logarithmic axis: variants differ by factors.
-  const place = (value) => (high > low ? `${2 + (96 * Math.log(value / low)) / Math.log(high / low)}%` : "50%");
-  const nodes = state.variants.map((variant) => {
-    const row = element("div", "", "variant");
-    row.append(element("div", variant.name, "name"));
-    const marks = element("div", "", "trials");
-    for (const trial of variant.trials) {
-      const mark = element("i", "", `${trial.state} ${trial.worst}`);
-      mark.title = [trial.trial, trial.state, trial.text, trial.worst].filter(Boolean).join(" · ");
-      marks.append(mark);
-    }
-    row.append(marks);
-    const measured = variant.trials.filter((trial) => trial.value > 0);
-    if (measured.length) {
-      const strip = element("div", "", "strip");
-      for (const trial of measured) {
-        const dot = element("i", "", trial.worst);
-        dot.style.left = place(trial.value);
-        dot.title = `${trial.trial}: ${trial.text}`;
-        strip.append(dot);
-      }
-      const mark = element("i", "", "median");
-      mark.style.left = place(median(measured.map((trial) => trial.value)));
-      strip.append(mark);
-      row.append(strip);
-    }
-    return row;
-  });
-  if (every.length) {
+  const place = (value) => (high.value > low.value ? `${2 + (96 * Math.log(value / low.value)) / Math.log(high.value / low.value)}%` : "50%");
+  const next = `${low?.value} ${high?.value} ${state.least}`;
+  if (next !== scale) nodes = new Map();
+  scale = next;
+  for (const [name, rows] of variants) {
+    if (!nodes.has(name)) nodes.set(name, planRow(name, [...rows.values()], place));
+  }
+  const all = [...variants.keys()].map((name) => nodes.get(name));
+  if (low) {
     const row = element("div", "", "variant axis-row");
     const axis = element("div", "", "axis");
-    const ends = [low, high].map((value) => every.find((trial) => trial.value === value).text);
-    axis.append(element("span", low < high ? ends[0] : ""), element("span", `${state.metric}, logarithmic; a dot for each trial, a bar at the median`), element("span", ends[1]));
+    axis.append(element("span", low.value < high.value ? low.text : ""), element("span", `${state.metric}, logarithmic; a dot for each trial, a bar at the median`), element("span", high.text));
     row.append(element("div"), axis);
-    nodes.push(row);
+    all.push(row);
   }
-  byId("plan").replaceChildren(...nodes);
+  byId("plan").replaceChildren(...all);
+}
+
+function updatePlan({ whole, rows }) {
+  if (whole) [variants, nodes] = [new Map(), new Map()];
+  for (const row of rows) {
+    if (!variants.has(row.variant)) variants.set(row.variant, new Map());
+    variants.get(row.variant).set(row.trial, row);
+    nodes.delete(row.variant);
+  }
 }
 
 function findings() {
@@ -179,6 +205,7 @@ function connect() {
     points = new Map();
     hosts = [];
   });
+  source.addEventListener("plan", (event) => updatePlan(JSON.parse(event.data)));
   source.addEventListener("state", (event) => {
     state = JSON.parse(event.data);
     ended = !state.running;

@@ -8,7 +8,9 @@ Specification: <https://prometheus.io/docs/specs/om/open_metrics_spec/>.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 from loadstone.engine.histogram import Histogram
@@ -18,6 +20,7 @@ from loadstone.live.trial import LOAD, Attempt
 CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 # The upper bounds of the buckets, s: 1, 2.5 and 5 of each decade from 1 µs to 50 s.
 BUCKETS = tuple(float(f"{digit}e{exponent}") for exponent in range(-6, 2) for digit in ("1", "2.5", "5"))
+BOUNDS_NS = [bound * 1e9 for bound in BUCKETS]
 # Label names with a fixed meaning; a dimension with such a name gets a prefix.
 RESERVED = frozenset({"step", "status", "window", "repeat", "block", "trial", "le", "state", "experiment", "role"})
 
@@ -71,7 +74,12 @@ def describe_attempts(attempts: Sequence[Attempt]) -> Iterator[tuple[str, str, s
             for (step, status), count in steps.counts.items():
                 key = {"step": step, "status": status, **window}
                 operations.append(("_total", key, count))
-                latencies += classic_histogram(steps.latencies[step, status], key)
+                # Only the current phase changes between scrapes.
+                rendered = steps.rendered.get((step, status), (0, ()))
+                if rendered[0] != count:
+                    rendered = (count, classic_histogram(steps.latencies[step, status], key))
+                    steps.rendered[step, status] = rendered
+                latencies += rendered[1]
             known = [row.due for row in attempt.rows[phase].values() if row.due is not None]
             if known:
                 due.append(("_total", window, sum(known)))
@@ -108,15 +116,14 @@ def label_name(name: str) -> str:
 
 def classic_histogram(histogram: Histogram, labels: Labels) -> list[Sample]:
     """The samples of a histogram: cumulative buckets, count and sum, in seconds."""
-    bounds_ns = [bound * 1e9 for bound in BUCKETS]
-    counts, total = [0] * len(bounds_ns), 0.0
+    # A latency counts from the first bound that is not below it: one search per bucket keeps a scrape cheap.
+    counts, total = [0] * (len(BUCKETS) + 1), 0.0
     for index, count in histogram.counts.items():
         total += count * histogram.layout.bucket_middle(index)
-        value = histogram.layout.highest_equivalent(index)
-        for at, bound in enumerate(bounds_ns):
-            counts[at] += count * (value <= bound)
+        counts[bisect_left(BOUNDS_NS, histogram.layout.highest_equivalent(index))] += count
     samples: list[Sample] = [
-        ("_bucket", {**labels, "le": write_number(bound)}, count) for bound, count in zip(BUCKETS, counts, strict=True)
+        ("_bucket", {**labels, "le": write_number(bound)}, count)
+        for bound, count in zip(BUCKETS, accumulate(counts), strict=False)
     ]
     number = histogram.count
     return [

@@ -40,6 +40,14 @@ class FollowedRun:
         self.current: Attempt | None = None
         # Counts all changes, except changes in the points of the current trial.
         self.version = 0
+        # The rows of the plan by trial, and the trials whose rows changed, in order: viewers receive only changes.
+        self.rows: dict[str, dict[str, Any]] = {}
+        self.changes: list[str] = []
+        self._variants: dict[str, int] = {}
+        self._worst: dict[str, Severity] = {}
+        self._done = 0
+        self._marked = ""
+        self._metric, self._metrics = "", frozenset[str]()
         self._key: tuple[int, bool, str] | None = None
         self._state: dict[str, Any] = {}
         self._plan, self._values = Tail(folder.path / "plan.jsonl"), Tail(folder.path / VALUES)
@@ -55,7 +63,7 @@ class FollowedRun:
             for trial in trials if isinstance(trials, list) else ():
                 if isinstance(trial, dict) and isinstance(trial.get("trial"), str):
                     self.planned[trial["trial"]] = mapping_of(trial.get("config"))
-                    self.version += 1
+                    self._change_row(trial["trial"])
         for document in self._values.read_new():
             try:
                 self._take_result(TrialResult.from_json(document))
@@ -69,13 +77,46 @@ class FollowedRun:
         self.version += 1
         if result.was_interrupted:
             return
+        before = self.results.get(result.trial)
+        self._done += (result.end == "done") - (before is not None and before.end == "done")
         self.results[result.trial] = result
         series = self.folder.load_series(result.trial, result.attempt)
-        findings = check_trial(result, series, self._settings)[0]
+        findings, count = check_trial(result, series, self._settings)[0], len(self.findings)
         self.findings += [(result.trial, finding) for finding in findings if finding.severity > Severity.NOTE]
         if result.end != "done":
             failed = Finding(result.end, Severity.INVALID, result.reason, "", (result.trial,))
             self.findings.append((result.trial, failed))
+        for trial, finding in self.findings[count:]:
+            self._worst[trial] = max(self._worst.get(trial, Severity.NOTE), finding.severity)
+        if not self._metrics.issuperset(result.values):
+            self._metrics = self._metrics.union(result.values)
+            metric = first_metric(self.results.values(), self.folder.question.metrics)
+            if metric != self._metric:
+                self._metric = metric
+                for trial in self.rows:
+                    self._change_row(trial)
+        self._change_row(result.trial)
+
+    def _change_row(self, trial: str) -> None:
+        """Computes the row of a trial again."""
+        self.version += 1
+        result = self.results.get(trial)
+        config = self.planned.get(trial) or ({} if result is None else result.config)
+        value = None if result is None else result.values.get(self.metric)
+        variant = self.rows[trial]["variant"] if trial in self.rows else variant_name(config)
+        if trial not in self.rows:
+            self._variants[variant] = self._variants.get(variant, 0) + 1
+        self.rows[trial] = {
+            "variant": variant,
+            "trial": trial,
+            "state": "running" if trial == self._marked else "planned" if result is None else result.end,
+            "value": None if value is None else value.value,
+            "text": ""
+            if value is None
+            else units.format_bound(units.format_figure(value.value, value.unit), value.bound),
+            "worst": self._worst[trial].name.lower() if trial in self._worst else "",
+        }
+        self.changes.append(trial)
 
     def _find_current(self) -> None:
         """Finds the attempt whose directory is not complete, or the last complete attempt."""
@@ -109,11 +150,12 @@ class FollowedRun:
     @property
     def metric(self) -> str:
         """The metric of the points in the plan, which is the deciding metric."""
-        return first_metric(self.results.values(), self.folder.question.metrics)
+        return self._metric or first_metric((), self.folder.question.metrics)
 
     def page_state(self) -> dict[str, Any]:
         """The state for the page, without the points of the current trial; the same object until something changes."""
         running = self.is_running
+        self._mark_running(running)
         current = self.describe_current(running)
         key = (self.version, running, json.dumps(current))
         if key != self._key:
@@ -121,7 +163,7 @@ class FollowedRun:
         return self._state
 
     def _describe_state(self, running: bool, current: dict[str, Any] | None) -> dict[str, Any]:
-        done = sum(result.end == "done" for result in self.results.values())
+        done = self._done
         question = self.folder.question
         return {
             "version": self.version,
@@ -132,7 +174,8 @@ class FollowedRun:
             "done": done,
             "failed": len(self.results) - done,
             "left": units.format_clock(left) if running and (left := self.seconds_left) is not None else "",
-            "variants": self.describe_variants(running),
+            # Blocks are planned one after another; the question states their minimum number.
+            "least": min(question.at_least, REPEATS_MAX),
             "metric": self.metric,
             "findings": [describe_finding(trial, finding) for trial, finding in self.findings[-FINDINGS_MAX:]],
             "trial": current,
@@ -140,8 +183,7 @@ class FollowedRun:
 
     def count_planned(self) -> int:
         """The number of trials planned so far, or the number that the question requires if that is larger."""
-        variants = {variant_name(config) for config in self.planned.values()}
-        return max(len(self.planned), self.folder.question.at_least * len(variants))
+        return max(len(self.rows), self.folder.question.at_least * len(self._variants))
 
     @property
     def seconds_left(self) -> float | None:
@@ -151,34 +193,15 @@ class FollowedRun:
         remaining = self.count_planned() - len(self.results)
         return median(steps) * remaining if steps else None
 
-    def describe_variants(self, running: bool) -> list[dict[str, Any]]:
-        """Each variant with the state, the figure and the worst finding of its trials, in the order of repeats."""
-        rows: dict[str, list[dict[str, Any]]] = {}
+    def _mark_running(self, running: bool) -> None:
+        """Marks the row of the running trial."""
         is_part = self.current is not None and self.current.directory.name.endswith(UNDER_WAY)
-        current = self.current.trial if self.current is not None and is_part and running else ""
-        metric = self.metric
-        worst: dict[str, Severity] = {}
-        for trial, finding in self.findings:
-            worst[trial] = max(worst.get(trial, Severity.NOTE), finding.severity)
-        for trial, config in {**{name: result.config for name, result in self.results.items()}, **self.planned}.items():
-            result = self.results.get(trial)
-            value = None if result is None else result.values.get(metric)
-            state = "running" if trial == current else "planned" if result is None else result.end
-            rows.setdefault(variant_name(config), []).append(
-                {
-                    "trial": trial,
-                    "state": state,
-                    "value": None if value is None else value.value,
-                    "text": ""
-                    if value is None
-                    else units.format_bound(units.format_figure(value.value, value.unit), value.bound),
-                    "worst": worst[trial].name.lower() if trial in worst else "",
-                }
-            )
-        # Blocks are planned one after another; the question states their minimum number.
-        later = {"trial": "", "state": "planned", "value": None, "text": "", "worst": ""}
-        least = min(self.folder.question.at_least, REPEATS_MAX)
-        return [{"name": name, "trials": [*trials, *[later] * (least - len(trials))]} for name, trials in rows.items()]
+        name = self.current.trial if self.current is not None and is_part and running else ""
+        if name != self._marked:
+            before, self._marked = self._marked, name
+            for trial in (before, name):
+                if trial in self.rows:
+                    self._change_row(trial)
 
     def describe_current(self, running: bool) -> dict[str, Any] | None:
         """The name, phase and settings of the current or last trial; None before the first trial."""

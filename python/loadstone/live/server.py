@@ -132,6 +132,15 @@ class Watcher:
                 self._read = time.monotonic()
             return self._reading
 
+    def plan_since(self, first: int) -> tuple[str, int]:
+        """The rows of the plan that changed since a number of changes, as JSON, and the new number; empty if none."""
+        with self._lock:
+            count = len(self.run.changes)
+            names = self.run.rows if first == 0 else dict.fromkeys(self.run.changes[first:])
+            rows = [self.run.rows[name] for name in names]
+            text = json.dumps(countable({"whole": first == 0, "rows": rows})) if rows else ""
+            return text, count
+
     def render_metrics(self) -> str:
         """The metrics of the run."""
         self.read_run()
@@ -317,7 +326,7 @@ class LiveSite:
         sent_points: dict[tuple[str, int], Any] = {}
         # The number of host samples sent so far, and the start of the window on which their times are based.
         sent_samples, start = 0, None
-        sent, trial = "", None
+        sent, trial, changes = "", None, 0
         try:
             while not await request.is_disconnected():
                 reading = await asyncio.to_thread(watcher.read_run)
@@ -326,7 +335,8 @@ class LiveSite:
                     yield write_event("begin", {"trial": trial})
                 if reading.text != sent:
                     sent = reading.text
-                    yield f"event: state\ndata: {sent}\n\n"
+                    plan, changes = await asyncio.to_thread(watcher.plan_since, changes)
+                    yield (f"event: plan\ndata: {plan}\n\n" if plan else "") + f"event: state\ndata: {sent}\n\n"
                 # A point that changes is replaced by a new object.
                 fresh = [
                     point for point in reading.points if sent_points.get((point["phase"], point["k"])) is not point

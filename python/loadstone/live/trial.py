@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -63,6 +63,8 @@ class Steps:
 
     counts: dict[tuple[str, str], int] = field(default_factory=dict)
     latencies: dict[tuple[str, str], Histogram] = field(default_factory=dict)
+    # The samples of the histograms for metrics, with the counts at which they were computed.
+    rendered: dict[tuple[str, str], tuple[int, Sequence[Any]]] = field(default_factory=dict)
 
     def add_outcome(self, outcome: Outcome, histogram: Histogram) -> None:
         """Adds the operations in an outcome of an interval."""

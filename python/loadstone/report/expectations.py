@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from loadstone.format import units, wording
 from loadstone.judge.expectations import COUNTS
@@ -32,24 +33,23 @@ def describe_figure(expectation: Expectation) -> str:
         noun = "failed operation" if is_errors else expectation.unit.removesuffix("s")
         return f"at most {units.count_noun(round(estimate.value), noun)} in a trial"
     if math.isinf(estimate.value):
-        return "failed"
-    text = (
-        wording.estimate_text(estimate, expectation.unit)
-        if is_finite(expectation)
-        else units.format_figure(estimate.value, expectation.unit)
-    )
+        return "failed" if expectation.bound is None else units.format_bound("", expectation.bound).strip()
     if estimate.low is None or estimate.high is None:
-        return f"{text}, n={estimate.n}"
-    ends = wording.interval_text(estimate, expectation.unit) if is_finite(expectation) else "one end is unknown"
-    return f"{text} ({ends}), n={estimate.n}"
+        return f"{wording.estimate_text(estimate, expectation.unit, expectation.bound)}, n={estimate.n}"
+    if math.isfinite(estimate.low) and math.isfinite(estimate.high):
+        ends = wording.interval_text(estimate, expectation.unit)
+    else:
+        # The digits of the figure do not depend on infinite ends.
+        ends = describe_open_interval(estimate.low, estimate.high, expectation.unit)
+        estimate = replace(estimate, low=None, high=None)
+    return f"{wording.estimate_text(estimate, expectation.unit, expectation.bound)} ({ends}), n={estimate.n}"
 
 
-def is_finite(expectation: Expectation) -> bool:
-    """Whether the figure and the ends of its interval are finite."""
-    estimate = expectation.estimate
-    return estimate is not None and all(
-        math.isfinite(end or 0.0) for end in (estimate.value, estimate.low, estimate.high)
-    )
+def describe_open_interval(low: float, high: float, unit: str) -> str:
+    """An interval with an infinite end as text."""
+    if 0 < low < math.inf:
+        return f"at least {units.format_figure(low, unit)}"
+    return f"at most {units.format_figure(high, unit)}" if math.isfinite(high) else "no upper end"
 
 
 def describe(expectation: Expectation) -> str:

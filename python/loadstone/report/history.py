@@ -10,17 +10,27 @@ from pathlib import Path
 from loadstone.errors import LoadstoneError
 from loadstone.format import wording
 from loadstone.format.suggestion import nearest_names
+from loadstone.judge.checks.sides_differ import render_values
+from loadstone.judge.facts import STORAGE, UNKNOWN, name_fact, record_facts
 from loadstone.judge.finding import worst_verdict
 from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Cell, Judgement, VariantKey
 from loadstone.results.folder import Folder
 from loadstone.results.projection import complete_metric, filter_results
 from loadstone.results.result_set import ResultSet, natural_key, variant_name
+from loadstone.results.trial_result import Scalar
 
 # The width of a chart of intervals on a terminal, in characters.
 WIDTH = 32
 # The facts that distinguish hosts, in addition to their names.
 HOST = ("cpu_model", "cpus", "memory_bytes", "kernel")
+# The facts that do not distinguish settings: of hosts and versions, and facts that follow from figures.
+UNSET = frozenset(
+    {
+        *("version", "system_version", "server_version", "jvm", "server_jvm", "engine", "profile", "hosts"),
+        *("host_names", "server_hosts", "data_in", "operations", "bytes_per_read", "mix", "window", *HOST, *STORAGE),
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -34,6 +44,8 @@ class HistoryPoint:
     commit: str
     # The host's letter.
     host: str
+    # The settings and the work, as facts.
+    facts: Mapping[str, Scalar]
     cell: Cell
     # The verdict on the variant's trials: `valid`, `unchecked`, `suspect` or `invalid`.
     verdict: str
@@ -47,6 +59,29 @@ class FigureHistory:
     metric: str
     variant: VariantKey
     entries: Sequence[HistoryPoint]
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The differing settings of the runs, by letter; empty if all runs have the same settings."""
+        every = self._distinct_facts()
+        names = dict.fromkeys(name for facts in every for name in facts)
+        differing = [name for name in names if len({facts.get(name) for facts in every}) > 1]
+        return {
+            letter(number): ", ".join(
+                f"{name_fact(name)} {render_values(name, [facts.get(name, UNKNOWN)])}" for name in differing
+            )
+            for number, facts in enumerate(every if differing else ())
+        }
+
+    def settings_letter(self, entry: HistoryPoint) -> str:
+        """The letter of an entry's settings."""
+        return letter(self._distinct_facts().index(entry.facts))
+
+    def _distinct_facts(self) -> list[Mapping[str, Scalar]]:
+        distinct: list[Mapping[str, Scalar]] = []
+        for entry in self.entries:
+            distinct += [] if entry.facts in distinct else [entry.facts]
+        return distinct
 
     @property
     def title(self) -> str:
@@ -138,6 +173,11 @@ def read_entry(
         version=" + ".join(versions) or "unknown",
         commit=read_commit(results),
         host=hosts.setdefault(describe_host(results), letter(len(hosts))),
+        facts={
+            name: fact
+            for name, fact in record_facts(trials[0]).items()
+            if name not in UNSET and not name.startswith("server.")
+        },
         cell=cell,
         verdict=str(worst_verdict(findings)),
         figure=cell.withheld or wording.estimate_text(cell.estimate, cell.unit, bound),
