@@ -24,6 +24,8 @@ from loadstone.format import parsing
 # The kinds of faults; `none` is the twin of a trial with a fault.
 KINDS = ("none", "kill", "stop", "pause", "restart", "power", "cut", "full", "slow")
 ANY, ALL, NEVER = "any", "all", "never"
+# The peer of a cut that stands for all clients.
+CLIENTS = "clients"
 # The time after which a fault is lifted, unless the file sets a time.
 LIFT_SECONDS = 10.0
 FRACTION = re.compile(r"([0-9]+)\s*/\s*([0-9]+)")
@@ -176,5 +178,12 @@ class FaultKeys(FilePart):
 
     how: Literal["silence", "reset"] = Field(default="silence", examples=["reset"])
     """For `cut`: whether packets are dropped (silence) or refused immediately (reset)."""
+
+    peer: Text | None = Field(default=None, examples=["cassandra-2"])
+    """For `cut`: the only server to which the connection is cut, `any` (drawn from the other servers), or `clients`.
+    Default: all servers and clients."""
+
+    direction: Literal["both", "out", "in"] = Field(default="both", examples=["out"])
+    """For `cut`: `out` cuts only the packets that the server sends, `in` only the packets that it receives."""
 
     recovered: Recovered = Field(default=Recovered(), description=str(Recovered.__doc__), examples=[{"hold": "30s"}])

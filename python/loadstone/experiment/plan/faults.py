@@ -37,6 +37,14 @@ class PlannedFault:
     share: float
     hold_s: float
     window_s: float
+    # `cut` affects only the connection to this server (empty: to all) and only this direction.
+    peer: str = ""
+    direction: str = "both"
+
+    @property
+    def is_partial_cut(self) -> bool:
+        """Whether the fault cuts only a part of a server's connections."""
+        return self.kind == "cut" and (bool(self.peer) or self.direction != "both")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,4 +118,6 @@ def plan_fault(fault: FaultKeys, number: int, window_s: float, render: Callable[
         share=fault.recovered.share,
         hold_s=fault.recovered.hold,
         window_s=fault.recovered.window,
+        peer=render(fault.peer or ""),
+        direction=fault.direction,
     )
