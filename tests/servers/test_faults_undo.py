@@ -28,6 +28,7 @@ from loadstone.faults.injector import Injector, choose_peer, choose_servers
 from loadstone.faults.pause import Pause, states_of_threads
 from loadstone.faults.power import Power
 from loadstone.faults.site import StartedSite
+from loadstone.faults.slow import Slow, throttle_parent
 from loadstone.observe.device import list_mounts
 from loadstone.observe.kernel_file import PROC
 from loadstone.results.fault import FaultRecord
@@ -142,6 +143,41 @@ def test_fault_of_a_host_is_verified(tiny: Tiny, kind: str) -> None:
     running.down()
     assert tiny.is_clean()
     assert not any(str(tiny.root) in mount.point for mount in list_mounts(PROC))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_throttled_disk_limits_only_its_server(tiny: Tiny) -> None:
+    running = running_of(tiny.root)
+    running.up(2, {"port": str(tiny.port), "manner": "writing"}, file_system_bytes=DISK_BYTES)
+    planned = replace(PLANNED, kind="slow", cpu=0.0, disk_bytes=1 << 20, lift_s=(60.0, 60.0))
+    parent = throttle_parent()
+    assert parent is not None
+    groups = {path.name for path in parent.iterdir() if path.is_dir()}
+    injector = injector_of(running, planned)
+    with injector:
+        injector.begin(time.monotonic_ns(), time.time_ns())
+        until(lambda: injector.records[0].held_ns is not None or injector.records[0].unverified, "throttled")
+        (group,) = (path for path in parent.iterdir() if path.is_dir() and path.name not in groups)
+        pids = {int(pid) for pid in (group / "cgroup.procs").read_text().split()}
+        assert pids == {tiny.pids()["tiny-2"]}
+    record = injector.records[0]
+    assert record.unverified == {}
+    assert record.facts == {**record.facts, "mechanism": "disk throttle", "disk_bytes_per_s": 1 << 20}
+    # The other server writes nothing, so it is never throttled.
+    record = run_fault(running, replace(planned, servers=("tiny-1",), lift_s=(1.0, 1.0)))
+    assert record.unverified == {
+        "held": "loadstone-tiny-tiny-1 has not been throttled: the server reads and writes less than its limit"
+    }
+    fault = Slow(running, ["tiny-2"], planned)
+    fault.prepare()
+    fault.aim()
+    fault.journal()
+    fault.inject()
+    # The lab is killed here.
+    running.up(2, {"port": str(tiny.port), "manner": "writing"}, file_system_bytes=DISK_BYTES)
+    assert {path.name for path in parent.iterdir() if path.is_dir()} == groups
+    running.down()
+    assert tiny.is_clean()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")

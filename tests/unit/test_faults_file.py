@@ -161,7 +161,18 @@ def test_impossible_part_of_a_cut_is_reported(tmp_path: Path, parts: str, messag
 
 def test_peer_of_another_fault_is_warned_of(tmp_path: Path) -> None:
     text = PAIR.replace("PARTS", "peer: any").replace("[none, cut]", "[none, pause]")
-    assert "`peer` only has an effect on a cut" in warnings(tmp_path, text)
+    assert "`peer` only has an effect on the fault cut" in warnings(tmp_path, text)
+
+
+def test_slow_disk_needs_a_file_system(tmp_path: Path) -> None:
+    slow = TEXT.replace("kill]", "slow]").replace("lift: 10s", "disk: 4MB")
+    assert mistakes(tmp_path, slow) == ["the fault slow needs a file system for each server"]
+    complete = slow.replace("{port: 7000}", "{port: 7000}, file_system: 1GB")
+    (_, fault) = (variant.faults[0] for variant in plan_experiment(load_text(tmp_path, complete).experiment).variants)
+    assert (fault.disk_bytes, fault.cpu, fault.mechanisms) == (4 << 20, 0.0, frozenset({"slow", "slow disk"}))
+    both = complete.replace("    disk: 4MB", "    disk: 4MB\n    cpu: 20%")
+    (_, fault) = (variant.faults[0] for variant in plan_experiment(load_text(tmp_path, both).experiment).variants)
+    assert (fault.disk_bytes, fault.cpu) == (4 << 20, 0.2)
 
 
 def test_attached_servers_need_commands(tmp_path: Path) -> None:

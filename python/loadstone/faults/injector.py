@@ -343,12 +343,12 @@ def choose_servers(site: Site, planned: PlannedFault, seed: int, repeat: int) ->
 
 def choose_peer(site: Site, planned: PlannedFault, victims: Sequence[str], seed: int, repeat: int) -> str:
     """The server to which the connection is cut; empty for all. Raises FaultError if it does not exist."""
-    others = [name for name in site.servers() if name not in victims]
-    if planned.kind != "cut" or planned.peer in ("", CLIENTS, *others):
+    peers = [name for name in site.servers() if name not in victims]
+    if planned.kind != "cut" or planned.peer in ("", CLIENTS, *peers):
         return planned.peer
-    if planned.peer == ANY and others:
-        return draw_servers(replace(planned, count=1), seed, repeat, others)[0]
-    raise unknown(planned.peer, [*others, CLIENTS], "peer")
+    if planned.peer == ANY and peers:
+        return draw_servers(replace(planned, count=1), seed, repeat, peers)[0]
+    raise unknown(planned.peer, [*peers, CLIENTS], "peer")
 
 
 def unknown(name: str, known: Sequence[str], key: str = "server") -> FaultError:

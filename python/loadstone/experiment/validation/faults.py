@@ -54,12 +54,12 @@ def check_faults(context: Context) -> None:
         path: Path = ("faults", number)
         kinds = check_kind(context, (*path, "do"), fault)
         check_lift(context, path, fault, kinds)
-        if "slow" in kinds and fault.cpu < CPU_MIN:
+        if "slow" in kinds and fault.cpu is not None and fault.cpu < CPU_MIN:
             message = f"`cpu` must be at least {CPU_MIN:.0%}, got {fault.cpu:.3g}"
             context.add_mistake((*path, "cpu"), message, "write 5% or 0.05: Linux accepts no smaller quota than 1%")
-        for key in ("peer", "direction"):
-            if kinds and "cut" not in kinds and getattr(fault, key) not in (None, "both"):
-                context.add_warning((*path, key), f"`{key}` only has an effect on a cut", "leave it out")
+        for key, kind in (("peer", "cut"), ("direction", "cut"), ("disk", "slow")):
+            if kinds and kind not in kinds and getattr(fault, key) not in (None, "both"):
+                context.add_warning((*path, key), f"`{key}` only has an effect on the fault {kind}", "leave it out")
         if kinds - {"none"}:
             check_servers(context, path, fault)
             spans.append((path, *check_window(context, path, fault, kinds)))
@@ -160,7 +160,7 @@ def check_servers(context: Context, path: Path, fault: FaultKeys) -> None:
             check_victims(context, path, fault, name, system.attach.hosts)
         elif system.start is not None:
             check_started(context, path, fault, system.start)
-            if kind in OF_FILE_SYSTEM and system.start.file_system is None:
+            if (kind in OF_FILE_SYSTEM or (kind == "slow" and fault.disk)) and system.start.file_system is None:
                 hint = "add `start: {file_system: 1GB}`, for all variants: each node then has a file system"
                 context.add_mistake((*at, "start"), f"the fault {kind} needs a file system for each server", hint)
             if kind == "cut" and system.start.isolate is None:

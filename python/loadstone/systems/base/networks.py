@@ -163,7 +163,8 @@ def probe_paths(root: Path, paths: Set[tuple[int, int]], cut: Set[tuple[int, int
     Raises SystemsError.
     """
     nodes = sorted({node for path in paths for node in path})
-    key, arrived = os.urandom(8), set()
+    key = os.urandom(8)
+    arrived: set[tuple[int, int]] = set()
     with contextlib.ExitStack() as stack:
         sockets = {node: stack.enter_context(open_socket(root, node)) for node in nodes}
         # The host sends first, because its firewall may accept only answers.
@@ -227,7 +228,8 @@ def run_ip(*arguments: str) -> str:
 def probe_path(root: Path) -> str | None:
     """Cuts one direction of the connection to a node, and returns the reason for a failure. Raises SystemsError."""
     paths = {(0, 1), (1, 0)}
-    for cut in (set(), {(1, 0)}):
+    cuts: tuple[set[tuple[int, int]], ...] = (set(), {(1, 0)})
+    for cut in cuts:
         for sender, receiver in cut:
             open_sink(root, sender)
             drop_path(root, sender, receiver)
@@ -251,4 +253,3 @@ def probe_network() -> str | None:
     finally:
         with contextlib.suppress(SystemsError):
             remove_networks(root)
-    return None
