@@ -209,6 +209,10 @@ def open_socket(root: Path, node: int) -> socket.socket:
 
 def remove_networks(root: Path) -> None:
     """Removes the namespaces of a system and all their interfaces. Raises SystemsError."""
+    # The kernel removes interfaces some time after their namespace, and until then, the name on the host stays in use.
+    for name in (link_name(root, 0), sink_name(root, 0)):
+        if Path("/sys/class/net", name).exists():
+            run_ip("link", "del", name)
     for name in list_namespaces():
         if name.startswith(f"{name_prefix(root)}-"):
             run_ip("netns", "del", name)
