@@ -13,6 +13,7 @@ import pytest
 from lab_support import ROOT, command, environment, experiment, loadstone, single_folder, start, trials
 from loadstone.runner.server_pool import DIED
 from loadstone.systems.base import undo
+from loadstone.systems.base.networks import list_namespaces, name_prefix
 from loadstone.systems.base.running_system import RunningSystem, ServerState
 from systems_support import free_port
 from systems_support import redis_root as redis_root
@@ -108,6 +109,22 @@ def test_power_cut_loses_only_unsynced_writes(tmp_path: Path, root: Path) -> Non
         lost[str(trial.config["sync"])] += (trial.value("ledger.lost") or 0) + (trial.value("ledger.lost_allowed") or 0)
     assert lost["always"] == 0
     assert lost["no"] > 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_partial_cut_and_slow_disk_are_verified(tmp_path: Path, root: Path) -> None:
+    text = TEXT.replace("[none, kill]", "[cut, slow]").replace(
+        "start: {", "start: {isolate: network, file_system: 64MB, "
+    )
+    text = text.replace("everysec", "always").replace(
+        "lift: 400ms", "lift: 2s, peer: clients, direction: in, disk: 64KB"
+    )
+    loadstone(tmp_path, "run", write_experiment(tmp_path, text.replace("repeats: 2", "repeats: 1")), timeout=300)
+    faults = {trial.faults[0].kind: trial.faults[0] for trial in trials(single_folder(tmp_path))}
+    assert {kind: fault.unverified for kind, fault in faults.items()} == {"cut": {}, "slow": {}}
+    assert (faults["cut"].facts["peer"], faults["cut"].facts["direction"]) == ("clients", "in")
+    assert faults["slow"].facts["disk_bytes_per_s"] == 64 << 10
+    assert not [name for name in list_namespaces() if name.startswith(name_prefix(root / "redis"))]
 
 
 def test_dry_run_refuses_an_unsupported_fault(tmp_path: Path, root: Path) -> None:

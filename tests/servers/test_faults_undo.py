@@ -6,6 +6,7 @@ import errno
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -23,16 +24,17 @@ from loadstone.experiment.plan.required_servers import Attached
 from loadstone.faults import attached
 from loadstone.faults.cut import Cut
 from loadstone.faults.fault import FaultError
-from loadstone.faults.injector import Injector, choose_servers
+from loadstone.faults.injector import Injector, choose_peer, choose_servers
 from loadstone.faults.pause import Pause, states_of_threads
 from loadstone.faults.power import Power
 from loadstone.faults.site import StartedSite
+from loadstone.faults.slow import Slow, throttle_parent
 from loadstone.observe.device import list_mounts
 from loadstone.observe.kernel_file import PROC
 from loadstone.results.fault import FaultRecord
 from loadstone.runner.attached_system import AttachedServers
-from loadstone.systems.base import disks, undo
-from loadstone.systems.base.networks import list_namespaces, name_prefix
+from loadstone.systems.base import disks, networks, undo
+from loadstone.systems.base.networks import drop_path, list_namespaces, name_prefix, probe_paths
 from loadstone.systems.base.running_system import RunningSystem, ServerState
 from loadstone.systems.base.system import SystemsError
 from tiny_support import Tiny, until
@@ -144,6 +146,41 @@ def test_fault_of_a_host_is_verified(tiny: Tiny, kind: str) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_throttled_disk_limits_only_its_server(tiny: Tiny) -> None:
+    running = running_of(tiny.root)
+    running.up(2, {"port": str(tiny.port), "manner": "writing"}, file_system_bytes=DISK_BYTES)
+    planned = replace(PLANNED, kind="slow", cpu=0.0, disk_bytes=1 << 20, lift_s=(60.0, 60.0))
+    parent = throttle_parent()
+    assert parent is not None
+    groups = {path.name for path in parent.iterdir() if path.is_dir()}
+    injector = injector_of(running, planned)
+    with injector:
+        injector.begin(time.monotonic_ns(), time.time_ns())
+        until(lambda: injector.records[0].held_ns is not None or injector.records[0].unverified, "throttled")
+        (group,) = (path for path in parent.iterdir() if path.is_dir() and path.name not in groups)
+        pids = {int(pid) for pid in (group / "cgroup.procs").read_text().split()}
+        assert pids == {tiny.pids()["tiny-2"]}
+    record = injector.records[0]
+    assert record.unverified == {}
+    assert record.facts == {**record.facts, "mechanism": "disk throttle", "disk_bytes_per_s": 1 << 20}
+    # The other server writes nothing, so it is never throttled.
+    record = run_fault(running, replace(planned, servers=("tiny-1",), lift_s=(1.0, 1.0)))
+    assert record.unverified == {
+        "held": "loadstone-tiny-tiny-1 has not been throttled: the server reads and writes less than its limit"
+    }
+    fault = Slow(running, ["tiny-2"], planned)
+    fault.prepare()
+    fault.aim()
+    fault.journal()
+    fault.inject()
+    # The lab is killed here.
+    running.up(2, {"port": str(tiny.port), "manner": "writing"}, file_system_bytes=DISK_BYTES)
+    assert {path.name for path in parent.iterdir() if path.is_dir()} == groups
+    running.down()
+    assert tiny.is_clean()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 @pytest.mark.parametrize("how", ["silence", "reset"])
 def test_cut_node_is_not_reached(tiny: Tiny, how: str) -> None:
     running = running_of(tiny.root)
@@ -164,6 +201,90 @@ def test_cut_node_is_not_reached(tiny: Tiny, how: str) -> None:
     running.down()
     assert tiny.is_clean()
     assert not any(name.startswith(name_prefix(running.place.root)) for name in list_namespaces())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+@pytest.mark.parametrize(
+    ("how", "peer", "direction", "cut"),
+    [
+        ("silence", "tiny-3", "both", {(2, 3), (3, 2)}),
+        ("reset", "tiny-3", "out", {(2, 3)}),
+        ("reset", "clients", "in", {(0, 2)}),
+        ("silence", "", "out", {(2, 0), (2, 1), (2, 3)}),
+    ],
+)
+def test_partial_cut_drops_only_its_packets(
+    tiny: Tiny, how: str, peer: str, direction: str, cut: set[tuple[int, int]]
+) -> None:
+    running = running_of(tiny.root)
+    running.up(3, {"port": str(tiny.port)}, isolated=True)
+    root, every = running.place.root, {(a, b) for a in range(4) for b in range(4) if a != b}
+    links = list_links()
+    planned = replace(PLANNED, kind="cut", how=how, peer=peer, direction=direction)
+    injector = injector_of(running, replace(planned, lift_s=(60.0, 60.0)))
+    with injector:
+        injector.begin(time.monotonic_ns(), time.time_ns())
+        until(lambda: injector.records[0].held_ns is not None or injector.records[0].unverified, "cut")
+        assert every - probe_paths(root, every, set()) == cut
+    record = injector.records[0]
+    assert record.unverified == {}
+    assert record.facts.get("peer", "") == peer
+    assert probe_paths(root, every, set()) == every
+    fault = Cut(running, ["tiny-2"], planned)
+    fault.prepare()
+    fault.aim()
+    fault.journal()
+    fault.inject()
+    assert probe_paths(root, every, cut) == every - cut
+    # The lab is killed here.
+    running.up(3, {"port": str(tiny.port)}, isolated=True)
+    assert fault.remaining_effect() is None
+    assert list_links() == links
+    running.down()
+    assert tiny.is_clean()
+    assert not any(name.startswith(name_prefix(running.place.root)) for name in list_namespaces())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+@pytest.mark.parametrize("how", ["silence", "reset"])
+def test_client_of_a_reset_path_receives_an_error(tiny: Tiny, how: str) -> None:
+    running = running_of(tiny.root)
+    running.up(2, {"port": str(tiny.port)}, isolated=True)
+    fault = Cut(running, ["tiny-2"], replace(PLANNED, kind="cut", how=how, peer="clients"))
+    fault.prepare()
+    fault.journal()
+    server = running.running_processes()[1]
+    host, _, port = server.address.rpartition(":")
+    fault.inject()
+    with socket.socket() as client:
+        client.settimeout(0.5)
+        assert client.connect_ex((host, int(port))) == (errno.EAGAIN if how == "silence" else errno.EHOSTUNREACH)
+    fault.lift()
+    assert fault.remaining_effect() is None
+    running.down()
+
+
+def list_links() -> list[str]:
+    """The names of the host's network interfaces."""
+    return sorted(name for _, name in socket.if_nameindex())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_unnoticed_cut_is_not_verified(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    running = running_of(tiny.root)
+    running.up(2, {"port": str(tiny.port)}, isolated=True)
+    monkeypatch.setattr(networks, "drop_path", lambda *_: None)
+    record = run_fault(running, replace(PLANNED, kind="cut", peer="tiny-1", lift_s=(0.3, 0.3)))
+    assert record.unverified == {"held": "packets from tiny-1 to tiny-2 still arrive"}
+
+    def drop_too_much(root: Path, sender: int, receiver: int) -> None:
+        drop_path(root, sender, receiver)
+        drop_path(root, sender, 0)
+
+    monkeypatch.setattr(networks, "drop_path", drop_too_much)
+    record = run_fault(running, replace(PLANNED, kind="cut", peer="tiny-1", direction="out", lift_s=(0.3, 0.3)))
+    assert record.unverified == {"held": "packets from tiny-2 to clients are lost, but were not cut off"}
+    running.down()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
@@ -417,6 +538,12 @@ def test_servers_by_role_are_drawn_among_them(up: RunningSystem, monkeypatch: py
     site = StartedSite(up)
     assert site.roles() == {"tiny": ["tiny-1", "tiny-2", "tiny-3"]}
     monkeypatch.setattr(site, "roles", lambda: {"replica": ["tiny-3", "tiny-1"]})
+    planned = replace(PLANNED, kind="cut", servers=("any",), peer="any")
+    draws = [(choose_servers(site, planned, 1, repeat)[0], repeat) for repeat in range(1, 7)]
+    pairs = {(*victims, choose_peer(site, planned, victims, 1, repeat)) for victims, repeat in draws}
+    assert len(pairs) == len({(a, b) for a, b in pairs if a != b}) >= 4
+    with pytest.raises(FaultError, match=r'faults.peer names "tiny-2", which does not exist'):
+        choose_peer(site, replace(planned, peer="tiny-2"), ["tiny-2"], 1, 1)
     victims = {tuple(choose_servers(site, replace(PLANNED, servers=("replica",)), 1, repeat)[0]) for repeat in (1, 2)}
     assert victims == {("tiny-1",), ("tiny-3",)}
 

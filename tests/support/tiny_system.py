@@ -87,6 +87,8 @@ def serve(port: int, manner: str, host: str) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if manner == "busy":
         threading.Thread(target=spin, daemon=True).start()
+    if manner == "writing":
+        threading.Thread(target=write_and_sync, daemon=True).start()
     if manner in ("family", "household"):
         ready, done = os.pipe()
         if os.fork() == 0:
@@ -110,6 +112,16 @@ def spin() -> None:
     """Uses processor time."""
     while True:
         pass
+
+
+def write_and_sync() -> None:
+    """Writes as fast as the disk allows."""
+    with Path("written").open("wb") as file:
+        while True:
+            file.seek(0)
+            file.write(b"x" * (1 << 18))
+            file.flush()
+            os.fsync(file.fileno())
 
 
 def main() -> int:

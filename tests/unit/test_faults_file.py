@@ -125,6 +125,56 @@ def test_second_fault_may_not_begin_within_the_first(tmp_path: Path) -> None:
     assert mistakes(tmp_path, second.replace("125s", "140s")) == []
 
 
+PAIR = """
+systems:
+  cassandra: {start: {nodes: 3, isolate: network}}
+workload: {file: WORKLOADS/workloada, properties: {recordcount: 100}}
+rate: 1000
+vary: {fault: [none, cut]}
+measure: {warmup: 5s, duration: 200s, deadline: 50ms}
+faults:
+  - {do: "{fault}", at: 70s, lift: 10s, PARTS}
+repeats: 6
+"""
+
+
+def test_partial_cut_is_planned(tmp_path: Path) -> None:
+    text = PAIR.replace("PARTS", "server: cassandra-1, peer: cassandra-2, direction: out")
+    faults = [variant.faults[0] for variant in plan_experiment(load_text(tmp_path, text).experiment).variants]
+    assert [(fault.peer, fault.direction) for fault in faults] == [("cassandra-2", "out")] * 2
+    assert [fault.is_partial_cut for fault in faults] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ("peer: cassandra-4", 'cassandra has no other server "cassandra-4"'),
+        ("server: cassandra-1, peer: cassandra-1", 'cassandra has no other server "cassandra-1"'),
+        ("server: all, peer: any", "`peer: any`, but no other server remains"),
+        ("direction: left", "faults[1].direction"),
+    ],
+)
+def test_impossible_part_of_a_cut_is_reported(tmp_path: Path, parts: str, message: str) -> None:
+    messages = mistakes(tmp_path, PAIR.replace("PARTS", parts))
+    assert any(text.startswith(message) for text in messages), messages
+
+
+def test_peer_of_another_fault_is_warned_of(tmp_path: Path) -> None:
+    text = PAIR.replace("PARTS", "peer: any").replace("[none, cut]", "[none, pause]")
+    assert "`peer` only has an effect on the fault cut" in warnings(tmp_path, text)
+
+
+def test_slow_disk_needs_a_file_system(tmp_path: Path) -> None:
+    slow = TEXT.replace("kill]", "slow]").replace("lift: 10s", "disk: 4MB")
+    assert mistakes(tmp_path, slow) == ["the fault slow needs a file system for each server"]
+    complete = slow.replace("{port: 7000}", "{port: 7000}, file_system: 1GB")
+    (_, fault) = (variant.faults[0] for variant in plan_experiment(load_text(tmp_path, complete).experiment).variants)
+    assert (fault.disk_bytes, fault.cpu, fault.mechanisms) == (4 << 20, 0.0, frozenset({"slow", "slow disk"}))
+    both = complete.replace("    disk: 4MB", "    disk: 4MB\n    cpu: 20%")
+    (_, fault) = (variant.faults[0] for variant in plan_experiment(load_text(tmp_path, both).experiment).variants)
+    assert (fault.disk_bytes, fault.cpu) == (4 << 20, 0.2)
+
+
 def test_attached_servers_need_commands(tmp_path: Path) -> None:
     attached = TEXT.replace("{start: {settings: {port: 7000}}}", "{attach: {hosts: [a], kill: k, fresh: f}}")
     assert mistakes(tmp_path, attached) == [
@@ -135,3 +185,5 @@ def test_attached_servers_need_commands(tmp_path: Path) -> None:
     assert mistakes(tmp_path, complete) == []
     assert mistakes(tmp_path, complete.replace("lift: 10s", "server: b")) == ['redis has no server "b"']
     assert mistakes(tmp_path, complete.replace("kill]", "slow]")) == ["the fault slow cannot be used with `attach`"]
+    cut = complete.replace("kill]", "cut]").replace("status: s", "cut: c, uncut: u").replace("lift: 10s", "peer: any")
+    assert "a partial cut cannot be used with `attach`" in mistakes(tmp_path, cut)

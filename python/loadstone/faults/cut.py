@@ -1,13 +1,17 @@
-"""The fault `cut`: the victims lose their connections to peers and to all clients.
+"""The fault `cut`: packets between the victims and their peers are lost or refused.
 
-With `silence`, the cable is pulled, so senders wait until they time out. With `reset`, connections are aborted first,
-and the senders' routes refuse further attempts immediately.
+By default, a victim is cut off from all other servers and from all clients, in both directions. With `peer`, only the
+connection to one server is cut; with `direction`, only the packets that a victim sends or receives.
+
+With `silence`, packets disappear, so senders wait until they time out. With `reset`, the senders' connections are
+aborted, and their routes refuse further packets immediately.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from loadstone.experiment.model.faults import CLIENTS
 from loadstone.faults.fault import Fault, FaultError
 from loadstone.faults.kill import accepts
 from loadstone.systems.base import networks
@@ -15,65 +19,100 @@ from loadstone.systems.base.disks import run_command
 from loadstone.systems.base.undo import Step
 
 HINT = "see `loadstone doctor`"
+# A pair of sender and receiver: nodes are numbered from 1, and 0 is the host, where the clients are.
+Path = tuple[int, int]
 
 
 class Cut(Fault):
-    """Cuts off nodes that are in network namespaces."""
+    """Cuts connections of nodes that are in network namespaces."""
 
     def prepare(self) -> None:
-        """Checks that each victim has a connected namespace. Raises LoadstoneError."""
+        """Checks that each victim has a connected namespace, and that all packets arrive. Raises LoadstoneError."""
         plan = self.running.plan
         if not plan.network:
             raise FaultError(f"{self.running.name} has no network for each node", "add `start: {isolate: network}`")
         self._root = self.running.place.root
-        self._nodes = [*self.running.system.node_directories(plan)]
-        for node in self._victim_nodes():
-            if not networks.is_linked(self._root, node):
-                raise FaultError(f"{self._nodes[node - 1]} is already cut off", "start the system again")
+        self._names = [CLIENTS, *self.running.system.node_directories(plan)]
+        self._every = {(a, b) for a in range(len(self._names)) for b in range(len(self._names)) if a != b}
+        self._cut = set(self._list_paths())
+        if reason := self._find_difference(set()):
+            raise FaultError(reason, "start the system again")
 
     def _victim_nodes(self) -> list[int]:
-        return [self._nodes.index(name) + 1 for name in self.victims]
+        return [self._names.index(name) for name in self.victims]
+
+    def _list_paths(self) -> Iterator[Path]:
+        """The paths that the fault cuts."""
+        peers = range(len(self._names))
+        if self.planned.peer:
+            peers = range(at := self._names.index(self.planned.peer), at + 1)
+        for victim in self._victim_nodes():
+            for peer in peers:
+                if peer != victim and self.planned.direction != "in":
+                    yield victim, peer
+                if peer != victim and self.planned.direction != "out":
+                    yield peer, victim
+
+    def _unplugs(self) -> bool:
+        """Whether the links of the victims are taken down."""
+        return self.planned.how == "silence" and not self.planned.is_partial_cut
+
+    def _senders(self) -> list[int]:
+        return sorted({sender for sender, _ in self._cut})
 
     def undo_steps(self) -> Sequence[Step]:
         """Connects each victim again."""
-        links = [Step("run", command=networks.set_link(self._root, node, "up")) for node in self._victim_nodes()]
-        return [*links, *(Step("run", command=("sh", "-c", f"{command} || :")) for command in self._routes("del"))]
-
-    def _routes(self, verb: str) -> Iterator[str]:
-        """The commands that make the host and the other nodes refuse packets to the victims, or undo this."""
-        if self.planned.how != "reset":
-            return
-        victims = self._victim_nodes()
-        namespaces = [networks.node_namespace(self._root, node + 1) for node in range(len(self._nodes))]
-        senders = ["", *(f"-n {name} " for node, name in enumerate(namespaces, 1) if node not in victims)]
-        for node in victims:
-            for sender in senders:
-                yield f"ip {sender}route {verb} unreachable {self.running.plan.network}.{node}/32"
+        if self._unplugs():
+            return [Step("run", command=networks.set_link(self._root, node, "up")) for node in self._victim_nodes()]
+        if self.planned.how == "silence":
+            return [Step("run", command=networks.close_sink(self._root, node)) for node in self._senders()]
+        return [Step("run", command=networks.accept_path(self._root, *path)) for path in sorted(self._cut)]
 
     def inject(self) -> None:
-        """Takes down the network links of all victims. Raises LoadstoneError."""
-        if self.planned.how == "reset":
+        """Cuts all paths. Raises LoadstoneError."""
+        if self._unplugs():
             for node in self._victim_nodes():
-                run_command([*networks.enter_namespace(self._root, node), "ss", "-K", "-t", "state", "connected"], HINT)
-        for command in self._routes("add"):
-            run_command(command.split(), HINT)
-        for node in self._victim_nodes():
-            run_command(networks.set_link(self._root, node, "down"), HINT)
+                run_command(networks.set_link(self._root, node, "down"), HINT)
+        elif self.planned.how == "silence":
+            for node in self._senders():
+                networks.open_sink(self._root, node)
+            for path in sorted(self._cut):
+                networks.drop_path(self._root, *path)
+        else:
+            # The first pass also informs the receivers. The second aborts connections that were opened during the
+            # first.
+            self._abort_connections()
+            for path in sorted(self._cut):
+                networks.refuse_path(self._root, *path)
+            self._abort_connections()
+
+    def _abort_connections(self) -> None:
+        for sender, receiver in sorted(self._cut):
+            networks.abort_connections(self._root, sender, receiver)
 
     def missing_effect(self) -> str | None:
-        """Names the first victim that can still be reached, or the first other node that cannot be reached."""
-        for name, reached in self.probe_nodes():
-            if reached == (name in self.victims):
-                return f"{name} can still be reached" if reached else f"{name} was not cut off, but cannot be reached"
+        """Names the first path on which packets still arrive, or on which they are lost although it was not cut."""
+        return self._find_difference(self._cut)
+
+    def _find_difference(self, cut: set[Path]) -> str | None:
+        arrived = networks.probe_paths(self._root, self._every, cut)
+        for sender, receiver in sorted(arrived & cut):
+            return f"packets from {self._names[sender]} to {self._names[receiver]} still arrive"
+        for sender, receiver in sorted(self._every - cut - arrived):
+            return f"packets from {self._names[sender]} to {self._names[receiver]} are lost, but were not cut off"
         return None
 
     def remaining_effect(self) -> str | None:
-        """Names the first node that cannot be reached."""
-        cut = [name for name, reached in self.probe_nodes() if not reached]
-        return f"{cut[0]} cannot be reached" if cut else None
-
-    def probe_nodes(self) -> Iterator[tuple[str, bool]]:
-        """Whether each node accepts connections from the host."""
+        """Names the first path on which packets are lost, or the first server that cannot be reached."""
+        if reason := self._find_difference(set()):
+            return reason
         for server in self.running.running_processes():
             host, _, port = server.address.rpartition(":")
-            yield server.name, accepts(host, int(port))
+            if not accepts(host, int(port)):
+                return f"{server.name} cannot be reached"
+        return None
+
+    def facts(self) -> Mapping[str, str | int | float | bool]:
+        """The mechanism, and the part of the connections that was cut."""
+        parts = {"peer": self.planned.peer, "direction": self.planned.direction}
+        return {"how": self.planned.how, **({name: part for name, part in parts.items() if part and part != "both"})}

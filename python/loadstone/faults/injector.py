@@ -24,7 +24,7 @@ from typing import Any, Protocol, Self
 
 from loadstone.engine.events import ServerEvent
 from loadstone.errors import LoadstoneError
-from loadstone.experiment.model.faults import ALL, ANY
+from loadstone.experiment.model.faults import ALL, ANY, CLIENTS
 from loadstone.experiment.plan.faults import Draw, PlannedFault, draw_instants, draw_servers
 from loadstone.faults.fault import FaultError
 from loadstone.format.suggestion import suggest_names
@@ -183,6 +183,9 @@ class FaultRun:
     def prepare(self) -> None:
         """Draws the servers, and prepares the fault. Raises LoadstoneError."""
         victims, role = choose_servers(self._site, self._planned, self._seed, self._repeat)
+        self._planned = replace(
+            self._planned, peer=choose_peer(self._site, self._planned, victims, self._seed, self._repeat)
+        )
         self.record = replace(self.record, servers=tuple(victims), role=role)
         self._addresses = self._site.addresses()
         if self._planned.kind != "none":
@@ -205,7 +208,8 @@ class FaultRun:
     def note_detected(self, reports: Sequence[tuple[int, str]]) -> None:
         """Records the first report about a victim after the order; instants are ns since the start of the window."""
         ordered_ns = self.record.ordered_ns
-        victims = {self._addresses.get(name) for name in self.record.servers}
+        # Either end of a connection may be considered down.
+        victims = {self._addresses.get(name) for name in (*self.record.servers, self._planned.peer) if name}
         # The address of a victim may lack its port.
         hits = [at for at, server in reports if victims & {server, server.rpartition(":")[0].strip("[]")}]
         instants = [at for at in hits if ordered_ns is not None and at >= ordered_ns]
@@ -337,6 +341,16 @@ def choose_servers(site: Site, planned: PlannedFault, seed: int, repeat: int) ->
     return [*request], None
 
 
-def unknown(name: str, known: Sequence[str]) -> FaultError:
+def choose_peer(site: Site, planned: PlannedFault, victims: Sequence[str], seed: int, repeat: int) -> str:
+    """The server to which the connection is cut; empty for all. Raises FaultError if it does not exist."""
+    peers = [name for name in site.servers() if name not in victims]
+    if planned.kind != "cut" or planned.peer in ("", CLIENTS, *peers):
+        return planned.peer
+    if planned.peer == ANY and peers:
+        return draw_servers(replace(planned, count=1), seed, repeat, peers)[0]
+    raise unknown(planned.peer, [*peers, CLIENTS], "peer")
+
+
+def unknown(name: str, known: Sequence[str], key: str = "server") -> FaultError:
     """The error for a server that does not exist."""
-    return FaultError(f'faults.server names "{name}", which does not exist', suggest_names(name, [*known], "there are"))
+    return FaultError(f'faults.{key} names "{name}", which does not exist', suggest_names(name, [*known], "there are"))

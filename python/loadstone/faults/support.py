@@ -9,18 +9,24 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from loadstone.errors import LoadstoneError
+from loadstone.experiment.plan.faults import SLOW_DISK
 from loadstone.experiment.plan.plan import Plan
 from loadstone.experiment.plan.required_servers import Attached
+from loadstone.faults.slow import device_number, set_throttle, throttle_parent
 from loadstone.systems.base import disks
 from loadstone.systems.base.networks import probe_network
 from loadstone.systems.base.system import SystemsError
 
 PROBE_BYTES = 16 << 20
+# At this limit, a write of this size takes a second.
+THROTTLE_BYTES, THROTTLE_SECONDS_MIN = 1 << 20, 0.5
 
 
 @dataclass(frozen=True)
@@ -50,8 +56,8 @@ def probe_signals() -> str | None:
     return None
 
 
-def probe_disks() -> str | None:
-    """Mounts ext4 on a loop device, stops it as a power cut does, and mounts it again."""
+def probe_disk(probe: Callable[[Path, Path], str | None]) -> str | None:
+    """Mounts ext4 on a loop device, and returns the result of `probe` for the directory and the file of the device."""
     if os.geteuid() != 0:
         return "it needs root"
     if missing := [name for name in ("mkfs.ext4", "mount", "umount") if shutil.which(name) is None]:
@@ -61,22 +67,46 @@ def probe_disks() -> str | None:
         directory.mkdir()
         try:
             disks.mount_disk(image, directory, PROBE_BYTES)
-            disks.shut_down(directory)
-            if not disks.is_shut_down(directory):
-                return "ext4 accepts writes after its shutdown"
-            disks.unmount_directory(directory)
-            disks.mount_disk(image, directory, PROBE_BYTES)
+            return probe(directory, image)
         except (SystemsError, OSError) as error:
-            return str(error.args[0]) if isinstance(error, SystemsError) else f"ext4 shutdown: {error.strerror}"
+            return str(error.args[0]) if isinstance(error, SystemsError) else f"{error.strerror}"
         finally:
             with contextlib.suppress(SystemsError):
                 disks.unmount_directory(directory)
+
+
+def probe_shutdown(directory: Path, image: Path) -> str | None:
+    """Stops a file system as a power cut does, and mounts it again. Raises SystemsError or OSError."""
+    disks.shut_down(directory)
+    if not disks.is_shut_down(directory):
+        return "ext4 accepts writes after its shutdown"
+    disks.unmount_directory(directory)
+    disks.mount_disk(image, directory, PROBE_BYTES)
     return None
+
+
+def probe_throttle(directory: Path, _: Path) -> str | None:
+    """Writes through a limit of a control group, which must take as long as the limit requires. Raises OSError."""
+    parent = throttle_parent()
+    if parent is None:
+        return "this process cannot create a control group for disks"
+    group = parent / f"loadstone-probe-{os.getpid()}"
+    group.mkdir()
+    try:
+        set_throttle(group, device_number(directory), THROTTLE_BYTES)
+        write = f"dd if=/dev/zero of={directory}/probe bs={THROTTLE_BYTES} count=1 conv=fsync"
+        begin = time.monotonic()
+        disks.run_or_fail("sh", "-c", f"echo $$ > {group}/cgroup.procs && exec {write}")
+        # A burst is written without delay.
+        return None if time.monotonic() - begin > THROTTLE_SECONDS_MIN else "writes are faster than the limit"
+    finally:
+        group.rmdir()
 
 
 MECHANISMS = (
     Mechanism("signals by pidfd", probe_signals, ("kill", "stop", "pause", "restart", "power", "slow")),
-    Mechanism("file systems on loop devices", probe_disks, ("power", "full")),
+    Mechanism("file systems on loop devices", partial(probe_disk, probe_shutdown), ("power", "full")),
+    Mechanism("disk throttling by control groups", partial(probe_disk, probe_throttle), (SLOW_DISK,)),
     Mechanism("network namespaces", probe_network, ("cut",)),
 )
 
@@ -94,9 +124,10 @@ def probe_faults(kinds: Iterable[str] | None = None) -> Mapping[str, str]:
 def require_support(plan: Plan) -> None:
     """Raises LoadstoneError if the plan has a fault for started servers that this host does not support."""
     kinds = {
-        fault.kind
+        name
         for variant in plan.variants
         for fault in variant.faults
+        for name in fault.mechanisms
         if variant.servers is not None
         and not isinstance(variant.servers.how, Attached)
         # For servers on other hosts, the agent of each host checks this.

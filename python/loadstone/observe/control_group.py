@@ -8,7 +8,7 @@ from pathlib import Path
 from loadstone.observe.device import is_within, list_mounts
 from loadstone.observe.kernel_file import PROC, parse_fields, parse_whole, read_number, read_text
 
-CONTROLLERS = ("cpu", "memory", "pids")
+CONTROLLERS = ("cpu", "memory", "pids", "blkio")
 # v1 writes "no limit" as the largest multiple of a page that fits.
 UNLIMITED = 1 << 62
 
@@ -21,6 +21,8 @@ class ControlGroup:
     cpu: tuple[Path, ...] = ()
     memory: tuple[Path, ...] = ()
     pids: tuple[Path, ...] = ()
+    # The controller `blkio` of v1 is named `io` in v2.
+    blkio: tuple[Path, ...] = ()
 
     @property
     def processors(self) -> float | None:

@@ -167,6 +167,7 @@ def instant_row(trial: TrialResult, fault: FaultRecord) -> tuple[TableCell, ...]
         for part in (
             fault.role or "",
             f"{units.format_percent(share)} of the operations" if isinstance(share, float) else "",
+            describe_cut(fault),
         )
         if part
     )
@@ -182,6 +183,15 @@ def instant_row(trial: TrialResult, fault: FaultRecord) -> tuple[TableCell, ...]
         if kept_ns is None
         else TableCell(length(recovered.value), f"held {length(kept_ns)}"),
     )
+
+
+def describe_cut(fault: FaultRecord) -> str:
+    """The part of a server's connections that a partial cut affected; empty for all connections and other faults."""
+    peer, direction = (str(fault.facts.get(name, "")) for name in ("peer", "direction"))
+    path = f"{fault.servers[0] if len(fault.servers) == 1 else 'servers'}", peer or "all"
+    if direction:
+        return "only packets from {} to {}".format(*(path if direction == "out" else path[::-1]))
+    return f"only from {peer}" if peer else ""
 
 
 def losses(view: View, outages: Sequence[Outage]) -> Table:

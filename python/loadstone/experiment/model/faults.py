@@ -13,6 +13,7 @@ from loadstone.experiment.model.values import (
     Length,
     LengthOrNone,
     Share,
+    Size,
     Text,
     VariedCount,
     parse_quantity,
@@ -24,6 +25,10 @@ from loadstone.format import parsing
 # The kinds of faults; `none` is the twin of a trial with a fault.
 KINDS = ("none", "kill", "stop", "pause", "restart", "power", "cut", "full", "slow")
 ANY, ALL, NEVER = "any", "all", "never"
+# The share of a processor that a slow server may use, unless the file sets a limit.
+CPU_SHARE = 0.1
+# As the peer of a cut: all clients.
+CLIENTS = "clients"
 # The time after which a fault is lifted, unless the file sets a time.
 LIFT_SECONDS = 10.0
 FRACTION = re.compile(r"([0-9]+)\s*/\s*([0-9]+)")
@@ -171,10 +176,21 @@ class FaultKeys(FilePart):
     lift: LiftSpan | None = Field(
         default=None, description=f"{Lift.__doc__} Default: `10s`.", examples=[{"from": "30s"}]
     )
-    cpu: Share = Field(default=0.1, examples=["10%"])
-    """For `slow`: the share of a processor that each server may use."""
+    cpu: Share | None = Field(default=None, examples=["10%"])
+    """For `slow`: the share of a processor that each server may use. Default: 10%, or no limit with `disk`."""
+
+    disk: Size | None = Field(default=None, examples=["4MB"])
+    """For `slow`: the bytes per second that each server may read from its file system, and the bytes per second that it
+    may write to it."""
 
     how: Literal["silence", "reset"] = Field(default="silence", examples=["reset"])
     """For `cut`: whether packets are dropped (silence) or refused immediately (reset)."""
+
+    peer: Text | None = Field(default=None, examples=["cassandra-2"])
+    """For `cut`: the only server to which the connection is cut, `any` (drawn from the other servers), or `clients`.
+    Default: all servers and clients."""
+
+    direction: Literal["both", "out", "in"] = Field(default="both", examples=["out"])
+    """For `cut`: `out` cuts only the packets that the server sends, `in` only the packets that it receives."""
 
     recovered: Recovered = Field(default=Recovered(), description=str(Recovered.__doc__), examples=[{"hold": "30s"}])

@@ -12,11 +12,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from loadstone.experiment.model.experiment import Experiment
-from loadstone.experiment.model.faults import LIFT_SECONDS, NEVER, FaultKeys, seconds_of
+from loadstone.experiment.model.faults import CPU_SHARE, LIFT_SECONDS, NEVER, FaultKeys, seconds_of
+from loadstone.experiment.model.values import parse_size
 
 # Fractional parts of the golden ratio and of the square root of 2. The two are independent, so that lengths do not
 # correlate with instants.
 INSTANT_STEP, LIFT_STEP = 0.6180339887498949, 0.41421356237309515
+# A slow server with a limited disk: the name under which `doctor` reports whether a host supports it.
+SLOW_DISK = "slow disk"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +34,28 @@ class PlannedFault:
     at_s: tuple[float, float]
     # None: the fault is lifted at the end of the window.
     lift_s: tuple[float, float] | None
+    # `slow`: the share of a processor; 0 without a limit.
     cpu: float
     how: str
     # The conditions under which the service counts as recovered.
     share: float
     hold_s: float
     window_s: float
+    # `cut` affects only the connection to this server (empty: to all) and only this direction.
+    peer: str = ""
+    direction: str = "both"
+    # `slow`: bytes that each server may read, and bytes that it may write, per second; 0 without a limit.
+    disk_bytes: int = 0
+
+    @property
+    def mechanisms(self) -> frozenset[str]:
+        """The names under which `doctor` reports whether a host supports the fault."""
+        return frozenset({self.kind, *([SLOW_DISK] if self.kind == "slow" and self.disk_bytes else [])})
+
+    @property
+    def is_partial_cut(self) -> bool:
+        """Whether the fault cuts only a part of a server's connections."""
+        return self.kind == "cut" and (bool(self.peer) or self.direction != "both")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +124,12 @@ def plan_fault(fault: FaultKeys, number: int, window_s: float, render: Callable[
         count=int(render(str(fault.count))),
         at_s=at_s,
         lift_s=lift_s,
-        cpu=fault.cpu,
+        cpu=(0.0 if fault.disk else CPU_SHARE) if fault.cpu is None else fault.cpu,
         how=fault.how,
         share=fault.recovered.share,
         hold_s=fault.recovered.hold,
         window_s=fault.recovered.window,
+        peer=render(fault.peer or ""),
+        direction=fault.direction,
+        disk_bytes=parse_size(render(str(fault.disk))) if fault.disk else 0,
     )

@@ -8,7 +8,16 @@ from itertools import pairwise
 
 from loadstone.experiment.kind import KINDS as WORKLOAD_KINDS
 from loadstone.experiment.model import template
-from loadstone.experiment.model.faults import ALL, ANY, KINDS, LIFT_SECONDS, NEVER, FaultKeys, seconds_of
+from loadstone.experiment.model.faults import (
+    ALL,
+    ANY,
+    CLIENTS,
+    KINDS,
+    LIFT_SECONDS,
+    NEVER,
+    FaultKeys,
+    seconds_of,
+)
 from loadstone.experiment.model.system import ATTACH_FAULTS, Start, SystemKeys
 from loadstone.experiment.reading.path import Path
 from loadstone.experiment.validation.context import Context, Template, list_template_values
@@ -45,9 +54,12 @@ def check_faults(context: Context) -> None:
         path: Path = ("faults", number)
         kinds = check_kind(context, (*path, "do"), fault)
         check_lift(context, path, fault, kinds)
-        if "slow" in kinds and fault.cpu < CPU_MIN:
+        if "slow" in kinds and fault.cpu is not None and fault.cpu < CPU_MIN:
             message = f"`cpu` must be at least {CPU_MIN:.0%}, got {fault.cpu:.3g}"
             context.add_mistake((*path, "cpu"), message, "write 5% or 0.05: Linux accepts no smaller quota than 1%")
+        for key, kind in (("peer", "cut"), ("direction", "cut"), ("disk", "slow")):
+            if kinds and kind not in kinds and getattr(fault, key) not in (None, "both"):
+                context.add_warning((*path, key), f"`{key}` only has an effect on the fault {kind}", "leave it out")
         if kinds - {"none"}:
             check_servers(context, path, fault)
             spans.append((path, *check_window(context, path, fault, kinds)))
@@ -142,10 +154,13 @@ def check_servers(context: Context, path: Path, fault: FaultKeys) -> None:
             context.add_mistake(at, f"the fault {kind} needs servers, but {name} has none", hint)
         elif system.attach is not None:
             check_attached(context, at, system, kind)
+            if kind == "cut" and (fault.peer or fault.direction != "both"):
+                hint = "leave out `peer` and `direction`: the command `attach.cut` defines the connections"
+                context.add_mistake(path, "a partial cut cannot be used with `attach`", hint)
             check_victims(context, path, fault, name, system.attach.hosts)
         elif system.start is not None:
             check_started(context, path, fault, system.start)
-            if kind in OF_FILE_SYSTEM and system.start.file_system is None:
+            if (kind in OF_FILE_SYSTEM or (kind == "slow" and fault.disk)) and system.start.file_system is None:
                 hint = "add `start: {file_system: 1GB}`, for all variants: each node then has a file system"
                 context.add_mistake((*at, "start"), f"the fault {kind} needs a file system for each server", hint)
             if kind == "cut" and system.start.isolate is None:
@@ -178,6 +193,13 @@ def check_victims(
         if server not in (ANY, ALL, *names, *roles) and not template.template_names(server):
             hint = suggest_names(server, list(names), "the servers are")
             context.add_mistake((*path, "server"), f'{system} has no server "{server}"', hint)
+    if fault.peer and names and not template.template_names(fault.peer):
+        if fault.peer not in (ANY, CLIENTS, *names) or fault.peer in {*fault.server} - {ANY}:
+            message = f'{system} has no other server "{fault.peer}"'
+            context.add_mistake((*path, "peer"), message, suggest_names(fault.peer, [*names, CLIENTS], "the peers are"))
+        elif fault.peer != CLIENTS and (len(names) == 1 or ALL in fault.server):
+            hint = f"use more nodes, or write `peer: {CLIENTS}`"
+            context.add_mistake((*path, "peer"), f"`peer: {fault.peer}`, but no other server remains", hint)
     if names and isinstance(fault.count, int) and fault.count > len(names):
         servers = count_noun(len(names), "server")
         context.add_mistake(

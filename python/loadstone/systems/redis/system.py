@@ -323,6 +323,9 @@ def render_configuration(place: Place, plan: SystemPlan, node: int = 1) -> str:
         "tcp-backlog": "4096",
         "timeout": "0",
     }
+    if plan.network:
+        # Otherwise, a server without a password refuses clients outside its network namespace.
+        settings["protected-mode"] = "no"
     if is_cluster(plan):
         settings |= {"cluster-enabled": "yes", "cluster-port": str(bus_port(plan, node))}
     if tls.is_requested(plan):
