@@ -1,4 +1,4 @@
-"""A real Redis with a replica and a real PostgreSQL with a standby: roles, facts, faults, and the end of all servers."""
+"""A real Redis with a replica and a real PostgreSQL with a standby: roles, facts and faults."""
 
 from __future__ import annotations
 
@@ -129,8 +129,8 @@ def test_kill_by_role_loses_no_write(tmp_path: Path, root: Path, names: dict[str
 
 @pytest.mark.parametrize("name", ["redis", "postgres"])
 def test_used_port_of_second_node_is_named(name: str) -> None:
-    with temporary_root() as root, socket.create_server(("127.0.0.1", 0)) as occupied:
-        port = occupied.getsockname()[1]
+    port = free_port(offsets=(0, 1)) + 1
+    with temporary_root() as root, socket.create_server(("127.0.0.1", port)):
         stderr = systems(root, "up", name, "--nodes", "2", "--set", f"port={port - 1}", code=1).stderr
         server = "replica-1" if name == "redis" else "standby-1"
         assert f"port 127.0.0.1:{port}, which {server} needs, is in use" in stderr
