@@ -124,6 +124,7 @@ def test_cluster_and_single_server_are_distinguished(cluster: Up, engine: Engine
     assert "redis.cluster=true" in done.err
 
 
-def test_nodes_without_cluster_are_refused() -> None:
+def test_two_nodes_cannot_form_a_cluster() -> None:
     with temporary_root() as root:
-        assert "3 nodes cannot have cluster=no" in systems(root, "up", "redis", "--nodes", "3", code=1).stderr
+        stderr = systems(root, "up", "redis", "--nodes", "2", "--cluster", code=1).stderr
+        assert "2 nodes cannot have cluster=yes" in stderr

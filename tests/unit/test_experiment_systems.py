@@ -139,9 +139,33 @@ def test_loads_adding_to_earlier_data_are_a_warning(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("start", "message"),
     [
-        ("system: redis, nodes: 3", "redis with 3 nodes cannot have cluster=no"),
+        ('system: redis, nodes: 2, settings: {cluster: "yes"}', "redis with 2 nodes cannot have cluster=yes"),
+        (
+            'system: redis, nodes: "{nodes}", settings: {min-replicas-to-write: 1}',
+            "min-replicas-to-write=1, but there are 0 replicas: every write would be refused",
+        ),
+        (
+            'system: redis, nodes: 3, settings: {cluster: "yes", min-replicas-to-write: 1}',
+            "min-replicas-to-write=1, but there are 0 replicas: every write would be refused",
+        ),
+        (
+            """system: postgres, nodes: 2, settings: {synchronous_standby_names: '"standby-1", "standby-2"'}""",
+            'synchronous_standby_names contains "standby-2", which is not a standby',
+        ),
+        (
+            'system: postgres, nodes: "{nodes}", settings: {synchronous_standby_names: ANY 3 (*)}',
+            "synchronous_standby_names requires 3 standbys",
+        ),
+        (
+            'system: postgres, nodes: 2, settings: {synchronous_standby_names: "ANY 1"}',
+            'synchronous_standby_names cannot be "ANY 1"',
+        ),
+        (
+            'system: postgres, nodes: 2, settings: {conf.synchronous_standby_names: "*"}',
+            "conf.synchronous_standby_names cannot be set: Loadstone sets it",
+        ),
         ('system: redis, nodes: "{nodes}", settings: {cluster: "yes"}', "redis with 1 node cannot have cluster=yes"),
-        ('system: redis, nodes: 3, settings: {cluster: "yes", tls: "yes"}', "tls cannot be combined with cluster"),
+        ('system: redis, nodes: 2, settings: {tls: "yes"}', "tls cannot be combined with several nodes"),
         ("system: redis, settings: {appendfsync: sometimes}", 'appendfsync cannot be "sometimes"'),
         ("system: redis, settings: {port: high}", 'port must be a whole number of at least 1, got "high"'),
         ("system: postgres, settings: {fsync: never}", 'fsync must be yes or no, got "never"'),

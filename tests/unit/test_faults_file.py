@@ -79,6 +79,29 @@ def test_mistake_is_reported(tmp_path: Path, old: str, new: str, message: str) -
     assert any(text.startswith(message) for text in messages), messages
 
 
+@pytest.mark.parametrize(
+    ("nodes", "server", "expected"),
+    [
+        ("2", "primary", []),
+        ("2", "replica", []),
+        ("2", "replica-1", []),
+        ("1", "primary", []),
+        ("2", "standby", ['redis has no server "standby"']),
+        ("2", "redis", ['redis has no server "redis"']),
+        ('"{nodes}"', "primary", []),
+        ('"{nodes}"', "replica", ['redis with 1 node has no server "replica"']),
+        ("2", '"{victim}"', []),
+        ('"{nodes}"', '"{victim}"', ['redis with 1 node has no server "replica"']),
+    ],
+)
+def test_roles_are_checked_in_every_variant(tmp_path: Path, nodes: str, server: str, expected: list[str]) -> None:
+    text = TEXT.replace("start: {settings", f"start: {{nodes: {nodes}, settings")
+    text = text.replace("lift: 10s", f"lift: 10s\n    server: {server}")
+    varied = {"nodes": "[1, 2]", "victim": "[primary, replica]"}
+    names = "".join(f"{name}: {values}, " for name, values in varied.items() if f"{{{name}}}" in text)
+    assert mistakes(tmp_path, text.replace("vary: {", f"vary: {{{names}")) == expected
+
+
 def test_fault_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     (message,) = mistakes(tmp_path, TEXT.replace("to: 60%", "to: 90%"))
     assert message == ("the fault does not fit: at 3m + lift 10s + start 2s + hold 30s is 222s, but the window is 200s")

@@ -28,6 +28,13 @@ REDIS: dict[str, Scalar] = {"store": "redis", "appendonly": "yes", "replication"
 ASYNC: dict[str, Scalar] = {"store": "postgres", "durability": "interval", "fsync": "on", "wal_writer_delay": "200 ms"}
 PAUSE, FULL, CUT = (replace(KILL, kind=kind) for kind in ("pause", "full", "cut"))
 HBASE: dict[str, Scalar] = {"store": "hbase", "durability": "os", "wal.file_system": "hdfs", "consistency": "strong"}
+# A pair that the lab started.
+PAIR: dict[str, Scalar] = {"primary": "primary", "replication": 2, "replication_acknowledged": "1 and * (on)"}
+
+
+def hit(server: str, kind: str = "kill") -> FaultRecord:
+    """A fault on one server of a pair."""
+    return replace(KILL, kind=kind, servers=(server,))
 
 
 def test_page_of_guarantees_is_current() -> None:
@@ -80,6 +87,16 @@ def test_page_of_guarantees_is_current() -> None:
         (ASYNC, FULL, 600 * MS),
         (ASYNC, PAUSE, 0),
         ({"store": "postgres", "durability": "device"}, POWER, 0),
+        ({**REDIS, **PAIR, "appendfsync": "everysec"}, hit("primary"), 2000 * MS),
+        ({**REDIS, **PAIR, "appendfsync": "everysec"}, hit("primary", "pause"), 0),
+        ({**REDIS, **PAIR, "appendfsync": "everysec"}, hit("replica-1"), 0),
+        ({**REDIS, **PAIR, "appendonly": "no"}, hit("replica-1", "stop"), 0),
+        ({**REDIS, **PAIR, "appendonly": "no"}, hit("primary"), math.inf),
+        ({**ASYNC, **PAIR}, hit("primary"), 600 * MS),
+        ({**ASYNC, **PAIR}, hit("standby-1", "power"), 0),
+        ({**PAIR, "store": "postgrenosql", "durability": "device"}, hit("primary", "power"), 0),
+        ({"store": "postgres", "durability": "device", "data_nodes": 2}, KILL, None),
+        ({"store": "postgres", "durability": "device", "replication_acknowledged": "1 and * (on)"}, PAUSE, None),
         ({"store": "hbase", "durability": "os", "wal.file_system": "hdfs"}, KILL, 0),
         (HBASE, replace(TWO, kind="power"), None),
         (HBASE, CUT, 0),
@@ -93,6 +110,11 @@ def test_guarantee_follows_setting_and_fault(
     changes: dict[str, Scalar], fault: FaultRecord, age_ns: float | None
 ) -> None:
     assert guarantee_of({**CASSANDRA, **changes}, [fault]).age_ns == age_ns
+
+
+def test_faults_on_primary_and_standby_have_primarys_bound() -> None:
+    assert guarantee_of({**ASYNC, **PAIR}, [hit("standby-1"), hit("primary")]).age_ns == 600 * MS
+    assert guarantee_of({**ASYNC, **PAIR}, [replace(KILL, servers=("primary", "standby-1"))]).age_ns == 600 * MS
 
 
 def test_several_faults_have_the_weakest_guarantee() -> None:

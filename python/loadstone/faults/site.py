@@ -49,7 +49,8 @@ class StartedSite:
             stem, _, number = name.rpartition("-")
             if number.isdecimal():
                 roles.setdefault(stem, []).append(name)
-        return {**roles, **self._running.system.find_roles(self._running.place, self._running.plan)}
+        system, plan = self._running.system, self._running.plan
+        return {**roles, **system.plan_roles(plan), **system.find_roles(self._running.place, plan)}
 
     def addresses(self) -> Mapping[str, str]:
         """The address of each server."""

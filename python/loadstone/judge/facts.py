@@ -141,7 +141,10 @@ CONSEQUENCES: Mapping[str, tuple[str, ...]] = {
     "test": ("work",),
     DURABILITY: ("how", *SYNC_SETTINGS),
     "sync": (DURABILITY, "how"),
-    "replication": ("replication_acknowledged", "store.dfs.replication"),
+    "replication": (
+        *("replication_acknowledged", "store.dfs.replication"),
+        *("primary", "synchronous_standby_names", "min_replicas_to_write"),
+    ),
     "consistency": ("replication_acknowledged",),
     # A command that names the compared system may run another version of the tool.
     "work.run": ("tool_version",),

@@ -91,6 +91,8 @@ class GuaranteeRow:
 # Stores whose clients retry within an operation, so that failures show as latency.
 RETRYING = frozenset({"hbase", "jvm"})
 CASSANDRA, REDIS = ("cassandra",), ("redis",)
+# The fact that names the primary of servers that the lab started: no failover takes place.
+PRIMARY = "primary"
 POSTGRES, HBASE = ("postgres", "postgrenosql"), ("hbase",)
 MARKER, HINTS, AOF_LAG = 100 * MILLISECOND, 10 * SECOND, 2 * SECOND
 COMMIT_LOG, WAL_WRITER = Period("commitlog_sync_period"), Period("wal_writer_delay", 3)
@@ -153,9 +155,16 @@ def is_redis(fsync: str, at_rewrite: bool = True) -> Callable[[Facts], bool]:
     )
 
 
-def has_standbys(facts: Facts) -> bool:
-    """Whether other servers have copies of Redis's data: more than one copy, or a description of the replicas."""
-    return str(facts.get("replication", 1)) not in ("1", "none")
+def can_promote_replica(facts: Facts) -> bool:
+    """Whether another Redis server may become the primary: there are replicas, and no fixed primary is a fact."""
+    return PRIMARY not in facts and str(facts.get("replication", 1)) not in ("1", "none")
+
+
+def can_promote_standby(facts: Facts) -> bool:
+    """Whether another PostgreSQL server may become the primary: there are several servers or synchronous standbys, and
+    no fixed primary is a fact."""
+    standbys = str(facts.get("replication_acknowledged", 1)) != "1"
+    return PRIMARY not in facts and (standbys or (parse_fact_number(facts, "data_nodes") or 1) > 1)
 
 
 # The first row that applies gives the guarantee.
@@ -193,7 +202,7 @@ TABLE: tuple[GuaranteeRow, ...] = (
         NOTHING, COMMIT_LOG, NOTHING, COMMIT_LOG, NOTHING, "CASSANDRA-13987",
     ),
     GuaranteeRow(
-        REDIS, "with replicas (a failover loses writes that were not sent to them)", has_standbys,
+        REDIS, "with replicas that may be promoted (the failover loses writes that were not sent)", can_promote_replica,
         None, None, None, None, None, "documentation: replication is asynchronous", fails_over=True,
     ),
     GuaranteeRow(
@@ -219,6 +228,10 @@ TABLE: tuple[GuaranteeRow, ...] = (
     GuaranteeRow(
         REDIS, "`appendfsync always`, `no-appendfsync-on-rewrite yes`", is_redis("always", at_rewrite=False),
         NOTHING, NOTHING, ANYTHING, ANYTHING, NOTHING, "documentation: no sync during a rewrite",
+    ),
+    GuaranteeRow(
+        POSTGRES, "with standbys that may be promoted (the failover may lose writes)", can_promote_standby,
+        None, None, None, None, None, "documentation: it depends on the promoted standby", fails_over=True,
     ),
     GuaranteeRow(
         POSTGRES, "unlogged table", is_setting("durability", "none"),
@@ -258,6 +271,11 @@ TABLE: tuple[GuaranteeRow, ...] = (
         NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, "documentation", fails_over=True,
     ),
 )  # fmt: skip
+# No fault on replicas or standbys affects the data of a primary that remains the primary.
+COPIES = GuaranteeRow(
+    (*REDIS, *POSTGRES), "any, with a fault on replicas or standbys only", lambda facts: PRIMARY in facts,
+    NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, "the primary has all acknowledged writes, and no failover takes place",
+)  # fmt: skip
 UNKNOWN = Guarantee(None)
 
 
@@ -266,7 +284,11 @@ def guarantee_of(facts: Facts, faults: Iterable[FaultRecord]) -> Guarantee:
 
     HBase's rows apply only to logs on HDFS: on other file systems, an hflush may guarantee nothing.
     """
-    row = next((row for row in TABLE if str(facts.get("store")) in row.stores and row.applies(facts)), None)
+    faults = list(faults)
+    store = str(facts.get("store"))
+    if faults and store in COPIES.stores and all(spares_primary(fault, facts) for fault in faults):
+        return Guarantee(NOTHING, f"{store}, {COPIES.setting}", COPIES.source)
+    row = next((row for row in TABLE if store in row.stores and row.applies(facts)), None)
     if row is None or (row.stores == HBASE and "hdfs" not in str(facts.get("wal.file_system", "")).lower()):
         return UNKNOWN
     ages = [bound_of(row, fault, facts) for fault in faults]
@@ -281,6 +303,8 @@ def bound_of(row: GuaranteeRow, fault: FaultRecord, facts: Facts) -> float | Non
 
     Several servers count as one server while an acknowledged write is on more replicas, and otherwise as all servers.
     """
+    if spares_primary(fault, facts):
+        return NOTHING
     if fault.kind in STOPS:
         return resolve(row.stop, facts)
     if fault.kind == NONE or not (fault.kind in ENDING | POWER or row.fails_over):
@@ -294,6 +318,11 @@ def bound_of(row: GuaranteeRow, fault: FaultRecord, facts: Facts) -> float | Non
     if victims > 1 and replicas is None:
         return None
     return single if victims <= 1 or victims < (replicas or 0) else every
+
+
+def spares_primary(fault: FaultRecord, facts: Facts) -> bool:
+    """Whether a fault affects servers, but not the only server to which clients write."""
+    return PRIMARY in facts and bool(fault.servers) and facts[PRIMARY] not in fault.servers
 
 
 def resolve(bound: Bound, facts: Facts) -> float | None:
@@ -319,10 +348,12 @@ def render_table() -> str:
     """The table in Markdown."""
     heads = ("system", "setting", "kill one", "kill all", "power one", "power all", "orderly stop", "source")
     lines = [heads, ("---",) * len(heads)]
-    for row in TABLE:
+    for row in (*TABLE, COPIES):
         ages = (row.kill_one, row.kill_all, row.power_one, row.power_all, row.stop)
         cells = [age.text if isinstance(age, Period) else age_text(age) for age in ages]
-        lines.append((row.stores[0], row.setting, *cells, row.source))
+        lines.append(
+            (", ".join(name for name in row.stores if name != "postgrenosql"), row.setting, *cells, row.source)
+        )
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 

@@ -22,6 +22,8 @@ GUARANTEES = {
     "replication": "replication",
     "replication_factor": "replication",
     "dfs.replication": "replication",
+    "synchronous_standby_names": "replication",
+    "min-replicas-to-write": "replication",
     "cassandra.readconsistencylevel": "consistency",
     "cassandra.writeconsistencylevel": "consistency",
 }

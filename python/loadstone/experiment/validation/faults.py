@@ -159,7 +159,7 @@ def check_servers(context: Context, path: Path, fault: FaultKeys) -> None:
                 context.add_mistake(path, "a partial cut cannot be used with `attach`", hint)
             check_victims(context, path, fault, name, system.attach.hosts)
         elif system.start is not None:
-            check_started(context, path, fault, system.start)
+            check_started(context, path, fault, name, system.start)
             if (kind in OF_FILE_SYSTEM or (kind == "slow" and fault.disk)) and system.start.file_system is None:
                 hint = "add `start: {file_system: 1GB}`, for all variants: each node then has a file system"
                 context.add_mistake((*at, "start"), f"the fault {kind} needs a file system for each server", hint)
@@ -168,21 +168,34 @@ def check_servers(context: Context, path: Path, fault: FaultKeys) -> None:
                 context.add_mistake((*at, "start"), "the fault cut needs isolated servers", hint)
 
 
-def check_started(context: Context, path: Path, fault: FaultKeys, start: Start) -> None:
-    """Checks the servers of a fault, if the system does not define roles."""
+def check_started(context: Context, path: Path, fault: FaultKeys, name: str, start: Start) -> None:
+    """Checks the servers of a fault in every variant, if the system's current state does not define roles."""
     system = registry.load_system(start.system) if start.system in registry.SYSTEMS else None
-    nodes = start.nodes or ""
-    if system is None or not nodes.isdigit() or type(system).find_roles is not System.find_roles:
+    if system is None or start.nodes is None or type(system).find_roles is not System.find_roles:
         return
-    values = {setting.name: setting.default for setting in system.settings} | start.settings
-    try:
-        names = system.node_directories(SystemPlan(int(nodes), values))
-    except SystemsError:
-        # Another check reports this error.
-        return
-    # A role is the name of its servers without their numbers.
-    roles = {re.sub(r"-\d+$", "", name) for name in names}
-    check_victims(context, path, fault, start.system, names, roles)
+    defaults = {setting.name: setting.default for setting in system.settings}
+    checked = set()
+    for point in context.points:
+        values = context.values_at(point)
+        if point.get("system") != name:
+            continue
+        # The twin needs the servers, too, because they are drawn for the whole block.
+        try:
+            nodes = template.render_template(start.nodes, values)
+            settings = {key: template.render_template(text, values) for key, text in start.settings.items()}
+            plan = SystemPlan(int(nodes), defaults | settings)
+            servers, fixed = tuple(system.node_directories(plan)), system.plan_roles(plan)
+            victims = tuple(template.render_template(server, values) for server in fault.server)
+        except (SystemsError, ValueError, KeyError):
+            # Another check reports this error.
+            continue
+        if (servers, victims) not in checked:
+            checked.add((servers, victims))
+            # A role is the name of its servers without their numbers.
+            roles = {re.sub(r"-\d+$", "", server) for server in servers} | {*fixed}
+            varied = f" with {count_noun(plan.nodes, 'node')}" if template.template_names(start.nodes) else ""
+            rendered = fault.model_copy(update={"server": victims})
+            check_victims(context, path, rendered, f"{start.system}{varied}", servers, roles)
 
 
 def check_victims(

@@ -183,6 +183,11 @@ class System(ABC):
         """
         return ()
 
+    def plan_roles(self, plan: SystemPlan) -> Mapping[str, Sequence[str]]:
+        """The servers of the roles that the plan determines, in addition to roles that are servers' names without their
+        numbers."""
+        return {}
+
     def find_roles(self, place: Place, plan: SystemPlan) -> Mapping[str, Sequence[str]]:
         """The servers that currently have a role: `{"meta": ["region-server-2"]}`. Raises LoadstoneError."""
         return {}

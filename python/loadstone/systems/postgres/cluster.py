@@ -1,4 +1,5 @@
-"""Creates PostgreSQL's cluster (its data directory) once, completely or not at all, and queries its server."""
+"""Creates the clusters (data directories) of a primary and its standbys once, completely or not at all, and queries
+servers."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ import contextlib
 import secrets
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +20,8 @@ SUPERUSER = "postgres"
 # An empty database next to the store's, for benchmarks that are commands: `pgbench … bench`.
 COMMANDS_DATABASE = "bench"
 ANSWER_S = 60.0
+# A quote in a text in quotes: in a connection string, and in a configuration file.
+ESCAPED, DOUBLED = "\\'", "''"
 SHARED_MEMORY = Path("/proc/sysvipc/shm")
 
 
@@ -50,14 +53,22 @@ class Programs:
         )
 
 
-def ensure_cluster(programs: Programs, directory: Path, user: str | None, settings: Mapping[str, str]) -> Path:
-    """The cluster in a directory; if it is missing, creates it with a role and its databases. Raises SystemsError."""
-    cluster, draft = directory / "cluster", directory / "draft"
-    if cluster.is_dir():
-        forget_ended(cluster)
+def ensure_cluster(
+    programs: Programs,
+    directory: Path,
+    user: str | None,
+    settings: Mapping[str, str],
+    standbys: Sequence[str] = (),
+    parameters: Sequence[str] = (),
+    network: str = "",
+) -> Path:
+    """The cluster in a directory; if it is missing, creates it with a role, databases and a slot for each standby.
+
+    Clients in `network`, such as `10.77.3.0/24`, are accepted in addition to clients on this host. Raises SystemsError.
+    """
+    cluster, draft = directory / "cluster", new_draft(directory)
+    if draft is None:
         return cluster
-    if draft.exists():
-        shutil.rmtree(draft)
     password = directory / "password"
     password.write_text(secrets.token_hex(16))
     try:
@@ -81,13 +92,74 @@ def ensure_cluster(programs: Programs, directory: Path, user: str | None, settin
         f"CREATE ROLE {settings['user']} LOGIN CREATEDB PASSWORD {sql_literal(settings['password'])}",
         *(f"CREATE DATABASE {name} OWNER {settings['user']}" for name in databases),
     ]
+    if standbys:
+        # The standbys connect in the clients' role, which may then also read the state of the replication.
+        statements += [f"ALTER ROLE {settings['user']} REPLICATION", f"GRANT pg_monitor TO {settings['user']}"]
+        # Each slot retains the log that its standby has not received, however long the standby is down.
+        statements += [
+            f"SELECT pg_create_physical_replication_slot('{slot_name(standby)}', true)" for standby in standbys
+        ]
     # In single-user mode, there is no server: the program reads one statement per line from its input.
     programs.run_program(
         "postgres", "--single", "-D", str(draft), "-c", "exit_on_error=on", "-c", "dynamic_shared_memory_type=mmap",
+        # A standby refuses to start if its limits, such as max_connections, are below the limits in its copy.
+        *(parameters if standbys else ()),
         "postgres", user=user, stdin="".join(f"{statement}\n" for statement in statements),
     )  # fmt: skip
+    if network:
+        with (draft / "pg_hba.conf").open("a") as rules:
+            rules.write("".join(f"host {what} all {network} scram-sha-256\n" for what in ("all", "replication")))
     draft.rename(cluster)
     return cluster
+
+
+def ensure_standby(
+    primary: Path, directory: Path, user: str | None, settings: Mapping[str, str], name: str, host: str
+) -> Path:
+    """The cluster of a standby; if it is missing, copies the primary's, which has never been started. Raises
+    SystemsError."""
+    cluster, draft = directory / "cluster", new_draft(directory)
+    if draft is None:
+        return cluster
+    command = ["cp", "--archive", str(primary), str(draft)]
+    program.run_program(command, "cp", "free some space", Path("/"), user=user, timeout_s=ANSWER_S)
+    for slot in (draft / "pg_replslot").iterdir():
+        shutil.rmtree(slot)
+    signal = draft / "standby.signal"
+    signal.touch()
+    if user:
+        shutil.chown(signal, user)
+    server = {"host": host, "port": settings["port"], "application_name": name}
+    who = {"user": settings["user"], "password": settings["password"]}
+    connection = " ".join(f"{key}={quote_text(value, ESCAPED)}" for key, value in {**server, **who}.items())
+    parameters = {"primary_conninfo": connection, "primary_slot_name": slot_name(name)}
+    # Only the server's user can read this file, which contains the password.
+    with (draft / "postgresql.auto.conf").open("a") as file:
+        file.write("".join(f"{key} = {quote_text(value, DOUBLED)}\n" for key, value in parameters.items()))
+    draft.rename(cluster)
+    return cluster
+
+
+def new_draft(directory: Path) -> Path | None:
+    """The path of a new cluster before it is complete, without the remains of an earlier one; None if the directory has
+    a cluster."""
+    cluster, draft = directory / "cluster", directory / "draft"
+    if cluster.is_dir():
+        forget_ended(cluster)
+        return None
+    if draft.exists():
+        shutil.rmtree(draft)
+    return draft
+
+
+def slot_name(standby: str) -> str:
+    """The name of a standby's replication slot, which has no hyphens."""
+    return standby.replace("-", "_")
+
+
+def quote_text(text: str, quote: str) -> str:
+    """A text in single quotes, with `quote` in place of each quote."""
+    return "'" + text.replace("\\", "\\\\").replace("'", quote) + "'"
 
 
 def copy_certificates(files: Path, directory: Path, user: str | None) -> Path:

@@ -1,7 +1,10 @@
-"""Redis: one server or a cluster, from Debian's package. Its settings have the same names as in redis.conf."""
+"""Redis: one server, a primary with replicas, or a cluster, from Debian's package. Its settings have the same names as
+in redis.conf."""
 
 from __future__ import annotations
 
+import contextlib
+import re
 import resource
 import shutil
 from collections import Counter
@@ -20,10 +23,22 @@ from loadstone.systems.redis.client import RedisClient, RedisError
 HOST = "127.0.0.1"
 PROGRAM = "redis-server"
 # Settings of the running server that determine the meaning of a result.
-RECORDED = ("appendonly", "appendfsync", "no-appendfsync-on-rewrite", "maxmemory", "maxmemory-policy", "io-threads")
+RECORDED = (
+    "appendonly",
+    "appendfsync",
+    "no-appendfsync-on-rewrite",
+    "maxmemory",
+    "maxmemory-policy",
+    "io-threads",
+    "min-replicas-to-write",
+)
 # The number of files that a server has open in addition to its connections.
 OTHER_FILES = 96
 SLOTS, PORT_MAX = 16_384, 65_535
+# The smallest cluster has three masters.
+CLUSTER_MIN = 3
+SLAVE = re.compile(r"slave\d+$")
+SERVER, PRIMARY, MIN_REPLICAS = "redis", "primary", "min-replicas-to-write"
 HINT = "name a working redis-server with --set binary=PATH"
 
 
@@ -33,14 +48,14 @@ def read_appendfsync(plan: SystemPlan, name: str = "appendfsync") -> str:
 
 
 class Redis(System):
-    """One Redis server without snapshots, or a cluster of at least three servers with equal shares of the slots."""
+    """One Redis server without snapshots, a primary with replicas, or a cluster of at least three servers with equal
+    shares of the slots. The primary stays the primary: no replica is promoted."""
 
     name = "redis"
-    title = "Redis 7, one server or a cluster"
+    title = "Redis 7, one server, a primary with replicas, or a cluster"
     runs_in_java = False
     start_estimate = StartEstimate(0.5, 2.0, 5.0)
-    # The smallest cluster has three masters.
-    nodes = (1, *range(3, 10))
+    nodes = range(1, 10)
     activities: ClassVar = {
         "snapshot": "Background saving started",
         "log_rewrite": "Background append only file rewriting started",
@@ -48,8 +63,19 @@ class Redis(System):
     settings = (
         Setting("version", "7.0.15", "the version of the package, or a prefix of it: `7.0`"),
         Setting("binary", "debian", "`debian` (the package), or the path of a redis-server"),
-        Setting("port", "6379", "the port of the server, or of a cluster's first node", read_positive),
-        Setting("cluster", "no", "a Redis Cluster of all nodes: `yes` or `no`", read_truth),
+        Setting(
+            "port",
+            "6379",
+            "the port of the first node; each further node has the next port",
+            read_positive,
+        ),
+        Setting("cluster", "no", "a Redis Cluster of all nodes (`yes`), or a primary with replicas (`no`)", read_truth),
+        Setting(
+            "min-replicas-to-write",
+            "0",
+            "the primary refuses writes while fewer replicas are connected and at most 10 s behind",
+            read_whole_number,
+        ),
         Setting(
             "password",
             "",
@@ -70,19 +96,26 @@ class Redis(System):
     secrets: ClassVar = ("password",)
 
     def check_plan(self, plan: SystemPlan) -> None:
-        """Checks that several nodes form a cluster. Raises SystemsError."""
-        if is_cluster(plan) != (plan.nodes > 1):
+        """Checks the number of nodes and of replicas. Raises SystemsError."""
+        if is_cluster(plan) and plan.nodes < CLUSTER_MIN:
             raise SystemsError(
                 f"redis with {units.count_noun(plan.nodes, 'node')} cannot have cluster={plan.settings['cluster']}",
-                "use one node without a cluster, or 3 to 9 nodes with cluster=yes",
+                "use 3 to 9 nodes with cluster=yes; without a cluster, use one node, or a primary with replicas",
             )
-        if is_cluster(plan) and tls.is_requested(plan):
-            raise SystemsError("tls cannot be combined with cluster", "omit one of them")
+        required, replicas = read_whole_number(plan, MIN_REPLICAS), 0 if is_cluster(plan) else plan.nodes - 1
+        if required > replicas:
+            raise SystemsError(
+                f"{MIN_REPLICAS}={required}, but there {'is' if replicas == 1 else 'are'}"
+                f" {units.count_noun(replicas, 'replica')}: every write would be refused",
+                f"use {required + 1} nodes or more without a cluster, or a smaller number",
+            )
+        if plan.nodes > 1 and tls.is_requested(plan):
+            raise SystemsError("tls cannot be combined with several nodes", "omit one of them")
 
     def server_stages(self, place: Place, plan: SystemPlan) -> Sequence[Sequence[Server]]:
-        """Writes the redis.conf of each node; all nodes are in one stage."""
+        """Writes the redis.conf of each node. All nodes are in one stage, except the replicas of a primary."""
         texts = {node: render_configuration(place, plan, node) for node in range(1, plan.nodes + 1)}
-        allow_connections(plan.nodes * read_whole_number(plan, "maxclients", 1))
+        allow_connections(writable_nodes(plan) * read_whole_number(plan, "maxclients", 1))
         binary, variables = find_server(place, plan)
         if tls.is_requested(plan):
             tls.ensure_certificates(place, [server_address(plan, 1)])
@@ -99,7 +132,9 @@ class Redis(System):
             servers.append(
                 Server(server_name(plan, node), argv, host, port, environment=variables, directory=directory, ports=bus)
             )
-        return [servers]
+        if is_cluster(plan) or plan.nodes == 1:
+            return [servers]
+        return [servers[:1], servers[1:]]
 
     isolatable: ClassVar = True
     spreadable: ClassVar = True
@@ -108,19 +143,38 @@ class Redis(System):
         """A directory for each server."""
         return [server_name(plan, node) for node in range(1, plan.nodes + 1)]
 
+    def plan_roles(self, plan: SystemPlan) -> Mapping[str, Sequence[str]]:
+        """A single server is a primary, too."""
+        return {} if is_cluster(plan) else {PRIMARY: [server_name(plan, 1)]}
+
     def missing_readiness(self, place: Place, plan: SystemPlan, servers: Sequence[Server]) -> str | None:
-        """Checks that each node has loaded its data, answers PING, and accepts the configured number of clients."""
+        """Checks that each of these nodes has loaded its data, answers PING, and accepts the configured number of
+        clients, and that replicas have a copy of the primary's data."""
+        names = [server.name for server in servers]
         for node in range(1, plan.nodes + 1):
+            if server_name(plan, node) not in names:
+                continue
             try:
                 with connect_client(plan, node) as client:
                     client.send_command("PING")
                     allowed = client.send_command("CONFIG", "GET", "maxclients")
+                missing = missing_copy(plan, node) if node > writable_nodes(plan) else None
             except (OSError, RedisError) as error:
                 # The error LOADING means that the node is still reading its log.
                 return f"{server_name(plan, node)} does not answer PING: {error}"
             if allowed != ["maxclients", plan.settings["maxclients"]]:
                 return f"{server_name(plan, node)} accepts only {allowed} clients: too few open files"
+            if missing is not None:
+                return missing
         return form_cluster(plan) if is_cluster(plan) else None
+
+    def find_backlog(self, place: Place, plan: SystemPlan) -> str | None:
+        """The first reachable replica that has not caught up with the primary."""
+        for node in range(writable_nodes(plan) + 1, plan.nodes + 1):
+            with contextlib.suppress(OSError, RedisError):
+                if missing := missing_copy(plan, node):
+                    return missing
+        return None
 
     def store_properties(self, place: Place, plan: SystemPlan) -> Mapping[str, str]:
         """The properties with which a store connects, with the names that YCSB's binding uses."""
@@ -156,21 +210,25 @@ class Redis(System):
             return {"data_in": "memory", "durability_unknown": f"the settings of redis could not be read: {error}"}
         durability, how = write_durability(settings)
         rewrite = "no-appendfsync-on-rewrite"
+        # The number of copies on servers that the lab started, connected or not.
+        nodes = 1 if is_cluster(plan) else plan.nodes
         return {
-            **{name: value for name, value in settings.items() if name != rewrite},
+            **{name: value for name, value in settings.items() if name not in (rewrite, MIN_REPLICAS)},
             rewrite.replace("-", "_"): settings[rewrite],
             "data_in": "memory",
             "durability": durability,
             "how": how,
-            **({"replication": 1 + int(replicas)} if role == "master" else {}),
+            **({"replication": max(nodes, 1 + int(replicas))} if role == "master" else {}),
             "replication_acknowledged": 1,
+            **({PRIMARY: PRIMARY, MIN_REPLICAS.replace("-", "_"): settings[MIN_REPLICAS]} if nodes > 1 else {}),
         }
 
     def read_figures(self, place: Place, plan: SystemPlan) -> Mapping[str, float]:
-        """The total number of keys, bytes of memory, connections and evicted keys on all nodes."""
+        """The total number of keys, bytes of memory, connections and evicted keys on all nodes to which clients write,
+        and the number of connected replicas with the largest lag."""
         figures: Counter[str] = Counter()
         try:
-            for node in range(1, plan.nodes + 1):
+            for node in range(1, writable_nodes(plan) + 1):
                 with connect_client(plan, node) as client:
                     keys = client.send_command("DBSIZE")
                     memory, clients, stats = (client.read_section(part) for part in ("memory", "clients", "stats"))
@@ -178,6 +236,8 @@ class Redis(System):
                 figures["redis.used_memory_bytes"] += int(memory["used_memory"])
                 figures["redis.connections"] += int(clients["connected_clients"])
                 figures["redis.evicted_keys"] += int(stats["evicted_keys"])
+            if writable_nodes(plan) < plan.nodes:
+                figures.update(read_replication(plan))
         except (OSError, RedisError):
             return {}
         return {figure: float(count) for figure, count in figures.items()}
@@ -187,7 +247,7 @@ class Redis(System):
     ) -> bool:
         """Removes every key: Redis has no tables, and YCSB's index of keys is itself a key."""
         try:
-            for node in range(1, plan.nodes + 1):
+            for node in range(1, writable_nodes(plan) + 1):
                 with connect_client(plan, node, timeout_s=60.0) as client:
                     client.send_command("FLUSHDB")
         except (OSError, RedisError) as error:
@@ -203,7 +263,9 @@ def is_cluster(plan: SystemPlan) -> bool:
 
 def server_name(plan: SystemPlan, node: int) -> str:
     """The name of a node's server; nodes are numbered from 1."""
-    return f"redis-{node}" if is_cluster(plan) else "redis"
+    if is_cluster(plan):
+        return f"redis-{node}"
+    return SERVER if plan.nodes == 1 else PRIMARY if node == 1 else f"replica-{node - 1}"
 
 
 def client_port(plan: SystemPlan, node: int) -> int:
@@ -245,6 +307,33 @@ def form_cluster(plan: SystemPlan) -> str | None:
     except (OSError, RedisError) as error:
         return f"the cluster has not formed: {error}"
     return reasons[0] if reasons else None
+
+
+def writable_nodes(plan: SystemPlan) -> int:
+    """The number of nodes that accept writes, which are the first nodes."""
+    return plan.nodes if is_cluster(plan) else 1
+
+
+def read_replication(plan: SystemPlan) -> dict[str, int]:
+    """The number of connected replicas, and the bytes of the log that the last of them has not confirmed, which each
+    does once a second."""
+    with connect_client(plan) as client:
+        section = client.read_section("replication")
+    # slave0:ip=127.0.0.1,port=6380,state=online,offset=14,lag=0
+    rows = [dict(part.split("=", 1) for part in text.split(",")) for name, text in section.items() if SLAVE.match(name)]
+    offsets = [int(row["offset"]) for row in rows if row["state"] == "online"]
+    lag = {"redis.replica_lag_bytes": int(section["master_repl_offset"]) - min(offsets)} if offsets else {}
+    return {"redis.replicas": len(offsets), **lag}
+
+
+def missing_copy(plan: SystemPlan, node: int) -> str | None:
+    """None if a replica has a copy of the primary's data, and receives all changes; otherwise the missing condition.
+
+    Raises OSError or RedisError.
+    """
+    with connect_client(plan, node) as client:
+        is_linked = client.read_section("replication").get("master_link_status") == "up"
+    return None if is_linked else f"{server_name(plan, node)} has not caught up with the primary"
 
 
 def server_address(plan: SystemPlan, node: int) -> str:
@@ -313,6 +402,8 @@ def render_configuration(place: Place, plan: SystemPlan, node: int = 1) -> str:
         "set-proc-title": "no",
         # The fork for a snapshot would disturb the measurement.
         "save": '""',
+        # The first copy for a replica starts immediately, instead of after 5 s.
+        "repl-diskless-sync-delay": "0",
         "appendonly": "yes" if read_truth(plan, "appendonly") else "no",
         "appendfsync": read_appendfsync(plan),
         "maxclients": str(read_whole_number(plan, "maxclients", 1)),
@@ -326,6 +417,10 @@ def render_configuration(place: Place, plan: SystemPlan, node: int = 1) -> str:
     if plan.network:
         # Otherwise, a server without a password refuses clients outside its network namespace.
         settings["protected-mode"] = "no"
+    if writable_nodes(plan) < plan.nodes:
+        settings[MIN_REPLICAS] = plan.settings[MIN_REPLICAS]
+    if node > writable_nodes(plan):
+        settings["replicaof"] = f"{server_address(plan, 1)} {client_port(plan, 1)}"
     if is_cluster(plan):
         settings |= {"cluster-enabled": "yes", "cluster-port": str(bus_port(plan, node))}
     if tls.is_requested(plan):
