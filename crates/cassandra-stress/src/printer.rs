@@ -315,6 +315,7 @@ impl Observer for Printer<'_> {
             run_time_ms: length_ns / 1_000_000,
         };
         let mut notes: Vec<Note> = diagnostics::generator_limited(closed, true);
+        notes.extend(diagnostics::note_slowest(closed));
         notes.extend(diagnostics::notes(closed));
         let is_quiet = self.settings.log.level == LogLevel::Minimal && self.settings.errors.ignore;
         self.notes = if is_quiet { Vec::new() } else { self.describe_failures(closed, &mut notes) };

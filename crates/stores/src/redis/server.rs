@@ -144,6 +144,7 @@ impl ServerInfo {
         match (self.get("role"), self.get("connected_slaves")) {
             (Some("slave"), _) => "this server is a replica".to_owned(),
             (Some(_), Some("0")) => "none".to_owned(),
+            (Some(_), Some("1")) => "1 replica, after the answer".to_owned(),
             (Some(_), Some(replicas)) => format!("{replicas} replicas, after the answer"),
             _ => "unknown".to_owned(),
         }
