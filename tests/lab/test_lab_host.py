@@ -102,10 +102,10 @@ def resume_findings(fact: str, value: str, system: str | None = None, from_repea
 
 def test_a_run_resumed_with_another_engine_is_reported() -> None:
     assert resume_findings("engine", "2") == [
-        "note: the engine's version changed between blocks (1 and 2); within each block it is the same"
+        "note: the load generator's version changed between blocks (1 and 2); within each block it is the same"
     ]
     assert resume_findings("engine", "2", "lmdb") == [
-        "suspect: the engine's version changed within blocks 4, 5, 6: 1; 1 and 2"
+        "suspect: the load generator's version changed within blocks 4, 5, 6: 1; 1 and 2"
     ]
 
 

@@ -179,7 +179,7 @@ def test_a_pilot_reports_an_engine_limited_fast_store(tmp_path: Path) -> None:
             folder.append_trial(replace(planned, facts={"networked": "no"}), PILOT_TRIALS)
         output = io.StringIO()
         replace(pilot, display=PlainLines(Console(file=output, width=300))).report_pairs()
-        reported = "generator-limited: 60 % of each operation's time is the engine's (600 ns of 1000 ns)"
+        reported = "generator-limited: 60 % of each operation's time is the load generator's (600 ns of 1000 ns)"
         assert (reported in output.getvalue()) is limited
 
 

@@ -91,10 +91,7 @@ def test_page_shows_question_answer_and_verdict() -> None:
     text = outline(page("usual")).text
     assert report_support.QUESTION in text
     assert report_support.usual().answer in text
-    assert (
-        "more than the 0.1 % that are tolerated (check errors , an example from 2 of 36 trials). Part of the answer"
-        in text
-    )
+    assert "more than the 0.1 % that are tolerated (check errors , in 2 of 36 trials). Part of the answer" in text
     assert (
         "36 trials 6 variants 6 repeats each interleaved in random order warnings: 1 invalid, 1 suspect, 1 note" in text
     )
@@ -102,7 +99,7 @@ def test_page_shows_question_answer_and_verdict() -> None:
 
 def test_first_screen_links_checks_to_findings() -> None:
     text = page("usual")
-    (place,) = re.findall(r'\(check <a href="#([^"]+)">errors</a>, an example from 2 of 36 trials\)', text)
+    (place,) = re.findall(r'\(check <a href="#([^"]+)">errors</a>, in 2 of 36 trials\)', text)
     assert f'id="{place}"' in text
 
 
@@ -179,7 +176,7 @@ def test_messages_differing_only_in_numbers_are_merged() -> None:
 def test_guarantees_are_aligned_and_differences_marked() -> None:
     lines = rows(report_support.usual(), "## Guarantees")
     assert "| cache (known for some) | 33.6 MB | 33.6 MB | – |" in lines
-    survive = "a process crash (durability os)"
+    survive = "a process crash, not a power loss (durability os)"
     assert f"| writes survive | {survive} | {survive} | {survive} |" in lines
 
 

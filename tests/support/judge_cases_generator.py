@@ -53,7 +53,7 @@ CASES = [
         "most of the time for the engine",
         experiment(set_figures(driver=5.1e6)),
         INVALID,
-        "51 % of each operation's time is the engine's (5100000 ns of 10000000 ns)",
+        "51 % of each operation's time is the load generator's (5100000 ns of 10000000 ns)",
     ),
     Case("generator-limited", "a tenth of the time for the engine", experiment(set_figures(driver=1e6))),
     Case(
@@ -61,7 +61,7 @@ CASES = [
         "more of the time",
         experiment(set_figures(driver=1.1e6)),
         NOTE,
-        "11 % of each operation's time is the engine's (1100000 ns of 10000000 ns)",
+        "11 % of each operation's time is the load generator's (1100000 ns of 10000000 ns)",
     ),
     Case(
         "generator-limited",
@@ -73,7 +73,7 @@ CASES = [
         "more of the processors' time",
         experiment(both(set_figures(driver=5e5), facts(cpus=4))),
         NOTE,
-        "12.5 % of each operation's time is the engine's (500000 ns of 4000000 ns)",
+        "12.5 % of each operation's time is the load generator's (500000 ns of 4000000 ns)",
     ),
     Case(
         "generator-limited",
@@ -85,7 +85,7 @@ CASES = [
         "short of processors, networked",
         experiment(both(set_figures(cpu__engine_share=0.95), facts(networked="yes"))),
         INVALID,
-        "the engine used 95 % of the processors",
+        "the load generator used 95 % of the processors",
     ),
     Case(
         "generator-limited",

@@ -10,6 +10,7 @@ from rich.console import Console
 from judge_support import asking, both, set_figures
 from known_truth_support import MS, change_system, faster, simulate_results
 from lab_support import ROOT
+from loadstone.format.wording import metric_name
 from loadstone.judge.decision_table import TABLE
 from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Judgement
@@ -54,8 +55,29 @@ def test_deciding_scenario_is_marked() -> None:
     slight = simulate_results(
         {"rocksdb": 1000.0, "lmdb": 1050.0}, repeats=8, change=set_figures(driver=1.1 * MS), question=question
     )
-    rows = [line for line in print_judgement(judge_results(slight)).splitlines() if line.endswith("(decides)")]
+    mark = " worse (so no claim)"
+    rows = [line for line in print_judgement(judge_results(slight)).splitlines() if line.endswith(mark)]
     assert [row.strip().partition("  ")[0] for row in rows] == ["without the generator's time (rocksdb)"]
+
+
+def test_mark_of_deciding_row_states_the_answer() -> None:
+    marks = {claim: scenarios.consequence(claim) for claim in ("worse", "same", "refused", "none")}
+    assert marks == {
+        "worse": "so the claim is suspect",
+        "same": "so the claim is suspect",
+        "refused": "so no claim",
+        "none": "so undecided",
+    }
+
+
+def test_labels_call_the_engine_load_generator() -> None:
+    names = ["engine.memory_max", "load.engine.memory_max", "engine.read", "engine.cpu"]
+    assert [metric_name(name) for name in names] == [
+        "load generator memory max",
+        "load phase: load generator memory max",
+        "load generator read from storage",
+        "processors used by the load generator",
+    ]
 
 
 @pytest.mark.parametrize(("count", "severity"), [(2, "NOTE"), (3, "SUSPECT")])

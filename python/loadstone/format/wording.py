@@ -23,7 +23,7 @@ FACTS = {
 SURVIVES = {
     "none": "nothing (durability none)",
     "interval": "a process crash, except for the last moments (durability interval)",
-    "os": "a process crash (durability os)",
+    "os": "a process crash, not a power loss (durability os)",
     "device": "a power failure or kernel crash (durability device)",
 }
 
@@ -31,6 +31,8 @@ SURVIVES = {
 LOWER_MIN = 0.01
 # For processes, the kernel counts pages and not device requests (`/proc/<pid>/io`).
 PROCESS_IO = re.compile(r"^((?:load )?(?:engine|server).*) (read|written)$")
+# In a label, "engine" would be read as a storage engine.
+ENGINE = re.compile(r"^(load )?engine(?= )")
 PAGES = {"read": "read from storage", "written": "pages dirtied"}
 # Metrics of the host whose names are not clear without docs/reference/observation.md.
 HOST = {
@@ -39,9 +41,9 @@ HOST = {
     "cpu.steal": "CPU time given to other machines",
     "cpu.others": "CPU time used by other processes",
     "cpu.throttled": "CPU time withheld by a limit",
-    "cpu.engine": "processors used by the engine in the window",
-    "cpu.engine_share": "CPU time used by the engine",
-    "engine.cpu": "processors used by the engine",
+    "cpu.engine": "processors used by the load generator in the window",
+    "cpu.engine_share": "CPU time used by the load generator",
+    "engine.cpu": "processors used by the load generator",
     "device.written_after": "bytes written to the device after the window",
     "io.others": "disks busy for other processes",
     "io.others_bytes": "bytes read and written by other processes",
@@ -177,7 +179,8 @@ def metric_name(name: str) -> str:
     name = re.sub(r"^stage(\d+)\.(all\.)?", r"stage \1 ", name)
     # Keeps the decimal point of p99.9.
     text = re.sub(r"\.(?!\d)", " ", name.removeprefix("all.")).replace("_", " ")
-    return PROCESS_IO.sub(lambda match: f"{match[1]} {PAGES[match[2]]}", text)
+    text = PROCESS_IO.sub(lambda match: f"{match[1]} {PAGES[match[2]]}", text)
+    return ENGINE.sub(lambda match: f"{'load phase: ' if match[1] else ''}load generator", text)
 
 
 def fact_name(name: str) -> str:

@@ -82,7 +82,7 @@ NAMES = {
     "machines": "number of machines",
     "machines_shared": "machine shared by clients and servers",
     "data_nodes": "number of data nodes",
-    "engine": "engine's version",
+    "engine": "load generator's version",
     "version": "system's version",
     "tool_version": "tool's version",
     "hooks.before": "commands before each trial",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from loadstone.format import units, wording
+from loadstone.judge.decision_table import CLAIMS
 from loadstone.judge.judgement import Claim, Comparison, ScenarioRow
 from loadstone.report.table import Column, Rows, Table, TableCell
 from loadstone.report.view import View
@@ -58,12 +59,18 @@ def title(view: View, comparison: Comparison) -> str:
     return f"{wording.metric_name(comparison.metric)}: {left} against {right}{f' · {context}' if context else ''}"
 
 
+def consequence(claim: Claim) -> str:
+    """The consequence of the row that decides, since the claim in this row is not the answer."""
+    if claim in CLAIMS:
+        return "so the claim is suspect"
+    return "so no claim" if claim == "refused" else "so undecided"
+
+
 def render_row(row: ScenarioRow, comparison: Comparison) -> tuple[TableCell, ...]:
     """One scenario; the scenario that decides is marked."""
     ratio = "" if math.isnan(row.ratio.value) else wording.change_text(row.ratio)
     between = wording.change_interval(row.ratio, f" {wording.DASH} ") or wording.DASH
-    is_kept = comparison.claim in ("better", "worse")
-    mark = "" if not row.decides else " (so the claim is suspect)" if is_kept else " (decides)"
+    mark = f" ({consequence(comparison.claim)})" if row.decides else ""
     return (
         TableCell(row.name),
         TableCell(ratio),

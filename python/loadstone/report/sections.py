@@ -31,6 +31,8 @@ from loadstone.report.table import Table
 from loadstone.report.view import View
 from loadstone.report.warnings import (
     Warnings,
+    count_trials,
+    describe_extent,
     list_unavailable_checks,
     magnitude,
     name_source,
@@ -302,7 +304,8 @@ def describe_setting(view: View) -> list[str]:
     records, size = (trials[0].numeric_fact(name) if name in shared else None for name in ("records", "record_bytes"))
     if records:
         clauses.append(units.count_noun(records, "record") + (f" of {units.format_size(size)}" if size else ""))
-    clauses += [f"durability {shared['durability']}"] if "durability" in shared else []
+    if (level := shared.get("durability")) is not None:
+        clauses.append(f"writes survive {wording.fact_value('durability', level)}")
     clients = {trial.clients for trial in trials}
     if len(clients) == 1 and (number := clients.pop()):
         clauses.append(units.count_noun(number, "client"))
@@ -400,28 +403,27 @@ def reason(view: View) -> str:
 
     def rank(check: str) -> float:
         # A finding on the whole result set has no trials, and comes first.
-        return len({trial for finding in by_check[check] for trial in finding.trials}) or math.inf
+        return count_trials(by_check[check]) or math.inf
 
     most = max(by_check, key=rank)
     # If a comparison is refused, the answer already states the cause.
     if any(finding.message in view.judgement.answer for finding in by_check[most]):
         return ""
     owners = view.owners
-    texts = [name_source(finding, owners.get(finding, "")) for finding in sorted(by_check[most], key=magnitude)[::-1]]
+    findings = sorted(by_check[most], key=magnitude)[::-1]
+    texts = [name_source(finding, owners.get(finding, "")) for finding in findings]
     # The worst message that readers find again among the warnings, if there is one.
     groups = [group for group in view.warnings if (group.check, group.label) == (most, str(view.verdict))]
     lines = [line for group in groups for line in group.messages]
     message = next((text for text in texts if any(line.startswith(text) for line in lines)), texts[0])
-    affected = {trial for finding in by_check[most] for trial in finding.trials}
-    every = units.count_noun(len(view.results.trials), "trial")
-    share = f", an example from {len(affected):,} of {every}" if len(affected) > 1 else ""
+    every, where = len(view.results.trials), ""
     outcomes = [search.outcome for search in view.judgement.searches if search.outcome]
-    if share and outcomes:
+    if outcomes:
         # A search is judged by the trials at its answer.
         at_answer = [outcome.probe_at(outcome.load) for outcome in outcomes if outcome.load is not None]
-        every = units.count_noun(sum(len(probe.samples) for probe in at_answer), "trial")
-        share = f", an example from {len(affected):,} of the {every} at the answer"
-    return f"{message} ({most}{share}{more})"
+        every, where = sum(len(probe.samples) for probe in at_answer), " at the answer"
+    extent = describe_extent(findings[texts.index(message)], findings, every)
+    return f"{message} ({most}{f', {extent}{where}' if extent else ''}{more})"
 
 
 MEANING = {

@@ -131,18 +131,29 @@ def worst_messages(
         alike.setdefault(NUMBER.sub("#", finding.message), []).append(finding)
     every = len(judgement.results.trials)
 
-    def count_trials(group: Sequence[Finding]) -> int:
-        return len({trial for finding in group for trial in finding.trials})
-
     for group in sorted(alike.values(), key=count_trials, reverse=True):
         worst = max(group, key=magnitude)
         message = name_source(worst, owners.get(worst, ""))
-        if len(group) > 1:
-            count, is_worst = count_trials(group), magnitude(worst) > min(map(magnitude, group))
-            place = "the worst in" if is_worst else "in" if len({item.message for item in group}) == 1 else "similar in"
-            share = f"all {every:,}" if count == every else f"{count:,} of {every:,}"
-            message += f" ({place} {share} trials)" if count > 1 else ""
-        yield message, worst.hint
+        extent = describe_extent(worst, group, every) if len(group) > 1 else ""
+        yield f"{message} ({extent})" if extent else message, worst.hint
+
+
+def describe_extent(chosen: Finding, group: Sequence[Finding], every: int) -> str:
+    """The number of trials that findings concern, and the place of the chosen one: `the worst in 3 of 7 trials`.
+
+    Empty if they concern a single trial.
+    """
+    count, sizes = count_trials(group), [*map(magnitude, group)]
+    if count < 2:
+        return ""
+    is_worst = magnitude(chosen) == max(sizes) > min(sizes)
+    place = "the worst in" if is_worst else "in" if len({item.message for item in group}) == 1 else "similar in"
+    return f"{place} {f'all {every:,}' if count == every else f'{count:,} of {every:,}'} trials"
+
+
+def count_trials(findings: Sequence[Finding]) -> int:
+    """The number of trials that findings concern."""
+    return len({trial for finding in findings for trial in finding.trials})
 
 
 def magnitude(finding: Finding) -> float:

@@ -12,7 +12,7 @@ NAME = "interference"
 SHARES = {
     "cpu.steal": ("the hypervisor gave {share} of the CPU time to other machines", "use a dedicated host"),
     "cpu.others": ("other processes used {share} of the CPU time", "stop them, or measure while they are idle"),
-    "cpu.throttled": ("a CPU limit paused the engine for {share} of the time", "raise the limit"),
+    "cpu.throttled": ("a CPU limit paused the load generator for {share} of the time", "raise the limit"),
     "io.others": ("other processes kept the disks busy for {share} of the time", "use a dedicated device"),
 }
 

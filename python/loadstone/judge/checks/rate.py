@@ -236,7 +236,7 @@ def check_executors(trial: TrialResult, settings: Settings) -> Looks:
         if is_large:
             hint += ", or `properties: {executors: N}` of the system"
     else:
-        share, message = trial.value("cpu.engine_share"), "the engine used {} of the processors"
+        share, message = trial.value("cpu.engine_share"), "the load generator used {} of the processors"
     if share is None:
         yield NotLooked(
             GENERATOR_LIMITED, "the utilisation of the load generator's threads was not measured", always_known=True
@@ -256,7 +256,7 @@ def check_driver_time(trials: Sequence[TrialResult], settings: Settings) -> Iter
     if cost / whole_ns <= settings.check_threshold(GENERATOR_LIMITED, "driver"):
         return
     share = units.format_percent(cost / whole_ns)
-    message = f"{share} of each operation's time is the engine's ({cost:.0f} ns of {whole_ns:.0f} ns)"
+    message = f"{share} of each operation's time is the load generator's ({cost:.0f} ns of {whole_ns:.0f} ns)"
     hint = "compare service times, not throughput, or use larger values"
     severity = Severity.NOTE if cost / whole_ns <= HALF else Severity.INVALID
     ids, effect = tuple(trial.trial for trial in trials), Effect(understates=understatement_factor(trials))
