@@ -12,7 +12,7 @@ import pytest
 
 from lab_support import experiment, loadstone, single_folder, trials
 from loadstone.engine import program, secrets
-from systems_support import free_port
+from systems_support import free_port, up
 
 PASSWORD = "correct-horse"
 SERVED = f"""
@@ -100,6 +100,45 @@ def test_embedded_password_is_in_no_file_or_argument(tmp_path: Path, monkeypatch
     arguments = (tmp_path / "arguments").read_text()
     assert "ycsb" in arguments
     assert PASSWORD not in arguments
+
+
+def test_a_password_in_a_url_is_never_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"{shim(tmp_path)}:{os.environ['PATH']}")
+    monkeypatch.setenv("LOADSTONE_ENGINE", str(shim(tmp_path) / "loadstone-engine"))
+    with up("postgres", password=PASSWORD) as postgres:
+        postgres.systems("fresh", "postgres", "usertable")
+        url = f"{postgres.properties['db.url']}?user=ycsb&password={PASSWORD}"
+        text = SERVED[SERVED.index("workload:") :]
+        text = f'systems: {{sql: {{store: postgres, properties: {{db.url: "{url}"}}}}}}\n{text}'
+        result = loadstone(tmp_path, "run", experiment(tmp_path, text))
+        front_end = [str(program.find_engine()), "ycsb", "load", "postgres", "-P", "workloads/workloada"]
+        printed = subprocess.run([*front_end, "-p", f"db.url={url}"], capture_output=True, text=True, check=False)
+    folder = single_folder(tmp_path)
+    assert [trial.end for trial in trials(folder)] == ["done"] * 2
+    files = [path for path in folder.path.rglob("*") if path.is_file()]
+    assert [str(path) for path in files if PASSWORD.encode() in path.read_bytes()] == []
+    assert "user=ycsb&password=***" in next(folder.path.rglob("run.spec.json")).read_text()
+    for output in (result.stdout, result.stderr, printed.stdout, printed.stderr):
+        assert PASSWORD not in output
+    assert "user=ycsb&password=…" in printed.stderr
+    assert PASSWORD not in (tmp_path / "arguments").read_text().partition("ycsb load postgres -P workloads")[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "hidden"),
+    [
+        (
+            "jdbc:postgresql://h/d?password=p&user=u&sslPassword=q",
+            "jdbc:postgresql://h/d?password=***&user=u&sslPassword=***",
+        ),
+        ("redis://u:p@h:1/0", "redis://u:***@h:1/0"),
+        ("jdbc:postgresql://h/d?password=${DB}", "jdbc:postgresql://h/d?password=${DB}"),
+        ("http://h:80/a@b", "http://h:80/a@b"),
+    ],
+)
+def test_passwords_in_urls_are_masked(text: str, hidden: str) -> None:
+    assert secrets.hide_secrets(text) == hidden
+    assert secrets.has_secret(text) is (text != hidden)
 
 
 def shim(home: Path) -> Path:

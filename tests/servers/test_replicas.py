@@ -95,7 +95,7 @@ def test_standby_is_synchronous_and_a_role(postgres: Up) -> None:
         "synchronous_commit": "on",
         "primary": "primary",
     }
-    assert facts | expected == facts
+    assert {**facts, **expected} == facts
     assert figures["postgres.standbys"] == 1
     assert "postgres.standby_lag_bytes" in figures
     assert postgres.running.find_backlog() is None

@@ -28,7 +28,7 @@ from loadstone.systems.cassandra.files import prepare_node
 from loadstone.systems.cassandra.ring import connect_node
 from loadstone.systems.cassandra.system import Cassandra
 from loadstone.systems.cassandra.tables import make_statements
-from systems_support import free_port
+from systems_support import free_port, up
 from trial_support import READS, Start, counts, single_summary, work
 
 DEFAULTS = {setting.name: setting.default for setting in Cassandra.settings}
@@ -93,6 +93,16 @@ def test_settings_reach_the_server(single_node: RunningSystem) -> None:
         "commitlog_sync_period": "",
         "commitlog_format": "mapped",
     }
+
+
+def test_store_states_the_commit_log_as_lab(single_node: RunningSystem, engine: Engine) -> None:
+    single_node.recreate_table("usertable")
+    arguments = [word for name, text in single_node.store_properties().items() for word in ("-p", f"{name}={text}")]
+    loaded = engine.run("load cassandra -P workloads/workloada recordcount=10", *arguments)
+    facts = single_node.read_facts()
+    for name in ("commitlog_sync", "commitlog_format"):
+        assert f"{name} {facts[name]}" in loaded.err
+    assert "commitlog_sync_period" not in loaded.err
 
 
 def test_keyspace_without_a_log_guarantees_nothing(single_node: RunningSystem) -> None:
@@ -362,7 +372,6 @@ def test_tables_that_cannot_be_are_refused(table: str, options: dict[str, str], 
     [
         ({"version": "3.11.19"}, 'version cannot be "3.11.19"'),
         ({"version": "latest"}, 'version cannot be "latest"'),
-        ({"version": "4.0.19", "tls": "yes"}, "tls needs version 4.1 or later"),
         ({"heap": "much"}, 'heap must be a size, got "much"'),
         ({"port": "cql"}, 'port must be a whole number of at least 1, got "cql"'),
         ({"commitlog_sync": "never"}, 'commitlog_sync cannot be "never"'),
@@ -384,6 +393,29 @@ def test_old_release_gets_old_names(tmp_path: Path) -> None:
     assert written["commitlog_sync_group_window_in_ms"] == 1_000
     assert not written.keys() & {"read_request_timeout", "write_request_timeout", "commitlog_sync_group_window"}
     assert (written["listen_address"], written["initial_token"]) == ("127.0.0.9", str(-(2**63) + 8 * 2**64 // 9))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("version", ["4.0.19", "4.1.10"])
+def test_older_releases_serve_every_protocol(version: str, engine: Engine) -> None:
+    settings = {"version": version, "heap": "512M", "tls": "yes", "commitlog_sync_period": "7s"}
+    with up("cassandra", **settings) as cassandra:
+        cassandra.systems("fresh", "cassandra", "usertable")
+        properties = {**cassandra.properties, "recordcount": "100", "operationcount": "200", "dataintegrity": "true"}
+        arguments = [word for name, text in properties.items() for word in ("-p", f"{name}={text}")]
+        for protocol, algorithms in {"3": ("lz4", "snappy"), "4": ("lz4", "snappy"), "5": ("none", "lz4")}.items():
+            for algorithm in algorithms:
+                line = f"cassandra -P workloads/workloada cassandra.protocol={protocol}"
+                line += f" cassandra.compression={algorithm}"
+                loaded = engine.run(f"load {line}", *arguments)
+                assert loaded.returns("INSERT") == {"OK": 100}
+                for fact in (f"version Cassandra {version}", f"protocol {protocol},", "verify=full"):
+                    assert fact in loaded.err
+                # 4.0 states the period in ms.
+                assert re.search(r"commitlog_sync_period (7s|7000ms)", loaded.err), loaded.err
+                assert "commitlog_format mapped" in loaded.err
+                ran = engine.run(f"run {line}", *arguments)
+                assert (ran.returns("READ"), ran.returns("VERIFY")) == ({"OK": 100}, {"OK": 100})
 
 
 @pytest.mark.parametrize("answer", [None, b"", b"HTTP/1.1 400 Bad Request\r\n\r\n"])

@@ -221,7 +221,7 @@ def test_field_that_is_not_text_is_refused(server: Up, start: Start) -> None:
     assert ask(server, "SELECT count(*) FROM usertable") == "0"
 
 
-def test_its_settings_are_the_servers(server: Up) -> None:
+def test_its_settings_are_the_servers(server: Up, engine: Engine) -> None:
     names = ("synchronous_commit", "fsync", "max_wal_size", "listen_addresses", "shared_buffers", "lc_collate")
     settings = {name: ask(server, f"SHOW {name}") for name in names}
     assert settings == {
@@ -234,7 +234,13 @@ def test_its_settings_are_the_servers(server: Up) -> None:
     }
     assert str(server.running.read_facts()["server_version"]).startswith("15.")
     assert server.running.read_facts()["conf.max_wal_size"] == "2GB"
-    assert server.running.read_facts()["wal_writer_delay"] == "200ms"
+    facts = server.running.read_facts()
+    assert facts["wal_writer_delay"] == "200ms"
+    server.systems("fresh", "postgres", "usertable")
+    stated = engine.run("load postgres -P workloads/workloada recordcount=1", *server.arguments()).err
+    # A setting has the same value, whether the store or the lab reports it.
+    for name in ("fsync", "synchronous_commit", "wal_writer_delay", "shared_buffers"):
+        assert f"{name} {facts[name]}" in stated
 
 
 def test_checkpoints_are_counted_from_its_log(server: Up) -> None:

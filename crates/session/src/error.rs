@@ -112,6 +112,8 @@ pub enum TlsFault {
     Time,
     /// The server does not speak TLS.
     Plain,
+    /// The server closed the connection in the handshake: it does not speak TLS, or it is down.
+    Closed,
     /// The server accepts only TLS.
     Required,
     /// The server requires a client certificate, or refuses the client's certificate.

@@ -196,6 +196,14 @@ fn failure_text(failures: &Failures, kind: Kind, status: Status, count: u64) -> 
 fn redact_passwords(arguments: &[String]) -> String {
     let hidden = |argument: &String| match argument.split_once('=') {
         Some((name, _)) if name.to_ascii_lowercase().contains("passw") => format!("{name}=…"),
+        // A URL may contain a password as a parameter.
+        Some((name, url)) if url.to_ascii_lowercase().contains("passw") => {
+            let hide = |part: &str| match part.split_once('=') {
+                Some((name, _)) if name.to_ascii_lowercase().contains("passw") => format!("{name}=…"),
+                _ => part.to_owned(),
+            };
+            format!("{name}={}", url.split('&').map(hide).collect::<Vec<_>>().join("&"))
+        }
         _ => argument.clone(),
     };
     arguments.iter().map(hidden).collect::<Vec<_>>().join(" ")

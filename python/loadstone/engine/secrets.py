@@ -1,8 +1,8 @@
-"""Hides secret values from the environment: values of variables such as `DB_PASSWORD` that an experiment uses.
+"""Hides secrets in texts: passwords in URLs, and values of variables such as `DB_PASSWORD` that an experiment uses.
 
-A password in a property is recognised by the property's name (`describe_engine().is_secret`). A secret inside another
-text, such as a URL or the JVM's arguments, is recognised only by its value, so values are kept here and searched for in
-all output. Like the environment, the list belongs to this process.
+A password in a property is recognised by the property's name (`describe_engine().is_secret`), and a password in a URL
+by its place. A secret inside another text, such as the JVM's arguments, is recognised only by its value, so values are
+kept here and searched for in all output. Like the environment, the list belongs to this process.
 """
 
 from __future__ import annotations
@@ -14,6 +14,10 @@ from loadstone.engine.describe import HIDDEN
 
 # Matches the names of variables with secret values.
 NAME = re.compile(r"pass|secret|token|credential|(^|_)(key|pw|pwd|auth)(_|$)", re.IGNORECASE)
+# The passwords in `jdbc:postgresql://h/d?user=u&password=p` and `redis://u:p@h`. A variable is not a value.
+IN_URL = re.compile(
+    r"""([?&;]\w*passw(?:or)?d=)(?!\$\{)[^\s&;"']+|(://[^\s/:@"']*:)(?!\$\{)[^\s/@"']+(?=@)""", re.IGNORECASE
+)
 # A shorter secret is hidden only if it is the whole text, because hiding every `1` would ruin a file.
 PART_MIN = 4
 _VALUES: set[str] = set()
@@ -38,4 +42,4 @@ def hide_secrets(text: str) -> str:
         if len(value) >= PART_MIN:
             for written in (value, json.dumps(value)[1:-1]):
                 text = text.replace(written, HIDDEN)
-    return text
+    return IN_URL.sub(lambda match: f"{match[1] or match[2]}{HIDDEN}", text)

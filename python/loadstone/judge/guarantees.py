@@ -60,7 +60,7 @@ class Period:
         return f"`{self.fact}`" if self.factor == 1 else f"{self.factor} × `{self.fact}`"
 
     def read_ns(self, facts: Facts) -> float | None:
-        """The bound, ns. Cassandra reports `10000ms`, PostgreSQL `200ms` or, in `pg_settings`, `200 ms`."""
+        """The bound, ns. Cassandra reports `10000ms`, PostgreSQL `200ms`; older results have `200 ms`."""
         try:
             seconds = parsing.parse_seconds(str(facts.get(self.fact, "")).replace(" ", ""))
             return float(self.factor * round(seconds * SECOND))

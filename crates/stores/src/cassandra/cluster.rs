@@ -1,5 +1,6 @@
 //! The properties of a cluster that are read before the first operation: the nodes, the table and the guarantee.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
 use futures::{StreamExt, stream};
@@ -31,8 +32,8 @@ pub struct Cluster {
     pub replication: Replication,
     /// Whether writes to the keyspace reach the commit log.
     pub durable_writes: bool,
-    /// The mode of the commit log: `periodic`, `batch` or `group`, if known.
-    pub commitlog_sync: Option<String>,
+    /// The commit log of the node to which the client is connected, if known.
+    pub commit_log: Option<CommitLog>,
     /// The product and the release that the node runs.
     pub version: String,
     /// The node to which the client is connected.
@@ -111,7 +112,7 @@ impl Cluster {
             check_table(&settings, contact, &ask(&columns).await?, link.extensions())?;
         }
         // This table is available since 4.0, but not in ScyllaDB.
-        let sync = first_value(&link, "SELECT value FROM system_views.settings WHERE name = 'commitlog_sync'").await;
+        let reported = link.query("SELECT name, value FROM system_views.settings").await.unwrap_or_default();
         let extensions = *link.extensions();
         let mut has_tablets = false;
         if extensions != Extensions::default() {
@@ -130,7 +131,7 @@ impl Cluster {
             allowed,
             replication,
             durable_writes,
-            commitlog_sync: sync.map(|value| text(Some(value))),
+            commit_log: CommitLog::from_settings(reported),
             version,
             contact,
             protocol: link.connection().version(),
@@ -184,6 +185,75 @@ impl Cluster {
         // Each node lists itself first, so the list is sorted.
         nodes.sort_by_key(|node| node.address);
         Ok(nodes)
+    }
+}
+
+/// The settings of a node's commit log, which determine the acknowledged writes that a fault may lose.
+#[derive(Clone, Debug)]
+pub struct CommitLog {
+    /// The mode: `periodic`, `batch` or `group`.
+    pub sync: String,
+    /// The period of `periodic` or the window of `group`, as the node reports it; empty if there is none.
+    pub period: String,
+    /// `mapped`, or the reason for which the log has markers only at syncs: `compressed`, `encrypted`, `direct I/O`.
+    pub format: &'static str,
+}
+
+impl CommitLog {
+    /// Reads the rows of `system_views.settings`.
+    pub fn from_settings(rows: Cells) -> Option<Self> {
+        let mut settings = BTreeMap::new();
+        for row in rows {
+            let mut values = row.into_iter();
+            let mut next = || text(values.next().flatten());
+            // 4.0 joins the names of nested settings with `_`, and later versions with `.`.
+            settings.insert(next().replace('.', "_"), next());
+        }
+        let value = |name: &str| settings.get(name).map_or("", String::as_str);
+        let sync = value("commitlog_sync").to_owned();
+        let period = match sync.as_str() {
+            "" => return None,
+            "periodic" => "commitlog_sync_period",
+            "group" => "commitlog_sync_group_window",
+            _ => "none",
+        };
+        // 4.0 states milliseconds without the unit.
+        let period = match (value(period), value(&format!("{period}_in_ms")).trim_end_matches(".0")) {
+            ("", "") => String::new(),
+            ("", milliseconds) => format!("{milliseconds}ms"),
+            (period, _) => period.to_owned(),
+        };
+        let is_compressed = |(name, value): (&String, &String)| {
+            name.starts_with("commitlog_compression") && !matches!(value.as_str(), "" | "null")
+        };
+        let format = if settings.iter().any(is_compressed) {
+            "compressed"
+        } else if value("transparent_data_encryption_options_enabled") == "true" {
+            "encrypted"
+        } else if matches!(value("commitlog_disk_access_mode"), "direct" | "auto") {
+            // `auto` chooses direct I/O if the file system supports it.
+            "direct I/O"
+        } else {
+            "mapped"
+        };
+        Some(Self { sync, period, format })
+    }
+
+    /// The period, ns; `None` if the node does not report it in a known unit.
+    pub fn period_ns(&self) -> Option<u64> {
+        let unit = self.period.find(|letter: char| !letter.is_ascii_digit())?;
+        let (number, unit) = self.period.split_at(unit);
+        let ns = match unit {
+            "ns" => 1,
+            "us" | "µs" => 1_000,
+            "ms" => 1_000_000,
+            "s" => 1_000_000_000,
+            "m" => 60_000_000_000,
+            "h" => 3_600_000_000_000,
+            "d" => 86_400_000_000_000,
+            _ => return None,
+        };
+        number.parse::<u64>().ok()?.checked_mul(ns)
     }
 }
 
@@ -241,6 +311,9 @@ pub fn unreachable(failure: &Failure) -> EngineError {
     }
     let hint = match failure.status {
         Status::Forbidden => "set cassandra.username and cassandra.password for a role that may log in",
+        Status::Timeout => {
+            "it may be paused or overloaded; otherwise, check port and cassandra.useSSL, which must match the server"
+        }
         _ => "start it (`loadstone systems up cassandra`), or set hosts and port",
     };
     EngineError::failed(failure.message.clone()).hint(hint)
@@ -312,4 +385,32 @@ fn tokens(value: Option<Vec<u8>>) -> Vec<i64> {
 
 fn pairs(value: Option<Vec<u8>>) -> Vec<(String, String)> {
     elements(value, 2).chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commit_log_settings_have_every_versions_names() {
+        for (settings, sync, period, ns, format) in [
+            ("commitlog_sync=periodic commitlog_sync_period=10000ms", "periodic", "10000ms", Some(10_000), "mapped"),
+            ("commitlog_sync=periodic commitlog_sync_period_in_ms=5000", "periodic", "5000ms", Some(5_000), "mapped"),
+            ("commitlog_sync=periodic commitlog_sync_period=2m", "periodic", "2m", Some(120_000), "mapped"),
+            ("commitlog_sync=periodic commitlog_sync_period=2w", "periodic", "2w", None, "mapped"),
+            ("commitlog_sync=group commitlog_sync_group_window_in_ms=15.0", "group", "15ms", Some(15), "mapped"),
+            ("commitlog_sync=batch commitlog_sync_period=0ms", "batch", "", None, "mapped"),
+            ("commitlog_sync=batch commitlog_compression.class_name=LZ4", "batch", "", None, "compressed"),
+            ("commitlog_sync=batch commitlog_compression=null", "batch", "", None, "mapped"),
+            ("commitlog_sync=batch transparent_data_encryption_options_enabled=true", "batch", "", None, "encrypted"),
+            ("commitlog_sync=batch commitlog_disk_access_mode=direct", "batch", "", None, "direct I/O"),
+        ] {
+            let pairs = settings.split(' ').filter_map(|pair| pair.split_once('='));
+            let rows = pairs.map(|(name, value)| vec![Some(name.into()), Some(value.into())]).collect();
+            let log = CommitLog::from_settings(rows).unwrap();
+            assert_eq!((log.sync.as_str(), log.period.as_str(), log.format), (sync, period, format), "{settings}");
+            assert_eq!(log.period_ns(), ns.map(|ms: u64| ms * 1_000_000), "{settings}");
+        }
+        assert!(CommitLog::from_settings(Vec::new()).is_none());
+    }
 }

@@ -38,7 +38,7 @@ pub use ring::Node;
 pub use schema::{Description, count_rows, execute_numbered, execute_script};
 pub use statements::StatementClient;
 
-use cluster::Cluster;
+use cluster::{Cluster, CommitLog};
 use compression::Algorithm;
 use control::Control;
 use loadstone_session::statements::{Statement, StatementStore};
@@ -68,21 +68,32 @@ impl Cassandra {
     /// What each node that acknowledged a write guarantees for that write.
     fn node_guarantee(&self) -> Guarantee {
         let cluster = &self.cluster;
-        match cluster.commitlog_sync.as_deref() {
+        match &cluster.commit_log {
             _ if !cluster.durable_writes => {
                 Guarantee::new(Durability::None, "in the nodes' memory: the keyspace has no commit log")
             }
-            Some("batch") => Guarantee::new(Durability::Device, "commit log, synced before a write is acknowledged"),
-            Some("group") => {
+            Some(CommitLog { sync, .. }) if sync == "batch" => {
+                Guarantee::new(Durability::Device, "commit log, synced before a write is acknowledged")
+            }
+            Some(CommitLog { sync, .. }) if sync == "group" => {
                 let how = "commit log, synced for a group of writes before they are acknowledged";
                 Guarantee::new(Durability::Device, how)
             }
             // Data after the last marker is not replayed, even though the kernel has it (CASSANDRA-13987).
-            Some(_) => Guarantee::periodic(
-                "commit log, synced periodically (every 10 s by default): os, except for the last 100 ms of a \
-                 killed node (10 s if the log is compressed, encrypted or written with direct I/O)",
-            )
+            Some(log) if log.format == "mapped" => Guarantee::periodic(format!(
+                "mapped commit log, synced every {}: os, except for the last 100 ms of a killed node",
+                log.period
+            ))
             .losing_at_most(MARKER_NS),
+            Some(log) => {
+                let how =
+                    format!("commit log ({}), synced every {}, except for the time since", log.format, log.period);
+                let guarantee = Guarantee::periodic(how);
+                match log.period_ns() {
+                    Some(ns) => guarantee.losing_at_most(ns),
+                    None => guarantee,
+                }
+            }
             None => Guarantee::unknown("commit log; its sync mode is unknown"),
         }
     }
@@ -120,7 +131,11 @@ impl Store for Cassandra {
             setting("cassandra.readtimeoutmillis"),
             setting("cassandra.tracing"),
             setting("cassandra.useSSL"),
-            setting("cassandra.tls.*"),
+            setting("cassandra.tls.ca"),
+            setting("cassandra.tls.certificate"),
+            setting("cassandra.tls.key"),
+            setting("cassandra.tls.name"),
+            setting("cassandra.tls.verify"),
             setting("cassandra.localdc"),
             setting("cassandra.whitelist"),
             setting("cassandra.connections"),
@@ -182,8 +197,11 @@ impl Store for Cassandra {
         if let Some(copies) = replication.count_acknowledged(settings.write.name, local_dc) {
             guarantee = guarantee.fact("replication_acknowledged", copies.to_string());
         }
-        if let Some(sync) = &self.cluster.commitlog_sync {
-            guarantee = guarantee.fact("commitlog_sync", sync.clone());
+        if let Some(log) = &self.cluster.commit_log {
+            guarantee = guarantee.fact("commitlog_sync", log.sync.clone()).fact("commitlog_format", log.format);
+            if !log.period.is_empty() {
+                guarantee = guarantee.fact("commitlog_sync_period", log.period.clone());
+            }
         }
         if has_shards {
             let counts: Vec<String> = shards.iter().map(u16::to_string).collect();
@@ -248,7 +266,7 @@ mod tests {
             allowed: Vec::new(),
             replication: Replication::Simple(1),
             durable_writes: true,
-            commitlog_sync: None,
+            commit_log: None,
             version: String::new(),
             contact,
             protocol: wire::Version::V4,
@@ -260,18 +278,20 @@ mod tests {
 
     #[test]
     fn guarantee_never_exceeds_a_killed_node() {
-        for (sync, durable_writes, survives) in [
-            (Some("batch"), true, "device"),
-            (Some("group"), true, "device"),
-            (Some("periodic"), true, "interval"),
-            (None, true, "unknown"),
-            (Some("batch"), false, "none"),
+        const PERIOD_NS: u64 = 7_000_000_000;
+        for (sync, format, durable_writes, survives, loss_ns) in [
+            (Some("batch"), "mapped", true, "device", Some(0)),
+            (Some("group"), "mapped", true, "device", Some(0)),
+            (Some("periodic"), "mapped", true, "interval", Some(MARKER_NS)),
+            (Some("periodic"), "compressed", true, "interval", Some(PERIOD_NS)),
+            (None, "", true, "unknown", None),
+            (Some("batch"), "mapped", false, "none", Some(u64::MAX)),
         ] {
-            let commitlog_sync = sync.map(str::to_owned);
-            let cluster = Arc::new(Cluster { durable_writes, commitlog_sync, ..cluster("hosts=a") });
+            let log = |sync: &str| CommitLog { sync: sync.to_owned(), period: "7s".to_owned(), format };
+            let cluster = Arc::new(Cluster { durable_writes, commit_log: sync.map(log), ..cluster("hosts=a") });
             let guarantee = Cassandra { cluster, _control: None }.node_guarantee();
             assert_eq!(guarantee.survives(), survives, "{sync:?}");
-            assert_eq!(guarantee.how.contains("except for the last 100 ms"), sync == Some("periodic"));
+            assert_eq!(guarantee.loss_ns_max(), loss_ns, "{sync:?} {format}");
         }
     }
 

@@ -15,7 +15,7 @@ use super::connection::SWEEPS;
 use super::lines::{Line, Lines, Route};
 use super::login::{Entry, Link};
 use super::texts::Texts;
-use crate::error::{ConnectError, EngineError, Failure};
+use crate::error::{ConnectError, EngineError, Failure, TlsFault};
 use crate::reconnect::FAILURE_PAUSE;
 
 /// Maximum number of consecutive connections that lead to other shards, for each shard of the node. If a server assigns
@@ -84,7 +84,7 @@ impl Pool {
                 };
                 // A node that cannot be trusted is an error in the configuration, unlike a node that is down.
                 let mut failures = lines.all.iter().filter(|line| line.live().is_none()).map(|line| line.failure());
-                if let Some(failure) = failures.find(|failure| matches!(failure.connect, Some(ConnectError::Tls(_)))) {
+                if let Some(failure) = failures.find(is_untrusted) {
                     return Err(unreachable(&failure));
                 }
                 if lines.all.iter().any(|line| line.link.borrow().is_some()) {
@@ -264,6 +264,15 @@ async fn sweep(pool: Weak<Pool>, timeout: Duration) {
         for link in pool.lines().all.iter().filter_map(|line| line.live()) {
             link.connection().sweep(timeout);
         }
+    }
+}
+
+/// Whether the node answered, but cannot be trusted. A node that only closes connections may be down.
+fn is_untrusted(failure: &Failure) -> bool {
+    match failure.connect {
+        Some(ConnectError::Tls(TlsFault::Closed | TlsFault::Required)) | None => false,
+        Some(ConnectError::Tls(TlsFault::ClientCertificate)) => failure.status == Status::Forbidden,
+        Some(connect) => matches!(connect, ConnectError::Tls(_)),
     }
 }
 

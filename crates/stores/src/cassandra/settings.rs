@@ -1,5 +1,6 @@
 //! The properties of the store. Their names are the names in YCSB's binding, where the binding has such a property.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use super::compression::Algorithm;
@@ -80,6 +81,11 @@ impl Settings {
         if hosts.is_empty() {
             return Err(EngineError::usage("hosts is not set").hint("add -p hosts=HOST,HOST"));
         }
+        let is_host = |host: &&String| !host.contains([':', '/', '@']) || host.parse::<IpAddr>().is_ok();
+        if let Some(host) = hosts.iter().find(|host| !is_host(host)) {
+            return Err(EngineError::usage(format!("hosts must be host names or addresses, got \"{host}\""))
+                .hint("set the port with port=9042; it is the same on all nodes"));
+        }
         let tls = TlsRequest::read(options, TLS)?.configure(truth(options, "cassandra.useSSL")?, TLS, &hosts)?;
         let per_client = match options.get("cassandra.connections") {
             None | Some("shared") => false,
@@ -91,6 +97,10 @@ impl Settings {
         };
         let enough = if per_client { 1 } else { options.clients.div_ceil(CLIENTS_PER_CONNECTION).max(1) };
         let login = options.get("cassandra.username").map(str::to_owned);
+        if login.is_none() && options.get("cassandra.password").is_some() {
+            return Err(EngineError::usage("cassandra.password has no effect without cassandra.username")
+                .hint("set both, or neither"));
+        }
         let password = options.get("cassandra.password").unwrap_or_default().to_owned();
         let (mut protocol, compression) = (protocol(options)?, compression(options)?);
         if compression == Some(Algorithm::Snappy) {
@@ -130,7 +140,9 @@ impl Settings {
 fn number(options: &Options, name: &str, default: u64, max: u64) -> Result<u64, EngineError> {
     let Some(text) = options.get(name) else { return Ok(default) };
     text.parse::<u64>().ok().filter(|n| (1..=max).contains(n)).ok_or_else(|| {
-        EngineError::usage(format!("{name} must be a whole number, got \"{text}\"")).hint(format!("from 1 to {max}"))
+        let hint =
+            if default <= max { format!("the default is {default}") } else { "the default is no limit".to_owned() };
+        EngineError::usage(format!("{name} must be a whole number from 1 to {max}, got \"{text}\"")).hint(hint)
     })
 }
 
@@ -159,7 +171,8 @@ fn truth(options: &Options, name: &str) -> Result<bool, EngineError> {
         None | Some("false") => Ok(false),
         Some("true") => Ok(true),
         Some(other) => {
-            Err(EngineError::usage(format!("{name} must be true or false, got \"{other}\"")).hint("leave it out"))
+            Err(EngineError::usage(format!("{name} must be true or false, got \"{other}\""))
+                .hint("the default is false"))
         }
     }
 }
@@ -212,6 +225,8 @@ mod tests {
             "",
             "hosts=,",
             "hosts=a port=0",
+            "hosts=a,b:9042",
+            "hosts=a cassandra.password=secret",
             "hosts=a cassandra.useSSL=yes",
             "hosts=a cassandra.useSSL=true",
             "hosts=a cassandra.useSSL=true cassandra.tls.ca=/no/file",

@@ -11,13 +11,13 @@ use super::link::Link;
 use super::pooler::find_pooler;
 use super::settings::{Settings, TLS};
 use crate::deadline::Deadline;
-use crate::error::{ConnectError, EngineError, Failure};
+use crate::error::{ConnectError, EngineError, Failure, TlsFault};
 use crate::guarantee::Guarantee;
 use crate::options::Durability;
 use crate::remote::connect_hint;
 
-/// The server's settings that affect the meaning of a result.
-const SETTINGS: &str = "SELECT name, setting || coalesce(' ' || unit, '') FROM pg_settings WHERE name IN ('server_version', \
+/// The server's settings that affect the meaning of a result, with their units as `SHOW` prints them.
+const SETTINGS: &str = "SELECT name, current_setting(name) FROM pg_settings WHERE name IN ('server_version', \
     'synchronous_commit', 'fsync', 'full_page_writes', 'wal_sync_method', 'synchronous_standby_names', 'shared_buffers', \
     'default_transaction_isolation', 'max_connections', 'transaction_read_only', 'wal_writer_delay')";
 const COLUMNS: &str = "SELECT attname::text, format_type(atttypid, NULL), coalesce(c.collname::text, ''), \
@@ -103,8 +103,8 @@ impl ServerInfo {
             // A loss of up to three times wal_writer_delay is possible (see "Asynchronous Commit" in PostgreSQL's
             // documentation). The default is 200 ms.
             ("off", _) => {
-                let delay = self.setting("wal_writer_delay").strip_suffix(" ms").and_then(|ms| ms.parse().ok());
-                Guarantee::periodic(how).losing_at_most(3 * delay.unwrap_or(200_u64) * 1_000_000)
+                let delay = milliseconds(self.setting("wal_writer_delay"));
+                Guarantee::periodic(how).losing_at_most(3 * delay.unwrap_or(200) * 1_000_000)
             }
             ("unknown", _) => Guarantee::unknown(how),
             (_, "on") => Guarantee::new(Durability::Device, how),
@@ -122,6 +122,15 @@ impl ServerInfo {
         }
         format!("1 and {standbys} ({})", self.setting("synchronous_commit"))
     }
+}
+
+/// The value of a setting for a time, ms. `SHOW` prints the largest unit without a remainder.
+fn milliseconds(setting: &str) -> Option<u64> {
+    let (number, scale) = match setting.strip_suffix("ms") {
+        Some(number) => (number, 1),
+        None => (setting.strip_suffix('s')?, 1_000),
+    };
+    number.parse::<u64>().ok().map(|number| number * scale)
 }
 
 /// The error for a table that is missing or was created for something else.
@@ -144,7 +153,11 @@ pub fn explain_refusal(settings: &Settings, failure: &Failure) -> EngineError {
     let message = if text.contains(&server) { text.clone() } else { format!("{text} (at {server})") };
     let layout = settings.layout;
     if let Some(ConnectError::Tls(fault)) = failure.connect {
-        return EngineError::failed(message).hint(TLS.hint(fault));
+        let hint = match fault {
+            TlsFault::Plain => format!("set ssl = on in postgresql.conf, or sslmode=disable in {}", layout.url()),
+            fault => TLS.hint(fault),
+        };
+        return EngineError::failed(message).hint(hint);
     }
     let hint = match failure.status {
         Status::Forbidden => format!("check {}, and the server's pg_hba.conf", layout.credentials()),
@@ -192,6 +205,14 @@ mod tests {
             assert_eq!(unlogged.guarantee().survives(), "none");
         }
         assert_eq!(info(&[]).guarantee().survives(), "unknown");
+    }
+
+    #[test]
+    fn losses_are_three_times_the_writers_delay() {
+        for (delay, milliseconds) in [("200ms", 600), ("10ms", 30), ("1s", 3_000), ("10s", 30_000), ("unknown", 600)] {
+            let info = info(&[("synchronous_commit", "off"), ("wal_writer_delay", delay)]);
+            assert_eq!(info.guarantee().loss_ns_max(), Some(milliseconds * 1_000_000), "{delay}");
+        }
     }
 
     #[test]

@@ -80,14 +80,18 @@ impl Url {
 
     fn parameter(&mut self, name: &str, value: String) -> Result<(), String> {
         match (name, value.as_str()) {
-            ("ssl", "false") | ("sslmode", "disable" | "allow" | "prefer") => {}
+            ("ssl", "false") | ("sslmode", "disable") => {}
             ("ssl", "true" | "") => {
                 self.parameters.entry("sslmode".to_owned()).or_insert_with(|| "verify-full".to_owned());
             }
             ("ssl" | "sslmode", mode)
                 if !matches!((name, mode), ("sslmode", "require" | "verify-ca" | "verify-full")) =>
             {
-                return Err(format!("{name}={value} is not a mode; use disable, require, verify-ca or verify-full"));
+                let problem = match mode {
+                    "allow" | "prefer" => "does not determine whether connections are encrypted",
+                    _ => "is not a mode",
+                };
+                return Err(format!("{name}={value} {problem}; use disable, require, verify-ca or verify-full"));
             }
             // The first is the Java driver's name, the second is libpq's. Both select the same servers.
             ("targetServerType" | "target_session_attrs", target) => {
@@ -185,6 +189,7 @@ mod tests {
         );
         for (text, expected) in [
             ("jdbc:postgresql://h/d?sslmode=always", "not a mode"),
+            ("jdbc:postgresql://h/d?sslmode=prefer", "does not determine whether connections are encrypted"),
             ("jdbc:postgresql://h/d?targetServerType=preferSecondary", "targetServerType"),
             ("jdbc:postgresql://h:x/d", "not a port"),
             ("jdbc:postgresql://h,i:x/d", "not a port"),

@@ -55,7 +55,11 @@ impl Store for Redis {
             setting("redis.cluster"),
             setting("redis.pipeline"),
             setting("redis.tls"),
-            setting("redis.tls.*"),
+            setting("redis.tls.ca"),
+            setting("redis.tls.certificate"),
+            setting("redis.tls.key"),
+            setting("redis.tls.name"),
+            setting("redis.tls.verify"),
             RECONNECT,
         ],
     };

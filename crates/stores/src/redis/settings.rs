@@ -1,5 +1,6 @@
 //! Redis's properties, under the names that YCSB's binding uses.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use crate::error::EngineError;
@@ -52,7 +53,13 @@ impl Settings {
             })?,
         };
         let tls = TlsRequest::read(options, TLS)?.configure(boolean(options, "redis.tls", false)?, TLS, &[])?;
-        let server = Server::find(options.get("redis.host").unwrap_or("127.0.0.1"), port, "redis.host")?;
+        let host = options.get("redis.host").unwrap_or("127.0.0.1");
+        if host.contains([':', '/', '@']) && host.parse::<IpAddr>().is_err() {
+            // The text is not repeated, because a URL may contain a password.
+            return Err(EngineError::usage("redis.host must be a host name or an address, without a port")
+                .hint("set redis.port, redis.password, and, for rediss://, redis.tls=true"));
+        }
+        let server = Server::find(host, port, "redis.host")?;
         Ok(Self { server, credentials, timeout, cluster, pipeline, reconnect: Reconnect::read(options)?, tls })
     }
 }
@@ -83,6 +90,7 @@ mod tests {
     fn defaults_are_the_bindings() {
         let settings = read(&[]).unwrap();
         assert_eq!(settings.server.to_string(), "127.0.0.1:6379");
+        assert_eq!(read(&[("redis.host", "::1")]).unwrap().server.to_string(), "[::1]:6379");
         assert_eq!((settings.timeout, settings.pipeline), (Duration::from_secs(2), false));
         assert!(settings.credentials.is_empty());
     }
@@ -105,11 +113,14 @@ mod tests {
             ("redis.timeout", "0"),
             ("redis.pipeline", "maybe"),
             ("redis.tls", "maybe"),
+            ("redis.host", "127.0.0.1:6380"),
+            ("redis.host", "rediss://:secret@127.0.0.1"),
             ("redis.tls.verify", "maybe"),
             ("redis.tls.ca", "ca.pem"),
         ] {
             let error = read(&[(name, value)]).unwrap_err();
             assert!(error.is_usage() && error.message.contains(name) && error.hint.is_some(), "{error}");
+            assert!(!error.message.contains("secret"), "{error}");
         }
     }
 }

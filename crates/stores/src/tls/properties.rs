@@ -32,7 +32,7 @@ impl TlsProperties {
                 format!("set {} to a name in the certificate, or {}=ca", property("name"), property("verify"))
             }
             TlsFault::Time => "renew the certificate, and check this host's clock".to_owned(),
-            TlsFault::Plain => format!("use the server's port for TLS, or omit {}", self.switch),
+            TlsFault::Plain | TlsFault::Closed => format!("use the server's port for TLS, or omit {}", self.switch),
             TlsFault::Required => format!("if the server requires TLS, add {}", self.switch),
             TlsFault::ClientCertificate => format!(
                 "set {} and {} to a certificate that the server accepts",

@@ -180,10 +180,10 @@ fn client_certificates_are_sent() {
     assert!(!format!("{tls:?}").to_lowercase().contains("key"), "{tls:?}");
     // A reset may arrive before the alert.
     let (fault, message) = refusal(&files.trust_authority(&authority), strict());
-    assert!(matches!(fault, TlsFault::ClientCertificate | TlsFault::Plain), "{message}");
+    assert!(matches!(fault, TlsFault::ClientCertificate | TlsFault::Closed), "{message}");
     let stranger = client(&Authority::new("other CA").unwrap(), "stranger");
     let (fault, message) = refusal(&configure(stranger), strict());
-    assert!(matches!(fault, TlsFault::ClientCertificate | TlsFault::Plain), "{message}");
+    assert!(matches!(fault, TlsFault::ClientCertificate | TlsFault::Closed), "{message}");
     let mixed = TlsRequest { key: Some(files.write("other.key", &issue(&authority, &[]).key)), ..own };
     assert!(mixed.configure(true, NAMES, &[]).unwrap_err().message.contains("do not match"));
 }
@@ -192,9 +192,9 @@ fn client_certificates_are_sent() {
 fn plain_ports_are_recognised() {
     let (authority, files) = (Authority::new("CA").unwrap(), Files::new());
     let tls = files.trust_authority(&authority);
-    for (reply, expected) in [
-        ("-ERR unknown command\r\n", "HOST does not respond with TLS"),
-        ("", "HOST closed the connection in the TLS handshake"),
+    for (reply, expected, fault) in [
+        ("-ERR unknown command\r\n", "HOST does not respond with TLS", TlsFault::Plain),
+        ("", "HOST closed the connection in the TLS handshake", TlsFault::Closed),
     ] {
         let failure = run_on_executor(async {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -208,7 +208,7 @@ fn plain_ports_are_recognised() {
             let socket = TcpStream::connect(address).await.unwrap();
             Stream::new(socket, Some(&tls), "localhost", "HOST").await.unwrap_err()
         });
-        assert_eq!((failure.message.as_str(), failure.connect), (expected, Some(ConnectError::Tls(TlsFault::Plain))));
+        assert_eq!((failure.message.as_str(), failure.connect), (expected, Some(ConnectError::Tls(fault))));
     }
 }
 
@@ -268,6 +268,7 @@ fn every_fault_has_a_hint() {
         (TlsFault::Name, "redis.tls.name"),
         (TlsFault::Time, "certificate"),
         (TlsFault::Plain, "redis.tls=true"),
+        (TlsFault::Closed, "redis.tls=true"),
         (TlsFault::Required, "redis.tls=true"),
         (TlsFault::ClientCertificate, "redis.tls.certificate"),
         (TlsFault::Other, "redis.tls.ca"),

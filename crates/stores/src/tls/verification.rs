@@ -91,7 +91,7 @@ pub fn explain(error: &io::Error, place: &str) -> (TlsFault, String) {
     let Some(cause) = cause else {
         return match error.kind() {
             io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => {
-                (TlsFault::Plain, format!("{place} closed the connection in the TLS handshake"))
+                (TlsFault::Closed, format!("{place} closed the connection in the TLS handshake"))
             }
             _ => (TlsFault::Other, format!("TLS with {place} failed: {error}")),
         };

@@ -6,6 +6,7 @@ from typing import Any
 
 import yaml
 
+from loadstone.engine import secrets
 from loadstone.engine.describe import describe_engine
 from loadstone.experiment.model.experiment import KIND_OF_KEY, Experiment
 from loadstone.experiment.reading.scalars import explain_ambiguity
@@ -59,7 +60,11 @@ def hide_secrets(part: dict[str, Any]) -> None:
     for key, value in part.items():
         if isinstance(value, dict):
             hide_secrets(value)
-            part[key] = describe_engine().hide_secrets(value) if key in ("properties", "settings") else value
+            if key in ("properties", "settings"):
+                safe = describe_engine().hide_secrets(value)
+                part[key] = {
+                    name: secrets.hide_secrets(text) if isinstance(text, str) else text for name, text in safe.items()
+                }
 
 
 def resolve_text(experiment: Experiment) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import yaml
 
 from loadstone.results import lines
 from loadstone.systems.base import jvm, tls
+from loadstone.systems.base.files import program
 from loadstone.systems.base.files.maven import class_path
 from loadstone.systems.base.plan import read_choice, read_whole_number
 from loadstone.systems.base.system import Place, Server, SystemPlan, SystemsError
@@ -25,6 +26,7 @@ AUTHENTICATORS = ("AllowAllAuthenticator", "PasswordAuthenticator")
 AUTHORIZERS = ("AllowAllAuthorizer", "CassandraAuthorizer")
 # The prefix of settings that are copied: `yaml.concurrent_writes` sets `concurrent_writes` in cassandra.yaml.
 OTHER = "yaml."
+KEYSTORE_PASSWORD = "loadstone"
 
 # The options in Cassandra's jvm-server.options and jvm17-server.options, except the heap dump, which could fill a disk.
 OPTIONS = """
@@ -170,11 +172,7 @@ def node_settings(place: Place, plan: SystemPlan, node: int) -> dict[str, Any]:
     if period := commitlog_period(plan):
         written["commitlog_sync_group_window" if sync == "group" else "commitlog_sync_period"] = period
     if tls.is_requested(plan):
-        if release_line(plan) == "4.0":
-            raise SystemsError(
-                "tls needs version 4.1 or later: 4.0 cannot read PEM files", "set version to 4.1.10 or later"
-            )
-        written["client_encryption_options"] = encryption_settings(place)
+        written["client_encryption_options"] = encryption_settings(place, plan)
     if release_line(plan) == "4.0":
         written = use_old_names(written)
     extra = extra_settings(plan)
@@ -184,16 +182,19 @@ def node_settings(place: Place, plan: SystemPlan, node: int) -> dict[str, Any]:
     return {**written, **extra}
 
 
-def encryption_settings(place: Place) -> dict[str, Any]:
+def encryption_settings(place: Place, plan: SystemPlan) -> dict[str, Any]:
     """The settings that encrypt clients' connections; the port also accepts unencrypted connections, such as the lab's.
 
     PEM files are supported since 4.1 (CASSANDRA-17031). The keystore contains a PKCS#8 key, then its certificate.
     """
     files = tls.tls_directory(place)
+    common = {"enabled": True, "optional": True, "require_client_auth": False}
+    if release_line(plan) == "4.0":
+        # Nodes verify no clients, so the store of trusted certificates may be the keystore.
+        keystore = {"keystore": str(files / "node.p12"), "keystore_password": KEYSTORE_PASSWORD, "store_type": "PKCS12"}
+        return {**common, **keystore, "truststore": keystore["keystore"], "truststore_password": KEYSTORE_PASSWORD}
     return {
-        "enabled": True,
-        "optional": True,
-        "require_client_auth": False,
+        **common,
         "ssl_context_factory": {
             "class_name": "org.apache.cassandra.security.PEMBasedSslContextFactory",
             "parameters": {},
@@ -205,9 +206,31 @@ def encryption_settings(place: Place) -> dict[str, Any]:
 
 def write_keystore(place: Place, plan: SystemPlan) -> None:
     """Writes the keystore that all nodes share. Raises LoadstoneError."""
-    files = tls.ensure_certificates(place, [node_host(plan, node) for node in range(1, plan.nodes + 1)])
+    hosts = [node_host(plan, node) for node in range(1, plan.nodes + 1)]
+    if release_line(plan) == "4.0":
+        write_pkcs12(tls.tls_directory(place), hosts)
+        return
+    files = tls.ensure_certificates(place, hosts)
     text = (files / "server.key").read_bytes() + (files / "server.pem").read_bytes()
     lines.replace_file(files / "node.pem", text, 0o600)
+
+
+def write_pkcs12(files: Path, hosts: Sequence[str]) -> None:
+    """Creates a PKCS#12 keystore, whose self-signed certificate is also the CA of clients, unless it exists."""
+    if (files / "ca.pem").exists():
+        return
+    files.mkdir(parents=True, exist_ok=True)
+    keystore = files / "node.p12"
+    keystore.unlink(missing_ok=True)
+    names = ",".join(["dns:localhost", *(f"ip:{host}" for host in hosts)])
+    # The password protects nothing, because cassandra.yaml contains it: the file is for its owner only.
+    access = ["-alias", "node", "-keystore", str(keystore), "-storetype", "PKCS12", "-storepass", KEYSTORE_PASSWORD]
+    create = ["-genkeypair", "-keyalg", "EC", "-groupname", "secp256r1", "-dname", "CN=cassandra", "-validity", "3650"]
+    export = ["-exportcert", "-rfc", "-file", str(files / "ca.pem")]
+    keytool = str(jvm.find_java().with_name("keytool"))
+    for command in ([*create, "-ext", f"san={names}"], export):
+        program.run_program([keytool, *command, *access], "keytool", "install a JDK, which contains keytool")
+        keystore.chmod(0o600)
 
 
 def commitlog_period(plan: SystemPlan) -> str:

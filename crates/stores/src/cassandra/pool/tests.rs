@@ -92,3 +92,28 @@ fn one_untrusted_node_is_refused() {
         assert!(error.hint.as_ref().is_some_and(|text| text.contains(hint)), "{error}");
     }
 }
+
+#[test]
+fn a_node_that_closes_connections_is_down() {
+    let (authority, files) = (Authority::new("CA").unwrap(), Files::new());
+    for encrypted in [false, true] {
+        let first = encrypted.then(|| acceptor(&issue(&authority, &["127.0.0.1"]), None));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().unwrap();
+        tokio::task::LocalSet::new().block_on(&runtime, async {
+            let up = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let down = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let mut cluster = cluster_of(&[up.local_addr().unwrap(), down.local_addr().unwrap()]);
+            cluster.settings.tls = encrypted.then(|| files.trust_authority(&authority));
+            tokio::task::spawn_local(serve(up, first));
+            tokio::task::spawn_local(async move {
+                while let Ok((mut socket, _)) = down.accept().await {
+                    // Unread bytes would make the kernel reset the connection.
+                    let _ = socket.read(&mut [0; 4_096]).await;
+                }
+            });
+            let pool = Pool::new(Arc::new(cluster));
+            pool.open().await.unwrap();
+            assert_eq!(pool.lines().all.iter().filter(|line| line.live().is_some()).count(), 1, "{encrypted}");
+        });
+    }
+}

@@ -42,7 +42,7 @@ pub fn cluster_of(addresses: &[std::net::SocketAddr]) -> Cluster {
         allowed: Vec::new(),
         replication: Replication::Simple(1),
         durable_writes: true,
-        commitlog_sync: None,
+        commit_log: None,
         version: String::new(),
         contact: addresses[0],
         protocol: Version::V4,
