@@ -398,7 +398,7 @@ def test_old_release_gets_old_names(tmp_path: Path) -> None:
 @pytest.mark.soak
 @pytest.mark.parametrize("version", ["4.0.19", "4.1.10"])
 def test_older_releases_serve_every_protocol(version: str, engine: Engine) -> None:
-    settings = {"version": version, "heap": "512M", "tls": "yes", "commitlog_sync_period": "7s"}
+    settings: dict[str, Any] = {"version": version, "heap": "512M", "tls": "yes", "commitlog_sync_period": "7s"}
     with up("cassandra", **settings) as cassandra:
         cassandra.systems("fresh", "cassandra", "usertable")
         properties = {**cassandra.properties, "recordcount": "100", "operationcount": "200", "dataintegrity": "true"}
