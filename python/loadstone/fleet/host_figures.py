@@ -63,8 +63,11 @@ def p99_ns(summary: Summary) -> float | None:
     return every.value_at_quantile(0.99) if every.count else None
 
 
-def slowest_host(summaries: Mapping[str, Summary]) -> Note | None:
-    """A note on the host that deviates most from the median of all hosts, if the deviation is large."""
+def slowest_host(summaries: Mapping[str, Summary], clients: Mapping[str, int]) -> Note | None:
+    """A note on the host that deviates most from the median of all hosts, if the deviation is large.
+
+    `clients` is the number of clients on each host: in a closed loop, a host with fewer clients does less work.
+    """
     if len(summaries) < 2:
         return None
     is_open = any(summary.due is not None for summary in summaries.values())
@@ -78,14 +81,18 @@ def slowest_host(summaries: Mapping[str, Summary]) -> Note | None:
             return None
         message = f"p99 {units.format_duration(figures[name])}, median of hosts {units.format_duration(middle)}"
     else:
-        figures = {name: summary.throughput for name, summary in summaries.items() if summary.measured_ns}
+        figures = {
+            name: summary.throughput / clients[name]
+            for name, summary in summaries.items()
+            if summary.measured_ns and clients.get(name)
+        }
         if len(figures) < 2:
             return None
         name = min(figures, key=lambda host: figures[host])
         middle = statistics.median_high(sorted(figures.values()))
         if figures[name] >= THROUGHPUT_SHARE * middle:
             return None
-        message = f"{figures[name]:,.0f} op/s, median of hosts {middle:,.0f} op/s"
+        message = f"{units.format_rate(figures[name])} for each client, median of hosts {units.format_rate(middle)}"
     return Note(
         "slowest-host",
         f"host {name} is the slowest: {message}",
