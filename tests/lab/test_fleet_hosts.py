@@ -7,6 +7,7 @@ import os
 import random
 import re
 import signal
+import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,6 +35,7 @@ from loadstone.fleet.placement import select_hosts
 from loadstone.fleet.remote import Remote
 from loadstone.fleet.shipping import elf_mismatch, install_engine
 from loadstone.fleet.transport import Host
+from loadstone.observe.device import IN_MEMORY, file_system_of
 from loadstone.results.value import Value
 
 MS = 1_000_000
@@ -307,6 +309,8 @@ def test_hosts_count_what_segments_do() -> None:
     values = {value.metric: value.value for value in observed.values}
     assert abs(values["host.host1.clock_offset"] - 500 * MS) <= values["host.host1.clock_bound"]
     assert sum(values[f"host.host{number}.operations"] for number in range(3)) == 3001
+    if file_system_of(Path(tempfile.gettempdir())) not in IN_MEMORY:
+        assert all(f"host.host{number}.device.written" in values for number in range(3))
     assert observed.facts["hosts"] == 3
 
 
@@ -485,11 +489,11 @@ RAY = "fleet: {on: ray, engines: 3}\n"
         ("systems: [file]\nworkload: {sort: {rows: 1000}}\n" + RAY, "sort runs only on this machine"),
         (
             "systems: [file]\nworkload: {dfsio: {operation: write, files: 3, file_size: 1MB}}\n" + RAY,
-            "dfsio runs only on this machine",
+            "file has no server that several hosts could reach",
         ),
         (
             "systems: [file]\nworkload: {command: {run: 'true', figures: time}}\n" + RAY,
-            "leave `fleet.on` out; engines on other hosts can run cassandra-stress, statements, ycsb",
+            "leave `fleet.on` out; engines on other hosts can run cassandra-stress, dfsio, statements, ycsb",
         ),
     ],
 )

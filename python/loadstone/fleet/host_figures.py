@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from loadstone.engine.events import COMPOSED, TIMED_STEPS, Note, Summary
+from loadstone.engine.events import COMPOSED, TIMED_STEPS, Files, Note, Summary
 from loadstone.engine.histogram import Histogram, decode_histogram
 from loadstone.format import units
 from loadstone.results.value import Value
@@ -26,7 +26,9 @@ def host_values(name: str, summary: Summary | None, figures: Sequence[Value]) ->
     if summary is not None:
         operations = summary.operations
         yield Value(f"{prefix}operations", operations, "operations", operations)
-        if summary.measured_ns:
+        if (files := summary.files) is not None:
+            yield from file_values(prefix, files)
+        elif summary.measured_ns:
             yield Value(f"{prefix}throughput", summary.throughput, "op/s", summary.completed)
         yield Value(f"{prefix}errors", summary.failures, "operations", operations)
         yield Value(f"{prefix}late.generator", summary.late_generator, "operations", operations)
@@ -35,6 +37,16 @@ def host_values(name: str, summary: Summary | None, figures: Sequence[Value]) ->
             yield Value(f"{prefix}p99", p99, "ns", operations)
     for figure in figures:
         yield Value(prefix + figure.metric, figure.value, figure.unit, figure.n)
+
+
+def file_values(prefix: str, files: Files) -> Iterator[Value]:
+    """The bytes that a host moved, its throughput from its first start to its last completion, and the throughput of
+    its tasks, like the figures of the whole trial."""
+    yield Value(f"{prefix}moved", files.bytes, "B", files.done)
+    if files.first_start_unix_ns is not None and files.last_done_unix_ns is not None:
+        elapsed_ns = max(files.last_done_unix_ns - files.first_start_unix_ns, 1)
+        yield Value(f"{prefix}throughput", files.bytes * 1e9 / elapsed_ns, "B/s", files.done)
+        yield Value(f"{prefix}task_throughput", files.bytes * 1e9 / max(files.task_ns, 1), "B/s", files.done)
 
 
 def worst_values(hosts: Iterable[Sequence[Value]]) -> Iterator[Value]:
