@@ -7,6 +7,7 @@ import os
 import random
 import re
 import signal
+import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +19,8 @@ from event_support import outcome, summary
 from experiment_support import message_of
 from fleet_support import InProcess, ScriptedHost, Simulation, spec_of, specs
 from lab_support import experiment
+from loadstone import __version__
+from loadstone.commands.fleet import describe_hosts, render_row
 from loadstone.engine import program
 from loadstone.engine.events import Event, Interval, Result, Summary, parse_event
 from loadstone.engine.trial import EngineError
@@ -32,6 +35,7 @@ from loadstone.fleet.placement import select_hosts
 from loadstone.fleet.remote import Remote
 from loadstone.fleet.shipping import elf_mismatch, install_engine
 from loadstone.fleet.transport import Host
+from loadstone.observe.device import IN_MEMORY, file_system_of
 from loadstone.results.value import Value
 
 MS = 1_000_000
@@ -94,6 +98,21 @@ def test_drift_is_measured_and_corrected(ppm: float) -> None:
     assert watch.jumps == []
 
 
+@pytest.mark.parametrize("ppm", [0, 200])
+@pytest.mark.parametrize("there_s", [0.5, 30])
+def test_drift_ignores_a_slow_first_reading(ppm: float, there_s: float) -> None:
+    """The first reply follows the start of the agent, so its reading is inaccurate."""
+    watch = ClockWatch()
+    watch.add(reading(0, 80 * MS, there_s * SECOND, MS))
+    for k in range(200):
+        at = there_s + k * 0.1
+        watch.add(reading(at, 80 * MS + ppm * 1e-6 * at * SECOND, MS, MS))
+        if watch.drift is not None:
+            assert abs(watch.drift.offset_ns - ppm * 1e-6) <= watch.drift.bound_ns <= 500e-6
+    assert watch.drift is not None
+    assert watch.jumps == []
+
+
 @pytest.mark.parametrize("jump_ms", [20, -20, 3_600_000])
 def test_jump_of_a_clock_is_detected(jump_ms: float) -> None:
     watch = ClockWatch()
@@ -141,6 +160,20 @@ def test_imprecise_clock_refuses_the_launch() -> None:
     assert run(remote(Simulation(scripts)), specs(2, interval_ms=2000))[0].summary.end == "done"
 
 
+@pytest.mark.parametrize("engines", [1, 2])
+def test_fault_needs_a_known_start(engines: int) -> None:
+    """A single engine also waits for its start if the lab injects faults by its own clock."""
+    segments = [{**spec, "wait_for_start": True} for spec in specs(engines)]
+    simulation = Simulation([ScriptedHost(opening=1)])
+    starts: list[int] = []
+    with remote(simulation).launch(segments, lambda *_: None) as running:
+        assert [event for _, event in running.events(started=starts.append) if isinstance(event, Summary)]
+    assert starts == [round((simulation.scripts[0].started_at or 0) * 1e9)]
+    imprecise = remote(Simulation([ScriptedHost(there=0.15, back=0.15)]))
+    with imprecise.launch(segments, lambda *_: None) as running, pytest.raises(EngineError, match="known only to"):
+        list(running.events(started=starts.append))
+
+
 def test_clock_jump_invalidates_the_trial() -> None:
     scripts = [ScriptedHost(), ScriptedHost(jumps={1003.5: 0.25})]
     result, observed = run(remote(Simulation(scripts)), specs(2))
@@ -176,6 +209,28 @@ def test_host_silent_before_the_start_raises() -> None:
         run(remote(simulation), specs(2))
     assert caught.value.status < 0
     assert simulation.scripts[0].stopped_at is not None, "its engines were ended"
+
+
+def test_hosts_are_checked_concurrently() -> None:
+    scripts = [ScriptedHost(there=0.5, back=0.5) for _ in range(10)]
+    scripts[3].silent_from = 0
+    simulation = Simulation(scripts)
+    fleet = Remote(simulation, {"": range(10)}, simulation.clock, connect_seconds=20)
+    problems = {row["host"]: row["problems"] for row in describe_hosts(fleet, is_checked=True)}
+    assert problems.pop("host3") == ["host host3: no agent is running there: no reply within 20 s"]
+    assert {*map(str, problems.values())} == {"['its clock is known only to within ±500 ms']"}
+    # One silence, the installation, `doctor` and the round trips of all hosts; the hosts one by one take 100 s more.
+    assert simulation.now < 1000 + 20 + 12
+
+
+def test_status_prints_versions_and_limits() -> None:
+    fleet = Remote(InProcess([HostClock(), HostClock()]), {"": range(2)})
+    for row in describe_hosts(fleet, is_checked=False):
+        row["limits"] = {"nofile": 20_000, "nproc": "unlimited", "memlock": 1}
+        text = render_row(row)
+        assert f"Loadstone {__version__}" in text
+        assert "20,000 open files  unlimited processes" in text
+        assert row["problems"] == []
 
 
 def test_engine_failure_before_the_start_raises() -> None:
@@ -229,6 +284,19 @@ def test_hundred_hosts_start_together(lost: int) -> None:
 PACED = ("-p", "operationcount=3001", "-target", "1500", "-threads", "6")
 
 
+def test_engine_share_is_of_the_busiest_machine() -> None:
+    """Hosts on one kernel share its processors."""
+    fleet = remote(Simulation([ScriptedHost() for _ in range(3)]))
+    with fleet.launch(specs(3), lambda *_: None) as running:
+        events = list(running.events())
+        for link, boot, processors in zip(fleet.links, "aab", (4, 4, 8), strict=True):
+            link.facts = {"hosts": [{"cpu": {"processors": processors}}], "boot_sha256": boot}
+        used = [sum(event.cpu_ns) / event.measured_ns for _, event in events if isinstance(event, Summary)]
+        values = {value.metric: value.value for value in running.observations().values}
+    assert values["cpu.engine_share"] == pytest.approx(2 * used[0] / 4)
+    assert used[0] > 0
+
+
 def test_hosts_count_what_segments_do() -> None:
     spec = spec_of(*PACED)
     local, _ = run(Local(), split(spec, 3))
@@ -241,6 +309,8 @@ def test_hosts_count_what_segments_do() -> None:
     values = {value.metric: value.value for value in observed.values}
     assert abs(values["host.host1.clock_offset"] - 500 * MS) <= values["host.host1.clock_bound"]
     assert sum(values[f"host.host{number}.operations"] for number in range(3)) == 3001
+    if file_system_of(Path(tempfile.gettempdir())) not in IN_MEMORY:
+        assert all(f"host.host{number}.device.written" in values for number in range(3))
     assert observed.facts["hosts"] == 3
 
 
@@ -367,10 +437,24 @@ def test_slowest_host_is_named() -> None:
         assert isinstance(event, Summary)
         return event
 
-    note = slowest_host({"a": end(2), "b": end(9), "c": end(2)})
+    clients = dict.fromkeys("abc", 1)
+    note = slowest_host({"a": end(2), "b": end(9), "c": end(2)}, clients)
     assert note is not None
     assert note.message == "host b is the slowest: p99 9.00 ms, median of hosts 2.00 ms"
-    assert slowest_host({"a": end(2), "b": end(2), "c": end(2)}) is None
+    assert slowest_host({"a": end(2), "b": end(2), "c": end(2)}, clients) is None
+
+
+def test_host_with_fewer_clients_is_not_slow() -> None:
+    def end(completed: int) -> Summary:
+        event = parse_event(json.dumps(summary([], completed=completed)))
+        assert isinstance(event, Summary)
+        return event
+
+    ends = {"a": end(300), "b": end(300), "c": end(100)}
+    assert slowest_host(ends, {"a": 3, "b": 3, "c": 1}) is None
+    note = slowest_host(ends, {"a": 3, "b": 3, "c": 3})
+    assert note is not None
+    assert note.message == "host c is the slowest: 3.33 op/s for each client, median of hosts 10 op/s"
 
 
 @pytest.mark.parametrize(("of_host", "worst"), [(0.3, 0.3), (0.05, 0.1)])
@@ -405,11 +489,11 @@ RAY = "fleet: {on: ray, engines: 3}\n"
         ("systems: [file]\nworkload: {sort: {rows: 1000}}\n" + RAY, "sort runs only on this machine"),
         (
             "systems: [file]\nworkload: {dfsio: {operation: write, files: 3, file_size: 1MB}}\n" + RAY,
-            "dfsio runs only on this machine",
+            "file has no server that several hosts could reach",
         ),
         (
             "systems: [file]\nworkload: {command: {run: 'true', figures: time}}\n" + RAY,
-            "leave `fleet.on` out; engines on other hosts can run cassandra-stress, statements, ycsb",
+            "leave `fleet.on` out; engines on other hosts can run cassandra-stress, dfsio, statements, ycsb",
         ),
     ],
 )

@@ -101,6 +101,7 @@ def test_placements_are_variants_of_one_experiment(tmp_path: Path, root: Path, m
         assert trial.value("host.host1.cpu.busy") is not None
         assert trial.value("server.redis.keys") >= 100
     assert by_placement["apart"].facts["machines_shared"] == "yes"
+    assert "machines_shared" not in by_placement["beside"].facts
     judged = judge.judge_results(single_folder(tmp_path).load_results())
     messages = [finding.message for finding in judged.findings if finding.check == "sides-differ"]
     assert any("clients and servers compete for the same processors" in message for message in messages), messages

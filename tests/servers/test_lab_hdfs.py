@@ -9,13 +9,17 @@ from pathlib import Path
 
 import pytest
 
+from fleet_support import InProcess
 from hadoop_support import hdfs_ports
 from lab_support import experiment, loadstone, single_folder
+from loadstone.commands import run as run_command
+from loadstone.fleet.clock import HostClock, ShiftedClock
 from loadstone.judge.judge import judge_results
 from loadstone.observe.device import IN_MEMORY, file_system_of
 from loadstone.results.result_set import Question, ResultSet
 from loadstone.results.trial_result import TrialResult
-from systems_support import temporary_root
+from loadstone.runner import run as runner
+from systems_support import temporary_root, up
 
 REPLICATION = """
 systems:
@@ -100,3 +104,36 @@ def test_each_repeat_is_shown_with_its_average(results: Results) -> None:
     assert "throughput: each repeat" in text
     assert "dfsio.task_throughput: each repeat" in text
     assert "no claim possible" in text
+
+
+FLEET = """
+systems: {hdfs: {properties: {fs.defaultFS: "ADDRESS"}}}
+workload: {dfsio: {operation: "{what}", files: 3, file_size: 2MB}}
+clients: 2
+fleet: {on: ray, engines: 2, placement: role=clients}
+vary: {what: [write, read]}
+measure: {verify: true}
+repeats: 1
+pilot: false
+"""
+
+
+def test_hosts_move_the_files_that_one_would(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clocks, roles = [HostClock(), HostClock(), ShiftedClock(3_600_000_000_000)], ("lab", "clients", "clients")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LOADSTONE_SHARE_HOST", "1")
+    monkeypatch.setattr(runner, "RayTransport", lambda address: InProcess(clocks, roles))
+    with up("hdfs", 1) as hdfs:
+        file = experiment(tmp_path, FLEET.replace("ADDRESS", hdfs.properties["fs.defaultFS"]))
+        assert run_command.main([str(file), "--no-report"]) == 0
+    for trial in single_folder(tmp_path).load_results().trials:
+        reads = trial.config["what"] == "read"
+        assert (trial.end, trial.facts["host_names"]) == ("done", "host1, host2"), trial.notes
+        assert trial.value("returned" if reads else "stored") == 6 << 20
+        volumes = [trial.value(f"host.host{number}.moved") or 0 for number in (1, 2)]
+        assert sorted(volumes) == [2 << 20, 4 << 20]
+        rates = [trial.values[f"host.host{number}.throughput"] for number in (1, 2)]
+        assert {rate.unit for rate in rates} == {"B/s"}
+        # The clocks of the hosts are an hour apart.
+        throughput = trial.value("throughput") or 0
+        assert max(rate.value for rate in rates) / 10 < throughput <= sum(rate.value for rate in rates) * 1.01

@@ -248,9 +248,8 @@ class Simulation:
 
 def specs(engines: int, interval_ms: int = 1000, lease_ms: int = 2000) -> list[dict[str, Any]]:
     """Specs of segments. Scripted agents do not read them."""
-    return [
-        {"segment": {"k": k, "n": engines}, "interval_ms": interval_ms, "lease_ms": lease_ms} for k in range(engines)
-    ]
+    common = {"interval_ms": interval_ms, "lease_ms": lease_ms, "wait_for_start": engines > 1}
+    return [{**common, "segment": {"k": k, "n": engines}} for k in range(engines)]
 
 
 def spec_of(*arguments: str) -> dict[str, Any]:

@@ -96,8 +96,9 @@ def space_of(pid: int) -> str:
         return ""
 
 
-def wait_for(condition: Callable[[], Any], seconds: float = 100) -> None:
-    """Waits until a condition holds."""
+def wait_for(condition: Callable[[], Any], seconds: float = 300) -> None:
+    """Waits until a condition holds. While other tests ran, the start of four hosts, or of their agents, took over
+    100 s."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "the condition never held"

@@ -14,12 +14,14 @@ if TYPE_CHECKING:
     from loadstone.fleet.remote import Remote
 
 VERBS = {
-    "status": "print every host: address, labels, processors, memory, kernel, clock",
+    "status": "print every host: address, labels, processors, memory, limits, versions, clock",
     "check": "also compare versions and engines, and run `doctor` on every host; exit status 1 if a host is unfit",
     "stop": "stop all agents and engines in the cluster, including the agents of other labs",
 }
 # Clock offsets must be known to within a tenth of an interval, which is 1 s unless a window is short.
 BOUND_NS_MAX = 100_000_000
+# The limits that `status` prints.
+LIMITS = {"nofile": "open files", "nproc": "processes"}
 
 
 @guard_command
@@ -75,6 +77,8 @@ def open_fleet(options: Namespace) -> Iterator[Remote]:
 
 def describe_hosts(fleet: Remote, *, is_checked: bool) -> list[dict[str, Any]]:
     """A row for each host, whose `problems` state why the host is unfit."""
+    from loadstone.format import units
+
     errors = fleet.survey(is_examined=is_checked)
     rows = []
     for link in fleet.links:
@@ -90,6 +94,7 @@ def describe_hosts(fleet: Remote, *, is_checked: bool) -> list[dict[str, Any]]:
             row |= {
                 "processors": hardware.get("cpu", {}).get("processors"),
                 "memory_bytes": hardware.get("memory", {}).get("bytes"),
+                "limits": hardware.get("limits", {}),
                 "kernel": hardware.get("kernel"),
                 "loadstone": facts["loadstone"],
                 "machine": facts["machine"],
@@ -99,7 +104,8 @@ def describe_hosts(fleet: Remote, *, is_checked: bool) -> list[dict[str, Any]]:
             estimate = link.clock.estimate(fleet.clock.unix_ns())
             row |= {"clock_offset_ns": round(estimate.offset_ns), "clock_bound_ns": round(estimate.bound_ns)}
             if is_checked and estimate.bound_ns > BOUND_NS_MAX:
-                row["problems"].append(f"its clock is known only to within ±{estimate.bound_ns / 1e6:.3g} ms")
+                bound = units.format_duration(estimate.bound_ns)
+                row["problems"].append(f"its clock is known only to within ±{bound}")
         if is_checked:
             row["problems"] += list(doctor_problems(facts))
         rows.append(row)
@@ -122,8 +128,14 @@ def render_row(row: dict[str, Any]) -> str:
         parts.append("head")
     if "kernel" in row:
         parts += [units.count_noun(row["processors"], "processor"), units.format_size(row["memory_bytes"])]
-        parts.append(f"Linux {row['kernel']}")
+        # A limit is a number or `unlimited`.
+        limits = {name: limit for name, limit in row["limits"].items() if name in LIMITS}
+        parts += [
+            f"{limit:,} {LIMITS[name]}" if isinstance(limit, int) else f"{limit} {LIMITS[name]}"
+            for name, limit in limits.items()
+        ]
+        parts += [f"Linux {row['kernel']}", f"Loadstone {row['loadstone']}"]
     if "clock_offset_ns" in row:
-        offset, bound = row["clock_offset_ns"] / 1e6, row["clock_bound_ns"] / 1e6
-        parts.append(f"clock {offset:+.2f} ± {bound:.2f} ms")
+        offset, bound = row["clock_offset_ns"], units.format_duration(row["clock_bound_ns"])
+        parts.append(f"clock {'-' if offset < 0 else '+'}{units.format_duration(abs(offset))} ± {bound}")
     return "  ".join(map(str, parts))

@@ -14,12 +14,14 @@ import os
 import platform
 import subprocess
 import sys
+import tempfile
 import threading
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from loadstone import __version__
@@ -42,7 +44,16 @@ MEASURE = "measure"
 WAIT_SECONDS_MAX = 5.0
 DOCTOR_SECONDS = 60.0
 # The observer's figures that describe a host of the fleet.
-HOST_FIGURES = ("cpu.busy", "cpu.steal", "cpu.others", "memory.available_min", "network.received", "network.sent")
+HOST_FIGURES = (
+    "cpu.busy",
+    "cpu.steal",
+    "cpu.others",
+    "memory.available_min",
+    "network.received",
+    "network.sent",
+    "device.read",
+    "device.written",
+)
 
 Message = dict[str, Any]
 
@@ -216,7 +227,9 @@ class Launch(threading.Thread):
         with ExitStack() as stack:
             # The servers on this host are not interference.
             servers = {f"{SERVER}{server.name}": server.pid for server in self._agent.systems.find_watched()}
-            observer = stack.enter_context(Observer(pids={**self._agent.carriers, **servers}))
+            # Engines for servers keep no data on this host, so the device with temporary files is observed.
+            directory = Path(tempfile.gettempdir())
+            observer = stack.enter_context(Observer(directory, {**self._agent.carriers, **servers}))
             merger = stack.enter_context(Merger(titles, partial(self._forward, observer)))
             waiting = set()
             for segment, spec in enumerate(self._specs):

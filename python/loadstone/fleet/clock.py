@@ -123,7 +123,10 @@ class ClockWatch:
         age_ns = reading.middle_ns - self.latest.middle_ns
         # An old reading becomes less accurate, because the clock may have drifted since.
         aged_ns = self.latest.bound_ns + SLEW_MAX * age_ns
-        if is_early and reading.bound_ns < self.first.bound_ns:
+        # The first round trip may have taken seconds, in which the agent started: then a later reading knows more about
+        # that instant.
+        is_better = reading.bound_ns + SLEW_MAX * (reading.middle_ns - self.first.middle_ns) < self.first.bound_ns
+        if (is_early and reading.bound_ns < self.first.bound_ns) or is_better:
             self.first = self.latest = reading
         elif reading.bound_ns < aged_ns and (not is_early or reading.bound_ns <= self.latest.bound_ns):
             self.latest = reading
@@ -136,24 +139,26 @@ class ClockWatch:
 
     @property
     def drift(self) -> OffsetEstimate | None:
-        """The growth of the offset per unit of time, and its maximum error; None if readings are too close together."""
+        """The growth of the offset per unit of time, and its maximum error; None if the error exceeds the rate at
+        which a clock is slewed."""
         if self.first is None or self.latest is None:
             return None
         elapsed = self.latest.middle_ns - self.first.middle_ns
         if elapsed < DRIFT_SECONDS_MIN * 1e9:
             return None
         growth = (self.latest.offset_ns - self.first.offset_ns) / elapsed
-        return OffsetEstimate(growth, (self.latest.bound_ns + self.first.bound_ns) / elapsed)
+        bound = (self.latest.bound_ns + self.first.bound_ns) / elapsed
+        return OffsetEstimate(growth, bound) if bound <= SLEW_MAX else None
 
     def estimate(self, at_ns: float) -> OffsetEstimate:
         """The offset at an instant of the lab's clock, corrected for drift. There must have been a reading."""
         assert self.latest is not None, "readings precede estimates"
         since = abs(at_ns - self.latest.middle_ns)
         drift = self.drift
-        if drift is None or drift.bound_ns > SLEW_MAX:
+        if drift is None:
             return OffsetEstimate(self.latest.offset_ns, self.latest.bound_ns + SLEW_MAX * since)
         ahead = at_ns - self.latest.middle_ns
         return OffsetEstimate(
             self.latest.offset_ns + drift.offset_ns * ahead,
-            self.latest.bound_ns + min(drift.bound_ns, SLEW_MAX) * since,
+            self.latest.bound_ns + drift.bound_ns * since,
         )

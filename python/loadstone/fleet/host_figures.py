@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from loadstone.engine.events import COMPOSED, TIMED_STEPS, Note, Summary
+from loadstone.engine.events import COMPOSED, TIMED_STEPS, Files, Note, Summary
 from loadstone.engine.histogram import Histogram, decode_histogram
 from loadstone.format import units
 from loadstone.results.value import Value
@@ -26,7 +26,9 @@ def host_values(name: str, summary: Summary | None, figures: Sequence[Value]) ->
     if summary is not None:
         operations = summary.operations
         yield Value(f"{prefix}operations", operations, "operations", operations)
-        if summary.measured_ns:
+        if (files := summary.files) is not None:
+            yield from file_values(prefix, files)
+        elif summary.measured_ns:
             yield Value(f"{prefix}throughput", summary.throughput, "op/s", summary.completed)
         yield Value(f"{prefix}errors", summary.failures, "operations", operations)
         yield Value(f"{prefix}late.generator", summary.late_generator, "operations", operations)
@@ -35,6 +37,16 @@ def host_values(name: str, summary: Summary | None, figures: Sequence[Value]) ->
             yield Value(f"{prefix}p99", p99, "ns", operations)
     for figure in figures:
         yield Value(prefix + figure.metric, figure.value, figure.unit, figure.n)
+
+
+def file_values(prefix: str, files: Files) -> Iterator[Value]:
+    """The bytes that a host moved, its throughput from its first start to its last completion, and the throughput of
+    its tasks, like the figures of the whole trial."""
+    yield Value(f"{prefix}moved", files.bytes, "B", files.done)
+    if files.first_start_unix_ns is not None and files.last_done_unix_ns is not None:
+        elapsed_ns = max(files.last_done_unix_ns - files.first_start_unix_ns, 1)
+        yield Value(f"{prefix}throughput", files.bytes * 1e9 / elapsed_ns, "B/s", files.done)
+        yield Value(f"{prefix}task_throughput", files.bytes * 1e9 / max(files.task_ns, 1), "B/s", files.done)
 
 
 def worst_values(hosts: Iterable[Sequence[Value]]) -> Iterator[Value]:
@@ -63,8 +75,11 @@ def p99_ns(summary: Summary) -> float | None:
     return every.value_at_quantile(0.99) if every.count else None
 
 
-def slowest_host(summaries: Mapping[str, Summary]) -> Note | None:
-    """A note on the host that deviates most from the median of all hosts, if the deviation is large."""
+def slowest_host(summaries: Mapping[str, Summary], clients: Mapping[str, int]) -> Note | None:
+    """A note on the host that deviates most from the median of all hosts, if the deviation is large.
+
+    `clients` is the number of clients on each host: in a closed loop, a host with fewer clients does less work.
+    """
     if len(summaries) < 2:
         return None
     is_open = any(summary.due is not None for summary in summaries.values())
@@ -78,14 +93,18 @@ def slowest_host(summaries: Mapping[str, Summary]) -> Note | None:
             return None
         message = f"p99 {units.format_duration(figures[name])}, median of hosts {units.format_duration(middle)}"
     else:
-        figures = {name: summary.throughput for name, summary in summaries.items() if summary.measured_ns}
+        figures = {
+            name: summary.throughput / clients[name]
+            for name, summary in summaries.items()
+            if summary.measured_ns and clients.get(name)
+        }
         if len(figures) < 2:
             return None
         name = min(figures, key=lambda host: figures[host])
         middle = statistics.median_high(sorted(figures.values()))
         if figures[name] >= THROUGHPUT_SHARE * middle:
             return None
-        message = f"{figures[name]:,.0f} op/s, median of hosts {middle:,.0f} op/s"
+        message = f"{units.format_rate(figures[name])} for each client, median of hosts {units.format_rate(middle)}"
     return Note(
         "slowest-host",
         f"host {name} is the slowest: {message}",

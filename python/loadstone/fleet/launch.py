@@ -73,8 +73,8 @@ class Launched:
         self._listener = listener
         self._places = {link.number: place for place, link in enumerate(links)}
         self._active = set(self._places)
-        self._waiting = set(self._places) if sum(map(len, shares)) > 1 else set[int]()
         first = shares[0][0]
+        self._waiting = set(self._places) if first.get("wait_for_start") else set[int]()
         self._interval_seconds = float(first["interval_ms"]) / 1e3
         self._lease_seconds = (first.get("lease_ms") or LEASE_MS) / 1e3
         limit = SILENT_INTERVALS * max(self._interval_seconds, REPLY_SECONDS)
@@ -83,6 +83,7 @@ class Launched:
         self._deadline = math.inf
         self._start_ns: int | None = None
         self._started: Callable[[int], object] | None = None
+        self._clients: dict[int, int] = {}
         self._summaries: dict[int, Summary] = {}
         self._figures: dict[int, list[Value]] = {}
         self._starts: dict[int, list[int]] = {}
@@ -96,10 +97,12 @@ class Launched:
         at_ns = self._fleet.clock.unix_ns() + self._margin_ns
         worst = max(self._links, key=lambda link: link.clock.estimate(at_ns).bound_ns)
         bound_ns, limit_ns = worst.clock.estimate(at_ns).bound_ns, self._limit_ns
-        if bound_ns > limit_ns and len(self._links) > 1:
+        # A single host needs no other host's clock, but the lab injects faults by its own clock.
+        is_timed = len(self._links) > 1 or self._started is not None
+        if bound_ns > limit_ns and is_timed:
             raise EngineError(
-                f"host {worst.host.name}: its clock is known only to within ±{bound_ns / 1e6:.3g} ms; "
-                f"the limit is {limit_ns / 1e6:.3g} ms (a tenth of an interval)",
+                f"host {worst.host.name}: its clock is known only to within ±{units.format_duration(bound_ns)}; "
+                f"the limit is {units.format_duration(limit_ns)} (a tenth of an interval)",
                 "reduce the load on the network and on the lab's machine, or measure with longer intervals",
                 1,
             )
@@ -156,13 +159,15 @@ class Launched:
             values += host_values(name, self._summaries.get(number), self._figures.get(number, ()))
             values += self._clock_values(self._fleet.links[number])
         values += worst_values(self._figures.values())
+        values += self._engine_share()
         skew_ns = self._skew_ns()
         if skew_ns is not None:
             values.append(Value("fleet.start_skew", skew_ns, "ns", len(self._places)))
         bounds = [value.value for value in values if value.metric.endswith(".clock_bound")]
         values.append(Value("fleet.clock_bound", max(bounds), "ns", len(bounds)))
         notes = [*self._notes, *self._clock_notes(skew_ns)]
-        if slow := slowest_host({names[number]: summary for number, summary in self._summaries.items()}):
+        summaries = {names[number]: summary for number, summary in self._summaries.items()}
+        if slow := slowest_host(summaries, {names[number]: count for number, count in self._clients.items()}):
             notes.append(slow)
         hardware = [host for link in self._links for host in link.facts.get("hosts", ())]
         facts = {
@@ -206,6 +211,8 @@ class Launched:
                 event = parse_event(line)
                 if isinstance(event, Summary):
                     self._summaries[link.number] = event
+                elif isinstance(event, Ready):
+                    self._clients[link.number] = event.clients
                 yield place, event
                 if isinstance(event, Ready) and link.number in self._waiting:
                     self._waiting.discard(link.number)
@@ -277,6 +284,25 @@ class Launched:
         if (drift := link.clock.drift) is not None:
             yield Value(f"{name}.clock_drift", drift.offset_ns * 1e6, "ppm", 1)
 
+    def _engine_share(self) -> Iterator[Value]:
+        """The largest share of its processors that the engines of a machine used; none if a host's size is unknown.
+
+        Hosts that are namespaces or containers on the same kernel share its processors.
+        """
+        used: dict[str, float] = {}
+        processors: dict[str, int] = {}
+        for number, summary in self._summaries.items():
+            facts = self._fleet.links[number].facts
+            hardware: dict[str, Any] = next(iter(facts.get("hosts", ())), {})
+            count = hardware.get("cpu", {}).get("processors")
+            if count is None or not summary.measured_ns:
+                return
+            boot = facts["boot_sha256"]
+            used[boot] = used.get(boot, 0.0) + sum(summary.cpu_ns) / summary.measured_ns
+            processors[boot] = count
+        if used:
+            yield Value("cpu.engine_share", max(used[boot] / processors[boot] for boot in used), "share", len(used))
+
     def _machine_facts(self) -> Mapping[str, Scalar]:
         """The number of machines behind the hosts of engines and servers, and whether both share a machine.
 
@@ -288,7 +314,8 @@ class Launched:
         if None in boots.values():
             return {}
         facts: dict[str, Scalar] = {"machines": len({*boots.values()})}
-        if servers:
+        # On the servers' hosts, clients share the servers' machines by request.
+        if servers and any(link not in servers for link in self._links):
             apart = {boots[link.number] for link in self._links if link not in servers}
             is_shared = not apart.isdisjoint(boots[link.number] for link in servers)
             facts["machines_shared"] = "yes" if is_shared else "no"
@@ -303,8 +330,8 @@ class Launched:
         # After a jump, the offsets at the start are no longer known.
         is_known = not any(jumps.values())
         if is_known and skew_ns is not None and skew_ns > self._limit_ns:
-            limit = f"the limit is {self._limit_ns / 1e6:g} ms (a tenth of an interval)"
-            message = f"engines started {skew_ns / 1e6:.3g} ms apart; {limit}"
+            limit = f"the limit is {units.format_duration(self._limit_ns)} (a tenth of an interval)"
+            message = f"engines started {units.format_duration(skew_ns)} apart; {limit}"
             yield Note("clock", message, "check the clocks of the hosts: `loadstone fleet check`")
 
 

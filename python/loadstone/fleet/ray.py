@@ -137,7 +137,8 @@ class RayTransport:
             raise LoadstoneError(
                 f"cannot connect to the Ray cluster at {self._address}: {reason}",
                 hint
-                or "start the head node (`ray start --head`), and specify its address: `fleet: {address: HOST:6379}`",
+                or "start the head node (`ray start --head`), specify its address (`fleet: {address: HOST:6379}`), and "
+                "set RAY_AUTH_TOKEN as on the head",
             )
         self.hosts = [Host(**host) for host in first["hosts"]]
 

@@ -185,20 +185,24 @@ class Remote:
 
         With `is_examined`, also compares versions, installs the engine, and runs `doctor` on the hosts.
         """
-        errors: dict[int, str] = {}
-        for link in self.links:
-            try:
-                self._open(link.number)
-                self._await({link.number}, self._take_facts if is_examined else self._note_facts)
-                if is_examined:
-                    self._ship([link.number])
-                    self.transport.send(link.number, {"doctor": True})
-                    self._await({link.number}, self._note_facts)
-                self.compare_clocks([link.number])
-                link.is_open = True
-            except EngineError as error:
-                errors[link.number] = str(error.args[0])
-        return errors
+        failures: dict[int, EngineError] = {}
+
+        def list_fit() -> set[int]:
+            return {link.number for link in self.links} - failures.keys()
+
+        # All hosts work at the same time.
+        for number in list_fit():
+            self._open(number)
+        self._await(list_fit(), self._take_facts if is_examined else self._note_facts, failures=failures)
+        if is_examined:
+            self._ship(list_fit(), failures)
+            for number in list_fit():
+                self.transport.send(number, {"doctor": True})
+            self._await(list_fit(), self._note_facts, failures=failures)
+        self.compare_clocks(list_fit(), failures)
+        for number in list_fit():
+            self.links[number].is_open = True
+        return {number: str(error.args[0]) for number, error in failures.items()}
 
     @staticmethod
     def _note_facts(link: Link, body: Mapping[str, Any]) -> None:
@@ -209,12 +213,13 @@ class Remote:
         self.transport.open(number)
         self.transport.send(number, {"facts": True})
 
-    def compare_clocks(self, numbers: Sequence[int]) -> None:
+    def compare_clocks(self, numbers: Iterable[int], failures: dict[int, EngineError] | None = None) -> None:
         """Measures the clock offset of every host with several round trips."""
         for _ in range(ROUNDS):
-            for number in numbers:
+            fit = set(numbers) - (failures or {}).keys()
+            for number in fit:
                 self.transport.send(number, {})
-            self._await(set(numbers), lambda *_: None)
+            self._await(fit, lambda *_: None, failures=failures)
 
     @contextmanager
     def launch(self, specs: Sequence[Spec], listener: LineListener, placement: str = "") -> Iterator[Launched]:
@@ -261,14 +266,14 @@ class Remote:
                 message = f"host {link.host.name} has Loadstone {version}, this machine {__version__}"
                 raise EngineError(message, "install the same version everywhere", 2)
 
-    def _ship(self, numbers: Iterable[int]) -> None:
+    def _ship(self, numbers: Iterable[int], failures: dict[int, EngineError] | None = None) -> None:
         """Sends this machine's engine to hosts with a different engine. Raises EngineError if it cannot run there."""
         path = Path(program.find_engine())
         own = hash_file(path)
         missing = {number for number in numbers if self.links[number].facts["engine_sha256"] != own}
         for number in missing:
             self.transport.ship(number, path, own)
-        self._await(missing, self._check_engine)
+        self._await(missing, self._check_engine, failures=failures)
 
     @staticmethod
     def _check_engine(link: Link, body: Mapping[str, Any]) -> None:
@@ -278,33 +283,51 @@ class Remote:
             raise EngineError(f"host {link.host.name}: {error}", hint, 2)
 
     def _await(
-        self, waiting: set[int], take: Callable[[Link, Mapping[str, Any]], object], *, is_opening: bool = False
+        self,
+        waiting: set[int],
+        take: Callable[[Link, Mapping[str, Any]], object],
+        *,
+        is_opening: bool = False,
+        failures: dict[int, EngineError] | None = None,
     ) -> None:
-        """Waits for a reply from each of these hosts. A host that is restarting may refuse its agent for a while."""
+        """Waits for a reply from each of these hosts. A host that is restarting may refuse its agent for a while.
+
+        Raises the first error of a host; with `failures`, adds the error of each host there instead.
+        """
         waiting = set(waiting)
-        now = self.clock.monotonic()
-        deadline = now + self._connect_seconds
+        deadline = self.clock.monotonic() + self._connect_seconds
         errors: dict[int, str] = {}
         retries: dict[int, float] = {}
+
+        def fail(number: int, error: EngineError) -> None:
+            if failures is None:
+                raise error
+            failures[number] = error
+            waiting.discard(number)
+
         while waiting:
             for reply in self.receive(RECEIVE_SECONDS):
                 if reply.body is not None:
-                    take(self.links[reply.host], reply.body)
                     waiting.discard(reply.host)
+                    try:
+                        take(self.links[reply.host], reply.body)
+                    except EngineError as error:
+                        fail(reply.host, error)
                 elif reply.host in waiting:
                     errors[reply.host] = reply.error
-                    if not is_opening:
-                        raise self._unreachable(reply.host, reply.error)
-                    retries[reply.host] = self.clock.monotonic() + RETRY_SECONDS
+                    if is_opening:
+                        retries[reply.host] = self.clock.monotonic() + RETRY_SECONDS
+                    else:
+                        fail(reply.host, self._unreachable(reply.host, reply.error))
             now = self.clock.monotonic()
             for number, at in list(retries.items()):
                 if now >= at and number in waiting:
                     del retries[number]
                     self._open(number)
-            if waiting and now > deadline:
-                number = min(waiting)
+            if now > deadline:
                 silence = f"no reply within {self._connect_seconds:g} s"
-                raise self._unreachable(number, errors.get(number, silence))
+                for number in sorted(waiting):
+                    fail(number, self._unreachable(number, errors.get(number, silence)))
 
     def _unreachable(self, number: int, reason: str) -> EngineError:
         link = self.links[number]

@@ -23,8 +23,11 @@ USED = {
     "carrier.cpu": "Ray",
     "cpu.busy": "busy",
     "cpu.others": "other processes",
+    "memory.available_min": "free memory",
     "network.received": "received",
     "network.sent": "sent",
+    "device.read": "read",
+    "device.written": "written",
     "clock_offset": "clock",
     "clock_bound": "known within",
 }

@@ -108,13 +108,9 @@ def engine_result(
     engines = max(item.engines for item in runs)
     networked = describe_engine().is_networked(variant.store)
     operations = sum(item.result.summary.operations + item.result.summary.warmup_operations for item in runs)
-    # If engines run on other hosts, the processors of these hosts count, not this machine's.
     measured = [*figures_of(launch, variant, runs), *watch.values(operations), *run.observations.values]
     if networked:
-        observed = run.observations.facts
-        cpus = observed.get("cpus")
-        if "host_names" in observed and isinstance(cpus, int | float):
-            processors = cpus * int(observed["hosts"])
+        # If engines run on other hosts, the fleet has observed their share, and `processors` is None.
         measured += engine_share(measured, processors)
     if engines > 1:
         measured += [Value("segments", engines, "segments", 1), Value("segments.lost", lost, "segments", 1)]

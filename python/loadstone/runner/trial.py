@@ -303,7 +303,8 @@ class Conductor:
             self.display.step("measure")
             if isinstance(phase, EngineLaunch):
                 with injector or nullcontext():
-                    runs = self._run(phase, variant.placement, directory, self._seed(planned), files, watch, injector)
+                    where = (variant.placement, directory, self._seed(planned), files, watch, injector)
+                    runs = self._run(phase, *where, is_steady=kind_of(variant).steady)
             else:
                 ended = self._command(phase, planned, directory, files, at, watch)
         if at is not None:
@@ -322,6 +323,8 @@ class Conductor:
         files: Path,
         watch: Watch | None,
         injector: Injector | None = None,
+        *,
+        is_steady: bool = False,
     ) -> list[Finished]:
         """Runs the launches of a phase, and stops at the first failure."""
         stages, runs = launch.list_stages(directory, seed), list[Finished]()
@@ -329,7 +332,8 @@ class Conductor:
         try:
             for name, spec in stages.specs:
                 engines = 1 if name in stages.alone else self._engines(placement)
-                if launch.role == "measure":
+                # Figures of work of a fixed size include each host's throughput and the first and the last completion.
+                if launch.role == "measure" and is_steady:
                     self._refuse_race(spec, placement, engines)
                 where = (watch, files, self.display, self.fleet)
                 runs.append(phase.run(spec, name, *where, engines, self._timeout(), placement, injector))

@@ -226,5 +226,17 @@ def figures(phase: EngineLaunch, launched: Sequence[EndedLaunch]) -> Iterator[Va
 
 
 KIND = Kind(
-    Dfsio, False, stores, title, data, preflight, phases, check, changing, metrics=metrics, facts=facts, figures=figures
+    Dfsio,
+    False,
+    stores,
+    title,
+    data,
+    preflight,
+    phases,
+    check,
+    changing,
+    metrics=metrics,
+    facts=facts,
+    figures=figures,
+    remote=True,
 )
