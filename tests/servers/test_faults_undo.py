@@ -152,12 +152,12 @@ def test_throttled_disk_limits_only_its_server(tiny: Tiny) -> None:
     planned = replace(PLANNED, kind="slow", cpu=0.0, disk_bytes=1 << 20, lift_s=(60.0, 60.0))
     parent = throttle_parent()
     assert parent is not None
-    groups = {path.name for path in parent.iterdir() if path.is_dir()}
+    groups = {path.name for path in parent.glob("loadstone-tiny-*")}
     injector = injector_of(running, planned)
     with injector:
         injector.begin(time.monotonic_ns(), time.time_ns())
         until(lambda: injector.records[0].held_ns is not None or injector.records[0].unverified, "throttled")
-        (group,) = (path for path in parent.iterdir() if path.is_dir() and path.name not in groups)
+        (group,) = (path for path in parent.glob("loadstone-tiny-*") if path.name not in groups)
         pids = {int(pid) for pid in (group / "cgroup.procs").read_text().split()}
         assert pids == {tiny.pids()["tiny-2"]}
     record = injector.records[0]
@@ -175,7 +175,7 @@ def test_throttled_disk_limits_only_its_server(tiny: Tiny) -> None:
     fault.inject()
     # The lab is killed here.
     running.up(2, {"port": str(tiny.port), "manner": "writing"}, file_system_bytes=DISK_BYTES)
-    assert {path.name for path in parent.iterdir() if path.is_dir()} == groups
+    assert {path.name for path in parent.glob("loadstone-tiny-*")} == groups
     running.down()
     assert tiny.is_clean()
 

@@ -12,6 +12,7 @@ import ctypes
 import hashlib
 import json
 import os
+import pwd
 import select
 import socket
 import threading
@@ -47,9 +48,16 @@ def node_namespace(root: Path, node: int) -> str:
     return f"{name_prefix(root)}-{node}"
 
 
-def enter_namespace(root: Path, node: int) -> list[str]:
-    """The prefix that makes a command run in a node's namespace, without an extra process."""
-    return ["nsenter", f"--net=/run/netns/{node_namespace(root, node)}", "--"]
+def enter_namespace(root: Path, node: int, user: str | None = None) -> list[str]:
+    """The prefix that makes a command run in a node's namespace, without an extra process.
+
+    Only root can enter the namespace, so a `user` other than root is assumed afterwards.
+    """
+    identity: list[str] = []
+    if user is not None:
+        entry = pwd.getpwnam(user)
+        identity = [f"--setgid={entry.pw_gid}", f"--setuid={entry.pw_uid}"]
+    return ["nsenter", f"--net=/run/netns/{node_namespace(root, node)}", *identity, "--"]
 
 
 def create_networks(root: Path, nodes: int) -> None:

@@ -65,11 +65,17 @@ def is_paused(process: ServerProcess) -> bool:
     return stat is not None and stat.state in PAUSED
 
 
+def user_environment(server: Server) -> dict[str, str]:
+    """The variables of a server that runs as another user."""
+    if server.user is None:
+        return {}
+    return {"HOME": str(server.directory), "USER": server.user, "LOGNAME": server.user}
+
+
 def start_server(server: Server, root: Path, log: Path) -> ServerProcess:
     """Starts a server of the system in `root`; its output is appended to `log`. Raises SystemsError."""
     environment = {**os.environ, **server.environment, SYSTEM: str(root), SERVER: server.name}
-    if server.user is not None:
-        environment |= {"HOME": str(server.directory), "USER": server.user, "LOGNAME": server.user}
+    environment |= user_environment(server)
     server.directory.mkdir(parents=True, exist_ok=True)
     try:
         with log.open("ab") as out:

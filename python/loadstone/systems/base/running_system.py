@@ -355,7 +355,9 @@ class RunningSystem:
 
     def _isolate_server(self, server: Server, node: int) -> Server:
         """A copy of a server that runs in the network of a node."""
-        return replace(server, argv=[*networks.enter_namespace(self.place.root, node), *server.argv])
+        argv = [*networks.enter_namespace(self.place.root, node, server.user), *server.argv]
+        environment = {**server.environment, **process.user_environment(server)}
+        return replace(server, argv=argv, environment=environment, user=None)
 
     def _prepare_nodes(self, plan: SystemPlan) -> None:
         """Creates the network and mounts the file system of each node, if it has one. Raises SystemsError."""
