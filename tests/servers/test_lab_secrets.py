@@ -108,13 +108,14 @@ def test_a_password_in_a_url_is_never_written(tmp_path: Path, monkeypatch: pytes
     with up("postgres", password=PASSWORD) as postgres:
         postgres.systems("fresh", "postgres", "usertable")
         url = f"{postgres.properties['db.url']}?user=ycsb&password={PASSWORD}"
-        text = SERVED[SERVED.index("workload:") :]
+        # A second repeat would load the same records again.
+        text = SERVED[SERVED.index("workload:") :].replace("repeats: 2", "repeats: 1")
         text = f'systems: {{sql: {{store: postgres, properties: {{db.url: "{url}"}}}}}}\n{text}'
         result = loadstone(tmp_path, "run", experiment(tmp_path, text))
         front_end = [str(program.find_engine()), "ycsb", "load", "postgres", "-P", "workloads/workloada"]
         printed = subprocess.run([*front_end, "-p", f"db.url={url}"], capture_output=True, text=True, check=False)
     folder = single_folder(tmp_path)
-    assert [trial.end for trial in trials(folder)] == ["done"] * 2
+    assert [trial.end for trial in trials(folder)] == ["done"]
     files = [path for path in folder.path.rglob("*") if path.is_file()]
     assert [str(path) for path in files if PASSWORD.encode() in path.read_bytes()] == []
     assert "user=ycsb&password=***" in next(folder.path.rglob("run.spec.json")).read_text()
