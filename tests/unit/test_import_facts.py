@@ -306,6 +306,21 @@ def test_start_without_a_zone_is_refused(start: str) -> None:
         read_file(FIXTURES / "pgbench-rate.txt", {"start": start})
 
 
+def test_unquoted_start_is_a_time(tmp_path: Path) -> None:
+    path = write_file(tmp_path, (FIXTURES / "pgbench-rate.txt").read_text(), "bench.log")
+    write_file(tmp_path, "start: 2026-11-27T09:30:00Z\n", "bench.facts.yaml")
+    (run,) = read_file(path, {})
+    assert run.result.start_unix_ns == 1_795_771_800 * 10**9
+
+
+def test_pgbench_before_15_tries_once(tmp_path: Path) -> None:
+    text = (FIXTURES / "pgbench-rate.txt").read_text()
+    older = "".join(line for line in text.splitlines(keepends=True) if "tries" not in line and "failed" not in line)
+    assert older != text
+    for content in (text, older):
+        assert read_single(write_file(tmp_path, content, "bench.log")).result.facts["tries"] == 1
+
+
 def test_compare_states_facts_of_both_sides(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     paths = [write_file(tmp_path, "ycsb run basic -threads 2\n" + RUN, f"{name}.log") for name in "ab"]
     unknown = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,9 @@ def check_scalars(facts: Mapping[str, Any], of: str, path: Path) -> dict[str, Sc
     """The facts. Raises LoadstoneError if a value is not a number, a word, true or false."""
     scalars: dict[str, Scalar] = {}
     for name, value in facts.items():
+        if isinstance(value, date):
+            # YAML reads an unquoted time as a date and time.
+            value = value.isoformat()
         if not isinstance(value, str | int | float | bool):
             kind = type(value).__name__
             raise LoadstoneError(

@@ -204,6 +204,8 @@ def add_facts(report: PgbenchReport, run: ImportedRun) -> None:
     for fact, name in FACTS.items():
         if name in fields:
             run.facts[fact] = number_or_text(fields[name])
+    # Before version 15, pgbench tries each transaction once.
+    run.facts.setdefault("tries", 1)
     run.omitted |= dict.fromkeys(name for name in fields if name not in (*READ, *FACTS.values()))
     if "scaling factor" in fields:
         run.facts["scale"] = int(fields["scaling factor"])
