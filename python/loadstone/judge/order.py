@@ -71,13 +71,16 @@ def order_of(baseline: Sequence[int] | None, contender: Sequence[int] | None) ->
 def examine_order(pair: Pair, results: ResultSet) -> tuple[Pair, list[Finding]]:
     """The pair, with blocks only if its trials were interleaved, and the findings on the times of its sides."""
     is_one_run = pair.is_one_run
-    order = order_of(*(list_start_times(results, side, by_run=not is_one_run) for side in pair.sides))
+    starts = [list_start_times(results, side, by_run=not is_one_run) for side in pair.sides]
+    order = order_of(*starts)
     if is_one_run:
         pair = replace(pair, blocks=pair.blocks and order != "apart")
-    return pair, [*order_findings(pair, order, results), *position_findings(pair, results)]
+    return pair, [*order_findings(pair, order, starts, results), *position_findings(pair, results)]
 
 
-def order_findings(pair: Pair, order: Order, results: ResultSet) -> Iterator[Finding]:
+def order_findings(
+    pair: Pair, order: Order, starts: Sequence[Sequence[int] | None], results: ResultSet
+) -> Iterator[Finding]:
     """Findings on sides that ran at different times, so that the day, a neighbour or the temperature may differ."""
     runs = [len(runs_of(results, side)) for side in pair.sides]
     repeated = max(len(pair.baselines) - runs[0], len(pair.contenders) - runs[1]) > 0
@@ -100,7 +103,7 @@ def order_findings(pair: Pair, order: Order, results: ResultSet) -> Iterator[Fin
         message = f"runs of {pair.baseline} and {pair.contender} overlapped in time: each disturbed the other"
     elif order == "apart" and min(len(pair.baselines), len(pair.contenders)) > 1:
         message = f"the runs of {pair.baseline} and {pair.contender} did not alternate: {DAYS}"
-    elif not pair.is_one_run and (hours := list_separate_hours(pair, results)):
+    elif not pair.is_one_run and (hours := list_separate_hours(starts)):
         message = (
             f"{pair.baseline} always ran at another time of day ({hours[0]} UTC) than {pair.contender} ({hours[1]}): a"
             " difference between these hours would look the same"
@@ -114,13 +117,13 @@ def order_findings(pair: Pair, order: Order, results: ResultSet) -> Iterator[Fin
         yield Finding(sides_differ.NAME, Severity.UNCHECKED, message, f"{STATE_START}; or {DECIDES}", pair.trials)
 
 
-def list_separate_hours(pair: Pair, results: ResultSet) -> list[str]:
+def list_separate_hours(starts: Sequence[Sequence[int] | None]) -> list[str]:
     """For each side, the hours of the day at which its runs started; empty if they are near the hours of the other."""
-    starts = [list_start_times(results, side, by_run=True) or [] for side in pair.sides]
-    times = [*chain(*starts)]
-    if not all(starts) or max(times) - min(times) < DAYS_MIN * DAY_HOURS * HOUR_NS:
+    known = [side for side in starts if side]
+    times = [*chain(*known)]
+    if len(known) < len(starts) or max(times) - min(times) < DAYS_MIN * DAY_HOURS * HOUR_NS:
         return []
-    sides = [[time / HOUR_NS % DAY_HOURS for time in side] for side in starts]
+    sides = [[time / HOUR_NS % DAY_HOURS for time in side] for side in known]
     apart = [abs(first - second) for first in sides[0] for second in sides[1]]
     if min(min(hours, DAY_HOURS - hours) for hours in apart) < HOURS_APART_MIN:
         return []
