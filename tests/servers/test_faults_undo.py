@@ -6,7 +6,6 @@ import errno
 import os
 import random
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -19,10 +18,8 @@ from pathlib import Path
 import pytest
 
 from loadstone.engine.events import ServerEvent
-from loadstone.experiment.plan.faults import PlannedFault
 from loadstone.experiment.plan.required_servers import Attached
 from loadstone.faults import attached
-from loadstone.faults.cut import Cut
 from loadstone.faults.fault import FaultError
 from loadstone.faults.injector import Injector, choose_peer, choose_servers
 from loadstone.faults.pause import Pause, states_of_threads
@@ -31,25 +28,21 @@ from loadstone.faults.site import StartedSite
 from loadstone.faults.slow import Slow, throttle_parent
 from loadstone.observe.device import list_mounts
 from loadstone.observe.kernel_file import PROC
-from loadstone.results.fault import FaultRecord
 from loadstone.runner.attached_system import AttachedServers
-from loadstone.systems.base import disks, networks, undo
-from loadstone.systems.base.networks import drop_path, list_namespaces, name_prefix, probe_paths
+from loadstone.systems.base import disks, undo
 from loadstone.systems.base.running_system import RunningSystem, ServerState
 from loadstone.systems.base.system import SystemsError
-from tiny_support import Tiny, until
+from tiny_support import PLANNED, Tiny, injector_of, is_lifted, run_fault, running_of, until
 from tiny_support import tiny as tiny
-from tiny_system import Tiny as TinySystem
 
 MS = 1_000_000
 DISK_BYTES = 32 << 20
-PLANNED = PlannedFault("kill", 0, ("tiny-2",), 1, (0.2, 0.2), (0.2, 0.2), 0.1, "silence", 0.95, 0.0, 0.1)
 # A lab in a separate process: pauses a server of the system in a root, prints a line, and waits.
 LAB = """
 import sys, time
 sys.path[:] = {path!r}
 from pathlib import Path
-from test_faults_undo import PLANNED, injector_of, running_of
+from tiny_support import PLANNED, injector_of, running_of
 from dataclasses import replace
 injector = injector_of(running_of(Path(sys.argv[1])), replace(PLANNED, kind="pause", lift_s=(60.0, 60.0)))
 with injector:
@@ -57,34 +50,6 @@ with injector:
     injector.begin(time.monotonic_ns(), time.time_ns())
     time.sleep(600)
 """
-
-
-def running_of(root: Path) -> RunningSystem:
-    """The tiny system below a root."""
-    return RunningSystem(TinySystem(), root)
-
-
-def injector_of(running: RunningSystem, *faults: PlannedFault) -> Injector:
-    """The prepared faults of a trial."""
-    injector = Injector(StartedSite(running), faults, 1, 1)
-    injector.prepare()
-    return injector
-
-
-def run_fault(running: RunningSystem, planned: PlannedFault, seconds: float = 20.0) -> FaultRecord:
-    """A fault in a trial that lasts until the fault is settled, with a limit."""
-    injector = injector_of(running, planned)
-    with injector:
-        injector.begin(time.monotonic_ns(), time.time_ns())
-        until_s = time.monotonic() + seconds
-        while injector.records[0].settled_ns is None and time.monotonic() < until_s:
-            time.sleep(0.01)
-    return injector.records[0]
-
-
-def is_lifted(injector: Injector) -> bool:
-    """Whether the first fault was lifted."""
-    return injector.records[0].lifted_ns is not None
 
 
 @pytest.fixture
@@ -178,113 +143,6 @@ def test_throttled_disk_limits_only_its_server(tiny: Tiny) -> None:
     assert {path.name for path in parent.glob("loadstone-tiny-*")} == groups
     running.down()
     assert tiny.is_clean()
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
-@pytest.mark.parametrize("how", ["silence", "reset"])
-def test_cut_node_is_not_reached(tiny: Tiny, how: str) -> None:
-    running = running_of(tiny.root)
-    running.up(2, {"port": str(tiny.port)}, isolated=True)
-    assert all(server.address.startswith(f"{running.plan.network}.") for server in running.running_processes())
-    record = run_fault(running, replace(PLANNED, kind="cut", how=how, lift_s=(0.5, 0.5)))
-    assert record.unverified == {}
-    assert record.held_ns is not None
-    assert {state for _, state in running.status()} == {ServerState.UP}
-    cut = Cut(running, ["tiny-2"], replace(PLANNED, kind="cut", how=how))
-    cut.prepare()
-    cut.aim()
-    cut.journal()
-    cut.inject()
-    # The lab is killed here.
-    running.up(2, {"port": str(tiny.port)}, isolated=True)
-    assert cut.remaining_effect() is None
-    running.down()
-    assert tiny.is_clean()
-    assert not any(name.startswith(name_prefix(running.place.root)) for name in list_namespaces())
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
-@pytest.mark.parametrize(
-    ("how", "peer", "direction", "cut"),
-    [
-        ("silence", "tiny-3", "both", {(2, 3), (3, 2)}),
-        ("reset", "tiny-3", "out", {(2, 3)}),
-        ("reset", "clients", "in", {(0, 2)}),
-        ("silence", "", "out", {(2, 0), (2, 1), (2, 3)}),
-    ],
-)
-def test_partial_cut_drops_only_its_packets(
-    tiny: Tiny, how: str, peer: str, direction: str, cut: set[tuple[int, int]]
-) -> None:
-    running = running_of(tiny.root)
-    running.up(3, {"port": str(tiny.port)}, isolated=True)
-    root, every = running.place.root, {(a, b) for a in range(4) for b in range(4) if a != b}
-    links = list_links()
-    planned = replace(PLANNED, kind="cut", how=how, peer=peer, direction=direction)
-    injector = injector_of(running, replace(planned, lift_s=(60.0, 60.0)))
-    with injector:
-        injector.begin(time.monotonic_ns(), time.time_ns())
-        until(lambda: injector.records[0].held_ns is not None or injector.records[0].unverified, "cut")
-        assert every - probe_paths(root, every, set()) == cut
-    record = injector.records[0]
-    assert record.unverified == {}
-    assert record.facts.get("peer", "") == peer
-    assert probe_paths(root, every, set()) == every
-    fault = Cut(running, ["tiny-2"], planned)
-    fault.prepare()
-    fault.aim()
-    fault.journal()
-    fault.inject()
-    assert probe_paths(root, every, cut) == every - cut
-    # The lab is killed here.
-    running.up(3, {"port": str(tiny.port)}, isolated=True)
-    assert fault.remaining_effect() is None
-    assert list_links() == links
-    running.down()
-    assert tiny.is_clean()
-    assert not any(name.startswith(name_prefix(running.place.root)) for name in list_namespaces())
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
-@pytest.mark.parametrize("how", ["silence", "reset"])
-def test_client_of_a_reset_path_receives_an_error(tiny: Tiny, how: str) -> None:
-    running = running_of(tiny.root)
-    running.up(2, {"port": str(tiny.port)}, isolated=True)
-    fault = Cut(running, ["tiny-2"], replace(PLANNED, kind="cut", how=how, peer="clients"))
-    fault.prepare()
-    fault.journal()
-    server = running.running_processes()[1]
-    host, _, port = server.address.rpartition(":")
-    fault.inject()
-    with socket.socket() as client:
-        client.settimeout(0.5)
-        assert client.connect_ex((host, int(port))) == (errno.EAGAIN if how == "silence" else errno.EHOSTUNREACH)
-    fault.lift()
-    assert fault.remaining_effect() is None
-    running.down()
-
-
-def list_links() -> list[str]:
-    """The names of the host's network interfaces."""
-    return sorted(name for _, name in socket.if_nameindex())
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
-def test_unnoticed_cut_is_not_verified(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    running = running_of(tiny.root)
-    running.up(2, {"port": str(tiny.port)}, isolated=True)
-    monkeypatch.setattr(networks, "drop_path", lambda *_: None)
-    record = run_fault(running, replace(PLANNED, kind="cut", peer="tiny-1", lift_s=(0.3, 0.3)))
-    assert record.unverified == {"held": "packets from tiny-1 to tiny-2 still arrive"}
-
-    def drop_too_much(root: Path, sender: int, receiver: int) -> None:
-        drop_path(root, sender, receiver)
-        drop_path(root, sender, 0)
-
-    monkeypatch.setattr(networks, "drop_path", drop_too_much)
-    record = run_fault(running, replace(PLANNED, kind="cut", peer="tiny-1", direction="out", lift_s=(0.3, 0.3)))
-    assert record.unverified == {"held": "packets from tiny-2 to clients are lost, but were not cut off"}
-    running.down()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")

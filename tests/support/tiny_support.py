@@ -14,9 +14,15 @@ from pathlib import Path
 import pytest
 
 from command_server import Done
+from loadstone.experiment.plan.faults import PlannedFault
+from loadstone.faults.injector import Injector
+from loadstone.faults.site import StartedSite
+from loadstone.results.fault import FaultRecord
 from loadstone.systems.base import process
+from loadstone.systems.base.running_system import RunningSystem
 from loadstone.systems.base.system import ServerProcess
 from systems_support import environment, free_port, temporary_root
+from tiny_system import Tiny as TinySystem
 
 TINY = Path(__file__).parent / "tiny_system.py"
 LINE = re.compile(r"(tiny-\d) (up|starting|paused|dead) 127\.0\.0\.1:(\d+) (\d+)")
@@ -116,3 +122,34 @@ def until(true: Callable[[], object], what: str) -> None:
             return
         time.sleep(0.02)
     pytest.fail(f"never: {what}")
+
+
+PLANNED = PlannedFault("kill", 0, ("tiny-2",), 1, (0.2, 0.2), (0.2, 0.2), 0.1, "silence", 0.95, 0.0, 0.1)
+
+
+def running_of(root: Path) -> RunningSystem:
+    """The tiny system below a root."""
+    return RunningSystem(TinySystem(), root)
+
+
+def injector_of(running: RunningSystem, *faults: PlannedFault) -> Injector:
+    """The prepared faults of a trial."""
+    injector = Injector(StartedSite(running), faults, 1, 1)
+    injector.prepare()
+    return injector
+
+
+def run_fault(running: RunningSystem, planned: PlannedFault, seconds: float = 20.0) -> FaultRecord:
+    """A fault in a trial that lasts until the fault is settled, with a limit."""
+    injector = injector_of(running, planned)
+    with injector:
+        injector.begin(time.monotonic_ns(), time.time_ns())
+        until_s = time.monotonic() + seconds
+        while injector.records[0].settled_ns is None and time.monotonic() < until_s:
+            time.sleep(0.01)
+    return injector.records[0]
+
+
+def is_lifted(injector: Injector) -> bool:
+    """Whether the first fault was lifted."""
+    return injector.records[0].lifted_ns is not None
