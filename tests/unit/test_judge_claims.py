@@ -25,6 +25,7 @@ from judge_support import (
     value,
 )
 from known_truth_support import change_system, simulate_results
+from loadstone.judge.clause import ratio_ends
 from loadstone.judge.finding import Severity, Verdict, worst_verdict
 from loadstone.judge.findings import check_trial
 from loadstone.judge.judge import judge_results
@@ -172,6 +173,20 @@ def test_lateness_of_the_generator_bounds_latencies(lower: float, claim: Claim) 
         spinning = compare_by(lambda trial: replace(change_trial(trial), requested={"spin": True}), metric="read.p99")
         assert spinning.findings[-1].hint == "lower the rate, or use another host"
         assert "read p99 of lmdb is 33 % lower than the read p99 of rocksdb as measured" in result.findings[-1].message
+
+
+def test_opposite_scenarios_leave_no_interval() -> None:
+    def change_trial(trial: TrialResult) -> TrialResult:
+        off = 1 + 0.01 * trial.repeat * (-1) ** (trial.repeat + (trial.config["system"] == "lmdb"))
+        return set_figures(read__p99=3e7 * off)(delay_response(1e5)(trial))
+
+    result = compare_by(change_trial, metric="read.p99")
+    assert (result.claim, result.p) == ("none", 1)
+    assert ratio_ends(result, result.ratio).endswith(
+        'as measured, almost any ratio with scenario "without the generator\'s lateness"'
+    )
+    assert "6 repeats can detect only a factor of" in result.why
+    assert result.why.endswith("mostly because of the generator's lateness, which more repeats do not change")
 
 
 def change_one(change: Change, repeat: int = 3) -> Change:

@@ -352,3 +352,13 @@ def test_uncertain_fall_is_stated() -> None:
     text = knee_text(find_knee(points))
     assert text.startswith("throughput levels off at 603,000 op/s; ")
     assert text.endswith("whether throughput falls from 603,000 op/s at 1 client to 350,000 op/s at 32 clients")
+
+
+def test_median_above_the_plateau_is_stated() -> None:
+    throughputs = {1.0: 2000, 2.0: 4900, 4.0: 5000, 8.0: 4800, 16.0: 5500, 32.0: 4700, 64.0: 4900}
+    points = {
+        load: {block: most * (1 + ((block * 7 + at * 3) % 5 - 2) / 5) for block in range(5)}
+        for at, (load, most) in enumerate(throughputs.items())
+    }
+    text = knee_text(find_knee(points))
+    assert "levels off at 4,960 op/s (a mean; the highest median is 5,500 op/s, at 16 clients); 95 % of" in text

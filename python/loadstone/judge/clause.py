@@ -17,6 +17,8 @@ from loadstone.results.value import THROUGHPUT
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
 NO_CLAIM = "no claim possible"
+# If the ends of an interval over all scenarios are further apart than this factor, they say nothing.
+RATIO_MAX = 100
 
 
 class Clause(NamedTuple):
@@ -106,7 +108,8 @@ def split_interval(comparison: Comparison, ratio: Estimate) -> tuple[str, str]:
         rows = [name.removesuffix(f" ({name_side(comparison, cell)})") for name in rows]
     names = [f'"{name}"' for name in dict.fromkeys(rows)]
     among = f"scenario{'s' if len(names) > 1 else ''} {units.join_names(names)}" if names else "all scenarios"
-    return measured, f"{every or 'any ratio'} with {among}"
+    is_bounded = ratio.low and ratio.high and ratio.high / ratio.low <= RATIO_MAX
+    return measured, f"{every if is_bounded else 'almost any ratio'} with {among}"
 
 
 def widens(interval: Estimate, other: Estimate) -> bool:

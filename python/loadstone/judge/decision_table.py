@@ -250,12 +250,13 @@ def explain_undecided(comparison: Comparison, tested: Tested, matters: float, te
     more = int(min(max(repeats_for(comparison.ratio, sampling * critical, bias, matters), n + 1), TIMES_MAX * n))
     now, later = (detectable_difference(intervals, n, count, tests) for count in (n, more))
     noun = comparison.n_unit.removesuffix("s") or "repeat"
-    why = f"{units.count_noun(n, noun)} can detect {describe_difference(now)} or more"
-    why += f" ({units.format_percent(POWER)} power)"
+    difference = f"{describe_difference(now)} or more ({units.format_percent(POWER)} power)"
     biased = [weighed.scenario.kind for weighed in tested.weighed[1:] if not weighed.scenario.is_part]
     if bias > sampling and biased:
         cause = units.join_names([*dict.fromkeys(TABLE[kind].cause for kind in biased)])
-        return replace(comparison, why=f"{why}, mostly because of {cause}, which more repeats do not change")
+        why = f"{units.count_noun(n, noun)} can detect only {difference}, mostly because of {cause}"
+        return replace(comparison, why=f"{why}, which more repeats do not change")
+    why = f"{units.count_noun(n, noun)} can detect {difference}"
     # Both are in percent, or both are factors.
     at_more = units.short_percent(later) if now < PERCENT_MAX else f"a factor of {units.format_number(1 + later)}"
     why += f"; {units.count_noun(more, noun)} ({more / n:.2g} times the run time) can detect {at_more}"

@@ -212,6 +212,8 @@ def reading(view: View, keys: Sequence[VariantKey], metric: str) -> Iterator[str
             if comparison.p_adjusted is not None:
                 every = "all comparisons in this report" if comparison.exploratory else "the comparisons in this table"
                 yield f"The p values are Holm-adjusted over {every}{EXPLORATORY if comparison.exploratory else ''}"
+            if comparison.p == 1 and len(comparison.scenarios) > 1:
+                yield "p is 1 if two scenarios point in opposite directions"
 
 
 def join_levels(methods: Iterable[str]) -> tuple[str, ...]:

@@ -67,10 +67,12 @@ def knee_text(knee: Knee, over: Over = "clients", whose: str = "") -> str:
         where = f"at {upper}, the lowest load tried"
     else:
         where = f"at {upper} or less"
-    text = f"throughput{of} levels off at {plateau}; {share} of that is reached {where}"
     # The plateau is not the maximum: it is the mean of several loads, and individual loads lie above it.
     load, most = knee.peak
     peak = format_throughput(most)
+    above = f" (a mean; the highest median is {peak}, at {units.load_over(load, over)})"
+    above = above if most > knee.plateau * (1 + TOLERANCE) else ""
+    text = f"throughput{of} levels off at {plateau}{above}; {share} of that is reached {where}"
     end = knee.medians[-1]
     if knee.collapse is None and end < most * (1 - 2 * TOLERANCE):
         text += f"; the repeats differ too much to decide whether throughput falls from {peak} at"
