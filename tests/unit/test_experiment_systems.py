@@ -9,11 +9,13 @@ import pytest
 import yaml
 
 from experiment_support import ROOT, WORKLOADS, experiment, load_text, mistakes, warnings
+from loadstone.engine.describe import describe_engine
 from loadstone.experiment.file import load_experiment
 from loadstone.experiment.plan.description import describe_plan
 from loadstone.experiment.plan.forecast import estimate_seconds, estimate_space, list_starts, start_seconds
 from loadstone.experiment.plan.plan import Plan, plan_experiment
 from loadstone.experiment.plan.required_servers import Attached, StartedSystems, StartRequest, VariantServers
+from loadstone.runner.server_pool import with_expected_address
 from loadstone.systems import registry
 
 TAIL = "workload: WORKLOADS/workloada\n"
@@ -50,6 +52,15 @@ def test_a_stores_own_system_need_not_be_named(tmp_path: Path) -> None:
 def test_system_of_any_name_uses_its_started_store(tmp_path: Path) -> None:
     text = f"systems: {{small: {{start: {{system: redis}}}}, big: {{start: {{system: redis}}}}}}\n{TAIL}"
     assert {system.store for system in load_text(tmp_path, text).experiment.systems.values()} == {"redis"}
+
+
+def test_store_gets_no_other_stores_properties(tmp_path: Path) -> None:
+    for store, prefix in (("postgres", "db."), ("postgrenosql", "postgrenosql.")):
+        (variant,) = make_plan(tmp_path, f"systems: {{a: {{store: {store}, start: postgres}}}}\n").variants
+        properties = with_expected_address(variant).store_properties
+        assert {prefix + "url", prefix + "user", "db.driver"} < properties.keys()
+        known = describe_engine().store_properties(store)
+        assert properties.keys() <= {*known}, store
 
 
 def test_everything_about_servers_may_be_varied(tmp_path: Path) -> None:

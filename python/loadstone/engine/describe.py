@@ -10,6 +10,7 @@ import re
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cache
 from typing import Any
 
@@ -96,6 +97,13 @@ class Description:
     def store_properties(self, store: str) -> tuple[str, ...]:
         """The properties of a store itself."""
         return self.stores[store].properties if store in self.stores else ()
+
+    def is_property_of_others(self, store: str, name: str) -> bool:
+        """Whether other stores have a property, but not this one; false for a store that accepts any property."""
+        known = self.store_properties(store)
+        if not known or any(fnmatchcase(name, pattern) for pattern in known):
+            return False
+        return any(name in other.properties for other in self.stores.values())
 
     def address_properties(self, store: str) -> tuple[str, str] | None:
         """The properties for a store's hosts and port, if it has them."""

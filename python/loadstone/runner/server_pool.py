@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from loadstone.engine import secrets
+from loadstone.engine.describe import describe_engine
 from loadstone.engine.events import Note
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.plan.plan import Variant
@@ -236,7 +237,7 @@ def with_address(variant: Variant, servers: TrialServers | None) -> Variant:
         return variant
     how = servers.requested.how
     address = how.store_properties(variant.store) if isinstance(how, Attached) else servers.stack.properties()
-    return replace(variant, store_properties={**address, **variant.store_properties})
+    return add_address(variant, address)
 
 
 def with_expected_address(variant: Variant) -> Variant:
@@ -249,7 +250,14 @@ def with_expected_address(variant: Variant) -> Variant:
     except (LoadstoneError, OSError):
         # The address is known only once the system is running.
         return variant
-    return replace(variant, store_properties={**address, **variant.store_properties})
+    return add_address(variant, address)
+
+
+def add_address(variant: Variant, address: Mapping[str, str]) -> Variant:
+    """The variant with an address, without the properties that only other stores of the system read."""
+    engine = describe_engine()
+    read = {name: text for name, text in address.items() if not engine.is_property_of_others(variant.store, name)}
+    return replace(variant, store_properties={**read, **variant.store_properties})
 
 
 def expected(start: StartRequest) -> Mapping[str, str]:
