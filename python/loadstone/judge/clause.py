@@ -17,7 +17,7 @@ from loadstone.results.value import THROUGHPUT
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
 NO_CLAIM = "no claim possible"
-# If the ends of an interval over all scenarios are further apart than this factor, they say nothing.
+# An interval over all scenarios whose ends differ by more than this factor is not printed.
 RATIO_MAX = 100
 
 
