@@ -140,7 +140,7 @@ soak: all $(DEVELOPER)
 	LOADSTONE_OUTAGES=all $(VENV)/pytest tests/engine/test_outages.py
 	LOADSTONE_SIMULATIONS=1 $(VENV)/pytest -n 2 -rP tests/unit/test_judge_simulations.py tests/unit/test_search_simulations.py
 	LOADSTONE_PAUSES=50 LOADSTONE_KILLS=5 $(VENV)/pytest -s -m "soak or servers" tests/servers/test_ledger_faults.py
-	LOADSTONE_FLEET_KILLS=50 LOADSTONE_FLEET_CASSANDRA=1 $(VENV)/pytest tests/lab/test_fleet_ray.py
+	LOADSTONE_FLEET_KILLS=50 $(VENV)/pytest tests/lab/test_fleet_ray.py
 	$(VENV)/python benchmarks/fleet_scale.py
 	$(VENV)/python benchmarks/fleet_itself.py
 	$(VENV)/python benchmarks/judge_soak.py

@@ -246,11 +246,13 @@ def engines_of(lab: int) -> list[int]:
 
 
 def test_killed_engine_makes_only_its_trial_invalid(tmp_path: Path) -> None:
-    file = experiment(tmp_path, HEAD + "rate: 1000\nmeasure: {warmup: 0, duration: 3s}")
+    file = experiment(tmp_path, HEAD + "rate: 600\nmeasure: {warmup: 0, duration: 5s}")
     lab = start(tmp_path, "run", file, "--no-report")
     deadline = time.monotonic() + 60
     logs = tmp_path / "results"
-    while time.monotonic() < deadline and not any(path.stat().st_size for path in logs.rglob("run.1.events.jsonl")):
+    # Without an interval, the load might not have begun.
+    while not any('"interval"' in path.read_text() for path in logs.rglob("run.1.events.jsonl")):
+        assert time.monotonic() < deadline
         time.sleep(0.05)
     os.kill(engines_of(lab.pid)[1], signal.SIGKILL)
     _, error = lab.communicate(timeout=60)

