@@ -212,7 +212,7 @@ def test_many_clients_have_a_binding_each(engine: Engine, jvm_arguments: str) ->
 def test_outage_fails_what_is_due_whatever_the_clients(engine: Engine, jvm_arguments: str, clients: int) -> None:
     # The binding is unavailable for a second, at 500 operations per second.
     line = f"run {jvm_arguments} {RUN} operationcount=1000 -target 500 -threads {clients} scripted=outage"
-    failures = []
+    failures: list[int] = []
     # A JVM that the machine stops during the outage sends what was due after it, and not in every run.
     while len(failures) < 5:
         result = engine.run(line)
