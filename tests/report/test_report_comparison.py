@@ -110,7 +110,7 @@ def test_late_latency_is_an_upper_bound(lower_ms: float, median: str, interval: 
 
 def test_levels_of_one_method_share_a_note() -> None:
     notes = ["Test: too few repeats, n=3", "Intervals: 96.1 % of medians", "Intervals: 96.9 % of medians"]
-    assert join_levels(notes) == (notes[0], "Intervals: 96.1 % or 96.9 % of medians")
+    assert join_levels(notes) == ("Intervals: 96.1 or 96.9 % of medians", notes[0])
 
 
 def test_refused_row_is_not_valid() -> None:

@@ -173,9 +173,9 @@ def list_items(items: Sequence[str], most: int = 3) -> str:
     return f"{listed} and {len(items) - most} more" if len(items) > most else listed
 
 
-def join_names(names: Sequence[str]) -> str:
-    """The names as an enumeration: `a`, `a and b`, `a, b and c`."""
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+def join_names(names: Sequence[str], last: str = "and") -> str:
+    """The names as an enumeration: `a`, `a and b`, `a, b and c`; `last` is the word before the last name."""
+    return f" {last} ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def format_alike(numbers: Sequence[float], unit: str, last: Sequence[int | None] = ()) -> list[str]:

@@ -33,7 +33,7 @@ from loadstone.results.result_set import ALL_OPERATIONS, DEFAULT_METRICS, varian
 from loadstone.results.stage import prefix_of
 from loadstone.results.value import THROUGHPUT, metric_statistic
 from loadstone.search.outcome import SearchOutcome
-from loadstone.search.sentence import contradiction_text, knee_text, outcome_parts, outcome_sentence
+from loadstone.search.sentence import contradiction_text, knee_text, outcome_parts, outcome_sentence, summarize_knee
 from loadstone.statistics.usl import COUNTS_MIN
 
 EXPLORATORY = "exploratory, as only the first metric decides"
@@ -42,6 +42,8 @@ UNFINISHED = "the search is not finished: continue with --resume"
 PARTS_MAX, CONTEXTS_MAX = 12, 4
 # The maximum number of contenders in the table of the answer.
 CONTENDERS_MAX = 4
+# The maximum number of knees in the statement.
+KNEES_MAX = 3
 
 
 class Answer(NamedTuple):
@@ -68,17 +70,21 @@ def answer_question(judgement: Judgement, metrics: Sequence[str], matters: float
         # If no claim is possible, ranges of medians do not answer the question, so they come last.
         is_claimable = any(comparison.claim != "impossible" for comparison in comparisons)
         clauses = [*answer.clauses, *knees] if is_claimable else ["; ".join(knees), *answer.clauses]
-        return Answer(clauses, answer.short and add_knees(answer.short, knees))
+        return Answer(clauses, answer.short and add_knees(answer.short, curves, knees))
     if curves:
         return Answer(["; ".join(name_knees(curves)), *describe_knee(judgement)])
     return Answer(describe_single_variant(judgement, metrics))
 
 
-def add_knees(short: ShortAnswer, knees: Sequence[str]) -> ShortAnswer:
-    """The short answer of a sweep, with the knees: one in the statement, several among the remarks."""
+def add_knees(short: ShortAnswer, curves: Sequence[Curve], knees: Sequence[str]) -> ShortAnswer:
+    """The short answer of a sweep, with the knees: one in the statement; several in a few words, and as remarks."""
     knee, _, why = knees[0].partition(": ") if len(knees) == 1 else ("", "", "")
-    statement = f"{short.statement}; {knee}" if knee else short.statement
     remarks = [why] if why else [] if knee else knees
+    if 1 < len(curves) <= KNEES_MAX:
+        names = name_contexts([curve.context for curve in curves])
+        brief = [summarize_knee(curve.knee, name) for curve, name in zip(curves, names, strict=True)]
+        knee = f"throughput of {', '.join(filter(None, brief))}" if any(brief) else ""
+    statement = f"{short.statement}; {knee}" if knee else short.statement
     return replace(short, statement=statement, remarks=(*short.remarks, *remarks))
 
 

@@ -33,7 +33,7 @@ MINORITY = 1 / 3
 MINORITY_HINT = (
     "no action needed: {} disturbed (a claim tolerates a third), and the claim is also tested without disturbed repeats"
 )
-MAJORITY_HINT = "{}; {} disturbed, and a claim tolerates at most a third"
+MAJORITY_HINT = "{}; over all checks, {} disturbed, and a claim tolerates at most a third"
 
 
 @dataclass(frozen=True)

@@ -215,8 +215,9 @@ def throughput_text(outage: Outage) -> str:
             for rate in (outage.throughput, outage.twin_throughput)
         ]
         whole = f"; over the whole window {rates[0]}, without the fault {rates[1]}"
+    rising = ", which was still rising" if median(shares) > 1 else ""
     return (
-        f"throughput during the fault is {units.format_percent(median(shares))} of the throughput before it"
+        f"throughput during the fault is {units.format_percent(median(shares))} of the throughput before it{rising}"
         f" (n={len(shares)}{longest}; closed loop: stalls count once per client, so there is no outage in seconds)"
         f"{whole}"
     )

@@ -9,11 +9,11 @@ from dataclasses import replace
 
 from loadstone.format import units, wording
 from loadstone.judge.answer import name_contexts
-from loadstone.judge.clause import name_side, ratio_ends
+from loadstone.judge.clause import name_side
 from loadstone.judge.decision_table import excludes_one
 from loadstone.judge.judgement import Cell, Claim, Comparison, Search, VariantKey
 from loadstone.judge.sweep import describe_span, is_sweep, list_loads, span_intervals, span_medians
-from loadstone.report.comparison import refusal
+from loadstone.report.comparison import describe_undecided, refusal
 from loadstone.report.table import Column, Rows, Table, TableCell, render_cell
 from loadstone.report.view import LOADS, View
 from loadstone.search.outcome import SearchOutcome
@@ -121,16 +121,11 @@ def contender_cell(view: View, pair: Comparison, *, with_verdict: bool) -> Table
     if pair.claim in ("better", "worse"):
         parts += [] if math.isfinite(pair.ratio.value) else [pair.claim]
     elif pair.claim == "none":
-        parts = ["undecided", join_intervals(pair)]
+        parts = ["undecided", describe_undecided(pair)]
     elif pair.claim in CONCLUSIONS:
         parts = [CONCLUSIONS[pair.claim], reason(pair)]
     parts += [str(pair.verdict)] if with_verdict else []
     return replace(median_cell(view, pair.contender), note=", ".join(filter(None, parts)))
-
-
-def join_intervals(pair: Comparison) -> str:
-    """The interval of an undecided ratio as measured and over all scenarios."""
-    return ratio_ends(pair, pair.ratio) + describe_correction(pair)
 
 
 def reason(pair: Comparison) -> str:
@@ -143,12 +138,6 @@ def reason(pair: Comparison) -> str:
 def describe_condition(pair: Comparison) -> str:
     """The condition of a claim: `if the number of records were equal`; empty if the claim has none."""
     return pair.condition.removesuffix(", ")
-
-
-def describe_correction(pair: Comparison) -> str:
-    """A clause if only the correction for several tests leaves the comparison undecided; else empty."""
-    is_corrected = math.isfinite(pair.ratio.value) and excludes_one(pair.ratio)
-    return ", not significant after Holm's correction" if is_corrected else ""
 
 
 def median_cell(view: View, cell: Cell) -> TableCell:
@@ -234,7 +223,7 @@ def compare_row(view: View, pair: Comparison, sides: Sequence[str]) -> tuple[Tab
     if pair.claim not in ("refused", "unranked"):
         difference = TableCell(wording.change_text(pair.ratio, bound=pair.bound), wording.change_interval(pair.ratio))
         if pair.claim == "none":
-            difference = TableCell(wording.ratio_text(pair.ratio), join_intervals(pair))
+            difference = TableCell(wording.ratio_text(pair.ratio), describe_undecided(pair))
     name = TableCell(wording.metric_name(pair.metric))
     why = reason(pair) or describe_condition(pair)
     return name, *medians, difference, TableCell(conclude(pair, sides), why, verdict=pair.verdict)
@@ -254,6 +243,8 @@ def surround_answers(every: Sequence[Search]) -> Table:
     notes = ["Loads from the answer to the upper end of the bracket, with medians of the trials"]
     if any(outcome.unsure for _, outcome in outcomes):
         notes.append("The objective holds at a load if most of the judged trials meet it")
+    if any(sample.sparse for _, outcome in outcomes for probe in outcome.probes for sample in probe.usable):
+        notes.append("About: some trials have too few operations for this percentile")
     return Table("", columns, groups, tuple(notes))
 
 

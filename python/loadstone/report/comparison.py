@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from loadstone.format import units, wording
+from loadstone.judge.clause import ratio_ends
 from loadstone.judge.decision_table import excludes_one
 from loadstone.judge.finding import Finding, Severity, Verdict, worst_verdict
 from loadstone.judge.judgement import Cell, Claim, Comparison, VariantKey
@@ -25,6 +27,15 @@ TOOL_NAMES = {
 TOOL_UNITS = {"testdfsio": "mb/sec (2^20)", "fio": "MiB/s (2^20)"}
 NAME_MAX = 90
 INTERVALS = "Intervals: "
+# The order of notes by their beginnings; further notes come last.
+ORDER = (INTERVALS, "An interval", "Ratio: ", "Test: ")
+# The ratios that tests use, by a part of the test's name.
+RATIOS = {
+    "within blocks": "the geometric mean of the ratios within blocks",
+    "blocks, n": "the geometric mean of the ratios within blocks",
+    "Mann": "the median of the ratios of all pairs of repeats",
+    "Welch": "the ratio of the geometric means",
+}
 EXPLORATORY = "; this metric is exploratory, as only the first metric decides"
 
 
@@ -146,7 +157,7 @@ def render_ratio(comparison: Comparison) -> Iterator[TableCell]:
     texts: dict[Claim, tuple[str, str]] = {
         "better": (f"{number}{comma} better", between),
         "worse": (f"{number}{comma} worse", between),
-        "none": ("~", f"{short}, undecided{why}"),
+        "none": ("~", f"{short}, undecided: {describe_undecided(comparison)}{why}"),
         "same": ("=", f"{short}, no difference that matters"),
         "slight": ("≈", f"{short}, the difference is too small to matter"),
         # A single run does not allow a ratio (n=1).
@@ -162,6 +173,13 @@ def render_ratio(comparison: Comparison) -> Iterator[TableCell]:
     has_p = claim not in ("refused", "unranked")
     p = wording.p_text(comparison.p, comparison.p_adjusted) if has_p else ""
     yield TableCell(p, aside=format_plain_p(comparison) if p else "")
+
+
+def describe_undecided(comparison: Comparison) -> str:
+    """The interval of an undecided ratio, and a clause if only the correction for several tests leaves it undecided."""
+    is_corrected = math.isfinite(comparison.ratio.value) and excludes_one(comparison.ratio)
+    correction = ", not significant after Holm's correction" if is_corrected else ""
+    return ratio_ends(comparison, comparison.ratio) + correction
 
 
 def refusal(comparison: Comparison) -> str:
@@ -204,15 +222,17 @@ def reading(view: View, keys: Sequence[VariantKey], metric: str) -> Iterator[str
         cell = view.cell(key, metric)
         if cell is not None and (method := describe_interval(cell.estimate)):
             yield method
+            if view.judgement.output_estimate(cell).low != cell.estimate.low:
+                yield "An interval of latencies at most begins with the figures without the load generator's lateness"
         comparison = view.comparisons.get((metric, key))
         if comparison is not None and comparison.test:
-            if "logarithms within" in comparison.test:
-                yield "Ratio: the geometric mean of the ratios within blocks, not the ratio of the medians"
+            if ratio := next((text for part, text in RATIOS.items() if part in comparison.test), ""):
+                yield f"Ratio: {ratio}, not the ratio of the medians"
             yield f"Test: {comparison.test}"
             if comparison.p_adjusted is not None:
                 every = "all comparisons in this report" if comparison.exploratory else "the comparisons in this table"
                 yield f"The p values are Holm-adjusted over {every}{EXPLORATORY if comparison.exploratory else ''}"
-            if comparison.p == 1 and len(comparison.scenarios) > 1:
+            if comparison.p == 1 and comparison.claim == "none" and len(comparison.scenarios) > 1:
                 yield "p is 1 if two scenarios point in opposite directions"
 
 
@@ -221,11 +241,12 @@ def join_levels(methods: Iterable[str]) -> tuple[str, ...]:
     levels: dict[str, list[str]] = {}
     notes: dict[str, None] = {}
     for note in methods:
-        level, percent, method = note.removeprefix(INTERVALS).partition(" %")
+        level, _, method = note.removeprefix(INTERVALS).partition(" %")
         if note.startswith(INTERVALS):
-            levels.setdefault(method, []).append(level + percent)
+            levels.setdefault(method, []).append(level)
         notes[method if note.startswith(INTERVALS) else note] = None
-    return tuple(f"{INTERVALS}{' or '.join(levels[note])}{note}" if note in levels else note for note in notes)
+    texts = [f"{INTERVALS}{units.join_names(levels[note], 'or')} %{note}" if note in levels else note for note in notes]
+    return tuple(sorted(texts, key=lambda text: [not text.startswith(start) for start in ORDER]))
 
 
 def describe_interval(estimate: Estimate) -> str:

@@ -152,7 +152,7 @@ def search_section(view: View) -> Section:
     least, most = rule.at_least, rule.at_most
     count = units.count_noun(max(least, most or 0), "trial")
     count = f"{least} to {count}" if most and most > least else count
-    lead = f"Searched for {describe_rule(rule)}; a probe has {count}, with more at the ends of the bracket."
+    lead = f"Searched for {describe_rule(rule)}; a probe has {count}, with more near the answer."
     return Section("search", "Search", (lead,), tuple(search.tables(view)))
 
 
@@ -232,7 +232,7 @@ def warnings_section(view: View) -> Section:
     """The findings that readers should know before they rely on a figure."""
     notes = tuple(f"While reading: {warning}." for warning in view.results.warnings)
     unavailable = list_unavailable_checks(view.judgement)
-    notes += (f"Checks that did not run: {'; '.join(unavailable)}.",) if unavailable else ()
+    notes += (f"Checks that did not run, or not in every trial: {'; '.join(unavailable)}.",) if unavailable else ()
     groups = tuple(view.warnings)
     if not groups:
         notes = ("No check found a problem.", *notes) if view.results.trials else notes
@@ -388,6 +388,8 @@ def meaning(view: View) -> str:
         text = "No warning concerns the first claim" if further else "No warning concerns a claim"
     if view.verdict is Verdict.VALID and not (view.judgement.comparisons or view.judgement.searches):
         text = "Nothing is compared, so nothing is claimed"
+        if coverage:
+            text += "; the figures are unconfirmed where checks did not run: see the warnings"
     return " ".join(f"{part}." for part in (reason(view), text, further, coverage) if part)
 
 
@@ -399,7 +401,8 @@ def reason(view: View) -> str:
             by_check.setdefault(finding.check, []).append(finding)
     if not by_check:
         return ""
-    more = f", and {units.count_noun(len(by_check) - 1, 'other check')}" if len(by_check) > 1 else ""
+    count = len(by_check) - 1
+    more = f". {units.count_noun(count, 'other check')} also found a problem" if count else ""
 
     def rank(check: str) -> float:
         # A finding on the whole result set has no trials, and comes first.
@@ -423,7 +426,7 @@ def reason(view: View) -> str:
         at_answer = [outcome.probe_at(outcome.load) for outcome in outcomes if outcome.load is not None]
         every, where = sum(len(probe.samples) for probe in at_answer), " at the answer"
     extent = describe_extent(findings[texts.index(message)], findings, every)
-    return f"{message} ({most}{f', {extent}{where}' if extent else ''}{more})"
+    return f"{message} ({most}{f', {extent}{where}' if extent else ''}){more}"
 
 
 MEANING = {

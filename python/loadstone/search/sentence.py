@@ -78,9 +78,9 @@ def knee_text(knee: Knee, over: Over = "clients", whose: str = "") -> str:
         text += f"; the repeats differ too much to decide whether throughput falls from {peak} at"
         text += f" {units.load_over(load, over)} to {format_throughput(end)} at {last}"
     if knee.collapse is not None:
-        mean = "" if plateau == peak else f"its plateau is {plateau}, and "
+        that = "that" if plateau == peak else f"its plateau, {plateau},"
         text = f"throughput{of} is highest at {units.load_over(load, over)}, {peak}"
-        text += f"; {mean}{share} of that is reached {where}"
+        text += f"; {share} of {that} is reached {where}"
     if knee.departing:
         loads = units.list_items([units.format_load(load) for load in knee.departing])
         text += f"; throughput rises or falls more than once (at {loads}), so there may be more than one answer"
@@ -90,6 +90,18 @@ def knee_text(knee: Knee, over: Over = "clients", whose: str = "") -> str:
     # The text has the median, as in the table, because the fit averages over neighbours that rise again.
     where = f"between {units.format_load(high)} and {units.load_over(low, over)}, to {format_throughput(end)} at {last}"
     return f"{text}; throughput falls below that again {where}"
+
+
+def summarize_knee(knee: Knee, whose: str) -> str:
+    """The knee of one of several curves in a few words: `lmdb levels off between 1 and 8 clients`; empty if unknown."""
+    if knee.upper is None:
+        rises = f"{whose} still rises at {units.load_over(knee.loads[-1], 'clients')}" if knee.loads else ""
+        return rises if knee.unclaimed == "rising" else ""
+    if knee.collapse is not None:
+        return f"{whose} is highest at {units.load_over(knee.peak[0], 'clients')}"
+    upper = units.load_over(knee.upper, "clients")
+    where = f"at {upper} or less" if knee.lower is None else f"between {units.format_load(knee.lower)} and {upper}"
+    return f"{whose} levels off {where}"
 
 
 def format_throughput(throughput: float) -> str:
@@ -123,24 +135,32 @@ def limit_parts(outcome: SearchOutcome) -> list[str]:
         return [f"{text} holds up to {rule.format_load(rule.most)}, where the search stopped: {there}"]
     if outcome.kind == "wall":
         return [f"{text} holds at {rule.format_load(load)}: {there}"]
-    # The ends of the answer's bracket.
-    low, high = ("unknown" if bound is None else units.format_load(bound) for bound in (outcome.low, outcome.high))
     first = next((decision for decision in outcome.decisions if decision.load > load), None)
     there += f" at {rule.format_load(load)}"
     beyond = "" if first is None else f"; {figures_text(outcome, first.load)} at {rule.format_load(first.load)}"
     if first is not None and first.votes and (against := count_judged(outcome, first.load)):
         beyond += f" ({against})"
-    confidence = f", {units.format_percent(CONFIDENCE)} confidence" if rule.confirmations else ""
-    votes = count_judged(outcome, load)
-    bracket = f"({f'{votes}; ' if votes else ''}bracket {low} to {high}{confidence})"
+    bracket = "; ".join(part for part in (count_judged(outcome, load), name_bracket(outcome)) if part)
     contradiction = contradiction_text(outcome)
     but = f"; but in most repeats it {contradiction}" if contradiction else ""
     wall = outcome.wall if has_open_end(outcome) else None
     unjudged = "" if wall is None else f"; {rule.format_load(wall[0])} could not be judged"
     return [
-        f"{text} holds up to {rule.format_load(load)} {bracket}{unjudged}",
+        f"{text} holds up to {rule.format_load(load)} ({bracket}){unjudged}",
         f"{there}{beyond}{but}",
     ]
+
+
+def name_bracket(outcome: SearchOutcome) -> str:
+    """The bracket of the answer, with its confidence: `bracket 38 to 41, 90 % confidence`."""
+    low, high = ("" if end is None else units.format_load(end) for end in (outcome.low, outcome.high))
+    confidence = f", {units.format_percent(CONFIDENCE)} confidence" if outcome.rule.confirmations else ""
+    if low and high:
+        return f"bracket {low} to {high}{confidence}"
+    if not (low or high):
+        return "no bracket was found"
+    ends = f"at least {low}" if low else f"at most {high}"
+    return f"{ends}{confidence}; no {'upper' if low else 'lower'} end was found"
 
 
 def count_judged(outcome: SearchOutcome, load: float) -> str:
@@ -182,8 +202,9 @@ def figures_text(outcome: SearchOutcome, load: float) -> str:
 
 
 def probe_figure(term: Term, probe: Probe) -> str:
-    """The median figure of a probe as text, with its bound."""
-    return units.format_bound(term_text(term, probe.median_figure(term.key)), probe.weakest_bound(term.key))
+    """The median figure of a probe as text, with its bound; `about` if some trials have too few operations for it."""
+    about = "about " if any(sample.sparse for sample in probe.usable) else ""
+    return about + units.format_bound(term_text(term, probe.median_figure(term.key)), probe.weakest_bound(term.key))
 
 
 def short_of_rate(rule: Rule, probe: Probe) -> str:
@@ -234,7 +255,7 @@ def list_loads(decisions: Sequence[Decision]) -> str:
 
 def explain_bracket(outcome: SearchOutcome) -> str:
     """A sentence on the ends of the bracket."""
-    low, high = "the objective was met in all trials", "it was not met in any trial, or the system failed"
+    low, high = "all judged trials met the objective", "no judged trial met it, or the system failed"
     if outcome.rule.objective is None:
         low, high = (
             f"throughput is below {units.format_percent(1 - TOLERANCE)} of the plateau",

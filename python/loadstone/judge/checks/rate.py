@@ -152,7 +152,7 @@ def check_carried(trial: TrialResult, settings: Settings) -> Looks:
         return
     backlog = trial.loop == "open"
     severity = Severity.INVALID if backlog else Severity.SUSPECT
-    spent = f"{units.format_duration(longest)} of the {units.format_duration(window)} window"
+    spent = f"{units.format_duration(longest)} (window: {units.format_duration(window)})"
     carried = units.count_noun(count, "warm-up operation was", "warm-up operations were")
     message = f"{carried} still in flight when the window began; the longest took {spent}"
     hint = f"use a longer warm-up{' or a lower rate' if backlog else ''}, or find out what the system did at that time"
