@@ -185,8 +185,8 @@ def test_search_without_a_limit_keeps_its_sentence(met: dict[int, int]) -> None:
 def test_sweep_has_ranges_over_its_loads() -> None:
     view = View(judge_results(report_support.scaling().results))
     assert answer.sentence(view) == (
-        "Throughput is 1.53× to 4.05× as high with scylla as with cassandra, at 1 to 64 clients; throughput of cassandra"
-        " is highest at 32 clients, scylla still rises at 64 clients"
+        "Throughput is 1.53× to 4.05× as high with scylla as with cassandra, at 1 to 64 clients; throughput of"
+        " cassandra is highest at 32 clients, scylla still rises at 64 clients"
     )
     throughput, latency = table_texts(view)
     medians = [

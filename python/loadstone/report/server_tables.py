@@ -73,7 +73,8 @@ def tabulate_servers(view: View) -> Table:
         )
         groups.append(Rows(view.varying(key), rows))
     heads = columns("server", *(every[figure] for figure in used))
-    return Table("", heads, tuple(group for group in groups if group.rows))
+    notes = ("Medians over the trials of each server: if servers differ between trials, they do not add up to the sum",)
+    return Table("", heads, tuple(group for group in groups if group.rows), notes)
 
 
 def columns(*heads: str) -> tuple[Column, ...]:

@@ -56,9 +56,14 @@ def check_page_cache(trial: TrialResult, settings: Settings) -> Looks:
     counted = miss_share(trial, read)
     share = read / returned if counted is None else counted
     if share < settings.check_threshold(NAME, "claimed_share" if claimed else "share"):
-        message = f"reads returned {units.format_size(returned)}, and the device read {units.format_size(read)}"
-        what = "the bytes" if counted is None else "the reads"
-        message += f": at least {units.format_percent(1 - max(share, LEAST))} of {what} came from memory"
+        least = units.format_percent(1 - max(share, LEAST))
+        if counted is None:
+            message = f"reads returned {units.format_size(returned)}, and the device read {units.format_size(read)}"
+            message += f": at least {least} of the bytes came from memory"
+        else:
+            reads = units.count_noun(trial.value("read.count") or 0, "read")
+            message = f"the device served at most {counted * (trial.value('read.count') or 0):,.0f} of {reads}"
+            message += f": at least {least} of the reads came from memory"
         yield Finding(NAME, severity, message, HINT, here, size=1 - share)
     elif claimed and counted is None and has_small_reads(trial, returned):
         # Every observed device counts its reads, but scans and several jobs of fio have no `read.count`.

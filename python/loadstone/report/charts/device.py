@@ -24,6 +24,8 @@ def bars(view: View) -> Figure:
     contexts = spread(view.contexts, max(PANELS_MAX // max(len(names), 1), 1))
     panels = [chart for metric in names for context in contexts if (chart := panel(view, metric, context))]
     caption = "Medians of the repeats, including data flushed to the device after the window."
+    if any(name.endswith("write_amplification") for name in names):
+        caption += " Write amplification is relative to the values written; an update may write only one field."
     caption += figure.limits(view, len(contexts), len(view.contexts))
     return Figure("device", tuple(panels), caption, "bytes that devices read and wrote for each operation, by variant")
 
