@@ -77,8 +77,9 @@ def select_values(view: View) -> list[str]:
 
 def legend(view: View, used: Iterable[str]) -> tuple[tuple[str, int], ...]:
     """The legend entries of the values that a figure uses."""
-    values = set(used)
-    return tuple((view.short[value], number) for number, value in enumerate(select_values(view)) if value in values)
+    values, names = set(used), order_colours(view)
+    series = [view.short[value] for value in select_values(view) if value in values]
+    return tuple((name, names.index(name)) for name in series)
 
 
 def limits(view: View, panels: int, of: int, *, apart: bool = True) -> str:
@@ -92,18 +93,24 @@ def limits(view: View, panels: int, of: int, *, apart: bool = True) -> str:
 
 
 def domain(view: View) -> list[str]:
-    """All names with colours, so that a name has the same colour in every chart."""
+    """The names of all series."""
     return [view.short[value] for value in select_values(view)]
+
+
+def order_colours(view: View) -> list[str]:
+    """All names in the order of the palette: the same names have the same colours in every chart and report, whatever
+    the baseline."""
+    return sorted(domain(view), key=natural_key)
 
 
 def colour(view: View) -> alt.Color:
     """The colour of a row's `name`."""
-    return alt.Color("name:N", scale=alt.Scale(domain=domain(view)), legend=None, title=None)
+    return alt.Color("name:N", scale=alt.Scale(domain=order_colours(view)), legend=None, title=None)
 
 
 def shape(view: View) -> alt.Shape:
     """The mark of a row's `name`."""
-    names = domain(view)
+    names = order_colours(view)
     return alt.Shape("name:N", scale=alt.Scale(domain=names, range=list(SHAPES[: len(names)])), legend=None)
 
 
