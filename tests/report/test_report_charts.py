@@ -233,7 +233,7 @@ def test_pictures_carry_their_own_colours_and_legend() -> None:
     spec = json.dumps(countable(figure.combine_panels(result, theme.file_config())))
     assert "var(--" not in spec
     assert len(json.loads(spec)["vconcat"][0]["concat"]) == 3
-    assert result.legend == (("rocksdb", 0), ("fjall", 1), ("lmdb", 2))
+    assert result.legend == (("rocksdb", 2), ("fjall", 0), ("lmdb", 1))
 
 
 SERIES = Series((0, 1, 2, 3, 4), (1, 1, 1, 1, 0.1), (10, 30, 20, 40, 5), (1, None, 3, 5, 9), (7, None, 2, 9, 99))
