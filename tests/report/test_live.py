@@ -262,7 +262,7 @@ def test_metrics_are_parsed_by_prometheus(tmp_path: Path) -> None:
     (read,) = [sample for sample in families["loadstone_operations"].samples if sample.labels["step"] == "READ"]
     assert read.value == 9
     plan = {"repeat": "4", "block": "4", "system": 'a"\\\n', "vary_step": "2", "_9_lives": "x"}
-    assert {"status": "OK", "window": "steady", **plan}.items() <= read.labels.items()
+    assert {"status": "OK", "window": "measured", **plan}.items() <= read.labels.items()
     buckets = {
         float(sample.labels["le"]): sample.value
         for sample in families["loadstone_latency_seconds"].samples

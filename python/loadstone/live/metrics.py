@@ -70,7 +70,7 @@ def describe_attempts(attempts: Sequence[Attempt]) -> Iterator[tuple[str, str, s
     for attempt in attempts:
         labels = labels_of(attempt)
         for phase, steps in attempt.steps.items():
-            window = {**labels, "window": LOAD if phase == LOAD else "steady"}
+            window = {**labels, "window": LOAD if phase == LOAD else "measured"}
             for (step, status), count in steps.counts.items():
                 key = {"step": step, "status": status, **window}
                 operations.append(("_total", key, count))

@@ -38,7 +38,7 @@ TILES = (
 )
 CHARTS = {
     "throughput": "Throughput, and operations due",
-    "latency": "Latency: p50, p99 and max",
+    "latency": "Latency of successful operations: p50, p99 and max",
     "failed": "Failed operations",
     "processors": "Processors in use",
 }
