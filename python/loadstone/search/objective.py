@@ -154,7 +154,7 @@ def read_condition(text: str, role: str, hint: str) -> Term:
         elif metric == ERRORS:
             share = value.endswith("%")
             term = Term(metric, sign, parsing.parse_share(value) if share else float(value), share)
-            if not math.isfinite(term.bound):
+            if not 0 <= term.bound < math.inf:
                 raise ValueError(value)
         elif is_latency and re.fullmatch(r"[0-9.]+", value):
             raise ValueError(value)
@@ -168,6 +168,9 @@ def read_condition(text: str, role: str, hint: str) -> Term:
     except ValueError:
         advice = ERRORS_HINT if metric == ERRORS else LATENCY_HINT if is_latency else AMOUNT_HINT
         raise ValueError(f'{metric} cannot be compared with "{value}"', advice) from None
+    if term.bound == 0 and sign in ("<", ">="):
+        always = "true" if sign == ">=" else "false"
+        raise ValueError(f'"{text}" is always {always}: no figure is negative', hint)
     # Another plain number may be a count (`ledger.lost == 0`), whose unit is known with its figure.
     may_be_count = term.is_count or not (
         term.is_ratio or term.share or term.unit or metric_statistic(metric) == THROUGHPUT
