@@ -168,9 +168,10 @@ def read_condition(text: str, role: str, hint: str) -> Term:
     except ValueError:
         advice = ERRORS_HINT if metric == ERRORS else LATENCY_HINT if is_latency else AMOUNT_HINT
         raise ValueError(f'{metric} cannot be compared with "{value}"', advice) from None
-    if term.bound == 0 and sign in ("<", ">="):
+    is_positive = metric == ERRORS or is_latency or metric_statistic(metric) == THROUGHPUT
+    if term.bound == 0 and sign in ("<", ">=") and is_positive:
         always = "true" if sign == ">=" else "false"
-        raise ValueError(f'"{text}" is always {always}: no figure is negative', hint)
+        raise ValueError(f'"{text}" is always {always}: {metric} is never negative', hint)
     # Another plain number may be a count (`ledger.lost == 0`), whose unit is known with its figure.
     may_be_count = term.is_count or not (
         term.is_ratio or term.share or term.unit or metric_statistic(metric) == THROUGHPUT
