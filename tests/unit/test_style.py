@@ -275,7 +275,7 @@ def additions(occurrences: dict[str, list[tuple[int, Offender]]], baseline: Coun
 
 
 def shrink(baseline: Counts, counts: Counts) -> Counts:
-    """The baseline without what no longer exists."""
+    """The baseline without obsolete entries."""
     return {name: offenders & counts.get(name, Counter()) for name, offenders in baseline.items()}
 
 
