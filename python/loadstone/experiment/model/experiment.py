@@ -136,7 +136,7 @@ class FleetHosts(FilePart):
 
 
 class FleetKeys(FilePart):
-    """The location and number of engines."""
+    """The location and number of load generators."""
 
     on: Literal["local", "ray"] = Field(default="local", examples=["ray"])
     """local: this machine. ray: the hosts of a Ray cluster, for networked stores (`pip install 'ray>=2.60,<3'`)."""
