@@ -291,10 +291,7 @@ def test_engine_that_cannot_start_ends_the_trial(tmp_path: Path, monkeypatch: py
     ("text", "message"),
     [
         (HEAD.replace("clients: 6", "clients: 2"), "fleet.engines is 3, but some trials have fewer clients: 2"),
-        (
-            HEAD.replace('"null"', "lmdb"),
-            "lmdb keeps its data in files of the engine, which several engines cannot share",
-        ),
+        (HEAD.replace('"null"', "lmdb"), "lmdb keeps its data in files, which several load generators cannot share"),
         (HEAD.replace("engines: 3", "engines: 0"), "fleet.engines must be a whole number of at least 1, got 0"),
         (HEAD + "load: {clients: 1}", "fewer clients: 1"),
     ],
