@@ -141,5 +141,5 @@ options:
   -V, --version  the version
 
 environment:
-  {program.VARIABLE}  the engine to run instead of the installed engine
+  {program.VARIABLE}  the program to run instead of the installed loadstone-engine
   LOADSTONE_DOCS    the docs site that reports and messages link to: an address, or the output of `make site`"""

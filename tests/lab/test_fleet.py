@@ -30,7 +30,7 @@ from loadstone.runner import engine_figures
 from results_support import intervals, merge_by_tag
 from tera_support import tera
 
-LOST = EngineError("the engine was killed by SIGKILL", "it wrote nothing", -9)
+LOST = EngineError("the load generator was killed by SIGKILL", "it wrote nothing", -9)
 HEAD = """
 systems: {engine: {store: "null"}}
 workload: {file: %s/workloads/workloada, properties: {recordcount: 1000}}
@@ -262,7 +262,7 @@ def test_killed_engine_makes_only_its_trial_invalid(tmp_path: Path) -> None:
     # Two of three segments completed.
     assert first.value("due") == count_outcomes(first) == 2_000
     assert [note.message for note in first.notes if note.name == "lost-segment"] == [
-        "segment 1/3: the engine was killed by SIGKILL"
+        "segment 1/3: the load generator was killed by SIGKILL"
     ]
     assert "lost-segment" in loadstone(tmp_path, "show", single_folder(tmp_path).path).stdout
 
@@ -291,10 +291,7 @@ def test_engine_that_cannot_start_ends_the_trial(tmp_path: Path, monkeypatch: py
     ("text", "message"),
     [
         (HEAD.replace("clients: 6", "clients: 2"), "fleet.engines is 3, but some trials have fewer clients: 2"),
-        (
-            HEAD.replace('"null"', "lmdb"),
-            "lmdb keeps its data in files of the engine, which several engines cannot share",
-        ),
+        (HEAD.replace('"null"', "lmdb"), "lmdb keeps its data in files, which several load generators cannot share"),
         (HEAD.replace("engines: 3", "engines: 0"), "fleet.engines must be a whole number of at least 1, got 0"),
         (HEAD + "load: {clients: 1}", "fewer clients: 1"),
     ],
@@ -313,11 +310,11 @@ def test_engine_killed_at_the_timeout_is_reported(tmp_path: Path, monkeypatch: p
     (trial,) = trials(single_folder(tmp_path))
     messages = [note.message for note in trial.notes]
     if trial.end == "lost":
-        assert "segment 1/3: run: the engine did not finish within 2 s" in messages
+        assert "segment 1/3: run: the load generator did not finish within 2 s" in messages
     else:
         # On a busy host, all three engines were too slow.
         assert trial.end == "failed"
-        assert messages[-1] == "run: the engine did not finish within 2 s"
+        assert messages[-1] == "run: the load generator did not finish within 2 s"
 
 
 SORT = """

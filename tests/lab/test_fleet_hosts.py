@@ -335,7 +335,7 @@ def test_killed_engine_is_a_lost_segment() -> None:
         observed = running.observations()
     assert observed.lost == 1
     (note,) = [note for note in observed.notes if note.name == "lost-segment"]
-    assert note.message == "host host1, segment 2/4: the engine was killed by SIGKILL"
+    assert note.message == "host host1, segment 2/4: the load generator was killed by SIGKILL"
     assert end.operations == 3001
 
 
@@ -381,13 +381,13 @@ def collect(agent: Agent, messages: list[dict[str, Any]], key: str, *, poll: boo
 
 def test_damaged_engine_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOADSTONE_CACHE", str(tmp_path))
-    assert install_engine(b"#!/bin/sh\n", "0" * 64) == "the engine was damaged in transit"
+    assert install_engine(b"#!/bin/sh\n", "0" * 64) == "the load generator was damaged in transit"
     assert [*tmp_path.iterdir()] == []
 
 
 def test_engine_for_another_processor_is_refused() -> None:
     header = b"\x7fELF" + bytes(14) + (183).to_bytes(2, "little")
-    assert elf_mismatch(header, "x86_64") == "the engine is built for aarch64, but this host is x86_64"
+    assert elf_mismatch(header, "x86_64") == "the load generator is built for aarch64, but this host is x86_64"
     assert elf_mismatch(header, "aarch64") == ""
 
 
@@ -398,7 +398,7 @@ def test_engine_of_another_libc_is_refused(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.delenv(program.VARIABLE, raising=False)
     script = b"#!/bin/sh\necho \"version 'GLIBC_2.99' not found\" >&2\nexit 1\n"
     message = install_engine(script, hashlib.sha256(script).hexdigest())
-    assert message == "the engine does not run on this host: version 'GLIBC_2.99' not found"
+    assert message == "the load generator does not run on this host: version 'GLIBC_2.99' not found"
 
 
 # Hosts by placement and label, and their figures.
@@ -493,7 +493,7 @@ RAY = "fleet: {on: ray, engines: 3}\n"
         ),
         (
             "systems: [file]\nworkload: {command: {run: 'true', figures: time}}\n" + RAY,
-            "leave `fleet.on` out; engines on other hosts can run cassandra-stress, dfsio, statements, ycsb",
+            "leave `fleet.on` out; load generators on other hosts can run cassandra-stress, dfsio, statements, ycsb",
         ),
     ],
 )

@@ -71,7 +71,7 @@ def test_forgotten_inserts_are_settled_as_lost_across_engines(tmp_path: Path) ->
     assert (first.value("ledger.missed") or 0) + (second.value("ledger.missed") or 0) > 0
     report = (single_folder(tmp_path).path / "report.md").read_text()
     assert "acknowledged writes are lost" in report
-    assert "another engine's insert had been acknowledged" in report
+    assert "another load generator's insert had been acknowledged" in report
 
 
 @pytest.mark.parametrize(

@@ -249,5 +249,5 @@ def test_three_hanging_engines_end_the_run(tmp_path: Path, program: Path, monkey
     monkeypatch.setenv("LOADSTONE_ENGINE", str(hangs))
     stderr = loadstone(tmp_path, "run", experiment(tmp_path, SMALL + "timeout: 1s\n"), code=1).stderr
     assert "3 consecutive trials failed; last error: " in stderr
-    assert "the engine did not finish within 1 s" in stderr
+    assert "the load generator did not finish within 1 s" in stderr
     assert [trial.end for trial in trials(single_folder(tmp_path))] == ["lost"] * 3

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import report_support
+from experiment_support import snapshot
 from loadstone.errors import LoadstoneError
 from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.judge import judge_results
@@ -77,8 +78,7 @@ def names(judgement: Judgement) -> list[str]:
 @pytest.mark.parametrize("name", report_support.ALL)
 def test_the_text_is_as_it_was(name: str) -> None:
     text = report_support.pull_request(report_support.ALL[name]())
-    path = SNAPSHOTS / f"{name}.md"
-    assert text == path.read_text(), f"if the change is meant, write it to {path}"
+    assert text == snapshot(SNAPSHOTS / f"{name}.md", text)
 
 
 @pytest.mark.parametrize("name", report_support.ALL)

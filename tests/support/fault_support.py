@@ -12,7 +12,7 @@ from loadstone.results.result_set import Question, ResultSet
 from loadstone.results.trial_result import Series, TrialResult, values_by_metric
 from loadstone.results.value import Value
 from loadstone.runner.fault_figures import DEFAULTS, FaultInterval, apply_deadline, figures_of_faults
-from scripted_store import MILLISECOND, SECOND, ScriptedStore, Span, fault
+from simulated_store import MILLISECOND, SECOND, SimulatedStore, Span, fault
 
 RATE, SECONDS, REPEATS = 60, 200, 6
 LEVELS = {"ONE": 1, "QUORUM": 3}
@@ -35,21 +35,21 @@ def record_of(kind: str, repeat: int) -> FaultRecord:
     return replace(record, servers=victim, held_ns=held_ns, lifted_ns=lifted_ns, facts={"share": 0.33})
 
 
-def store_of(level: str, kind: str, repeat: int) -> ScriptedStore:
+def store_of(level: str, kind: str, repeat: int) -> SimulatedStore:
     """At ONE, requests to the killed node fail until its failure is detected.
 
     At QUORUM, requests for a third of the keys fail until its return.
     """
     order_ns, lift_ns = instants(repeat)
     if kind == "none":
-        return ScriptedStore(RATE, SECONDS, [], 4000)
+        return SimulatedStore(RATE, SECONDS, [], 4000)
     back_ns = lift_ns + (9 + repeat % 3) * SECOND
     detected_ns = order_ns + 2 * SECOND
     spans = [Span(order_ns, detected_ns, "silent", 3)]
     if level == "QUORUM":
         spans.append(Span(detected_ns, back_ns, "refuse", 3))
     spans.append(Span(back_ns, back_ns + 2 * SECOND, "slow", 2))
-    return ScriptedStore(RATE, SECONDS, spans, 4000)
+    return SimulatedStore(RATE, SECONDS, spans, 4000)
 
 
 def series_of(rows: list[FaultInterval]) -> Series:

@@ -201,14 +201,14 @@ CASES = [
         "the engine itself",
         experiment(with_end("lost", "lost-segment", "ended by SIGKILL")),
         INVALID,
-        "the engine vanished before it reported its result: ended by SIGKILL",
+        "the load generator vanished before it reported its result: ended by SIGKILL",
     ),
     Case(
         "lost-segment",
         "the lab",
         experiment(with_end("lease")),
         INVALID,
-        "the engine stopped because it lost contact with the lab",
+        "the load generator stopped because it lost contact with the lab",
     ),
     Case("server-died", "all there", experiment()),
     Case(
@@ -222,8 +222,8 @@ CASES = [
     Case(
         "retried",
         "the second attempt of the slower system",
-        experiment(rocksdb(failing("the engine was killed by SIGKILL"))),
+        experiment(rocksdb(failing("the load generator was killed by SIGKILL"))),
         SUSPECT,
-        "1 earlier attempt at this trial failed; last error: the engine was killed by SIGKILL",
+        "1 earlier attempt at this trial failed; last error: the load generator was killed by SIGKILL",
     ),
 ]

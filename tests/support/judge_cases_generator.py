@@ -119,7 +119,7 @@ CASES = [
         "a debug build",
         experiment(facts(profile="debug")),
         INVALID,
-        "this engine is a debug build: its figures are invalid",
+        "this load generator is a debug build: its figures are invalid",
     ),
     Case(
         "generator-limited",

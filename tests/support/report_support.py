@@ -259,7 +259,7 @@ def usual() -> Judgement:
         "errors",
         Severity.INVALID,
         "fjall on workload a: 0.31 % of the updates failed (ERROR), more than the 0.1 % that are tolerated",
-        "read the engine's log in trials/fjall-a-2/, mend the cause, run again with --resume",
+        "read the load generator's log in trials/fjall-a-2/, mend the cause, run again with --resume",
         wrong,
     )
     cache = Finding(

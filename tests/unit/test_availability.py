@@ -23,13 +23,13 @@ from loadstone.statistics.availability import (
     measure_dip,
     window_of,
 )
-from scripted_store import (
+from simulated_store import (
     INTERVAL_NS,
     MILLISECOND,
     SECOND,
     SERVICE_NS,
     Operation,
-    ScriptedStore,
+    SimulatedStore,
     Span,
     fault,
     histogram_of,
@@ -39,7 +39,7 @@ DEADLINE_NS = 50 * MILLISECOND
 SCHEDULES = 1000
 
 
-def figures(store: ScriptedStore, order_ns: int, lift_ns: int | None, **options: int) -> dict[str, Value]:
+def figures(store: SimulatedStore, order_ns: int, lift_ns: int | None, **options: int) -> dict[str, Value]:
     rows = store.rows(store.operations())
     return {value.metric: value for value in figures_of_faults([fault(order_ns, lift_ns)], rows, Options(**options))}
 
@@ -61,7 +61,7 @@ def outage_of(operations: list[Operation], from_ns: int, end_ns: int) -> float:
 
 @pytest.mark.parametrize("clients", [4, 32, 256])
 def test_refused_outage_is_independent_of_clients(clients: int) -> None:
-    store = ScriptedStore(100, 120, [Span(60 * SECOND, 72 * SECOND, "refuse")], clients)
+    store = SimulatedStore(100, 120, [Span(60 * SECOND, 72 * SECOND, "refuse")], clients)
     measured = figures(store, 60 * SECOND, 72 * SECOND)
     assert measured["outage"].value == pytest.approx(12 * SECOND)
     assert measured["longest_gap"].value == measured["width"].value == 12 * SECOND
@@ -78,18 +78,18 @@ def test_refused_outage_is_independent_of_clients(clients: int) -> None:
 
 def test_operations_in_flight_at_the_fault_are_interrupted() -> None:
     # Silent for 0.5 s before the order: operations due then time out during the fault.
-    store = ScriptedStore(100, 60, [Span(29 * SECOND + 500 * MILLISECOND, 32 * SECOND, "silent")], 4000)
+    store = SimulatedStore(100, 60, [Span(29 * SECOND + 500 * MILLISECOND, 32 * SECOND, "silent")], 4000)
     measured = figures(store, 30 * SECOND, 35 * SECOND)
     assert measured["before.failed"].value == measured["before.interrupted"].value == 50
 
 
 def test_failures_before_the_fault_are_not_interrupted() -> None:
-    measured = figures(ScriptedStore(100, 60, [Span(20 * SECOND, 21 * SECOND, "refuse")]), 30 * SECOND, 35 * SECOND)
+    measured = figures(SimulatedStore(100, 60, [Span(20 * SECOND, 21 * SECOND, "refuse")]), 30 * SECOND, 35 * SECOND)
     assert (measured["before.failed"].value, measured["before.interrupted"].value) == (100, 0)
 
 
 def test_late_answers_of_a_pause_are_an_outage() -> None:
-    store = ScriptedStore(100, 120, [Span(60 * SECOND, 70 * SECOND, "pause")], 4000)
+    store = SimulatedStore(100, 120, [Span(60 * SECOND, 70 * SECOND, "pause")], 4000)
     measured = figures(store, 60 * SECOND, 70 * SECOND)
     # Operations due in the last 48 ms of the pause were answered within the deadline.
     late = sum(operation.due_ns >= 60 * SECOND and not is_good(operation) for operation in store.operations())
@@ -102,7 +102,7 @@ def test_late_answers_of_a_pause_are_an_outage() -> None:
 
 def test_slow_restart_is_part_of_returning() -> None:
     spans = [Span(60 * SECOND, 80 * SECOND, "silent"), Span(80 * SECOND, 87 * SECOND, "refuse")]
-    measured = figures(ScriptedStore(100, 150, spans, 4000), 60 * SECOND, 70 * SECOND)
+    measured = figures(SimulatedStore(100, 150, spans, 4000), 60 * SECOND, 70 * SECOND)
     assert measured["recovered"].value == 17 * SECOND
     assert measured["recovered.held"].value == 63 * SECOND
     assert measured["returning.length"].value == 17 * SECOND
@@ -114,7 +114,7 @@ def test_slow_restart_is_part_of_returning() -> None:
 
 
 def test_outage_without_end_is_censored() -> None:
-    measured = figures(ScriptedStore(100, 150, [Span(60 * SECOND, 150 * SECOND, "refuse")]), 60 * SECOND, 80 * SECOND)
+    measured = figures(SimulatedStore(100, 150, [Span(60 * SECOND, 150 * SECOND, "refuse")]), 60 * SECOND, 80 * SECOND)
     assert (measured["recovered"].value, measured["recovered"].bound) == (70 * SECOND, "at_least")
     assert "after.due" not in measured
     assert "recovered.held" not in measured
@@ -122,7 +122,7 @@ def test_outage_without_end_is_censored() -> None:
 
 
 def test_survivors_carry_the_load_is_absorbed() -> None:
-    measured = figures(ScriptedStore(100, 150, [Span(60 * SECOND, 64 * SECOND, "refuse")]), 60 * SECOND, 100 * SECOND)
+    measured = figures(SimulatedStore(100, 150, [Span(60 * SECOND, 64 * SECOND, "refuse")]), 60 * SECOND, 100 * SECOND)
     assert measured["absorbed"].value == 4 * SECOND
     assert measured["recovered"].value == 0
 
@@ -146,7 +146,7 @@ def test_read_modify_write_is_late_once(part_ms: int, seconds: int) -> None:
 
 
 def test_fault_without_lift_is_observed_from_its_order() -> None:
-    store = ScriptedStore(100, 150, [Span(60 * SECOND, 64 * SECOND, "refuse")])
+    store = SimulatedStore(100, 150, [Span(60 * SECOND, 64 * SECOND, "refuse")])
     # The lab lifts the fault when the load has ended.
     record = replace(fault(60 * SECOND, None), lift_ordered_ns=151 * SECOND, lifted_ns=152 * SECOND)
     measured = {value.metric: value for value in figures_of_faults([record], store.rows(store.operations()))}
@@ -155,7 +155,7 @@ def test_fault_without_lift_is_observed_from_its_order() -> None:
 
 
 def test_planned_twin_does_not_move_the_lift() -> None:
-    store = ScriptedStore(100, 200, [Span(60 * SECOND, 80 * SECOND, "refuse")])
+    store = SimulatedStore(100, 200, [Span(60 * SECOND, 80 * SECOND, "refuse")])
     twins = [fault(50 * SECOND, 55 * SECOND, "none"), fault(140 * SECOND, 150 * SECOND, "none")]
     records = [twins[0], fault(60 * SECOND, 70 * SECOND), twins[1]]
     measured = {value.metric: value for value in figures_of_faults(records, store.rows(store.operations()))}
@@ -164,7 +164,7 @@ def test_planned_twin_does_not_move_the_lift() -> None:
 
 
 def test_unanswered_operations_are_outage_and_infinite() -> None:
-    store = ScriptedStore(100, 120, [Span(60 * SECOND, 62 * SECOND, "never")], 4000)
+    store = SimulatedStore(100, 120, [Span(60 * SECOND, 62 * SECOND, "never")], 4000)
     measured = figures(store, 60 * SECOND, 62 * SECOND)
     assert measured["outage"].value == pytest.approx(2 * SECOND)
     assert measured["during.unanswered"].value == 200
@@ -182,7 +182,7 @@ def check_schedule(seed: int, *, has_latencies: bool) -> None:
     end_ns = draw.randrange(start_ns + 1, lift_ns + draw.choice((1, 3 * SECOND)))
     spans = [Span(start_ns, end_ns, draw.choice(("refuse", "silent", "pause", "slow", "never")))]
     unlucky = frozenset(draw.sample(range(rate * seconds), draw.choice((0, 0, 5))))
-    store = ScriptedStore(rate, seconds, spans, 300, unlucky=unlucky)
+    store = SimulatedStore(rate, seconds, spans, 300, unlucky=unlucky)
     operations = store.operations()
     # If the latencies are unknown, the engine has counted by the deadline.
     rows = store.rows(operations, None if has_latencies else DEADLINE_NS, has_latencies=has_latencies)

@@ -90,7 +90,7 @@ def test_no_engine_anywhere_exits_1_with_a_hint(loadstone: Installation, command
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr == (
         f"error: loadstone-engine is neither next to {loadstone.command} nor on PATH\n"
-        "hint: install the wheel that `make wheel` builds, build the engine with `make`, or set LOADSTONE_ENGINE\n"
+        "hint: install the wheel that `make wheel` builds, build it with `make`, or set LOADSTONE_ENGINE\n"
     )
 
 
@@ -130,7 +130,7 @@ def test_invalid_engine_variable_overrides_the_installed_engine(loadstone: Insta
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr == (
         "error: there is no program at /nowhere/engine (LOADSTONE_ENGINE)\n"
-        "hint: name an executable file, or unset LOADSTONE_ENGINE to use the installed engine\n"
+        "hint: name an executable file, or unset LOADSTONE_ENGINE to use the installed loadstone-engine\n"
     )
 
 

@@ -13,7 +13,7 @@ import pytest
 from loadstone import __version__
 from loadstone.observe import environment
 from loadstone.observe.environment import describe_environment, environment_facts, redact_arguments
-from loadstone.observe.hardware import describe_host
+from loadstone.observe.host_facts import describe_host
 from observe_support import Host
 
 

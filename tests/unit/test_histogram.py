@@ -58,5 +58,5 @@ def test_bare_and_deflated_histograms_are_the_same() -> None:
     deflated = base64.b64decode(OF_ANOTHER_LIBRARY)
     bare = zlib.decompress(deflated[8:])
     assert decode_histogram(base64.b64encode(bare).decode()) == decode_histogram(OF_ANOTHER_LIBRARY)
-    with pytest.raises(ValueError, match="not an HDR histogram of the engine: 16 of 17 bytes"):
+    with pytest.raises(ValueError, match="not an HDR histogram of the load generator: 16 of 17 bytes"):
         decode_histogram(base64.b64encode(bare[:4] + struct.pack(">i", 17) + bare[8:56]).decode())

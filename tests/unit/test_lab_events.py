@@ -231,7 +231,7 @@ def test_load_with_a_lost_host_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     for facts, is_negative in (({"host_names": "host0, host1"}, True), ({}, False)):
         ended = Finished("load", {}, loads, Series((), (), ()), 0, 2, 1, Observations(facts=facts))
         monkeypatch.setattr(conductor, "_run", lambda *_, ended=ended: [ended])
-        with pytest.raises(EngineError, match="1 of 2 engines exited during the load without a result") as caught:
+        with pytest.raises(EngineError, match="1 of 2 load generators exited during the load without") as caught:
             conductor._complete(LOAD, "", Path(), 1, Path())
         assert (caught.value.status < 0) == is_negative
 

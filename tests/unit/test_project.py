@@ -70,6 +70,7 @@ def test_contributing_tasks_have_few_steps() -> None:
         "Add a check",
         "Add a workload kind",
         "Add a metric",
+        "Add a fault",
         "Add a chart",
     ]
     for name in tasks:

@@ -31,6 +31,12 @@ ONE_WORD_SHARE_MAX = 0.3
 # Verbs, nouns of the field and conventions of a language that end like participles.
 NO_PARTICIPLES = {"embed", "exceed", "elapsed", "expected", "feed", "need", "proceed", "seed", "speed", "succeed"}
 
+# Code in Markdown, and the strings of a line that is neither a comment nor a docstring.
+CODE = re.compile(r"(?ms:^```.*?^```)|(?m:^    .*$)|`[^`]*`")
+MESSAGE = re.compile(r'(?m)^(?!\s*(?:#|//|"""))[^"\n]*("(?!"").*)$')
+ENGINE = re.compile(r"(?i)\b(?:the|this|an|its|each|several|another|other|of|one) engines?\b[^=]?")
+NO_PAGES = {"decisions", "reports", "writing-a-store.md"}
+
 # What precedes `beside` as a value of the key `placement`.
 PLACEMENT = re.compile(r'(?:["`|]|apart(?:, |\W{1,4}or | or )|placement: )\Z')
 
@@ -275,7 +281,7 @@ def additions(occurrences: dict[str, list[tuple[int, Offender]]], baseline: Coun
 
 
 def shrink(baseline: Counts, counts: Counts) -> Counts:
-    """The baseline without what no longer exists."""
+    """The baseline without obsolete entries."""
     return {name: offenders & counts.get(name, Counter()) for name, offenders in baseline.items()}
 
 
@@ -327,6 +333,16 @@ def test_missing_file_of_comment_is_listed(text: str, missing: list[str]) -> Non
     names = ("judge/checks/rate.py", "judge/settings.py", "judge/__init__.py")
     files = {"/tests/unit/test_style.py", "/crates/load/src/zipf.rs", *(f"/python/loadstone/{name}" for name in names)}
     assert [*missing_files(text, files)] == missing
+
+
+def test_engine_means_storage_engine_to_users() -> None:
+    """In docs and messages, Loadstone's process is the load generator. The guide to stores is for developers."""
+    pages = {path: CODE.sub("", path.read_text()) for path in (ROOT / "docs").rglob("*.md")}
+    texts = {path: text for path, text in pages.items() if not NO_PAGES & {*path.parts, path.name}}
+    for path in (*(ROOT / "python/loadstone").rglob("*.py"), *(ROOT / "crates").glob("*/src/**/*.rs")):
+        texts[path] = "\n".join(MESSAGE.findall(path.read_text()))
+    wrong = {str(path.relative_to(ROOT)): match[0] for path, text in texts.items() if (match := ENGINE.search(text))}
+    assert wrong == {}
 
 
 def test_most_function_names_have_an_object() -> None:

@@ -17,8 +17,8 @@ use loadstone_ycsb::known_properties::{KNOWN, Source};
 pub const USAGE: &str = "\
 usage: loadstone describe
 
-Prints as JSON what this engine can do: stores with their properties, YCSB's properties with their meanings and defaults,
-workload kinds and front ends. docs/reference/schemas/describe.json defines the format.
+Prints as JSON what this program can do: stores with their properties, YCSB's properties with their meanings and
+defaults, workload kinds and front ends. docs/reference/schemas/describe.json defines the format.
 ";
 
 /// The capabilities of an engine.

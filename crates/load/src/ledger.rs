@@ -172,7 +172,7 @@ impl<M: AsRef<[AtomicU64]>> Ledger<M> {
         }
         if get(at::VERSION) != VERSION {
             let version = get(at::VERSION);
-            return Err(format!("the ledger has version {version}, but this engine reads version {VERSION}"));
+            return Err(format!("the ledger has version {version}, but this load generator reads version {VERSION}"));
         }
         let layout = LedgerLayout {
             writes: get(at::WRITES),

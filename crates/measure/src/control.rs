@@ -90,7 +90,7 @@ pub enum TrialFailure {
     #[error("stdin was closed before start_at")]
     NoStart,
     /// The requested start was in the past.
-    #[error("start_at is {:.3} ms in the past: give engines more time to start together", *.late_ns as f64 / 1e6)]
+    #[error("start_at is {:.3} ms in the past: give the load generators more time to start", *.late_ns as f64 / 1e6)]
     LateStart {
         /// Lateness of the request, ns.
         late_ns: u64,

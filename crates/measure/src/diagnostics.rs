@@ -38,7 +38,11 @@ pub fn notes(closed: &Closed<'_>) -> Vec<Note> {
     notes.extend(servers_down(closed));
     notes.extend(note_clock(closed));
     if cfg!(debug_assertions) {
-        notes.push(create_note("debug-build", "this engine is a debug build: its figures are invalid", "run make"));
+        notes.push(create_note(
+            "debug-build",
+            "this load generator is a debug build: its figures are invalid",
+            "run make",
+        ));
     }
     notes
 }
@@ -76,7 +80,7 @@ pub fn generator_limited(closed: &Closed<'_>, spins: bool) -> Vec<Note> {
         if !closed.open && share > DRIVER_SHARE {
             add(
                 format!(
-                    "{:.0} % of an operation's time is the engine's own ({:.0} ns of {each_ns:.0} ns)",
+                    "{:.0} % of an operation's time is the load generator's own ({:.0} ns of {each_ns:.0} ns)",
                     share.min(1.0) * 100.0,
                     closed.driver_ns
                 ),
@@ -107,7 +111,7 @@ pub fn generator_limited(closed: &Closed<'_>, spins: bool) -> Vec<Note> {
         let share = closed.cpu_ns.iter().sum::<u64>() as f64 / available_ns as f64;
         if share > CPU_SHARE {
             add(
-                format!("the engine used {:.0} % of the processors", share * 100.0),
+                format!("the load generator used {:.0} % of the processors", share * 100.0),
                 "use a host with more processors, or stop other programs on this one",
             );
         }
@@ -207,7 +211,10 @@ fn pause_clause(closed: &Closed<'_>) -> String {
     if (held_ns as f64) < HELD_SHARE * closed.window.length_ns as f64 {
         return String::new();
     }
-    format!("; the engine itself could not run for up to {:.3} s, which may be the reason", held_ns as f64 / 1e9)
+    format!(
+        "; the load generator itself could not run for up to {:.3} s, which may be the reason",
+        held_ns as f64 / 1e9
+    )
 }
 
 fn note_carried(closed: &Closed<'_>) -> Option<Note> {
@@ -252,7 +259,7 @@ fn note_unanswered(closed: &Closed<'_>) -> Option<Note> {
     (left > 0).then(|| {
         create_note(
             "hung",
-            format!("{} had no answer when the engine stopped waiting", count_noun(left, "operation")),
+            format!("{} had no answer when the load generator stopped waiting", count_noun(left, "operation")),
             "check the system: it stopped answering",
         )
     })

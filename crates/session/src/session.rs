@@ -126,7 +126,7 @@ pub struct Collections {
 /// An event that a server reported.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ServerEvent {
-    /// When it arrived, ns since the Unix epoch.
+    /// The instant of its arrival, ns since the Unix epoch.
     pub unix_ns: u64,
     /// The server concerned; empty for the whole cluster.
     pub server: String,

@@ -40,7 +40,7 @@ pub struct Values {
 pub struct PageRequest {
     /// Maximum number of rows.
     pub rows: u32,
-    /// Where the previous page ended, as the server reported it; empty for the first page.
+    /// The end of the previous page, as the server reported it; empty for the first page.
     pub state: Vec<u8>,
 }
 
@@ -126,7 +126,7 @@ pub struct Cells {
     /// The end of each cell, and whether it has a value.
     ends: Vec<(usize, bool)>,
     width: usize,
-    /// Where the requested page ended; `None` if no rows follow it.
+    /// The end of the requested page; `None` if no rows follow it.
     pub more: Option<Vec<u8>>,
 }
 

@@ -1,4 +1,5 @@
-//! Time limits of a networked session, which ensure that every wait ends.
+//! Time limits of a networked session, which ensure that every wait ends. An operation whose limit was reached counts as
+//! `TIMEOUT`.
 
 use std::fmt;
 use std::future::poll_fn;

@@ -147,7 +147,7 @@ impl Merger {
         let wait_client = add_histograms(summaries.iter().filter_map(|summary| summary.wait_client.as_ref()))?;
         let wait_generator = add_histograms(summaries.iter().filter_map(|summary| summary.wait_generator.as_ref()))?;
         let Some(mut whole) = merge_all(summaries) else {
-            return Err(EngineError::failed("no segment has a result").hint("see the messages of the engines"));
+            return Err(EngineError::failed("no segment has a result").hint("see the messages of the load generators"));
         };
         whole.outcomes = add_outcomes(std::mem::take(&mut whole.outcomes))?;
         (whole.wait_client, whole.wait_generator) = (wait_client, wait_generator);

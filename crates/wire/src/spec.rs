@@ -200,7 +200,7 @@ impl TrialSpec {
         let spec = match value.get("spec").and_then(serde_json::Value::as_u64) {
             Some(version) if !(OLDEST..=u64::from(VERSION)).contains(&version) => {
                 return Err(EngineError::usage(format!(
-                    "the TrialSpec has version {version}, but this engine reads versions {OLDEST} to {VERSION}"
+                    "the TrialSpec has version {version}, but this load generator reads versions {OLDEST} to {VERSION}"
                 ))
                 .hint("use loadstone and loadstone-engine from the same installation"));
             }
@@ -261,7 +261,7 @@ impl TrialSpec {
         if self.clients > CLIENTS_MAX {
             let refusal = Refusal::for_value("clients", &format!("at most {CLIENTS_MAX}"), self.clients);
             return Err(Refusal {
-                hint: "use fewer clients, or several engines with a segment each".to_owned(),
+                hint: "use fewer clients, or several load generators with a segment each".to_owned(),
                 ..refusal
             });
         }

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 VERBS = {
     "status": "print every host: address, labels, processors, memory, limits, versions, clock",
-    "check": "also compare versions and engines, and run `doctor` on every host; exit status 1 if a host is unfit",
-    "stop": "stop all agents and engines in the cluster, including the agents of other labs",
+    "check": "also compare versions and programs, and run `doctor` on every host; exit status 1 if a host is unfit",
+    "stop": "stop all agents and load generators in the cluster, including the agents of other labs",
 }
 # Clock offsets must be known to within a tenth of an interval, which is 1 s unless a window is short.
 BOUND_NS_MAX = 100_000_000

@@ -46,7 +46,7 @@ def huge_pages(machine: Machine, _: int) -> CheckResult:
 
 
 def check_memory(machine: Machine, _: int) -> CheckResult:
-    """Servers, the engine and the page cache share the memory."""
+    """Servers, the load generator and the page cache share the memory."""
     free, whole = machine.memory_available_bytes, machine.memory_bytes
     if free is None:
         return unknown_result()
@@ -77,7 +77,7 @@ def check_clock(machine: Machine, _: int) -> CheckResult:
     if "tsc" in machine.clock_sources:
         return CheckResult("warn", machine.clock_source, f"echo tsc | sudo tee {CLOCK}")
     text = f"{machine.clock_source}; the kernel does not offer tsc"
-    # No command forces tsc, because the engine would then read a counter that the kernel considers unreliable.
+    # No command forces tsc, because the load generator would then read a counter that the kernel considers unreliable.
     fix = "sudo dmesg | grep -i tsc   # shows why the kernel rejected it; measure on another host"
     return CheckResult("warn", text, fix)
 
@@ -142,7 +142,7 @@ CHECKS = (
     Check(
         "clock source",
         "`tsc`",
-        "with tsc, the engine reads the processor's counter; any other clock needs a system call of up to 1 µs",
+        "with tsc, the load generator reads the processor's counter; any other clock needs a system call of up to 1 µs",
         check_clock,
     ),
     Check(

@@ -1,7 +1,7 @@
 """Checks of the limits on files, threads and mappings, and on ports and queues between clients and servers on one
 machine.
 
-The limits on files and mappings are the same as in the engine (crates/measure/src/limits.rs).
+The limits on files and mappings are the same as in the load generator (crates/measure/src/limits.rs).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from loadstone.format import units
 from loadstone.observe.listeners import Listener
 from loadstone.systems import registry
 
-# The number of files that the engine has open in addition to its connections.
+# The number of files that the load generator has open in addition to its connections.
 OTHER_FILES = 256
 MAPPINGS_PER_THREAD = 8
 # The number of threads on a host and in an engine in addition to the clients' threads.
@@ -164,8 +164,8 @@ CHECKS = (
     Check(
         "open files",
         f"the hard limit, and preferably the soft limit, is at least the number of clients + {OTHER_FILES}",
-        "a connection is an open file; the engine raises its own soft limit, but a server started from this shell "
-        "might keep the current one",
+        "a connection is an open file; the load generator raises its own soft limit, but a server started from this "
+        "shell might keep the current one",
         open_files,
     ),
     Check(
@@ -177,7 +177,8 @@ CHECKS = (
     Check(
         "memory mappings",
         f"`vm.max_map_count` is at least {MAPPINGS_PER_THREAD} for each client",
-        f"a thread uses {MAPPINGS_PER_THREAD}; a process without free mappings crashes, so the engine refuses to start",
+        f"a thread uses {MAPPINGS_PER_THREAD}; a process without free mappings crashes, so the load "
+        "generator refuses to start",
         check_mappings,
     ),
     Check(

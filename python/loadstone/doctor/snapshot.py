@@ -14,7 +14,7 @@ from loadstone.doctor.check import Directory, Limit, Machine, Program
 from loadstone.experiment.model.directory import default_directory
 from loadstone.observe.control_group import control_group
 from loadstone.observe.device import mount_of
-from loadstone.observe.hardware import choice_in_brackets
+from loadstone.observe.host_facts import choice_in_brackets
 from loadstone.observe.kernel_file import PROC, SYS, list_names, parse_fields, parse_whole, read_number, read_text
 from loadstone.observe.listeners import list_listeners
 from loadstone.results.folder import ROOT

@@ -32,7 +32,7 @@ class StoreInfo:
     """A store. `properties` contains names; a name that ends in `*` represents all names with that prefix."""
 
     name: str
-    # What the clients' operations work on: `records` or `files`.
+    # The objects of the clients' operations: `records` or `files`.
     holds: str
     networked: bool
     properties: tuple[str, ...]

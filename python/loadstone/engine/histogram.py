@@ -118,7 +118,9 @@ def decode_histogram(text: str) -> Histogram:
         raise ValueError(f"not an HDR histogram: {error}") from error
     payload = data[HEADER.size : HEADER.size + length]
     if len(payload) != length or offset != 0:
-        raise ValueError(f"not an HDR histogram of the engine: {len(payload)} of {length} bytes, offset {offset}")
+        raise ValueError(
+            f"not an HDR histogram of the load generator: {len(payload)} of {length} bytes, offset {offset}"
+        )
     counts: Counter[int] = Counter()
     index = 0
     for number in decode_numbers(payload):

@@ -30,7 +30,7 @@ def find_engine() -> str:
             return named
         raise LoadstoneError(
             f"there is no program at {named} ({VARIABLE})",
-            f"name an executable file, or unset {VARIABLE} to use the installed engine",
+            f"name an executable file, or unset {VARIABLE} to use the installed loadstone-engine",
         )
     path = engine_beside()
     if path is None:
@@ -40,7 +40,7 @@ def find_engine() -> str:
     if path is None:
         raise LoadstoneError(
             f"{NAME} is neither next to {sys.argv[0]} nor on PATH",
-            f"install the wheel that `make wheel` builds, build the engine with `make`, or set {VARIABLE}",
+            f"install the wheel that `make wheel` builds, build it with `make`, or set {VARIABLE}",
         )
     return path
 

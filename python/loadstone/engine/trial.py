@@ -147,7 +147,7 @@ class Trial:
             event = parse_event(line)
         except ValueError as error:
             raise EngineError(
-                f"the engine wrote an invalid event: {error}: {line[:80]}",
+                f"the load generator wrote an invalid event: {error}: {line[:80]}",
                 "use loadstone and loadstone-engine from the same installation",
                 1,
             ) from error
@@ -213,7 +213,9 @@ def engine_error(status: int, log: list[str]) -> EngineError:
     if status < 0:
         name = signal.Signals(-status).name
         hint = f"{last}; the kernel log (dmesg) shows whether memory ran out" if name == "SIGKILL" else last
-        return EngineError(f"the engine was killed by {name}", hint, status)
+        return EngineError(f"the load generator was killed by {name}", hint, status)
     if "error" in fields:
-        return EngineError(fields["error"], fields.get("hint", "the message above comes from the engine"), status)
-    return EngineError(f"the engine exited without a result, with status {status}", last, status)
+        return EngineError(
+            fields["error"], fields.get("hint", "the message above comes from the load generator"), status
+        )
+    return EngineError(f"the load generator exited without a result, with status {status}", last, status)

@@ -78,7 +78,7 @@ class Site(Protocol):
         """The identity of the process of each running server; None for a paused server."""
 
     def find_start_ns(self, server: str) -> int | None:
-        """When a server's current process started, on the monotonic clock; None if unknown."""
+        """The start of a server's current process, on the monotonic clock; None if unknown."""
 
     def backlog(self) -> str | None:
         """The work that is still pending before every server has all writes; None if there is none."""
@@ -115,7 +115,7 @@ class Injector:
 
     @property
     def crashes_unix_ns(self) -> tuple[int, ...]:
-        """When faults ended processes whose last writes may be lost, ns since the epoch."""
+        """The instants at which faults ended processes whose last writes may be lost, ns since the epoch."""
         ended = (record.ordered_ns for record in self.records if record.kind in ENDING_SERVERS)
         return tuple(self.zero_unix_ns + ordered_ns for ordered_ns in ended if ordered_ns is not None)
 

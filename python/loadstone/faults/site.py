@@ -68,7 +68,7 @@ class StartedSite:
         }
 
     def find_start_ns(self, server: str) -> int | None:
-        """When a server's current process started, on the monotonic clock, to within 10 ms (unless the host was
+        """The start of a server's current process, on the monotonic clock, to within 10 ms (unless the host was
         suspended)."""
         ticks = [running.started_ticks for running in self._running.running_processes() if running.name == server]
         return round(ticks[0] * 1e9 / TICKS_PER_SECOND) if ticks else None

@@ -129,7 +129,7 @@ class HostSystems:
         return dict(StartedSite(self._running(system)).identities())
 
     def start_times(self, system: str) -> dict[str, float]:
-        """When the process of each server started, s since the epoch by this host's clock."""
+        """The start of each server's process, s since the epoch by this host's clock."""
         return {server.name: process.start_time(server) for server in self._running(system).running_processes()}
 
     def data_bytes(self, system: str, server: str) -> int | None:

@@ -236,7 +236,7 @@ class Launched:
                     yield self._end_without_result(link, place)
 
     def _end_without_result(self, link: Link, place: int) -> PartEvent:
-        ended = EngineError(f"host {link.host.name}: its engines exited without a result", LOST_HINT, 1)
+        ended = EngineError(f"host {link.host.name}: its load generators exited without a result", LOST_HINT, 1)
         error = self._errors.get(link.number, ended)
         if self._waiting:
             raise error
@@ -331,7 +331,7 @@ class Launched:
         is_known = not any(jumps.values())
         if is_known and skew_ns is not None and skew_ns > self._limit_ns:
             limit = f"the limit is {units.format_duration(self._limit_ns)} (a tenth of an interval)"
-            message = f"engines started {units.format_duration(skew_ns)} apart; {limit}"
+            message = f"load generators started {units.format_duration(skew_ns)} apart; {limit}"
             yield Note("clock", message, "check the clocks of the hosts: `loadstone fleet check`")
 
 

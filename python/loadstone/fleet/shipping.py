@@ -35,7 +35,7 @@ def install_engine(data: bytes, sha256: str) -> str:
     """Stores an engine in the cache and selects it for this process. Returns the reason why it cannot run here, or an
     empty string if it can."""
     if hashlib.sha256(data).hexdigest() != sha256:
-        return "the engine was damaged in transit"
+        return "the load generator was damaged in transit"
     if reason := elf_mismatch(data, platform.machine()):
         return reason
     folder = cache() / "engines" / sha256
@@ -50,10 +50,12 @@ def install_engine(data: bytes, sha256: str) -> str:
     try:
         run = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=VERSION_SECONDS)
     except (OSError, subprocess.SubprocessError) as error:
-        return f"the engine does not run on this host: {error}"
+        return f"the load generator does not run on this host: {error}"
     if run.returncode:
         # The dynamic linker names the missing version of libc.
-        return f"the engine does not run on this host: {(run.stderr.strip().splitlines() or ['no message'])[-1]}"
+        return (
+            f"the load generator does not run on this host: {(run.stderr.strip().splitlines() or ['no message'])[-1]}"
+        )
     os.environ[program.VARIABLE] = str(path)
     return ""
 
@@ -62,9 +64,9 @@ def elf_mismatch(data: bytes, machine: str) -> str:
     """The reason why a program cannot run on this processor; empty if it can, or for a processor outside the table."""
     if data[:4] != b"\x7fELF":
         # In tests, the engine is a script.
-        return "" if data[:2] == b"#!" else "the engine is not a program for Linux"
+        return "" if data[:2] == b"#!" else "the load generator is not a program for Linux"
     number = int.from_bytes(data[18:20], "little")
     if ELF_MACHINES.get(machine, number) != number:
         names = {value: name for name, value in ELF_MACHINES.items()}
-        return f"the engine is built for {names.get(number, f'machine {number}')}, but this host is {machine}"
+        return f"the load generator is built for {names.get(number, f'machine {number}')}, but this host is {machine}"
     return ""

@@ -55,7 +55,7 @@ class SpreadSite:
         }
 
     def find_start_ns(self, server: str) -> int | None:
-        """When a server's current process started, on the lab's monotonic clock, to within 10 ms plus the error of the
+        """The start of a server's current process, on the lab's monotonic clock, to within 10 ms plus the error of the
         clock offset."""
         number = self._running.host_of(server)
         unix_s = self._running.call_host(number, "start_times").get(server)

@@ -26,7 +26,7 @@ class Host:
 
 @dataclass
 class Link:
-    """What the lab knows about one host."""
+    """The lab's knowledge about one host."""
 
     host: Host
     number: int

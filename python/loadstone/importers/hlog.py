@@ -138,7 +138,7 @@ def note_parallelism(run: ImportedRun, spans: Sequence[tuple[float, float]]) -> 
             f"the {len(spans)} logs cover {units.format_duration(every * 1e9)}, but they overlap for only "
             f"{units.format_duration(common * 1e9)}: the throughput is understated"
         )
-        hint = "start all processes together, and run them for the same time. Alternatively, use one Loadstone engine"
+        hint = "start all processes together, and run them for the same time, or use one process of Loadstone"
         run.add_note("processes-apart", message, hint)
 
 

@@ -22,7 +22,7 @@ from loadstone import __version__
 from loadstone.engine import program
 from loadstone.engine.describe import HIDDEN
 from loadstone.errors import LoadstoneError
-from loadstone.observe.hardware import describe_host, drop_unknown
+from loadstone.observe.host_facts import describe_host, drop_unknown
 from loadstone.observe.kernel_file import PROC, SYS
 from loadstone.results.trial_result import Scalar
 

@@ -18,7 +18,7 @@ USED = {
     "throughput": "throughput",
     "p99": "p99",
     "late.generator": "sent late",
-    "engines.cpu": "engines",
+    "engines.cpu": "load generators",
     "servers.cpu": "servers",
     "carrier.cpu": "Ray",
     "cpu.busy": "busy",

@@ -158,7 +158,7 @@ def deadline(seconds: float, phase: str, running: Running) -> Iterator[Callable[
         if not passed.is_set():
             return error
         return EngineError(
-            f"{phase}: the engine did not finish within {seconds:g} s",
+            f"{phase}: the load generator did not finish within {seconds:g} s",
             "set a longer `timeout` in the experiment, or find out what the store is waiting for",
             error.status,
         )

@@ -22,7 +22,7 @@ from loadstone.results.value import Value
 from loadstone.runner import command, engine_figures, guarantees
 from loadstone.runner.phase import Finished
 
-ENDED_EARLY_HINT = "remove the cause stated above; the message comes from the store or from the engine"
+ENDED_EARLY_HINT = "remove the cause stated above; the message comes from the store or from the load generator"
 
 
 @dataclass(frozen=True)

@@ -265,7 +265,7 @@ class Conductor:
         for load in loads:
             summary = load.result.summary
             if load.lost:
-                message = f"{load.lost} of {load.engines} engines exited during the load without a result"
+                message = f"{load.lost} of {load.engines} load generators exited during the load without a result"
                 last = load.result.notes[-1]
                 # If a host was lost, the exit status is negative, and the trial is repeated.
                 raise EngineError(f"{message}: {last.message}", last.hint, load.exit_status)

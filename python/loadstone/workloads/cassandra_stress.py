@@ -366,7 +366,7 @@ def load_specs(variant: Variant, settle: bool, directory: Path, seed: int) -> La
     spec, work = specs[0], specs[0]["work"]
     if not work.get("definitions"):
         hint = "use loadstone and loadstone-engine from the same installation"
-        raise LoadstoneError("the engine's spec defines no table", hint)
+        raise LoadstoneError("the load generator's spec defines no table", hint)
     drop = f'DROP KEYSPACE IF EXISTS "{work["keyspace"]}"'
     schema = {
         **spec,

@@ -48,7 +48,7 @@ def spec_of(command: str, arguments: Sequence[str], stdin: str = "") -> list[Spe
         return [{"warmup_seconds": 0.0, **spec, "store": {"properties": {}, **spec["store"]}} for spec in specs]
     except ValueError as error:
         hint = "use loadstone and loadstone-engine from the same installation"
-        raise LoadstoneError("the engine printed no spec", hint) from error
+        raise LoadstoneError("the load generator printed no spec", hint) from error
 
 
 @cache

@@ -85,7 +85,7 @@ def read(ended: Ended) -> ImportedRun:
         document = json.loads(ended.stdout.read_text())
         return ImportedRun(list(figures(document)))
     except (ValueError, KeyError, TypeError) as error:
-        raise LoadstoneError(f"the engine printed no ledger result: {error!r}", "see its output") from error
+        raise LoadstoneError(f"the load generator printed no ledger result: {error!r}", "see its output") from error
 
 
 def figures(document: Any) -> Iterator[Value]:

@@ -44,8 +44,8 @@ class Sort(FilePart):
     """Number of output files. Default: one per processor."""
 
     memory: Size | None = Field(default=None, examples=["1GB"])
-    """Memory of each engine; rows that do not fit are sorted in runs on disk and then merged. Default: half of the free
-    memory, shared by all engines."""
+    """Memory of each load generator; rows that do not fit are sorted in runs on disk and then merged. Default: half of
+    the free memory, shared by all load generators."""
 
     replication: VariedCount | None = Field(default=None, examples=[3])
     """Replicas of each block on HDFS. Default: the servers' setting."""

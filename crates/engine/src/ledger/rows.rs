@@ -28,7 +28,7 @@ pub struct RowRun<'a, E> {
     pub writes: u64,
     /// The ledgers of the run.
     pub evidence: &'a E,
-    /// When the system crashed, in order, ns of Unix time.
+    /// The instants of the system's crashes, in order, ns of Unix time.
     pub crashes: &'a [u64],
 }
 

@@ -22,7 +22,7 @@ pub fn path(options: &Options) -> Result<PathBuf, EngineError> {
         };
     }
     if EMBEDDED.is_empty() {
-        return Err(EngineError::failed("this engine was built without its JVM host")
+        return Err(EngineError::failed("this load generator was built without its JVM host")
             .hint("build with `make`, which needs a JDK and mvn, or name a loadstone-host.jar with -p jvm.host=FILE"));
     }
     let target = cache::directory().join("host").join(format!("loadstone-host-{:016x}.jar", digest(EMBEDDED)));

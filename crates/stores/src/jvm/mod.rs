@@ -122,7 +122,7 @@ impl Store for Jvm {
     type Session = JvmSession;
     const ABOUT: About = About {
         name: "jvm",
-        line: "any binding of YCSB, in a JVM within the engine (-db CLASS -cp PATH)",
+        line: "any binding of YCSB, in a JVM within the load generator (-db CLASS -cp PATH)",
         networked: true,
         properties: &[
             setting("jvm.class"),

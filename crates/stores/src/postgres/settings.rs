@@ -22,7 +22,7 @@ const CONNECT_TIMEOUT_MS: u64 = 10_000;
 /// The Java driver has no limit by default (`socketTimeout=0`), but here every wait has a limit.
 const TIMEOUT_MS: u64 = 10_000;
 
-/// Where the server is, and how the client communicates with it.
+/// The server's address, and the settings of the client.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// How records are stored.

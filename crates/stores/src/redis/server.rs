@@ -139,7 +139,7 @@ impl ServerInfo {
         }
     }
 
-    /// Where else the writes are stored.
+    /// The additional places where writes are stored.
     pub fn replication(&self) -> String {
         match (self.get("role"), self.get("connected_slaves")) {
             (Some("slave"), _) => "this server is a replica".to_owned(),

@@ -15,7 +15,7 @@ const PORT: u16 = 6379;
 /// The default of Jedis, the Java client, for connecting and for each reply.
 const TIMEOUT_MS: u64 = 2_000;
 
-/// Where the server is, and how the client communicates with it.
+/// The server's address, and the settings of the client.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The host and port of the server.

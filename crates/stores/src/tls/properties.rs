@@ -54,7 +54,7 @@ loadstone_load::named_variants! {
         Full = "full",
         /// Its signature.
         Ca = "ca",
-        /// Nothing. The connection is encrypted, but the server may be anyone.
+        /// Nothing: the connection is encrypted, but anyone could pretend to be the server.
         None = "none",
     }
 }

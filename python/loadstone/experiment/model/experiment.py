@@ -136,7 +136,7 @@ class FleetHosts(FilePart):
 
 
 class FleetKeys(FilePart):
-    """The location and number of engines."""
+    """The location and number of load generators."""
 
     on: Literal["local", "ray"] = Field(default="local", examples=["ray"])
     """local: this machine. ray: the hosts of a Ray cluster, for networked stores (`pip install 'ray>=2.60,<3'`)."""
@@ -145,14 +145,14 @@ class FleetKeys(FilePart):
     """The head node of the Ray cluster. `auto`: this machine."""
 
     engines: Count = Field(default=1, examples=[4])
-    """Number of engine processes that share the clients, rate and operations of a trial. Available for networked
+    """Number of load generators that share the clients, rate and operations of a trial. Available for networked
     stores, files and sorts."""
 
     per_host: Count | None = Field(default=None, examples=[1])
-    """Number of engine processes on each host, instead of `engines`."""
+    """Number of load generators on each host, instead of `engines`."""
 
     placement: Placement = Field(default="apart", examples=["role=clients"])
-    """Hosts of the engines: `apart` (hosts without servers), `beside` (the hosts of the servers), or a label
+    """Hosts of the load generators: `apart` (hosts without servers), `beside` (the hosts of the servers), or a label
     `KEY=VALUE`."""
 
     hosts: FleetHosts = Field(

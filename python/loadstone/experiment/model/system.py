@@ -120,7 +120,7 @@ class SystemKeys(FilePart):
     """The connection to a system."""
 
     store: Text = Field(default="", examples=["rocksdb"])
-    """The engine's driver. Default: the driver with the system's name, else the driver for `start.system`."""
+    """The load generator's driver. Default: the driver with the system's name, else the driver for `start.system`."""
 
     properties: dict[str, Property] = Field(default={}, examples=[{"rocksdb.version": "10.10.1"}])
     """The store's properties."""

@@ -149,7 +149,7 @@ def check_servers(context: Context, path: Path, fault: FaultKeys) -> None:
         if system.start is None and system.attach is None:
             hint = (
                 f"use a store with servers: write `{name}: {{start: redis}}`, or `attach:`; "
-                "an embedded store runs inside the engine and has no server that can fail alone"
+                "an embedded store runs inside the load generator and has no server that can fail alone"
             )
             context.add_mistake(at, f"the fault {kind} needs servers, but {name} has none", hint)
         elif system.attach is not None:

@@ -65,11 +65,11 @@ def check_engines(context: Context) -> None:
     fewest = min(count for count in [*clients, experiment.load.clients or engines] if isinstance(count, int))
     if fewest < engines:
         message = f"fleet.engines is {engines}, but some trials have fewer clients: {fewest}"
-        hint = "use fewer engines or more clients: each engine needs a client"
+        hint = "use fewer load generators or more clients: each load generator needs a client"
         context.add_mistake(("fleet", "engines"), message, hint)
     for name, system in experiment.systems.items():
         if context.is_valid("systems", name) and describe_engine().is_embedded(system.store):
-            message = f"{system.store} keeps its data in files of the engine, which several engines cannot share"
+            message = f"{system.store} keeps its data in files, which several load generators cannot share"
             context.add_mistake(("systems", name), message, "leave `fleet.engines` out, or use a networked store")
 
 
@@ -105,9 +105,11 @@ def check_work(context: Context) -> None:
         for kind in workload.kinds[:1]:
             if not KINDS[kind].remote:
                 message = f"{kind} runs only on this machine"
-                context.add_mistake(path, message, f"leave `fleet.on` out; engines on other hosts can run {able}")
+                context.add_mistake(
+                    path, message, f"leave `fleet.on` out; load generators on other hosts can run {able}"
+                )
     if experiment.measure.ledger:
-        hint = "leave `ledger` out, or run the engines on this machine"
+        hint = "leave `ledger` out, or run the load generators on this machine"
         context.add_mistake(("measure", "ledger"), "ledgers on several hosts cannot be read back", hint)
 
 

@@ -40,7 +40,9 @@ def complete_system(context: Context, name: str, system: SystemKeys) -> SystemKe
         return system
     if sources and describe_engine().keeps_files(system.store):
         hint = "name the store of these servers, as in `store: redis`, or leave the servers out"
-        context.add_mistake((*path, sources[0]), f"{system.store} runs inside the engine and has no servers", hint)
+        context.add_mistake(
+            (*path, sources[0]), f"{system.store} runs inside the load generator and has no servers", hint
+        )
         return system
     if system.start is not None:
         return complete_start(context, path, system, system.start)

@@ -22,10 +22,10 @@ LOST, DIED = "lost-segment", "server-died"
 RETRIED_HINT = "find out why the attempts failed: a system that fails in half of its trials does not sustain its load"
 INTERRUPTED_HINT = "read the files of these attempts: an interruption because the system hung is a failure"
 RESUME = "continue with --resume"
-LOST_HINT = "read the engine's log and the kernel log of its host, then repeat the trial with --resume"
+LOST_HINT = "read the load generator's log and the kernel log of its host, then repeat the trial with --resume"
 LOST_ENDS = {
-    "lost": "the engine vanished before it reported its result",
-    "lease": "the engine stopped because it lost contact with the lab",
+    "lost": "the load generator vanished before it reported its result",
+    "lease": "the load generator stopped because it lost contact with the lab",
 }
 # This many interrupted attempts or more are not a coincidence.
 INTERRUPTED_MIN = 4

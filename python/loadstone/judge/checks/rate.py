@@ -184,7 +184,7 @@ def clients_decided(trial: TrialResult) -> bool:
 def check_generator(trial: TrialResult, settings: Settings) -> Looks:
     """Finds operations that were late although a client was idle, too few processors, and debug builds."""
     if trial.facts.get("profile") == "debug":
-        message = "this engine is a debug build: its figures are invalid"
+        message = "this load generator is a debug build: its figures are invalid"
         here, effect = (trial.trial,), Effect(excludes=True)
         yield Finding(GENERATOR_LIMITED, Severity.INVALID, message, "run make", here, effect=effect)
     yield from check_lateness(trial, settings)

@@ -65,8 +65,8 @@ LOST = {
         "fields contain a write that was refused or never sent",
     ),
     "missed": (
-        "read found nothing, although another engine's insert had been acknowledged before",
-        "reads found nothing, although another engine's insert had been acknowledged before",
+        "read found nothing, although another load generator's insert had been acknowledged before",
+        "reads found nothing, although another load generator's insert had been acknowledged before",
     ),
 }
 
@@ -105,7 +105,7 @@ def find_lost_writes(trial: TrialResult) -> Iterator[Finding]:
 
 
 def unproven_reason(trial: TrialResult, settings: Settings) -> str | None:
-    """The reason why the read-back of a ledger proves nothing; None if it is conclusive, or if there was none."""
+    """The reason why the read-back of a ledger proves nothing; None if it is conclusive or absent."""
     if trial.value("ledger.settled") == 0:
         return "the servers had not replicated every write 5 minutes after the load: read back later"
     if undecided := trial.value("ledger.undecided"):

@@ -38,7 +38,7 @@ class State:
     started: tuple[StartedServer, ...] = ()
     # Whether every server of the plan has been started and become ready.
     complete: bool = False
-    # Who started the system; empty for the command line.
+    # `experiment` if an experiment started the system; empty for the command line.
     owner: str = ""
     # Pids from another boot are meaningless.
     boot: str = field(default_factory=lambda: boot_id())

@@ -35,5 +35,5 @@ def ensure_certificates(place: Place, hosts: Iterable[str], user: str = "client"
     files = tls_directory(place)
     if not all((files / name).exists() for name in FILES):
         command = [find_engine(), "certificates", str(files), "--user", user, "localhost", *hosts]
-        program.run_program(command, "loadstone-engine certificates", "build the engine with `make`")
+        program.run_program(command, "loadstone-engine certificates", "build loadstone-engine with `make`")
     return files

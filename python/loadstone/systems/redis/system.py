@@ -201,7 +201,7 @@ class Redis(System):
             return plan.settings["version"]
 
     def read_facts(self, place: Place, plan: SystemPlan) -> Mapping[str, str | int | float]:
-        """Where the data is, and its guarantee, as the server reports it: a hook may have changed the settings."""
+        """The location and guarantee of the data, as the server reports it: a hook may have changed the settings."""
         try:
             with connect_client(plan) as client:
                 settings = {name: read_setting(client, name) for name in RECORDED}

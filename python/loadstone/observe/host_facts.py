@@ -147,7 +147,7 @@ def describe_disks(sys: Path) -> list[dict[str, Any]]:
 
 
 def describe_data(directory: Path, proc: Path, sys: Path) -> dict[str, Any]:
-    """Where the data is: the file system, mount options, and a description of the device."""
+    """The location of the data: the file system, mount options, and a description of the device."""
     backing = backing_of(directory, proc, sys)
     if backing.mount is None:
         return {}

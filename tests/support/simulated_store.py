@@ -48,7 +48,7 @@ class Operation:
 
 
 @dataclass(frozen=True)
-class ScriptedStore:
+class SimulatedStore:
     """Operations at a fixed rate for a time, and spans with a fault."""
 
     rate: int
