@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections import ChainMap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count, pairwise
 from typing import Any
 
+from loadstone.importers.command_line import split_command
 from loadstone.importers.json_text import read_documents
 from loadstone.importers.number import number_or_text
 from loadstone.importers.run import (
@@ -57,6 +58,20 @@ NOT_OF_WORK = (
     "output",
     "percentile_list",
 )
+# Options of fio itself, not of a job.
+OF_FIO = (
+    "output",
+    "output_format",
+    "minimal",
+    "terse_version",
+    "eta",
+    "status_interval",
+    "eta_newline",
+    "eta_interval",
+)
+# Other names of options.
+SYNONYMS = {"blocksize": "bs", "readwrite": "rw"}
+COMMAND = re.compile(r"(?:^|[\s/$])(fio\s+-\S.*)$")
 NS_PER_MS = 1e6
 # Modes in which a job reads only to verify its data.
 NO_READS = ("write", "randwrite", "trim", "randtrim", "trimwrite", "randtrimwrite")
@@ -127,6 +142,32 @@ def continues_run(before: Job, after: Job) -> bool:
         return written[1] - longest < written[0] - min(longest, 1000) / 2
     elapsed = [max(float(job.get("elapsed", 0)) for job in list_jobs(report)) for report in (before, after)]
     return elapsed[1] > elapsed[0] and extremes_widen(before, after)
+
+
+def parse_command(line: str) -> tuple[str, dict[str, dict[str, str]]] | None:
+    """A command line of fio, and the options of each job that it defines; None if a line has no such command."""
+    match = COMMAND.search(line)
+    if match is None:
+        return None
+    # Options before the first name, or after `--name=global`, hold for the jobs that follow.
+    shared: dict[str, str] = {}
+    jobs: dict[str, dict[str, str]] = {}
+    current = shared
+    for word in join_values(split_command(match[1])[1:]):
+        option, _, value = word.lstrip("-").partition("=")
+        name = option.replace("-", "_")
+        if name == "name":
+            current = shared if value == "global" else jobs.setdefault(value, dict(shared))
+        elif name not in OF_FIO:
+            current[SYNONYMS.get(name, name)] = value
+    return match[1], jobs
+
+
+def join_values(arguments: Sequence[str]) -> Iterator[str]:
+    """Yields the options in the arguments of a command: `--bs 4k` as `--bs=4k`."""
+    for word, following in zip(arguments, [*arguments[1:], "-"], strict=True):
+        if word.startswith("-"):
+            yield word if "=" in word or following.startswith("-") else f"{word}={following}"
 
 
 def options_of(report: Job) -> list[Any]:

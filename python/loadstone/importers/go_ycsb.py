@@ -10,6 +10,7 @@ import math
 import re
 from dataclasses import dataclass, field
 
+from loadstone.importers.command_line import SECRET, command_fact
 from loadstone.importers.number import PLAIN, go_duration, number_or_text, parse_number
 from loadstone.importers.run import (
     ALL,
@@ -20,13 +21,12 @@ from loadstone.importers.run import (
     build_series,
     check_rate,
     check_total,
-    command_fact,
     count_errors,
     histogram_figures,
     mix_fact,
 )
 from loadstone.importers.source import Source
-from loadstone.importers.ycsb_command import SECRET, parse_command, parse_whole_number
+from loadstone.importers.ycsb_command import parse_command, parse_whole_number
 from loadstone.results.trial_result import Series
 
 NAME = "go-ycsb"

@@ -7,13 +7,13 @@ with `--print-all-runs`; otherwise, it prints the best run, the worst run and th
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any
 
 from loadstone.format import units
+from loadstone.importers.command_line import command_fact, split_command
 from loadstone.importers.json_text import Document, read_documents
 from loadstone.importers.number import number_or_text, parse_number
 from loadstone.importers.run import (
@@ -23,7 +23,6 @@ from loadstone.importers.run import (
     build_series,
     check_rate,
     check_total,
-    command_fact,
     mix_fact,
     set_once,
 )
@@ -154,11 +153,7 @@ def read_series(seconds: Mapping[str, Mapping[str, Any]], length: float) -> Seri
 
 def parse_options(command: str) -> dict[str, str]:
     """The options in a command line, with their defaults, keyed by their names in the JSON report."""
-    try:
-        arguments = shlex.split(command)[1:]
-    except ValueError:
-        # A quotation mark is not closed: the line was truncated.
-        arguments = command.split()[1:]
+    arguments = split_command(command)[1:]
     options = dict(DEFAULTS)
     for word, following in zip_longest(arguments, arguments[1:], fillvalue=""):
         if match := re.fullmatch(r"--([\w-]+)(?:=(.*))?|-(\w)(.*)", word):

@@ -28,10 +28,6 @@ WELL = frozenset({"OK", "BATCHED_OK", "0"})
 # Neither success nor failure: Loadstone's reads of records whose insert was in flight, and censored operations.
 NO_ERROR = WELL | {NOT_YET, CENSORED}
 PERCENTILE = re.compile(r"p\d+(\.\d+)?")
-# Passwords in command lines: name=value, --name value, redis-benchmark's -a, and passwords in URIs.
-SECRETS = re.compile(
-    r"(?i)((?:[\w.-]*(?:passw|secret|token|credential|authenticate)[\w.-]*(?:=|:|\s+)|\s-a\s+|://[^/\s:@]*:)['\"]?)[^\s'\"@]+"
-)
 # Failures that are less than this share of the operations above a percentile do not change it visibly.
 SHIFT = 0.01
 
@@ -128,11 +124,6 @@ class ImportedRun:
     def add_note(self, name: str, message: str, hint: str) -> None:
         """Adds a note for the user."""
         self.notes.append(Note(name, message, hint))
-
-
-def command_fact(text: str) -> str:
-    """A command line without its passwords, for use as a fact."""
-    return SECRETS.sub(r"\1***", " ".join(text.split()))
 
 
 def mix_fact(weights: Mapping[str, float]) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from loadstone.errors import LoadstoneError
+from loadstone.importers.command_line import join_continued
 from loadstone.importers.comments import split_marked
 from loadstone.results.trial_result import Scalar
 
@@ -91,8 +92,8 @@ class Source:
 
     @cached_property
     def lines(self) -> list[str]:
-        """The lines of the source, without line ends and without text that a terminal would overwrite."""
-        return [tidy_line(line) for line in self.text.split("\n")]
+        """The lines, without line ends and text that a terminal would overwrite; a continued command is one line."""
+        return join_continued(tidy_line(line) for line in self.text.split("\n"))
 
     @property
     def bare_lines(self) -> Iterator[str]:
