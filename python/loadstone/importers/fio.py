@@ -14,7 +14,7 @@ from itertools import chain, count, pairwise
 from typing import Any
 
 from loadstone.importers.command_line import split_command
-from loadstone.importers.json_text import read_documents
+from loadstone.importers.json_text import list_numbered, read_documents
 from loadstone.importers.number import number_or_text
 from loadstone.importers.run import (
     OPERATIONS,
@@ -381,8 +381,9 @@ def check_direction(way: Job) -> None:
         if abs(speed * seconds - float(way["io_bytes"]) * unit) > slack + 0.01 * speed * seconds:
             raise ValueError(f"{way['io_bytes']} bytes in {seconds:g} s contradict its {speed:,.0f} B/s")
     most = count_operations(way)
-    for name, lat in way.items():
-        if name.endswith("lat_ns") and isinstance(lat, Mapping) and int(lat.get("N", 0)) > 1.01 * most + 1:
+    for name in (name for name in way if name.endswith("lat_ns")):
+        lat = way[name]
+        if isinstance(lat, Mapping) and int(lat.get("N", 0)) > 1.01 * most + 1:
             raise ValueError(f"{name} has {lat['N']} latencies for {most} operations")
 
 
@@ -456,6 +457,8 @@ def add_direction(direction: str, jobs: Sequence[Job], run: ImportedRun) -> None
 
 # fio's bins are 1/64 of their values wide (stat.h: FIO_IO_U_PLAT_BITS is 6).
 BINS = 64
+# Keys of latencies and of directions, which are not among percentiles and bins.
+OF_LATENCY = re.compile(r"min|max|mean|stddev|N|percentile|bins|\w+_(?:min|max|ns|agg|mean|dev|stddev|samples|ios)")
 
 
 def add_latencies(name: str, lats: Sequence[Job], ns: float, run: ImportedRun, step_n: float = 0.0) -> None:
@@ -474,12 +477,14 @@ def add_latencies(name: str, lats: Sequence[Job], ns: float, run: ImportedRun, s
     run.add_figure(f"{name}.max", max(float(lat["max"]) for lat in lats) * ns, "ns", n, step)
     bins = [lat["bins"] for lat in lats if lat.get("bins")]
     if len(bins) == len(lats):
-        counts = ((round(int(value) * ns), int(times)) for part in bins for value, times in part.items())
+        counts = (
+            (round(int(value) * ns), int(times)) for part in bins for value, times in list_numbered(part, OF_LATENCY)
+        )
         run.histograms[name.upper()] = build_histogram(counts)
         if run.histograms[name.upper()].count != n:
             raise ValueError(f"the bins of {name} contain {run.histograms[name.upper()].count} of {n} operations")
     if len(lats) == 1:
-        for share, value in lats[0].get("percentile", {}).items():
+        for share, value in list_numbered(lats[0].get("percentile", {}), OF_LATENCY):
             if not 0 <= float(share) <= 100:
                 # A bin of `json+`: the lines between the percentiles and the bins are missing.
                 raise ValueError(f"{name} has the percentile {share}, which is not between 0 and 100")

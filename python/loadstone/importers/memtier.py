@@ -14,7 +14,7 @@ from typing import Any
 
 from loadstone.format import units
 from loadstone.importers.command_line import command_fact, split_command
-from loadstone.importers.json_text import Document, read_documents
+from loadstone.importers.json_text import Document, list_numbered, read_documents
 from loadstone.importers.number import number_or_text, parse_number
 from loadstone.importers.run import (
     ALL,
@@ -64,6 +64,8 @@ OPTIONS = (
 )  # fmt: skip
 UNSET = ("", "0:0", "None")
 DISTRIBUTIONS = {"R": "uniform", "G": "gaussian", "S": "sequential", "P": "sequential", "Z": "zipfian"}
+# Keys of the figures of a type of command, which are not among seconds.
+OF_COMMAND = re.compile(r"p[\d.]+|Count|Histogram.*|Percentile.*|.* Latency|.*(?:Bytes|KB|/sec).*")
 CUT = "import memtier_benchmark's whole output, up to its Totals, or its --json-out-file"
 
 Section = dict[str, Mapping[str, Any]]
@@ -143,7 +145,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
 def read_series(seconds: Mapping[str, Mapping[str, Any]], length: float) -> Series | None:
     """The counts in each second as a time series; the last second may be shorter."""
     rows = []
-    for start, part in sorted((float(name), part) for name, part in seconds.items()):
+    for start, part in sorted((float(name), part) for name, part in list_numbered(seconds, OF_COMMAND)):
         lasts = min(length - start, 1.0)
         if lasts > 0:
             p50, p99 = (float(part[name]) * MS if name in part else None for name in ("p50.00", "p99.00"))
