@@ -51,6 +51,7 @@ NOT_READ = re.compile(r"(Hits|Misses|MOVED|ASK)/sec|KB/sec.*|Connection Errors.*
 # Columns that are read elsewhere.
 READ = ("Type", "Count", "Ops/sec", "Percentile Latencies", SERIES)
 COMMAND = re.compile(r"(?:^|[\s/$])(memtier_benchmark\s+-\S.*)$")
+REPLY = re.compile(r"handle error response: (.+)$")
 INTERRUPTED = re.compile(r"^\[RUN #\d+\] Interrupted by user")
 SHORT = {"P": "protocol", "d": "data_size", "R": "random_data", "n": "requests", "c": "clients", "t": "threads"}
 # The values of options that the command line omits (memtier_benchmark.cpp: config_init_defaults).
@@ -78,6 +79,7 @@ class MemtierReport:
     line: int
     command: str = ""
     interrupted: bool = False
+    replies: list[str] = field(default_factory=list)
     settings: dict[str, int] = field(default_factory=dict)
     sections: dict[str, Section] = field(default_factory=dict)
 
@@ -97,21 +99,24 @@ def read_runs(source: Source) -> list[ImportedRun]:
     header: list[tuple[str, int]] = []
     section: Section = {}
     command, interrupted = "", False
+    replies: list[str] = []
     for index, line in enumerate(source.bare_lines):
         text = line.rstrip()
         if match := COMMAND.search(text):
             command = match[1]
         elif match := SETTING.match(text):
             if not reports or reports[-1].sections:
-                reports.append(MemtierReport(index, command, interrupted))
-                command, interrupted = "", False
+                reports.append(MemtierReport(index, command, interrupted, replies))
+                command, interrupted, replies = "", False, []
             with source.report_damage("the memtier report is damaged: {error}", CUT, index):
                 set_once(reports[-1].settings, match[2], int(match[1]))
         elif match := SECTION.match(text):
             if not reports or match[1] in reports[-1].sections:
-                reports.append(MemtierReport(index, command, interrupted))
-                command, interrupted = "", False
+                reports.append(MemtierReport(index, command, interrupted, replies))
+                command, interrupted, replies = "", False, []
             section = reports[-1].sections.setdefault(match[1], {})
+        elif match := REPLY.search(text):
+            replies.append(match[1])
         elif INTERRUPTED.search(text):
             interrupted = True
         elif re.match(r"Type\s", text) and "Ops/sec" in text:
@@ -135,6 +140,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
             configuration = parse_options(report.command) if report.command else {}
             runs = read_sections(report.sections, report.settings, configuration, source)
             for run in runs:
+                run.note_replies(report.replies)
                 if report.interrupted:
                     run.mark_stopped("the run was interrupted")
                 run.facts |= {"command": command_fact(report.command)} if report.command else {}

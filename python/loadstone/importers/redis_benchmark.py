@@ -21,6 +21,8 @@ NAME = "redis-benchmark"
 TITLE = "redis-benchmark"
 COMMAND = re.compile(r"(?:^|[\s/$])((?:redis|valkey|keydb)-benchmark\b.*)$")
 BEGIN = re.compile(r"====== (.+?) ======\s*$")
+# Only printed with `-e`.
+REPLY = re.compile(r"^Error from server: (.+)$")
 COMPLETED = re.compile(r"^\s+(\d+) requests completed in ([\d.]+) seconds")
 SETTING = re.compile(
     r"^\s+(?:(\d+) (parallel clients|bytes payload)|(keep alive|multi-thread|threads): (\S+)"
@@ -95,10 +97,13 @@ def read_runs(source: Source) -> list[ImportedRun]:
     command = ""
     header: list[str] = []
     unread: int | None = None
+    replies: list[str] = []
     for index, line in enumerate(source.bare_lines):
         torn = source.torn and index == source.last
         if match := COMMAND.search(line):
             command = match[1]
+        elif match := REPLY.match(line):
+            replies.append(match[1])
         elif match := BEGIN.search(line):
             tests.append(Test(match[1], index))
         elif line.startswith(CSV_HEADER):
@@ -141,6 +146,8 @@ def read_runs(source: Source) -> list[ImportedRun]:
     for test in tests:
         with source.report_damage(f"the test {test.name} of redis-benchmark is damaged: {{error}}", CUT, test.line):
             result.append(read_test(test, command))
+            # The replies may precede or follow the line of their test.
+            result[-1].note_replies(replies)
     return result
 
 

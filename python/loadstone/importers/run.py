@@ -121,6 +121,13 @@ class ImportedRun:
         self.end = "stopped"
         self.add_note("stopped", message, "run it to completion")
 
+    def note_replies(self, replies: Sequence[str]) -> None:
+        """Adds a note on error replies of a server, if the tool counts them as operations."""
+        if replies:
+            errors = units.count_noun(len(replies), "error reply", "error replies")
+            message = f'{errors} of the server, which the tool counts as operations: "{replies[0][:60]}"'
+            self.add_note("error-replies", message, "see the log of the server")
+
     def add_note(self, name: str, message: str, hint: str) -> None:
         """Adds a note for the user."""
         self.notes.append(Note(name, message, hint))
