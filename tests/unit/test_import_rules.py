@@ -393,8 +393,9 @@ def test_facts_of_the_work_are_read(name: str, facts: dict[str, object]) -> None
     [
         (
             "cassandra-stress-2.1.7.txt",
-            r"cassandra-stress write n=9 \ -schema compaction\(strategy=L\) \ -col 'size=FIXED(8)' -pop seq=1..7",
-            {"work.schema": "compaction(strategy=L)", "record_bytes": 40, "records": 7},
+            r"cassandra-stress write n=9 'cl=ONE' \ -schema compaction\(strategy=L\) \ -col 'size=FIXED(8)'"
+            " -pop seq=1..7 | tee -rate fixed=9/s",
+            {"work.schema": "compaction(strategy=L)", "record_bytes": 40, "records": 7, "consistency": "ONE"},
         ),
         (
             "fio-normal.txt",

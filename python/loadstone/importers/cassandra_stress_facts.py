@@ -23,6 +23,10 @@ NOT_OF_WORK = ("", "rate", "col", "node", "log", "port", "graph", "sendto", "jmx
 def add_facts(settings: dict[str, str], command: str, clients: int | None, result: ImportedRun) -> None:
     """Adds clients, rate, and facts from the settings and the command line. Raises ValueError for an invalid rate."""
     settings = unify_settings(settings)
+    text = command_fact(f"{NAME} {command}") if command else ""
+    groups = split_groups(command)
+    # Without quotation marks, and without a pipe to another program.
+    command = " ".join(split_command(command))
     threads = settings.get("Thread Count") or find_option(command, "threads") or ""
     result.clients = clients or (int(threads) if threads.isdigit() else None)
     fixed, throttle = find_option(command, "fixed"), find_option(command, "throttle") or find_option(command, "limit")
@@ -42,10 +46,9 @@ def add_facts(settings: dict[str, str], command: str, clients: int | None, resul
     if match := re.search(r"(?:replication_)?factor(?:=|\": \")(\d+)", options):
         result.facts["replication"] = int(match[1])
     result.facts |= {name: value for name, value in facts_of_work(settings, command) if value}
-    if command:
-        groups = split_groups(command)
-        result.facts |= {f"work.{name}": command_fact(text) for name, text in groups.items() if name not in NOT_OF_WORK}
-        result.facts["command"] = command_fact(f"{NAME} {command}")
+    if text:
+        result.facts |= {f"work.{name}": command_fact(part) for name, part in groups.items() if name not in NOT_OF_WORK}
+        result.facts["command"] = text
 
 
 def unify_settings(settings: dict[str, str]) -> dict[str, str]:
