@@ -121,6 +121,13 @@ def test_encodings_of_other_programs_are_read(path: Path, encoding: str, tmp_pat
     assert [run.result.values for run in runs] == [run.result.values for run in read_whole(path)]
 
 
+@pytest.mark.parametrize("recode", [lambda text: text.encode("latin-1"), lambda text: text.replace("µ", "Âµ").encode()])
+def test_microseconds_of_latin_1_are_read(recode: Callable[[str], bytes], tmp_path: Path) -> None:
+    path = FIXTURES / "scylla-bench.txt"
+    runs = read_file(write_file(tmp_path, recode(path.read_text())), {})
+    assert runs[0].result.values == read_whole(path)[0].result.values
+
+
 JSON_LOGS: dict[str, Callable[[str], object]] = {
     "docker": lambda line: {"log": f"{line}\n", "stream": "stdout", "time": "2026-11-26T04:05:06.1Z"},
     "fluent bit": lambda line: {"stream": "stdout", "_p": "F", "log": line},

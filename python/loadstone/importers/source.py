@@ -60,6 +60,9 @@ MESSAGE_KEYS = ("log", "MESSAGE")
 TEXT_VALUE = re.compile(r'(?m)^[ \t]*"[\w.]+":[ \t]*("(?:[^"\\\n]++|\\.)*+"),?[ \t\r]*$')
 # The minimum share of such a string in a file.
 VALUE_SHARE = 0.8
+# Bytes that are not UTF-8, and the µ of Latin-1, also if it was converted twice.
+FOREIGN = re.compile("\u00c2(?=[\u00b5\u00a0])|[\udc80-\udcff]")
+LATIN = {"\u00c2": "", "\udcb5": "\u00b5"}
 # A space of web pages, but not a separator of thousands.
 NO_BREAK_SPACE = re.compile("(?<!\\d)\u00a0|\u00a0(?!\\d)")
 # The line breaks of Markdown and HTML.
@@ -177,7 +180,10 @@ def text_of(path: Path) -> str:
             f"{path.name} is a binary file, not a log",
             "unpack it if it is compressed; `loadstone import` reads text, JSON, CSV and .hlog",
         )
-    text = data.decode(encoding, errors="replace").replace("\ufeff", "")
+    # Python's utf-16 and utf-32 have no `surrogateescape`.
+    errors = "surrogateescape" if encoding.startswith("utf-8") else "replace"
+    text = FOREIGN.sub(lambda match: LATIN.get(match[0], "\ufffd"), data.decode(encoding, errors=errors))
+    text = text.replace("\ufeff", "")
     text = ANSI.sub("", text) if "\x1b" in text else text
     text = NO_BREAK_SPACE.sub(" ", text) if "\u00a0" in text else text
     # The text was copied from the source of an HTML page: no tool prints entities.
