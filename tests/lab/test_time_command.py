@@ -101,6 +101,23 @@ def test_slow_second_run_is_an_order_effect(tmp_path: Path) -> None:
     assert comparison.claim == "none"
 
 
+def test_carryover_to_one_side_is_suspect(tmp_path: Path) -> None:
+    names: list[str] = []
+
+    def duration(name: str, number: int) -> float:
+        names.append(name)
+        # `b` pays for what `a` leaves behind.
+        return (200 if names[-2:] == ["a", "b"] else 100) * MS * spread(number)
+
+    _, judgement = judge_script(tmp_path, duration, rounds_max=16, width=0.0)
+    (finding,) = [finding for finding in judgement.all_findings if finding.check == "not-steady"]
+    assert (
+        "directly after a, b has 1.99× the time that it has after itself; a directly after b has 1.00×"
+        in finding.message
+    )
+    assert str(judgement.verdict) == "suspect"
+
+
 def test_rounds_are_balanced_and_kept(tmp_path: Path) -> None:
     document = compare(tmp_path, "sleep 0.01", "true", "--runs", "6")
     comparison = next(pair for pair in document["comparisons"] if pair["metric"] == "time")

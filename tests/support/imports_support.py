@@ -66,10 +66,10 @@ def format_of(path: Path) -> str:
     return detect_format(path, text_of(path)).NAME
 
 
-def try_read(path: Path) -> list[Imported] | None:
+def try_read(path: Path, facts: Mapping[str, Scalar] | None = None) -> list[Imported] | None:
     """The runs of a damaged file, or None for a refusal with a message and a hint."""
     try:
-        return read_file(path, {})
+        return read_file(path, facts or {})
     except LoadstoneError as error:
         refusal = error
     assert refusal.hint

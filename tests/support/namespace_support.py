@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,8 @@ with server:
     print("up", flush=True)
     sys.stdin.read()
 """
+# A process may have several clusters.
+NUMBERS = count()
 
 
 @dataclass(frozen=True)
@@ -111,7 +114,7 @@ def boot_cluster(home: Path, clients: int, late_seconds: float | None = None, se
 
     The scripted server answers `late_seconds` late.
     """
-    prefix = f"lh{os.getpid() % 10_000}-"
+    prefix = f"lh{os.getpid() % 10_000}{chr(97 + next(NUMBERS) % 26)}-"
     variables = {
         **os.environ,
         "HOSTS_PREFIX": prefix,

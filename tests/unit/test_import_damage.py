@@ -403,3 +403,42 @@ def test_damage_changes_no_figure_silently(path: Path, tmp_path: Path) -> None:
 def test_ten_thousand_damaged_files_are_safe(path: Path, tmp_path: Path) -> None:
     count = COUNT // len(OUTPUTS) + 1
     assert sum(damage_all(path, tmp_path, count, os.environ.get("LOADSTONE_SEED", "soak")).values()) == count
+
+
+# JSON of any tool: with several documents, as with any list, lost lines and swapped lines cannot be detected.
+ANY_TOOL = "".join(
+    f"""{{
+ "requests": {number}000,
+ "latency": {{
+  "mean": {number}.25,
+  "p99": "{number}7.5"
+ }},
+ "rates": [{{"per second": {number}50.5}}]
+}}
+"""
+    for number in (1, 2, 3)
+)
+PATHS = (
+    "throughput=$.rates[0]['per second'] op/s\nall.mean=$.latency.mean ms\nall.p99=$.latency.p99 ms\n"
+    "operations=$.requests op"
+)
+OF_ANY_TOOL = ("digit", "grouped", "comma", "shorten", "cut", "noise", "nul", "twice", "cut-and-whole", *HARMLESS)
+
+
+@pytest.mark.parametrize(
+    "count", [len(OF_ANY_TOOL) * 4, pytest.param(len(OF_ANY_TOOL) * 100, marks=pytest.mark.soak)], ids=["few", "soak"]
+)
+def test_damaged_json_of_any_tool_is_safe(count: int, tmp_path: Path) -> None:
+    dice = random.Random(f"{os.environ.get('LOADSTONE_SEED', 'soak')}json")
+    path = write_file(tmp_path, ANY_TOOL, "whole.json")
+    known = [run.result.values for run in read_file(path, {"json": PATHS})]
+    for number in range(count):
+        damaged = damage_file(OF_ANY_TOOL[number % len(OF_ANY_TOOL)], path, ANY_TOOL.encode(), dice)
+        runs = try_read(write_file(tmp_path, damaged.data, "bench.json"), {"json": PATHS})
+        for run in runs or ():
+            same = any(run.result.values == values for values in known)
+            touched = [
+                str(value.value) for value in run.result.values.values() if is_printed(value.value, damaged.touched)
+            ]
+            assert same or (damaged.kind in TOUCHING and touched), (damaged.kind, damaged.touched, run.result.values)
+        assert runs or damaged.kind not in HARMLESS

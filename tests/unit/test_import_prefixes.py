@@ -64,6 +64,7 @@ ENCODINGS: dict[str, Callable[[str], bytes]] = {
     "blanks at ends": lambda text: text.replace("\n", "   \n").encode(),
     "empty lines": lambda text: text.replace("\n", "\n\n").encode(),
     "tabs": lambda text: re.sub(" {2,}", "\t", text).encode(),
+    "no-break spaces": lambda text: re.sub("(?<=[=:]) ", "\u00a0", text).encode(),
     "a page": lambda text: f"<pre>\n{html.escape(text, quote=False)}</pre>\n".encode(),
 }
 
@@ -120,13 +121,33 @@ def test_encodings_of_other_programs_are_read(path: Path, encoding: str, tmp_pat
     assert [run.result.values for run in runs] == [run.result.values for run in read_whole(path)]
 
 
+@pytest.mark.parametrize("recode", [lambda text: text.encode("latin-1"), lambda text: text.replace("µ", "Âµ").encode()])
+def test_microseconds_of_latin_1_are_read(recode: Callable[[str], bytes], tmp_path: Path) -> None:
+    path = FIXTURES / "scylla-bench.txt"
+    runs = read_file(write_file(tmp_path, recode(path.read_text())), {})
+    assert runs[0].result.values == read_whole(path)[0].result.values
+
+
+JSON_LOGS: dict[str, Callable[[str], object]] = {
+    "docker": lambda line: {"log": f"{line}\n", "stream": "stdout", "time": "2026-11-26T04:05:06.1Z"},
+    "fluent bit": lambda line: {"stream": "stdout", "_p": "F", "log": line},
+    "journald": lambda line: {"__REALTIME_TIMESTAMP": "1", "MESSAGE": line, "PRIORITY": "6"},
+}
+
+
+@pytest.mark.parametrize("collector", JSON_LOGS)
 @pytest.mark.parametrize("name", ["pgbench-progress.txt", "sysbench-oltp.txt", "fio-normal.txt"])
-def test_json_logs_of_docker_are_read(name: str, tmp_path: Path) -> None:
-    text = "".join(
-        json.dumps({"log": f"{line}\n", "stream": "stdout", "time": "2026-11-26T04:05:06.1Z"}) + "\n"
-        for line in (FIXTURES / name).read_text().rstrip("\n").split("\n")
-    )
+def test_json_logs_of_collectors_are_read(name: str, collector: str, tmp_path: Path) -> None:
+    lines = (FIXTURES / name).read_text().rstrip("\n").split("\n")
+    text = "".join(json.dumps(JSON_LOGS[collector](line)) + "\n" for line in lines)
     runs = read_file(write_file(tmp_path, text), {})
+    assert [run.result.values for run in runs] == [run.result.values for run in read_whole(FIXTURES / name)]
+
+
+@pytest.mark.parametrize("name", ["pgbench-progress.txt", "sysbench-oltp.txt", "hyperfine.json"])
+def test_output_in_a_string_is_read(name: str, tmp_path: Path) -> None:
+    text = f'ok: [client1] => {{\n    "out.stdout": {json.dumps((FIXTURES / name).read_text())}\n}}\n'
+    runs = read_file(write_file(tmp_path, text, name), {})
     assert [run.result.values for run in runs] == [run.result.values for run in read_whole(FIXTURES / name)]
 
 

@@ -389,16 +389,72 @@ def test_facts_of_the_work_are_read(name: str, facts: dict[str, object]) -> None
 
 
 @pytest.mark.parametrize(
+    ("name", "command", "facts"),
+    [
+        (
+            "cassandra-stress-2.1.7.txt",
+            r"cassandra-stress write n=9 'cl=ONE' \ -schema compaction\(strategy=L\) \ -col 'size=FIXED(8)'"
+            " -pop seq=1..7 | tee -rate fixed=9/s",
+            {"work.schema": "compaction(strategy=L)", "record_bytes": 40, "records": 7, "consistency": "ONE"},
+        ),
+        (
+            "fio-normal.txt",
+            r"fio --direct=1 \ --name=writer --size 8M --rate_iops=5000 --group_reporting --output=x",
+            {"direct": "1", "fsync": 0, "size": "8M", "rate_iops": "5000"},
+        ),
+        ("fio-terse.txt", r"fio \ --minimal --name=writer --direct=1", {"direct": "1"}),
+        (
+            "pgbench-rate.txt",
+            r"PGPASSWORD=x pgbench -nP1 --latency-limit 20 \ > -R100 -D 'k=1' -Dj=2 bench | tee -R 9",
+            {"target": 100.0, "work.define": "k=1 j=2", "work.latency_limit": 20, "work.connect": "false"},
+        ),
+        (
+            "sysbench-rate.txt",
+            r"sysbench '/opt/my lua/oltp_point_select.lua' \ --tables=4 --table-size=500 run | tee --tables=7",
+            {"script": "oltp_point_select", "records": 2000},
+        ),
+        (
+            "redis-benchmark.csv",
+            r"redis-benchmark \ -c 7 -d 99 --csv -k 0 --threads 2 eval 'return 1' 0 -c 9",
+            {"record_bytes": 99, "keep_alive": 0, "threads": "2", "pipeline": 1, "keyspace": 1},
+        ),
+        (
+            "memtier.txt",
+            r"memtier_benchmark -t 2 -c 3 \ --pipeline 4 \ -d 100 --key-maximum=99 --rate-limiting=5",
+            {"pipeline": 4, "record_bytes": 100, "records": 100, "target": 30},
+        ),
+        (
+            "TestDFSIO_results.log",
+            r"hadoop jar t.jar TestDFSIO -D dfs.replication=2 \ -write -bufferSize 4096 -resFile r",
+            {"work.dfs.replication": 2, "work.bufferSize": 4096},
+        ),
+        ("teragen.txt", r"hadoop jar e.jar teragen -Ddfs.replication=1 \ 1000000 /in", {"work.dfs.replication": 1}),
+    ],
+)
+def test_facts_of_a_command_are_read(name: str, command: str, facts: dict[str, object], tmp_path: Path) -> None:
+    text = re.sub(r"(?m)^\$ .*\n", "", (FIXTURES / name).read_text())
+    if name == "TestDFSIO_results.log":
+        text = text.partition("\n\n")[0] + "\n"
+    log = "$ " + command.replace("\\ ", "\\\n  ") + "\n" + text
+    result = read_file(write_file(tmp_path, log, name), {})[0].result
+    assert facts.items() <= result.facts.items()
+    assert "\\" not in str(result.facts["store.command"]).replace("\\(", "").replace("\\)", "")
+    assert "work.D" not in result.facts
+
+
+@pytest.mark.parametrize(
     ("command", "fact"),
     [
         ("cassandra-stress write n=10 -mode user=u password=s3cret -rate threads=1", "password=***"),
         ("ycsb run jdbc -p db.passwd=s3cret -threads 2", "db.passwd=***"),
         ("redis-benchmark -a s3cret -n 10", "-a ***"),
         ("pgbench -c 2 postgres://u:s3cret@h/bench", "postgres://u:***@h/bench"),
+        ("sysbench oltp_read_only --mysql-password='a s3cret' run", "password=*** run"),
+        ("ycsb run jdbc -p db.pwd=s3cret", "db.pwd=***"),
     ],
 )
 def test_passwords_in_commands_are_hidden(command: str, fact: str) -> None:
-    from loadstone.importers.run import command_fact
+    from loadstone.importers.command_line import command_fact
 
     assert fact in command_fact(command)
     assert "s3cret" not in command_fact(command)

@@ -391,3 +391,28 @@ def test_unreadable_rate_of_scylla_bench_changes_no_latency(tmp_path: Path) -> N
     (run,) = read_file(write_file(tmp_path, text), {})
     assert "target" not in run.result.facts
     assert (run.result.loop, run.result.values) == ("open", read_whole(path)[0].result.values)
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "note"),
+    [
+        (
+            "memtier.txt",
+            "server 127.0.0.1:1 handle error response: -OOM command not allowed\n" * 2,
+            '2 error replies of the server, which the tool counts as operations: "-OOM command not allowed"',
+        ),
+        (
+            "redis-benchmark.csv",
+            "Error from server: NOAUTH Authentication required.\n",
+            '1 error reply of the server, which the tool counts as operations: "NOAUTH Authentication required."',
+        ),
+        (
+            "pgbench-progress.txt",
+            "client 3 script 0 aborted in command 5 query 0: ERROR:  deadlock detected\n",
+            "pgbench reports that clients stopped because of errors: its figures are incomplete",
+        ),
+    ],
+)
+def test_errors_outside_the_report_are_noted(name: str, lines: str, note: str, tmp_path: Path) -> None:
+    run = read_file(write_file(tmp_path, lines + (FIXTURES / name).read_text(), name), {})[0]
+    assert note in [message.message for message in run.result.notes]

@@ -137,6 +137,23 @@ def test_unknown_lines_and_keys_change_nothing(path: Path, tmp_path: Path) -> No
     )
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["fio-mixed.json", "fio-two-jobs.json", "fio-client.json", "fio-2.15.json", "memtier.json", "latte.json",
+     "hyperfine.json", "go-ycsb-json.txt", "../ycsb/json.txt", "../ycsb/jsonarr.out"],
+)  # fmt: skip
+def test_unknown_key_in_any_object_is_named(name: str, tmp_path: Path) -> None:
+    text = (FIXTURES / name).read_text()
+    # The options of a job are texts, and each of them is a fact.
+    more = re.sub(r'("job options"\s*:\s*)?([{]\s*)(?=")', lambda match: match[0] if match[1] else match[0]
+                  + '"frobnication": 42, ', text)  # fmt: skip
+    path = write_file(tmp_path, more, name.rpartition("/")[2])
+    assert [run.result.values for run in read_file(path, {})] == [
+        run.result.values for run in read_file(FIXTURES / name, {})
+    ]
+    assert any("frobnication" in line.lower() for line in explain_file(path, {}))
+
+
 UNKNOWN_NAMES = [
     ("cassandra-stress-read.txt", "Total partitions", "Latency 42 ms\nLatency spread : 3.1 ms\nTotal partitions"),
     ("../ycsb/run_a.out", "[READ], AverageLatency(us)", "[READ], SpreadLatency(us), 42\n[READ], AverageLatency(us)"),

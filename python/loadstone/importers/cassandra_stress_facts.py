@@ -5,19 +5,28 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from loadstone.importers.command_line import command_fact, split_command
 from loadstone.importers.number import parse_grouped
-from loadstone.importers.run import ImportedRun, command_fact, mix_fact
+from loadstone.importers.run import ImportedRun, mix_fact
 from loadstone.results.trial_result import Scalar
 
 NAME = "cassandra-stress"
 SUFFIXES = {"k": 10**3, "m": 10**6, "b": 10**9}
 # The default population if the number of operations is not set (SettingsCommand.java).
 POPULATION = 1_000_000
+# The defaults of the group `-col`, by the name of the setting and of the option (SettingsColumn.java).
+COLUMNS = {("Count", "n"): "fixed(5)", ("Size", "size"): "fixed(34)"}
+# The type of the operations, and groups of options that are read, or that set no work.
+NOT_OF_WORK = ("", "rate", "col", "node", "log", "port", "graph", "sendto", "jmx", "reporting")
 
 
 def add_facts(settings: dict[str, str], command: str, clients: int | None, result: ImportedRun) -> None:
     """Adds clients, rate, and facts from the settings and the command line. Raises ValueError for an invalid rate."""
     settings = unify_settings(settings)
+    text = command_fact(f"{NAME} {command}") if command else ""
+    groups = split_groups(command)
+    # Without quotation marks, and without a pipe to another program.
+    command = " ".join(split_command(command))
     threads = settings.get("Thread Count") or find_option(command, "threads") or ""
     result.clients = clients or (int(threads) if threads.isdigit() else None)
     fixed, throttle = find_option(command, "fixed"), find_option(command, "throttle") or find_option(command, "limit")
@@ -37,8 +46,9 @@ def add_facts(settings: dict[str, str], command: str, clients: int | None, resul
     if match := re.search(r"(?:replication_)?factor(?:=|\": \")(\d+)", options):
         result.facts["replication"] = int(match[1])
     result.facts |= {name: value for name, value in facts_of_work(settings, command) if value}
-    if command:
-        result.facts["command"] = command_fact(f"{NAME} {command}")
+    if text:
+        result.facts |= {f"work.{name}": command_fact(part) for name, part in groups.items() if name not in NOT_OF_WORK}
+        result.facts["command"] = text
 
 
 def unify_settings(settings: dict[str, str]) -> dict[str, str]:
@@ -79,12 +89,29 @@ def facts_of_work(settings: dict[str, str], command: str) -> Iterator[tuple[str,
         elif arguments and kind != "user":
             is_write = kind.endswith("write") and count is not None
             yield from (("records", default), ("distribution", "sequential" if is_write else "gaussian"))
+    columns = split_groups(command).get("col", "")
+    defaults = COLUMNS if arguments and kind != "user" else dict.fromkeys(COLUMNS, "")
     sizes = [
         re.search(r"fixed(?::\s+key=|\\?\()(\d+)", text.lower())
-        for text in (settings.get("Count Distribution", ""), settings.get("Size Distribution", ""))
+        for text in (
+            settings.get(f"{name} Distribution") or find_option(columns, option) or default
+            for (name, option), default in defaults.items()
+        )
     ]
     if all(sizes):
         yield "record_bytes", int(sizes[0][1]) * int(sizes[1][1])  # type: ignore[index]  # All matched.
+
+
+def split_groups(command: str) -> dict[str, str]:
+    """The options of each group (`-schema …`) in a command line, without quotation marks."""
+    groups: dict[str, list[str]] = {}
+    name = ""
+    for word in split_command(command):
+        if re.match(r"-[a-z]", word):
+            name = word[1:]
+            continue
+        groups.setdefault(name, []).append(word)
+    return {name: " ".join(options) for name, options in groups.items()}
 
 
 def parse_magnitude(digits: str, suffix: str) -> int:

@@ -57,14 +57,16 @@ def explain_source(source: Source) -> Iterator[str]:
     yield from limit_lines(
         [f"    {index + 1}: {source.lines[index].strip()[:LINE_MAX]}" for index in ignored], LISTED_MAX
     )
-    keys: dict[str, bool] = {}
+    read: dict[str, bool] = {}
+    parents: dict[str, str] = {}
     for document in (document for document in source.documents if isinstance(document, Document)):
-        for key, is_read in document.list_keys():
-            keys[key] = keys.get(key, False) or is_read
-    keys = {key: is_read for key, is_read in keys.items() if not is_read}
-    if keys:
-        yield f"  JSON keys not read: {len(keys)}"
-        yield from limit_lines([f"    {key}" for key in keys], LISTED_MAX)
+        for key, parents[key], is_read in document.list_keys():
+            read[key] = read.get(key, False) or is_read
+    # Keys below an unread key are not listed.
+    unread = [key for key, is_read in read.items() if not is_read and read.get(parents[key], True)]
+    if unread:
+        yield f"  JSON keys not read: {len(unread)}"
+        yield from limit_lines([f"    {key}" for key in unread], LISTED_MAX)
 
 
 def limit_lines(lines: Sequence[str], most: int) -> Iterator[str]:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from collections import ChainMap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count, pairwise
 from typing import Any
 
-from loadstone.importers.json_text import read_documents
+from loadstone.importers.command_line import split_command
+from loadstone.importers.json_text import list_numbered, read_documents
 from loadstone.importers.number import number_or_text
 from loadstone.importers.run import (
     OPERATIONS,
@@ -57,6 +58,20 @@ NOT_OF_WORK = (
     "output",
     "percentile_list",
 )
+# Options of fio itself, not of a job.
+OF_FIO = (
+    "output",
+    "output_format",
+    "minimal",
+    "terse_version",
+    "eta",
+    "status_interval",
+    "eta_newline",
+    "eta_interval",
+)
+# Other names of options.
+SYNONYMS = {"blocksize": "bs", "readwrite": "rw"}
+COMMAND = re.compile(r"(?:^|[\s/$])(fio\s+-\S.*)$")
 NS_PER_MS = 1e6
 # Modes in which a job reads only to verify its data.
 NO_READS = ("write", "randwrite", "trim", "randtrim", "trimwrite", "randtrimwrite")
@@ -127,6 +142,32 @@ def continues_run(before: Job, after: Job) -> bool:
         return written[1] - longest < written[0] - min(longest, 1000) / 2
     elapsed = [max(float(job.get("elapsed", 0)) for job in list_jobs(report)) for report in (before, after)]
     return elapsed[1] > elapsed[0] and extremes_widen(before, after)
+
+
+def parse_command(line: str) -> tuple[str, dict[str, dict[str, str]]] | None:
+    """A command line of fio, and the options of each job that it defines; None if a line has no such command."""
+    match = COMMAND.search(line)
+    if match is None:
+        return None
+    # Options before the first name, or after `--name=global`, hold for the jobs that follow.
+    shared: dict[str, str] = {}
+    jobs: dict[str, dict[str, str]] = {}
+    current = shared
+    for word in join_values(split_command(match[1])[1:]):
+        option, _, value = word.lstrip("-").partition("=")
+        name = option.replace("-", "_")
+        if name == "name":
+            current = shared if value == "global" else jobs.setdefault(value, dict(shared))
+        elif name not in OF_FIO:
+            current[SYNONYMS.get(name, name)] = value
+    return match[1], jobs
+
+
+def join_values(arguments: Sequence[str]) -> Iterator[str]:
+    """Yields the options in the arguments of a command: `--bs 4k` as `--bs=4k`."""
+    for word, following in zip(arguments, [*arguments[1:], "-"], strict=True):
+        if word.startswith("-"):
+            yield word if "=" in word or following.startswith("-") else f"{word}={following}"
 
 
 def options_of(report: Job) -> list[Any]:
@@ -340,8 +381,9 @@ def check_direction(way: Job) -> None:
         if abs(speed * seconds - float(way["io_bytes"]) * unit) > slack + 0.01 * speed * seconds:
             raise ValueError(f"{way['io_bytes']} bytes in {seconds:g} s contradict its {speed:,.0f} B/s")
     most = count_operations(way)
-    for name, lat in way.items():
-        if name.endswith("lat_ns") and isinstance(lat, Mapping) and int(lat.get("N", 0)) > 1.01 * most + 1:
+    for name in (name for name in way if name.endswith("lat_ns")):
+        lat = way[name]
+        if isinstance(lat, Mapping) and int(lat.get("N", 0)) > 1.01 * most + 1:
             raise ValueError(f"{name} has {lat['N']} latencies for {most} operations")
 
 
@@ -415,6 +457,8 @@ def add_direction(direction: str, jobs: Sequence[Job], run: ImportedRun) -> None
 
 # fio's bins are 1/64 of their values wide (stat.h: FIO_IO_U_PLAT_BITS is 6).
 BINS = 64
+# Keys of latencies and of directions, which are not among percentiles and bins.
+OF_LATENCY = re.compile(r"min|max|mean|stddev|N|percentile|bins|\w+_(?:min|max|ns|agg|mean|dev|stddev|samples|ios)")
 
 
 def add_latencies(name: str, lats: Sequence[Job], ns: float, run: ImportedRun, step_n: float = 0.0) -> None:
@@ -433,12 +477,14 @@ def add_latencies(name: str, lats: Sequence[Job], ns: float, run: ImportedRun, s
     run.add_figure(f"{name}.max", max(float(lat["max"]) for lat in lats) * ns, "ns", n, step)
     bins = [lat["bins"] for lat in lats if lat.get("bins")]
     if len(bins) == len(lats):
-        counts = ((round(int(value) * ns), int(times)) for part in bins for value, times in part.items())
+        counts = (
+            (round(int(value) * ns), int(times)) for part in bins for value, times in list_numbered(part, OF_LATENCY)
+        )
         run.histograms[name.upper()] = build_histogram(counts)
         if run.histograms[name.upper()].count != n:
             raise ValueError(f"the bins of {name} contain {run.histograms[name.upper()].count} of {n} operations")
     if len(lats) == 1:
-        for share, value in lats[0].get("percentile", {}).items():
+        for share, value in list_numbered(lats[0].get("percentile", {}), OF_LATENCY):
             if not 0 <= float(share) <= 100:
                 # A bin of `json+`: the lines between the percentiles and the bins are missing.
                 raise ValueError(f"{name} has the percentile {share}, which is not between 0 and 100")

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from loadstone.importers import fio
+from loadstone.importers.command_line import command_fact
 from loadstone.importers.number import last_digit
 from loadstone.importers.run import ImportedRun, check_rate
 from loadstone.importers.source import Source
@@ -51,8 +52,10 @@ def recognise_text(text: str) -> bool:
 
 def read_runs(source: Source) -> list[ImportedRun]:
     """Every run in the file. Raises LoadstoneError if a run is truncated."""
-    reports: list[dict[str, Any]] = [{"jobs": [], "groups": set(), "ways": set(), "fio version": "fio"}]
+    reports: list[dict[str, Any]] = [{"jobs": [], "groups": set(), "ways": set(), "fio version": "fio", "command": ""}]
     options: dict[str, dict[str, str]] = {}
+    commanded: dict[str, dict[str, str]] = {}
+    command = ""
     lat: dict[str, Any] = {}
     way, group = "", 0
     for index, line in enumerate(source.bare_lines):
@@ -60,18 +63,28 @@ def read_runs(source: Source) -> list[ImportedRun]:
         if match := GROUP.search(line):
             if report["groups"]:
                 # Each report ends with the status of its groups; with --status-interval, there are several reports.
-                reports.append({**report, "jobs": [], "groups": set(), "ways": set()})
+                reports.append({**report, "jobs": [], "groups": set(), "ways": set(), "command": command})
                 report = reports[-1]
             name = match[1]
             # The line of a job states only some of its options.
             stated = options.get(name, {}) | ({"numjobs": match[3]} if match[3] != "1" else {})
             report["jobs"].append({"jobname": name, "groupid": int(match[2]), "error": int(match[4]), "pid": match[5],
                                    "written": parse_date(match[6] or ""),
-                                   "job options": stated, "abridged": True, "line": index})  # fmt: skip
+                                   "job options": stated, "abridged": name not in commanded,
+                                   "line": index})  # fmt: skip
         elif match := VERSION.match(line):
             report["fio version"] = match[1]
         elif match := JOB.match(line):
-            options[match[1]] = {"rw": match[3], "bs": block_size(match[4]), "ioengine": match[5], "iodepth": match[6]}
+            options[match[1]] = commanded.get(match[1], {}) | {
+                "rw": match[3],
+                "bs": block_size(match[4]),
+                "ioengine": match[5],
+                "iodepth": match[6],
+            }
+        elif parsed := fio.parse_command(line):
+            command, commanded = parsed
+            if not report["jobs"]:
+                report["command"] = command
         elif match := STATUS.match(line):
             report["groups"].add(int(match[1]))
             group = int(match[1])
@@ -116,9 +129,16 @@ def read_runs(source: Source) -> list[ImportedRun]:
         for report in reports:
             check_end(report, source)
         merged = merge_reports(reports)
-        result = [run for report, earlier in merged for run in fio.read_report(report, earlier)]
+        result = [add_command(run, report["command"]) for report, earlier in merged
+                  for run in fio.read_report(report, earlier)]  # fmt: skip
     fio.mark_interrupted(source, result if len(merged) == 1 else ())
     return result
+
+
+def add_command(run: ImportedRun, command: str) -> ImportedRun:
+    """A run with the command line that started it, if it is known."""
+    run.facts |= {"command": command_fact(command)} if command else {}
+    return run
 
 
 def block_size(text: str) -> str:

@@ -35,10 +35,14 @@ def read_runs(source: Source) -> list[ImportedRun]:
     """Every job in the file. Raises LoadstoneError if a job is truncated, or if several lines have the same job."""
     # Each report begins with a line of the first job.
     reports: list[list[dict[str, Any]]] = []
-    version = ""
+    version = command = ""
+    commanded: dict[str, dict[str, str]] = {}
     for index, line in enumerate(source.lines):
         match = LINE.search(line)
         if match is None:
+            if parsed := fio.parse_command(line):
+                command, commanded = parsed
+                source.used.add(index)
             continue
         fields, version = line[match.start() :].strip().split(";"), match[2]
         layout = LAYOUTS.get(match[1])
@@ -54,6 +58,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
                 "groupid": int(fields[3]),
                 "error": int(fields[4]),
                 "line": index,
+                **({"job options": commanded[fields[2]]} if fields[2] in commanded else {}),
             }
             for number, way in enumerate(("read", "write", "trim")[:directions]):
                 job[way] = read_way(fields[BEFORE + size * number : BEFORE + size * (number + 1)])
@@ -68,7 +73,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
         raise source.error_at(message, "run fio with group_reporting=1 and --output-format=json", job["line"])
     with source.report_damage("fio's terse output is damaged: {error}", CUT):
         *earlier, last = ({"jobs": jobs, "fio version": version} for jobs in reports)
-        return fio.read_report(last, earlier)
+        return [fio_normal.add_command(run, command) for run in fio.read_report(last, earlier)]
 
 
 def is_one_run(reports: Sequence[Sequence[dict[str, Any]]]) -> bool:

@@ -10,6 +10,7 @@ import math
 import re
 from dataclasses import dataclass, field
 
+from loadstone.importers.command_line import SECRET, command_fact
 from loadstone.importers.number import PLAIN, go_duration, number_or_text, parse_number
 from loadstone.importers.run import (
     ALL,
@@ -20,13 +21,12 @@ from loadstone.importers.run import (
     build_series,
     check_rate,
     check_total,
-    command_fact,
     count_errors,
     histogram_figures,
     mix_fact,
 )
 from loadstone.importers.source import Source
-from loadstone.importers.ycsb_command import SECRET, parse_command, parse_whole_number
+from loadstone.importers.ycsb_command import parse_command, parse_whole_number
 from loadstone.results.trial_result import Series
 
 NAME = "go-ycsb"
@@ -46,6 +46,7 @@ SETTINGS = ("threadcount", "target", "command", *FACTS, "fieldcount", "fieldleng
 FINISHED = re.compile(r"Run finished, takes (\S+)")
 TOTAL = "TOTAL"
 FAILED = "_ERROR"
+TOTALS = ("TAKES(S)", "COUNT", "OPS")
 FIELDS = {"AVG(US)": "mean", "MIN(US)": "min", "MAX(US)": "max"}
 PERCENTILE = re.compile(r"([\d.]+)TH\(US\)")
 # If the time after `Run finished` exceeds the time in the rows by more than this, in s, it includes a warm-up.
@@ -233,10 +234,17 @@ def parse_rows(line: str, header: list[str]) -> list[tuple[str, Row]]:
 
 def parse_row(fields: dict[str, str]) -> Row:
     """A row's figures. Raises ValueError if a figure is missing."""
-    row = {name.strip().upper(): parse_number(value) for name, value in fields.items()}
-    if not {"TAKES(S)", "COUNT", "OPS", *FIELDS} <= row.keys():
+    names = {name: name.strip().upper() for name in fields}
+    # An unknown field may have any value.
+    row = {upper: parse_number(str(fields[name])) if is_known(upper) else None for name, upper in names.items()}
+    if not {*TOTALS, *FIELDS} <= row.keys():
         raise ValueError("a field is missing")
     return row
+
+
+def is_known(name: str) -> bool:
+    """Whether a field has a figure."""
+    return name in (*TOTALS, *FIELDS) or PERCENTILE.fullmatch(name) is not None
 
 
 def split_cells(line: str) -> list[str]:
@@ -349,7 +357,7 @@ def add_latencies(run: ImportedRun, name: str, row: Row) -> None:
         # Means are truncated to whole µs, so 0 is meaningless.
         if statistic is not None and value is not None and (value or statistic != "mean"):
             run.add_figure(f"{name}.{statistic}", value * 1e3, "ns", count, 1e3)
-        elif statistic is None and field_name not in ("TAKES(S)", "COUNT", "OPS"):
+        elif statistic is None and field_name not in TOTALS:
             run.unknown[field_name] = None
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from statistics import median
 
+from loadstone.importers.command_line import command_fact
 from loadstone.importers.json_text import Document, read_documents
 from loadstone.importers.number import number_or_text
-from loadstone.importers.run import ImportedRun, command_fact
+from loadstone.importers.run import ImportedRun
 from loadstone.importers.source import Source
 
 NAME = "hyperfine"

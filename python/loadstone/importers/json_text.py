@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from loadstone.importers.source import Source
@@ -15,6 +15,9 @@ ELEMENTS = "[…]"
 REPEATED = re.compile(r"0\.00")
 # The results of divisions by zero in C, which are not JSON.
 NOT_JSON = re.compile(r"(?<=[:,\[] )-?(?:nan|inf)(?=\s*[,\]}\n])")
+
+
+NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
 class Document(dict[str, Any]):
@@ -48,16 +51,26 @@ class Document(dict[str, Any]):
         self.used.update(self)
         return super().items()
 
-    def list_keys(self, prefix: str = "") -> Iterator[tuple[str, bool]]:
-        """Yields the path of each key and whether it was read; keys below an unread key are not listed."""
+    def list_keys(self, parent: str = "", prefix: str = "") -> Iterator[tuple[str, str, bool]]:
+        """Yields the path of each key, the path of the key of its object, and whether it was read."""
         for key, value in super().items():
             path = f"{prefix}{key}"
-            yield path, key in self.used
-            if key not in self.used:
-                continue
+            yield path, parent, key in self.used
             for part in value if isinstance(value, list) else [value]:
                 if isinstance(part, Document):
-                    yield from part.list_keys(f"{path}{ELEMENTS if isinstance(value, list) else ''}.")
+                    yield from part.list_keys(path, f"{path}{ELEMENTS if isinstance(value, list) else ''}.")
+
+
+def list_numbered(part: Mapping[str, Any], known: re.Pattern[str]) -> Iterator[tuple[str, Any]]:
+    """Yields the values whose keys are numbers, such as percentiles. Unknown keys stay unread.
+
+    Raises ValueError for a key that the tool uses in other objects: the lines between two objects are missing.
+    """
+    for key in part:
+        if NUMBER.fullmatch(key):
+            yield key, part[key]
+        elif known.fullmatch(key):
+            raise ValueError(f'"{key}" occurs among numbers')
 
 
 def read_documents(source: Source, sign: str, hint: str, read: Callable[[Document], None], title: str) -> None:

@@ -79,7 +79,10 @@ def read_report(document: Document) -> ImportedRun:
     shares = [float(share) for share in document["percentiles"]]
     add_distribution(run, ALL, result["cycle_latency"], cycles, shares)
     for name, part in result.get("cycle_latency_by_fn", {}).items():
-        add_distribution(run, name.lower(), part, 0, shares)
+        if isinstance(part, Document):
+            add_distribution(run, name.lower(), part, 0, shares)
+        else:
+            run.unknown[name] = None
     requests = result.get("request_latency")
     if requests:
         add_distribution(run, "request", requests, int(result.get("request_count", 0)), shares)

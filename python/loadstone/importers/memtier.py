@@ -7,14 +7,14 @@ with `--print-all-runs`; otherwise, it prints the best run, the worst run and th
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any
 
 from loadstone.format import units
-from loadstone.importers.json_text import Document, read_documents
+from loadstone.importers.command_line import command_fact, split_command
+from loadstone.importers.json_text import Document, list_numbered, read_documents
 from loadstone.importers.number import number_or_text, parse_number
 from loadstone.importers.run import (
     ALL,
@@ -23,7 +23,6 @@ from loadstone.importers.run import (
     build_series,
     check_rate,
     check_total,
-    command_fact,
     mix_fact,
     set_once,
 )
@@ -52,6 +51,7 @@ NOT_READ = re.compile(r"(Hits|Misses|MOVED|ASK)/sec|KB/sec.*|Connection Errors.*
 # Columns that are read elsewhere.
 READ = ("Type", "Count", "Ops/sec", "Percentile Latencies", SERIES)
 COMMAND = re.compile(r"(?:^|[\s/$])(memtier_benchmark\s+-\S.*)$")
+REPLY = re.compile(r"handle error response: (.+)$")
 INTERRUPTED = re.compile(r"^\[RUN #\d+\] Interrupted by user")
 SHORT = {"P": "protocol", "d": "data_size", "R": "random_data", "n": "requests", "c": "clients", "t": "threads"}
 # The values of options that the command line omits (memtier_benchmark.cpp: config_init_defaults).
@@ -65,6 +65,8 @@ OPTIONS = (
 )  # fmt: skip
 UNSET = ("", "0:0", "None")
 DISTRIBUTIONS = {"R": "uniform", "G": "gaussian", "S": "sequential", "P": "sequential", "Z": "zipfian"}
+# Keys of the figures of a type of command, which are not among seconds.
+OF_COMMAND = re.compile(r"p[\d.]+|Count|Histogram.*|Percentile.*|.* Latency|.*(?:Bytes|KB|/sec).*")
 CUT = "import memtier_benchmark's whole output, up to its Totals, or its --json-out-file"
 
 Section = dict[str, Mapping[str, Any]]
@@ -77,6 +79,7 @@ class MemtierReport:
     line: int
     command: str = ""
     interrupted: bool = False
+    replies: list[str] = field(default_factory=list)
     settings: dict[str, int] = field(default_factory=dict)
     sections: dict[str, Section] = field(default_factory=dict)
 
@@ -96,21 +99,24 @@ def read_runs(source: Source) -> list[ImportedRun]:
     header: list[tuple[str, int]] = []
     section: Section = {}
     command, interrupted = "", False
+    replies: list[str] = []
     for index, line in enumerate(source.bare_lines):
         text = line.rstrip()
         if match := COMMAND.search(text):
             command = match[1]
         elif match := SETTING.match(text):
             if not reports or reports[-1].sections:
-                reports.append(MemtierReport(index, command, interrupted))
-                command, interrupted = "", False
+                reports.append(MemtierReport(index, command, interrupted, replies))
+                command, interrupted, replies = "", False, []
             with source.report_damage("the memtier report is damaged: {error}", CUT, index):
                 set_once(reports[-1].settings, match[2], int(match[1]))
         elif match := SECTION.match(text):
             if not reports or match[1] in reports[-1].sections:
-                reports.append(MemtierReport(index, command, interrupted))
-                command, interrupted = "", False
+                reports.append(MemtierReport(index, command, interrupted, replies))
+                command, interrupted, replies = "", False, []
             section = reports[-1].sections.setdefault(match[1], {})
+        elif match := REPLY.search(text):
+            replies.append(match[1])
         elif INTERRUPTED.search(text):
             interrupted = True
         elif re.match(r"Type\s", text) and "Ops/sec" in text:
@@ -134,6 +140,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
             configuration = parse_options(report.command) if report.command else {}
             runs = read_sections(report.sections, report.settings, configuration, source)
             for run in runs:
+                run.note_replies(report.replies)
                 if report.interrupted:
                     run.mark_stopped("the run was interrupted")
                 run.facts |= {"command": command_fact(report.command)} if report.command else {}
@@ -144,7 +151,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
 def read_series(seconds: Mapping[str, Mapping[str, Any]], length: float) -> Series | None:
     """The counts in each second as a time series; the last second may be shorter."""
     rows = []
-    for start, part in sorted((float(name), part) for name, part in seconds.items()):
+    for start, part in sorted((float(name), part) for name, part in list_numbered(seconds, OF_COMMAND)):
         lasts = min(length - start, 1.0)
         if lasts > 0:
             p50, p99 = (float(part[name]) * MS if name in part else None for name in ("p50.00", "p99.00"))
@@ -154,11 +161,7 @@ def read_series(seconds: Mapping[str, Mapping[str, Any]], length: float) -> Seri
 
 def parse_options(command: str) -> dict[str, str]:
     """The options in a command line, with their defaults, keyed by their names in the JSON report."""
-    try:
-        arguments = shlex.split(command)[1:]
-    except ValueError:
-        # A quotation mark is not closed: the line was truncated.
-        arguments = command.split()[1:]
+    arguments = split_command(command)[1:]
     options = dict(DEFAULTS)
     for word, following in zip_longest(arguments, arguments[1:], fillvalue=""):
         if match := re.fullmatch(r"--([\w-]+)(?:=(.*))?|-(\w)(.*)", word):

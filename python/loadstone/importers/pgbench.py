@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from loadstone.importers.command_line import command_fact, option_facts, parse_options, split_command
 from loadstone.importers.number import number_or_text, parse_number
 from loadstone.importers.run import (
     ALL,
@@ -17,7 +18,6 @@ from loadstone.importers.run import (
     ImportedRun,
     build_series,
     check_total,
-    command_fact,
     mix_fact,
     set_once,
 )
@@ -37,7 +37,8 @@ PROGRESS = re.compile(r"progress: ([\d.]+) s, ([\d.]+) tps, lat (\S+) ms stddev 
 SCRIPT = re.compile(r"SQL script (\d+): (<.*>|<[^>]+|[^<].*?)\s*$")
 SCRIPT_COUNT = re.compile(r" - (\d+) transactions \([\d.]+% of total, tps = ([\d.]+)\)")
 SCRIPT_LATENCY = re.compile(r" - latency average = ([\d.]+) ms")
-ABORTED = "results are incomplete"
+# A client stops at its first error, such as a deadlock; before version 11, only its own line reports this.
+ABORTED = re.compile(r"results are incomplete|^(?:pgbench: error: )?[Cc]lient \d+ .*aborted")
 MS = 1e6
 # The words by which pgbench qualifies a tps figure, in order of preference.
 RATES = ("without", "excluding", "including reconnection")
@@ -45,6 +46,20 @@ FACTS = {"script": "transaction type", "query_mode": "query mode", "threads": "n
          "tries": "maximum number of tries"}  # fmt: skip
 READ = ("scaling factor", "number of clients", "duration", "latency average", "number of failed transactions",
         "number of transactions actually processed", "number of transactions skipped")  # fmt: skip
+# Short options of pgbench and their long names, and options without a value (pgbench(1)).
+LETTERS = {"b": "builtin", "c": "client", "C": "connect", "d": "debug", "D": "define", "f": "file", "F": "fillfactor",
+           "h": "host", "j": "jobs", "l": "log", "L": "latency-limit", "M": "protocol", "n": "no-vacuum",
+           "N": "skip-some-updates", "p": "port", "P": "progress", "r": "report-per-command", "R": "rate", "s": "scale",
+           "S": "select-only", "t": "transactions", "T": "time", "U": "username", "v": "vacuum-all"}  # fmt: skip
+FLAGS = ("connect", "debug", "log", "no-vacuum", "skip-some-updates", "report-per-command", "report-latencies",
+         "select-only", "vacuum-all", "progress-timestamp", "exit-on-abort", "failures-detailed", "verbose-errors",
+         "quiet")  # fmt: skip
+# Options that set no work during the run, that the report repeats, or that state a connection.
+NOT_OF_WORK = (*(name for name in FLAGS if name != "connect"), *("builtin", "client", "jobs", "protocol", "scale"),
+               *("file", "transactions", "time", "rate", "max-tries", "progress", "host", "port", "dbname",
+                 "random-seed", "log-prefix", "aggregate-interval", "sampling-rate"))  # fmt: skip
+# The values of options that the command omits.
+DEFAULTS = {"connect": "false", "define": "none", "latency-limit": "none"}
 # Rows of pgbench_accounts per unit of the scaling factor (pgbench.c).
 ROWS_PER_SCALE = 100_000
 CUT = "import pgbench's whole output, up to its tps"
@@ -115,7 +130,7 @@ def parse_line(report: PgbenchReport, line: str) -> bool:
             script["tps"] = match[2]
         if script.setdefault("latency" if "latency" in line else "count", match[1]) != match[1]:
             raise ValueError("a figure of a script has two different values")
-    elif ABORTED in line:
+    elif ABORTED.search(line):
         report.aborted = True
     elif not report.tps and (match := FIELD.search(line)):
         set_once(report.fields, match[1], match[2])
@@ -144,6 +159,9 @@ def read_report(report: PgbenchReport, source: Source) -> ImportedRun:
         failed = first_count(fields.get("number of failed transactions", "0"))
         skipped = first_count(fields.get("number of transactions skipped", "0"))
         add_facts(report, run)
+        if report.aborted:
+            message = "pgbench reports that clients stopped because of errors: its figures are incomplete"
+            run.add_note("failed", message, "see the error messages of pgbench")
         check_times(report, done)
         run.statuses["TRANSACTION"] = {"OK": done, **({"FAILED": failed} if failed else {}),
                                        **({"SKIPPED": skipped} if skipped else {})}  # fmt: skip
@@ -200,7 +218,9 @@ def add_facts(report: PgbenchReport, run: ImportedRun) -> None:
     fields = report.fields
     run.clients = int(fields["number of clients"]) if "number of clients" in fields else None
     run.facts |= {"version": report.version} if report.version else {}
-    run.facts |= {"command": command_fact(report.command)} if report.command else {}
+    options = parse_options(split_command(report.command)[1:], LETTERS, FLAGS)
+    if report.command:
+        run.facts |= {"command": command_fact(report.command), **option_facts(DEFAULTS | options, NOT_OF_WORK)}
     for fact, name in FACTS.items():
         if name in fields:
             run.facts[fact] = number_or_text(fields[name])
@@ -215,8 +235,8 @@ def add_facts(report: PgbenchReport, run: ImportedRun) -> None:
     if "rate limit schedule lag" in fields:
         run.loop = "open"
         run.facts["latency"] = "response"
-        if match := re.search(r"(?:-R ?|--rate[= ])([\d.]+)", report.command):
-            run.facts["target"] = float(match[1])
+        if isinstance(rate := number_or_text(options.get("rate", "")), int | float):
+            run.facts["target"] = float(rate)
 
 
 def add_scripts(report: PgbenchReport, run: ImportedRun, done: int, source: Source) -> None:

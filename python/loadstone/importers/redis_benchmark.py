@@ -10,8 +10,9 @@ import csv
 import re
 from dataclasses import dataclass, field
 
-from loadstone.importers.number import parse_number
-from loadstone.importers.run import ALL, OPERATIONS, ImportedRun, command_fact
+from loadstone.importers.command_line import command_fact, option_facts, split_command
+from loadstone.importers.number import number_or_text, parse_number
+from loadstone.importers.run import ALL, OPERATIONS, ImportedRun
 from loadstone.importers.source import Source
 from loadstone.results.trial_result import Scalar
 from loadstone.results.value import PERCENTILES
@@ -20,6 +21,8 @@ NAME = "redis-benchmark"
 TITLE = "redis-benchmark"
 COMMAND = re.compile(r"(?:^|[\s/$])((?:redis|valkey|keydb)-benchmark\b.*)$")
 BEGIN = re.compile(r"====== (.+?) ======\s*$")
+# Only printed with `-e`.
+REPLY = re.compile(r"^Error from server: (.+)$")
 COMPLETED = re.compile(r"^\s+(\d+) requests completed in ([\d.]+) seconds")
 SETTING = re.compile(
     r"^\s+(?:(\d+) (parallel clients|bytes payload)|(keep alive|multi-thread|threads): (\S+)"
@@ -38,6 +41,13 @@ CSV_ROW = re.compile(r'^"([^"]+)","([\d.]+)"((?:,"[^"]*")*)$')
 STATISTIC = re.compile(r"avg|min|max|p[\d.]+")
 MS = 1e6
 FACTS = {"parallel clients": "clients", "bytes payload": "record_bytes", "keep alive": "keep_alive"}
+# Options without a value, and options that the result repeats, that state a connection, or that set its form.
+FLAGS = ("l", "I", "q", "e", "x", "z", "3", "4", "6", "csv", "cluster", "tls", "insecure", "enable-tracking")
+NOT_OF_WORK = ("h", "p", "s", "a", "u", "c", "n", "d", "P", "r", "t", "k", "l", "q", "e", "csv", "threads", "precision",
+               "seed", "dbnum", "cacert", "cacertdir", "cert", "key", "sni", "insecure", "4", "6")  # fmt: skip
+# The defaults of options (redis-benchmark.c). By default, requests are not pipelined, and all of them access one key.
+DEFAULTS = {"clients": ("c", 50), "record_bytes": ("d", 3), "keep_alive": ("k", 1), "pipeline": ("P", 1),
+            "keyspace": ("r", 1)}  # fmt: skip
 CUT = "import redis-benchmark's whole output"
 
 
@@ -87,10 +97,13 @@ def read_runs(source: Source) -> list[ImportedRun]:
     command = ""
     header: list[str] = []
     unread: int | None = None
+    replies: list[str] = []
     for index, line in enumerate(source.bare_lines):
         torn = source.torn and index == source.last
         if match := COMMAND.search(line):
             command = match[1]
+        elif match := REPLY.match(line):
+            replies.append(match[1])
         elif match := BEGIN.search(line):
             tests.append(Test(match[1], index))
         elif line.startswith(CSV_HEADER):
@@ -133,6 +146,8 @@ def read_runs(source: Source) -> list[ImportedRun]:
     for test in tests:
         with source.report_damage(f"the test {test.name} of redis-benchmark is damaged: {{error}}", CUT, test.line):
             result.append(read_test(test, command))
+            # The replies may precede or follow the line of their test.
+            result[-1].note_replies(replies)
     return result
 
 
@@ -182,17 +197,18 @@ def parse_line(test: Test, line: str, torn: bool) -> bool:
 def read_test(test: Test, command: str) -> ImportedRun:
     """The figures of a test. Raises ValueError if a figure is not a number."""
     run = ImportedRun(dimensions={"test": test.name}, facts={"tool": NAME, "latency": "service"})
-    clients = test.facts.pop("clients", None) or find_option(command, "c")
-    run.clients = int(clients) if clients else None
-    run.facts |= test.facts
+    options = parse_command(command)
     if command:
-        run.facts["command"] = command_fact(command)
-        # By default, requests are not pipelined, and all of them access one key.
-        run.facts |= {
-            name: int(find_option(command, letter) or 1) for name, letter in (("pipeline", "P"), ("keyspace", "r"))
-        }
+        run.facts |= {"command": command_fact(command), **option_facts(options, NOT_OF_WORK)}
+        # The threads are known if the result states them, or if the command is known.
+        run.facts |= {"threads": options["threads"]} if "threads" in options else {}
+        run.facts |= {name: number_or_text(options.get(letter, str(default)))
+                      for name, (letter, default) in DEFAULTS.items()}  # fmt: skip
+    run.facts |= test.facts
+    clients = run.facts.pop("clients", None)
+    run.clients = int(clients) if clients else None
     rate = parse_number(test.rate) or 0.0
-    n = int(find_option(command, "n") or 0) if test.requests is None else test.requests
+    n = int(options.get("n", 0)) if test.requests is None else test.requests
     if test.requests is None and not test.single:
         raise ValueError("it has no number of requests")
     if test.seconds and abs(float(test.seconds) * rate - n) > 0.0055 * rate + 1:
@@ -216,10 +232,16 @@ def read_test(test: Test, command: str) -> ImportedRun:
     return run
 
 
-def find_option(command: str, letter: str) -> str | None:
-    """The value of a numeric option in a command line; None if it is not set."""
-    match = re.search(rf"\s-{letter} ?(\d+)", command)
-    return match[1] if match else None
+def parse_command(command: str) -> dict[str, str]:
+    """The options in a command line; a command of Redis may follow them."""
+    options: dict[str, str] = {}
+    arguments = iter(split_command(command)[1:])
+    for word in arguments:
+        if not word.startswith("-"):
+            break
+        name = word.lstrip("-")
+        options[name] = "true" if name in FLAGS else next(arguments, "")
+    return options
 
 
 def add_shares(test: Test, name: str, n: int, run: ImportedRun) -> None:

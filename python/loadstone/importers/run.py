@@ -28,10 +28,6 @@ WELL = frozenset({"OK", "BATCHED_OK", "0"})
 # Neither success nor failure: Loadstone's reads of records whose insert was in flight, and censored operations.
 NO_ERROR = WELL | {NOT_YET, CENSORED}
 PERCENTILE = re.compile(r"p\d+(\.\d+)?")
-# Passwords in command lines: name=value, --name value, redis-benchmark's -a, and passwords in URIs.
-SECRETS = re.compile(
-    r"(?i)((?:[\w.-]*(?:passw|secret|token|credential|authenticate)[\w.-]*(?:=|:|\s+)|\s-a\s+|://[^/\s:@]*:)['\"]?)[^\s'\"@]+"
-)
 # Failures that are less than this share of the operations above a percentile do not change it visibly.
 SHIFT = 0.01
 
@@ -125,14 +121,16 @@ class ImportedRun:
         self.end = "stopped"
         self.add_note("stopped", message, "run it to completion")
 
+    def note_replies(self, replies: Sequence[str]) -> None:
+        """Adds a note on error replies of a server, if the tool counts them as operations."""
+        if replies:
+            errors = units.count_noun(len(replies), "error reply", "error replies")
+            message = f'{errors} of the server, which the tool counts as operations: "{replies[0][:60]}"'
+            self.add_note("error-replies", message, "see the log of the server")
+
     def add_note(self, name: str, message: str, hint: str) -> None:
         """Adds a note for the user."""
         self.notes.append(Note(name, message, hint))
-
-
-def command_fact(text: str) -> str:
-    """A command line without its passwords, for use as a fact."""
-    return SECRETS.sub(r"\1***", " ".join(text.split()))
 
 
 def mix_fact(weights: Mapping[str, float]) -> str:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from loadstone.importers.command_line import command_fact
 from loadstone.importers.number import go_duration, parse_number
-from loadstone.importers.run import ALL, OPERATIONS, ImportedRun, build_series, command_fact, mix_fact, set_once
+from loadstone.importers.run import ALL, OPERATIONS, ImportedRun, build_series, mix_fact, set_once
 from loadstone.importers.source import Source
 from loadstone.results.trial_result import Scalar, Series
 

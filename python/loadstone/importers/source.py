@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from loadstone.errors import LoadstoneError
+from loadstone.importers.command_line import join_continued
 from loadstone.importers.comments import split_marked
 from loadstone.results.trial_result import Scalar
 
@@ -53,8 +54,17 @@ NUMBERED = re.compile(r" *(\d+)[\t:]")
 HOST = re.compile(r"(?P<origin>[\w.-]+):(?: |$)")
 # The prefix of `parallel --tag`, also on every line. A table may contain tabs as well.
 TAGGED = re.compile(r"(?P<origin>[\w.@-]+)\t")
-# The start of files written by docker's logging driver `json-file`.
-JSON_LOG = '{"log":'
+# The keys of a line's text in JSON lines of docker's driver `json-file` and Fluent Bit, and of journald.
+MESSAGE_KEYS = ("log", "MESSAGE")
+# A string with several lines, as in the output of Ansible.
+TEXT_VALUE = re.compile(r'(?m)^[ \t]*"[\w.]+":[ \t]*("(?:[^"\\\n]++|\\.)*+"),?[ \t\r]*$')
+# The minimum share of such a string in a file.
+VALUE_SHARE = 0.8
+# Bytes that are not UTF-8, and the µ of Latin-1, also if it was converted twice.
+FOREIGN = re.compile("\u00c2(?=[\u00b5\u00a0])|[\udc80-\udcff]")
+LATIN = {"\u00c2": "", "\udcb5": "\u00b5"}
+# A space of web pages, but not a separator of thousands.
+NO_BREAK_SPACE = re.compile("(?<!\\d)\u00a0|\u00a0(?!\\d)")
 # The line breaks of Markdown and HTML.
 BREAK = re.compile(r"\s*<br\s*/?>\s*$|(?<=\S)\s+\\$")
 # A line in a list of strings, as in the output of Ansible. A row of a table does not match: it has several strings.
@@ -91,8 +101,8 @@ class Source:
 
     @cached_property
     def lines(self) -> list[str]:
-        """The lines of the source, without line ends and without text that a terminal would overwrite."""
-        return [tidy_line(line) for line in self.text.split("\n")]
+        """The lines, without line ends and text that a terminal would overwrite; a continued command is one line."""
+        return join_continued(tidy_line(line) for line in self.text.split("\n"))
 
     @property
     def bare_lines(self) -> Iterator[str]:
@@ -170,8 +180,12 @@ def text_of(path: Path) -> str:
             f"{path.name} is a binary file, not a log",
             "unpack it if it is compressed; `loadstone import` reads text, JSON, CSV and .hlog",
         )
-    text = data.decode(encoding, errors="replace").replace("\ufeff", "")
+    # Python's utf-16 and utf-32 have no `surrogateescape`.
+    errors = "surrogateescape" if encoding.startswith("utf-8") else "replace"
+    text = FOREIGN.sub(lambda match: LATIN.get(match[0], "\ufffd"), data.decode(encoding, errors=errors))
+    text = text.replace("\ufeff", "")
     text = ANSI.sub("", text) if "\x1b" in text else text
+    text = NO_BREAK_SPACE.sub(" ", text) if "\u00a0" in text else text
     # The text was copied from the source of an HTML page: no tool prints entities.
     text = html.unescape(text) if "&lt;" in text else text
     if not text.strip():
@@ -201,12 +215,19 @@ def dedent_lines(lines: list[str]) -> list[str]:
 
 
 def read_json_log(text: str) -> str:
-    """The messages in a log of docker's `json-file` driver; other texts are returned unchanged."""
-    if not text.startswith(JSON_LOG):
-        return text
+    """The messages in a log collector's JSON lines, or in a single JSON string; other texts are returned unchanged."""
     try:
-        return "".join(str(json.loads(line)["log"]) for line in text.split("\n") if line.strip())
-    except (KeyError, TypeError, ValueError):
+        if (match := TEXT_VALUE.search(text)) and len(match[0]) > VALUE_SHARE * len(text) and r"\n" in match[1]:
+            return str(json.loads(match[1]))
+        if not text.startswith("{"):
+            return text
+        lines = [json.loads(line) for line in text.split("\n") if line.strip()]
+        key = next((key for key in MESSAGE_KEYS if isinstance(lines[0].get(key), str)), "")
+        messages = [str(line[key]) for line in lines]
+        # Docker repeats the line's end in its message, and splits long lines.
+        is_split = any(message.endswith("\n") for message in messages)
+        return "".join(messages) if is_split else "\n".join([*messages, ""])
+    except (AttributeError, KeyError, TypeError, ValueError):
         return text
 
 

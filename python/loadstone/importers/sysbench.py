@@ -12,6 +12,7 @@ from itertools import pairwise
 from pathlib import PurePath
 
 from loadstone.format import units
+from loadstone.importers.command_line import SECRET, command_fact, split_command
 from loadstone.importers.number import last_digit, number_or_text, parse_number
 from loadstone.importers.run import (
     ALL,
@@ -20,11 +21,9 @@ from loadstone.importers.run import (
     build_series,
     check_rate,
     check_total,
-    command_fact,
     set_once,
 )
 from loadstone.importers.source import Source
-from loadstone.importers.ycsb_command import SECRET
 from loadstone.results.trial_result import Scalar
 
 NAME = "sysbench"
@@ -32,8 +31,7 @@ TITLE = "sysbench"
 VERSION = re.compile(r"sysbench (\d\S*)(?: \(|:)")
 # The beginning of the output, or of the last section if only the results were copied.
 BEGIN = re.compile(r"(?m)sysbench \d\S*(?: \(|:)|Running the test with following options|^Threads fairness:\s*$")
-COMMAND = re.compile(r"(?:^|[\s/$])(sysbench\s+(?:-\S|\w+ |\S+\.lua).*)$")
-OPTION = re.compile(r"\s--?([a-z][\w-]*)(?:=(\S+))?")
+COMMAND = re.compile(r"(?:^|[\s/$])(sysbench\s+(?:-\S|\w+ |\S+\.lua|['\"]).*)$")
 # Options that the report repeats or that set its form, and options of the database connection.
 NOT_OF_WORK = re.compile(
     r"(num-)?threads|(max-)?time|events|max-requests|(tx-)?rate|report-.*|histogram|percentile|test"
@@ -210,15 +208,18 @@ def command_facts(command: str) -> dict[str, Scalar]:
     if not command:
         return {}
     facts: dict[str, Scalar] = {"command": command_fact(command)}
-    options = {name: text or "true" for name, text in OPTION.findall(command)}
-    script = next((word for word in OPTION.sub("", command).split()[1:] if word != "run"), "")
+    arguments = split_command(command)[1:]
+    # A value always follows an equals sign.
+    pairs = (word.lstrip("-").partition("=") for word in arguments if word.startswith("-"))
+    options = {name: text or "true" for name, _, text in pairs}
+    script = next((word for word in arguments if not word.startswith("-") and word != "run"), "")
     facts |= {"script": PurePath(script).name.removesuffix(".lua")} if script else {}
     for name, text in options.items():
         if not NOT_OF_WORK.fullmatch(name) and not SECRET.search(name):
             prefix = "store" if CONNECTION.match(name) else "work"
             facts[f"{prefix}.{name.replace('-', '_')}"] = number_or_text(text)
     # Each table of the bundled OLTP tests has 10,000 rows by default.
-    sizes = options.get("table-size", options.get("oltp-table-size", "10000" if "oltp" in command else ""))
+    sizes = options.get("table-size", options.get("oltp-table-size", "10000" if "oltp" in script else ""))
     tables = options.get("tables", options.get("oltp-tables-count", "1"))
     return facts | ({"records": int(sizes) * int(tables)} if sizes.isdigit() and tables.isdigit() else {})
 

@@ -10,11 +10,13 @@ import re
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from loadstone.importers.command_line import command_fact, hadoop_facts
 from loadstone.importers.run import ImportedRun, check_total
 from loadstone.importers.source import Source
 
 NAME = "terasort"
 TITLE = "TeraSort's counters"
+COMMAND = re.compile(r"\bjar\s+\S+\s+((?:teragen|terasort|teravalidate)\s.*)$")
 TIME = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}|\d\d/\d\d/\d\d \d\d:\d\d:\d\d)")
 FORMATS = (("%Y-%m-%d %H:%M:%S,%f", 1e6), ("%y/%m/%d %H:%M:%S", 1e9))
 STAGE = re.compile(r"\bterasort\.(TeraGen|TeraSort|TeraValidate)\b(: done)?")
@@ -43,6 +45,7 @@ class Job:
     name: str
     line: int
     stage: str
+    command: str
     start: tuple[float, float] | None
     end: tuple[float, float] | None = None
     failed: str = ""
@@ -61,14 +64,17 @@ def recognise_text(text: str) -> bool:
 def read_runs(source: Source) -> list[ImportedRun]:
     """Every job in the file. Raises LoadstoneError if a job is truncated."""
     jobs: list[Job] = []
-    stage = ""
+    stage = command = ""
     for index, line in enumerate(source.bare_lines):
-        if match := STAGE.search(line):
+        if match := COMMAND.search(line):
+            command = match[1]
+        elif match := STAGE.search(line):
             stage = "" if match[2] else match[1]
         elif SPLITS.match(line):
             stage = stage or "TeraValidate"
         elif match := RUNNING.search(line):
-            jobs.append(Job(match[1], index, stage, parse_time(line)))
+            jobs.append(Job(match[1], index, stage, command, parse_time(line)))
+            command = ""
         elif not jobs:
             continue
         elif match := ENDED.search(line):
@@ -101,6 +107,8 @@ def parse_time(line: str) -> tuple[float, float] | None:
 def read_job(job: Job, source: Source) -> ImportedRun:
     """A job's figures. Raises LoadstoneError if its counters are truncated."""
     run = ImportedRun(dimensions={"stage": job.stage.lower() or "job"}, facts={"tool": NAME, "row_bytes": ROW_BYTES})
+    if job.command:
+        run.facts |= {"command": command_fact(job.command), **hadoop_facts(job.command)}
     if job.failed:
         run.end = "failed"
         run.add_note("failed", f"the job failed: {job.failed}", "see the job's own log")

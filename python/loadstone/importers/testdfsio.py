@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 
+from loadstone.importers.command_line import command_fact, hadoop_facts
 from loadstone.importers.number import last_digit, parse_decimal_comma
-from loadstone.importers.run import ImportedRun, command_fact
+from loadstone.importers.run import ImportedRun
 from loadstone.importers.source import Source, is_log_prefix
 from loadstone.importers.unit import base_unit
 
@@ -41,6 +42,9 @@ UNITS = {"time sec": ("s", "sec", "secs", "seconds"), "files": ("files",), "mb":
 # TestDFSIO prints two decimals, or all decimals of a double, so three digits after a comma are ambiguous.
 GROUPED = re.compile(r"\d{1,3}(,\d{3})+")
 COMMAND = re.compile(r"(TestDFSIO\s+-[a-zA-Z].*)$")
+# Options that the result repeats, or that state locations.
+NOT_OF_WORK = ("read", "write", "append", "clean", "random", "backward", "skip", "truncate",
+               "nrFiles", "size", "fileSize", "resFile", "baseDir")  # fmt: skip
 CUT = "import the file TestDFSIO_results.log, or the whole log of the job"
 
 
@@ -84,7 +88,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
     for number, test_run in enumerate(result):
         test_run.unknown |= comments
         if len(commands) == len(result):
-            test_run.facts["command"] = command_fact(commands[number])
+            test_run.facts |= {"command": command_fact(commands[number]), **hadoop_facts(commands[number], NOT_OF_WORK)}
     return result
 
 

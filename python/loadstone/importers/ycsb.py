@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from loadstone.importers.number import parse_number
 from loadstone.importers.run import ImportedRun
@@ -29,7 +28,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
     """Every run in the file. Raises LoadstoneError if a run is truncated or missing."""
     reports: list[tuple[list[ReportEntry], ReportContext]] = []
     around = ReportContext()
-    for index, text in join_lines(source):
+    for index, text in enumerate(source.bare_lines):
         if entry := entry_of(text, index, source):
             if entry.begins or not reports:
                 reports.append(([], around))
@@ -40,17 +39,6 @@ def read_runs(source: Source) -> list[ImportedRun]:
             source.used.add(index)
     check_end(source, reports, around)
     return [build_run(entries, context, source) for entries, context in reports]
-
-
-def join_lines(source: Source) -> Iterator[tuple[int, str]]:
-    """Yields the lines with their indices; a command continued with backslashes counts as one line."""
-    joined, start = "", 0
-    for index, line in enumerate(source.bare_lines):
-        if line.endswith("\\") and (joined or "ycsb" in line):
-            joined, start = joined + line[:-1] + " ", start if joined else index
-            continue
-        yield (start, joined + line) if joined else (index, line)
-        joined = ""
 
 
 def entry_of(text: str, index: int, source: Source) -> ReportEntry | None:

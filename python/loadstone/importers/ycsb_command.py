@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import takewhile, zip_longest
+from itertools import zip_longest
 from pathlib import PurePath
 from urllib.parse import parse_qsl
 
+from loadstone.importers.command_line import SECRET, command_fact, split_command
 from loadstone.importers.number import number_or_text
-from loadstone.importers.run import ImportedRun, command_fact, mix_fact
+from loadstone.importers.run import ImportedRun, mix_fact
 
 # The shell command, the Java command that bin/ycsb echoes, and the client's first line.
 STARTS = re.compile(
@@ -19,7 +19,6 @@ STARTS = re.compile(
     r"|\bCommand line:(?P<echo>.*)"
     r"|\b(?:site|com\.yahoo)\.ycsb\.Client\s(?P<java>.*)"
 )
-SECRET = re.compile(r"(?i)pass|secret|token|credential|user")
 # The facts that correspond to properties, if their names differ.
 PROPERTIES = {
     **{"recordcount": "records", "requestdistribution": "distribution"},
@@ -32,8 +31,6 @@ OF_WORKLOAD = ("exponential.", "zipfian.")
 PROPORTION = "proportion"
 # The default number and size of a record's fields (CoreWorkload.java).
 FIELDS, FIELD_BYTES = 10, 100
-# The start of a word that ends the command within a shell line.
-ENDS = re.compile(r"[|&;`)]|\d?>")
 
 
 @dataclass(frozen=True)
@@ -80,16 +77,6 @@ def parse_command(line: str) -> YcsbCommand | None:
             properties.setdefault("db", following)
     command = f"ycsb {match['echo'].strip()}" if match["echo"] else line[match.start() :].lstrip(" /`$")
     return YcsbCommand(clients or None, target, phase, match["binding"], properties, tuple(files), command)
-
-
-def split_command(text: str) -> list[str]:
-    """The words of a command, up to a shell operator."""
-    try:
-        arguments = shlex.split(text)
-    except ValueError:
-        # A quotation mark is not closed: the line is prose, or was truncated.
-        arguments = text.split()
-    return list(takewhile(lambda word: not ENDS.match(word), arguments))
 
 
 def parse_whole_number(text: str) -> int | None:

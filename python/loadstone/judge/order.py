@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, pairwise
 from statistics import fmean
 from typing import Literal
 
@@ -25,6 +25,8 @@ AHEAD, AHEAD_SHARE = 2, 0.25
 OVERLAP_MIN = 0.25
 # The minimum number of blocks in which each side ran first.
 POSITION_MIN = 2
+# The minimum number of trials of each side directly after the same side, and directly after the other side.
+AFTER_MIN = 3
 POSITION_HINT = "a trial changes the conditions of the next trial: restore them with a command before each trial"
 DAYS = "a difference between days would look the same"
 # Runs over this many days whose sides are never this near in the time of day: nightly jobs against manual runs.
@@ -75,7 +77,8 @@ def examine_order(pair: Pair, results: ResultSet) -> tuple[Pair, list[Finding]]:
     order = order_of(*starts)
     if is_one_run:
         pair = replace(pair, blocks=pair.blocks and order != "apart")
-    return pair, [*order_findings(pair, order, starts, results), *position_findings(pair, results)]
+    after = [*carryover_findings(pair, results)] if is_one_run else []
+    return pair, [*order_findings(pair, order, starts, results), *(after or position_findings(pair, results))]
 
 
 def order_findings(
@@ -178,6 +181,44 @@ def position_findings(pair: Pair, results: ResultSet) -> Iterator[Finding]:
             f"the trial that ran second in a block has {units.format_ratio(math.exp(effect))} the {metric} of the first"
         )
         yield Finding(not_steady.NAME, Severity.NOTE, f"{message} (p={p:.2g})", POSITION_HINT, pair.trials, metric)
+
+
+def carryover_findings(pair: Pair, results: ResultSet) -> Iterator[Finding]:
+    """A finding if one side is slower or faster directly after the other side, and the other side is not.
+
+    Random order makes an effect on both sides noise. An effect on one side only (a carryover, as in crossover trials)
+    is a bias: it changes the ratio. The trials of each side after the same side are compared with its trials after
+    the other side, and then the two differences with each other.
+    """
+    metric = first_metric(results.trials, results.question.metrics)
+    side_of = {trial.trial: side for side, trials in enumerate(pair.sides) for trial in trials}
+    ordered = sorted((trial for trial in results.trials if trial.order is not None), key=lambda trial: trial.order or 0)
+    # The logarithms of each side's figures, after its own side and after the other side.
+    parts: tuple[list[list[float]], list[list[float]]] = ([[], []], [[], []])
+    for before, trial in pairwise(ordered):
+        side, earlier, figure = side_of.get(trial.trial), side_of.get(before.trial), trial.value(metric) or 0.0
+        if side is not None and earlier is not None and figure > 0:
+            parts[side][side != earlier].append(math.log(figure))
+    groups = [*parts[0], *parts[1]]
+    degrees = sum(map(len, groups)) - len(groups)
+    if min(map(len, groups)) < AFTER_MIN:
+        return
+    effects = [fmean(other) - fmean(own) for own, other in parts]
+    squares = sum((figure - fmean(part)) ** 2 for part in groups for figure in part)
+    error = math.sqrt(squares / degrees * sum(1 / len(part) for part in groups))
+    difference = effects[1] - effects[0]
+    p = 2 * student_tail(abs(difference) / error, degrees) if error else float(not difference)
+    settings = Settings.from_question(results.question)
+    alpha, least = (settings.check_threshold(not_steady.NAME, name) for name in ("together", "effect"))
+    if p < alpha and abs(math.expm1(difference)) > least:
+        side = int(abs(effects[1]) > abs(effects[0]))
+        name, other = (pair.baseline, pair.contender)[:: 1 if side == 0 else -1]
+        factors = [units.format_ratio(math.exp(effects[index])) for index in (side, 1 - side)]
+        message = (
+            f"directly after {other}, {name} has {factors[0]} the {metric} that it has after itself; {other} directly"
+            f" after {name} has {factors[1]} (p={p:.2g})"
+        )
+        yield Finding(not_steady.NAME, Severity.SUSPECT, message, POSITION_HINT, pair.trials, metric)
 
 
 def runs_of(results: ResultSet, trials: Sequence[TrialResult]) -> list[str]:
