@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import chain, pairwise
+from itertools import chain
 from statistics import fmean
 from typing import Literal
 
@@ -191,14 +191,13 @@ def carryover_findings(pair: Pair, results: ResultSet) -> Iterator[Finding]:
     the other side, and then the two differences with each other.
     """
     metric = first_metric(results.trials, results.question.metrics)
-    side_of = {trial.trial: side for side, trials in enumerate(pair.sides) for trial in trials}
-    ordered = sorted((trial for trial in results.trials if trial.order is not None), key=lambda trial: trial.order or 0)
+    placed = {trial.order: (side, trial) for side, trials in enumerate(pair.sides) for trial in trials}
     # The logarithms of each side's figures, after its own side and after the other side.
     parts: tuple[list[list[float]], list[list[float]]] = ([[], []], [[], []])
-    for before, trial in pairwise(ordered):
-        side, earlier, figure = side_of.get(trial.trial), side_of.get(before.trial), trial.value(metric) or 0.0
-        if side is not None and earlier is not None and figure > 0:
-            parts[side][side != earlier].append(math.log(figure))
+    for order, (side, trial) in placed.items():
+        earlier, figure = placed.get(None if order is None else order - 1), trial.value(metric) or 0.0
+        if order is not None and earlier is not None and figure > 0:
+            parts[side][side != earlier[0]].append(math.log(figure))
     groups = [*parts[0], *parts[1]]
     degrees = sum(map(len, groups)) - len(groups)
     if min(map(len, groups)) < AFTER_MIN:
