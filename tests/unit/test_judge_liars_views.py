@@ -147,3 +147,12 @@ def test_strict_threshold_of_the_experiment_is_silent() -> None:
     results = simulate_pair()
     strict = replace(results, question=replace(results.question, checks={"errors": {"share": 0.0001}}))
     assert not [finding for finding in judge_results(strict).findings if finding.check == "view"]
+
+
+def test_omitted_baseline_is_replaced_silently() -> None:
+    results = simulate_results(
+        {"first": 1000.0, "second": 1300.0, "third": 1500.0}, 8, question=asking(by="system", baseline="third")
+    )
+    for expression in ("-system:third", "system:first"):
+        judgement = judge_filtered(results, expression)
+        assert (str(judgement.verdict), judgement.findings) == ("valid", ())

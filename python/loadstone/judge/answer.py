@@ -153,7 +153,8 @@ def compare_variants(judgement: Judgement, metrics: Sequence[str], matters: floa
     if len(unclaimed) > 1:
         spans = (f"{wording.metric_name(every[0].metric)} ({describe_span(every)})" for every in unclaimed)
         further.append(f"undecided at every compared load: {', '.join(spans)}")
-    detectable = list(explain_undecided(stated[0], varying_names(stated[0]))) if len(stated[0]) <= CLAUSES_MAX else []
+    varying = varying_names(judgement, stated[0])
+    detectable = list(explain_undecided(stated[0], varying)) if len(stated[0]) <= CLAUSES_MAX else []
     # A reason that all metrics share is written once.
     further = [text for text in dict.fromkeys(further) if text != main]
     claims = {comparison.claim for every in by_metric.values() for comparison in every}
@@ -200,7 +201,7 @@ def state_metric(judgement: Judgement, comparisons: Sequence[Comparison], matter
 
 def list_clauses(judgement: Judgement, comparisons: Sequence[Comparison], matters: float) -> Iterator[Clause]:
     """The clauses of one metric, with their contexts; in a sweep, one for each contender and context."""
-    varying = varying_names(comparisons)
+    varying = varying_names(judgement, comparisons)
     contexts = {comparison.context for comparison in comparisons}
     if is_sweep(comparisons):
         yield from describe_sweep(judgement, comparisons, varying)
@@ -214,10 +215,10 @@ def list_clauses(judgement: Judgement, comparisons: Sequence[Comparison], matter
         yield from (Clause(text, text) for text in count_claims(comparisons))
 
 
-def varying_names(comparisons: Sequence[Comparison]) -> set[str]:
-    """The names of the dimensions in which the contexts of the comparisons differ."""
-    first = comparisons[0].context
-    return {name for comparison in comparisons for name, value in comparison.context if (name, value) not in first}
+def varying_names(judgement: Judgement, comparisons: Sequence[Comparison]) -> set[str]:
+    """The names of the dimensions in which the contexts differ, including contexts that could not be compared."""
+    values = judgement.results.dimensions
+    return {name for name, _ in comparisons[0].context if len(values.get(name, ())) > 1}
 
 
 def describe_knee(judgement: Judgement) -> Iterator[str]:

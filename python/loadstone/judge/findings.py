@@ -29,7 +29,7 @@ from loadstone.judge.checks import (
 from loadstone.judge.finding import About, Effect, Finding, Looks, NotLooked, Pair, Severity
 from loadstone.judge.judgement import Cell, VariantKey
 from loadstone.judge.settings import RENAMED, Settings
-from loadstone.results.result_set import ResultSet, variant_key
+from loadstone.results.result_set import ResultSet, order_metrics, variant_key
 from loadstone.results.trial_result import Series, TrialResult
 from loadstone.statistics.stopping import stopping_reason
 
@@ -164,6 +164,7 @@ def judge_variant(
         *impossible.check_mean(trials, settings),
         *impossible.find_duplicate_repeats(ended, levels),
         *impossible.find_constant_figures(ended),
+        *attempts.find_missing_figures(ended, order_metrics(ended, settings.metrics)),
     ]
     findings += rate.check_driver_time(trials, settings)
     for cell, until in limits:

@@ -88,7 +88,16 @@ def order_findings(
     runs = [len(runs_of(results, side)) for side in pair.sides]
     repeated = max(len(pair.baselines) - runs[0], len(pair.contenders) - runs[1]) > 0
     message, hours = "", []
-    if pair.is_one_run:
+    if not pair.is_one_run and repeated and min(runs) < REPEATS_MIN:
+        counts = (
+            f"{units.count_noun(runs[0], 'run')} of {pair.baseline} and "
+            f"{units.count_noun(runs[1], 'run')} of {pair.contender}"
+        )
+        message = f"{counts}: {DAYS}; 6 alternating runs of each side could decide"
+    elif have_overlapped(pair):
+        noun = "trials" if pair.is_one_run else "runs"
+        message = f"{noun} of {pair.baseline} and {pair.contender} overlapped in time: each disturbed the other"
+    elif pair.is_one_run:
         message = (
             ""
             if order != "apart"
@@ -96,17 +105,9 @@ def order_findings(
             if results.question.find
             else "the trials are declared interleaved, but according to their timestamps, one side ran after the other"
         )
-    elif repeated and min(runs) < REPEATS_MIN:
-        counts = (
-            f"{units.count_noun(runs[0], 'run')} of {pair.baseline} and "
-            f"{units.count_noun(runs[1], 'run')} of {pair.contender}"
-        )
-        message = f"{counts}: {DAYS}; 6 alternating runs of each side could decide"
-    elif have_overlapped(pair):
-        message = f"runs of {pair.baseline} and {pair.contender} overlapped in time: each disturbed the other"
     elif order == "apart" and min(len(pair.baselines), len(pair.contenders)) > 1:
         message = f"the runs of {pair.baseline} and {pair.contender} did not alternate: {DAYS}"
-    elif not pair.is_one_run and (hours := list_separate_hours(starts)):
+    elif hours := list_separate_hours(starts):
         message = (
             f"{pair.baseline} always ran at another time of day ({hours[0]} UTC) than {pair.contender} ({hours[1]}): a"
             " difference between these hours would look the same"

@@ -33,7 +33,7 @@ from loadstone.judge.facts import (
 from loadstone.judge.finding import UNKNOWN_OF_BOTH, Finding, Looks, NotLooked, Pair, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.projection import POOLED
-from loadstone.results.result_set import natural_key, order_metrics
+from loadstone.results.result_set import USUAL, natural_key, order_metrics
 from loadstone.results.trial_result import LOGGED, Scalar, TrialResult
 from loadstone.statistics.estimate import REPEATS_MIN
 
@@ -66,6 +66,37 @@ def check_sides(pair: Pair, settings: Settings) -> Looks:
     """Findings on the facts that are known for both sides and differ, with both values."""
     sides = [[record_facts(trial) for trial in trials] for trials in pair.sides]
     fill_logged(sides)
+    further = [*mix_differences(pair, settings), *cache_differences(pair, settings)]
+    yield from fact_differences(pair, sides, settings, further)
+    yield from find_equal_values(pair)
+    yield from find_shared_machines(pair)
+    yield from find_reused_results(pair, settings)
+    yield from pool_differences(pair, settings)
+    yield from unit_differences(pair, settings)
+    yield from check_durability(pair, sides)
+    unknown = [] if pair.is_one_run else missing_facts([*chain(*sides)], all(map(operation_mix, pair.sides)))
+    unknown += [name for name in list_partly_known(pair, sides) if name not in unknown]
+    files = [] if pair.is_one_run or is_allowed(pair, PROPERTY_FILES) else differing_files(sides)
+    if unknown or files:
+        # Unknown facts become a condition of the claim.
+        message = f"{UNKNOWN_OF_BOTH}{', '.join([*map(name_fact, unknown), *files])}"
+        unknown += [PROPERTY_FILES] if files else []
+        facts = " ".join(f"--fact {name}=…" for name in unknown)
+        hint = (
+            f"state the facts of each side with `loadstone import {facts} LOG` (facts of both sides:"
+            " `loadstone compare --fact …`), or in a facts file next to each log"
+        )
+        yield Finding(NAME, Severity.UNCHECKED, message, hint, pair.trials)
+
+
+def fact_differences(
+    pair: Pair, sides: Sequence[Records], settings: Settings, further: Sequence[str] = ()
+) -> Iterator[Finding]:
+    """Findings on facts that differ between the sides or between repeats, as after a resume.
+
+    `further`: texts on other differences. The operations of an overloaded trial follow from the load, so a search
+    compares only the facts.
+    """
     unlike: dict[Severity, list[str]] = {Severity.SUSPECT: [], Severity.INVALID: [], Severity.NOTE: []}
     for name in dict.fromkeys(chain.from_iterable(chain(*sides))):
         baseline, contender = (distinct_values(name, side, settings) for side in sides)
@@ -86,29 +117,11 @@ def check_sides(pair: Pair, settings: Settings) -> Looks:
             unlike[Severity.NOTE if is_older else Severity.INVALID if is_bad else Severity.SUSPECT].append(text)
         elif name in GUARANTEES or (name in pair.groups and not pair.is_one_run):
             unlike[Severity.NOTE].append(text)
-    unlike[Severity.SUSPECT] += [*mix_differences(pair, settings), *cache_differences(pair, settings)]
+    unlike[Severity.SUSPECT] += further
     for severity, texts in unlike.items():
         if texts:
             message = f"{pair.baseline} and {pair.contender} differ in {units.list_items(texts, DIFFERENCES)}"
             yield Finding(NAME, severity, message, COST if severity == Severity.NOTE else DIFFERS, pair.trials)
-    yield from find_shared_machines(pair)
-    yield from find_reused_results(pair, settings)
-    yield from pool_differences(pair, settings)
-    yield from unit_differences(pair, settings)
-    yield from check_durability(pair, sides)
-    unknown = [] if pair.is_one_run else missing_facts([*chain(*sides)], all(map(operation_mix, pair.sides)))
-    unknown += [name for name in list_partly_known(pair, sides) if name not in unknown]
-    files = [] if pair.is_one_run or is_allowed(pair, PROPERTY_FILES) else differing_files(sides)
-    if unknown or files:
-        # Unknown facts become a condition of the claim.
-        message = f"{UNKNOWN_OF_BOTH}{', '.join([*map(name_fact, unknown), *files])}"
-        unknown += [PROPERTY_FILES] if files else []
-        facts = " ".join(f"--fact {name}=…" for name in unknown)
-        hint = (
-            f"state the facts of each side with `loadstone import {facts} LOG` (facts of both sides:"
-            " `loadstone compare --fact …`), or in a facts file next to each log"
-        )
-        yield Finding(NAME, Severity.UNCHECKED, message, hint, pair.trials)
 
 
 def fill_logged(sides: Sequence[Sequence[dict[str, Scalar]]]) -> None:
@@ -159,6 +172,14 @@ def is_first_apart(figures: Sequence[float]) -> bool:
         and min(figures) > 0
         and not min(figures[1:]) / REUSED <= figures[0] <= max(figures[1:]) * REUSED
     )
+
+
+def find_equal_values(pair: Pair) -> Iterator[Finding]:
+    """A finding on compared values that are one setting in two spellings; names of systems and runs are no settings."""
+    values = pair.baseline, pair.contender
+    if len(set(map(normalize_spelling, values))) == 1 and pair.by not in USUAL:
+        message = f"{pair.by} is the same on both sides ({' and '.join(map(repr, values))})"
+        yield Finding(NAME, Severity.SUSPECT, message, "compare two different values", pair.trials)
 
 
 def find_shared_machines(pair: Pair) -> Iterator[Finding]:
