@@ -8,7 +8,7 @@ alternating runs.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -18,7 +18,7 @@ from loadstone.judge import figures
 from loadstone.judge.cells import bound_of
 from loadstone.judge.checks import attempts, errors, sides_differ, view
 from loadstone.judge.compare import Comparer
-from loadstone.judge.decision_table import TABLE
+from loadstone.judge.decision_table import TABLE, combine_intervals
 from loadstone.judge.finding import Finding, Severity, concerns_metric
 from loadstone.judge.judgement import Cell, Comparison, Expectation, Judgement, VariantKey
 from loadstone.judge.order import DECIDES, list_start_times, order_of
@@ -154,7 +154,7 @@ def estimate_figure(text: str, term: Term, key: VariantKey, judgement: Judgement
     estimate = interval_of([ends for name, *ends in samples])
     remaining = [ends for name, *ends in samples if name not in excluded]
     if excluded:
-        estimate = cover_intervals(estimate, interval_of(remaining))
+        estimate = combine_intervals([estimate, interval_of(remaining)])
     counted = count_trials(text, term, unit, [ends for _, *ends in samples]) if unit in COUNTS else None
     if (cell.withheld or refusing) and not (counted and counted.holds is False):
         why = cell.withheld or f"{refusing[0].check}: {refusing[0].message}"
@@ -250,14 +250,6 @@ def interval_of(samples: Iterable[Sequence[float]]) -> Estimate:
     return Estimate(value, n, low, high, median_rank(n)[1], "median, order statistics")
 
 
-def cover_intervals(first: Estimate, second: Estimate) -> Estimate:
-    """The first estimate, with an interval that covers both intervals; no interval if either estimate has no
-    interval."""
-    if first.low is None or second.low is None or first.high is None or second.high is None:
-        return replace(first, low=None, high=None)
-    return replace(first, low=min(first.low, second.low), high=max(first.high, second.high))
-
-
 def find_unknown_drift(findings: Iterable[Finding]) -> Finding | None:
     """The first finding of a drift of unknown size, which no number of repeats outweighs."""
     return next((finding for finding in findings if math.isinf(finding.effect.drifts)), None)
@@ -342,7 +334,7 @@ def judge_ratio(
 ) -> Expectation:
     """A condition on one ratio, in every scenario of its comparison."""
     rows = [row.ratio for row in comparison.scenarios if row.name != TABLE["failures"].name]
-    ratio = widen_by_tests(span_of(rows or [comparison.ratio]), tests)
+    ratio = widen_by_tests(combine_intervals(rows or [comparison.ratio]), tests)
     refusal = refuse_ratio(comparison, match, judgement)
     if refusal:
         return leave_undecided(text, "", *refusal, ratio, "×")
@@ -404,16 +396,6 @@ def refuse_runs(match: Match, judgement: Judgement) -> str:
         counts = " and ".join(f"{units.count_noun(n, 'run')} of {name}" for n, name in zip(runs, names, strict=True))
         return f"{counts}: builds measured at different times also differ because conditions change"
     return "" if order_of(*times) == "alternating" else "the runs of both sides did not alternate"
-
-
-def span_of(ratios: Collection[Estimate]) -> Estimate:
-    """The ratio as measured, with an interval that covers every scenario's interval; no interval if any ratio has no
-    interval."""
-    first = next(iter(ratios))
-    lows, highs = ([getattr(ratio, end) for ratio in ratios] for end in ("low", "high"))
-    if None in lows or None in highs:
-        return replace(first, low=None, high=None)
-    return replace(first, low=min(lows), high=max(highs))
 
 
 def widen_by_tests(ratio: Estimate, tests: int) -> Estimate:
