@@ -17,18 +17,11 @@ from loadstone.judge.clause import (
     explain_undecided,
     name_side,
 )
-from loadstone.judge.curves import CLIENTS
 from loadstone.judge.figures import is_latency, target_rate
 from loadstone.judge.finding import Verdict
-from loadstone.judge.joint_clause import (
-    CLAUSES_MAX,
-    count_claims,
-    count_omitted,
-    drop_repeated_ends,
-    merge_comparisons,
-)
+from loadstone.judge.joint_clause import CLAUSES_MAX, count_claims, count_omitted, drop_repeated_ends, merge_comparisons
 from loadstone.judge.judgement import Cell, Comparison, Curve, Judgement, Search, ShortAnswer, VariantKey
-from loadstone.judge.sweep import describe_span, describe_sweep, is_sweep, is_undecided
+from loadstone.judge.sweep import CLIENTS, describe_span, describe_sweep, is_sweep, is_undecided
 from loadstone.results.result_set import ALL_OPERATIONS, DEFAULT_METRICS, variant_key, variant_name
 from loadstone.results.stage import prefix_of
 from loadstone.results.value import THROUGHPUT, metric_statistic
@@ -149,7 +142,8 @@ def compare_variants(judgement: Judgement, metrics: Sequence[str], matters: floa
     # In a sweep, further metrics without a claim share a clause.
     unclaimed = [every for every in stated[1:] if is_sweep(every) and is_undecided(every)]
     stated = [every for every in stated if len(unclaimed) < 2 or every not in unclaimed]
-    main, *further = (state_metric(judgement, every, matters) for every in stated)
+    clauses_of = [[clause.text for clause in list_clauses(judgement, every, matters)] for every in stated]
+    main, *further = ("; ".join(drop_repeated_ends(texts)) for texts in clauses_of)
     if len(unclaimed) > 1:
         spans = (f"{wording.metric_name(every[0].metric)} ({describe_span(every)})" for every in unclaimed)
         further.append(f"undecided at every compared load: {', '.join(spans)}")
@@ -191,12 +185,6 @@ def list_withheld_metrics(judgement: Judgement, metrics: Sequence[str]) -> Itera
         cells = [cell for (_, name), cell in judgement.cells.items() if name == metric and cell.withheld]
         if cells:
             yield f"{wording.metric_name(metric)} is withheld: {cells[0].withheld}"
-
-
-def state_metric(judgement: Judgement, comparisons: Sequence[Comparison], matters: float) -> str:
-    """The comparisons of one metric: a clause each, a joint clause for each baseline, or only numbers of claims."""
-    clauses = list_clauses(judgement, comparisons, matters)
-    return "; ".join(drop_repeated_ends([clause.text for clause in clauses]))
 
 
 def list_clauses(judgement: Judgement, comparisons: Sequence[Comparison], matters: float) -> Iterator[Clause]:

@@ -109,8 +109,8 @@ def leave_undecided(
 
 def count_errors(text: str, term: Term, trials: Sequence[TrialResult]) -> Expectation:
     """A condition on a number of failed operations: every trial must meet it, and nothing is estimated."""
-    counts = [count_failed_operations(trial) for trial in trials]
-    known = [count for count in counts if count is not None]
+    counted = (trial for trial in trials if trial.values and errors.has_error_counts(trial))
+    known = [figures.count_failed_operations(trial) for trial in counted]
     most = max(known, default=math.nan)
     estimate = Estimate(most, len(known), min(known, default=math.nan), most) if known else None
     failing = [trial for trial in trials if trial.is_failure or trial.failures]
@@ -127,13 +127,6 @@ def count_errors(text: str, term: Term, trials: Sequence[TrialResult]) -> Expect
         why = f"{units.count_noun(round(unanswered), 'operation')} never completed"
         return leave_undecided(text, "", why, "measure longer, or find out what delays them", estimate, "operations")
     return Expectation(text, "", True, estimate, "operations")
-
-
-def count_failed_operations(trial: TrialResult) -> float | None:
-    """Failed operations of the measured phase; None if they were not counted."""
-    if not trial.values or (trial.value("errors") is None and not trial.statuses):
-        return None
-    return figures.count_failed_operations(trial)
 
 
 def estimate_figure(text: str, term: Term, key: VariantKey, judgement: Judgement) -> Expectation:
@@ -271,17 +264,17 @@ def widen_by_errors(
     return replace(estimate, low=low, high=high)
 
 
-def decide_condition(text: str, term: Term, estimate: Estimate, unit: str, of: str = "") -> Expectation:
+def decide_condition(text: str, term: Term, estimate: Estimate, unit: str) -> Expectation:
     """Decides a condition by an interval; if it is undecided, proposes the number of repeats that would decide."""
     if estimate.low is None or estimate.high is None:
         why = f"no interval from {units.count_noun(estimate.n, 'repeat')}"
-        return leave_undecided(text, of, why, f"set `repeats: {REPEATS_MIN}`", estimate, unit)
+        return leave_undecided(text, "", why, f"set `repeats: {REPEATS_MIN}`", estimate, unit)
     holds = term.decide_between(estimate.low, estimate.high)
     if holds is None:
         return leave_undecided(
-            text, of, "the interval contains the bound", propose_repeats(term, estimate), estimate, unit
+            text, "", "the interval contains the bound", propose_repeats(term, estimate), estimate, unit
         )
-    return Expectation(text, of, holds, estimate, unit)
+    return Expectation(text, "", holds, estimate, unit)
 
 
 def propose_repeats(term: Term, estimate: Estimate) -> str:
@@ -302,12 +295,7 @@ def propose_repeats(term: Term, estimate: Estimate) -> str:
 
 
 def examine_ratio(
-    text: str,
-    term: Term,
-    judgement: Judgement,
-    matches: Sequence[Match],
-    comparisons: Sequence[Comparison],
-    tests: int,
+    text: str, term: Term, judgement: Judgement, matches: Sequence[Match], comparisons: Sequence[Comparison], tests: int
 ) -> Iterator[Expectation]:
     """A condition on the ratio of each contender to its baseline."""
     concerned = [item for item in comparisons if item.metric == term.metric]

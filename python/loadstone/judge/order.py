@@ -85,7 +85,7 @@ def order_findings(
     pair: Pair, order: Order, starts: Sequence[Sequence[int] | None], results: ResultSet
 ) -> Iterator[Finding]:
     """Findings on sides that ran at different times, so that the day, a neighbour or the temperature may differ."""
-    runs = [len(runs_of(results, side)) for side in pair.sides]
+    runs = [len({results.run_of(trial.trial) for trial in side}) for side in pair.sides]
     repeated = max(len(pair.baselines) - runs[0], len(pair.contenders) - runs[1]) > 0
     message, hours = "", []
     if not pair.is_one_run and repeated and min(runs) < REPEATS_MIN:
@@ -220,8 +220,3 @@ def carryover_findings(pair: Pair, results: ResultSet) -> Iterator[Finding]:
             f" after {name} has {factors[1]} (p={p:.2g})"
         )
         yield Finding(not_steady.NAME, Severity.SUSPECT, message, POSITION_HINT, pair.trials, metric)
-
-
-def runs_of(results: ResultSet, trials: Sequence[TrialResult]) -> list[str]:
-    """The names of a side's runs, in the order of first appearance."""
-    return list(dict.fromkeys(results.run_of(trial.trial) for trial in trials))

@@ -42,12 +42,6 @@ FAR = 0.1
 HALF = 0.5
 
 
-def check_load(trial: TrialResult, settings: Settings) -> Looks:
-    """Runs all checks of one trial's load."""
-    for check_of in (check_generator, check_clients, check_rate, check_carried):
-        yield from check_of(trial, settings)
-
-
 def check_rate(trial: TrialResult, settings: Settings) -> Looks:
     """A finding on a rate that was not achieved, or on operations that were due and never completed."""
     if trial.loop is None:

@@ -112,7 +112,8 @@ def fact_differences(
             continue
         text = f"{name_fact(name)} ({render_values(name, baseline)} against {render_values(name, contender)})"
         if not is_allowed(pair, name):
-            is_older = name == DURABILITY and {*baseline, *contender} == RENAMED and len(distinct_how(sides)) == 1
+            mechanisms = {facts["how"] for facts in chain(*sides) if "how" in facts}
+            is_older = name == DURABILITY and {*baseline, *contender} == RENAMED and len(mechanisms) == 1
             is_bad = name in GUARANTEES or name in ARITHMETIC or DURABLE.match(name) is not None
             unlike[Severity.NOTE if is_older else Severity.INVALID if is_bad else Severity.SUSPECT].append(text)
         elif name in GUARANTEES or (name in pair.groups and not pair.is_one_run):
@@ -285,11 +286,6 @@ def common_length(side: Records) -> float | None:
     if len(numbers) < len(side) or max(numbers, default=0.0) > LENGTHS_MAX * min(numbers, default=0.0):
         return None
     return median(numbers)
-
-
-def distinct_how(sides: Sequence[Records]) -> set[Scalar]:
-    """The mechanisms by which the sides keep their guarantees."""
-    return {facts["how"] for facts in chain(*sides) if "how" in facts}
 
 
 def values_differ(name: str, first: Sequence[Scalar], second: Sequence[Scalar], settings: Settings) -> bool:
