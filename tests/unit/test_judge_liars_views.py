@@ -156,3 +156,13 @@ def test_omitted_baseline_is_replaced_silently() -> None:
     for expression in ("-system:third", "system:first"):
         judgement = judge_filtered(results, expression)
         assert (str(judgement.verdict), judgement.findings) == ("valid", ())
+
+
+@pytest.mark.parametrize(("thresholds", "verdict"), [((0.001, 0.5), "suspect"), ((0.5, 0.5), "valid")])
+def test_threshold_that_favours_one_side_is_suspect(thresholds: tuple[float, float], verdict: str) -> None:
+    results = simulate_pair(change_system("second", fail_share(0.05)))
+    questions = [replace(results.question, checks={"errors": {"share": share}}) for share in thresholds]
+    own = {trial.trial: questions[trial.config["system"] == "second"] for trial in results.trials}
+    judgement = judge_results(replace(results, own=own))
+    assert str(judgement.comparisons[0].verdict) == verdict
+    assert any("hides findings of errors" in finding.message for finding in judgement.findings)

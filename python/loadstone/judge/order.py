@@ -135,20 +135,23 @@ def list_separate_hours(starts: Sequence[Sequence[int] | None]) -> list[str]:
 
 
 def have_overlapped(pair: Pair) -> bool:
-    """Whether a run of one side overlapped with a run of the other side for OVERLAP_MIN of its time."""
+    """Whether a run of one side overlapped with a run of the other side for OVERLAP_MIN of its time; within one run,
+    whether the trials of most blocks did, because a clock may have been set back once."""
     windows = [
         [
-            (trial.start_unix_ns, trial.start_unix_ns + length)
+            (trial.repeat, trial.start_unix_ns, trial.start_unix_ns + length)
             for trial in trials
             if trial.start_unix_ns is not None and (length := trial.value("runtime"))
         ]
         for trials in pair.sides
     ]
-    return any(
+    overlapping = sum(
         min(end, other_end) - max(start, other_start) > OVERLAP_MIN * min(end - start, other_end - other_start)
-        for start, end in windows[0]
-        for other_start, other_end in windows[1]
+        for repeat, start, end in windows[0]
+        for other_repeat, other_start, other_end in windows[1]
+        if repeat == other_repeat or not pair.is_one_run
     )
+    return 2 * overlapping > min(map(len, windows)) if pair.is_one_run else overlapping > 0
 
 
 def position_findings(pair: Pair, results: ResultSet) -> Iterator[Finding]:
