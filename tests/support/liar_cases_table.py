@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from drift_support import THROUGHPUT, always, line, simulate_drift
-from judge_support import Change, asking, set_figures
+from judge_support import Change, asking, facts, set_figures
 from known_truth_expected import Case, expect_no_trust, expect_overall, favours, fires, says, unsure, verdict, wins
 from known_truth_imports import compare_files
 from known_truth_support import (
@@ -61,7 +61,14 @@ def retry(count: int) -> Change:
     return lambda trial_of: replace(trial_of, failures=("connection refused",) * count)
 
 
-def search_clients(outcomes: Mapping[int, Sequence[str]], repeats: int = 3) -> ResultSet:
+def above_limit(change: Change) -> Change:
+    """A change of the loads above the answer of LIMITED."""
+    return lambda trial_of: change(trial_of) if (trial_of.clients or 0) > 4 else trial_of
+
+
+def search_clients(
+    outcomes: Mapping[int, Sequence[str]], repeats: int = 3, change: Change = lambda sample: sample
+) -> ResultSet:
     """A search over clients by the end of each repeat of a load: `ok`, `slow`, `exited`, `failed` or `retried`."""
     results: list[TrialResult] = []
     for load, ends in outcomes.items():
@@ -80,6 +87,7 @@ def search_clients(outcomes: Mapping[int, Sequence[str]], repeats: int = 3) -> R
                 sample = crash(sample)
             if end == "retried":
                 sample = replace(sample, failures=("connection refused",))
+            sample = change(facts(record_bytes=1000)(sample))
             results.append(replace(sample, order=len(results)))
     find: dict[str, Scalar | None] = {"such_that": "p99 < 10ms", "over": "clients", "from": 1, "to": max(outcomes)}
     question = replace(asking(), find=find, at_least=3, at_most=6)
@@ -87,6 +95,7 @@ def search_clients(outcomes: Mapping[int, Sequence[str]], repeats: int = 3) -> R
 
 
 LIMIT = says("holds up to 4 clients")
+LIMITED: Mapping[int, Sequence[str]] = {1: OK, 2: OK, 4: OK, 8: SLOW, 6: SLOW, 5: SLOW}
 
 
 def state_side(known: Mapping[str, Scalar], other: Mapping[str, Scalar]) -> ResultSet:
@@ -277,5 +286,41 @@ SCENARIOS = [
         "a search without a failure",
         lambda: search_clients({1: OK, 2: OK, 4: OK, 8: SLOW, 16: SLOW, 6: SLOW, 5: OK}),
         (says("holds up to 5 clients"), expect_overall("valid")),
+    ),
+    # Searches whose answer rests on disturbed or unequal trials.
+    Case(
+        "a search whose first load cannot be judged",
+        lambda: search_clients({1: OK, 2: OK}, change=set_figures(clock__jumps=1)),
+        (says("was not found"), expect_overall("invalid")),
+    ),
+    Case(
+        "a search whose lowest load missed the objective",
+        lambda: search_clients({1: SLOW, 2: SLOW}),
+        (says("does not hold even at 1 client"), expect_overall("valid")),
+    ),
+    Case(
+        "a search whose lowest load missed the objective while other machines used the host",
+        lambda: search_clients({1: SLOW, 2: SLOW}, change=set_figures(cpu__steal=0.4)),
+        (says("does not hold even at 1 client"), expect_overall("suspect")),
+    ),
+    Case(
+        "a search in which other machines used the host at the load above the answer",
+        lambda: search_clients(LIMITED, change=above_limit(set_figures(cpu__steal=0.4))),
+        (LIMIT, expect_overall("suspect")),
+    ),
+    Case(
+        "a search with larger records above the answer",
+        lambda: search_clients(LIMITED, change=above_limit(facts(record_bytes=10_000))),
+        (LIMIT, expect_overall("suspect"), says(r"record size \(1\.00 kB against 10\.0 kB\)")),
+    ),
+    Case(
+        "a search with larger records in some repeats of the answer",
+        lambda: search_clients(LIMITED, change=lambda of: facts(record_bytes=1000 * (1 + (of.repeat == 2)))(of)),
+        (LIMIT, expect_overall("suspect"), says("the record size changed between repeats")),
+    ),
+    Case(
+        "a search with more connections at higher loads",
+        lambda: search_clients(LIMITED, change=lambda of: facts(connections=of.clients)(of)),
+        (LIMIT, expect_overall("valid")),
     ),
 ]

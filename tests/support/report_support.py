@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
-from loadstone.judge.curves import fit_curves
 from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.judgement import Cell, Claim, Comparison, Judgement, VariantKey
+from loadstone.judge.sweep import fit_curves
 from loadstone.report import html, markdown
 from loadstone.report.sections import sections
 from loadstone.report.view import View

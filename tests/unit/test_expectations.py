@@ -37,7 +37,8 @@ def trial(system: str, repeat: int, figures: Mapping[str, float], hour: float = 
     """A sound trial that began at this hour, with some figures replaced."""
     values = {name: value(name, number) for name, number in {**SOUND, **figures}.items()}
     order = 2 * repeat + (system == "new")
-    start = int((hour * 60 + order) * HOUR_NS / 60)
+    # A trial lasts for 100 seconds.
+    start = int((hour * 60 + 2 * order) * HOUR_NS / 60)
     name = f"{system}-{repeat}"
     return TrialResult(
         name,

@@ -147,3 +147,22 @@ def test_strict_threshold_of_the_experiment_is_silent() -> None:
     results = simulate_pair()
     strict = replace(results, question=replace(results.question, checks={"errors": {"share": 0.0001}}))
     assert not [finding for finding in judge_results(strict).findings if finding.check == "view"]
+
+
+def test_omitted_baseline_is_replaced_silently() -> None:
+    results = simulate_results(
+        {"first": 1000.0, "second": 1300.0, "third": 1500.0}, 8, question=asking(by="system", baseline="third")
+    )
+    for expression in ("-system:third", "system:first"):
+        judgement = judge_filtered(results, expression)
+        assert (str(judgement.verdict), judgement.findings) == ("valid", ())
+
+
+@pytest.mark.parametrize(("thresholds", "verdict"), [((0.001, 0.5), "suspect"), ((0.5, 0.5), "valid")])
+def test_threshold_that_favours_one_side_is_suspect(thresholds: tuple[float, float], verdict: str) -> None:
+    results = simulate_pair(change_system("second", fail_share(0.05)))
+    questions = [replace(results.question, checks={"errors": {"share": share}}) for share in thresholds]
+    own = {trial.trial: questions[trial.config["system"] == "second"] for trial in results.trials}
+    judgement = judge_results(replace(results, own=own))
+    assert str(judgement.comparisons[0].verdict) == verdict
+    assert any("hides findings of errors" in finding.message for finding in judgement.findings)

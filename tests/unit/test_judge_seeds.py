@@ -78,7 +78,7 @@ def test_only_the_impossible_point_is_refused() -> None:
     claims = {dict(comparison.context)["hdfs_replication"]: comparison.claim for comparison in judgement.comparisons}
     assert claims == {1: "impossible", 2: "impossible", 3: "refused"}
     assert judgement.answer.endswith(
-        "hdfs_replication=3: refused to rank no-px and px: "
+        "hdfs_replication=3 volume_replication=1: refused to rank no-px and px: "
         "read at 1,803.99 MB/s, but the device's limit is 1,690.2 MB/s (mean of 3 repeats) (impossible)"
     )
 

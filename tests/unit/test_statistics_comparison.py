@@ -17,11 +17,12 @@ from loadstone.statistics.comparison import (
     compare_blocks,
     compare_runs,
     critical_u,
+    detectable_difference,
     estimate_shift,
     rank_sum_p,
+    repeats_for,
 )
 from loadstone.statistics.estimate import Estimate
-from loadstone.statistics.power import detectable_difference, repeats_for
 from statistics_support import Floats
 
 pytestmark = pytest.mark.filterwarnings("error")

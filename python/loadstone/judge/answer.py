@@ -17,18 +17,11 @@ from loadstone.judge.clause import (
     explain_undecided,
     name_side,
 )
-from loadstone.judge.curves import CLIENTS
 from loadstone.judge.figures import is_latency, target_rate
 from loadstone.judge.finding import Verdict
-from loadstone.judge.joint_clause import (
-    CLAUSES_MAX,
-    count_claims,
-    count_omitted,
-    drop_repeated_ends,
-    merge_comparisons,
-)
+from loadstone.judge.joint_clause import CLAUSES_MAX, count_claims, count_omitted, drop_repeated_ends, merge_comparisons
 from loadstone.judge.judgement import Cell, Comparison, Curve, Judgement, Search, ShortAnswer, VariantKey
-from loadstone.judge.sweep import describe_span, describe_sweep, is_sweep, is_undecided
+from loadstone.judge.sweep import CLIENTS, describe_span, describe_sweep, is_sweep, is_undecided
 from loadstone.results.result_set import ALL_OPERATIONS, DEFAULT_METRICS, variant_key, variant_name
 from loadstone.results.stage import prefix_of
 from loadstone.results.value import THROUGHPUT, metric_statistic
@@ -149,11 +142,13 @@ def compare_variants(judgement: Judgement, metrics: Sequence[str], matters: floa
     # In a sweep, further metrics without a claim share a clause.
     unclaimed = [every for every in stated[1:] if is_sweep(every) and is_undecided(every)]
     stated = [every for every in stated if len(unclaimed) < 2 or every not in unclaimed]
-    main, *further = (state_metric(judgement, every, matters) for every in stated)
+    clauses_of = [[clause.text for clause in list_clauses(judgement, every, matters)] for every in stated]
+    main, *further = ("; ".join(drop_repeated_ends(texts)) for texts in clauses_of)
     if len(unclaimed) > 1:
         spans = (f"{wording.metric_name(every[0].metric)} ({describe_span(every)})" for every in unclaimed)
         further.append(f"undecided at every compared load: {', '.join(spans)}")
-    detectable = list(explain_undecided(stated[0], varying_names(stated[0]))) if len(stated[0]) <= CLAUSES_MAX else []
+    varying = varying_names(judgement, stated[0])
+    detectable = list(explain_undecided(stated[0], varying)) if len(stated[0]) <= CLAUSES_MAX else []
     # A reason that all metrics share is written once.
     further = [text for text in dict.fromkeys(further) if text != main]
     claims = {comparison.claim for every in by_metric.values() for comparison in every}
@@ -192,15 +187,9 @@ def list_withheld_metrics(judgement: Judgement, metrics: Sequence[str]) -> Itera
             yield f"{wording.metric_name(metric)} is withheld: {cells[0].withheld}"
 
 
-def state_metric(judgement: Judgement, comparisons: Sequence[Comparison], matters: float) -> str:
-    """The comparisons of one metric: a clause each, a joint clause for each baseline, or only numbers of claims."""
-    clauses = list_clauses(judgement, comparisons, matters)
-    return "; ".join(drop_repeated_ends([clause.text for clause in clauses]))
-
-
 def list_clauses(judgement: Judgement, comparisons: Sequence[Comparison], matters: float) -> Iterator[Clause]:
     """The clauses of one metric, with their contexts; in a sweep, one for each contender and context."""
-    varying = varying_names(comparisons)
+    varying = varying_names(judgement, comparisons)
     contexts = {comparison.context for comparison in comparisons}
     if is_sweep(comparisons):
         yield from describe_sweep(judgement, comparisons, varying)
@@ -214,10 +203,10 @@ def list_clauses(judgement: Judgement, comparisons: Sequence[Comparison], matter
         yield from (Clause(text, text) for text in count_claims(comparisons))
 
 
-def varying_names(comparisons: Sequence[Comparison]) -> set[str]:
-    """The names of the dimensions in which the contexts of the comparisons differ."""
-    first = comparisons[0].context
-    return {name for comparison in comparisons for name, value in comparison.context if (name, value) not in first}
+def varying_names(judgement: Judgement, comparisons: Sequence[Comparison]) -> set[str]:
+    """The names of the dimensions in which the contexts differ, including contexts that could not be compared."""
+    values = judgement.results.dimensions
+    return {name for name, _ in comparisons[0].context if len(values.get(name, ())) > 1}
 
 
 def describe_knee(judgement: Judgement) -> Iterator[str]:

@@ -73,8 +73,13 @@ def comparison_clause(judgement: Judgement, comparison: Comparison, matters: flo
             relation = f"{left} {hold_verb(left)} {change} the {metric} of {right}"
         relation = comparison.condition + relation
         figures = f"{figures}, " if is_latency(comparison.metric) else ""
-    else:
+    elif comparison.claim == "descriptive":
         relation, figures = f"{metric} of {left} and {right} is {figures}", ""
+    else:
+        # A figure of 0 has no ratio; the better side comes first.
+        change = "higher" if comparison.direction == "higher" else "lower"
+        relation = f"{comparison.condition}{metric} is {change} with {left} than with {right}"
+        figures = f"{figures}, "
     return add_figures(comparison, relation, f"{figures}{trust}")
 
 

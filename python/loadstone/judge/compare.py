@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from loadstone.format import units
-from loadstone.judge import drift
+from loadstone.judge import drift, scenarios
 from loadstone.judge.checks import attempts, errors, faults, rate
 from loadstone.judge.checks.not_steady import Levels
 from loadstone.judge.decision_table import (
@@ -25,18 +25,6 @@ from loadstone.judge.figures import split_metric
 from loadstone.judge.finding import Finding, Pair, Severity, Verdict, concerns_metric, worst_verdict
 from loadstone.judge.judgement import Cell, Claim, Comparison, VariantKey, is_unanswered
 from loadstone.judge.pairing import Match
-from loadstone.judge.scenarios import (
-    Kind,
-    Sides,
-    build_scenarios,
-    evaluate_scenario,
-    find_covered,
-    find_discarded,
-    is_single,
-    lower_samples,
-    missing_repeats,
-    repeats_of,
-)
 from loadstone.judge.settings import Settings
 from loadstone.results.result_set import ResultSet
 from loadstone.results.value import THROUGHPUT, better_direction
@@ -116,7 +104,7 @@ class Comparer:
         every = [finding for finding in dict.fromkeys(against) if concerns_metric(finding, metric)]
         disturbed = [finding for finding in every if finding.effect.disturbs and finding.severity == Severity.NOTE]
         concerned = [finding for finding in every if finding not in disturbed]
-        doubtful = find_covered(concerned, pair)
+        doubtful = scenarios.find_covered(concerned, pair)
         findings = tuple(
             replace(
                 finding, severity=min(finding.severity, Severity.SUSPECT if finding in doubtful else Severity.INVALID)
@@ -142,10 +130,10 @@ class Comparer:
         )
         if comparison.why:
             return Tested(comparison, pair)
-        lows = lower_samples(keys, metric, self.cells)
+        lows = scenarios.lower_samples(keys, metric, self.cells)
         samples, n_unit = self.side_samples(pair, metric, baseline, contender)
-        possible = build_scenarios(pair, metric, samples, way, doubtful, disturbed, lows)
-        weighed = [evaluate_scenario(scenario, way, pair.blocks) for scenario in possible]
+        possible = scenarios.build_scenarios(pair, metric, samples, way, doubtful, disturbed, lows)
+        weighed = [scenarios.evaluate_scenario(scenario, way, pair.blocks) for scenario in possible]
         (ratio, p, bound), measured = combine_scenarios(weighed), weighed[0].evidence
         claim: Claim = "impossible" if measured.p is None else "none" if way else "descriptive"
         claim = "refused" if refused else claim
@@ -163,7 +151,7 @@ class Comparer:
         )
         return Tested(comparison, pair, weighed, disturbed)
 
-    def side_samples(self, pair: Pair, metric: str, baseline: Cell, contender: Cell) -> tuple[Sides, str]:
+    def side_samples(self, pair: Pair, metric: str, baseline: Cell, contender: Cell) -> tuple[scenarios.Sides, str]:
         """The samples of both sides and, between runs, their unit: `runs` or `repeats`.
 
         The samples are the repeats or, if both sides have several runs, the median of each run.
@@ -184,7 +172,7 @@ class Comparer:
         """Each side's trustworthy figures, and its number of attempts and trials without a trustworthy figure."""
         sides = []
         for trials, cell in ((pair.baselines, comparison.baseline), (pair.contenders, comparison.contender)):
-            bad = find_discarded(trials, self.against.get(cell.variant, ()), comparison.metric)
+            bad = scenarios.find_discarded(trials, self.against.get(cell.variant, ()), comparison.metric)
             # The worst figure replaces the figures of a trial that failed after its window.
             excluded = bad | {trial.repeat for trial in trials if trial.is_failure}
             known = [value for repeat, value in cell.samples if repeat not in excluded]
@@ -198,8 +186,8 @@ class Comparer:
         pair, metric = tested.pair, comparison.metric
         alike = widen_by_resolution(combine_intervals([weighed.alike for weighed in tested.weighed]), comparison)
         factor, drifting = drift.trial_drift(pair, metric, comparison.findings, self.time_series)
-        causes: list[tuple[Kind, float, Finding | None]] = [("drift", factor, None)] if drifting else []
-        excluded = set.union(*repeats_of(pair, tested.disturbed))
+        causes: list[tuple[scenarios.Kind, float, Finding | None]] = [("drift", factor, None)] if drifting else []
+        excluded = set.union(*scenarios.repeats_of(pair, tested.disturbed))
         if further := drift.ratio_drift(pair, metric, self.time_series, excluded, self.settings):
             causes.append(("drift", *further))
         causes += [("processors", *used) for used in drift.unequal_processors(pair, metric, self.settings)]
@@ -228,7 +216,7 @@ def raise_p(comparison: Comparison, tested: Tested, factor: float) -> tuple[floa
     nearer = 1 / factor if comparison.ratio.value > 1 else factor
     contender = {repeat: figure * nearer for repeat, figure in scenario.sides[1].items()}
     shifted = replace(scenario, sides=(scenario.sides[0], contender))
-    larger = evaluate_scenario(shifted, comparison.direction, tested.pair.blocks).evidence.p
+    larger = scenarios.evaluate_scenario(shifted, comparison.direction, tested.pair.blocks).evidence.p
     if larger is None or larger <= p:
         return p, comparison.p_adjusted
     correction = comparison.p_adjusted / p if comparison.p_adjusted and p else 1.0
@@ -263,7 +251,7 @@ def has_missed_rate(findings: Sequence[Finding]) -> bool:
 def missing_repeats_text(findings: Sequence[Finding], pair: Pair) -> str:
     """If only individual trials make a comparison invalid: the number of additional repeats that could decide it if
     those trials were excluded."""
-    alone = [finding for finding in findings if is_single(finding)]
+    alone = [finding for finding in findings if scenarios.is_single(finding)]
     if worst_verdict([finding for finding in findings if finding not in alone]) == Verdict.INVALID:
         return ""
     bad = list(dict.fromkeys(trial for finding in alone for trial in finding.trials))
@@ -272,7 +260,7 @@ def missing_repeats_text(findings: Sequence[Finding], pair: Pair) -> str:
         # More repeats do not help if a side always fails.
         return ""
     return (
-        f"{units.count_noun(missing_repeats(alone, pair), 'more repeat')} could "
+        f"{units.count_noun(scenarios.missing_repeats(alone, pair), 'more repeat')} could "
         f"decide the comparison if {units.list_items(bad)} were excluded"
     )
 

@@ -16,10 +16,9 @@ from loadstone.judge.finding import Finding, Pair, Severity
 from loadstone.judge.judgement import Claim, Comparison, ScenarioRow
 from loadstone.judge.scenarios import Kind, Scenario, Weighed
 from loadstone.results.value import Direction
-from loadstone.statistics.comparison import ALPHA, rank_sum_p
+from loadstone.statistics.comparison import ALPHA, POWER, detectable_difference, half_width, rank_sum_p, repeats_for
 from loadstone.statistics.distributions import student_quantile
 from loadstone.statistics.estimate import Estimate
-from loadstone.statistics.power import POWER, detectable_difference, half_width, repeats_for
 
 CLAIMS = ("better", "worse", "same", "slight")
 # Ratios closer to 1 than this count as equal: histograms have three significant digits.

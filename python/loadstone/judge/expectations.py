@@ -8,7 +8,7 @@ alternating runs.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -18,7 +18,7 @@ from loadstone.judge import figures
 from loadstone.judge.cells import bound_of
 from loadstone.judge.checks import attempts, errors, sides_differ, view
 from loadstone.judge.compare import Comparer
-from loadstone.judge.decision_table import TABLE
+from loadstone.judge.decision_table import TABLE, combine_intervals
 from loadstone.judge.finding import Finding, Severity, concerns_metric
 from loadstone.judge.judgement import Cell, Comparison, Expectation, Judgement, VariantKey
 from loadstone.judge.order import DECIDES, list_start_times, order_of
@@ -109,8 +109,8 @@ def leave_undecided(
 
 def count_errors(text: str, term: Term, trials: Sequence[TrialResult]) -> Expectation:
     """A condition on a number of failed operations: every trial must meet it, and nothing is estimated."""
-    counts = [count_failed_operations(trial) for trial in trials]
-    known = [count for count in counts if count is not None]
+    counted = (trial for trial in trials if trial.values and errors.has_error_counts(trial))
+    known = [figures.count_failed_operations(trial) for trial in counted]
     most = max(known, default=math.nan)
     estimate = Estimate(most, len(known), min(known, default=math.nan), most) if known else None
     failing = [trial for trial in trials if trial.is_failure or trial.failures]
@@ -127,13 +127,6 @@ def count_errors(text: str, term: Term, trials: Sequence[TrialResult]) -> Expect
         why = f"{units.count_noun(round(unanswered), 'operation')} never completed"
         return leave_undecided(text, "", why, "measure longer, or find out what delays them", estimate, "operations")
     return Expectation(text, "", True, estimate, "operations")
-
-
-def count_failed_operations(trial: TrialResult) -> float | None:
-    """Failed operations of the measured phase; None if they were not counted."""
-    if not trial.values or (trial.value("errors") is None and not trial.statuses):
-        return None
-    return figures.count_failed_operations(trial)
 
 
 def estimate_figure(text: str, term: Term, key: VariantKey, judgement: Judgement) -> Expectation:
@@ -154,7 +147,7 @@ def estimate_figure(text: str, term: Term, key: VariantKey, judgement: Judgement
     estimate = interval_of([ends for name, *ends in samples])
     remaining = [ends for name, *ends in samples if name not in excluded]
     if excluded:
-        estimate = cover_intervals(estimate, interval_of(remaining))
+        estimate = combine_intervals([estimate, interval_of(remaining)])
     counted = count_trials(text, term, unit, [ends for _, *ends in samples]) if unit in COUNTS else None
     if (cell.withheld or refusing) and not (counted and counted.holds is False):
         why = cell.withheld or f"{refusing[0].check}: {refusing[0].message}"
@@ -250,14 +243,6 @@ def interval_of(samples: Iterable[Sequence[float]]) -> Estimate:
     return Estimate(value, n, low, high, median_rank(n)[1], "median, order statistics")
 
 
-def cover_intervals(first: Estimate, second: Estimate) -> Estimate:
-    """The first estimate, with an interval that covers both intervals; no interval if either estimate has no
-    interval."""
-    if first.low is None or second.low is None or first.high is None or second.high is None:
-        return replace(first, low=None, high=None)
-    return replace(first, low=min(first.low, second.low), high=max(first.high, second.high))
-
-
 def find_unknown_drift(findings: Iterable[Finding]) -> Finding | None:
     """The first finding of a drift of unknown size, which no number of repeats outweighs."""
     return next((finding for finding in findings if math.isinf(finding.effect.drifts)), None)
@@ -279,17 +264,17 @@ def widen_by_errors(
     return replace(estimate, low=low, high=high)
 
 
-def decide_condition(text: str, term: Term, estimate: Estimate, unit: str, of: str = "") -> Expectation:
+def decide_condition(text: str, term: Term, estimate: Estimate, unit: str) -> Expectation:
     """Decides a condition by an interval; if it is undecided, proposes the number of repeats that would decide."""
     if estimate.low is None or estimate.high is None:
         why = f"no interval from {units.count_noun(estimate.n, 'repeat')}"
-        return leave_undecided(text, of, why, f"set `repeats: {REPEATS_MIN}`", estimate, unit)
+        return leave_undecided(text, "", why, f"set `repeats: {REPEATS_MIN}`", estimate, unit)
     holds = term.decide_between(estimate.low, estimate.high)
     if holds is None:
         return leave_undecided(
-            text, of, "the interval contains the bound", propose_repeats(term, estimate), estimate, unit
+            text, "", "the interval contains the bound", propose_repeats(term, estimate), estimate, unit
         )
-    return Expectation(text, of, holds, estimate, unit)
+    return Expectation(text, "", holds, estimate, unit)
 
 
 def propose_repeats(term: Term, estimate: Estimate) -> str:
@@ -310,12 +295,7 @@ def propose_repeats(term: Term, estimate: Estimate) -> str:
 
 
 def examine_ratio(
-    text: str,
-    term: Term,
-    judgement: Judgement,
-    matches: Sequence[Match],
-    comparisons: Sequence[Comparison],
-    tests: int,
+    text: str, term: Term, judgement: Judgement, matches: Sequence[Match], comparisons: Sequence[Comparison], tests: int
 ) -> Iterator[Expectation]:
     """A condition on the ratio of each contender to its baseline."""
     concerned = [item for item in comparisons if item.metric == term.metric]
@@ -342,7 +322,7 @@ def judge_ratio(
 ) -> Expectation:
     """A condition on one ratio, in every scenario of its comparison."""
     rows = [row.ratio for row in comparison.scenarios if row.name != TABLE["failures"].name]
-    ratio = widen_by_tests(span_of(rows or [comparison.ratio]), tests)
+    ratio = widen_by_tests(combine_intervals(rows or [comparison.ratio]), tests)
     refusal = refuse_ratio(comparison, match, judgement)
     if refusal:
         return leave_undecided(text, "", *refusal, ratio, "×")
@@ -404,16 +384,6 @@ def refuse_runs(match: Match, judgement: Judgement) -> str:
         counts = " and ".join(f"{units.count_noun(n, 'run')} of {name}" for n, name in zip(runs, names, strict=True))
         return f"{counts}: builds measured at different times also differ because conditions change"
     return "" if order_of(*times) == "alternating" else "the runs of both sides did not alternate"
-
-
-def span_of(ratios: Collection[Estimate]) -> Estimate:
-    """The ratio as measured, with an interval that covers every scenario's interval; no interval if any ratio has no
-    interval."""
-    first = next(iter(ratios))
-    lows, highs = ([getattr(ratio, end) for ratio in ratios] for end in ("low", "high"))
-    if None in lows or None in highs:
-        return replace(first, low=None, high=None)
-    return replace(first, low=min(lows), high=max(highs))
 
 
 def widen_by_tests(ratio: Estimate, tests: int) -> Estimate:

@@ -29,20 +29,20 @@ from loadstone.judge.checks import (
 from loadstone.judge.finding import About, Effect, Finding, Looks, NotLooked, Pair, Severity
 from loadstone.judge.judgement import Cell, VariantKey
 from loadstone.judge.settings import RENAMED, Settings
-from loadstone.results.result_set import ResultSet, variant_key
+from loadstone.results.result_set import ResultSet, order_metrics, variant_key
+from loadstone.results.stage import stages_of
 from loadstone.results.trial_result import Series, TrialResult
 from loadstone.statistics.stopping import stopping_reason
 
 TrialCheck = Callable[[TrialResult, Settings], Looks]
-SeriesCheck = Callable[[TrialResult, Series, Settings], Looks]
 PairCheck = Callable[[Pair, Settings], Looks]
-# Checks of one trial, of its time series, and of two compared variants. judge_variant calls the checks of a variant.
+# Checks of one trial, and of two compared variants. check_series and judge_variant call the remaining checks.
 TRIAL: tuple[TrialCheck, ...] = (
     *(
         attempts.check_attempts,
         impossible.check_plausibility,
         littles_law.check_littles_law,
-        rate.check_load,
+        *(rate.check_generator, rate.check_clients, rate.check_rate, rate.check_carried),
         clock.check_clock,
         errors.check_errors,
         unverified.check_verification,
@@ -54,11 +54,6 @@ TRIAL: tuple[TrialCheck, ...] = (
         not_steady.find_rare_activity,
     ),
     *(faults.check_faults, loss.check_loss),
-)
-SERIES: tuple[SeriesCheck, ...] = (
-    stages.skip_stages(faults.before_fault(rate.check_series)),
-    stages.check_stages(faults.before_fault(not_steady.check_steadiness)),
-    stages.ignore_pauses(faults.outside_fault(stalled.check_stalls)),
 )
 PAIR: tuple[PairCheck, ...] = (sides_differ.check_sides, faults.check_pair)
 # The checks that need a time series; the first check applies only at a rate.
@@ -133,7 +128,7 @@ def check_trial(
             *stalled.check_slowest(trial, settings),
         ]
     else:
-        every += [result for check_series in SERIES for result in check_series(trial, series, settings)]
+        every += check_series(trial, series, settings)
     findings = [result for result in every if isinstance(result, Finding)]
     # A failed trial has no data to examine, and has its own finding.
     lacking = [result for result in every if isinstance(result, NotLooked) and trial.values]
@@ -143,6 +138,17 @@ def check_trial(
         decided = {name for name, has in DECIDED.items() if has(trial)}
         findings += list(note_findings(trial, {finding.check for finding in findings}, decided))
     return tuple(findings), tuple(lacking)
+
+
+def check_series(trial: TrialResult, series: Series, settings: Settings) -> Looks:
+    """The checks of a time series, each without the intervals that a requested fault affects."""
+    before, filled = faults.trim_to_before(trial, series), stages.fill_pauses(trial, series)
+    if not stages_of(trial):
+        yield from rate.check_series(trial, before, settings)
+    yield from stages.check_stages(trial, before, settings)
+    yield from stalled.check_stalls(trial, faults.trim_to_before(trial, filled), settings)
+    if faults.has_fault(trial):
+        yield from stalled.check_stalls(trial, faults.trim_to_after(trial, filled), settings)
 
 
 def judge_variant(
@@ -164,6 +170,7 @@ def judge_variant(
         *impossible.check_mean(trials, settings),
         *impossible.find_duplicate_repeats(ended, levels),
         *impossible.find_constant_figures(ended),
+        *attempts.find_missing_figures(ended, order_metrics(ended, settings.metrics)),
     ]
     findings += rate.check_driver_time(trials, settings)
     for cell, until in limits:

@@ -11,7 +11,6 @@ from loadstone.judge.answer import answer_question, summarize_searches
 from loadstone.judge.cells import Cells
 from loadstone.judge.checks import attempts, faults, not_steady, sides_differ, view
 from loadstone.judge.compare import Comparer, settle_finding
-from loadstone.judge.curves import CURVES_MAX, fit_curves
 from loadstone.judge.expectations import examine_expectations
 from loadstone.judge.finding import Finding, NotLooked, Severity, Verdict, worst_verdict
 from loadstone.judge.findings import check_trial, judge_variant, missing_trials
@@ -21,6 +20,7 @@ from loadstone.judge.outages import describe_failures, outage_clauses, summarize
 from loadstone.judge.pairing import Match, Variants, choose_baseline, list_paired, list_unpaired, match_variants
 from loadstone.judge.search import judge_searches, read_rule
 from loadstone.judge.settings import Own, Settings
+from loadstone.judge.sweep import CURVES_MAX, fit_curves
 from loadstone.results.result_set import ResultSet, deciding_metrics, variant_key, variant_name
 from loadstone.results.stage import stages_of
 from loadstone.results.trial_result import Scalar, TrialResult
@@ -148,7 +148,7 @@ def pair_variants(results: ResultSet, settings: Settings, examined: ExaminedTria
     rule = read_rule(results.question)
     if rule is not None and results.comparison_dimension == rule.over:
         return []
-    return match_variants(results, results.variants, settings, examined.levels)
+    return match_variants(results, settings, examined.levels)
 
 
 def examine_variants(

@@ -246,7 +246,8 @@ class Judgement:
     def all_findings(self) -> list[Finding]:
         """Every finding once, the most severe first."""
         of_comparisons = (comparison.findings for comparison in self.comparisons)
-        every = (self.findings, *self.variants.values(), *self.trials.values(), *of_comparisons)
+        of_searches = (search.findings for search in self.searches)
+        every = (self.findings, *self.variants.values(), *self.trials.values(), *of_comparisons, *of_searches)
         return sorted(dict.fromkeys(chain.from_iterable(every)), key=lambda finding: -finding.severity)
 
     @property

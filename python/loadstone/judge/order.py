@@ -85,10 +85,19 @@ def order_findings(
     pair: Pair, order: Order, starts: Sequence[Sequence[int] | None], results: ResultSet
 ) -> Iterator[Finding]:
     """Findings on sides that ran at different times, so that the day, a neighbour or the temperature may differ."""
-    runs = [len(runs_of(results, side)) for side in pair.sides]
+    runs = [len({results.run_of(trial.trial) for trial in side}) for side in pair.sides]
     repeated = max(len(pair.baselines) - runs[0], len(pair.contenders) - runs[1]) > 0
     message, hours = "", []
-    if pair.is_one_run:
+    if not pair.is_one_run and repeated and min(runs) < REPEATS_MIN:
+        counts = (
+            f"{units.count_noun(runs[0], 'run')} of {pair.baseline} and "
+            f"{units.count_noun(runs[1], 'run')} of {pair.contender}"
+        )
+        message = f"{counts}: {DAYS}; 6 alternating runs of each side could decide"
+    elif have_overlapped(pair):
+        noun = "trials" if pair.is_one_run else "runs"
+        message = f"{noun} of {pair.baseline} and {pair.contender} overlapped in time: each disturbed the other"
+    elif pair.is_one_run:
         message = (
             ""
             if order != "apart"
@@ -96,17 +105,9 @@ def order_findings(
             if results.question.find
             else "the trials are declared interleaved, but according to their timestamps, one side ran after the other"
         )
-    elif repeated and min(runs) < REPEATS_MIN:
-        counts = (
-            f"{units.count_noun(runs[0], 'run')} of {pair.baseline} and "
-            f"{units.count_noun(runs[1], 'run')} of {pair.contender}"
-        )
-        message = f"{counts}: {DAYS}; 6 alternating runs of each side could decide"
-    elif have_overlapped(pair):
-        message = f"runs of {pair.baseline} and {pair.contender} overlapped in time: each disturbed the other"
     elif order == "apart" and min(len(pair.baselines), len(pair.contenders)) > 1:
         message = f"the runs of {pair.baseline} and {pair.contender} did not alternate: {DAYS}"
-    elif not pair.is_one_run and (hours := list_separate_hours(starts)):
+    elif hours := list_separate_hours(starts):
         message = (
             f"{pair.baseline} always ran at another time of day ({hours[0]} UTC) than {pair.contender} ({hours[1]}): a"
             " difference between these hours would look the same"
@@ -134,20 +135,23 @@ def list_separate_hours(starts: Sequence[Sequence[int] | None]) -> list[str]:
 
 
 def have_overlapped(pair: Pair) -> bool:
-    """Whether a run of one side overlapped with a run of the other side for OVERLAP_MIN of its time."""
+    """Whether a run of one side overlapped with a run of the other side for OVERLAP_MIN of its time; within one run,
+    whether the trials of most blocks did, because a clock may have been set back once."""
     windows = [
         [
-            (trial.start_unix_ns, trial.start_unix_ns + length)
+            (trial.repeat, trial.start_unix_ns, trial.start_unix_ns + length)
             for trial in trials
             if trial.start_unix_ns is not None and (length := trial.value("runtime"))
         ]
         for trials in pair.sides
     ]
-    return any(
+    overlapping = sum(
         min(end, other_end) - max(start, other_start) > OVERLAP_MIN * min(end - start, other_end - other_start)
-        for start, end in windows[0]
-        for other_start, other_end in windows[1]
+        for repeat, start, end in windows[0]
+        for other_repeat, other_start, other_end in windows[1]
+        if repeat == other_repeat or not pair.is_one_run
     )
+    return 2 * overlapping > min(map(len, windows)) if pair.is_one_run else overlapping > 0
 
 
 def position_findings(pair: Pair, results: ResultSet) -> Iterator[Finding]:
@@ -218,8 +222,3 @@ def carryover_findings(pair: Pair, results: ResultSet) -> Iterator[Finding]:
             f" after {name} has {factors[1]} (p={p:.2g})"
         )
         yield Finding(not_steady.NAME, Severity.SUSPECT, message, POSITION_HINT, pair.trials, metric)
-
-
-def runs_of(results: ResultSet, trials: Sequence[TrialResult]) -> list[str]:
-    """The names of a side's runs, in the order of first appearance."""
-    return list(dict.fromkeys(results.run_of(trial.trial) for trial in trials))

@@ -57,9 +57,7 @@ class Outage:
 
 
 def summarize_outages(
-    variants: Mapping[VariantKey, Sequence[TrialResult]],
-    findings: Mapping[str, Sequence[Finding]],
-    settings: Settings,
+    variants: Mapping[VariantKey, Sequence[TrialResult]], findings: Mapping[str, Sequence[Finding]], settings: Settings
 ) -> list[Outage]:
     """The figures of each variant with a fault."""
     twins = {key: trials for key, trials in variants.items() if is_twin(trials)}
@@ -102,11 +100,8 @@ def summarize_outage(
     """The figures of one variant."""
     counted = tuple(trial for trial in trials if is_evidence(trial, findings))
     outages = [value for trial in counted if (value := trial.value("outage")) is not None]
-    undisturbed = {
-        trial.repeat: value
-        for trial in (twins[twin] if twin is not None else ())
-        if is_evidence(trial, findings) and (value := trial.value("outage")) is not None
-    }
+    twin_trials = [trial for trial in (twins[twin] if twin is not None else ()) if is_evidence(trial, findings)]
+    undisturbed = {trial.repeat: value for trial in twin_trials if (value := trial.value("outage")) is not None}
     differences = [
         value - undisturbed[trial.repeat]
         for trial in counted
@@ -124,9 +119,7 @@ def summarize_outage(
         excess_ns=median(differences) if differences else None,
         blocks=len(differences),
         throughput=median_throughput(counted),
-        twin_throughput=median_throughput(
-            [trial for trial in (twins[twin] if twin is not None else ()) if is_evidence(trial, findings)]
-        ),
+        twin_throughput=median_throughput(twin_trials),
         recovered_ns=tuple(recovered),
         censored_ns=tuple(censored),
         # Counting lost writes does not require a steady level before the fault.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 
 from loadstone.judge.checks.impossible import LevelsOfTrials, find_shared_runs
 from loadstone.judge.finding import Finding, NotLooked, Pair
@@ -16,7 +15,6 @@ from loadstone.results.result_set import ResultSet, natural_key
 from loadstone.results.trial_result import Scalar, TrialResult
 
 Variants = Mapping[VariantKey, Sequence[TrialResult]]
-NO_LEVELS: LevelsOfTrials = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -39,11 +37,9 @@ def choose_baseline(results: ResultSet, by: str) -> Scalar | None:
     return next((value for value in values if name in (value, str(value))), values[0] if values else None)
 
 
-def match_variants(
-    results: ResultSet, variants: Variants, settings: Settings, levels: LevelsOfTrials = NO_LEVELS
-) -> list[Match]:
+def match_variants(results: ResultSet, settings: Settings, levels: LevelsOfTrials) -> list[Match]:
     """Pairs every contender with the baseline of its context; a context without the baseline has no pairs."""
-    by = results.comparison_dimension
+    by, variants = results.comparison_dimension, results.variants
     if by is None:
         return []
     contexts: dict[VariantKey, dict[Scalar, VariantKey]] = {}

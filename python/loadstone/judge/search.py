@@ -11,9 +11,10 @@ from dataclasses import replace
 from itertools import chain
 
 from loadstone.format import units
-from loadstone.judge.checks import attempts, errors, noisy, rate, too_few_samples
+from loadstone.judge.checks import attempts, errors, interference, noisy, rate, sides_differ, too_few_samples
+from loadstone.judge.facts import record_facts
 from loadstone.judge.figures import count_operations, is_latency, lower_name
-from loadstone.judge.finding import Finding, Severity
+from loadstone.judge.finding import Finding, Pair, Severity
 from loadstone.judge.judgement import Search, VariantKey
 from loadstone.judge.settings import Settings
 from loadstone.results.result_set import Question
@@ -77,12 +78,54 @@ def judge_searches(
                 tries = [replace(entry, invalid="") if entry.failed else entry for entry in tries]
             samples[load] = tries
         end = next_step(rule, samples)
-        load_held = end.load if isinstance(end, SearchOutcome) else None
-        behind = tuple(dict.fromkeys(valid_findings.get(load_held, ()))) if load_held is not None else ()
+        behind: list[Finding] = []
         if isinstance(end, SearchOutcome):
-            behind += tuple(find_contradictions(end, probes))
-        searches.append(Search(context, rule, samples, end, behind))
+            behind += valid_findings.get(end.load, ()) if end.load is not None else ()
+            behind += find_contradictions(end, probes)
+            behind += find_disturbed_misses(end, probes, findings)
+            behind += find_unequal_loads(end, probes, question, settings)
+            behind += find_missing_answer(end)
+        searches.append(Search(context, rule, samples, end, tuple(dict.fromkeys(behind))))
     return searches
+
+
+def find_missing_answer(outcome: SearchOutcome) -> Iterator[Finding]:
+    """A finding on a search whose first load could not be judged, so that nothing is known about the system."""
+    if outcome.kind == "nothing" and outcome.wall is not None:
+        message = f"the search has no answer: {outcome.rule.format_load(outcome.wall[0])} cannot be judged"
+        yield Finding(attempts.INCOMPLETE, Severity.INVALID, message, "remove the cause, and search again")
+
+
+def find_disturbed_misses(
+    outcome: SearchOutcome, trials: Mapping[float, Sequence[TrialResult]], findings: Mapping[str, Sequence[Finding]]
+) -> Iterator[Finding]:
+    """The findings on other work on the host, if it disturbed most trials of the load above the answer.
+
+    The system may then sustain that load. Other findings on an overloaded trial can follow from the load.
+    """
+    tried = () if outcome.load_above is None else trials[outcome.load_above]
+    every = [
+        [finding for finding in findings[trial.trial] if finding.check == interference.NAME and finding.severity]
+        for trial in tried
+    ]
+    if 2 * sum(map(bool, every)) > len(tried):
+        yield from chain(*every)
+
+
+def find_unequal_loads(
+    outcome: SearchOutcome, trials: Mapping[float, Sequence[TrialResult]], question: Question, settings: Settings
+) -> Iterator[Finding]:
+    """Findings on facts that differ between the loads behind the answer, or between their repeats."""
+    over = outcome.rule.over
+    loads = [load for load in dict.fromkeys(outcome.ends) if load in trials]
+    groups = frozenset((*question.promises, *question.guarantees.get(over, ())))
+    for load in loads[1:] or loads:
+        baselines, contenders = ([trial for trial in trials[at] if trial.values] for at in (loads[0], load))
+        if baselines and contenders:
+            here, there = (side[0].config[over] for side in (baselines, contenders))
+            pair = Pair(over, here, there, baselines, contenders, groups, blocks=False)
+            records = [[record_facts(trial) for trial in side] for side in pair.sides]
+            yield from sides_differ.fact_differences(pair, records, settings)
 
 
 def find_contradictions(outcome: SearchOutcome, trials: Mapping[float, Sequence[TrialResult]]) -> Iterator[Finding]:

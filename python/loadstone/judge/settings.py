@@ -126,6 +126,10 @@ class Own:
         plain._own = {trial: of_sets[id(own)] for trial, own in self._own.items()}
         return plain
 
+    def is_unequal(self, check: str) -> bool:
+        """Whether the joined result sets have different thresholds of a check."""
+        return len({tuple(sorted(own.checks[check].items())) for own in self._own.values()}) > 1
+
     def list_changed(self) -> dict[tuple[str, str], float]:
         """The thresholds that differ from their defaults, by check and name."""
         return {

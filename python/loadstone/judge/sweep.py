@@ -1,17 +1,24 @@
-"""The answer for comparisons at several numbers of clients: the range of each contender's ratios."""
+"""Sweeps over numbers of clients: the curve of throughput with its knee, and the range of each contender's ratios."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from loadstone.format import units, wording
-from loadstone.judge.clause import Clause, capacity_clause
-from loadstone.judge.curves import CLIENTS
-from loadstone.judge.judgement import Cell, Comparison, Judgement, VariantKey
-from loadstone.results.result_set import name_value, variant_name
+from loadstone.judge import figures
+from loadstone.judge.clause import Clause, capacity_clause, name_side
+from loadstone.judge.judgement import Cell, Comparison, Curve, Judgement, VariantKey
+from loadstone.results.result_set import variant_name
+from loadstone.results.trial_result import TrialResult
+from loadstone.results.value import THROUGHPUT
 from loadstone.statistics.estimate import REPEATS_MIN
+from loadstone.statistics.knee import find_knee
+from loadstone.statistics.usl import COUNTS_MIN, fit_law
 
+CLIENTS = "clients"
+# The maximum number of curves: a knee and a fit take a few milliseconds each.
+CURVES_MAX = 40
 # With fewer loads than this, each load has its own clause.
 LOADS_MIN = 3
 # The maximum number of clauses; the table has the remaining ones.
@@ -40,7 +47,7 @@ def describe_sweep(judgement: Judgement, comparisons: Sequence[Comparison], vary
     groups: dict[tuple[str, VariantKey], list[Comparison]] = {}
     for comparison in comparisons:
         context = tuple(pair for pair in comparison.context if pair[0] != CLIENTS and pair[0] in varying)
-        contender = name_value(comparison.by, dict(comparison.contender.variant)[comparison.by])
+        contender = name_side(comparison, comparison.contender)
         groups.setdefault((contender, context), []).append(comparison)
     # Contexts with the same statement share a clause.
     named: dict[Clause, list[str]] = {}
@@ -71,7 +78,7 @@ def is_undecided(group: Sequence[Comparison]) -> bool:
 def describe_undecided(contender: str, groups: Sequence[tuple[str, Sequence[Comparison]]]) -> Clause:
     """One contender in all contexts in which nothing can be claimed at any number of clients."""
     every = [item for _, group in groups for item in group]
-    baseline = name_value(every[0].by, dict(every[0].baseline.variant)[every[0].by])
+    baseline = name_side(every[0], every[0].baseline)
     spans = (
         describe_span(group) + (f" with {context}" if context and len(groups) > 1 else "") for context, group in groups
     )
@@ -106,7 +113,7 @@ def describe_group(judgement: Judgement, contender: str, group: Sequence[Compari
     If no claim is possible, the text has ranges of medians instead of ratios.
     """
     ranked = [item for item in group if item.claim not in ("refused", "unranked") and math.isfinite(item.ratio.value)]
-    baseline = name_value(group[0].by, dict(group[0].baseline.variant)[group[0].by])
+    baseline = name_side(group[0], group[0].baseline)
     metric = wording.metric_name(group[0].metric)
     refused = [item for item in group if item not in ranked]
     unranked = f"not ranked at {list_loads(refused)}" if refused else ""
@@ -182,3 +189,33 @@ def list_loads(comparisons: Sequence[Comparison]) -> str:
     if len(loads) == 1:
         return units.load_over(loads[0], CLIENTS)
     return f"{units.format_load(loads[0])} to {units.load_over(loads[-1], CLIENTS)}"
+
+
+def fit_curves(variants: Mapping[VariantKey, Sequence[TrialResult]], *, interleaved: bool) -> Iterator[Curve]:
+    """A curve for each context with enough different numbers of clients, up to CURVES_MAX.
+
+    The caller excludes trials that do not count. If `interleaved`, trials with the same repeat number form a block.
+    """
+    points_of: dict[VariantKey, dict[float, list[tuple[int, float]]]] = {}
+    for key, trials in variants.items():
+        context = tuple(pair for pair in key if pair[0] != CLIENTS)
+        for trial in trials:
+            clients, throughput = figures.client_count(trial), trial.value(THROUGHPUT)
+            # At a rate, throughput is the requested rate.
+            if clients is not None and throughput and trial.loop != "open":
+                points_of.setdefault(context, {}).setdefault(clients, []).append((trial.repeat, throughput))
+    enough = {context: points for context, points in points_of.items() if len(points) >= COUNTS_MIN}
+    for context, points in list(enough.items())[:CURVES_MAX]:
+        yield fit_curve(context, points, interleaved=interleaved)
+
+
+def fit_curve(context: VariantKey, points: Mapping[float, Sequence[tuple[int, float]]], *, interleaved: bool) -> Curve:
+    """One curve; `points` has (block, throughput) by number of clients."""
+    # Results of several experiments can contain the same repeat number twice.
+    blocks = interleaved and all(len(dict(every)) == len(every) for every in points.values())
+    cells = {
+        clients: dict(every if blocks else enumerate(figure for _, figure in every))
+        for clients, every in points.items()
+    }
+    law = fit_law([(clients, figure) for clients, every in points.items() for _, figure in every])
+    return Curve(context, find_knee(cells, blocks=blocks), law)

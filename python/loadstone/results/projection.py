@@ -86,12 +86,15 @@ def project_results(results: ResultSet, request: Projection) -> Projected:
         omitted = f"omitted {', '.join(gone)}"
         warnings += (f"{omitted}: variants also differ in omitted dimensions, which may cause the difference",)
     by_name = name if col else None
+    # If the filter omits the baseline, the first remaining value replaces it.
+    was, now = (set(map(str, data.dimensions.get(name, ()))) for data in (results, filtered))
+    is_omitted = str(filtered.question.baseline) in was - now
     # Guarantees that may differ between the values compared in the question must not differ between other columns.
     promises = filtered.question.promises if filtered.comparison_dimension in (by_name, *col) else ()
     question = replace(
         filtered.question,
         by=by_name,
-        baseline=filtered.question.baseline if filtered.question.by == by_name else None,
+        baseline=filtered.question.baseline if filtered.question.by == by_name and not is_omitted else None,
         metrics=tuple(metrics),
         promises=promises if request.promises is None else request.promises,
     )

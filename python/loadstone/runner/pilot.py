@@ -157,9 +157,7 @@ class Pilot:
         question = self.folder.question
         settings = Settings.from_question(question)
         pilots = ResultSet(self.folder.name, self.folder.read_pilots(), question, interleaved=True)
-        findings = [
-            finding for match in match_variants(pilots, pilots.variants, settings) for finding in match.findings
-        ]
+        findings = [finding for match in match_variants(pilots, settings, {}) for finding in match.findings]
         findings += [
             finding for trials in pilots.variants.values() for finding in rate.check_driver_time(trials, settings)
         ]

@@ -84,6 +84,17 @@ class SearchOutcome:
         return [decision for decision in self.decisions if not decision.sure]
 
     @property
+    def load_above(self) -> float | None:
+        """The lowest load above the answer at which the objective was not met; None without such a load."""
+        above = (decision.load for decision in self.decisions if not decision.go)
+        return next((load for load in above if load > (self.load or 0.0)), None)
+
+    @property
+    def ends(self) -> list[float]:
+        """The loads on which the answer relies, the answer itself first."""
+        return [load for load in (self.load, self.load_above, self.low, self.high) if load is not None]
+
+    @property
     def contradictions(self) -> tuple[list[float], list[float]]:
         """The loads above the answer that met the objective in most repeats, and the loads below it that did not.
 

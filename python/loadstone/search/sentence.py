@@ -24,18 +24,14 @@ def outcome_sentence(outcome: SearchOutcome) -> str:
 
 def outcome_parts(outcome: SearchOutcome) -> tuple[str, str]:
     """The claim of the answer, and its details: figures at the ends of the bracket, numbers of probes and trials."""
-    parts = [saturation_text(outcome)] if outcome.rule.objective is None else limit_parts(outcome)
+    knee = "no knee was found" if outcome.knee is None else knee_text(outcome.knee, outcome.rule.over)
+    parts = [knee] if outcome.rule.objective is None else limit_parts(outcome)
     if outcome.wall and outcome.kind in ("wall", "nothing"):
         parts[0] += f"{': ' if outcome.kind == 'nothing' else '; '}{refusal_reason(outcome.rule, outcome.wall)}"
     elif outcome.wall and has_open_end(outcome):
         parts.append(refusal_reason(outcome.rule, outcome.wall))
     effort = f"{units.count_noun(len(outcome.probes), 'probe')}, {units.count_noun(outcome.trials, 'trial')}"
     return parts[0], "; ".join([*parts[1:], effort])
-
-
-def saturation_text(outcome: SearchOutcome) -> str:
-    """A sentence on the load at which throughput reaches its plateau."""
-    return "no knee was found" if outcome.knee is None else knee_text(outcome.knee, outcome.rule.over)
 
 
 def knee_text(knee: Knee, over: Over = "clients", whose: str = "") -> str:
@@ -145,10 +141,7 @@ def limit_parts(outcome: SearchOutcome) -> list[str]:
     but = f"; but in most repeats it {contradiction}" if contradiction else ""
     wall = outcome.wall if has_open_end(outcome) else None
     unjudged = "" if wall is None else f"; {rule.format_load(wall[0])} could not be judged"
-    return [
-        f"{text} holds up to {rule.format_load(load)} ({bracket}){unjudged}",
-        f"{there}{beyond}{but}",
-    ]
+    return [f"{text} holds up to {rule.format_load(load)} ({bracket}){unjudged}", f"{there}{beyond}{but}"]
 
 
 def name_bracket(outcome: SearchOutcome) -> str:

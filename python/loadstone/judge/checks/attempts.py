@@ -22,6 +22,7 @@ LOST, DIED = "lost-segment", "server-died"
 RETRIED_HINT = "find out why the attempts failed: a system that fails in half of its trials does not sustain its load"
 INTERRUPTED_HINT = "read the files of these attempts: an interruption because the system hung is a failure"
 RESUME = "continue with --resume"
+MISSING_FIGURE_HINT = "find out why these repeats have no such figure; compare another metric, or measure again"
 LOST_HINT = "read the load generator's log and the kernel log of its host, then repeat the trial with --resume"
 LOST_ENDS = {
     "lost": "the load generator vanished before it reported its result",
@@ -108,6 +109,15 @@ def find_missing_repeats(trials: Sequence[TrialResult], missing: Sequence[str]) 
     """A finding on planned repeats that are missing from a variant with other repeats."""
     message = f"{len(missing)} of {units.count_noun(len(trials) + len(missing), 'planned repeat')} are missing"
     yield Finding(INCOMPLETE, Severity.SUSPECT, message, RESUME, tuple(missing))
+
+
+def find_missing_figures(trials: Sequence[TrialResult], metrics: Iterable[str]) -> Iterator[Finding]:
+    """Findings on compared figures that some repeats lack: the repeats without a figure may be the worst."""
+    for metric in metrics:
+        without = tuple(trial.trial for trial in trials if metric not in trial.values)
+        if 0 < len(without) < len(trials):
+            message = f"{metric} is missing in {len(without)} of {units.count_noun(len(trials), 'repeat')}"
+            yield Finding(INCOMPLETE, Severity.SUSPECT, message, MISSING_FIGURE_HINT, without, metric)
 
 
 def find_early_end(trials: Sequence[TrialResult], n: int, settings: Settings) -> Iterator[Finding]:

@@ -34,7 +34,7 @@ SERVER_EVENTS = "server-events"
 
 def check_errors(trial: TrialResult, settings: Settings) -> Looks:
     """Finds failed operations of the measured phase and of the load phase, and sessions that did not close."""
-    if trial.value("errors") is None and not trial.statuses:
+    if not has_error_counts(trial):
         yield NotLooked(NAME, "failed operations were not counted", always_known=True)
     for prefix in PHASES:
         yield from check_phase(trial, prefix, settings)

@@ -6,7 +6,7 @@ Findings: `fault-missed`, `not-lifted`, `bystander-hit`, `before-unsteady`, `not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 from loadstone.format import units
@@ -215,29 +215,6 @@ def check_pair(pair: Pair, _: Settings) -> Looks:
             )
             hint = "compare trials of one experiment, whose faults are drawn for each block"
             yield Finding(SIDES, Severity.SUSPECT, message, hint, (trial.trial, other.trial))
-
-
-SeriesCheck = Callable[[TrialResult, Series, Settings], Looks]
-
-
-def before_fault(check_series: SeriesCheck) -> SeriesCheck:
-    """Makes a check of a time series examine only the window before a requested fault."""
-
-    def check_before_fault(trial: TrialResult, series: Series, settings: Settings) -> Looks:
-        yield from check_series(trial, trim_to_before(trial, series), settings)
-
-    return check_before_fault
-
-
-def outside_fault(check_series: SeriesCheck) -> SeriesCheck:
-    """Makes a check of a time series examine the windows before a requested fault and after the recovery."""
-
-    def check_outside_fault(trial: TrialResult, series: Series, settings: Settings) -> Looks:
-        yield from check_series(trial, trim_to_before(trial, series), settings)
-        if has_fault(trial):
-            yield from check_series(trial, trim_to_after(trial, series), settings)
-
-    return check_outside_fault
 
 
 def outside_counts(trial: TrialResult, name: str) -> tuple[float, float] | None:

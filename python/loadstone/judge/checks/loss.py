@@ -176,14 +176,8 @@ def is_conclusive(trial: TrialResult, settings: Settings) -> bool:
     """
     if not faults.has_fault(trial) or not trial.value("ledger.acknowledged"):
         return False
-    if not all(fault.is_verified for fault in trial.faults) or any(True for _ in faults_found(trial)):
+    failures = (item for fault in trial.faults if fault.kind != NONE for item in faults.check_fault(trial, fault))
+    if not all(fault.is_verified for fault in trial.faults) or any(failures):
         return False
     gap = trial.value("ledger.unsettled") or trial.value("ledger.unsure") or trial.value("ledger.proved") == 0
     return not gap and unverified.unproven_reason(trial, settings) is None
-
-
-def faults_found(trial: TrialResult) -> Iterator[Finding]:
-    """Findings on faults of a trial that did not take place as requested."""
-    for fault in trial.faults:
-        if fault.kind != NONE:
-            yield from faults.check_fault(trial, fault)

@@ -11,16 +11,8 @@ from statistics import median
 
 from loadstone.engine.events import CENSORED
 from loadstone.format import units
+from loadstone.judge import figures
 from loadstone.judge.checks import faults, stages
-from loadstone.judge.figures import (
-    LOWER,
-    attempt_rate,
-    client_count,
-    count_censored,
-    count_due_operations,
-    count_operations,
-    operation_share,
-)
 from loadstone.judge.finding import Effect, Finding, Looks, NotLooked, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.stage import stages_of
@@ -42,12 +34,6 @@ FAR = 0.1
 HALF = 0.5
 
 
-def check_load(trial: TrialResult, settings: Settings) -> Looks:
-    """Runs all checks of one trial's load."""
-    for check_of in (check_generator, check_clients, check_rate, check_carried):
-        yield from check_of(trial, settings)
-
-
 def check_rate(trial: TrialResult, settings: Settings) -> Looks:
     """A finding on a rate that was not achieved, or on operations that were due and never completed."""
     if trial.loop is None:
@@ -60,7 +46,7 @@ def check_rate(trial: TrialResult, settings: Settings) -> Looks:
     if stages_of(trial):
         yield from stages.check_rate(trial, settings)
         return
-    target, done = trial.numeric_fact("target"), attempt_rate(trial)
+    target, done = trial.numeric_fact("target"), figures.attempt_rate(trial)
     missed = 1 - done / target if target and done is not None else 0.0
     uncounted = trial.value("censored") is None and not any(CENSORED in counts for counts in trial.statuses.values())
     if uncounted:
@@ -71,8 +57,8 @@ def check_rate(trial: TrialResult, settings: Settings) -> Looks:
             trial, f"{units.format_rate(done)} of the requested {units.format_rate(target)} was achieved", missed
         )
         return
-    overdue, total = trial.value("overdue") or 0, count_due_operations(trial)
-    share = (count_censored(trial) + overdue) / total if total else 0.0
+    overdue, total = trial.value("overdue") or 0, figures.count_due_operations(trial)
+    share = (figures.count_censored(trial) + overdue) / total if total else 0.0
     if share > settings.check_threshold(RATE_NOT_HELD, "censored"):
         outcome = "were sent after the cut-off" if overdue else "never completed"
         due = units.count_noun(total or 0, "operation that was due", "operations that were due")
@@ -162,7 +148,7 @@ def check_carried(trial: TrialResult, settings: Settings) -> Looks:
 
 def check_clients(trial: TrialResult, settings: Settings) -> Looks:
     """A finding on operations that were more than 1 ms late because no client was idle."""
-    late = operation_share(trial, "late.client")
+    late = figures.operation_share(trial, "late.client")
     if late is None and trial.loop == "open":
         yield NotLooked(CLIENT_LIMITED, "operations that waited for a client were not counted", always_known=True)
     if late is not None and late > settings.check_threshold(CLIENT_LIMITED, "late"):
@@ -178,7 +164,7 @@ def check_clients(trial: TrialResult, settings: Settings) -> Looks:
 
 def clients_decided(trial: TrialResult) -> bool:
     """Whether the figures already cover the content of the engine's note."""
-    return operation_share(trial, "late.client") is not None
+    return figures.operation_share(trial, "late.client") is not None
 
 
 def check_generator(trial: TrialResult, settings: Settings) -> Looks:
@@ -201,11 +187,11 @@ def check_lateness(trial: TrialResult, settings: Settings) -> Looks:
 
     If the lateness of each operation is known, each latency lies between two bounds, and a comparison uses both.
     """
-    late = operation_share(trial, "late.generator")
+    late = figures.operation_share(trial, "late.generator")
     if late is None and trial.loop == "open":
         yield NotLooked(GENERATOR_LIMITED, "the operations that were sent late were not counted", always_known=True)
     if late is not None and late > settings.check_threshold(GENERATOR_LIMITED, "late"):
-        bounded = any(f".{LOWER}." in metric for metric in trial.values)
+        bounded = any(f".{figures.LOWER}." in metric for metric in trial.values)
         severity = Severity.INVALID if not bounded else Severity.SUSPECT if late > FAR else Severity.NOTE
         message = (
             f"{units.format_percent(late)} of the operations were sent more than 1 ms late although a client was idle"
@@ -227,7 +213,7 @@ def choose_hint(trials: Iterable[TrialResult]) -> str:
 def check_executors(trial: TrialResult, settings: Settings) -> Looks:
     """Finds saturated threads that drive clients of a networked store; the system may then be faster by any factor."""
     share, hint = trial.value("executor.busy_max"), "use a host with more processors"
-    is_large = (client_count(trial) or FEW_CLIENTS) >= FEW_CLIENTS
+    is_large = (figures.client_count(trial) or FEW_CLIENTS) >= FEW_CLIENTS
     if is_large:
         hint += ", or `fleet: {engines: N}`"
     # A saturated thread delays its clients, even if other processors are idle.
@@ -290,7 +276,7 @@ def operation_ns(trial: TrialResult) -> float | None:
     With more clients than processors, some clients always wait for a processor. This wait is not work of the store,
     and would make the engine's share appear smaller as clients are added, so it is excluded.
     """
-    users, runtime, count = client_count(trial), trial.value("runtime"), count_operations(trial)
+    users, runtime, count = figures.client_count(trial), trial.value("runtime"), figures.count_operations(trial)
     if not users or not runtime or not count:
         return None
     return runtime * min(users, trial.numeric_fact("cpus") or users) / count
@@ -304,4 +290,6 @@ def is_networked(trial: TrialResult) -> bool:
 def generator_decided(trial: TrialResult) -> bool:
     """Whether the figures already cover the content of the engine's note."""
     known = ("executor.busy_max", "cpu.engine_share") if is_networked(trial) else ("driver",)
-    return operation_share(trial, "late.generator") is not None and any(trial.value(name) is not None for name in known)
+    return figures.operation_share(trial, "late.generator") is not None and any(
+        trial.value(name) is not None for name in known
+    )

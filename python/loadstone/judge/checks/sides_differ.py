@@ -33,7 +33,7 @@ from loadstone.judge.facts import (
 from loadstone.judge.finding import UNKNOWN_OF_BOTH, Finding, Looks, NotLooked, Pair, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.projection import POOLED
-from loadstone.results.result_set import natural_key, order_metrics
+from loadstone.results.result_set import USUAL, natural_key, order_metrics
 from loadstone.results.trial_result import LOGGED, Scalar, TrialResult
 from loadstone.statistics.estimate import REPEATS_MIN
 
@@ -66,31 +66,9 @@ def check_sides(pair: Pair, settings: Settings) -> Looks:
     """Findings on the facts that are known for both sides and differ, with both values."""
     sides = [[record_facts(trial) for trial in trials] for trials in pair.sides]
     fill_logged(sides)
-    unlike: dict[Severity, list[str]] = {Severity.SUSPECT: [], Severity.INVALID: [], Severity.NOTE: []}
-    for name in dict.fromkeys(chain.from_iterable(chain(*sides))):
-        baseline, contender = (distinct_values(name, side, settings) for side in sides)
-        if name in ("operations", PROPERTY_FILES) or len(baseline) + len(contender) < 2:
-            continue
-        is_constant = len(baseline) == len(contender) == 1
-        if is_constant and not values_differ(name, baseline, contender, settings):
-            continue
-        if is_pooled(pair, name) or (name == "window" and not differ_in_length(pair, sides, settings)):
-            continue
-        if not is_constant:
-            yield find_change(pair, name, sides, settings)
-            continue
-        text = f"{name_fact(name)} ({render_values(name, baseline)} against {render_values(name, contender)})"
-        if not is_allowed(pair, name):
-            is_older = name == DURABILITY and {*baseline, *contender} == RENAMED and len(distinct_how(sides)) == 1
-            is_bad = name in GUARANTEES or name in ARITHMETIC or DURABLE.match(name) is not None
-            unlike[Severity.NOTE if is_older else Severity.INVALID if is_bad else Severity.SUSPECT].append(text)
-        elif name in GUARANTEES or (name in pair.groups and not pair.is_one_run):
-            unlike[Severity.NOTE].append(text)
-    unlike[Severity.SUSPECT] += [*mix_differences(pair, settings), *cache_differences(pair, settings)]
-    for severity, texts in unlike.items():
-        if texts:
-            message = f"{pair.baseline} and {pair.contender} differ in {units.list_items(texts, DIFFERENCES)}"
-            yield Finding(NAME, severity, message, COST if severity == Severity.NOTE else DIFFERS, pair.trials)
+    further = [*mix_differences(pair, settings), *cache_differences(pair, settings)]
+    yield from fact_differences(pair, sides, settings, further)
+    yield from find_equal_values(pair)
     yield from find_shared_machines(pair)
     yield from find_reused_results(pair, settings)
     yield from pool_differences(pair, settings)
@@ -109,6 +87,42 @@ def check_sides(pair: Pair, settings: Settings) -> Looks:
             " `loadstone compare --fact …`), or in a facts file next to each log"
         )
         yield Finding(NAME, Severity.UNCHECKED, message, hint, pair.trials)
+
+
+def fact_differences(
+    pair: Pair, sides: Sequence[Records], settings: Settings, further: Sequence[str] = ()
+) -> Iterator[Finding]:
+    """Findings on facts that differ between the sides or between repeats, as after a resume.
+
+    `further`: texts on other differences. The operations of an overloaded trial follow from the load, so a search
+    compares only the facts.
+    """
+    unlike: dict[Severity, list[str]] = {Severity.SUSPECT: [], Severity.INVALID: [], Severity.NOTE: []}
+    for name in dict.fromkeys(chain.from_iterable(chain(*sides))):
+        baseline, contender = (distinct_values(name, side, settings) for side in sides)
+        if name in ("operations", PROPERTY_FILES) or len(baseline) + len(contender) < 2:
+            continue
+        is_constant = len(baseline) == len(contender) == 1
+        if is_constant and not values_differ(name, baseline, contender, settings):
+            continue
+        if is_pooled(pair, name) or (name == "window" and not differ_in_length(pair, sides, settings)):
+            continue
+        if not is_constant:
+            yield find_change(pair, name, sides, settings)
+            continue
+        text = f"{name_fact(name)} ({render_values(name, baseline)} against {render_values(name, contender)})"
+        if not is_allowed(pair, name):
+            mechanisms = {facts["how"] for facts in chain(*sides) if "how" in facts}
+            is_older = name == DURABILITY and {*baseline, *contender} == RENAMED and len(mechanisms) == 1
+            is_bad = name in GUARANTEES or name in ARITHMETIC or DURABLE.match(name) is not None
+            unlike[Severity.NOTE if is_older else Severity.INVALID if is_bad else Severity.SUSPECT].append(text)
+        elif name in GUARANTEES or (name in pair.groups and not pair.is_one_run):
+            unlike[Severity.NOTE].append(text)
+    unlike[Severity.SUSPECT] += further
+    for severity, texts in unlike.items():
+        if texts:
+            message = f"{pair.baseline} and {pair.contender} differ in {units.list_items(texts, DIFFERENCES)}"
+            yield Finding(NAME, severity, message, COST if severity == Severity.NOTE else DIFFERS, pair.trials)
 
 
 def fill_logged(sides: Sequence[Sequence[dict[str, Scalar]]]) -> None:
@@ -159,6 +173,14 @@ def is_first_apart(figures: Sequence[float]) -> bool:
         and min(figures) > 0
         and not min(figures[1:]) / REUSED <= figures[0] <= max(figures[1:]) * REUSED
     )
+
+
+def find_equal_values(pair: Pair) -> Iterator[Finding]:
+    """A finding on compared values that are one setting in two spellings; names of systems and runs are no settings."""
+    values = pair.baseline, pair.contender
+    if len(set(map(normalize_spelling, values))) == 1 and pair.by not in USUAL:
+        message = f"{pair.by} is the same on both sides ({' and '.join(map(repr, values))})"
+        yield Finding(NAME, Severity.SUSPECT, message, "compare two different values", pair.trials)
 
 
 def find_shared_machines(pair: Pair) -> Iterator[Finding]:
@@ -264,11 +286,6 @@ def common_length(side: Records) -> float | None:
     if len(numbers) < len(side) or max(numbers, default=0.0) > LENGTHS_MAX * min(numbers, default=0.0):
         return None
     return median(numbers)
-
-
-def distinct_how(sides: Sequence[Records]) -> set[Scalar]:
-    """The mechanisms by which the sides keep their guarantees."""
-    return {facts["how"] for facts in chain(*sides) if "how" in facts}
 
 
 def values_differ(name: str, first: Sequence[Scalar], second: Sequence[Scalar], settings: Settings) -> bool:

@@ -5,10 +5,11 @@ A stage with a constant rate must be steady. Drift after a higher rate is a resu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 from loadstone.format import units
+from loadstone.judge.checks import not_steady
 from loadstone.judge.checks.faults import cut_series
 from loadstone.judge.finding import Effect, Finding, Looks, NotLooked, Severity
 from loadstone.judge.settings import Settings
@@ -18,32 +19,18 @@ from loadstone.results.trial_result import Series, TrialResult
 RATE_NOT_HELD = "rate-not-held"
 HINT = "a lower rate in this stage, or more clients, would show the latency without a queue; throughput stays valid"
 DRAIN_HINT = "the rate of the previous stage was higher, so the system may have worked off a queue"
-SeriesCheck = Callable[[TrialResult, Series, Settings], Looks]
 
 
-def skip_stages(check_series: SeriesCheck) -> SeriesCheck:
-    """Makes a check of a time series apply only at a constant rate."""
-
-    def check_at_constant_rate(trial: TrialResult, series: Series, settings: Settings) -> Looks:
-        if not stages_of(trial):
-            yield from check_series(trial, series, settings)
-
-    return check_at_constant_rate
-
-
-def check_stages(check_series: SeriesCheck) -> SeriesCheck:
-    """Makes a check of a time series examine each stage with a constant rate separately."""
-
-    def check_by_stage(trial: TrialResult, series: Series, settings: Settings) -> Looks:
-        stages = stages_of(trial)
-        if not stages:
-            yield from check_series(trial, series, settings)
-        for stage, before in zip(stages, [None, *stages], strict=False):
-            follows = before is not None and max(before.rate_from, before.rate_to) > stage.rate_from
-            for outcome in check_series(trial, cut_to_stage(series, stage), settings) if stage.is_constant else ():
-                yield name_stage(outcome, stage, follows)
-
-    return check_by_stage
+def check_stages(trial: TrialResult, series: Series, settings: Settings) -> Looks:
+    """The steadiness of each stage with a constant rate; without stages, of the whole window."""
+    stages = stages_of(trial)
+    if not stages:
+        yield from not_steady.check_steadiness(trial, series, settings)
+    for stage, before in zip(stages, [None, *stages], strict=False):
+        follows = before is not None and max(before.rate_from, before.rate_to) > stage.rate_from
+        inside = cut_to_stage(series, stage)
+        for outcome in not_steady.check_steadiness(trial, inside, settings) if stage.is_constant else ():
+            yield name_stage(outcome, stage, follows)
 
 
 def name_stage(outcome: Finding | NotLooked, stage: Stage, follows: bool) -> Finding | NotLooked:
@@ -58,21 +45,15 @@ def name_stage(outcome: Finding | NotLooked, stage: Stage, follows: bool) -> Fin
     return replace(outcome, message=message, metric=stage.prefix)
 
 
-def ignore_pauses(check_series: SeriesCheck) -> SeriesCheck:
-    """Makes a check of a time series ignore pauses of the load, which are not stalls of the system."""
-
-    def check_outside_pauses(trial: TrialResult, series: Series, settings: Settings) -> Looks:
-        pauses = [stage for stage in stages_of(trial) if stage.is_pause]
-        if pauses:
-            ended = series.ended or (0,) * len(series.start_seconds)
-            busy = tuple(
-                max(count, int(any(stage.start_ns <= start * 1e9 < stage.end_ns for stage in pauses)))
-                for count, start in zip(ended, series.start_seconds, strict=True)
-            )
-            series = replace(series, ended=busy)
-        yield from check_series(trial, series, settings)
-
-    return check_outside_pauses
+def fill_pauses(trial: TrialResult, series: Series) -> Series:
+    """The series without the pauses of the load, which are not stalls of the system."""
+    pauses = [stage for stage in stages_of(trial) if stage.is_pause]
+    ended = series.ended or (0,) * len(series.start_seconds)
+    busy = tuple(
+        max(count, int(any(stage.start_ns <= start * 1e9 < stage.end_ns for stage in pauses)))
+        for count, start in zip(ended, series.start_seconds, strict=True)
+    )
+    return replace(series, ended=busy) if pauses else series
 
 
 def cut_to_stage(series: Series, stage: Stage) -> Series:

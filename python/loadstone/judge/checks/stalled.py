@@ -37,7 +37,8 @@ def check_stalls(trial: TrialResult, series: Series, settings: Settings) -> Look
 def check_slowest(trial: TrialResult, settings: Settings) -> Looks:
     """Without a time series: an operation that took a large part of the run, as all operations do during a stall."""
     tail, runtime = p999_ns(trial, settings), trial.value("runtime")
-    slowest = max((value.value for metric, value in trial.values.items() if is_maximum(metric)), default=0.0)
+    measured = ((metric, value) for metric, value in trial.values.items() if not metric.startswith("load."))
+    slowest = max((value.value for metric, value in measured if metric.endswith(".max")), default=0.0)
     share = slowest / runtime if runtime else 0.0
     if (
         slowest < settings.check_threshold(NAME, "seconds") * 1e9
@@ -49,11 +50,6 @@ def check_slowest(trial: TrialResult, settings: Settings) -> Looks:
     message = f"the slowest operation took {length}, {part} of the run, and there is no time series"
     hint = "the system may have stopped: measure with a time series (`-s` in YCSB), and see the system's log"
     yield Finding(NAME, Severity.SUSPECT, message, hint, (trial.trial,), size=slowest / 1e9)
-
-
-def is_maximum(metric: str) -> bool:
-    """Whether a metric is a maximum latency of the measured phase."""
-    return metric.endswith(".max") and not metric.startswith("load.")
 
 
 def longest_silence(series: Series) -> tuple[float, float]:

@@ -75,13 +75,7 @@ def find_lost_writes(trial: TrialResult) -> Iterator[Finding]:
     """Findings on acknowledged writes that are missing according to the trial's ledger."""
     if trial.value("ledger.acknowledged") == 0:
         message = "the ledger has no acknowledged write: nothing can be lost, and nothing was checked"
-        yield Finding(
-            NAME,
-            Severity.INVALID,
-            message,
-            "find out why the operations failed",
-            (trial.trial,),
-        )
+        yield Finding(NAME, Severity.INVALID, message, "find out why the operations failed", (trial.trial,))
     # With faults, the check `loss` decides by the guarantee.
     names = {"missed": LOST["missed"]} if trial.faults else LOST
     losses = [

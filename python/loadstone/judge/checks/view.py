@@ -45,7 +45,9 @@ def departure_findings(
             f"a threshold of the experiment hides findings of {check} in {units.count_noun(len(set(trials)), 'trial')}"
         )
         message += f": {units.list_items(texts)}"
-        findings.append(Finding(NAME, Severity.NOTE, message, LOOSE_HINT, tuple(dict.fromkeys(trials))))
+        # A threshold that hides the findings of one side only favours this side.
+        severity = Severity.SUSPECT if own.is_unequal(check) else Severity.NOTE
+        findings.append(Finding(NAME, severity, message, LOOSE_HINT, tuple(dict.fromkeys(trials))))
     return tuple(findings)
 
 
