@@ -28,6 +28,13 @@ INSTANTS = {
 # The engine's figures in the same table.
 FIRSTS = {"first error": "first_error", "first late": "first_late", "absorbed": "absorbed"}
 INSTANTS_TITLE = "Instants"
+RANGES = (
+    "A key range consists of the keys whose copies are on the same servers; it is interrupted if most of its operations"
+    " fail for a second"
+)
+NO_RANGES = (
+    "The outage by key range is unknown: the engine did not count operations by the servers that hold their keys"
+)
 NONE = TableCell(wording.DASH, tone="muted")
 
 
@@ -41,7 +48,7 @@ def tables(view: View) -> Iterator[Table]:
 
 def answers(view: View, outages: Sequence[Outage]) -> Table:
     """Outage and recovery by variant."""
-    rows = []
+    rows, has_ranges = [], any(map(trials_with_ranges, outages))
     for outage in outages:
         excess = (
             NONE if outage.excess_ns is None else TableCell(format_difference(outage.excess_ns), f"n={outage.blocks}")
@@ -55,12 +62,36 @@ def answers(view: View, outages: Sequence[Outage]) -> Table:
                 excess,
                 TableCell(units.format_percent(median(depths)) if depths else wording.DASH),
                 TableCell(length(median(gaps)) if gaps else wording.DASH),
+                range_cell(outage) if has_ranges else NONE,
                 TableCell(recovery_text(outage) or wording.DASH),
             )
         )
-    heads = ("variant", "outage", "beyond the twin", "depth", "longest gap", "recovery")
-    notes = ("Outage is the integral of 1 − yield over the time since the fault", "Depth and longest gap are medians")
+    heads = ("variant", "outage", "beyond the twin", "depth", "longest gap", "interrupted key ranges", "recovery")
+    notes = (
+        "Outage is the integral of 1 − yield over the time since the fault",
+        "Depth, longest gap and the figures of key ranges are medians",
+    )
+    if any(outage.outage is not None for outage in outages):
+        notes = (*notes, RANGES if has_ranges else NO_RANGES)
     return Table("Outage and recovery", columns(*heads), (Rows("", tuple(rows)),) if rows else (), notes)
+
+
+def trials_with_ranges(outage: Outage) -> list[TrialResult]:
+    """The trials with figures of key ranges."""
+    return [trial for trial in outage.trials if "range.interrupted" in trial.values]
+
+
+def range_cell(outage: Outage) -> TableCell:
+    """The number of interrupted key ranges, their share of the keys, and the largest outage of a range; medians."""
+    trials = trials_with_ranges(outage)
+    if not trials:
+        return TableCell("unknown", tone="muted")
+    every = median(trial.values["range.interrupted"].n for trial in trials)
+    share = units.format_percent(middle(trials, "range.affected"))
+    bound = "at least " if any(trial.values["range.affected"].bound for trial in trials) else ""
+    worst = length(middle(trials, "range.outage"))
+    count = f"{middle(trials, 'range.interrupted'):g} of {every:g}"
+    return TableCell(count, f"{bound}{share} of the keys; largest outage of a range: {worst}")
 
 
 def columns(first: str, *figures: str) -> tuple[Column, ...]:
