@@ -12,8 +12,10 @@ use loadstone_wire::spec::TrialSpec;
 const RANGES_MAX: usize = 64;
 /// Maximum number of counters; 32 MiB.
 const COUNTERS_MAX: usize = 1 << 23;
-/// The default deadlines. The lab chooses one after the trial, when it knows the latencies before the fault.
-const DEADLINES_MS: [f64; 8] = [50.0, 100.0, 200.0, 400.0, 800.0, 1_600.0, 3_200.0, 6_400.0];
+/// The default deadlines, from `DEADLINE_MS_MIN`, each twice the previous one: up to 102 s. The lab chooses one after the
+/// trial, when it knows the latencies before the fault.
+const DEADLINES: u32 = 12;
+const DEADLINE_MS_MIN: f64 = 50.0;
 
 /// The counts of an engine.
 #[derive(Debug)]
@@ -36,7 +38,10 @@ impl RangeCounts {
             return None;
         }
         let intervals = (spec.until.seconds? * 1e3 / spec.interval_ms as f64).ceil() as usize;
-        let deadlines_ms = spec.deadline_ms.map_or(DEADLINES_MS.to_vec(), |deadline_ms| vec![deadline_ms]);
+        let deadlines_ms = match spec.deadline_ms {
+            Some(deadline_ms) => vec![deadline_ms],
+            None => (0..DEADLINES).map(|at| DEADLINE_MS_MIN * f64::from(1 << at)).collect(),
+        };
         let counters = placement.shares.len().checked_mul(intervals)?.checked_mul(1 + deadlines_ms.len())?;
         if counters > COUNTERS_MAX {
             return None;
@@ -147,13 +152,13 @@ mod tests {
     #[test]
     fn successes_count_by_deadline() {
         let counts = RangeCounts::new(&spec(Some(0.1), None), Some(placement(1))).unwrap();
-        for response_ms in [50, 51, 6_400, 6_401] {
+        for response_ms in [50, 51, 102_400, 102_401] {
             counts.count_sent(&[0], 0);
             counts.count_outcome(&[0], 0, Status::Ok, response_ms * 1_000_000);
         }
         let section = counts.section();
         assert_eq!(section.sent, [[4]]);
-        assert_eq!(section.good.concat().concat(), [1, 1, 0, 0, 0, 0, 0, 1]);
+        assert_eq!(section.good.concat().concat(), [1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
     }
 
     #[test]
