@@ -31,7 +31,8 @@ from loadstone.report.terminal.tables import plain_table
 from loadstone.report.view import View
 from loadstone.results.result_set import ResultSet, variant_key
 from loadstone.results.trial_result import TrialResult, values_by_metric
-from loadstone.results.value import Bound, Value
+from loadstone.results.value import Value
+from loadstone.statistics.percentile import Bound
 from report_support import page, pull_request, scaling
 
 BAND = {"start", "end"}
@@ -222,7 +223,8 @@ def test_interrupted_key_ranges_are_in_the_table() -> None:
     without, *_ = tables(View(judge_scripted()))
     assert not any("key ranges" in column.title for column in without.columns)
     assert without.notes[-1].startswith("The outage by key range is unknown")
-    for bound, share in ((None, "33.3 %"), ("at_least", "at least 33.3 %")):
+    cases: list[tuple[Bound | None, str]] = [(None, "33.3 %"), ("at_least", "at least 33.3 %")]
+    for bound, share in cases:
         trials = [add_ranges(trial, bound) if trial.config["level"] == "QUORUM" else trial for trial in results.trials]
         table, *_ = tables(View(judge_results(replace(results, trials=trials))))
         at = [column.title for column in table.columns].index("interrupted key ranges")

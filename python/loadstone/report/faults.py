@@ -67,7 +67,7 @@ def answers(view: View, outages: Sequence[Outage]) -> Table:
             )
         )
     heads = ("variant", "outage", "beyond the twin", "depth", "longest gap", "interrupted key ranges", "recovery")
-    notes = (
+    notes: tuple[str, ...] = (
         "Outage is the integral of 1 − yield over the time since the fault",
         "Depth, longest gap and the figures of key ranges are medians",
     )
