@@ -226,7 +226,9 @@ def test_interrupted_key_ranges_are_in_the_table() -> None:
     cases: list[tuple[Bound | None, str]] = [(None, "33.3 %"), ("at_least", "at least 33.3 %")]
     for bound, share in cases:
         trials = [add_ranges(trial, bound) if trial.config["level"] == "QUORUM" else trial for trial in results.trials]
-        table, *_ = tables(View(judge_results(replace(results, trials=trials))))
+        judgement = judge_results(replace(results, trials=trials))
+        assert f"; 1 of 3 key ranges interrupted ({share} of the keys; largest outage" in judgement.further[0]
+        table, *_ = tables(View(judgement))
         at = [column.title for column in table.columns].index("interrupted key ranges")
         level_one, quorum = table.groups[0].rows
         assert (quorum[at].text, quorum[at].note) == (

@@ -8,7 +8,7 @@ from statistics import median
 
 from loadstone.format import units, wording
 from loadstone.judge.judgement import VariantKey
-from loadstone.judge.outages import Outage, outage_text, recovery_text
+from loadstone.judge.outages import Outage, outage_text, ranges_text, recovery_text, trials_with_ranges
 from loadstone.report.table import Column, Rows, Table, TableCell
 from loadstone.report.view import View
 from loadstone.results.fault import FaultRecord
@@ -76,22 +76,10 @@ def answers(view: View, outages: Sequence[Outage]) -> Table:
     return Table("Outage and recovery", columns(*heads), (Rows("", tuple(rows)),) if rows else (), notes)
 
 
-def trials_with_ranges(outage: Outage) -> list[TrialResult]:
-    """The trials with figures of key ranges."""
-    return [trial for trial in outage.trials if "range.interrupted" in trial.values]
-
-
 def range_cell(outage: Outage) -> TableCell:
-    """The number of interrupted key ranges, their share of the keys, and the largest outage of a range; medians."""
-    trials = trials_with_ranges(outage)
-    if not trials:
-        return TableCell("unknown", tone="muted")
-    every = median(trial.values["range.interrupted"].n for trial in trials)
-    share = units.format_percent(middle(trials, "range.affected"))
-    bound = "at least " if any(trial.values["range.affected"].bound for trial in trials) else ""
-    worst = length(middle(trials, "range.outage"))
-    count = f"{middle(trials, 'range.interrupted'):g} of {every:g}"
-    return TableCell(count, f"{bound}{share} of the keys; largest outage of a range: {worst}")
+    """The number of interrupted key ranges, and their extent."""
+    count, extent = ranges_text(outage)
+    return TableCell(count, extent) if count else TableCell("unknown", tone="muted")
 
 
 def columns(first: str, *figures: str) -> tuple[Column, ...]:
