@@ -36,6 +36,7 @@ const INTERVAL_MS_MAX: u64 = 1_000_000_000_000;
 /// One trial, or one segment of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent option in the file")]
 pub struct TrialSpec {
     /// Version of the format: 2.
     pub spec: u32,
