@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from loadstone.engine.events import Interval, Ready, Summary
-from scripted_redis import FakeRedis
+from scripted_redis import ON_RECORDS, FakeRedis, bulk
 from scripted_relay import Fault
 from stall_support import STALL_SECONDS, StallWatch
 from trial_support import Running, rate, spec, work
@@ -128,6 +129,88 @@ def simulate(seconds: float, clients: int) -> tuple[int, int]:
         timed_out += silent and until - sent > timeout
         heapq.heappush(free, sent + (min(until - sent, timeout) if silent else 0.0002))
     return timed_out, late
+
+
+class ClusterNode(FakeRedis):
+    """A node of a cluster in which each node has an equal share of the slots. It may refuse all commands on records."""
+
+    def __init__(self, nodes: list[ClusterNode], *, refuses: bool = False) -> None:
+        super().__init__()
+        self.nodes = nodes
+        self.refuses = refuses
+        # The commands on records.
+        self.received = 0
+
+    def run(self, arguments: list[bytes]) -> bytes:
+        if arguments[0].upper() == b"CLUSTER":
+            ends = [16384 * at // len(self.nodes) for at in range(len(self.nodes) + 1)]
+            return b"*%d\r\n%b" % (
+                len(self.nodes),
+                b"".join(
+                    b"*3\r\n:%d\r\n:%d\r\n*2\r\n%b:%d\r\n" % (first, end - 1, bulk(b"127.0.0.1"), node.port)
+                    for first, end, node in zip(ends, ends[1:], self.nodes, strict=False)
+                ),
+            )
+        on_record = arguments[0].upper() in ON_RECORDS
+        self.received += on_record
+        return b"-ERR scripted\r\n" if on_record and self.refuses else super().run(arguments)
+
+
+@pytest.mark.parametrize("segments", [1, 2])
+def test_failures_count_in_the_range_of_their_node(program: Path, segments: int) -> None:
+    nodes: list[ClusterNode] = []
+    nodes += [ClusterNode(nodes, refuses=at == 2) for at in range(3)]
+    sections = []
+    with nodes[0], nodes[1], nodes[2]:
+        for segment in range(segments):
+            trial = spec(
+                store={
+                    "name": "redis",
+                    "properties": {"redis.port": str(nodes[segment].port), "redis.cluster": "true"},
+                },
+                work=work(records=1000, insert_count=1000, mix=UPDATES, field_count=1),
+                clients=8,
+                segment={"k": segment, "n": segments},
+                interval_ms=100,
+                key_ranges=True,
+                pace=rate(PER_SECOND),
+                warmup_seconds=0.5,
+                until={"seconds": 1.0},
+            )
+            before = [node.received for node in nodes]
+            with Running(program, trial) as engine:
+                code, events = engine.read_remaining()
+            summary = events[-1]
+            assert isinstance(summary, Summary)
+            assert (code, summary.end) == (0, "done"), summary.reason
+            ranges = summary.key_ranges
+            assert ranges is not None
+            sections.append(ranges)
+            assert [len(row) for row in ranges.sent] == [10] * 3
+            sent = np.sum(ranges.sent, axis=1)
+            good = np.sum(ranges.good, axis=(0, 2))
+            # The operations of the warm-up are not counted.
+            assert all(sent < [node.received - count for node, count in zip(nodes, before, strict=True)])
+            assert (sum(sent), sum(good)) == (summary.operations, summary.succeeded)
+            assert all(sent > 0)
+            assert good.tolist() == [sent[0], sent[1], 0]
+    assert len({section.shares for section in sections}) == 1
+    assert sections[0].shares == pytest.approx([1 / 3] * 3, abs=1e-4)
+
+
+def test_single_server_has_no_key_ranges(program: Path) -> None:
+    with FakeRedis() as server:
+        trial = spec(
+            store={"name": "redis", "properties": {"redis.port": str(server.port)}},
+            work=work(records=100, insert_count=100, mix=UPDATES, field_count=1),
+            key_ranges=True,
+            pace=rate(PER_SECOND),
+            until={"seconds": 0.2},
+        )
+        with Running(program, trial) as engine:
+            code, events = engine.read_remaining()
+    assert isinstance(events[-1], Summary)
+    assert (code, events[-1].key_ranges) == (0, None)
 
 
 @pytest.mark.parametrize("seconds", SECONDS)

@@ -30,8 +30,9 @@ from loadstone.report.sections import sections
 from loadstone.report.terminal.tables import plain_table
 from loadstone.report.view import View
 from loadstone.results.result_set import ResultSet, variant_key
-from loadstone.results.trial_result import TrialResult
+from loadstone.results.trial_result import TrialResult, values_by_metric
 from loadstone.results.value import Value
+from loadstone.statistics.percentile import Bound
 from report_support import page, pull_request, scaling
 
 BAND = {"start", "end"}
@@ -206,6 +207,36 @@ def test_page_and_markdown_have_all_tables() -> None:
         assert "returning" in document
         assert "∞" in document
     assert next(section.name for section in sections(View(judgement))) == "faults"
+
+
+def add_ranges(trial: TrialResult, bound: Bound | None) -> TrialResult:
+    figures = [
+        Value("range.outage", 30e9 + trial.repeat * 1e8, "ns", 3),
+        Value("range.interrupted", 1, "ranges", 3),
+        Value("range.affected", 0.3333, "share", 3, bound),
+    ]
+    return replace(trial, values={**trial.values, **values_by_metric(*figures)})
+
+
+def test_interrupted_key_ranges_are_in_the_table() -> None:
+    results = experiment_with_faults()
+    without, *_ = tables(View(judge_scripted()))
+    assert not any("key ranges" in column.title for column in without.columns)
+    assert without.notes[-1].startswith("The outage by key range is unknown")
+    cases: list[tuple[Bound | None, str]] = [(None, "33.3 %"), ("at_least", "at least 33.3 %")]
+    for bound, share in cases:
+        trials = [add_ranges(trial, bound) if trial.config["level"] == "QUORUM" else trial for trial in results.trials]
+        judgement = judge_results(replace(results, trials=trials))
+        assert f"; 1 of 3 key ranges interrupted ({share} of the keys; largest outage" in judgement.further[0]
+        table, *_ = tables(View(judgement))
+        at = [column.title for column in table.columns].index("interrupted key ranges")
+        level_one, quorum = table.groups[0].rows
+        assert (quorum[at].text, quorum[at].note) == (
+            "1 of 3",
+            f"{share} of the keys; largest outage of a range: 30.4 s",
+        )
+        assert level_one[at].text == "unknown"
+        assert table.notes[-1].startswith("A key range consists of the keys whose copies are on the same servers")
 
 
 def test_terminal_prints_tables_of_faults() -> None:

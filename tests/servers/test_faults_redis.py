@@ -64,6 +64,23 @@ def test_faults_of_a_block_are_equal_and_verified(tmp_path: Path, root: Path) ->
     assert RunningSystem("redis", root).status() == []
 
 
+def test_killed_node_interrupts_its_key_range(tmp_path: Path, root: Path) -> None:
+    port = free_port(offsets=(*range(3), *range(10_000, 10_003)))
+    cluster = f'nodes: 3, settings: {{port: {port}, cluster: "yes", maxclients: "300"}}'
+    text = TEXT.replace('settings: {port: PORT, appendonly: "yes", appendfsync: everysec}', cluster)
+    text = text.replace("lift: 400ms", "lift: 2s").replace("repeats: 2", "repeats: 1")
+    text = text.replace("ledger: true", "ledger: false").replace(
+        "fieldcount: 1", "fieldcount: 1, requestdistribution: uniform"
+    )
+    loadstone(tmp_path, "run", write_experiment(tmp_path, text), "--no-report", timeout=300)
+    (killed,) = [trial for trial in trials(single_folder(tmp_path)) if trial.config["fault"] == "kill"]
+    interrupted = killed.values["range.interrupted"]
+    # On a busy host, all clients may stall for half a second.
+    assert 1 <= interrupted.value <= interrupted.n == 3
+    assert killed.value("range.affected") == pytest.approx(interrupted.value / 3, abs=1e-3)
+    assert killed.values["range.outage"].value >= killed.values["outage"].value
+
+
 def test_resume_undoes_the_fault_of_a_killed_lab(tmp_path: Path, root: Path) -> None:
     text = TEXT.replace("[none, kill]", "[pause]").replace("lift: 400ms", "lift: 2s")
     path = write_experiment(tmp_path, text)

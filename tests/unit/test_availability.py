@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from loadstone.engine.events import Outcome
+from event_support import summary
+from loadstone.engine.events import KeyRanges, Outcome
 from loadstone.engine.histogram import encode_histogram
 from loadstone.results.value import Value
-from loadstone.runner.fault_figures import FaultInterval, Options, figures_of_faults
+from loadstone.runner.fault_figures import DEFAULTS, FaultInterval, Options, figures_of_faults, read_ranges
 from loadstone.statistics.availability import (
     SECOND_NS,
     OfferedLoad,
@@ -74,6 +78,136 @@ def test_refused_outage_is_independent_of_clients(clients: int) -> None:
     assert measured["after.yield"].value == measured["before.yield"].value == 1
     assert measured["during.read.p50"].bound == "failed"
     assert measured["before.read.p99"].value == pytest.approx(SERVICE_NS, rel=1e-3)
+
+
+DEADLINES_NS = tuple(DEADLINE_NS << at for at in range(8))
+
+
+def count_ranges(
+    store: ScriptedStore, every: int, operations: Sequence[Operation], deadlines_ns: Sequence[int] = DEADLINES_NS
+) -> KeyRanges:
+    """The engine's counts if operation n belongs to key range n % every."""
+    intervals = store.end_ns // INTERVAL_NS
+    sent = np.zeros((every, intervals), dtype=int)
+    good = np.zeros((len(deadlines_ns), every, intervals), dtype=int)
+    for number, operation in enumerate(operations):
+        place = number % every, operation.due_ns // INTERVAL_NS
+        sent[place] += 1
+        within = np.searchsorted(deadlines_ns, operation.response_ns or 0)
+        if operation.status == "OK" and operation.response_ns is not None and within < len(deadlines_ns):
+            good[within, *place] += 1
+    return KeyRanges(
+        interval_ns=INTERVAL_NS,
+        shares=(1 / every,) * every,
+        sent=tuple(map(tuple, sent.tolist())),
+        deadlines_ns=tuple(deadlines_ns),
+        good=tuple(tuple(map(tuple, table)) for table in good.tolist()),
+    )
+
+
+def range_figures(
+    store: ScriptedStore, ranges: KeyRanges, order_ns: int, lift_ns: int, options: Options = DEFAULTS
+) -> dict[str, Value]:
+    rows = store.rows(store.operations())
+    return {
+        value.metric: value for value in figures_of_faults([fault(order_ns, lift_ns)], rows, options, ranges=ranges)
+    }
+
+
+@pytest.mark.parametrize("mode", ["refuse", "pause", "slow", "never"])
+def test_fault_of_a_third_is_its_ranges_outage(mode: str) -> None:
+    store = ScriptedStore(90, 60, [Span(30 * SECOND, 40 * SECOND, mode, every=3)], 4000)
+    operations = store.operations()
+    measured = range_figures(store, count_ranges(store, 3, operations), 30 * SECOND, 40 * SECOND)
+    assert measured["range.outage"].value == pytest.approx(outage_of(operations[::3], 30 * SECOND, store.end_ns))
+    assert measured["range.outage"].value == pytest.approx(3 * measured["outage"].value)
+    assert measured["range.longest_gap"].value == pytest.approx(10 * SECOND, abs=INTERVAL_NS)
+    assert measured["longest_gap"].value == 0
+    assert (measured["range.interrupted"].value, measured["range.interrupted"].n) == (1, 3)
+    assert measured["range.affected"].value == pytest.approx(1 / 3)
+    assert measured["range.affected"].bound is None
+
+
+def test_outage_of_ranges_adds_up_to_the_total() -> None:
+    chooser = random.Random(40)
+    for seed in range(SCHEDULES // 20):
+        order_ns = chooser.randrange(12 * SECOND, 14 * SECOND)
+        ends = sorted(order_ns + chooser.randrange(8 * SECOND) for _ in range(2))
+        mode = chooser.choice(("refuse", "silent", "pause", "slow"))
+        store = ScriptedStore(120, 24, [Span(ends[0], ends[1] + 1, mode, chooser.choice((1, 2, 4)))], 4000)
+        operations = store.operations()
+        measured = range_figures(store, count_ranges(store, 4, operations), order_ns, order_ns + 8 * SECOND)
+        by_range = [outage_of(operations[at::4], order_ns, store.end_ns) for at in range(4)]
+        assert measured["range.outage"].value == pytest.approx(max(by_range), abs=1), seed
+        assert measured["outage"].value == pytest.approx(sum(by_range) / 4, abs=1), seed
+
+
+def test_unsent_operations_extend_the_outage_of_ranges() -> None:
+    # All clients wait for the store until the end, so most operations are never sent.
+    store = ScriptedStore(100, 60, [Span(30 * SECOND, 60 * SECOND, "never")], 4)
+    operations = store.operations()
+    ranges = count_ranges(store, 4, operations[: 30 * 100 + 4])
+    measured = range_figures(store, ranges, 30 * SECOND, 40 * SECOND)
+    assert measured["outage"].value == measured["range.outage"].value == 30 * SECOND
+    assert measured["range.longest_gap"].value == 30 * SECOND
+    assert (measured["range.interrupted"].value, measured["range.affected"].value) == (4, 1)
+
+
+def test_failures_outside_the_fault_interrupt_no_range() -> None:
+    # The outage ends 1 s before the fault, and one operation in a hundred fails afterwards.
+    unlucky = frozenset(range(3000, 6000, 101))
+    store = ScriptedStore(100, 60, [Span(20 * SECOND, 29 * SECOND, "refuse", every=4)], 4000, unlucky=unlucky)
+    measured = range_figures(store, count_ranges(store, 4, store.operations()), 30 * SECOND, 40 * SECOND)
+    assert measured["range.interrupted"].value == measured["range.affected"].value == 0
+    assert measured["range.outage"].value < SECOND
+
+
+@pytest.mark.parametrize(("length_ms", "interrupted"), [(300, 0), (700, 1)])
+def test_half_a_second_interrupts_a_range(length_ms: int, interrupted: int) -> None:
+    end_ns = 31 * SECOND + length_ms * MILLISECOND
+    store = ScriptedStore(200, 60, [Span(31 * SECOND, end_ns, "refuse", every=4)], 4000)
+    measured = range_figures(store, count_ranges(store, 4, store.operations()), 30 * SECOND, 40 * SECOND)
+    assert measured["range.interrupted"].value == interrupted
+    assert measured["range.outage"].value == pytest.approx(length_ms * MILLISECOND)
+
+
+def test_range_with_few_operations_is_not_judged() -> None:
+    store = ScriptedStore(100, 60)
+    ranges = count_ranges(store, 2, store.operations())
+    # The second range received 19 operations since the fault, all of which failed.
+    sparse = tuple(int(300 <= at < 319) for at in range(600))
+    counts = replace(ranges, sent=(ranges.sent[0], sparse), good=tuple((table[0], (0,) * 600) for table in ranges.good))
+    rows = [replace(row, due=5 + sparse[at], good=5, outcomes=[]) for at, row in enumerate(store.rows([]))]
+    options = Options(deadline_ns=DEADLINE_NS)
+    measured = {
+        value.metric: value
+        for value in figures_of_faults([fault(30 * SECOND, 40 * SECOND)], rows, options, ranges=counts)
+    }
+    assert (measured["range.interrupted"].value, measured["range.interrupted"].n) == (0, 1)
+    assert (measured["range.affected"].value, measured["range.affected"].bound) == (0, "at_least")
+
+
+def test_deadline_without_counts_has_no_range_figures() -> None:
+    store = ScriptedStore(100, 60)
+    ranges = count_ranges(store, 2, store.operations())
+    known = range_figures(store, ranges, 30 * SECOND, 40 * SECOND, Options(deadline_ns=DEADLINES_NS[-1]))
+    unknown = range_figures(store, ranges, 30 * SECOND, 40 * SECOND, Options(deadline_ns=DEADLINES_NS[-1] + 1))
+    assert "range.outage" in known
+    assert not any(metric.startswith("range.") for metric in unknown)
+
+
+def test_ranges_of_segments_are_added(tmp_path: Path) -> None:
+    ranges = KeyRanges(100, (0.25, 0.75), ((1, 2), (3, 4)), (50,), (((1, 1), (1, 1)),))
+    paths = [tmp_path / f"run.{at}.events.jsonl" for at in range(2)]
+    event = summary([])
+    for path in paths:
+        path.write_text(json.dumps({**event, "key_ranges": asdict(ranges)}) + "\n")
+    expected = replace(ranges, sent=((2, 4), (6, 8)), good=(((2, 2), (2, 2)),))
+    assert read_ranges(paths) == expected
+    paths[1].write_text(json.dumps({**event, "key_ranges": asdict(replace(ranges, shares=(0.5, 0.5)))}) + "\n")
+    assert read_ranges(paths) is None
+    paths[1].write_text(json.dumps(event) + "\n")
+    assert read_ranges(paths) is None
 
 
 def test_operations_in_flight_at_the_fault_are_interrupted() -> None:

@@ -5,6 +5,7 @@ pub mod inserts;
 pub mod ledger;
 pub mod misses;
 pub mod overwrites;
+pub mod ranges;
 pub mod target;
 
 use std::fmt;
@@ -14,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use loadstone_load::core::{CoreLoad, CoreRun, CoreSpec, Mix};
 use loadstone_load::ledger::Ledger;
 use loadstone_load::{Check, Operation, RecordWorkload, Row, StepId, Workload};
-use loadstone_session::Session;
+use loadstone_session::{Placement, Session};
 
 use crate::mapping::Mapping;
 use crate::retry::RetryPolicy;
@@ -26,6 +27,7 @@ use loadstone_wire::event::{Note, Sections};
 use loadstone_wire::spec::{Phase, TrialSpec};
 use misses::Misses;
 use overwrites::{Overwrites, find_overwrites};
+use ranges::RangeCounts;
 
 /// A workload on records, and the state that its clients share.
 #[derive(Debug)]
@@ -39,6 +41,8 @@ pub struct Records<W> {
     pub insert_policy: RetryPolicy,
     /// Number of reads for which whole values were compared, rather than only their versions.
     pub compared: AtomicU64,
+    /// The counts by key range, if the spec requests them.
+    pub ranges: Option<RangeCounts>,
     /// The ledger of the run's writes, if the spec requests one.
     pub ledger: Option<Ledger<Mapping>>,
     /// Number of ticks of the ledger so far.
@@ -56,6 +60,7 @@ impl<W> Records<W> {
             misses: Misses::default(),
             insert_policy: RetryPolicy::default(),
             compared: AtomicU64::new(0),
+            ranges: None,
             ledger: None,
             ledger_ticks: AtomicU64::new(0),
             overwrites: OnceLock::new(),
@@ -77,6 +82,10 @@ impl<W: RecordWorkload + fmt::Debug + 'static> WorkKind for Records<W> {
         self.insert_policy = RetryPolicy::from_spec(spec);
         self.ledger = ledger::create_ledger(spec, workers)?;
         Ok(())
+    }
+
+    fn count_by_range(&mut self, spec: &TrialSpec, placement: Option<Placement>) {
+        self.ranges = RangeCounts::new(spec, placement);
     }
 
     fn opening_notes(&self) -> Vec<Note> {
@@ -107,6 +116,7 @@ impl<W: RecordWorkload + fmt::Debug + 'static> WorkKind for Records<W> {
         Sections {
             unsettled: self.misses.list_unsettled(to_unix_ns),
             compared: self.compared.load(Ordering::Relaxed),
+            key_ranges: self.ranges.as_ref().map(RangeCounts::section),
             ..Sections::default()
         }
     }

@@ -30,6 +30,12 @@ pub trait Actor {
     /// Performs an operation. Called right after the clock was read for `watch.sent_ns`.
     async fn perform_operation<T: Timer>(&mut self, operation: &Self::Operation, watch: &Stopwatch<'_, T>) -> Outcome;
 
+    /// Called before a counted operation is performed, with the interval in which it was due. Only with a rate.
+    fn begin_operation(&self, _operation: &Self::Operation, _interval: u64) {}
+
+    /// Called after this operation, with its status and the time from its due time to its completion.
+    fn finish_operation(&self, _operation: &Self::Operation, _interval: u64, _status: Status, _response_ns: u64) {}
+
     /// Whether the last operation failed without being sent, because no server could be reached.
     fn is_unsent(&self) -> bool;
 

@@ -109,6 +109,7 @@ macro_rules! timing_loop {
                 let wait = Wait::new(due, free, delay, sent);
                 if counted {
                     recorder.record_wait(wait, sent >= borders.overdue_ns);
+                    actor.begin_operation(&operation, watch.due_in.interval());
                 }
                 watch.ready_ns = due.max(free);
                 watch.lateness = Some(Lateness { sent_ns: wait.generator, pulse, held_ns: pulse.pause_ns(sent) });
@@ -118,6 +119,9 @@ macro_rules! timing_loop {
             if counted {
                 let response_ns = done_ns.saturating_sub(due);
                 recorder.record_operation(watch.due_in.interval(), status, (rows, bytes), response_ns, elsewhere);
+                if open {
+                    actor.finish_operation(&operation, watch.due_in.interval(), status, response_ns);
+                }
                 flight.end_operation(done_ns);
             } else {
                 recorder.count_warm_up(done_ns.saturating_sub(borders.first_ns));

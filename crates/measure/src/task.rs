@@ -4,7 +4,7 @@ use std::fmt;
 
 use loadstone_load::pace::Pace;
 use loadstone_load::{StepId, Workload};
-use loadstone_session::Connection;
+use loadstone_session::{Connection, Placement};
 
 use crate::actor::Actor;
 use crate::failures::Failures;
@@ -52,6 +52,9 @@ pub trait WorkKind: Steps + fmt::Debug + Send + Sync + 'static {
     fn prepare_trial(&mut self, _spec: &TrialSpec, _workers: u64) -> Result<(), EngineError> {
         Ok(())
     }
+
+    /// Prepares to count operations by key range.
+    fn count_by_range(&mut self, _spec: &TrialSpec, _placement: Option<Placement>) {}
 
     /// Notes for the user before the trial starts.
     fn opening_notes(&self) -> Vec<Note> {

@@ -71,6 +71,9 @@ pub fn run_trial<W: Workload + WorkKind>(
         to_unix_ns: unix_ns().wrapping_sub(Monotonic.now_ns()),
     };
     work.prepare_trial(spec, workers)?;
+    if spec.key_ranges {
+        work.count_by_range(spec, store.placement());
+    }
     let task = Arc::new(Task {
         failures: Failures::new(shape.steps),
         scheduler: Scheduler::new(spec.segment, &borders, stripe).with_units(unit),

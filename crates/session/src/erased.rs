@@ -18,6 +18,7 @@ use crate::about::About;
 use crate::error::EngineError;
 use crate::guarantee::Guarantee;
 use crate::options::Options;
+use crate::placement::Placement;
 use crate::session::{
     Collections, Connection, ConnectionAttempts, Drive, ReadLevel, RecordStore, Rows, ServerEvent, Session, Store,
 };
@@ -106,6 +107,8 @@ open_store! {
     fn connection_attempts(&self) -> Option<ConnectionAttempts>;
     /// Events that the store's servers reported.
     fn server_events(&self) -> Vec<ServerEvent>;
+    /// The placement of the keys on servers, if it is known.
+    fn placement(&self) -> Option<Placement>;
     /// The reason why the store can no longer be used; `None` if it can be used.
     fn describe_loss(&self) -> Option<String>;
 }
@@ -228,6 +231,8 @@ impl Connection for VirtualSession {
 }
 
 impl Session for VirtualSession {
+    const MAY_PLACE_KEYS: bool = true;
+
     async fn read(&mut self, key: &[u8], fields: Projection<'_>, row: &mut Row) -> Status {
         self.session.read(&mut self.slot, key, fields, row).await
     }

@@ -6,6 +6,7 @@ pub mod error;
 pub mod guarantee;
 pub mod null;
 pub mod options;
+pub mod placement;
 pub mod session;
 pub mod statements;
 
@@ -13,4 +14,5 @@ pub use about::{About, Property, Role};
 pub use error::{EngineError, ErrorKind, Failure};
 pub use guarantee::Guarantee;
 pub use options::{Durability, Options};
+pub use placement::Placement;
 pub use session::{Collections, Connection, ConnectionAttempts, Drive, ReadLevel, RecordStore, Rows, Session, Store};

@@ -10,6 +10,7 @@ use crate::about::About;
 use crate::error::EngineError;
 use crate::guarantee::Guarantee;
 use crate::options::Options;
+use crate::placement::Placement;
 
 /// How a store's sessions are driven.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,6 +100,11 @@ pub trait Store: std::fmt::Debug + Send + Sync + Sized + 'static {
         Vec::new()
     }
 
+    /// The placement of the keys on servers at present; `None` if it is unknown.
+    fn placement(&self) -> Option<Placement> {
+        None
+    }
+
     /// The reason why the store is permanently lost; `None` if it is not. Calls to a lost store do not return, so the
     /// trial ends with the results so far. Called every few milliseconds.
     fn describe_loss(&self) -> Option<String> {
@@ -176,6 +182,10 @@ pub trait Connection {
 
 /// One client's session on a store of records. Keys are bytes; rows are named fields.
 pub trait Session: Connection {
+    /// Whether the store may know the placement of its keys. If not, loops that are compiled for this type omit the code
+    /// that counts operations by key range.
+    const MAY_PLACE_KEYS: bool = false;
+
     /// Reads one record into `row`, which is cleared first.
     fn read(&mut self, key: &[u8], projection: Projection<'_>, row: &mut Row) -> impl Future<Output = Status>;
 

@@ -12,7 +12,7 @@ use crate::merge::{Merge, add_known, merge_fields};
 use crate::merge_fields_of;
 
 pub use crate::spec::work::Sections;
-pub use crate::spec::work::records::{Missed, Unsettled};
+pub use crate::spec::work::records::{KeyRanges, Missed, Unsettled};
 pub use crate::spec::work::sort::{SortSummary, Sorted, Validation};
 pub use crate::spec::work::statements::{MissingRows, StatementRows};
 pub use outcome::{Latencies, Outcome, Readings, censor_outcomes, encode, outcomes};

@@ -36,6 +36,7 @@ const INTERVAL_MS_MAX: u64 = 1_000_000_000_000;
 /// One trial, or one segment of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent option in the file")]
 pub struct TrialSpec {
     /// Version of the format: 2.
     pub spec: u32,
@@ -72,6 +73,10 @@ pub struct TrialSpec {
     /// An operation that succeeds more than this time after it was due (closed loop: sent) counts as late, ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_ms: Option<f64>,
+    /// Count operations by key range. This has no effect if the store does not know the placement of its keys, without
+    /// a rate, or without a limit on the measured time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub key_ranges: bool,
     /// The formats in which operations are recorded.
     pub sinks: Vec<Sink>,
     /// The length of the intervals in which results are reported, ms.
@@ -179,6 +184,7 @@ impl TrialSpec {
             spin: false,
             executors: 0,
             deadline_ms: None,
+            key_ranges: false,
             sinks: vec![Sink::HdrNs],
             interval_ms: 1_000,
             lease_ms: None,

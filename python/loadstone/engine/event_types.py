@@ -115,6 +115,17 @@ class SortProgress:
 
 
 @dataclass(frozen=True)
+class KeyRanges:
+    """Operations by key range and by the interval in which they were due."""
+
+    interval_ns: int
+    shares: tuple[float, ...]
+    sent: tuple[tuple[int, ...], ...]
+    deadlines_ns: tuple[int, ...]
+    good: tuple[tuple[tuple[int, ...], ...], ...]
+
+
+@dataclass(frozen=True)
 class Missed:
     """A read that did not find a record inserted by another segment."""
 
@@ -317,6 +328,7 @@ class Summary(SummaryFigures):
     connection_attempts: ConnectionAttempts | None = None
     due: int | None = None
     files: Files | None = None
+    key_ranges: KeyRanges | None = None
     missing_rows: MissingRows | None = None
     overdue: int = 0
     pauses: Pauses = Pauses(count=0, ns_sum=0)

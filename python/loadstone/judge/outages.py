@@ -192,6 +192,28 @@ def recovery_text(outage: Outage) -> str:
     return ", ".join(parts)
 
 
+def trials_with_ranges(outage: Outage) -> list[TrialResult]:
+    """The trials with figures of key ranges."""
+    return [trial for trial in outage.trials if "range.interrupted" in trial.values]
+
+
+def ranges_text(outage: Outage) -> tuple[str, str]:
+    """The number of interrupted key ranges, as in `1 of 3`, with their share of the keys and the largest outage of a
+    range; medians. Both are empty if they are unknown."""
+    trials = trials_with_ranges(outage)
+    if not trials:
+        return "", ""
+    interrupted, affected, outage_ns = (
+        median(trial.values[f"range.{name}"].value for trial in trials)
+        for name in ("interrupted", "affected", "outage")
+    )
+    every = median(trial.values["range.interrupted"].n for trial in trials)
+    bound = "at least " if any(trial.values["range.affected"].bound for trial in trials) else ""
+    worst = units.format_duration(outage_ns) if outage_ns else "0 s"
+    share = f"{bound}{units.format_percent(affected)} of the keys"
+    return f"{interrupted:g} of {every:g}", f"{share}; largest outage of a range: {worst}"
+
+
 def throughput_text(outage: Outage) -> str:
     """The throughput of a closed loop during the fault, as text; empty at a rate."""
     shares = [share for trial in outage.trials if (share := trial.value("during.throughput_share")) is not None]
@@ -226,10 +248,12 @@ def outage_clause(outage: Outage, names: Mapping[VariantKey, str]) -> str:
             f"{'more' if outage.excess_ns >= 0 else 'less'} than without"
         )
         figures += " the fault"
+    count, extent = ranges_text(outage)
+    ranges = f"{count} key ranges interrupted ({extent})" if count else ""
     has_ledger = any("ledger.acknowledged" in trial.values for trial in outage.trials)
     unknown = "unknown: the ledger is inconclusive" if has_ledger or not outage.trials else "not measured: no ledger"
     losses = outage.losses.sentence if outage.losses is not None else f"losses {unknown}"
-    parts = [part for part in (figures, recovery_text(outage), losses) if part]
+    parts = [part for part in (figures, ranges, recovery_text(outage), losses) if part]
     counted = f" ({units.count_noun(outage.excluded, 'repeat')} excluded)" if outage.excluded else ""
     return f"{name}: {'; '.join(parts)}{counted}" if name else f"{outage.kind}: {'; '.join(parts)}{counted}"
 

@@ -8,7 +8,7 @@ from statistics import median
 
 from loadstone.format import units, wording
 from loadstone.judge.judgement import VariantKey
-from loadstone.judge.outages import Outage, outage_text, recovery_text
+from loadstone.judge.outages import Outage, outage_text, ranges_text, recovery_text, trials_with_ranges
 from loadstone.report.table import Column, Rows, Table, TableCell
 from loadstone.report.view import View
 from loadstone.results.fault import FaultRecord
@@ -28,6 +28,13 @@ INSTANTS = {
 # The engine's figures in the same table.
 FIRSTS = {"first error": "first_error", "first late": "first_late", "absorbed": "absorbed"}
 INSTANTS_TITLE = "Instants"
+RANGES = (
+    "A key range consists of the keys whose copies are on the same servers; it is interrupted if most of its operations"
+    " fail for a second"
+)
+NO_RANGES = (
+    "The outage by key range is unknown: the engine did not count operations by the servers that hold their keys"
+)
 NONE = TableCell(wording.DASH, tone="muted")
 
 
@@ -41,7 +48,7 @@ def tables(view: View) -> Iterator[Table]:
 
 def answers(view: View, outages: Sequence[Outage]) -> Table:
     """Outage and recovery by variant."""
-    rows = []
+    rows, has_ranges = [], any(map(trials_with_ranges, outages))
     for outage in outages:
         excess = (
             NONE if outage.excess_ns is None else TableCell(format_difference(outage.excess_ns), f"n={outage.blocks}")
@@ -55,12 +62,24 @@ def answers(view: View, outages: Sequence[Outage]) -> Table:
                 excess,
                 TableCell(units.format_percent(median(depths)) if depths else wording.DASH),
                 TableCell(length(median(gaps)) if gaps else wording.DASH),
+                range_cell(outage) if has_ranges else NONE,
                 TableCell(recovery_text(outage) or wording.DASH),
             )
         )
-    heads = ("variant", "outage", "beyond the twin", "depth", "longest gap", "recovery")
-    notes = ("Outage is the integral of 1 − yield over the time since the fault", "Depth and longest gap are medians")
+    heads = ("variant", "outage", "beyond the twin", "depth", "longest gap", "interrupted key ranges", "recovery")
+    notes: tuple[str, ...] = (
+        "Outage is the integral of 1 − yield over the time since the fault",
+        "Depth, longest gap and the figures of key ranges are medians",
+    )
+    if any(outage.outage is not None for outage in outages):
+        notes = (*notes, RANGES if has_ranges else NO_RANGES)
     return Table("Outage and recovery", columns(*heads), (Rows("", tuple(rows)),) if rows else (), notes)
+
+
+def range_cell(outage: Outage) -> TableCell:
+    """The number of interrupted key ranges, and their extent."""
+    count, extent = ranges_text(outage)
+    return TableCell(count, extent) if count else TableCell("unknown", tone="muted")
 
 
 def columns(first: str, *figures: str) -> tuple[Column, ...]:

@@ -7,13 +7,24 @@ due. The time can therefore be split into windows at the actual instants of the 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
-from loadstone.engine.events import COMPOSED, TIMED_STEPS, WELL, Counts, Interval, Outcome, parse_event
+from loadstone.engine.events import (
+    COMPOSED,
+    TIMED_STEPS,
+    WELL,
+    Counts,
+    Interval,
+    KeyRanges,
+    Outcome,
+    Summary,
+    parse_event,
+)
 from loadstone.engine.histogram import Histogram, decode_histogram
 from loadstone.results.fault import FaultRecord, borders_of
 from loadstone.results.trial_result import Series, TrialResult, values_by_metric
@@ -27,6 +38,10 @@ from loadstone.statistics.percentile import Population
 DEADLINE_FACTOR = 10
 DEADLINE_NS_MIN = 50_000_000
 DEADLINE_QUANTILE = 0.999
+# A key range is interrupted if its yield is lower than this in a window of at least a second. The window is long enough
+# for this number of operations on average; a window with at most half of them is not judged.
+RANGE_YIELD = 0.5
+RANGE_OPERATIONS = 20
 # The parts of a composed operation.
 PARTS = frozenset({"READ", "UPDATE"})
 # The files of the measured phase, whether it ran one engine or several.
@@ -111,8 +126,75 @@ def add_interval(rows: dict[int, FaultInterval], event: Interval) -> None:
             target.outcomes += part.outcomes
 
 
+def read_ranges(paths: Iterable[Path]) -> KeyRanges | None:
+    """The counts by key range of a phase, added up; None if an engine has none, or if its key ranges are different.
+
+    Raises ValueError if a line is not an event, OSError if a file cannot be read.
+    """
+    sections = []
+    for path in paths:
+        with path.open() as lines:
+            # Parsing the events of the intervals again would take seconds.
+            summaries = (parse_event(line) for line in lines if '"key_ranges"' in line)
+            sections.append(next((event.key_ranges for event in summaries if isinstance(event, Summary)), None))
+    known = [section for section in sections if section is not None]
+    keys = {(section.interval_ns, section.shares, section.deadlines_ns) for section in known}
+    if len(known) < len(sections) or len(keys) != 1 or not known[0].sent:
+        return None
+    sent, good = (np.sum([getattr(section, name) for section in known], axis=0) for name in ("sent", "good"))
+    tables = tuple(tuple(map(tuple, table)) for table in good.tolist())
+    return replace(known[0], sent=tuple(map(tuple, sent.tolist())), good=tables)
+
+
+def load_by_range(ranges: KeyRanges, rows: Sequence[FaultInterval], deadline_ns: int) -> list[OfferedLoad]:
+    """Due and good operations of each key range; empty if they are unknown.
+
+    Operations that were never sent have unknown keys, so they are divided between the ranges like all sent operations.
+    """
+    sent, numbers = np.array(ranges.sent, dtype=np.float64), [row.start_ns // ranges.interval_ns for row in rows]
+    bound = next((at for at, bound_ns in enumerate(ranges.deadlines_ns) if bound_ns >= deadline_ns), None)
+    if bound is None or not sent.sum() or max(numbers) >= sent.shape[1]:
+        return []
+    good = np.sum(np.array(ranges.good, dtype=np.float64)[: bound + 1], axis=0)[:, numbers]
+    total = load_of(rows)
+    unsent = np.maximum(total.due - sent[:, numbers].sum(axis=0), 0)
+    due = sent[:, numbers] + np.outer(sent.sum(axis=1) / sent.sum(), unsent)
+    return [replace(total, due=due[at], good=good[at]) for at in range(len(due))]
+
+
+def measure_ranges(
+    ranges: KeyRanges, rows: Sequence[FaultInterval], order_ns: int, deadline_ns: int
+) -> Iterator[Value]:
+    """The largest outage and the longest gap of any key range, and the number and share of interrupted ranges.
+
+    Ranges with fewer than `RANGE_OPERATIONS` operations since the fault are not judged.
+    """
+    dips = list[availability.Dip]()
+    interrupted, affected, unjudged = 0, 0.0, 0
+    for share, load in zip(ranges.shares, load_by_range(ranges, rows, deadline_ns), strict=False):
+        first = load.index_at(order_ns)
+        due = load.due[first:]
+        if due.sum() < RANGE_OPERATIONS:
+            unjudged += 1
+            continue
+        dips.append(availability.measure_dip(load, order_ns))
+        window = max(availability.seconds_of(load, first), math.ceil(RANGE_OPERATIONS / due.mean()))
+        if availability.measure_depth(load, first, window, RANGE_OPERATIONS / 2) > 1 - RANGE_YIELD:
+            interrupted += 1
+            affected += share
+    if dips:
+        step = float(ranges.interval_ns)
+        yield Value("range.outage", max(dip.outage_ns for dip in dips), "ns", len(dips))
+        yield Value("range.longest_gap", max(dip.gap_ns for dip in dips), "ns", len(dips), resolution=step)
+        yield Value("range.interrupted", interrupted, "ranges", len(dips))
+        yield Value("range.affected", min(affected, 1.0), "share", len(dips), "at_least" if unjudged else None)
+
+
 def figures_of_faults(
-    faults: Sequence[FaultRecord], rows: Sequence[FaultInterval], options: Options = DEFAULTS
+    faults: Sequence[FaultRecord],
+    rows: Sequence[FaultInterval],
+    options: Options = DEFAULTS,
+    ranges: KeyRanges | None = None,
 ) -> list[Value]:
     """The figures of a trial with faults, from the first fault to the last lift; empty without faults or intervals."""
     if not faults or not rows:
@@ -120,7 +202,9 @@ def figures_of_faults(
     order_ns, lift_ns = borders_of(faults)
     if any(row.due is None for row in rows):
         return list(measure_closed_loop(rows, faults, order_ns, lift_ns))
-    return list(measure_open_loop(apply_deadline(rows, order_ns, options), faults, order_ns, lift_ns, options))
+    counted, deadline_ns = apply_deadline(rows, order_ns, options)
+    figures = list(measure_open_loop((counted, deadline_ns), faults, order_ns, lift_ns, options))
+    return figures + ([] if ranges is None else list(measure_ranges(ranges, counted, order_ns, deadline_ns)))
 
 
 def apply_deadline(
@@ -367,13 +451,13 @@ def add_figures(
     if not result.faults:
         return result, series
     try:
-        rows = read_rows(sorted(files.glob(EVENTS)))
+        rows, ranges = read_rows(sorted(files.glob(EVENTS))), read_ranges(sorted(files.glob(EVENTS)))
         deadline_ms = json.loads(min(files.glob(SPECS)).read_text()).get("deadline_ms")
     except (OSError, ValueError):
         return result, series
     if deadline_ms is not None:
         options = replace(options, deadline_ns=round(deadline_ms * 1e6))
-    computed = figures_of_faults(result.faults, rows, options)
+    computed = figures_of_faults(result.faults, rows, options, ranges)
     if series is not None and len(rows) == len(series.start_seconds) and all(row.due is not None for row in rows):
         counted, _ = apply_deadline(rows, borders_of(result.faults)[0], options)
         series = replace(series, good=tuple(row.good for row in counted), late=tuple(row.late for row in counted))

@@ -150,15 +150,18 @@ def seconds_of(load: OfferedLoad, first: int) -> int:
     return max(round(SECOND_NS / usual), 1)
 
 
-def measure_depth(load: OfferedLoad, first: int) -> float:
-    """1 - the lowest yield of any second that begins with an interval; of the whole remainder, if it is shorter."""
+def measure_depth(load: OfferedLoad, first: int, intervals: int | None = None, due_min: float = 0) -> float:
+    """1 - the lowest yield of any second that begins with an interval; of the whole remainder, if it is shorter.
+
+    Optionally, of any such window of `intervals` with more than `due_min` due operations.
+    """
     due, good = load.due[first:], load.good[first:]
-    count = min(seconds_of(load, first), len(due))
+    count = min(intervals or seconds_of(load, first), len(due))
     if not count:
         return 0.0
     window = np.ones(count)
     sums = np.convolve(due, window, "valid"), np.convolve(good, window, "valid")
-    there = sums[0] > 0
+    there = sums[0] > due_min
     return float(1 - np.min(sums[1][there] / sums[0][there])) if there.any() else 0.0
 
 

@@ -236,6 +236,8 @@ def run_spec(variant: Variant, measure: Measure, directory: Path, seed: int) -> 
     seconds = measure.duration
     if seconds is not None:
         spec = {**spec, "until": {"seconds": seconds}, **counting(measure)}
+        if variant.faults:
+            spec["key_ranges"] = True
     else:
         spec = {**spec, "until": {"operations": variant.operations}}
     # `measure` replaces the file's operationcount.

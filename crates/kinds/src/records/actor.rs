@@ -228,6 +228,24 @@ impl<S: Session, W: RecordWorkload> Actor for RecordActor<'_, S, W> {
         Outcome { status, done_ns, rows, bytes: bytes as u64 }
     }
 
+    #[inline]
+    fn begin_operation(&self, operation: &Operation, interval: u64) {
+        if S::MAY_PLACE_KEYS
+            && let Some(ranges) = &self.task.work.ranges
+        {
+            ranges.count_sent(&operation.key, interval);
+        }
+    }
+
+    #[inline]
+    fn finish_operation(&self, operation: &Operation, interval: u64, status: Status, response_ns: u64) {
+        if S::MAY_PLACE_KEYS
+            && let Some(ranges) = &self.task.work.ranges
+        {
+            ranges.count_outcome(&operation.key, interval, status, response_ns);
+        }
+    }
+
     fn is_unsent(&self) -> bool {
         self.unsent
     }

@@ -41,6 +41,7 @@ pub use statements::StatementClient;
 use cluster::{Cluster, CommitLog};
 use compression::Algorithm;
 use control::Control;
+use loadstone_session::Placement;
 use loadstone_session::statements::{Statement, StatementStore};
 use settings::Settings;
 
@@ -237,6 +238,10 @@ impl Store for Cassandra {
         let (topology, _) = self.cluster.topology.current();
         let attempts = topology.reach.iter().map(|node| node.attempts());
         Some(attempts.fold(ConnectionAttempts::default(), ConnectionAttempts::plus))
+    }
+
+    fn placement(&self) -> Option<Placement> {
+        self.cluster.topology.current().0.ring.placement()
     }
 
     fn server_events(&self) -> Vec<ServerEvent> {

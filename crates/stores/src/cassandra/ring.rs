@@ -2,6 +2,10 @@
 
 use std::net::SocketAddr;
 
+use loadstone_session::Placement;
+
+use super::murmur3;
+
 /// A node of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
@@ -120,6 +124,18 @@ impl Ring {
         Self { ranges: (0..ends.len()).map(|start| (ends[start].0, walk(start))).collect() }
     }
 
+    /// The placement of the keys; `None` if the replication is unknown.
+    pub fn placement(&self) -> Option<Placement> {
+        // Tokens begin at -2^63.
+        fn order(token: i64) -> u64 {
+            token.cast_unsigned() ^ 1 << 63
+        }
+        // A part begins after the end of the previous part. Beyond the last token, the ring starts again.
+        let firsts = std::iter::once(0).chain(self.ranges.iter().map(|(end, _)| order(*end).saturating_add(1)));
+        let owners = self.ranges.iter().chain(self.ranges.first()).map(|(_, nodes)| nodes.clone());
+        Placement::new(|key| order(murmur3::token(key)), 1 << 64, firsts.zip(owners))
+    }
+
     /// The nodes that store a token, first replica first.
     #[inline]
     pub fn replicas(&self, token: i64) -> &[usize] {
@@ -183,6 +199,7 @@ mod tests {
     fn simple_replicas_follow_each_other() {
         let nodes = nodes(&[("a", "1", -100), ("a", "1", 0), ("a", "1", 100)]);
         let ring = Ring::new(&nodes, &Replication::Simple(2));
+        assert_eq!(ring.placement().unwrap().shares.len(), 3);
         assert_eq!(ring.replicas(-100), [0, 1]);
         assert_eq!(ring.replicas(-99), [1, 2]);
         assert_eq!(ring.replicas(101), [0, 1], "round the ring");

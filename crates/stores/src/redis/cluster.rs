@@ -7,6 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use loadstone_load::Status;
+use loadstone_session::Placement;
 
 use super::connection::Connection;
 use super::failure::{self, expect_array, expect_integer};
@@ -107,6 +108,12 @@ impl Cluster {
     #[inline]
     pub fn find_owner(&self, key: &[u8]) -> usize {
         if self.owners.is_empty() { 0 } else { usize::from(self.owners[slot_of(key)].load(Ordering::Relaxed)) }
+    }
+
+    /// The placement of the keys; `None` for a single server.
+    pub fn placement(&self) -> Option<Placement> {
+        let owners = self.owners.iter().map(|owner| vec![usize::from(owner.load(Ordering::Relaxed))]);
+        Placement::new(|key| slot_of(key) as u64, SLOTS as u128, (0..).zip(owners))
     }
 
     /// All members.

@@ -15,6 +15,8 @@ mod settings;
 
 use std::sync::Arc;
 
+use loadstone_session::Placement;
+
 use cluster::{Cluster, ask_slots};
 use server::ServerInfo;
 pub use session::RedisSession;
@@ -126,6 +128,10 @@ impl Store for Redis {
 
     fn connections(&self, clients: u64) -> u64 {
         clients * self.cluster.members().len() as u64
+    }
+
+    fn placement(&self) -> Option<Placement> {
+        self.cluster.placement()
     }
 
     fn connection_attempts(&self) -> Option<ConnectionAttempts> {

@@ -29,6 +29,9 @@ macro_rules! workload_kinds {
                 /// only the versions of the values were compared.
                 #[serde(default)]
                 compared: u64,
+                /// Operations by key range, if they are counted.
+                #[serde(default, skip_serializing_if = "Option::is_none")]
+                key_ranges: Option<records::KeyRanges>,
             }
             /// YCSB's `TimeSeriesWorkload`.
             TimeSeries(loadstone_load::time_series::TimeSeriesSpec) in series {}

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::rules::WorkRules;
+use crate::merge::Merge;
 use crate::merge_fields_of;
 use crate::spec::{Phase, TrialSpec};
 
@@ -38,6 +39,36 @@ impl WorkRules for CoreSpec {
             ));
         }
         Ok(())
+    }
+}
+
+/// Operations by key range and by the interval in which they were due. A key range consists of the keys whose copies
+/// were on the same servers when the trial began. All tables are empty if segments had different ranges.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct KeyRanges {
+    /// The length of an interval, ns.
+    pub interval_ns: u64,
+    /// The share of the partitioner's values that belong to each range.
+    pub shares: Vec<f64>,
+    /// Operations that were sent, for each range, by interval; without operations whose outcome is `NOT_YET`.
+    pub sent: Vec<Vec<u64>>,
+    /// The times, in ascending order, by which `good` is divided, ns.
+    pub deadlines_ns: Vec<u64>,
+    /// For each deadline, operations that succeeded by this deadline but not by the previous one, like `sent`.
+    pub good: Vec<Vec<Vec<u64>>>,
+}
+
+impl Merge for KeyRanges {
+    fn merge(&mut self, other: Self) {
+        if (self.interval_ns, &self.shares, &self.deadlines_ns)
+            != (other.interval_ns, &other.shares, &other.deadlines_ns)
+        {
+            *self = Self::default();
+            return;
+        }
+        let own = self.sent.iter_mut().chain(self.good.iter_mut().flatten()).flatten();
+        let added = other.sent.into_iter().chain(other.good.into_iter().flatten()).flatten();
+        own.zip(added).for_each(|(own, added)| own.merge(added));
     }
 }
 
