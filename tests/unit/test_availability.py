@@ -84,7 +84,7 @@ DEADLINES_NS = tuple(DEADLINE_NS << at for at in range(8))
 
 
 def count_ranges(
-    store: ScriptedStore, every: int, operations: Sequence[Operation], deadlines_ns: Sequence[int] = DEADLINES_NS
+    store: SimulatedStore, every: int, operations: Sequence[Operation], deadlines_ns: Sequence[int] = DEADLINES_NS
 ) -> KeyRanges:
     """The engine's counts if operation n belongs to key range n % every."""
     intervals = store.end_ns // INTERVAL_NS
@@ -106,7 +106,7 @@ def count_ranges(
 
 
 def range_figures(
-    store: ScriptedStore, ranges: KeyRanges, order_ns: int, lift_ns: int, options: Options = DEFAULTS
+    store: SimulatedStore, ranges: KeyRanges, order_ns: int, lift_ns: int, options: Options = DEFAULTS
 ) -> dict[str, Value]:
     rows = store.rows(store.operations())
     return {
@@ -116,7 +116,7 @@ def range_figures(
 
 @pytest.mark.parametrize("mode", ["refuse", "pause", "slow", "never"])
 def test_fault_of_a_third_is_its_ranges_outage(mode: str) -> None:
-    store = ScriptedStore(90, 60, [Span(30 * SECOND, 40 * SECOND, mode, every=3)], 4000)
+    store = SimulatedStore(90, 60, [Span(30 * SECOND, 40 * SECOND, mode, every=3)], 4000)
     operations = store.operations()
     measured = range_figures(store, count_ranges(store, 3, operations), 30 * SECOND, 40 * SECOND)
     assert measured["range.outage"].value == pytest.approx(outage_of(operations[::3], 30 * SECOND, store.end_ns))
@@ -134,7 +134,7 @@ def test_outage_of_ranges_adds_up_to_the_total() -> None:
         order_ns = chooser.randrange(12 * SECOND, 14 * SECOND)
         ends = sorted(order_ns + chooser.randrange(8 * SECOND) for _ in range(2))
         mode = chooser.choice(("refuse", "silent", "pause", "slow"))
-        store = ScriptedStore(120, 24, [Span(ends[0], ends[1] + 1, mode, chooser.choice((1, 2, 4)))], 4000)
+        store = SimulatedStore(120, 24, [Span(ends[0], ends[1] + 1, mode, chooser.choice((1, 2, 4)))], 4000)
         operations = store.operations()
         measured = range_figures(store, count_ranges(store, 4, operations), order_ns, order_ns + 8 * SECOND)
         by_range = [outage_of(operations[at::4], order_ns, store.end_ns) for at in range(4)]
@@ -144,7 +144,7 @@ def test_outage_of_ranges_adds_up_to_the_total() -> None:
 
 def test_unsent_operations_extend_the_outage_of_ranges() -> None:
     # All clients wait for the store until the end, so most operations are never sent.
-    store = ScriptedStore(100, 60, [Span(30 * SECOND, 60 * SECOND, "never")], 4)
+    store = SimulatedStore(100, 60, [Span(30 * SECOND, 60 * SECOND, "never")], 4)
     operations = store.operations()
     ranges = count_ranges(store, 4, operations[: 30 * 100 + 4])
     measured = range_figures(store, ranges, 30 * SECOND, 40 * SECOND)
@@ -156,7 +156,7 @@ def test_unsent_operations_extend_the_outage_of_ranges() -> None:
 def test_failures_outside_the_fault_interrupt_no_range() -> None:
     # The outage ends 1 s before the fault, and one operation in a hundred fails afterwards.
     unlucky = frozenset(range(3000, 6000, 101))
-    store = ScriptedStore(100, 60, [Span(20 * SECOND, 29 * SECOND, "refuse", every=4)], 4000, unlucky=unlucky)
+    store = SimulatedStore(100, 60, [Span(20 * SECOND, 29 * SECOND, "refuse", every=4)], 4000, unlucky=unlucky)
     measured = range_figures(store, count_ranges(store, 4, store.operations()), 30 * SECOND, 40 * SECOND)
     assert measured["range.interrupted"].value == measured["range.affected"].value == 0
     assert measured["range.outage"].value < SECOND
@@ -165,14 +165,14 @@ def test_failures_outside_the_fault_interrupt_no_range() -> None:
 @pytest.mark.parametrize(("length_ms", "interrupted"), [(300, 0), (700, 1)])
 def test_half_a_second_interrupts_a_range(length_ms: int, interrupted: int) -> None:
     end_ns = 31 * SECOND + length_ms * MILLISECOND
-    store = ScriptedStore(200, 60, [Span(31 * SECOND, end_ns, "refuse", every=4)], 4000)
+    store = SimulatedStore(200, 60, [Span(31 * SECOND, end_ns, "refuse", every=4)], 4000)
     measured = range_figures(store, count_ranges(store, 4, store.operations()), 30 * SECOND, 40 * SECOND)
     assert measured["range.interrupted"].value == interrupted
     assert measured["range.outage"].value == pytest.approx(length_ms * MILLISECOND)
 
 
 def test_range_with_few_operations_is_not_judged() -> None:
-    store = ScriptedStore(100, 60)
+    store = SimulatedStore(100, 60)
     ranges = count_ranges(store, 2, store.operations())
     # The second range received 19 operations since the fault, all of which failed.
     sparse = tuple(int(300 <= at < 319) for at in range(600))
@@ -188,7 +188,7 @@ def test_range_with_few_operations_is_not_judged() -> None:
 
 
 def test_deadline_without_counts_has_no_range_figures() -> None:
-    store = ScriptedStore(100, 60)
+    store = SimulatedStore(100, 60)
     ranges = count_ranges(store, 2, store.operations())
     known = range_figures(store, ranges, 30 * SECOND, 40 * SECOND, Options(deadline_ns=DEADLINES_NS[-1]))
     unknown = range_figures(store, ranges, 30 * SECOND, 40 * SECOND, Options(deadline_ns=DEADLINES_NS[-1] + 1))
