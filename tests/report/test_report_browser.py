@@ -89,9 +89,9 @@ def test_every_chart_is_drawn(browser: Browser, pages: dict[str, Path]) -> None:
 def test_charts_follow_the_colour_scheme_without_redrawing(browser: Browser, pages: dict[str, Path]) -> None:
     browser.open(pages["usual"], 1280, 900)
     line = "getComputedStyle(document.querySelector('[data-chart=percentiles-0] .mark-line path')).stroke"
-    assert browser.value(line) == "rgb(0, 114, 178)"
+    assert browser.value(line) == "rgb(0, 143, 104)"
     browser.dark(True)
-    assert browser.value(line) == "rgb(88, 174, 240)"
+    assert browser.value(line) == "rgb(63, 207, 160)"
 
 
 def test_hovering_shows_the_figure(browser: Browser, pages: dict[str, Path]) -> None:

@@ -227,7 +227,7 @@ def read_json_log(text: str) -> str:
         # Docker repeats the line's end in its message, and splits long lines.
         is_split = any(message.endswith("\n") for message in messages)
         return "".join(messages) if is_split else "\n".join([*messages, ""])
-    except (AttributeError, KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
         return text
 
 
@@ -248,7 +248,7 @@ def strip_quotes(text: str) -> str:
         return text
     try:
         return "\n".join(json.loads(match[1]) if match else line for match, line in zip(matches, lines, strict=True))
-    except ValueError:
+    except (RecursionError, ValueError):
         return text
 
 

@@ -33,7 +33,7 @@ RANGES = (
     " fail for a second"
 )
 NO_RANGES = (
-    "The outage by key range is unknown: the engine did not count operations by the servers that hold their keys"
+    "The outage by key range is unknown: the load generator did not count operations by the servers that hold their keys"
 )
 NONE = TableCell(wording.DASH, tone="muted")
 
