@@ -54,6 +54,11 @@ RATIO_INTERVAL = re.compile(r"(?:^|\()(?P<low>[\d.,]+) ?– ?(?P<high>[\d.,]+)(?
 # A figure with a unit in a sentence.
 IN_PROSE = re.compile(r"(?<![\w.,])(?:at (?:least|most) )?\d[\d,.]*\d? (?:op/s|[nµm]?s|[kMGT]?B(?:/s|/op)?)(?![\w/])")
 
+# A part of a whole: `3 of 12 trials`.
+PART = re.compile(
+    r"(?<![\d.,])(?P<part>\d[\d,]*) of (?P<whole>\d[\d,]*) (?:valid )?(?:trials|repeats|variants|checks|loads)"
+)
+
 
 @dataclass(frozen=True)
 class Place:
@@ -142,14 +147,20 @@ class TableReader(HTMLParser):
 
 
 def find_conflicts(judgement: Judgement) -> list[str]:
-    """Figures that a rendered report shows with more than one value, a line for each."""
-    lines = []
+    """Figures that a rendered report shows with more than one value, and parts that exceed the whole, a line each."""
+    view = View(judgement)
+    parts = PART.finditer(markdown.document(view, sections(view)))
+    lines = [match[0] for match in parts if number_of(match["part"]) > number_of(match["whole"])]
     for (variant, metric), places in collect_figures(judgement).items():
         for first, second in combinations(places, 2):
             if not agree(first.text, second.text):
                 name = " ".join(sorted(variant))
                 lines.append(f"{metric} of {name}: {first.text} in {first.where}, {second.text} in {second.where}")
     return lines
+
+
+def number_of(text: str) -> int:
+    return int(text.replace(",", ""))
 
 
 def count_repeated(judgement: Judgement) -> int:

@@ -319,17 +319,18 @@ CASES = [
     Case(
         "lost-writes",
         "older than the guarantee",
-        experiment(ledger(lost=19, oldest=150e6)),
+        experiment(ledger(lost=19, oldest=150e6, oldest_max=157.01e6)),
         INVALID,
-        "19 of 50,000 acknowledged writes are lost, at most 150 ms old; cassandra, commit log `periodic`, mapped"
-        " (default), one acknowledging replica allows the loss of the last 100 ms",
+        "19 of 50,000 acknowledged writes are lost, the oldest 150 to 158 ms old; cassandra, commit log `periodic`,"
+        " mapped (default), one acknowledging replica allows the loss of the last 100 ms",
     ),
     Case(
         "lost-writes",
         "unknown guarantee",
         experiment(both(ledger(lost=19, oldest=50e6), facts(store="fjall"))),
         UNCHECKED,
-        "19 of 50,000 acknowledged writes are lost, at most 50.0 ms old; the guarantee of this setting is unknown",
+        "19 of 50,000 acknowledged writes are lost, the oldest at least 50.0 ms old; the guarantee of this"
+        " setting is unknown",
     ),
     Case("lost-writes", "allowed", experiment(ledger(lost_allowed=19, oldest=94e6))),
     Case(
@@ -337,8 +338,8 @@ CASES = [
         "younger than the guarantee",
         experiment(ledger(lost_allowed=19, oldest=94e6)),
         NOTE,
-        "19 of 50,000 acknowledged writes are lost, at most 94.0 ms old; cassandra, commit log `periodic`, mapped"
-        " (default), one acknowledging replica allows the loss of the last 100 ms",
+        "19 of 50,000 acknowledged writes are lost, the oldest at least 94.0 ms old; cassandra, commit log `periodic`,"
+        " mapped (default), one acknowledging replica allows the loss of the last 100 ms",
     ),
     Case(
         "stale",
@@ -409,6 +410,13 @@ CASES = [
         "during the fault",
         experiment(both(with_fault(), set_figures(late__client=1000))),
         INVALID,
+        "1 % of the operations waited over 1 ms because all clients were busy",
+    ),
+    Case(
+        "client-limited",
+        "during the fault of the only server",
+        experiment(both(with_fault(), both(facts(nodes="1"), set_figures(late__client=1000)))),
+        NOTE,
         "1 % of the operations waited over 1 ms because all clients were busy",
     ),
     Case("rate-not-held", "unanswered in the fault", experiment(both(with_fault(), set_figures(censored=6000)))),

@@ -334,7 +334,7 @@ def import_pair() -> Judgement:
 
 
 def hostile() -> Judgement:
-    """Names that would break a page without escaping."""
+    """Names that would break a page if they were not escaped."""
     names = [
         '<script>alert("x")</script>',
         "</script><img src=x onerror=alert(1)>",

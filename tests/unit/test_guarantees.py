@@ -133,7 +133,10 @@ def test_overlapping_levels_exclude_stale_reads(levels: str, copies: int, is_cur
 
 def kills(*counts: int, oldest_ms: float = 94.0) -> list[TrialResult]:
     """A repeat for each count of lost writes."""
-    changes = [ledger(lost_allowed=count, **({"oldest": oldest_ms * MS} if count else {})) for count in counts]
+    changes = [
+        ledger(lost_allowed=count, **({"oldest": oldest_ms * MS, "oldest_max": 2 * oldest_ms * MS} if count else {}))
+        for count in counts
+    ]
     return [change(sound("cassandra", number)) for number, change in enumerate(changes, 1)]
 
 
@@ -141,7 +144,7 @@ def test_loss_is_a_frequency_with_an_interval() -> None:
     losses = loss.count_losses(kills(1, 19, 7, *[0] * 17), Settings())
     assert losses is not None
     assert losses.sentence == (
-        "acknowledged writes lost in 3 of 20 kills, 1 to 19 writes, at most 94.0 ms old (as allowed);"
+        "acknowledged writes lost in 3 of 20 kills, 1 to 19 writes, the oldest 94.0 to 188 ms old (as allowed);"
         " probability of a loss per kill: 3.2–38 %"
     )
     assert losses.probability == clopper_pearson(3, 20)

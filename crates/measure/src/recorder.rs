@@ -388,7 +388,7 @@ impl Recorder {
         }
     }
 
-    /// The position in the counts of an operation whose status is not a simple success.
+    /// The position at which to count an operation whose status is not a simple success.
     #[inline(never)]
     fn count_late(&self, status: Status, late: usize) -> usize {
         match status {

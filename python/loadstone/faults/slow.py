@@ -28,8 +28,8 @@ from loadstone.systems.base.undo import Step
 
 # The period of the quota: shorter than typical timeouts, and longer than a time slice of the scheduler.
 PERIOD_US = 100_000
-# The throughput of a limited disk is measured over at least this time, and is then within these shares of the limit:
-# the kernel allows short bursts.
+# The throughput of a limited disk is measured over at least this time, and must then lie between these multiples
+# of the limit: the kernel allows short bursts.
 RATE_SECONDS, RATE_SHARES = 0.5, (0.5, 1.5)
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from loadstone.format import units, wording
+from loadstone.judge.checks import faults
 from loadstone.judge.checks.too_few_samples import too_few
 from loadstone.judge.clause import (
     Clause,
@@ -125,12 +126,15 @@ def compare_variants(judgement: Judgement, metrics: Sequence[str], matters: floa
     if results.is_at_rate and first != THROUGHPUT:
         rates = {target_rate(trial) for trial in results.trials}
         rate, sides = rates.pop() if len(rates) == 1 else None, "both" if len(results.variants) == 2 else "all"
+        outside = " outside the fault" if any(map(faults.has_fault, results.trials)) else ""
         is_held = not any(name for comparison in by_metric.get(THROUGHPUT, ()) for name in comparison.capacity)
         if is_held:
             # If all sides hold the rate, throughput is the rate, not a property of the systems.
             by_metric.pop(THROUGHPUT, None)
         lead = (
-            "" if rate is None else f"at {units.format_rate(rate)}{f', which {sides} sustained' if is_held else ''}: "
+            ""
+            if rate is None
+            else f"at {units.format_rate(rate)}{f', which {sides} sustained{outside}' if is_held else ''}: "
         )
     omitted = [metric for metric in by_metric if prefix_of(metric)][CLAUSES_MAX:]
     stated = [every for metric, every in by_metric.items() if metric not in omitted]

@@ -247,7 +247,7 @@ def outage_clause(outage: Outage, names: Mapping[VariantKey, str]) -> str:
             f", {units.format_duration(abs(outage.excess_ns))} "
             f"{'more' if outage.excess_ns >= 0 else 'less'} than without"
         )
-        figures += " the fault"
+        figures += " the fault (median)"
     count, extent = ranges_text(outage)
     ranges = f"{count} key ranges interrupted ({extent})" if count else ""
     has_ledger = any("ledger.acknowledged" in trial.values for trial in outage.trials)

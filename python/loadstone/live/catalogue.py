@@ -35,7 +35,7 @@ class CatalogueEntry:
 
 @dataclass(frozen=True)
 class UnreadableFolder:
-    """A folder that cannot be opened, because it is damaged, incomplete, or was written by a newer version."""
+    """A folder that cannot be opened, because it is damaged or incomplete, or was written by a newer version."""
 
     path: Path
     stamp: tuple[int, int]

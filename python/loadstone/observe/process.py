@@ -128,7 +128,7 @@ class Census:
         return counter_gain(before.kernel, self.kernel)
 
     def family_ticks_since(self, before: Census) -> int | None:
-        """The ticks of the family since an earlier census; None if a process left the family with its counters.
+        """The ticks of the family since an earlier census; None if a process left it with its counters.
 
         A process that exited in between counts with its whole lifetime, by its parent's count of children.
         """

@@ -33,7 +33,8 @@ RANGES = (
     " fail for a second"
 )
 NO_RANGES = (
-    "The outage by key range is unknown: the load generator did not count operations by the servers that hold their keys"
+    "The outage by key range is unknown: the load generator did not count operations by the servers that hold their"
+    " keys"
 )
 NONE = TableCell(wording.DASH, tone="muted")
 
@@ -160,7 +161,8 @@ def latency(trials: Sequence[TrialResult], metric: str) -> TableCell:
     if math.isinf(value):
         return TableCell("∞", aside="failed operations never received an answer")
     bounded = any(figure.bound for figure in figures)
-    return TableCell(f"{'≥ ' if bounded else ''}{length(value)}")
+    part = f"{len(figures)} of {len(trials)}" if len(figures) < len(trials) else ""
+    return TableCell(f"{'≥ ' if bounded else ''}{length(value)}", part)
 
 
 def instants(view: View, outages: Sequence[Outage]) -> Table:
@@ -169,7 +171,7 @@ def instants(view: View, outages: Sequence[Outage]) -> Table:
     for outage in outages:
         rows = [instant_row(trial, fault) for trial in outage.trials for fault in trial.faults]
         groups.append(Rows(title_of(view, outage), tuple(rows)))
-    heads = ("repeat", "victim", "ordered at", *INSTANTS, *FIRSTS, "recovered after the lift")
+    heads = ("repeat", "victim", "ordered at", *INSTANTS, *FIRSTS, "recovered after lift ordered")
     note = "Times count from when the fault was ordered; `ordered at` counts from the start of the measurement"
     return Table(INSTANTS_TITLE, columns(*heads), tuple(groups), (note,))
 
@@ -221,7 +223,7 @@ def losses(view: View, outages: Sequence[Outage]) -> Table:
         if summary is None:
             continue
         low, high = (units.format_percent(end) for end in summary.probability)
-        oldest = NONE if summary.oldest_ns is None else TableCell(length(summary.oldest_ns))
+        oldest = TableCell(summary.age.removeprefix("the oldest ").removesuffix(" old")) if summary.age else NONE
         writes = f"{min(summary.writes):,} to {max(summary.writes):,}" if summary.writes else "0"
         counts = {name: total(summary.ledgers, f"ledger.{name}") for name in COUNTS}
         rows.append(

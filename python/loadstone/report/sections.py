@@ -106,7 +106,7 @@ def opening(view: View, content: list[Section]) -> tuple[Figure | None, list[Sec
     figures = {section.name: section.figures[0] for section in content if section.figures}
     metric = next(iter(view.headline), THROUGHPUT)
     decides = "throughput" if metric == THROUGHPUT else "device" if metric in device.metrics(view) else "headline"
-    # Follows the answer, which is about throughput by clients unless another metric or other variants are compared.
+    # The chart follows the answer: throughput by clients, unless another metric or other variants are compared.
     judged = view.judgement
     curved = metric == THROUGHPUT or judged.searches or not judged.comparisons or view.dimension == view.load
     order = ("scaling", decides) if curved else (decides, "scaling")
@@ -132,7 +132,7 @@ def opening(view: View, content: list[Section]) -> tuple[Figure | None, list[Sec
 
 
 def choose_panels(figure: Figure) -> list[Panel]:
-    """The panels above the fold: throughput and a latency of two contexts, else those with the most rows.
+    """The panels above the fold: throughput and one latency for each of two contexts; else the panels with most rows.
 
     A panel with only one side does not answer the question.
     """
@@ -419,14 +419,8 @@ def reason(view: View) -> str:
     groups = [group for group in view.warnings if (group.check, group.label) == (most, str(view.verdict))]
     lines = [line for group in groups for line in group.messages]
     message = next((text for text in texts if any(line.startswith(text) for line in lines)), texts[0])
-    every, where = len(view.results.trials), ""
-    outcomes = [search.outcome for search in view.judgement.searches if search.outcome]
-    if outcomes:
-        # A search is judged by the trials at its answer.
-        at_answer = [outcome.probe_at(outcome.load) for outcome in outcomes if outcome.load is not None]
-        every, where = sum(len(probe.samples) for probe in at_answer), " at the answer"
-    extent = describe_extent(findings[texts.index(message)], findings, every)
-    return f"{message} ({most}{f', {extent}{where}' if extent else ''}){more}"
+    extent = describe_extent(findings[texts.index(message)], findings, len(view.results.trials))
+    return f"{message} ({most}{f', {extent}' if extent else ''}){more}"
 
 
 MEANING = {

@@ -96,7 +96,7 @@ def warnings(judgement: Judgement, *, whole: bool = False) -> list[Warnings]:
         hints = [hint if hint != following else "" for hint, following in zip(hints, [*hints[1:], None], strict=True)]
         trials = {trial for finding in findings for trial in finding.trials}
         messages = tuple(message for message, _ in content)
-        # Hints of omitted messages, unless a printed hint begins with the same instruction.
+        # The hints of the omitted messages, unless a printed hint begins with the same instruction.
         printed = tuple(hint.partition("; ")[0] for hint in hints if hint)
         further = [hint for _, hint in lines[len(content) :] if hint.partition("; ")[0] not in printed]
         omitted = tuple(dict.fromkeys(hint for hint in further if hint))

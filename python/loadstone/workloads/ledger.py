@@ -102,7 +102,8 @@ def figures(document: Any) -> Iterator[Value]:
     yield Value(f"{NAME}.lost_loaded", lost["loaded"], "records", document["read"]["records"])
     if (oldest := lost["oldest"]) is not None:
         # A write that was acknowledged after the kill has a negative age.
-        yield Value(f"{NAME}.oldest", max(oldest["at_least_ms"], 0.0) * 1e6, "ns", lost["writes"])
+        for metric, end in (("oldest", "at_least_ms"), ("oldest_max", "at_most_ms")):
+            yield Value(f"{NAME}.{metric}", max(oldest[end], 0.0) * 1e6, "ns", lost["writes"])
     yield Value(f"{NAME}.undecided", lost["undecided"], "operations", acknowledged)
     yield Value(f"{NAME}.stale", document["stale"]["writes"], "operations", acknowledged)
     if document["proven"]["share"] is not None:

@@ -283,9 +283,12 @@ impl Findings {
             self.lost.window_ns.is_some_and(|window| i128::from(least_ns) <= i128::from(window) && window > 0);
         self.lost.allowed += u64::from(allowed);
         let (at_least_ms, at_most_ms) = (least_ns as f64 / 1e6, most_ns as f64 / 1e6);
-        if self.lost.oldest.as_ref().is_none_or(|oldest| at_least_ms > oldest.at_least_ms) {
-            self.lost.oldest = Some(Oldest { index: outcome.index, at_least_ms, at_most_ms });
+        let oldest = self.lost.oldest.get_or_insert(Oldest { index: outcome.index, at_least_ms, at_most_ms });
+        if at_least_ms > oldest.at_least_ms {
+            (oldest.index, oldest.at_least_ms) = (outcome.index, at_least_ms);
         }
+        // Another lost write may have been sent earlier and acknowledged later.
+        oldest.at_most_ms = oldest.at_most_ms.max(at_most_ms);
     }
 
     /// Whether the checker has yet to prove that it finds planted faults.

@@ -87,7 +87,7 @@ impl Default for InsertLog {
 }
 
 impl InsertLog {
-    /// Records that insert `number` begins.
+    /// Notes that the insert `number` begins.
     #[inline]
     pub fn begin_insert(&self, number: u64) {
         let slot = self.slot(number);
@@ -95,7 +95,7 @@ impl InsertLog {
         slot.number.store(number, Ordering::Release);
     }
 
-    /// Records that insert `number` finished at `ns`.
+    /// Notes that the insert `number` finished at `ns`.
     #[inline]
     pub fn end_insert(&self, number: u64, status: Status, ns: u64) {
         if !status.is_ok() {

@@ -68,7 +68,7 @@ impl Drop for Control {
     }
 }
 
-/// The nodes to which a control connection leads.
+/// The nodes that already have a control connection.
 type Used = Rc<RefCell<Vec<SocketAddr>>>;
 
 /// Connects to a node that is not `used`, and processes its events.

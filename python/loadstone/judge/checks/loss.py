@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from loadstone.format import units
+from loadstone.format import units, wording
 from loadstone.judge.checks import faults, unverified
 from loadstone.judge.finding import Finding, Looks, NotLooked, Severity
 from loadstone.judge.guarantees import Guarantee, guarantee_of, reads_are_current
@@ -23,6 +23,7 @@ LOST, ALLOWED, STALE, PHANTOM, CORRUPT = "lost-writes", "lost-as-allowed", "stal
 # Faults after which a node still has everything that it acknowledged.
 REMEMBERING = frozenset({"pause", "cut", "slow", "full"})
 FIRST = "ledger.stdout of the trial names the first case"
+ROUNDING = 1e-9
 
 
 def check_loss(trial: TrialResult, settings: Settings) -> Looks:
@@ -58,7 +59,7 @@ def find_lost_writes(trial: TrialResult, guarantee: Guarantee) -> Iterator[Findi
         return
     acknowledged, oldest = trial.value("ledger.acknowledged") or 0, trial.value("ledger.oldest")
     later = trial.value("ledger.lost_later")
-    age = "of unknown age" if oldest is None else f"at most {units.format_duration(oldest)} old"
+    age = describe_age(oldest, trial.value("ledger.oldest_max")) or "of unknown age"
     age = f"{later:,.0f} of them sent after the fault" if later else age
     writes, verb = units.count_noun(acknowledged, "acknowledged write"), "is" if count == 1 else "are"
     text = f"{count:,.0f} of {writes} {verb} lost, {age}"
@@ -74,6 +75,27 @@ def find_lost_writes(trial: TrialResult, guarantee: Guarantee) -> Iterator[Findi
     else:
         hint = "if the loss is too high, use a stronger setting (see docs/concepts/guarantees.md)"
         yield Finding(ALLOWED, Severity.NOTE, text + bound, hint, here, size=count)
+
+
+def describe_age(least_ns: float | None, most_ns: float | None) -> str:
+    """The age of the oldest lost write when the fault was ordered, with its bounds: `the oldest 48.8 to 53.6 ms old`.
+
+    Earlier versions recorded only the lower bound. Bounds are rounded outwards. Empty without bounds.
+    """
+    if least_ns is None:
+        return ""
+    low, high = (
+        units.format_duration(end) if end else "0 s" for end in (round_down(least_ns), -round_down(-(most_ns or 0)))
+    )
+    if most_ns is None:
+        return f"the oldest at least {low} old"
+    return f"the oldest {low if low == high else wording.join_ends(low, high, ' to ')} old"
+
+
+def round_down(number: float) -> float:
+    """A number rounded down to three significant digits."""
+    digit = 10.0 ** (math.floor(math.log10(abs(number))) - 2) if number else 1.0
+    return math.floor(number / digit + ROUNDING) * digit
 
 
 def is_beyond(trial: TrialResult, age_ns: float) -> bool:
@@ -104,13 +126,13 @@ def stale_finding(trial: TrialResult, stale: float) -> Finding:
 
 @dataclass(frozen=True)
 class Losses:
-    """Losses over the repeats of one variant; `oldest_ns` is None if no age is known."""
+    """Losses over the repeats of one variant; `age` describes the oldest lost write, and is empty if it is unknown."""
 
     kind: str
     trials: int
     with_loss: int
     writes: tuple[int, ...]
-    oldest_ns: float | None
+    age: str
     # The trials that were counted.
     ledgers: tuple[TrialResult, ...]
     # The number of trials that broke the guarantee, and of trials with an unknown guarantee.
@@ -135,7 +157,7 @@ class Losses:
         least, most = min(self.writes), max(self.writes)
         number = f"{least:,}" if least == most else f"{least:,} to {most:,}"
         writes = f"{number} {'write' if most == 1 else 'writes'}"
-        age = "" if self.oldest_ns is None else f", at most {units.format_duration(self.oldest_ns)} old"
+        age = f", {self.age}" if self.age else ""
         verdict = "beyond the guarantee" if self.broken else "guarantee unknown" if self.unknown else "as allowed"
         return (
             f"acknowledged writes lost in {self.with_loss} of {faults_text}, {writes}{age} ({verdict});"
@@ -150,10 +172,9 @@ def count_losses(trials: Sequence[TrialResult], settings: Settings) -> Losses | 
         return None
     every = [[*find_lost_writes(trial, guarantee_of(trial.facts, trial.faults))] for trial in counted]
     beyond = [finding for findings in every for finding in findings if finding.check == LOST]
-    ages = [
-        age
-        for trial in counted
-        if faults.count_lost_writes(trial) and (age := trial.value("ledger.oldest")) is not None
+    bounds = [
+        max((age for trial in counted if (age := trial.value(name)) is not None), default=None)
+        for name in ("ledger.oldest", "ledger.oldest_max")
     ]
     kinds = dict.fromkeys(fault.noun for trial in counted for fault in trial.faults)
     return Losses(
@@ -161,7 +182,7 @@ def count_losses(trials: Sequence[TrialResult], settings: Settings) -> Losses | 
         trials=len(counted),
         with_loss=sum(bool(faults.count_lost_writes(trial)) for trial in counted),
         writes=tuple(int(faults.count_lost_writes(trial)) for trial in counted if faults.count_lost_writes(trial)),
-        oldest_ns=max(ages, default=None),
+        age=describe_age(*bounds),
         ledgers=tuple(counted),
         broken=sum(finding.severity == Severity.INVALID for finding in beyond),
         unknown=sum(finding.severity == Severity.UNCHECKED for finding in beyond),

@@ -12,9 +12,7 @@ from loadstone.results.trial_result import TrialResult
 from loadstone.statistics.estimate import REPEATS_MIN
 
 NAME = "too-few-samples"
-REPEAT = (
-    f"run at least {REPEATS_MIN} repeats: with fewer, no test within blocks can distinguish a difference from chance"
-)
+REPEAT = f"run at least {REPEATS_MIN} repeats: with fewer, no claim is made"
 
 
 def check_samples(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Finding]:
