@@ -198,7 +198,7 @@ def test_sweep_has_ranges_over_its_loads() -> None:
     assert ends == pytest.approx([min(medians), max(medians)], rel=0.01)
     assert throughput[3:] == ["1.53–4.05× intervals within 1.48–4.16", "scylla is better in all 7 comparisons valid"]
     assert latency[0] == "read p99"
-    assert any("55,600 op/s, is reached between 16 and 32 clients" in remark for remark in answer.remarks(view))
+    assert any("55,600 op/s is reached between 16 and 32 clients" in remark for remark in answer.remarks(view))
 
 
 def test_text_for_pull_requests_has_the_table() -> None:

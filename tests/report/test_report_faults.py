@@ -61,7 +61,7 @@ def test_answer_has_outage_recovery_and_loss() -> None:
     assert judgement.answer == (
         "level=ONE: outage 1.67 s (n=6, all equal), 1.67 s more than without the fault (median); recovered"
         " before the lift (6 of 6); acknowledged writes lost in 2 of 6 kills, 6 to 15 writes, the oldest 41.0 to"
-        " 46.0 ms old (as allowed); probability of a loss per kill: 4.3–78 %"
+        " 46.0 ms old (as the setting allows); probability of a loss per kill: 4.3–78 %"
     )
     quorum, failures, comparison, *_ = judgement.further
     assert "outage 14.3 s (96.9 % interval 14.0 to 14.7 s, n=6)" in quorum

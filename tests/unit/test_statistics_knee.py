@@ -337,7 +337,7 @@ def test_collapse_sentence_states_medians() -> None:
     assert knee.peak == pytest.approx((16, 8100))
     assert knee.plateau < 8100
     text = knee_text(knee)
-    assert text.startswith("throughput is highest at 16 clients, 8,100 op/s; 95 % of its plateau, 7,880 op/s, ")
+    assert text.startswith("throughput is highest at 16 clients, 8,100 op/s; 95 % of its plateau of 7,880 op/s ")
     # The fit averages the last two loads.
     assert text.endswith("to 4,200 op/s at 64 clients")
 

@@ -237,7 +237,10 @@ def losses(view: View, outages: Sequence[Outage]) -> Table:
             )
         )
     heads = ("variant", "faults with a loss", "writes lost", "greatest age", "guarantee", *COUNTS)
-    note = "The interval is for the probability of a loss per fault (Clopper and Pearson, 95 %); counts are totals"
+    note = (
+        "The interval is for the probability of a loss per fault (Clopper and Pearson, 95 %); the writes lost are per"
+        " fault, and further counts are totals"
+    )
     return Table("Losses", columns(*heads), (Rows("", tuple(rows)),) if rows else (), (note,))
 
 

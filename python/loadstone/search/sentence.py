@@ -74,7 +74,7 @@ def knee_text(knee: Knee, over: Over = "clients", whose: str = "") -> str:
         text += f"; the repeats differ too much to decide whether throughput falls from {peak} at"
         text += f" {units.load_over(load, over)} to {format_throughput(end)} at {last}"
     if knee.collapse is not None:
-        that = "that" if plateau == peak else f"its plateau, {plateau},"
+        that = "that" if plateau == peak else f"its plateau of {plateau}"
         text = f"throughput{of} is highest at {units.load_over(load, over)}, {peak}"
         text += f"; {share} of {that} is reached {where}"
     if knee.departing:

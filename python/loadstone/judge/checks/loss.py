@@ -158,7 +158,9 @@ class Losses:
         number = f"{least:,}" if least == most else f"{least:,} to {most:,}"
         writes = f"{number} {'write' if most == 1 else 'writes'}"
         age = f", {self.age}" if self.age else ""
-        verdict = "beyond the guarantee" if self.broken else "guarantee unknown" if self.unknown else "as allowed"
+        verdict = (
+            "beyond the guarantee" if self.broken else "guarantee unknown" if self.unknown else "as the setting allows"
+        )
         return (
             f"acknowledged writes lost in {self.with_loss} of {faults_text}, {writes}{age} ({verdict});"
             f" probability of a loss per {self.kind}: {low}–{high} %"

@@ -102,7 +102,7 @@ def curves(view: View) -> Figure:
         caption += " The dashed line is the objective, unless it is far above the points"
         if any(answer_loads(line) for lines in grouped.values() for line in lines):
             caption += "; the vertical line is the highest load that meets it, within the bracket shown as a band"
-        caption += ". Hollow points are loads that did not meet it in most trials."
+        caption += ". Hollow points are loads at which half of the trials or more missed it."
         caption += " A question mark is a load that could not be judged."
     if any(share_failed(view, key) for lines in grouped.values() for line in lines for key in line.variants.values()):
         caption += " ✕ marks a load at which operations failed, with the share that failed."
