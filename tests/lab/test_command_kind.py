@@ -480,7 +480,7 @@ LACKING = {
     "hyperfine.json": [],
     "latte.json": [],
     "scylla-bench.txt": [],
-    "cql-stress.txt": ["record_bytes"],
+    "cql-stress.txt": [],
 }
 
 

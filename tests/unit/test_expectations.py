@@ -36,7 +36,7 @@ BETWEEN_DAYS, WITHIN = 0.04, 0.05
 def trial(system: str, repeat: int, figures: Mapping[str, float], hour: float = 0.0, **more: Any) -> TrialResult:
     """A sound trial that began at this hour, with some figures replaced."""
     values = {name: value(name, number) for name, number in {**SOUND, **figures}.items()}
-    order = 2 * repeat + (system == "new")
+    order = 2 * repeat + (system != "old")
     # A trial lasts for 100 seconds.
     start = int((hour * 60 + 2 * order) * HOUR_NS / 60)
     name = f"{system}-{repeat}"
