@@ -16,8 +16,10 @@ SHARES = {
     "io.others": ("other processes kept the disks busy for {share} of the time", "use a dedicated device"),
 }
 
-# These count the processes that the lab starts during a trial as other processes.
+# These count processes that the lab starts during a trial as other processes, until they are observed as servers.
 OF_RESTARTS = frozenset({"cpu.others", "io.others"})
+# Restarts take at most this share of a trial's time; a larger share has another cause.
+RESTARTS_MAX = 0.25
 
 
 def check_interference(trial: TrialResult, settings: Settings) -> Looks:
@@ -29,7 +31,11 @@ def check_interference(trial: TrialResult, settings: Settings) -> Looks:
         share = trial.value(metric)
         if share is not None and share > limit:
             text, here = message.format(share=units.format_percent(share)), (trial.trial,)
-            if metric in OF_RESTARTS and any(fault.kind in ENDING_SERVERS for fault in trial.faults):
+            if (
+                metric in OF_RESTARTS
+                and share <= RESTARTS_MAX
+                and any(fault.kind in ENDING_SERVERS for fault in trial.faults)
+            ):
                 hint = "the lab restarted servers as part of the fault; see shared-host"
                 yield Finding(NAME, Severity.NOTE, text, hint, here, size=share)
                 continue
