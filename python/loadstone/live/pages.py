@@ -26,9 +26,9 @@ from loadstone.results.union import join_results
 # The number of rendered rows of the list that are cached; a row is reused while its values stay the same.
 ROWS_CACHED = 4096
 COLUMNS = ("", "experiment", "question", "verdict", "expectations", "systems", "metrics", "trials")
-# The figures at the top of the page, by the names that live.js fills in.
 # In a legend, "engine" would be read as a storage engine.
 KIND_LABEL = "datum.label === 'engine' ? 'load generator' : datum.label"
+# The figures at the top of the page, by the names that live.js fills in.
 TILES = (
     ("throughput", "throughput", "op/s"),
     ("due", "due", "op/s"),

@@ -61,8 +61,8 @@ def check_page_cache(trial: TrialResult, settings: Settings) -> Looks:
             message = f"reads returned {units.format_size(returned)}, and the device read {units.format_size(read)}"
             message += f": at least {least} of the bytes came from memory"
         else:
-            reads = units.count_noun(trial.value("read.count") or 0, "read")
-            message = f"the device served at most {counted * (trial.value('read.count') or 0):,.0f} of {reads}"
+            reads = trial.value("read.count") or 0
+            message = f"the device served at most {counted * reads:,.0f} of {units.count_noun(reads, 'read')}"
             message += f": at least {least} of the reads came from memory"
         yield Finding(NAME, severity, message, HINT, here, size=1 - share)
     elif claimed and counted is None and has_small_reads(trial, returned):
