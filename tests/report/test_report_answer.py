@@ -14,7 +14,7 @@ from loadstone.judge.judge import judge_results
 from loadstone.report import answer
 from loadstone.report.markdown import document
 from loadstone.report.view import View
-from loadstone.results.result_set import Question, ResultSet
+from loadstone.results.result_set import Question, ResultSet, variant_key
 from loadstone.results.trial_result import Scalar, TrialResult
 
 METRICS = ("throughput", "read.p99")
@@ -182,22 +182,28 @@ def test_search_without_a_limit_keeps_its_sentence(met: dict[int, int]) -> None:
     assert answer.sentence(view).endswith("trials")
 
 
-def test_sweep_has_ranges_over_its_loads() -> None:
+def test_search_states_a_higher_throughput_below_its_answer() -> None:
+    view = search_view(
+        {1: 6, 2: 6, 3: 4, 4: 0, 8: 0}, lambda trial: set_figures(throughput=3000 / (trial.clients or 1))(trial)
+    )
+    assert "throughput is highest at 1 client, 3,000 op/s; at the answer, it is 1,000 op/s" in answer.remarks(view)
+
+
+def test_short_sweep_has_a_row_for_each_load() -> None:
     view = View(judge_results(report_support.scaling().results))
     assert answer.sentence(view) == (
         "Throughput is 1.53× to 4.05× as high with scylla as with cassandra, at 1 to 64 clients; throughput of"
         " cassandra is highest at 32 clients, scylla still rises at 64 clients"
     )
-    throughput, latency = table_texts(view)
-    medians = [
-        cell.estimate.value
-        for (key, metric), cell in view.judgement.cells.items()
-        if metric == "throughput" and ("system", "cassandra") in key
-    ]
-    ends = [float(end.replace(",", "")) for end in throughput[1].removesuffix(" op/s").split(" to ")]
-    assert ends == pytest.approx([min(medians), max(medians)], rel=0.01)
-    assert throughput[3:] == ["1.53–4.05× intervals within 1.48–4.16", "scylla is better in all 7 comparisons valid"]
+    *throughput, latency = table_texts(view)
+    medians = {key: view.figure(cell) for (key, metric), cell in view.judgement.cells.items() if metric == "throughput"}
+    assert [row[0] for row in throughput] == [f"throughput · clients {2**at}" for at in range(7)]
+    for at, row in enumerate(throughput):
+        sides = [variant_key({"system": system, "clients": 2**at}) for system in ("cassandra", "scylla")]
+        assert row[1:3] == [medians[side] for side in sides]
+        assert row[4] == "scylla is better valid"
     assert latency[0] == "read p99"
+    assert latency[4].endswith("in all 7 comparisons valid")
     assert any("55,600 op/s is reached between 16 and 32 clients" in remark for remark in answer.remarks(view))
 
 

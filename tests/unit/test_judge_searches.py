@@ -277,7 +277,7 @@ def test_loads_far_from_the_answer_contradict_it() -> None:
     decisions = [Decision(1_000, 6, 6), Decision(2_000, 3, 6), *ended.decisions[2:]]
     low = replace(ended, kind="found", load=1_000, decisions=decisions)
     assert [*low.contradictions] == [[4_000], []]
-    assert "but in most repeats it was met again at 4,000" in outcome_sentence(low)
+    assert "but in most repeats, the objective was met again at 4,000" in outcome_sentence(low)
     trials: dict[float, list[TrialResult]] = {
         load: [replace(sound(), trial=f"at-{load}")] for load in (1_000, 2_000, 4_000)
     }

@@ -27,7 +27,14 @@ from loadstone.results.result_set import ALL_OPERATIONS, DEFAULT_METRICS, varian
 from loadstone.results.stage import prefix_of
 from loadstone.results.value import THROUGHPUT, metric_statistic
 from loadstone.search.outcome import SearchOutcome
-from loadstone.search.sentence import contradiction_text, knee_text, outcome_parts, outcome_sentence, summarize_knee
+from loadstone.search.sentence import (
+    contradiction_text,
+    knee_text,
+    outcome_parts,
+    outcome_sentence,
+    peak_text,
+    summarize_knee,
+)
 from loadstone.statistics.usl import COUNTS_MIN
 
 EXPLORATORY = "exploratory, as only the first metric decides"
@@ -249,11 +256,13 @@ def summarize_searches(searches: Sequence[Search]) -> Answer:
     outcomes = [search.outcome for search in searches]
     if len(searches) > PARTS_MAX or not all(outcome and is_tabular(outcome) for outcome in outcomes):
         return Answer(clauses)
-    remarks = (
-        f"{f'{name}: ' if name else ''}in most repeats, the objective {text}"
+    remarks = [
+        f"{name}: {text}" if name else text
         for name, outcome in zip(names, outcomes, strict=True)
-        if outcome and (text := contradiction_text(outcome))
-    )
+        if outcome
+        for text in (contradiction_text(outcome), peak_text(outcome))
+        if text
+    ]
     return Answer(clauses, ShortAnswer(claim, (), tuple(remarks)))
 
 

@@ -164,14 +164,15 @@ def scenario_row(weighed: Weighed, reading: Claim, tested: Tested) -> ScenarioRo
 
 
 def describe_excluded(scenario: Scenario, pair: Pair) -> str:
-    """The excluded repeats, with their side if only one side has any: ` of lmdb (r4)`."""
-    repeats = sorted(set.union(*scenario.without))
-    listed = [f"r{repeat}" for repeat in repeats[:EXCLUDED_MAX]]
-    if len(repeats) > EXCLUDED_MAX:
-        listed.append(f"{len(repeats) - EXCLUDED_MAX} more")
-    of = [name for name, excluded in zip((pair.baseline, pair.contender), scenario.without, strict=True) if excluded]
-    whose = f" of {of[0]}" if len(of) == 1 else ""
-    return f"{whose} ({', '.join(listed)})" if pair.blocks else whose
+    """The excluded repeats of each side: ` of lmdb (r4)`, ` of lmdb (r1, r3) and rocksdb (r4)`."""
+    names = []
+    for name, excluded in zip((pair.baseline, pair.contender), scenario.without, strict=True):
+        listed = [f"r{repeat}" for repeat in sorted(excluded)]
+        if len(listed) > EXCLUDED_MAX:
+            listed[EXCLUDED_MAX:] = [f"{len(listed) - EXCLUDED_MAX} more"]
+        if listed:
+            names.append(f"{name} ({', '.join(listed)})" if pair.blocks else str(name))
+    return f" of {units.join_names(names)}"
 
 
 def mark_deciding(comparison: Comparison, at: int) -> Comparison:

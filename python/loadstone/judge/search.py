@@ -133,7 +133,7 @@ def find_contradictions(outcome: SearchOutcome, trials: Mapping[float, Sequence[
     if not (text := contradiction_text(outcome)):
         return
     answer = "no load" if outcome.load is None else outcome.rule.format_load(outcome.load)
-    message = f"the search's answer is {answer}, but in most repeats, the objective {text}"
+    message = f"the search's answer is {answer}, but {text}"
     hint = "search again on an idle host; if the contradiction remains, the limit depends on more than the load"
     here = tuple(trial.trial for load in chain(*outcome.contradictions) for trial in trials[load])
     yield Finding(noisy.NAME, Severity.SUSPECT, message, hint, here)

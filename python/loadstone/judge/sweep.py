@@ -143,9 +143,9 @@ def describe_group(judgement: Judgement, contender: str, group: Sequence[Compari
 
 
 def describe_conclusions(group: Sequence[Comparison], contender: str, baseline: str) -> str:
-    """The loads of each conclusion: `lmdb is better at 16 clients, undecided at 1 and 2 clients`."""
+    """The loads of each conclusion, claims first: `lmdb is better at 16 clients, undecided at 1 and 2 clients`."""
     loads: dict[str, list[Comparison]] = {}
-    for item in group:
+    for item in sorted(group, key=lambda item: item.claim not in CLAIMED):
         side = {"better": f"{contender} is better", "worse": f"{baseline} is better"}.get(item.claim)
         loads.setdefault(side or CONCLUSIONS.get(item.claim, "not ranked"), []).append(item)
     return ", ".join(f"{text} at {enumerate_loads(items)}" for text, items in loads.items())

@@ -20,7 +20,7 @@ from loadstone.search.outcome import SearchOutcome
 from loadstone.search.probe import Probe
 from loadstone.search.sentence import count_judged, format_throughput, probe_figure, short_of_rate
 
-# A table with more comparisons has one row for all contexts of each metric but the first.
+# With more comparisons than this, a table has one row for all contexts of a metric, or for all loads of a sweep.
 ROWS_MAX = 12
 MISSING = TableCell(wording.DASH, tone="muted")
 # The conclusions without a better side.
@@ -86,7 +86,8 @@ def compare_sides(view: View) -> Table:
             for context, pairs in group_by(every, lambda pair: pair.context).items()
         ]
     columns = (*heads, Column(f"{sides[1]} against {sides[0]}", width=30), Column("conclusion", width=22))
-    return Table("", columns, tuple(groups), tuple(describe_method(view, every, is_joint=is_joint)))
+    has_ranges = sum(len(group.rows) for group in groups) < len(every)
+    return Table("", columns, tuple(groups), tuple(describe_method(view, every, has_ranges=has_ranges)))
 
 
 def name_column(view: View, pair: Comparison, cell: Cell) -> str:
@@ -148,10 +149,14 @@ def median_cell(view: View, cell: Cell) -> TableCell:
 def joint_rows(
     view: View, pairs: Sequence[Comparison], sides: Sequence[str], *, is_first: bool
 ) -> Iterator[tuple[TableCell, ...]]:
-    """The rows of one metric: one for each context of the first metric, without the load; else one for all contexts."""
+    """The rows of one metric: one for each context of the first metric; else one for all contexts.
+
+    The loads of a sweep share a row if there are more than ROWS_MAX of them.
+    """
+    has_loads = len(pairs) <= ROWS_MAX
 
     def series(pair: Comparison) -> VariantKey:
-        return tuple(item for item in pair.context if item[0] != view.load) if is_first else ()
+        return tuple(item for item in pair.context if has_loads or item[0] != view.load) if is_first else ()
 
     for context, group in group_by(pairs, series).items():
         title = view.title(context)
@@ -195,17 +200,15 @@ def conclude(pair: Comparison, sides: Sequence[str]) -> str:
     return f"{better} is better" if better else CONCLUSIONS.get(pair.claim, "")
 
 
-def describe_method(view: View, pairs: Sequence[Comparison], *, is_joint: bool = False) -> Iterator[str]:
-    """Notes on the table of compared sides; in a joint table, a row may have several contexts."""
+def describe_method(view: View, pairs: Sequence[Comparison], *, has_ranges: bool = False) -> Iterator[str]:
+    """Notes on the table of compared sides; a range covers several contexts."""
     levels = dict.fromkeys(f"{pair.ratio.level * 100:.3g} %" for pair in pairs if pair.ratio.level is not None)
     counts = units.list_items([*dict.fromkeys(pair.n_text for pair in pairs)])
     between = f", with {units.join_names([*levels])} intervals" if levels else ""
-    if is_sweep(pairs):
-        loads = list_loads(pairs)
-        yield f"Lowest and highest median, and lowest and highest ratio, at {loads}{between}; {counts}"
-    elif is_joint:
+    if has_ranges:
         varying = sorted({name for pair in pairs for name, _ in pair.context if name not in view.constants})
-        yield f"Medians and ratios{between}; a range covers every {' and '.join(varying) or 'context'}; {counts}"
+        cover = list_loads(pairs) if is_sweep(pairs) else f"every {' and '.join(varying) or 'context'}"
+        yield f"Medians and ratios{between}; a range covers {cover}; {counts}"
     else:
         within = " within blocks" if all("within blocks" in pair.test for pair in pairs if pair.test) else ""
         yield f"Medians, and ratios{within}{between}; {counts}"

@@ -68,7 +68,7 @@ def header(view: View, first: Figure | None) -> Markup:
         tag(
             "div",
             tag("p", *link_causes(view, answer.sentence(view)), class_="answer"),
-            tag("p", badge(view.verdict), " ", *stand(view), class_="stand"),
+            tag("p", badge(view.standing), " ", *stand(view), class_="stand"),
             class_=f"verdict {view.verdict}",
         ),
         *([] if has_chart_first else figures),
@@ -152,9 +152,9 @@ def section(view: View, part: Section) -> Markup:
     )
 
 
-def badge(verdict: Verdict) -> Markup:
+def badge(verdict: str) -> Markup:
     """A verdict as a badge."""
-    return tag("span", str(verdict), class_=f"badge {verdict}")
+    return tag("span", verdict, class_=f"badge {verdict.replace(' ', '-')}")
 
 
 def table(content: Table) -> Markup:
@@ -199,7 +199,7 @@ def row(of_table: Table, entries: Sequence[TableCell]) -> Markup:
 
 def content(entry: TableCell) -> Markup:
     """The content of a cell."""
-    verdict = "" if entry.verdict is None else badge(entry.verdict)
+    verdict = "" if entry.verdict is None else badge(str(entry.verdict))
     text = tag("span", entry.text, class_="text") if entry.text else ""
     note = tag("small", *link_checks(entry)) if entry.note else ""
     return Markup(" ".join(part for part in (verdict, text, note) if part))

@@ -26,7 +26,7 @@ def document(view: View, content: Sequence[Section]) -> str:
     parts = [
         f"# {plain(headline(view))}",
         f"**{plain(answer.sentence(view))}**",
-        f"Verdict: **{view.verdict}**. {meaning(view)}",
+        f"Verdict: **{view.standing}**. {meaning(view)}",
         *(render_table(figures) if (figures := answer.table(view)) else []),
         *(["\n".join(f"- {plain(text)}" for text in remarks)] if (remarks := answer.remarks(view)) else []),
         *([tabulate_expectations(view.judgement.expectations)] if view.judgement.expectations else []),

@@ -386,10 +386,9 @@ def meaning(view: View) -> str:
         further = f"{claim} {view.judgement.verdict}: see the warnings"
     if view.verdict is Verdict.VALID and view.warnings:
         text = "No warning concerns the first claim" if further else "No warning concerns a claim"
-    if view.verdict is Verdict.VALID and not (view.judgement.comparisons or view.judgement.searches):
-        text = "Nothing is compared, so nothing is claimed"
-        if coverage:
-            text += "; the figures are unconfirmed where checks did not run: see the warnings"
+    if view.verdict is Verdict.VALID and view.is_description:
+        text = "Nothing is compared"
+        text += "; see the warnings for what was not checked" if coverage else "; no check found a problem"
     return " ".join(f"{part}." for part in (reason(view), text, further, coverage) if part)
 
 

@@ -16,6 +16,7 @@ from loadstone.judge.judgement import Cell, Comparison, Judgement, VariantKey
 from loadstone.report.warnings import Warnings, name_owners, warnings
 from loadstone.results.result_set import name_value, natural_key, variant_name
 from loadstone.results.trial_result import Scalar, TrialResult
+from loadstone.statistics.estimate import REPEATS_MIN
 
 Item = TypeVar("Item")
 # Names longer than this are shortened in charts and table heads; the comparison table has the full name.
@@ -96,6 +97,19 @@ class View:
     def contexts(self) -> list[VariantKey]:
         """The contexts in which something was measured, in natural order."""
         return sorted({self.context(key) for key in self.results.variants}, key=natural_key)
+
+    @cached_property
+    def is_description(self) -> bool:
+        """Whether nothing is claimed: there are figures, but no comparison, search or curve."""
+        judgement = self.judgement
+        return not (judgement.comparisons or judgement.searches or judgement.curves)
+
+    @property
+    def standing(self) -> str:
+        """The verdict in the report's first lines; `no claim` for valid figures without a comparison or an interval."""
+        has_interval = any(len(trials) >= REPEATS_MIN for trials in self.results.variants.values())
+        is_silent = self.verdict is Verdict.VALID and self.is_description and not has_interval
+        return "no claim" if is_silent else str(self.verdict)
 
     @cached_property
     def constants(self) -> dict[str, Scalar]:

@@ -138,7 +138,7 @@ def limit_parts(outcome: SearchOutcome) -> list[str]:
         beyond += f" ({against})"
     bracket = "; ".join(part for part in (count_judged(outcome, load), name_bracket(outcome)) if part)
     contradiction = contradiction_text(outcome)
-    but = f"; but in most repeats it {contradiction}" if contradiction else ""
+    but = f"; but {contradiction}" if contradiction else ""
     wall = outcome.wall if has_open_end(outcome) else None
     unjudged = "" if wall is None else f"; {rule.format_load(wall[0])} could not be judged"
     return [f"{text} holds up to {rule.format_load(load)} ({bracket}){unjudged}", f"{there}{beyond}{but}"]
@@ -173,15 +173,28 @@ def has_open_end(outcome: SearchOutcome) -> bool:
     return outcome.load < outcome.wall[0] < (outcome.high or math.inf)
 
 
+def peak_text(outcome: SearchOutcome) -> str:
+    """The load below the answer with a higher throughput: more clients are served, but not more operations."""
+    probes = [probe for probe in outcome.probes if outcome.load is not None and probe.load <= outcome.load]
+    done = {probe.load: probe.throughput for probe in probes if probe.throughput is not None}
+    if outcome.rule.over != "clients" or outcome.load not in done:
+        return ""
+    peak = max(done, key=lambda load: done[load])
+    if done[peak] * (1 - TOLERANCE) <= done[outcome.load]:
+        return ""
+    highest = f"throughput is highest at {outcome.rule.format_load(peak)}, {format_throughput(done[peak])}"
+    return f"{highest}; at the answer, it is {format_throughput(done[outcome.load])}"
+
+
 def contradiction_text(outcome: SearchOutcome) -> str:
-    """The loads far from the answer that contradict it, as a text that follows `it`; empty if there are no such
-    loads."""
+    """The loads far from the answer that contradict it; empty if there are no such loads."""
     verbs = ("was met again at", "was not met at")
-    return " and ".join(
+    parts = [
         f"{verb} {units.list_items([units.format_load(load) for load in loads])}"
         for verb, loads in zip(verbs, outcome.contradictions, strict=True)
         if loads
-    )
+    ]
+    return f"in most repeats, the objective {' and '.join(parts)}" if parts else ""
 
 
 def figures_text(outcome: SearchOutcome, load: float) -> str:
