@@ -22,7 +22,7 @@ from measure import ENGINE, ROOT, Used, ratio_of, run, verdict
 from loadstone.systems.base.files.debian import library_path, unpack_packages
 from loadstone.systems.base.files.maven import class_path
 from loadstone.systems.base.running_system import RunningSystem
-from loadstone.systems.cassandra import files
+from loadstone.systems.cassandra.node import module_options
 from loadstone.systems.hbase import jars, system
 
 STRESS = "org.apache.cassandra:apache-cassandra:4.0-alpha2:tar.gz:bin"
@@ -82,7 +82,7 @@ def find_stress(home: str | None, work: Path) -> list[str]:
         run(["tar", "xzf", str(tarball), "-C", str(work)])
         tarball.unlink()
         home = str(next(work.glob("apache-cassandra-*")))
-    java = ["java", "-server", "-Xmx512m", "-XX:+UseParallelGC", *files.module_options()]
+    java = ["java", "-server", "-Xmx512m", "-XX:+UseParallelGC", *module_options()]
     java += [f"-Dcassandra.storagedir={work}/stress", "-Dlogback.configurationFile=logback-tools.xml"]
     # The tool reads defaults from a cassandra.yaml.
     java += [f"-Dcassandra.config=file://{home}/conf/cassandra.yaml"]

@@ -32,7 +32,7 @@ from loadstone.runner import phase_result
 from loadstone.runner.command import CommandError
 from loadstone.workloads.command import Command, read_figures, shell, single_run
 from systems_support import free_port, systems, temporary_root
-from test_guides import blocks
+from test_doc_pages import blocks
 
 GUIDE = ROOT / "docs/guides/any-command.md"
 REDIS, POSTGRES, GZIP = blocks(GUIDE, "yaml")

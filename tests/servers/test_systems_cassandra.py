@@ -23,9 +23,8 @@ from loadstone.systems.base import process
 from loadstone.systems.base.jvm import read_collections
 from loadstone.systems.base.running_system import RunningSystem, ServerState
 from loadstone.systems.base.system import Place, SystemPlan
-from loadstone.systems.cassandra import files
 from loadstone.systems.cassandra.cql import Cql, RefusedError, UnreachableError
-from loadstone.systems.cassandra.files import prepare_node
+from loadstone.systems.cassandra.node import node_settings, prepare_node
 from loadstone.systems.cassandra.ring import connect_node
 from loadstone.systems.cassandra.system import Cassandra
 from loadstone.systems.cassandra.tables import make_statements
@@ -389,7 +388,7 @@ def test_settings_that_cannot_be_are_refused(tmp_path: Path, settings: dict[str,
 
 def test_old_release_gets_old_names(tmp_path: Path) -> None:
     settings = DEFAULTS | {"version": "4.0.19", "read_request_timeout": "5s", "commitlog_sync": "group"}
-    written = files.node_settings(Place(tmp_path, tmp_path), SystemPlan(9, settings), 9)
+    written = node_settings(Place(tmp_path, tmp_path), SystemPlan(9, settings), 9)
     assert written["read_request_timeout_in_ms"] == 5_000
     assert written["commitlog_sync_group_window_in_ms"] == 1_000
     assert not written.keys() & {"read_request_timeout", "write_request_timeout", "commitlog_sync_group_window"}

@@ -6,7 +6,7 @@ import subprocess
 
 from loadstone.systems.base.jvm import java_command
 from loadstone.systems.base.system import Place, SystemPlan, SystemsError
-from loadstone.systems.cassandra.files import fetch_jars, module_options, port_setting, server_name
+from loadstone.systems.cassandra.node import fetch_jars, module_options, port_setting, server_name
 
 
 def nodetool(place: Place, plan: SystemPlan, node: int, *arguments: str, within_s: float = 120.0) -> str:

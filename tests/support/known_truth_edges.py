@@ -387,7 +387,7 @@ EDGES = [
         (expect_refusal("guarantees-differ"),),
     ),
     Case(
-        "both sides synced in the last three blocks: each repeats two different things",
+        "both sides synced only in the last three blocks, so the repeats of a side measure two different things",
         lambda: simulate_results(TWICE, change=durable(4, 5, 6)),
         (favours("lmdb"), SUSPECT, fires("hosts-differ", "suspect")),
     ),

@@ -164,7 +164,7 @@ def unsure_of_the_knee() -> Expectation:
 
 
 def peakless(judged: Judged) -> bool:
-    """Whether the answer names no sufficient number of clients."""
+    """Whether the answer names no number of clients as sufficient."""
     return "no knee" in judged.text or "knee" not in judged.judgement.answer
 
 

@@ -13,7 +13,7 @@ HEADER = "variant,repeat,clients,metric,unit,value\n"
 
 
 def busy(imported: Imported) -> float:
-    """Throughput × mean latency ÷ clients: the share of clients that wait for an answer."""
+    """Throughput × mean latency ÷ clients: the share of clients that are waiting for an answer."""
     result = imported.result
     assert result.clients is not None
     return (result.value("throughput") or 0) * (result.value("read.mean") or 0) / 1e9 / result.clients

@@ -13,8 +13,8 @@ use loadstone_load::histogram::Grid;
 use loadstone_load::keys::{Chooser, Existing, InsertOrder, KeyDistribution, KeyRange, write_key};
 use loadstone_load::kind_sequence::KindSequence;
 use loadstone_load::pace::{Arrival, Pace, PaceCursor, PaceSpec, RatePiece};
-use loadstone_load::pool::Pool;
 use loadstone_load::random::{Draws, Purpose};
+use loadstone_load::text_pool::Pool;
 use loadstone_load::value_length::Length;
 use loadstone_load::{Kind, Operation, Workload};
 

@@ -148,7 +148,7 @@ impl Population {
         Some(first.wrapping_add(place))
     }
 
-    /// The seed of a partition: its number, which is multiplied since 4.0 (CASSANDRA-12744).
+    /// The seed of a partition: its number, which 4.0 and later multiply (CASSANDRA-12744).
     #[inline]
     #[must_use]
     pub fn seed_of(&self, number: i64) -> i64 {

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::merge::{Merge, add_known, merge_fields};
 use crate::merge_fields_of;
+use crate::merge_rule::{Merge, add_known, merge_fields};
 
 pub use crate::spec::work::Sections;
 pub use crate::spec::work::records::{KeyRanges, Missed, Unsettled};

@@ -3,8 +3,8 @@
 pub mod error;
 pub mod event;
 pub mod histogram;
-pub mod merge;
 pub mod merge_events;
+pub mod merge_rule;
 pub mod output;
 pub mod sink;
 pub mod spec;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use crate::error::EngineError;
 use crate::event::{Event, Interval, Note, Outcome, Ready, Summary};
 use crate::histogram::Sum;
-use crate::merge::{Merge, add_known};
+use crate::merge_rule::{Merge, add_known};
 
 /// Adds encoded histograms; `None` if there are none.
 pub fn add_histograms<'a>(texts: impl IntoIterator<Item = &'a String>) -> Result<Option<String>, EngineError> {

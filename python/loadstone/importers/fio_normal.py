@@ -259,7 +259,7 @@ def continues_run(before: dict[str, Any], after: dict[str, Any]) -> bool:
 
 
 def parse_date(text: str) -> float:
-    """The date at which fio wrote a job's report, in s; 0 for other texts."""
+    """The date at which fio wrote a job's report, in s; 0 for any other text."""
     try:
         return datetime.strptime(text, "%a %b %d %H:%M:%S %Y").timestamp()
     except ValueError:

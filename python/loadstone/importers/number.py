@@ -13,7 +13,7 @@ SEPARATORS = re.compile(r"[.,'\u2019\u00a0\u202f\s]")
 
 
 def parse_number(text: str) -> float | None:
-    """Parses a number with a decimal point; None for NaN or infinity. Raises ValueError for other texts."""
+    """Parses a number with a decimal point; None for NaN or infinity. Raises ValueError for any other text."""
     text = text.strip()
     if PLAIN.fullmatch(text):
         number = float(text)
@@ -66,7 +66,7 @@ SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "µs": 1e-6, "μs": 1e-
 
 
 def go_duration(text: str) -> tuple[float, float]:
-    """A Go duration (1m2.5s) in s, and the value of its last digit in s. Raises ValueError for other texts."""
+    """A Go duration (1m2.5s) in s, and the value of its last digit in s. Raises ValueError for any other text."""
     if text == "0":
         return 0.0, 0.0
     if not re.fullmatch(rf"(?:{GO_DURATION.pattern})+", text):

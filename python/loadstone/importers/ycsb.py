@@ -7,7 +7,7 @@ import re
 from loadstone.importers.number import parse_number
 from loadstone.importers.run import ImportedRun
 from loadstone.importers.source import Source, is_log_prefix
-from loadstone.importers.ycsb_report import CUT, LATENCY, OVERALL, ReportContext, ReportEntry, build_run
+from loadstone.importers.ycsb_figures import CUT, LATENCY, OVERALL, ReportContext, ReportEntry, build_run
 
 NAME = "ycsb"
 TITLE = "YCSB text"

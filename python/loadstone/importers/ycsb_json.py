@@ -10,7 +10,7 @@ from loadstone.importers.json_text import Document
 from loadstone.importers.number import parse_number
 from loadstone.importers.run import ImportedRun
 from loadstone.importers.source import Source
-from loadstone.importers.ycsb_report import CUT, ReportContext, ReportEntry, build_run
+from loadstone.importers.ycsb_figures import CUT, ReportContext, ReportEntry, build_run
 
 NAME = "ycsb-json"
 TITLE = "YCSB JSON"

@@ -99,7 +99,7 @@ class Comparison:
     findings: tuple[Finding, ...] = ()
     # The reason why nothing is claimed, or the difference that more repeats could detect.
     why: str = ""
-    # The compared values that missed the rate, so that their throughput is their capacity.
+    # The compared values that missed the rate; their throughput is their capacity.
     capacity: tuple[str, ...] = ()
     # Whether the ratio is a bound ("at least 8.6×"), because figures may be off by a known amount.
     bound: bool = False

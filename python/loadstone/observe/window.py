@@ -157,7 +157,7 @@ def sum_watched_ticks(before: HostSample, after: HostSample) -> int | None:
 def add_rows(
     totals: dict[str, list[int]], before: Mapping[str, tuple[int, ...]], after: Mapping[str, tuple[int, ...]]
 ) -> None:
-    """Adds the increases of each row's columns."""
+    """Adds the increase in each column of each row."""
     if not before:
         # The earlier sample could not be read, so the increase since then is unknown.
         return

@@ -147,7 +147,7 @@ class View:
         return variant_name(tuple(pair for pair in key if pair not in self._common_pairs) or key)
 
     def title(self, context: VariantKey) -> str:
-        """The title of a context, without constant dimensions: `workload a · clients 2`; a rate has its unit."""
+        """The title of a context, without constant dimensions: `workload a · clients 2`; a rate includes its unit."""
         return " · ".join(f"{name} {load_text(name, value)}" for name, value in context if name not in self.constants)
 
     @cached_property

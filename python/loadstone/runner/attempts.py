@@ -22,7 +22,7 @@ FAILING_VARIANTS_MAX = 5
 
 @dataclass
 class Attempts:
-    """The attempts at the trials of one table of a folder, including the attempts of the run that this run resumes."""
+    """The attempts at the trials of one table in a folder, including the attempts of a resumed run."""
 
     folder: Folder
     display: Display

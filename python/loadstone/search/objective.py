@@ -66,7 +66,7 @@ class Term:
         return self.metric == ERRORS and not self.share and not self.is_ratio
 
     def fits(self, unit: str) -> bool:
-        """Whether the bound can be compared with a figure in this unit: a plain number is neither a time nor 50 %."""
+        """Whether the bound can be compared with a figure in this unit: a plain number is no time and no percentage."""
         if not self.unit:
             return unit != "ns" and not (unit == "share" and self.bound > 1)
         return self.unit in {unit, *(("B",) if unit == "B/op" else ("op/s",) if unit.endswith("/s") else ())}

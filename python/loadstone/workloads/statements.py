@@ -263,7 +263,7 @@ def generator_work(work: Statements) -> tuple[dict[str, Any], list[dict[str, Any
 
 
 def statements_spec(variant: Variant, work: Statements) -> Spec:
-    """The spec of a variant, without a seed and the length of a phase."""
+    """The spec of a variant, without a seed or a phase length."""
     table, operations = generator_work(work)
     return {
         "spec": 2,

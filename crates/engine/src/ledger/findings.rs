@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::reading::{FieldCounts, FieldPlace, LISTED, RecordsReading};
 use loadstone_kinds::mapping::Mapping;
 use loadstone_wire::event::Missed;
-use loadstone_wire::merge::Merge;
+use loadstone_wire::merge_rule::Merge;
 
 /// Maximum time from the order to kill a process to its end, ns; the lab waits as long.
 const KILL_NS_MAX: u64 = 10_000_000_000;

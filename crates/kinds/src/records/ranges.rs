@@ -103,7 +103,7 @@ impl RangeCounts {
 
 #[cfg(test)]
 mod tests {
-    use loadstone_wire::merge::Merge;
+    use loadstone_wire::merge_rule::Merge;
 
     use super::*;
 

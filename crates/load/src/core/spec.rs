@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::keys::{InsertOrder, KeyDistribution};
-use crate::mix::Mix;
+use crate::proportions::Mix;
 use crate::refusal::Refusal;
 use crate::value_length::{Length, Lengths};
 use crate::version;

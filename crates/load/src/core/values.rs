@@ -6,9 +6,9 @@ use crate::java;
 use crate::keys::write_key;
 use crate::ledger::Write;
 use crate::operation::Operation;
-use crate::pool::{Place, Pool};
 use crate::random::{Draws, Purpose, Streams};
 use crate::row::{EqualHeads, Head};
+use crate::text_pool::{Place, Pool};
 use crate::value_length::Lengths;
 use crate::version::{FieldHash, Mark, Phase, RunMark, Stamp, Version};
 

@@ -126,7 +126,7 @@ impl JvmHost {
         closed.map_err(|thrown| self.describe(env, &thrown))
     }
 
-    /// Creates a client of a store, which is not connected yet. Returns a global reference to the client.
+    /// Creates an unconnected client of a store. Returns a global reference to the client.
     pub fn client(&self, env: Env, store: jobject) -> Result<jobject, String> {
         // SAFETY: the method takes a store and returns a client.
         let client = unsafe { env.call_object(self.class, self.client, &[object(store)]) };

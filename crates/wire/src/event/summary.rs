@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Outcome, Sections};
-use crate::merge::{Merge, add_known, max_known, merge_fields};
 use crate::merge_fields_of;
+use crate::merge_rule::{Merge, add_known, max_known, merge_fields};
 
 /// The result of a trial.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::rules::WorkRules;
-use crate::merge::Merge;
+use crate::merge_rule::Merge;
 
 /// Passes all workload kinds to a macro. Add a new kind here: the variant and type of its spec, its module in the crate
 /// `loadstone_kinds`, and its section of the summary. Paths begin here or at a crate, so that a kind needs no imports.

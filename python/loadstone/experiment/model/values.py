@@ -85,7 +85,7 @@ def parse_label(value: Any) -> str:
 def parse_placement(value: Any) -> str:
     """A placement of engines on hosts."""
     if value not in PLACEMENTS and not (isinstance(value, str) and re.fullmatch(LABEL_PATTERN, value)):
-        hint = "write apart or beside, or a label of the hosts, such as role=clients"
+        hint = "write `apart`, `beside` or a label of the hosts, such as role=clients"
         refuse_value(f"must be a placement, got {quote_value(value)}", hint)
     return str(value)
 

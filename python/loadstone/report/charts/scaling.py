@@ -101,7 +101,7 @@ def curves(view: View) -> Figure:
     if any(line.search and line.search.rule.objective for lines in grouped.values() for line in lines):
         caption += " The dashed line is the objective, unless it is far above the points"
         if any(answer_loads(line) for lines in grouped.values() for line in lines):
-            caption += "; the vertical line is the highest load that meets it, within the bracket shown as a band"
+            caption += "; the vertical line marks the highest load that meets it, and the band its bracket"
         caption += ". Hollow points are loads at which half of the trials or more missed it."
         caption += " A question mark is a load that could not be judged."
     if any(share_failed(view, key) for lines in grouped.values() for line in lines for key in line.variants.values()):

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from loadstone.systems.base.system import SystemPlan, SystemsError
 from loadstone.systems.cassandra.cql import Cql, RefusedError, UnreachableError
-from loadstone.systems.cassandra.files import node_host, port_setting, ring_tokens, server_name
+from loadstone.systems.cassandra.node import node_host, port_setting, ring_tokens, server_name
 
 # The user that Cassandra creates at its first start with passwords enabled.
 SUPERUSER = ("cassandra", "cassandra")

@@ -16,7 +16,7 @@ from loadstone.systems.base.jvm import live_heap_bytes
 from loadstone.systems.base.system import NOWHERE, Place, Server, Setting, System, SystemPlan
 from loadstone.systems.cassandra import tables
 from loadstone.systems.cassandra.cql import RefusedError, UnreachableError
-from loadstone.systems.cassandra.files import (
+from loadstone.systems.cassandra.node import (
     heap_size,
     node_host,
     node_settings,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::rules::WorkRules;
 use crate::error::EngineError;
-use crate::merge::{Merge, max_known, merge_fields, min_known};
+use crate::merge_rule::{Merge, max_known, merge_fields, min_known};
 use crate::spec::TrialSpec;
 
 impl WorkRules for FilesSpec {

@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::rules::WorkRules;
-use crate::merge::Merge;
 use crate::merge_fields_of;
+use crate::merge_rule::Merge;
 use crate::spec::{Phase, TrialSpec};
 
 impl WorkRules for CoreSpec {

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::rules::WorkRules;
 use crate::error::EngineError;
-use crate::merge::Merge;
 use crate::merge_fields_of;
+use crate::merge_rule::Merge;
 use crate::spec::TrialSpec;
 
 /// One stage of a sort. The stages run one after another; the caller is the barrier between them.

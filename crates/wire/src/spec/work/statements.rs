@@ -9,8 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::rules::WorkRules;
-use crate::merge::Merge;
 use crate::merge_fields_of;
+use crate::merge_rule::Merge;
 use crate::spec::{Phase, TrialSpec};
 
 /// Statements, and the generator of their values.

@@ -69,9 +69,9 @@ pub(crate) use merge_fields;
 #[macro_export]
 macro_rules! merge_fields_of {
     ($type:ty: $($field:ident),+) => {
-        impl $crate::merge::Merge for $type {
+        impl $crate::merge_rule::Merge for $type {
             fn merge(&mut self, other: Self) {
-                $($crate::merge::Merge::merge(&mut self.$field, other.$field);)+
+                $($crate::merge_rule::Merge::merge(&mut self.$field, other.$field);)+
             }
         }
     };
