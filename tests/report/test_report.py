@@ -118,7 +118,7 @@ def test_refused_comparison_gives_its_reason_without_a_ratio() -> None:
 
 def test_undecided_comparison_is_a_tilde() -> None:
     lines = rows(report_support.usual(), "### throughput")
-    assert sum("\\~ (2.6 % lower, undecided: " in line for line in lines) == 1
+    assert sum("\\~ (0.974×, undecided: " in line for line in lines) == 1
 
 
 def strip_program(whole: str) -> str:

@@ -204,7 +204,7 @@ def test_short_sweep_has_a_row_for_each_load() -> None:
         assert row[4] == "scylla is better valid"
     assert latency[0] == "read p99"
     assert latency[4].endswith("in all 7 comparisons valid")
-    assert any("55,600 op/s is reached between 16 and 32 clients" in remark for remark in answer.remarks(view))
+    assert any("55,600 op/s) is reached between 16 and 32 clients" in remark for remark in answer.remarks(view))
 
 
 def test_text_for_pull_requests_has_the_table() -> None:

@@ -144,8 +144,8 @@ def test_loss_is_a_frequency_with_an_interval() -> None:
     losses = loss.count_losses(kills(1, 19, 7, *[0] * 17), Settings())
     assert losses is not None
     assert losses.sentence == (
-        "acknowledged writes lost in 3 of 20 kills, 1 to 19 writes, the oldest 94.0 to 188 ms old (as the setting"
-        " allows); probability of a loss per kill: 3.2–38 %"
+        "acknowledged writes lost in 3 of 20 kills, 1 to 19 writes, the oldest 94.0 to 188 ms old (the setting"
+        " allows up to 100 ms); probability of a loss per kill: 3.2–38 % (95 % interval)"
     )
     assert losses.probability == clopper_pearson(3, 20)
 
@@ -159,7 +159,7 @@ def test_no_loss_has_an_upper_bound() -> None:
 def test_loss_in_every_kill_is_a_percentage() -> None:
     losses = loss.count_losses(kills(*[4] * 20), Settings())
     assert losses is not None
-    assert losses.sentence.endswith("; probability of a loss per kill: 83–100 %")
+    assert losses.sentence.endswith("; probability of a loss per kill: 83–100 % (95 % interval)")
 
 
 def test_loss_beyond_the_guarantee_is_named() -> None:

@@ -337,7 +337,9 @@ def test_collapse_sentence_states_medians() -> None:
     assert knee.peak == pytest.approx((16, 8100))
     assert knee.plateau < 8100
     text = knee_text(knee)
-    assert text.startswith("throughput is highest at 16 clients, 8,100 op/s; 95 % of its plateau of 7,880 op/s ")
+    assert text.startswith(
+        "throughput is highest at 16 clients, 8,100 op/s; 95 % of its plateau (the mean of several loads, 7,880 op/s) "
+    )
     # The fit averages the last two loads.
     assert text.endswith("to 4,200 op/s at 64 clients")
 
@@ -361,4 +363,7 @@ def test_median_above_the_plateau_is_stated() -> None:
         for at, (load, most) in enumerate(throughputs.items())
     }
     text = knee_text(find_knee(points))
-    assert "levels off at 4,960 op/s (a mean; the highest median is 5,500 op/s, at 16 clients); 95 % of" in text
+    assert (
+        "levels off at 4,960 op/s, the mean of several loads (the highest median is 5,500 op/s, at 16 clients); 95 % of"
+        in text
+    )

@@ -42,7 +42,7 @@ def test_figures_of_one_metric_share_unit_and_decimals(numbers: list[float], uni
         (30_000_000.0, 0.0, "ns", "30.0 ms"),
         (4.0, 1e-9, "ns", "4.00000 ns"),
         (0.4, 0.1, "B/op", "0.400 B/op"),
-        (0.0, 1.0, "ns", "0 ns"),
+        (0.0, 1.0, "ns", "0 s"),
     ],
 )
 def test_figure_has_the_digits_of_its_interval(value: float, side: float, unit: str, expected: str) -> None:

@@ -77,8 +77,8 @@ def format_bandwidth(bytes_per_second: float) -> str:
 
 
 def format_duration(ns: float) -> str:
-    """A duration with three digits: 1.23 µs."""
-    return scale_number(ns, DURATIONS)
+    """A duration with three digits: 1.23 µs; 0 s, because an outage of 0 ns would look precise."""
+    return scale_number(ns, DURATIONS) if ns else "0 s"
 
 
 def format_size(number_of_bytes: float) -> str:

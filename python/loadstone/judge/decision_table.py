@@ -99,8 +99,9 @@ def apply_table(tested: Tested, matters: float, tests: int) -> Comparison:
     comparison, weighed = tested.comparison, tested.weighed
     if not weighed:
         return comparison
-    scale = comparison.p_adjusted / comparison.p if comparison.p and comparison.p_adjusted else 1.0
-    # Each scenario's p is scaled by the correction of the comparison's p.
+    # Each scenario's p is scaled by the correction of the comparison's p; a corrected p of 1 hides its factor.
+    corrected = comparison.p_adjusted or 0.0
+    scale = tests if corrected >= 1 else corrected / comparison.p if comparison.p and corrected else 1.0
     readings = [read_scenario(scenario, comparison, matters, scale) for scenario in weighed]
     rows = [scenario_row(scenario, reading, tested) for scenario, reading in zip(weighed, readings, strict=True)]
     comparison = replace(comparison, scenarios=tuple(rows))

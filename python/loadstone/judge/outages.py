@@ -168,7 +168,10 @@ def outage_text(outage: Outage) -> str:
 
 
 def recovery_text(outage: Outage) -> str:
-    """The recovery as text: `recovered after 12.0 s (median, 6 of 6)`, `not recovered within 120 s in 2 of 6`."""
+    """The recovery as text: `recovered 12.0 s after the lift (median, 6 of 6)`, `not recovered within 9 s in 1 of 6`.
+
+    Empty if no repeat was observed long enough.
+    """
     total = len(outage.recovered_ns) + len(outage.censored_ns)
     if not total:
         return ""
@@ -177,15 +180,16 @@ def recovery_text(outage: Outage) -> str:
         count = f"{len(outage.recovered_ns)} of {total}"
         later = [after_ns for after_ns in outage.recovered_ns if after_ns]
         if outage.has_recovered and outage.median_recovery_ns:
-            parts.append(f"recovered after {units.format_duration(outage.median_recovery_ns)} (median, {count})")
+            time = units.format_duration(outage.median_recovery_ns)
+            parts.append(f"recovered {time} after the lift (median, {count})")
         elif not later:
             parts.append(f"recovered before the lift ({count})")
         else:
-            ends = dict.fromkeys(units.format_duration(end) for end in (min(later), max(later)))
+            ends = " to ".join(dict.fromkeys(units.format_duration(end) for end in (min(later), max(later))))
             if early := len(outage.recovered_ns) - len(later):
                 parts.append(f"recovered before the lift in {early} of {total}")
-            after = f"after {' to '.join(ends)} in {len(later)} of {total}"
-            parts.append(after if parts else f"recovered {after}")
+            where = f"in {len(later)} of {total}"
+            parts.append(f"{ends} after it {where}" if parts else f"recovered {ends} after the lift {where}")
     if outage.censored_ns:
         limit = units.format_duration(min(outage.censored_ns))
         parts.append(f"not {'' if parts else 'recovered '}within {limit} in {len(outage.censored_ns)} of {total}")

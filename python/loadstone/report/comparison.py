@@ -157,7 +157,7 @@ def render_ratio(comparison: Comparison) -> Iterator[TableCell]:
     texts: dict[Claim, tuple[str, str]] = {
         "better": (f"{number}{comma} better", between),
         "worse": (f"{number}{comma} worse", between),
-        "none": ("~", f"{short}, undecided: {describe_undecided(comparison)}{why}"),
+        "none": ("~", f"{wording.ratio_text(ratio)}, undecided: {describe_undecided(comparison)}{why}"),
         "same": ("=", f"{short}, no difference that matters"),
         "slight": ("≈", f"{short}, the difference is too small to matter"),
         # A single run does not allow a ratio (n=1).

@@ -115,7 +115,10 @@ def windows(view: View, outages: Sequence[Outage]) -> Table:
         if rows:
             groups.append(Rows(title_of(view, outage), tuple(rows)))
     heads = ("window", "length", "due", "in time", "late", "failed", "unanswered", *LATENCIES, "p99 of the twin")
-    note = "Medians of the repeats; latencies are response times of all operations, infinite for failed operations"
+    note = (
+        "Each figure is a median of the repeats, so rows need not add up; latencies are response times of all"
+        " operations, infinite for failed operations"
+    )
     return Table("By window", columns(*heads), tuple(groups), (note,))
 
 
@@ -172,7 +175,10 @@ def instants(view: View, outages: Sequence[Outage]) -> Table:
         rows = [instant_row(trial, fault) for trial in outage.trials for fault in trial.faults]
         groups.append(Rows(title_of(view, outage), tuple(rows)))
     heads = ("repeat", "victim", "ordered at", *INSTANTS, *FIRSTS, "recovered after lift ordered")
-    note = "Times count from when the fault was ordered; `ordered at` counts from the start of the measurement"
+    note = (
+        "Times count from when the fault was ordered; `ordered at` counts from the start of the measurement. `ready` is"
+        " when the lab's own check succeeded; clients may succeed earlier"
+    )
     return Table(INSTANTS_TITLE, columns(*heads), tuple(groups), (note,))
 
 

@@ -45,6 +45,8 @@ from loadstone.search.sentence import describe_rule
 OPENING_PANELS = 2
 # The maximum number of names in a headline.
 SIDES_MAX = 3
+# Dimensions whose values are in other clauses of the setting, in the question or in the answer.
+STATED = frozenset({"system", "store", "workload", "clients", "rate", "fault"})
 HOST_LEAD = "Median over the trials, with the range in parentheses."
 
 
@@ -152,7 +154,7 @@ def search_section(view: View) -> Section:
     least, most = rule.at_least, rule.at_most
     count = units.count_noun(max(least, most or 0), "trial")
     count = f"{least} to {count}" if most and most > least else count
-    lead = f"Searched for {describe_rule(rule)}; a probe has {count}, with more near the answer."
+    lead = f"Searched for {describe_rule(rule)}; a probe has {count}, with more at the ends of the bracket."
     return Section("search", "Search", (lead,), tuple(search.tables(view)))
 
 
@@ -300,6 +302,7 @@ def describe_setting(view: View) -> list[str]:
     if "store" in shared:
         store = " ".join(str(shared[name]) for name in ("store", "version") if name in shared)
         clauses.append(f"store {store}")
+    clauses += [f"{name} {value}" for name, value in view.constants.items() if name not in STATED]
     clauses += [str(shared["mix"])] if "mix" in shared else []
     records, size = (trials[0].numeric_fact(name) if name in shared else None for name in ("records", "record_bytes"))
     if records:
@@ -418,7 +421,8 @@ def reason(view: View) -> str:
     groups = [group for group in view.warnings if (group.check, group.label) == (most, str(view.verdict))]
     lines = [line for group in groups for line in group.messages]
     message = next((text for text in texts if any(line.startswith(text) for line in lines)), texts[0])
-    extent = describe_extent(findings[texts.index(message)], findings, len(view.results.trials))
+    every = None if view.judgement.searches else len(view.results.trials)
+    extent = describe_extent(findings[texts.index(message)], findings, every)
     return f"{message} ({most}{f', {extent}' if extent else ''}){more}"
 
 

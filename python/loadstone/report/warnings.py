@@ -138,16 +138,18 @@ def worst_messages(
         yield f"{message} ({extent})" if extent else message, worst.hint
 
 
-def describe_extent(chosen: Finding, group: Sequence[Finding], every: int) -> str:
+def describe_extent(chosen: Finding, group: Sequence[Finding], every: int | None) -> str:
     """The number of trials that findings concern, and the place of the chosen one: `the worst in 3 of 7 trials`.
 
-    Empty if they concern a single trial.
+    Without `every`, they are the trials behind the answer of a search. Empty if they concern a single trial.
     """
     count, sizes = count_trials(group), [*map(magnitude, group)]
     if count < 2:
         return ""
     is_worst = magnitude(chosen) == max(sizes) > min(sizes)
     place = "the worst in" if is_worst else "in" if len({item.message for item in group}) == 1 else "similar in"
+    if every is None:
+        return f"{place} {count:,} trials behind the answer"
     return f"{place} {f'all {every:,}' if count == every else f'{count:,} of {every:,}'} trials"
 
 

@@ -66,7 +66,7 @@ def knee_text(knee: Knee, over: Over = "clients", whose: str = "") -> str:
     # The plateau is not the maximum: it is the mean of several loads, and individual loads lie above it.
     load, most = knee.peak
     peak = format_throughput(most)
-    above = f" (a mean; the highest median is {peak}, at {units.load_over(load, over)})"
+    above = f", the mean of several loads (the highest median is {peak}, at {units.load_over(load, over)})"
     above = above if most > knee.plateau * (1 + TOLERANCE) else ""
     text = f"throughput{of} levels off at {plateau}{above}; {share} of that is reached {where}"
     end = knee.medians[-1]
@@ -74,7 +74,7 @@ def knee_text(knee: Knee, over: Over = "clients", whose: str = "") -> str:
         text += f"; the repeats differ too much to decide whether throughput falls from {peak} at"
         text += f" {units.load_over(load, over)} to {format_throughput(end)} at {last}"
     if knee.collapse is not None:
-        that = "that" if plateau == peak else f"its plateau of {plateau}"
+        that = "that" if plateau == peak else f"its plateau (the mean of several loads, {plateau})"
         text = f"throughput{of} is highest at {units.load_over(load, over)}, {peak}"
         text += f"; {share} of {that} is reached {where}"
     if knee.departing:
@@ -89,7 +89,10 @@ def knee_text(knee: Knee, over: Over = "clients", whose: str = "") -> str:
 
 
 def summarize_knee(knee: Knee, whose: str) -> str:
-    """The knee of one of several curves in a few words: `lmdb levels off between 1 and 8 clients`; empty if unknown."""
+    """The knee of one of several curves in a few words: `lmdb reaches its plateau between 1 and 8 clients`.
+
+    Empty if it is unknown.
+    """
     if knee.upper is None:
         rises = f"{whose} still rises at {units.load_over(knee.loads[-1], 'clients')}" if knee.loads else ""
         return rises if knee.unclaimed == "rising" else ""
@@ -97,7 +100,7 @@ def summarize_knee(knee: Knee, whose: str) -> str:
         return f"{whose} is highest at {units.load_over(knee.peak[0], 'clients')}"
     upper = units.load_over(knee.upper, "clients")
     where = f"at {upper} or less" if knee.lower is None else f"between {units.format_load(knee.lower)} and {upper}"
-    return f"{whose} levels off {where}"
+    return f"{whose} reaches its plateau {where}"
 
 
 def format_throughput(throughput: float) -> str:

@@ -158,12 +158,13 @@ class Losses:
         number = f"{least:,}" if least == most else f"{least:,} to {most:,}"
         writes = f"{number} {'write' if most == 1 else 'writes'}"
         age = f", {self.age}" if self.age else ""
-        verdict = (
-            "beyond the guarantee" if self.broken else "guarantee unknown" if self.unknown else "as the setting allows"
-        )
+        limit = f"up to {self.guarantee.text}" if math.isfinite(self.guarantee.age_ns or 0.0) else "any loss"
+        verdict = f"the setting allows {limit}"
+        if self.broken or self.unknown:
+            verdict = "beyond the guarantee" if self.broken else "guarantee unknown"
         return (
             f"acknowledged writes lost in {self.with_loss} of {faults_text}, {writes}{age} ({verdict});"
-            f" probability of a loss per {self.kind}: {low}–{high} %"
+            f" probability of a loss per {self.kind}: {low}–{high} % (95 % interval)"
         )
 
 
