@@ -71,6 +71,20 @@ def test_a_wrong_until_is_one_mistake(tmp_path: Path, until: str, mistake: str) 
     assert mistakes(tmp_path, MINIMAL + f"repeats: {{until: {until}}}\n") == [mistake]
 
 
+def test_unknown_figure_without_operation_is_named(tmp_path: Path) -> None:
+    loaded = load_text(tmp_path, MINIMAL + "compare: {metrics: [throughput, outage, p99latency]}\n")
+    assert [warning.message for warning in loaded.warnings] == [
+        'no figure "p99latency" is known; if no trial has it, nothing compares it'
+    ]
+
+
+@pytest.mark.parametrize("rate", ["3000 ops", "3k", "3,000 qps"])
+def test_rate_in_another_unit_is_written_in_digits(tmp_path: Path, rate: str) -> None:
+    with pytest.raises(ExperimentError) as caught:
+        load_text(tmp_path, MINIMAL + f"rate: {rate}\n")
+    assert [mistake.hint for mistake in caught.value.mistakes] == ["write 3000"]
+
+
 @pytest.mark.parametrize(
     ("text", "hint"),
     [

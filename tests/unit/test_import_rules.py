@@ -448,6 +448,7 @@ def test_facts_of_a_command_are_read(name: str, command: str, facts: dict[str, o
         ("cassandra-stress write n=10 -mode user=u password=s3cret -rate threads=1", "password=***"),
         ("ycsb run jdbc -p db.passwd=s3cret -threads 2", "db.passwd=***"),
         ("redis-benchmark -a s3cret -n 10", "-a ***"),
+        ("redis-benchmark -n 10 | tee -a run.log", "tee -a run.log"),
         ("pgbench -c 2 postgres://u:s3cret@h/bench", "postgres://u:***@h/bench"),
         ("sysbench oltp_read_only --mysql-password='a s3cret' run", "password=*** run"),
         ("ycsb run jdbc -p db.pwd=s3cret", "db.pwd=***"),

@@ -14,7 +14,8 @@ from loadstone.results.trial_result import Scalar
 SECRET = re.compile(r"(?i)pass|pwd|secret|token|credential|user")
 # Passwords in command lines: name=value, --name value, redis-benchmark's -a, and passwords in URIs.
 SECRETS = re.compile(
-    r"(?i)((?:[\w.-]*(?:passw|pwd|secret|token|credential|authenticate)[\w.-]*(?:=|:|\s+)|\s-a\s+|://[^/\s:@]*:))"
+    r"(?i)((?:[\w.-]*(?:passw|pwd|secret|token|credential|authenticate)[\w.-]*(?:=|:|\s+)"
+    r"|(?<!\btee)\s-a\s+|://[^/\s:@]*:))"
     r"(?:'[^']*'|\"[^\"]*\"|[^\s'\"@]+)"
 )
 # The programs whose commands may continue on the next line.

@@ -191,11 +191,13 @@ def has_short_form(by_metric: Mapping[str, Sequence[Comparison]]) -> bool:
 
 
 def list_withheld_metrics(judgement: Judgement, metrics: Sequence[str]) -> Iterator[str]:
-    """The metrics without a comparison because their figures are withheld, each with the reason."""
+    """The metrics without a comparison because their figures are withheld or missing, each with the reason."""
     for metric in metrics:
         cells = [cell for (_, name), cell in judgement.cells.items() if name == metric and cell.withheld]
         if cells:
             yield f"{wording.metric_name(metric)} is withheld: {cells[0].withheld}"
+        elif "." not in metric and metric not in judgement.results.metrics:
+            yield f"no trial has the figure {metric}"
 
 
 def list_clauses(judgement: Judgement, comparisons: Sequence[Comparison], matters: float) -> Iterator[Clause]:

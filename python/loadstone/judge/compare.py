@@ -27,12 +27,10 @@ from loadstone.judge.judgement import Cell, Claim, Comparison, VariantKey, is_un
 from loadstone.judge.pairing import Match
 from loadstone.judge.settings import Settings
 from loadstone.results.result_set import ResultSet
-from loadstone.results.value import THROUGHPUT, better_direction
+from loadstone.results.value import OF_FAULTS, THROUGHPUT, better_direction
 from loadstone.statistics.comparison import adjust_holm
 from loadstone.statistics.estimate import Estimate
 
-# Figures that exist only because of a fault.
-OF_FAULTS = frozenset({"outage", "recovered", "depth", "width", "longest_gap"})
 BOUND_HINT = "compare a lower percentile or throughput, or repeat without the failures"
 MOVED_HINT = "no action needed: the drift is too small to change the claim"
 

@@ -16,7 +16,7 @@ import numpy as np
 from loadstone.format import units
 from loadstone.judge import figures
 from loadstone.judge.cells import bound_of
-from loadstone.judge.checks import attempts, errors, sides_differ, view
+from loadstone.judge.checks import attempts, errors, rate, sides_differ, view
 from loadstone.judge.compare import Comparer
 from loadstone.judge.decision_table import TABLE, combine_intervals
 from loadstone.judge.finding import Finding, Severity, concerns_metric
@@ -162,6 +162,10 @@ def estimate_figure(text: str, term: Term, key: VariantKey, judgement: Judgement
     if drift := find_unknown_drift(findings):
         return leave_undecided(text, "", f"{drift.check}: {drift.message}", drift.hint, estimate, unit)
     estimate = widen_by_errors(estimate, findings, term, cell.resolution, cell.unit)
+    late = next((item for item in findings if item.check == rate.GENERATOR_LIMITED), None)
+    if estimate.low is None and late and all(term.decide_between(*ends) is None for ends in remaining):
+        # More repeats would not narrow the distance between the two ends of each figure.
+        return leave_undecided(text, "", f"{late.check}: {late.message}", late.hint, estimate, unit)
     return decide_condition(text, term, estimate, unit)
 
 

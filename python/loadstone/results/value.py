@@ -44,6 +44,8 @@ NO_DIRECTION = frozenset(
     | {"start", "rate_from", "rate_to"}
     | {"line", "median", "noise", "window", "hold", "held", "clock_offset", "clock_drift"}
 )
+# Figures of a trial with a fault.
+OF_FAULTS = frozenset({"outage", "recovered", "depth", "width", "longest_gap"})
 # Figures that may be negative: a host's clock minus the lab's, ns, and the growth rate of this difference, ppm.
 SIGNED = frozenset({"clock_offset", "clock_drift"})
 

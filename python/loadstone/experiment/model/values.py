@@ -159,7 +159,7 @@ def parse_rate(value: Any) -> float:
 
 def digits_hint(value: Any) -> str:
     """A hint on how to write a load such as `10k`; empty for other values."""
-    pattern = r"(\d[\d,]*(?:\.\d+)?)\s*([kKmM]?)(?:\s*\w*/s(?:ec)?)?"
+    pattern = r"(\d[\d,]*(?:\.\d+)?)\s*([kKmM]?)(?:\s*\w*/s(?:ec)?|\s*(?:[oO][pP][sS]?|[rRtTqQ][pP][sS]))?"
     match = re.fullmatch(pattern, value) if isinstance(value, str) else None
     return f"write {float(match[1].replace(',', '')) * THOUSANDS.get(match[2].lower(), 1):.0f}" if match else ""
 

@@ -8,14 +8,24 @@ from loadstone.experiment.kind import default_metrics
 from loadstone.experiment.validation.context import Context
 from loadstone.format import units
 from loadstone.format.suggestion import suggest_name, suggest_names
+from loadstone.results.result_set import DEFAULT_METRICS
 from loadstone.results.stage import OF_STAGE, prefix_of
-from loadstone.results.value import PERCENTILES, metric_statistic
+from loadstone.results.value import (
+    HIGHER_IS_BETTER,
+    LOWER_IS_BETTER,
+    NO_DIRECTION,
+    OF_FAULTS,
+    PERCENTILES,
+    metric_statistic,
+)
 from loadstone.search.objective import parse_expectations
 
 METRIC = re.compile(r"[a-z][a-z0-9_]*([-.][a-z0-9_]+)*")
 OPERATIONS = ("all", "read", "update", "insert", "scan", "delete", "read-modify-write")
 # Figures without an operation.
 SINGLE = ("throughput", "write_amplification", "operations", "errors", "runtime", "time", "cpu_time", "memory_max")
+# Further figures without an operation: of faults, and names with a known direction.
+KNOWN = frozenset(SINGLE) | HIGHER_IS_BETTER | LOWER_IS_BETTER | NO_DIRECTION | OF_FAULTS
 STATISTICS = ("mean", "min", "max", "count")
 
 
@@ -78,6 +88,15 @@ def check_metric(context: Context, path: tuple[str | int, ...], metric: str) -> 
         check_operation(context, path, metric, operation)
     elif "." not in bare and bare not in SINGLE and (hint := suggest_name(bare, SINGLE)):
         context.add_mistake(path, f'there is no figure "{bare}"', hint)
+    elif "." not in bare and bare not in KNOWN and not names_own_figures(context):
+        message = f'no figure "{bare}" is known; if no trial has it, nothing compares it'
+        defaults = default_metrics(context.experiment) or DEFAULT_METRICS
+        context.add_warning(path, message, f"the default figures are {', '.join(defaults)}")
+
+
+def names_own_figures(context: Context) -> bool:
+    """Whether a workload is a command, whose figures can have any name."""
+    return any("command" in workload.kinds for workload in context.experiment.all_workloads.values())
 
 
 def check_operation(context: Context, path: tuple[str | int, ...], metric: str, operation: str) -> None:

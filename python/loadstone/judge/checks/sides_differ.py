@@ -41,7 +41,7 @@ NAME = "sides-differ"
 # Results from before the value `interval` existed have `none` instead, with the same `how`.
 RENAMED = {"none", "interval"}
 RESUMED = "a run that is resumed after a change measures two different things: start a new run"
-DIFFERS = "make both sides equal, or compare by this fact; to let it differ, name it in `compare.guarantees`"
+DIFFERS = "make both sides equal; if the difference is intended, allow it: --set 'compare.guarantees=[{}]'"
 COST = "the sides are compared by this guarantee: the difference is its cost"
 MANY = 10**10
 # If the first repeat differs from all later repeats by more than this factor, they may have reused its result.
@@ -98,6 +98,7 @@ def fact_differences(
     compares only the facts.
     """
     unlike: dict[Severity, list[str]] = {Severity.SUSPECT: [], Severity.INVALID: [], Severity.NOTE: []}
+    names: list[str] = []
     for name in dict.fromkeys(chain.from_iterable(chain(*sides))):
         baseline, contender = (distinct_values(name, side, settings) for side in sides)
         if name in ("operations", PROPERTY_FILES) or len(baseline) + len(contender) < 2:
@@ -116,13 +117,15 @@ def fact_differences(
             is_older = name == DURABILITY and {*baseline, *contender} == RENAMED and len(mechanisms) == 1
             is_bad = name in GUARANTEES or name in ARITHMETIC or DURABLE.match(name) is not None
             unlike[Severity.NOTE if is_older else Severity.INVALID if is_bad else Severity.SUSPECT].append(text)
+            names.append(name)
         elif name in GUARANTEES or (name in pair.groups and not pair.is_one_run):
             unlike[Severity.NOTE].append(text)
     unlike[Severity.SUSPECT] += further
     for severity, texts in unlike.items():
         if texts:
             message = f"{pair.baseline} and {pair.contender} differ in {units.list_items(texts, DIFFERENCES)}"
-            yield Finding(NAME, severity, message, COST if severity == Severity.NOTE else DIFFERS, pair.trials)
+            hint = COST if severity == Severity.NOTE else DIFFERS.format(", ".join(names) or "FACT")
+            yield Finding(NAME, severity, message, hint, pair.trials)
 
 
 def fill_logged(sides: Sequence[Sequence[dict[str, Scalar]]]) -> None:

@@ -27,8 +27,8 @@ def refuse_taken(running: RunningSystem) -> None:
         name = running.name
         raise TakenError(
             f"{name} {'is up' if known.started else 'has kept data'}, and no experiment started it",
-            "use it with `attach`, or give this experiment another port with `settings`; if it is yours, "
-            f"`loadstone systems down {name}` deletes it and its data",
+            f"measure it with `attach`, or delete it and its data with `loadstone systems down {name}`; servers with"
+            f" another name, such as `loadstone systems up {name} --name mine`, may stay up next to an experiment",
         )
 
 
