@@ -61,6 +61,7 @@ prerequisites:
 
 # Cargo checks for changes under crates/, so it is always run; pip is not, as that takes seconds.
 build: prerequisites $(HOST)
+	@echo "Building the engine: about 3 minutes on 2 idle processors, or seconds after a small change"
 	cargo build --release --package loadstone-engine $(LOCKED)
 
 # Offline if possible: otherwise mvn uses the network even for files that it already has.
@@ -73,6 +74,7 @@ PIP_INSTALL = LOADSTONE_ENGINE=$(abspath $(ENGINE)) $(VENV)/pip install --quiet 
 
 $(VENV)/.installed: pyproject.toml setup.py python/loadstone/__init__.py | build
 	test -x $(VENV)/python || $(PYTHON) -m venv .venv
+	@echo "Installing the lab and its packages into .venv; this takes a minute"
 	$(PIP_INSTALL) --editable .
 	touch $@
 

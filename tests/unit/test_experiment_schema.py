@@ -89,6 +89,7 @@ LOOKS = {
     ("hdfs-replication.yaml", "small"),
     ("postgres-failure.yaml", "small"),
     ("redis-failure.yaml", "small"),
+    ("redis-failure.yaml", "kill"),
     ("cassandra-hydra-ha.yaml", "on-nodes"),
 }
 

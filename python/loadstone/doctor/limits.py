@@ -149,9 +149,9 @@ def check_ports(machine: Machine, _: int) -> CheckResult:
     if not listeners:
         return CheckResult("ok", f"free: {', '.join(map(str, KNOWN_PORTS))}")
     pids = sorted({listener.pid for listener in listeners if listener.pid is not None})
-    killing = f"kill {' '.join(map(str, pids))}" if pids else "sudo ss -ltnp"
-    note = "or loadstone systems down NAME, if Loadstone started the processes" if pids else "shows the processes"
-    return CheckResult("warn", f"taken: {', '.join(map(port_text, listeners))}", f"{killing}   # {note}")
+    hint = "give `systems up` or `start` other ports (`--set port=…`)"
+    hint += "; loadstone systems down NAME, if Loadstone started the processes" if pids else "; sudo ss -ltnp"
+    return CheckResult("warn", f"taken: {', '.join(map(port_text, listeners))}", hint)
 
 
 def port_text(listener: Listener) -> str:

@@ -19,6 +19,7 @@ from loadstone.judge.finding import Severity
 from loadstone.judge.judgement import Cell, Comparison, Judgement, Search, VariantKey
 from loadstone.report import faults, scenarios, search, stages
 from loadstone.report.expectations import SIGNS, describe
+from loadstone.report.sections import meaning
 from loadstone.report.server_tables import tabulate_variants
 from loadstone.report.table import Column, TableCell
 from loadstone.report.table import Table as Content
@@ -66,6 +67,10 @@ def show_parts(console: Console, judgement: Judgement, projected: Projected) -> 
             console.print(Text(clause), soft_wrap=is_wide)
     for line in expectations(judgement):
         console.print(line, soft_wrap=is_wide)
+    if judgement.searches:
+        # The answer of a search does not contain its verdict.
+        view = View(judgement)
+        console.print(Text(f"Verdict: {view.standing}. {meaning(view)}"), soft_wrap=is_wide)
     for result in judgement.searches:
         for renderable in render_search(result):
             if isinstance(renderable, Table):
