@@ -166,7 +166,16 @@ def estimate_figure(text: str, term: Term, key: VariantKey, judgement: Judgement
     if estimate.low is None and late and all(term.decide_between(*ends) is None for ends in remaining):
         # More repeats would not narrow the distance between the two ends of each figure.
         return leave_undecided(text, "", f"{late.check}: {late.message}", late.hint, estimate, unit)
-    return decide_condition(text, term, estimate, unit)
+    return explain_width(decide_condition(text, term, estimate, unit), findings)
+
+
+def explain_width(result: Expectation, findings: Sequence[Finding]) -> Expectation:
+    """The expectation with the reason why its interval is wider than the interval in the tables."""
+    drift = max((finding.effect.drifts for finding in findings), default=1.0)
+    if drift <= 1 or result.estimate is None or result.estimate.low is None:
+        return result
+    width = f"the interval allows for a drift by {units.format_ratio(drift)} within a trial"
+    return replace(result, why="; ".join(filter(None, (result.why, width))))
 
 
 def state_figure(result: Expectation, term: Term, cell: Cell | None, judgement: Judgement) -> Expectation:
