@@ -12,7 +12,7 @@ from loadstone.judge.judgement import Judgement
 from loadstone.report import answer
 from loadstone.report.expectations import count, describe
 from loadstone.report.markdown import plain, tabulate_expectations
-from loadstone.report.sections import headline, meaning
+from loadstone.report.sections import headline
 from loadstone.report.view import View
 
 # The variable with the file that GitHub Actions shows; other commands of the step also write to it.
@@ -64,7 +64,7 @@ def summary(judgement: Judgement) -> str:
         ),
         f"**{plain(answer.sentence(view, with_figures=True))}**",
         *(["\n".join(f"- {plain(text)}" for text in judgement.further)] if judgement.further else []),
-        f"Verdict: **{view.judgement.answer_verdict}**. {plain(meaning(view))}",
+        f"Verdict: **{view.judgement.answer_verdict}**. {plain(answer.describe_verdict(view))}",
     ]
     return "\n\n".join(parts) + "\n"
 

@@ -15,7 +15,7 @@ from loadstone.report.charts.figure import Figure
 from loadstone.report.expectations import describe_figure
 from loadstone.report.markup import Markup, join_markup, tag
 from loadstone.report.reproduce import Recipe
-from loadstone.report.sections import Section, describe_setting, gist, headline, meaning
+from loadstone.report.sections import Section, describe_setting, gist, headline
 from loadstone.report.table import Table, TableCell
 from loadstone.report.view import View
 from loadstone.report.warnings import Warnings, page_address
@@ -104,7 +104,7 @@ def list_expectations(expectations: Sequence[Expectation]) -> Markup:
 
 def stand(view: View) -> list[str]:
     """The sentences on the verdict, with a link to the warnings."""
-    before, link, after = meaning(view).partition("the warnings")
+    before, link, after = answer.describe_verdict(view).partition("the warnings")
     return [*link_causes(view, before), *([tag("a", link, href="#warnings"), after] if link else [])]
 
 

@@ -10,7 +10,7 @@ from loadstone.judge.judgement import Expectation
 from loadstone.report import answer
 from loadstone.report.charts.figure import Figure
 from loadstone.report.expectations import describe_figure
-from loadstone.report.sections import Section, describe_setting, gist, headline, meaning
+from loadstone.report.sections import Section, describe_setting, gist, headline
 from loadstone.report.table import Table, TableCell
 from loadstone.report.view import View
 from loadstone.report.warnings import Warnings, page_address
@@ -26,7 +26,7 @@ def document(view: View, content: Sequence[Section]) -> str:
     parts = [
         f"# {plain(headline(view))}",
         f"**{plain(answer.sentence(view))}**",
-        f"Verdict: **{view.standing}**. {meaning(view)}",
+        f"Verdict: **{view.standing}**. {answer.describe_verdict(view)}",
         *(render_table(figures) if (figures := answer.table(view)) else []),
         *(["\n".join(f"- {plain(text)}" for text in remarks)] if (remarks := answer.remarks(view)) else []),
         *([tabulate_expectations(view.judgement.expectations)] if view.judgement.expectations else []),

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from dataclasses import dataclass, replace
 
 from loadstone.format import units, wording
 from loadstone.judge.answer import name_contexts
-from loadstone.judge.finding import Finding, Verdict
 from loadstone.report import (
-    answer,
     comparison,
     conditions,
     faults,
@@ -31,11 +28,7 @@ from loadstone.report.table import Table
 from loadstone.report.view import View
 from loadstone.report.warnings import (
     Warnings,
-    count_trials,
-    describe_extent,
     list_unavailable_checks,
-    magnitude,
-    name_source,
 )
 from loadstone.results.result_set import variant_key
 from loadstone.results.value import THROUGHPUT
@@ -365,70 +358,3 @@ def count_warnings(view: View) -> str:
         units.count_noun(number, label) if label == "note" else f"{number} {label}" for label, number in counts.items()
     ]
     return f"warnings: {', '.join(texts)}" if texts else "no check found a problem"
-
-
-def meaning(view: View) -> str:
-    """The verdict in sentences: its first reason, the advice to readers, and the number of checks that ran."""
-    if not view.results.trials:
-        return "Nothing was measured."
-    coverage = view.judgement.coverage
-    # If the claim is valid, the answer already states this number.
-    coverage = "" if coverage in answer.sentence(view) else coverage
-    text = MEANING[view.verdict]
-    further = ""
-    if view.judgement.verdict > view.verdict:
-        worse = [pair.metric for pair in view.judgement.comparisons if pair.verdict == view.judgement.verdict]
-        named = [*dict.fromkeys(wording.metric_name(metric) for metric in worse)]
-        names = units.join_names(named) if len(named) <= SIDES_MAX else units.list_items(named)
-        every = sum(pair.metric in worse for pair in view.judgement.comparisons)
-        claim = f"The comparison{'s' if len(worse) > 1 else ''} of {names} {'are' if len(worse) > 1 else 'is'}"
-        claim = claim if names else "A further claim is"
-        if len(worse) < every:
-            verb = "is" if len(worse) == 1 else "are"
-            claim = f"{len(worse)} of {units.count_noun(every, 'comparison')} of {names} {verb}"
-        further = f"{claim} {view.judgement.verdict}: see the warnings"
-    if view.verdict is Verdict.VALID and view.warnings:
-        text = "No warning concerns the first claim" if further else "No warning concerns a claim"
-    if view.verdict is Verdict.VALID and view.is_description:
-        text = "Nothing is compared"
-        text += "; see the warnings for what was not checked" if coverage else "; no check found a problem"
-    return " ".join(f"{part}." for part in (reason(view), text, further, coverage) if part)
-
-
-def reason(view: View) -> str:
-    """The message behind the verdict that concerns the most trials; empty if no check is behind it."""
-    by_check: dict[str, list[Finding]] = {}
-    for finding in dict.fromkeys(view.judgement.answer_findings):
-        if finding.severity.name.lower() == str(view.verdict) and finding.message:
-            by_check.setdefault(finding.check, []).append(finding)
-    if not by_check:
-        return ""
-    count = len(by_check) - 1
-    more = f". {units.count_noun(count, 'other check')} also found a problem" if count else ""
-
-    def rank(check: str) -> float:
-        # A finding on the whole result set has no trials, and comes first.
-        return count_trials(by_check[check]) or math.inf
-
-    most = max(by_check, key=rank)
-    # If a comparison is refused, the answer already states the cause.
-    if any(finding.message in view.judgement.answer for finding in by_check[most]):
-        return ""
-    owners = view.owners
-    findings = sorted(by_check[most], key=magnitude)[::-1]
-    texts = [name_source(finding, owners.get(finding, "")) for finding in findings]
-    # The worst message that readers find again among the warnings, if there is one.
-    groups = [group for group in view.warnings if (group.check, group.label) == (most, str(view.verdict))]
-    lines = [line for group in groups for line in group.messages]
-    message = next((text for text in texts if any(line.startswith(text) for line in lines)), texts[0])
-    every = None if view.judgement.searches else len(view.results.trials)
-    extent = describe_extent(findings[texts.index(message)], findings, every)
-    return f"{message} ({most}{f', {extent}' if extent else ''}){more}"
-
-
-MEANING = {
-    Verdict.VALID: "No check found a problem",
-    Verdict.UNCHECKED: "State the missing facts, or read the answer with its condition",
-    Verdict.SUSPECT: "Read the warnings before you rely on the answer",
-    Verdict.INVALID: "Part of the answer must not be relied on: see the warnings",
-}

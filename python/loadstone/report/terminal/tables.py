@@ -18,8 +18,8 @@ from loadstone.judge.decision_table import excludes_one
 from loadstone.judge.finding import Severity
 from loadstone.judge.judgement import Cell, Comparison, Judgement, Search, VariantKey
 from loadstone.report import faults, scenarios, search, stages
+from loadstone.report.answer import describe_verdict
 from loadstone.report.expectations import SIGNS, describe
-from loadstone.report.sections import meaning
 from loadstone.report.server_tables import tabulate_variants
 from loadstone.report.table import Column, TableCell
 from loadstone.report.table import Table as Content
@@ -70,7 +70,7 @@ def show_parts(console: Console, judgement: Judgement, projected: Projected) -> 
     if judgement.searches:
         # The answer of a search does not contain its verdict.
         view = View(judgement)
-        console.print(Text(f"Verdict: {view.standing}. {meaning(view)}"), soft_wrap=is_wide)
+        console.print(Text(f"Verdict: {view.standing}. {describe_verdict(view)}"), soft_wrap=is_wide)
     for result in judgement.searches:
         for renderable in render_search(result):
             if isinstance(renderable, Table):
@@ -80,6 +80,8 @@ def show_parts(console: Console, judgement: Judgement, projected: Projected) -> 
         measured = (variant for variant, name in judgement.cells if name == metric)
         for part in dict.fromkeys(select_dimensions(variant, projected.table) for variant in measured):
             console.print(metric_table(judgement, projected, metric, part, console))
+    if any("within blocks" in pair.test for pair in judgement.comparisons if pair.test):
+        console.print(Text("Ratios are means of the ratios within blocks, not ratios of the medians.", style="dim"))
     if console.is_terminal:
         for line in plot_percentiles(judgement, console.width):
             console.print(line, soft_wrap=True)
