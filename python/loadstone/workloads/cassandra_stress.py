@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from math import prod
@@ -66,6 +67,8 @@ REPLICATION = "replication_factor"
 VALUE_BYTES = 6
 # The commands that only write, with their other names.
 WRITES = ("write", "counter_write", "insert", "counterwrite", "counter_add", "counteradd")
+# The status of a read whose row differs from the row written.
+DIFFERENT = "UNEXPECTED_STATE"
 # The first parts of the names of other figures.
 RESERVED = {"all", "load", "carried", *(name.lower() for name in TIMED_STEPS | COMPOSED)}
 COMMANDS = ("read", "mixed", "counter_read", "user", *WRITES, "counterread", "counter_get", "counterget")
@@ -150,10 +153,31 @@ def statement_metrics(names: Iterable[str]) -> list[str]:
     return [THROUGHPUT, *latencies] if figures else []
 
 
+def list_compared(work: Mapping[str, Any]) -> set[str]:
+    """The operations of a spec whose rows are compared with the rows written."""
+    if work["generator"] != "columns":
+        return {"READ"} if work["validates"] else set()
+    return {
+        operation["name"]
+        for operation in work["operations"]
+        if operation["work"] == "validate"
+        or (isinstance(operation["work"], Mapping) and operation["work"].get("query", {}).get("validates"))
+    }
+
+
 def statement_figures(phase: EngineLaunch, launched: Sequence[EndedLaunch]) -> Iterator[Value]:
-    """The mean number of rows that each statement wrote or read."""
+    """The rows compared with the rows written, and the mean number of rows that each statement wrote or read."""
+    if phase.prefix:
+        return
     summary = launched[-1].result.summary
-    for name, counted in summary.statements.items() if not phase.prefix else ():
+    names = list_compared(launched[-1].spec["work"])
+    counts = Counter[str]()
+    for outcome in summary.outcomes:
+        counts[outcome.status] += outcome.count if outcome.operation in names else 0
+    if compared := counts["OK"] + counts[DIFFERENT]:
+        yield Value("verified", compared, "values", compared)
+        yield Value("wrong", counts[DIFFERENT], "values", compared)
+    for name, counted in summary.statements.items():
         outcomes = [outcome for outcome in summary.outcomes if outcome.operation == name and not outcome.is_failure]
         if count := sum(outcome.count for outcome in outcomes if outcome.status != CENSORED):
             yield Value(f"{name.lower()}.rows", counted.rows / count, "rows", count)
