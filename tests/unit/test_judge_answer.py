@@ -252,6 +252,20 @@ def test_a_curve_that_still_rises_has_no_knee() -> None:
     assert (curve.knee.upper, curve.knee.unclaimed) == (None, "rising")
 
 
+@pytest.mark.parametrize(
+    ("is_fixed_work", "messages"), [(True, []), (False, ["the windows of the loads last 5 to 80 min"])]
+)
+def test_unequal_windows_of_a_sweep_are_noted(is_fixed_work: bool, messages: list[str]) -> None:
+    def lengthen(trial_of: TrialResult) -> TrialResult:
+        seconds = 4800 if (trial_of.clients or 0) > 8 else 300
+        operations = 6000 if is_fixed_work else (trial_of.value("throughput") or 0) * seconds
+        return set_figures(runtime=seconds * 1e9, operations=operations)(trial_of)
+
+    findings = judge_results(sweep(10, lengthen)).findings
+    texts = [finding.message.partition(":")[0] for finding in findings if "windows" in finding.message]
+    assert texts == messages
+
+
 @pytest.mark.parametrize("repeats", [1, 2])
 def test_one_or_two_repeats_claim_no_knee(repeats: int) -> None:
     assert judge_results(sweep(10, repeats=repeats)).answer.startswith(
