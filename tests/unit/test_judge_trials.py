@@ -128,7 +128,7 @@ def test_only_reads_require_a_comparison_of_values(operation: str, generator: st
     assert [item.reason.partition(": set ")[2] for item in not_looked if item.check == "unverified"] == settings
 
 
-def test_failed_reads_of_a_fault_hide_no_wrong_row() -> None:
+def test_failed_reads_hide_no_wrong_row() -> None:
     statuses = {"READ": {"OK": 99_000, "UNEXPECTED_STATE": 1, "SERVICE_UNAVAILABLE": 999}}
     trial = replace(set_figures(verified=99_001, wrong=1)(sound()), statuses=statuses, faults=(KILL,))
     messages = [finding.message for finding in judge_trial(trial, None, Settings()) if finding.check == "unverified"]

@@ -13,7 +13,7 @@ from loadstone.engine.events import Ready, Result, Summary
 from loadstone.experiment.kind import EndedLaunch, EngineLaunch
 from loadstone.experiment.plan import forecast
 from loadstone.experiment.plan.plan import plan_experiment
-from loadstone.workloads.cassandra_stress import rows_per_operation, statement_figures
+from loadstone.workloads.cassandra_stress import command_operations, rows_per_operation, statement_figures
 from loadstone.workloads.distribution import parse_distribution
 
 TEXT = """
@@ -137,6 +137,24 @@ def test_rows_of_each_statement_are_figures() -> None:
     launched = [EndedLaunch("run", {"work": {"generator": "columns", "operations": []}}, Result(first, (), last))]
     phase = EngineLaunch("run", "measure", lambda *_: {})
     assert [(value.metric, value.value) for value in statement_figures(phase, launched)] == [("by_city.rows", 3.0)]
+
+
+@pytest.mark.parametrize(
+    ("command", "operations"),
+    [
+        ("write cl=ONE", ["write"]),
+        ("insert", ["write"]),
+        ("counterget", ["counter_read"]),
+        ("mixed ratio( write=1, read=3 ) cl=ONE", ["write", "read"]),
+        ("mixed ratio(read=1,counter_add=0)", ["read"]),
+        ("mixed", ["read", "write"]),
+        ("mixed ratio(write={share})", []),
+        ("{operation} cl=ONE", []),
+        ("user profile=p.yaml ops(insert=1,by_city=2)", ["insert", "by_city"]),
+    ],
+)
+def test_operations_of_a_command_are_compared(command: str, operations: list[str]) -> None:
+    assert command_operations(command) == operations
 
 
 QUERY = {"query": {"cql": "SELECT …", "validates": True}}

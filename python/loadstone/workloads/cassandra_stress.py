@@ -69,6 +69,12 @@ VALUE_BYTES = 6
 WRITES = ("write", "counter_write", "insert", "counterwrite", "counter_add", "counteradd")
 # The status of a read whose row differs from the row written.
 DIFFERENT = "UNEXPECTED_STATE"
+# Operations by the other names of their commands.
+OPERATIONS = {
+    "insert": "write",
+    **dict.fromkeys(("counterwrite", "counter_add", "counteradd"), "counter_write"),
+    **dict.fromkeys(("counterread", "counter_get", "counterget"), "counter_read"),
+}
 # The first parts of the names of other figures.
 RESERVED = {"all", "load", "carried", *(name.lower() for name in TIMED_STEPS | COMPOSED)}
 COMMANDS = ("read", "mixed", "counter_read", "user", *WRITES, "counterread", "counter_get", "counterget")
@@ -144,6 +150,19 @@ def profile_operations(command: str) -> list[str]:
     match = re.match(r"user\s.*\bops\(([^(){}]*)\)", text)
     weights = [part.partition("=") for part in match[1].split(",")] if match else []
     return [name for name, _, weight in weights if weight != "0"]
+
+
+def command_operations(command: str) -> list[str]:
+    """The operations of a command, in lower case; none if it has templates in their place."""
+    text = re.sub(r"\s*([(),=])\s*", r"\1", command.strip().lower())
+    operation = text.partition(" ")[0]
+    if operation == "user" or "{" in operation:
+        return profile_operations(command)
+    if operation != "mixed":
+        return [OPERATIONS.get(operation, operation)]
+    match = re.search(r"\sratio\(([^()]*)\)", text)
+    weights = re.findall(r"(\w+)=([\d.]+)", match[1] if match else "read=1,write=1")
+    return [OPERATIONS.get(name, name) for name, weight in weights if float(weight)]
 
 
 def statement_metrics(names: Iterable[str]) -> list[str]:
@@ -512,7 +531,7 @@ KIND = Kind(
     phases,
     check,
     changing,
-    metrics=lambda work: statement_metrics(profile_operations(str(work.command))),
+    metrics=lambda work: statement_metrics(command_operations(str(work.command))),
     facts=facts,
     figures=figures,
     remote=True,
