@@ -43,7 +43,7 @@ def describe_plan(plan: Plan, warnings: Sequence[Mistake] = ()) -> str:
         *(f"servers    {line}" for line in describe_servers(plan)),
         f"compared   {describe_comparison(plan)}",
         f"order      {describe_order(plan)}",
-        f"time       {units.rough_span(*estimate_seconds(plan))}, if a system {describe_assumptions(plan)}",
+        f"time       {describe_time(plan)}, if a system {describe_assumptions(plan)}",
         f"space      up to {units.format_size(estimate_space(plan))} in {first_few(directories)}",
         "",
         *variant_table(plan),
@@ -51,6 +51,16 @@ def describe_plan(plan: Plan, warnings: Sequence[Mistake] = ()) -> str:
     for warning in warnings:
         lines += ["", str(warning)]
     return "\n".join(lines)
+
+
+def describe_time(plan: Plan) -> str:
+    """The forecast of the whole run; the length of a command or an fio job without a duration is unknown."""
+    known = [
+        variant.operations or variant.data.size or variant.data.moved_bytes or variant.data.seconds
+        for variant in plan.variants
+    ]
+    is_known = plan.experiment.measure.duration is not None or all(known)
+    return units.rough_span(*estimate_seconds(plan)) + ("" if is_known else " plus work of unknown length")
 
 
 def describe_order(plan: Plan) -> str:
