@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from judge_support import CHECKS, Change, asking, both, experiment, rocksdb, set_figures, sound, with_end
-from known_truth_support import simulate_results
+from known_truth_support import fail_share, simulate_results
 from loadstone.judge.finding import Verdict
 from loadstone.judge.judge import judge_results
 from loadstone.judge.sweep import describe_range
@@ -264,6 +264,14 @@ def test_unequal_windows_of_a_sweep_are_noted(is_fixed_work: bool, messages: lis
     findings = judge_results(sweep(10, lengthen)).findings
     texts = [finding.message.partition(":")[0] for finding in findings if "windows" in finding.message]
     assert texts == messages
+
+
+def test_refusal_names_the_repeat_with_most_failures() -> None:
+    def fail_repeat(trial_of: TrialResult) -> TrialResult:
+        return fail_share(0.1 * trial_of.repeat)(trial_of) if trial_of.config["system"] == "lmdb" else trial_of
+
+    answer = judge_results(simulate_results({"rocksdb": 1000.0, "lmdb": 1000.0}, change=fail_repeat)).answer
+    assert "operations failed (60 %) (errors)" in answer
 
 
 @pytest.mark.parametrize("repeats", [1, 2])
