@@ -13,7 +13,7 @@ from loadstone.judge.clause import Clause, capacity_clause, name_side
 from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.judgement import Cell, Comparison, Curve, Judgement, VariantKey
 from loadstone.judge.settings import Settings
-from loadstone.results.result_set import ResultSet, variant_name
+from loadstone.results.result_set import ResultSet, variant_key, variant_name
 from loadstone.results.trial_result import TrialResult
 from loadstone.results.value import THROUGHPUT
 from loadstone.statistics.estimate import REPEATS_MIN
@@ -120,7 +120,10 @@ def describe_group(judgement: Judgement, contender: str, group: Sequence[Compari
     baseline = name_side(group[0], group[0].baseline)
     metric = wording.metric_name(group[0].metric)
     refused = [item for item in group if item not in ranked]
-    unranked = f"not ranked at {list_loads(refused)}" if refused else ""
+    missing = find_missing_loads(judgement, group)
+    gaps = [f"not ranked at {list_loads(refused)}"] if refused else []
+    gaps += [f"not compared at {', '.join(map(units.format_load, missing))} clients"] if missing else []
+    unranked = ", ".join(gaps)
     if not ranked:
         text = f"{metric} with {contender} is not ranked against {baseline}"
         return Clause(text, text)
@@ -144,6 +147,19 @@ def describe_group(judgement: Judgement, contender: str, group: Sequence[Compari
         statement = f"{metric}: {describe_conclusions(ranked, contender, baseline)}"
         ends = f"ratios {bound}{describe_span(ranked)}, {ends}"
     return Clause(f"{statement} ({ends})", f"{statement} ({unranked})" if unranked else statement)
+
+
+def find_missing_loads(judgement: Judgement, group: Sequence[Comparison]) -> list[float]:
+    """The planned numbers of clients of both sides without a comparison, in ascending order."""
+    first, results = group[0], judgement.results
+    loads: list[set[float]] = []
+    for cell in (first.contender, first.baseline):
+        side = [pair for pair in cell.variant if pair[0] != CLIENTS]
+        keys = {*results.variants, *(variant_key(config) for config in results.planned.values())}
+        loads.append(
+            {float(dict(key)[CLIENTS]) for key in keys if [pair for pair in key if pair[0] != CLIENTS] == side}
+        )
+    return sorted(set.intersection(*loads) - {float(dict(item.context)[CLIENTS]) for item in group})
 
 
 def describe_conclusions(group: Sequence[Comparison], contender: str, baseline: str) -> str:
