@@ -18,10 +18,10 @@ from loadstone.commands import search
 from loadstone.commands.parser import UsageError
 from loadstone.commands.search import line_document, parse_line
 from loadstone.experiment.file import load_experiment
+from loadstone.experiment.plan.forecast import share_servers
 from loadstone.experiment.plan.plan import plan_experiment
 from loadstone.judge.judge import judge_results
 from loadstone.results.folder import Folder
-from loadstone.runner.search import share_servers
 from loadstone.search.rule import CONFIRMATIONS
 
 pytestmark = pytest.mark.usefixtures("engine_variable")

@@ -207,6 +207,17 @@ def test_short_sweep_has_a_row_for_each_load() -> None:
     assert any("55,600 op/s) is reached between 16 and 32 clients" in remark for remark in answer.remarks(view))
 
 
+def test_sweep_names_loads_without_a_result() -> None:
+    results = report_support.scaling().results
+
+    def fail_last(trial: TrialResult) -> TrialResult:
+        is_last = trial.config == {"system": "scylla", "clients": 64}
+        return replace(trial, end="failed", values={}) if is_last else trial
+
+    failing = judge_results(replace(results, trials=[fail_last(trial) for trial in results.trials]))
+    assert "claimed at 6 of 6 loads, valid, not compared at 64 clients)" in failing.answer
+
+
 def test_text_for_pull_requests_has_the_table() -> None:
     text = document(compare(), [])
     sentence, table = text.index("**lmdb holds 1.333×"), text.index("| metric | rocksdb | lmdb |")

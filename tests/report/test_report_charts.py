@@ -14,6 +14,7 @@ import report_support
 from judge_support import SOUND, set_figures, sound
 from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Judgement
+from loadstone.report import sweep
 from loadstone.report import time_series as thinning
 from loadstone.report.charts import device, figure, intervals, percentiles, scaling, theme, time_series
 from loadstone.report.charts.figure import Figure
@@ -164,6 +165,14 @@ def test_sweep_of_one_system_has_one_series() -> None:
     assert scaling.sentences(first)[0].startswith(
         "throughput is highest at 32 clients, 56,100 op/s; 95 % of its plateau (the mean of several loads, 55,600 op/s)"
     )
+
+
+def test_percentiles_of_imports_are_not_called_merged() -> None:
+    judgement = report_support.scaling()
+    facts = {"tool": "csv", "percentiles_of": "500 processes"}
+    imported = replace(judgement.results, trials=[replace(trial, facts=facts) for trial in judgement.results.trials])
+    lead = sweep.describe_table(View(replace(judgement, results=imported)))
+    assert (lead, "merged" in sweep.describe_table(View(judgement))) == ("Medians of the repeats.", True)
 
 
 def test_every_load_is_a_joined_point() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import socket
 import subprocess
@@ -11,9 +12,11 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from loadstone.observe import traffic
 from loadstone.observe.process import read_stat
 from loadstone.observe.server_usage import ServerObserver, Watched, resident_memory
 from loadstone.observe.sockets import Sockets, list_inodes, parse_address
@@ -134,6 +137,20 @@ def test_ended_connections_count_to_their_last_sample(server: Running) -> None:
     values = figures(observed)
     assert values["server.one.network.received"] == pytest.approx(3 * MILLION, abs=10)
     assert values["server.one.network.sent"] == pytest.approx(3 * MILLION, abs=10)
+
+
+def test_busy_host_does_not_delay_samples(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Each reading of the clock is 0.2 s later, but the samples need no CPU time.
+    clock = itertools.count(step=0.2)
+    fake = SimpleNamespace(monotonic=lambda: next(clock), thread_time=lambda: 0.0, sleep=time.sleep)
+    monkeypatch.setattr(traffic, "time", fake)
+    observed = ServerObserver([server.to_watched], read_collections)
+    with server.connect() as client:
+        observed.begin_observation()
+        exchange(client, bytes(MILLION))
+        observed.take_sample()
+        values = figures(observed)
+    assert values["server.one.network.received"] == pytest.approx(MILLION, abs=10)
 
 
 def test_bytes_of_strangers_do_not_count(server: Running) -> None:

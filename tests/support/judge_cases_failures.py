@@ -158,6 +158,17 @@ CASES = [
     ),
     Case(
         "unverified",
+        "requested, but nothing was read",
+        experiment(
+            both(
+                set_figures(without=("verified",)),
+                lambda trial: replace(trial, statuses={"WRITE": {"OK": 100_000}, "CLEANUP": {"OK": 4}}),
+            ),
+            question=asking(verify=True),
+        ),
+    ),
+    Case(
+        "unverified",
         "wrong without a request",
         experiment(set_figures(wrong=1)),
         INVALID,

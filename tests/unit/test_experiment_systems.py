@@ -296,6 +296,26 @@ def test_starts_are_counted_in_trial_order(tmp_path: Path) -> None:
     assert "servers    redis, 1 node, maxmemory=1g, started " in output
 
 
+def test_searches_with_equal_servers_share_a_start(tmp_path: Path) -> None:
+    nodes = ", ".join(f'n{n}: {{store: "null", start: {{system: hdfs, nodes: {n}}}}}' for n in (1, 3))
+    text = f"""systems: {{{nodes}}}
+vary: {{size: [1, 2, 3]}}
+find: {{max: throughput, such_that: errors < 1%, over: rate, from: 100, to: 200}}
+measure: {{warmup: 1s, duration: 2s}}
+repeats: 6
+"""
+    plan = make_plan(tmp_path, text)
+    assert [start.nodes for start in list_starts(plan, 6)] == [1, 3]
+    assert "order      random within each repeat, seed 1; 2 groups of searches" in describe_plan(plan)
+
+
+@pytest.mark.parametrize(("length", "is_known"), [("", False), ("measure: {duration: 5s}", True)])
+def test_unknown_length_of_commands_is_stated(tmp_path: Path, length: str, is_known: bool) -> None:
+    text = f"systems: {{a: {{}}}}\nworkload: {{command: {{run: 'sleep {{duration}}'}}}}\nrepeats: 6\n{length}\n"
+    plan = make_plan(tmp_path, text if is_known else text.replace("{duration}", "5"))
+    assert (" plus work of unknown length, if a system" in describe_plan(plan)) is not is_known
+
+
 def test_fresh_systems_are_started_for_every_trial(tmp_path: Path) -> None:
     text = 'systems: {a: {store: "null", start: redis, fresh: system}}\nrepeats: 7\n'
     assert len(list_starts(make_plan(tmp_path, text), 7)) == 7

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from judge_support import CHECKS, Change, asking, both, experiment, rocksdb, set_figures, sound, with_end
-from known_truth_support import simulate_results
+from known_truth_support import fail_share, simulate_results
 from loadstone.judge.finding import Verdict
 from loadstone.judge.judge import judge_results
 from loadstone.judge.sweep import describe_range
@@ -250,6 +250,28 @@ def test_late_throughput_collapse_is_reported_with_the_knee() -> None:
 def test_a_curve_that_still_rises_has_no_knee() -> None:
     (curve,) = judge_results(sweep(1000)).curves
     assert (curve.knee.upper, curve.knee.unclaimed) == (None, "rising")
+
+
+@pytest.mark.parametrize(
+    ("is_fixed_work", "messages"), [(True, []), (False, ["the windows of the loads last 5 to 80 min"])]
+)
+def test_unequal_windows_of_a_sweep_are_noted(is_fixed_work: bool, messages: list[str]) -> None:
+    def lengthen(trial_of: TrialResult) -> TrialResult:
+        seconds = 4800 if (trial_of.clients or 0) > 8 else 300
+        operations = 6000 if is_fixed_work else (trial_of.value("throughput") or 0) * seconds
+        return set_figures(runtime=seconds * 1e9, operations=operations)(trial_of)
+
+    findings = judge_results(sweep(10, lengthen)).findings
+    texts = [finding.message.partition(":")[0] for finding in findings if "windows" in finding.message]
+    assert texts == messages
+
+
+def test_refusal_names_the_repeat_with_most_failures() -> None:
+    def fail_repeat(trial_of: TrialResult) -> TrialResult:
+        return fail_share(0.1 * trial_of.repeat)(trial_of) if trial_of.config["system"] == "lmdb" else trial_of
+
+    answer = judge_results(simulate_results({"rocksdb": 1000.0, "lmdb": 1000.0}, change=fail_repeat)).answer
+    assert "operations failed (60 %) (errors)" in answer
 
 
 @pytest.mark.parametrize("repeats", [1, 2])

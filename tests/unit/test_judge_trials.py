@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from judge_cases_faults import KILL
 from judge_support import STEADY, both, experiment, facts, make_series, noting, set_figures, sound, with_end
 from loadstone.errors import LoadstoneError
 from loadstone.judge.checks import littles_law
@@ -109,6 +110,29 @@ def test_trial_without_measurements_is_judged_by_its_end() -> None:
     (finding,) = judge_trial(empty, None, Settings(verify=False))
     assert (finding.check, finding.severity, finding.trials) == ("lost-segment", Severity.INVALID, ("rocksdb-1",))
     assert finding.hint == "see there"
+
+
+@pytest.mark.parametrize(
+    ("operation", "generator", "settings"),
+    [
+        ("READ", "stress", ["`measure: {verify: true}`"]),
+        ("by_city", "columns", ["`compare: true` for the statement (in a profile: `validate: true` for the query)"]),
+        ("WRITE", "stress", []),
+    ],
+)
+def test_only_reads_require_a_comparison_of_values(operation: str, generator: str, settings: list[str]) -> None:
+    trial = set_figures(without=("verified", "wrong"))(sound())
+    trial = replace(trial, statuses={operation: {"OK": 100_000}, "CLEANUP": {"OK": 4}})
+    trial = replace(trial, requested={"work.generator": generator})
+    _, not_looked = check_trial(trial, None, Settings())
+    assert [item.reason.partition(": set ")[2] for item in not_looked if item.check == "unverified"] == settings
+
+
+def test_failed_reads_hide_no_wrong_row() -> None:
+    statuses = {"READ": {"OK": 99_000, "UNEXPECTED_STATE": 1, "SERVICE_UNAVAILABLE": 999}}
+    trial = replace(set_figures(verified=99_001, wrong=1)(sound()), statuses=statuses, faults=(KILL,))
+    messages = [finding.message for finding in judge_trial(trial, None, Settings()) if finding.check == "unverified"]
+    assert messages == ["1 of 99,001 values read differed from the values written"]
 
 
 def test_unknown_note_is_passed_on() -> None:

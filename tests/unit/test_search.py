@@ -13,7 +13,7 @@ from loadstone.search.objective import parse_objective
 from loadstone.search.outcome import SearchOutcome
 from loadstone.search.probe import Probe, ProbeSample
 from loadstone.search.rule import Rule
-from loadstone.search.sentence import explain_search, outcome_sentence
+from loadstone.search.sentence import explain_search, outcome_sentence, short_of_rate
 
 # Repeats that vary by 0.1 %.
 QUIET = (1.0, 1.001, 0.999)
@@ -289,6 +289,13 @@ def test_invalid_probe_ends_the_way_up_with_reason() -> None:
         "throughput still rises at 8 clients (8,000 op/s); the probe at 16 clients is"
         " invalid: generator-limited: our own limit; 5 probes, 14 trials"
     )
+
+
+def test_failed_trials_reduce_no_throughput() -> None:
+    measured = ProbeSample(944, False, figures={"all.p99": 3e8})
+    probe = Probe(1000, [measured, ProbeSample(meets=False, failed=True)])
+    assert (probe.throughput, Probe(1000, probe.samples[1:]).throughput) == (944, 0)
+    assert short_of_rate(Rule(over="rate"), probe) == "the system failed in 1 of 2 trials"
 
 
 def test_an_invalid_first_probe_leaves_nothing_to_say() -> None:

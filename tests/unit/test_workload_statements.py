@@ -13,7 +13,7 @@ from loadstone.engine.events import Ready, Result, Summary
 from loadstone.experiment.kind import EndedLaunch, EngineLaunch
 from loadstone.experiment.plan import forecast
 from loadstone.experiment.plan.plan import plan_experiment
-from loadstone.workloads.cassandra_stress import rows_per_operation, statement_figures
+from loadstone.workloads.cassandra_stress import command_operations, rows_per_operation, statement_figures
 from loadstone.workloads.distribution import parse_distribution
 
 TEXT = """
@@ -134,6 +134,50 @@ def test_rows_of_each_statement_are_figures() -> None:
     assert isinstance(first, Ready)
     assert isinstance(last, Summary)
     last.statements["by_city"] = StatementRows(rows=120, partitions=40)
-    launched = [EndedLaunch("run", {}, Result(first, (), last))]
+    launched = [EndedLaunch("run", {"work": {"generator": "columns", "operations": []}}, Result(first, (), last))]
     phase = EngineLaunch("run", "measure", lambda *_: {})
     assert [(value.metric, value.value) for value in statement_figures(phase, launched)] == [("by_city.rows", 3.0)]
+
+
+@pytest.mark.parametrize(
+    ("command", "operations"),
+    [
+        ("write cl=ONE", ["write"]),
+        ("insert", ["write"]),
+        ("counterget", ["counter_read"]),
+        ("mixed ratio( write=1, read=3 ) cl=ONE", ["write", "read"]),
+        ("mixed ratio(read=1,counter_add=0)", ["read"]),
+        ("mixed", ["read", "write"]),
+        ("mixed ratio(write={share})", []),
+        ("{operation} cl=ONE", []),
+        ("user profile=p.yaml ops(insert=1,by_city=2)", ["insert", "by_city"]),
+    ],
+)
+def test_operations_of_a_command_are_compared(command: str, operations: list[str]) -> None:
+    assert command_operations(command) == operations
+
+
+QUERY = {"query": {"cql": "SELECT …", "validates": True}}
+PREDEFINED = {"generator": "stress", "validates": True}
+
+
+@pytest.mark.parametrize(
+    ("work", "operation", "compared"),
+    [
+        (PREDEFINED, "READ", True),
+        (PREDEFINED, "COUNTER_READ", False),
+        ({**PREDEFINED, "validates": False}, "READ", False),
+        ({"generator": "columns", "operations": [{"name": "by_city", "work": QUERY}]}, "by_city", True),
+        ({"generator": "columns", "operations": [{"name": "validate", "work": "validate"}]}, "validate", True),
+        ({"generator": "columns", "operations": [{"name": "insert", "work": "insert"}]}, "insert", False),
+    ],
+)
+def test_rows_compared_by_reads_are_figures(work: dict[str, object], operation: str, compared: bool) -> None:
+    outcomes = [outcome(operation, "OK", range(1, 41)), outcome(operation, "UNEXPECTED_STATE", range(1, 3))]
+    first, last = parse_events(ready(), summary([*outcomes, outcome(operation, "NOT_FOUND", range(1, 6))]))
+    assert isinstance(first, Ready)
+    assert isinstance(last, Summary)
+    launched = [EndedLaunch("run", {"work": work}, Result(first, (), last))]
+    values = statement_figures(EngineLaunch("run", "measure", lambda *_: {}), launched)
+    expected = {"verified": 42, "wrong": 2} if compared else {}
+    assert {value.metric: value.value for value in values} == expected

@@ -29,12 +29,14 @@ from loadstone.results.value import THROUGHPUT, metric_statistic
 from loadstone.search.outcome import SearchOutcome
 from loadstone.search.sentence import (
     contradiction_text,
+    format_throughput,
     knee_text,
     outcome_parts,
     outcome_sentence,
     peak_text,
     summarize_knee,
 )
+from loadstone.statistics.knee import REPEATS_MIN
 from loadstone.statistics.usl import COUNTS_MIN
 
 EXPLORATORY = "exploratory, as only the first metric decides"
@@ -90,20 +92,35 @@ def add_knees(short: ShortAnswer, curves: Sequence[Curve], knees: Sequence[str])
 
 
 def name_knees(curves: Sequence[Curve]) -> list[str]:
-    """A clause for the knee of each of the first curves; curves whose repeats scatter share a clause."""
+    """A clause for the knee of each of the first curves; curves without a knee for the same reason share a clause."""
     names = name_contexts([curve.context for curve in curves])
-    scattered = [curve for curve in curves if curve.knee.upper is None and curve.knee.unclaimed == "scatter"]
-    if len(scattered) < 2:
-        scattered = []
-    named = zip(curves, names, strict=True)
-    own = [knee_text(curve.knee, whose=name) for curve, name in named if curve not in scattered]
-    shared = [describe_scatter(scattered, len(curves))] if scattered else []
+    named, shared = [*zip(curves, names, strict=True)], []
+    for reason, describe in (("scatter", describe_scatter), ("few-repeats", describe_few_repeats)):
+        alike = [curve for curve in curves if curve.knee.upper is None and curve.knee.unclaimed == reason]
+        if len(alike) > 1:
+            shared.append(describe(alike, len(curves)))
+            named = [(curve, name) for curve, name in named if curve not in alike]
+    own = [knee_text(curve.knee, whose=name) for curve, name in named]
     return [*own[:CLAUSES_MAX], *count_omitted(len(own) - CLAUSES_MAX), *shared]
+
+
+def count_curves(curves: Sequence[Curve], every: int) -> str:
+    """The number of these curves among all curves: `all 12 curves`."""
+    return f"all {every} curves" if len(curves) == every else f"{len(curves)} of {every} curves"
+
+
+def describe_few_repeats(curves: Sequence[Curve], every: int) -> str:
+    """The joint clause of curves with too few repeats for a knee, with the ranges of the estimates."""
+    plateaus, loads = [curve.knee.plateau for curve in curves], [curve.knee.reached or 0.0 for curve in curves]
+    plateau = wording.join_ends(format_throughput(min(plateaus)), format_throughput(max(plateaus)), " to ")
+    where = f"{units.format_load(min(loads))} to {units.load_over(max(loads), CLIENTS)}"
+    text = f"no knee is named for {count_curves(curves, every)}: it requires {REPEATS_MIN} repeats of each load"
+    return f"{text} (as estimates: plateaus of {plateau}, of which 95 % is reached at {where})"
 
 
 def describe_scatter(curves: Sequence[Curve], every: int) -> str:
     """The joint clause of curves whose repeats scatter too much for a knee; `every`: the number of all curves."""
-    which = f"all {every} curves" if len(curves) == every else f"{len(curves)} of {every} curves"
+    which = count_curves(curves, every)
     loads = {curve.knee.loads[-1] for curve in curves}
     last = units.load_over(loads.pop(), CLIENTS) if len(loads) == 1 else "its highest load"
     text = (

@@ -184,8 +184,10 @@ def name_side(comparison: Comparison, cell: Cell) -> str:
 
 
 def worst_finding(comparison: Comparison) -> Finding:
-    """The first finding with the highest severity."""
-    return max(comparison.findings, key=lambda finding: finding.severity)
+    """The largest finding of the first check with the highest severity."""
+    first = max(comparison.findings, key=lambda finding: finding.severity)
+    alike = [item for item in comparison.findings if (item.check, item.severity) == (first.check, first.severity)]
+    return max(alike, key=lambda finding: finding.size)
 
 
 def refusal_reason(comparison: Comparison, *, brief: bool = False) -> str:

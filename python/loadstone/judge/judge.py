@@ -20,7 +20,7 @@ from loadstone.judge.outages import describe_failures, outage_clauses, summarize
 from loadstone.judge.pairing import Match, Variants, choose_baseline, list_paired, list_unpaired, match_variants
 from loadstone.judge.search import judge_searches, read_rule
 from loadstone.judge.settings import Own, Settings
-from loadstone.judge.sweep import CURVES_MAX, fit_curves
+from loadstone.judge.sweep import CURVES_MAX, find_unequal_windows, fit_curves
 from loadstone.results.result_set import ResultSet, deciding_metrics, variant_key, variant_name
 from loadstone.results.stage import stages_of
 from loadstone.results.trial_result import Scalar, TrialResult
@@ -96,7 +96,9 @@ def judge_results(results: ResultSet, *, rank_invalid: bool = False) -> Judgemen
         curves=curves,
         searches=judge_searches(results.question, results.trials, findings, own.common),
         outages=summarize_outages(results.variants, findings, own.common),
-        findings=tuple(dict.fromkeys((*departures, *overall_findings(results, results.variants, matches, missing)))),
+        findings=tuple(
+            dict.fromkeys((*departures, *overall_findings(results, results.variants, matches, missing, own.common)))
+        ),
         not_looked=Counter(chain(*examined.not_looked.values(), *(match.not_looked for match in matches))),
         notes={"curves": f"only the first {CURVES_MAX} curves were fitted"} if len(curves) == CURVES_MAX else {},
     )
@@ -280,7 +282,11 @@ def effective_findings(trials: Sequence[TrialResult], findings: Mapping[str, Seq
 
 
 def overall_findings(
-    results: ResultSet, variants: Variants, matches: Sequence[Match], missing: Mapping[VariantKey, Sequence[str]]
+    results: ResultSet,
+    variants: Variants,
+    matches: Sequence[Match],
+    missing: Mapping[VariantKey, Sequence[str]],
+    settings: Settings,
 ) -> Iterator[Finding]:
     """Findings on the whole result set: on missing data, and on pairs (the comparisons contain these as well)."""
     yield from attempts.find_empty(results.trials)
@@ -291,6 +297,7 @@ def overall_findings(
     yield from attempts.find_missing_counterparts(
         [variant_name(key) for key in list_unpaired(variants, matches)], len(variants)
     )
+    yield from find_unequal_windows(results, settings)
     if results.trials:
         yield from attempts.find_missing_metrics(results.question.metrics, results.metrics)
     find = results.question.find

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from statistics import median
 
 from loadstone.format import units, wording
 from loadstone.judge import figures
+from loadstone.judge.checks import sides_differ
 from loadstone.judge.clause import Clause, capacity_clause, name_side
+from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.judgement import Cell, Comparison, Curve, Judgement, VariantKey
-from loadstone.results.result_set import variant_name
+from loadstone.judge.settings import Settings
+from loadstone.results.result_set import ResultSet, variant_key, variant_name
 from loadstone.results.trial_result import TrialResult
 from loadstone.results.value import THROUGHPUT
 from loadstone.statistics.estimate import REPEATS_MIN
@@ -116,7 +120,10 @@ def describe_group(judgement: Judgement, contender: str, group: Sequence[Compari
     baseline = name_side(group[0], group[0].baseline)
     metric = wording.metric_name(group[0].metric)
     refused = [item for item in group if item not in ranked]
-    unranked = f"not ranked at {list_loads(refused)}" if refused else ""
+    missing = find_missing_loads(judgement, group)
+    gaps = [f"not ranked at {list_loads(refused)}"] if refused else []
+    gaps += [f"not compared at {', '.join(map(units.format_load, missing))} clients"] if missing else []
+    unranked = ", ".join(gaps)
     if not ranked:
         text = f"{metric} with {contender} is not ranked against {baseline}"
         return Clause(text, text)
@@ -140,6 +147,19 @@ def describe_group(judgement: Judgement, contender: str, group: Sequence[Compari
         statement = f"{metric}: {describe_conclusions(ranked, contender, baseline)}"
         ends = f"ratios {bound}{describe_span(ranked)}, {ends}"
     return Clause(f"{statement} ({ends})", f"{statement} ({unranked})" if unranked else statement)
+
+
+def find_missing_loads(judgement: Judgement, group: Sequence[Comparison]) -> list[float]:
+    """The planned numbers of clients of both sides without a comparison, in ascending order."""
+    first, results = group[0], judgement.results
+    loads: list[set[float]] = []
+    for cell in (first.contender, first.baseline):
+        side = [pair for pair in cell.variant if pair[0] != CLIENTS]
+        keys = {*results.variants, *(variant_key(config) for config in results.planned.values())}
+        loads.append(
+            {float(dict(key)[CLIENTS]) for key in keys if [pair for pair in key if pair[0] != CLIENTS] == side}
+        )
+    return sorted(set.intersection(*loads) - {float(dict(item.context)[CLIENTS]) for item in group})
 
 
 def describe_conclusions(group: Sequence[Comparison], contender: str, baseline: str) -> str:
@@ -195,6 +215,33 @@ def list_loads(comparisons: Sequence[Comparison]) -> str:
     if len(loads) == 1:
         return units.load_over(loads[0], CLIENTS)
     return f"{units.format_load(loads[0])} to {units.load_over(loads[-1], CLIENTS)}"
+
+
+def find_unequal_windows(results: ResultSet, settings: Settings) -> Iterator[Finding]:
+    """A note if the loads of a sweep differ in the length of the window and in the number of operations.
+
+    With a fixed number of operations, a load determines the length of its window.
+    """
+    points: dict[VariantKey, list[tuple[float, float]]] = {}
+    for key, trials in results.variants.items():
+        lengths = [length for trial in trials if (length := figures.window_seconds(trial))]
+        counts = [count for trial in trials if (count := trial.value("operations"))]
+        if CLIENTS in dict(key) and lengths and counts:
+            context = tuple(pair for pair in key if pair[0] != CLIENTS)
+            points.setdefault(context, []).append((median(lengths), median(counts)))
+    limit = 1 + settings.check_threshold(sides_differ.NAME, "measured")
+    sweeps = [zip(*loads, strict=True) for loads in points.values()]
+    unequal = [lengths for lengths, counts in sweeps if min(map(find_spread, (lengths, counts))) > limit]
+    if unequal:
+        shortest, longest = (" ".join(units.rough_duration(end(map(end, unequal)))) for end in (min, max))
+        ends = wording.join_ends(shortest, longest, " to ")
+        message = f"the windows of the loads last {ends}: maxima of different loads cannot be compared"
+        yield Finding(sides_differ.NAME, Severity.NOTE, message, "measure every load for the same time", ())
+
+
+def find_spread(samples: Sequence[float]) -> float:
+    """The ratio of the largest and the smallest figure."""
+    return max(samples) / min(samples)
 
 
 def fit_curves(variants: Mapping[VariantKey, Sequence[TrialResult]], *, interleaved: bool) -> Iterator[Curve]:

@@ -12,8 +12,8 @@ from loadstone.observe.sockets import Address, Connection, Sockets, list_inodes
 
 # The largest share of a processor that sampling may use; if it would use more, samples become less frequent.
 SHARE_MAX = 0.02
-# The time that the kernel may need to report the end of a connection.
-LATE_SECONDS = 0.2
+# The time that a server on a busy host may need to close its side of a connection, which the kernel then reports.
+LATE_SECONDS = 2.0
 NOBODY = ""
 
 
@@ -44,9 +44,10 @@ class Traffic:
 
     def take_sample(self, pids: Mapping[str, Sequence[int]], *, last: bool = False) -> None:
         """Adds the bytes carried since the last sample; `pids` contains the processes of each server."""
-        start = time.monotonic()
-        if start < self._due and not last:
+        if time.monotonic() < self._due and not last:
             return
+        # On a busy host, a sample takes much longer than its CPU time.
+        start = time.thread_time()
         # In this order, a connection that is closed between the two calls is in both lists, rather than in neither.
         there = list(self._sockets.list_connections())
         ended = self._list_ended({connection.cookie for connection in there}, last=last)
@@ -76,8 +77,7 @@ class Traffic:
                 self._seen.pop(cookie, None)
         self._begun = True
         self.able = self._sockets.is_able
-        now = time.monotonic()
-        self._due = now + (now - start) / SHARE_MAX
+        self._due = time.monotonic() + (time.thread_time() - start) / SHARE_MAX
 
     def close(self) -> None:
         """Closes the sockets."""
@@ -88,7 +88,7 @@ class Traffic:
         ended_connections = list(self._sockets.list_ended())
         until = time.monotonic() + LATE_SECONDS
         while last and time.monotonic() < until:
-            time.sleep(LATE_SECONDS / 10)
+            time.sleep(LATE_SECONDS / 100)
             ended_connections += self._sockets.list_ended()
             ended = {connection.cookie for connection in ended_connections}
             if all(cookie in there or cookie in ended for cookie in self._seen):

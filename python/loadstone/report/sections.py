@@ -79,7 +79,7 @@ def sections(view: View) -> list[Section]:
             table_section("stages", "By stage", stages.LEAD, stages.create_table(view)),
             table_section("scenarios", "Scenarios", scenarios.LEAD, scenarios.table(view)),
             against_load,
-            table_section("loads", "By load", sweep.LEAD, sweep.create_table(view)),
+            table_section("loads", "By load", sweep.describe_table(view), sweep.create_table(view)),
             *chart_variants(view, against_load),
             chart_section("percentiles", "Latency by percentile", percentiles.curves(view)),
             time_section(view),

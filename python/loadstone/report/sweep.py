@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from loadstone.judge.checks.impossible import PERCENTILES_OF
 from loadstone.judge.judgement import VariantKey
 from loadstone.report.charts import figure
 from loadstone.report.charts.scaling import Line, group_lines
@@ -26,7 +27,13 @@ COUNTS = ("operations", "errors")
 # If there are more loads than this, only the chart shows them.
 ROWS_MAX = 200
 LOADS_MIN = 3
-LEAD = "Medians of the repeats. Percentiles come from the merged histograms of each trial, never from percentiles."
+MERGED = "Percentiles come from the merged histograms of each trial, never from percentiles."
+
+
+def describe_table(view: View) -> str:
+    """The origin of the figures. An imported tool may have merged percentiles, which then are withheld."""
+    is_merged = not any("tool" in trial.facts or PERCENTILES_OF in trial.facts for trial in view.results.trials)
+    return f"Medians of the repeats. {MERGED}" if is_merged else "Medians of the repeats."
 
 
 def create_table(view: View) -> Table:

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 
 from loadstone.experiment.model.vary import distinct_values
 from loadstone.experiment.plan import forecast, order
-from loadstone.experiment.plan.plan import Builder, PlannedTrial, Variant, scalar_of
-from loadstone.experiment.plan.required_servers import StartedSystems
+from loadstone.experiment.plan.plan import Builder, PlannedTrial, scalar_of
 from loadstone.judge.finding import Finding
 from loadstone.judge.findings import judge_trial
 from loadstone.judge.judgement import Search, VariantKey
@@ -94,7 +93,9 @@ class SearchRun(ExperimentRun):
         """The configs for the next block."""
         builder, measure = Builder(self.experiment, self._list_varied_keys), self.experiment.measure
         variants = [builder.build_variant(config) for config in configs]
-        return [configs[at] for at in share_servers(variants, (measure.warmup or 0.0) + (measure.duration or 0.0))]
+        return [
+            configs[at] for at in forecast.share_servers(variants, (measure.warmup or 0.0) + (measure.duration or 0.0))
+        ]
 
     def _plan_trials(self, planned: Mapping[str, Mapping[str, Scalar]]) -> Iterator[PlannedTrial]:
         """The trials of these configs, in order; the repeat number counts the occurrences of the config so far."""
@@ -140,14 +141,3 @@ class SearchRun(ExperimentRun):
     def _configs(self) -> dict[VariantKey, Mapping[str, Scalar]]:
         """Each search's config, in the order of the file's dimensions."""
         return {context_of(variant.config, self._load_key): variant.config for variant in self.plan.variants}
-
-
-def share_servers(variants: Sequence[Variant], trial_seconds: float) -> list[int]:
-    """The indexes of the variants with the same servers as the first variant, or of all variants if starting servers
-    takes no longer than a trial."""
-    requests = [
-        variant.servers.how.systems if variant.servers and isinstance(variant.servers.how, StartedSystems) else ()
-        for variant in variants
-    ]
-    start_s = max(sum(forecast.start_seconds(start.system, 1) for start in systems) for systems in requests)
-    return [at for at, systems in enumerate(requests) if start_s <= trial_seconds or systems == requests[0]]

@@ -67,8 +67,10 @@ class Probe:
 
     @property
     def throughput(self) -> float | None:
-        """The median throughput, op/s; None without usable samples."""
-        return median(sample.throughput for sample in self.usable) if self.usable else None
+        """The median throughput, op/s, without trials in which the system failed, unless all failed; None without
+        usable samples."""
+        measured = [sample.throughput for sample in self.usable if not sample.failed]
+        return median(measured or [0.0]) if self.usable else None
 
     def median_figure(self, key: str) -> float | None:
         """The median of one of the objective's figures."""

@@ -217,7 +217,9 @@ def probe_figure(term: Term, probe: Probe) -> str:
 
 
 def short_of_rate(rule: Rule, probe: Probe) -> str:
-    """The reason why the rate of a probe was not held; empty if it was held, or if no rate was set."""
+    """The number of trials in which the system failed, or the reason why the rate was not held; else empty."""
+    if failed := sum(sample.failed for sample in probe.valid):
+        return f"the system failed in {failed} of {units.count_noun(len(probe.valid), 'trial')}"
     done = probe.throughput
     if rule.over != "rate" or done is None:
         return ""

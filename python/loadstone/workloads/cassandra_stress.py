@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from math import prod
@@ -66,6 +67,14 @@ REPLICATION = "replication_factor"
 VALUE_BYTES = 6
 # The commands that only write, with their other names.
 WRITES = ("write", "counter_write", "insert", "counterwrite", "counter_add", "counteradd")
+# The status of a read whose row differs from the row written.
+DIFFERENT = "UNEXPECTED_STATE"
+# Operations by the other names of their commands.
+OPERATIONS = {
+    "insert": "write",
+    **dict.fromkeys(("counterwrite", "counter_add", "counteradd"), "counter_write"),
+    **dict.fromkeys(("counterread", "counter_get", "counterget"), "counter_read"),
+}
 # The first parts of the names of other figures.
 RESERVED = {"all", "load", "carried", *(name.lower() for name in TIMED_STEPS | COMPOSED)}
 COMMANDS = ("read", "mixed", "counter_read", "user", *WRITES, "counterread", "counter_get", "counterget")
@@ -143,6 +152,19 @@ def profile_operations(command: str) -> list[str]:
     return [name for name, _, weight in weights if weight != "0"]
 
 
+def command_operations(command: str) -> list[str]:
+    """The operations of a command, in lower case; none if it has templates in their place."""
+    text = re.sub(r"\s*([(),=])\s*", r"\1", command.strip().lower())
+    operation = text.partition(" ")[0]
+    if operation == "user" or "{" in operation:
+        return profile_operations(command)
+    if operation != "mixed":
+        return [OPERATIONS.get(operation, operation)]
+    match = re.search(r"\sratio\(([^()]*)\)", text)
+    weights = re.findall(r"(\w+)=([\d.]+)", match[1] if match else "read=1,write=1")
+    return [OPERATIONS.get(name, name) for name, weight in weights if float(weight)]
+
+
 def statement_metrics(names: Iterable[str]) -> list[str]:
     """The figures compared by default: throughput, and the p99 and the median of each statement."""
     figures = [name.lower() for name in names]
@@ -150,10 +172,31 @@ def statement_metrics(names: Iterable[str]) -> list[str]:
     return [THROUGHPUT, *latencies] if figures else []
 
 
+def list_compared(work: Mapping[str, Any]) -> set[str]:
+    """The operations of a spec whose rows are compared with the rows written."""
+    if work["generator"] != "columns":
+        return {"READ"} if work["validates"] else set()
+    return {
+        operation["name"]
+        for operation in work["operations"]
+        if operation["work"] == "validate"
+        or (isinstance(operation["work"], Mapping) and operation["work"].get("query", {}).get("validates"))
+    }
+
+
 def statement_figures(phase: EngineLaunch, launched: Sequence[EndedLaunch]) -> Iterator[Value]:
-    """The mean number of rows that each statement wrote or read."""
+    """The rows compared with the rows written, and the mean number of rows that each statement wrote or read."""
+    if phase.prefix:
+        return
     summary = launched[-1].result.summary
-    for name, counted in summary.statements.items() if not phase.prefix else ():
+    names = list_compared(launched[-1].spec["work"])
+    counts = Counter[str]()
+    for outcome in summary.outcomes:
+        counts[outcome.status] += outcome.count if outcome.operation in names else 0
+    if compared := counts["OK"] + counts[DIFFERENT]:
+        yield Value("verified", compared, "values", compared)
+        yield Value("wrong", counts[DIFFERENT], "values", compared)
+    for name, counted in summary.statements.items():
         outcomes = [outcome for outcome in summary.outcomes if outcome.operation == name and not outcome.is_failure]
         if count := sum(outcome.count for outcome in outcomes if outcome.status != CENSORED):
             yield Value(f"{name.lower()}.rows", counted.rows / count, "rows", count)
@@ -488,7 +531,7 @@ KIND = Kind(
     phases,
     check,
     changing,
-    metrics=lambda work: statement_metrics(profile_operations(str(work.command))),
+    metrics=lambda work: statement_metrics(command_operations(str(work.command))),
     facts=facts,
     figures=figures,
     remote=True,

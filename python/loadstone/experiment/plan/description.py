@@ -14,6 +14,7 @@ from loadstone.experiment.plan.forecast import (
     describe_assumptions,
     estimate_seconds,
     estimate_space,
+    group_searches,
     list_starts,
     rule_of,
 )
@@ -33,7 +34,6 @@ NAMES_MAX = 6
 def describe_plan(plan: Plan, warnings: Sequence[Mistake] = ()) -> str:
     """The plan as plain text, without a trailing newline."""
     experiment = plan.experiment
-    first = [trial.trial for trial in next(plan.plan_blocks())]
     directories = list(dict.fromkeys(str(variant.directory) for variant in plan.variants))
     lines = [f"question   {experiment.question}"] if experiment.question else []
     lines += [
@@ -42,8 +42,8 @@ def describe_plan(plan: Plan, warnings: Sequence[Mistake] = ()) -> str:
         *(f"stages     {stage}" for stage in describe_stages(plan)),
         *(f"servers    {line}" for line in describe_servers(plan)),
         f"compared   {describe_comparison(plan)}",
-        f"order      random within each repeat, seed {experiment.seed}; first {first_few(first)}",
-        f"time       {units.rough_span(*estimate_seconds(plan))}, if a system {describe_assumptions(plan)}",
+        f"order      {describe_order(plan)}",
+        f"time       {describe_time(plan)}, if a system {describe_assumptions(plan)}",
         f"space      up to {units.format_size(estimate_space(plan))} in {first_few(directories)}",
         "",
         *variant_table(plan),
@@ -51,6 +51,27 @@ def describe_plan(plan: Plan, warnings: Sequence[Mistake] = ()) -> str:
     for warning in warnings:
         lines += ["", str(warning)]
     return "\n".join(lines)
+
+
+def describe_time(plan: Plan) -> str:
+    """The forecast of the whole run; the length of a command or an fio job without a duration is unknown."""
+    known = [
+        variant.operations or variant.data.size or variant.data.moved_bytes or variant.data.seconds
+        for variant in plan.variants
+    ]
+    is_known = plan.experiment.measure.duration is not None or all(known)
+    return units.rough_span(*estimate_seconds(plan)) + ("" if is_known else " plus work of unknown length")
+
+
+def describe_order(plan: Plan) -> str:
+    """The order of the trials, with the first trials; a search plans each block only when the previous block ended."""
+    seed = f"random within each repeat, seed {plan.experiment.seed}"
+    if plan.experiment.find is None:
+        return f"{seed}; first {first_few([trial.trial for trial in next(plan.plan_blocks())])}"
+    groups = sum(1 for _ in group_searches(plan))
+    return (
+        f"{seed}; {units.count_noun(groups, 'group')} of searches, one for each set of servers" if groups > 1 else seed
+    )
 
 
 def describe_trials(plan: Plan) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from loadstone.engine.describe import describe_engine
@@ -117,7 +117,7 @@ def plan_seconds(plan: Plan, repeats: int, slow: int) -> float:
                 loaded.add(variant.load_key)
                 total += writing
         total += trial_seconds * repeats + pilot
-    sampled = min(repeats, START_BLOCKS)
+    sampled = min(repeats, START_BLOCKS) if plan.experiment.find is None else repeats
     return total + sum(start_seconds(start.system, slow) for start in list_starts(plan, sampled)) * repeats / sampled
 
 
@@ -127,14 +127,45 @@ def list_starts(plan: Plan, repeats: int) -> list[StartRequest]:
     if not any(variant.servers for variant in plan.variants):
         return started
     up: tuple[StartRequest, ...] = ()
-    for _, block in zip(range(repeats), plan.plan_blocks(), strict=False):
-        for trial in block:
-            servers = trial.variant.servers
-            needed = servers.how.systems if servers and isinstance(servers.how, StartedSystems) else ()
-            replaced = servers is not None and servers.fresh == "system" and not plan.experiment.load.reuse
-            started += needed if replaced else needed[count_shared(up, needed) :]
-            up = needed
+    for variant in order_trials(plan, repeats):
+        servers, needed = variant.servers, systems_of(variant)
+        replaced = servers is not None and servers.fresh == "system" and not plan.experiment.load.reuse
+        started += needed if replaced else needed[count_shared(up, needed) :]
+        up = needed
     return started
+
+
+def order_trials(plan: Plan, repeats: int) -> Iterator[Variant]:
+    """The variant of each trial, in the order of the run."""
+    if plan.experiment.find is None:
+        for _, block in zip(range(repeats), plan.plan_blocks(), strict=False):
+            yield from (trial.variant for trial in block)
+        return
+    for group in group_searches(plan):
+        for _ in range(repeats):
+            yield from group
+
+
+def group_searches(plan: Plan) -> Iterator[list[Variant]]:
+    """The variants of the searches that run concurrently, in the order of the run."""
+    remaining, measure = list(plan.variants), plan.experiment.measure
+    while remaining:
+        chosen = share_servers(remaining, (measure.warmup or 0.0) + (measure.duration or 0.0))
+        yield [remaining[at] for at in chosen]
+        remaining = [variant for at, variant in enumerate(remaining) if at not in chosen]
+
+
+def systems_of(variant: Variant) -> tuple[StartRequest, ...]:
+    """The systems that the lab starts for a variant."""
+    return variant.servers.how.systems if variant.servers and isinstance(variant.servers.how, StartedSystems) else ()
+
+
+def share_servers(variants: Sequence[Variant], trial_seconds: float) -> list[int]:
+    """The indexes of the variants that a search runs concurrently: the variants with the same servers as the first, or
+    all variants if starting servers takes no longer than a trial."""
+    requests = [systems_of(variant) for variant in variants]
+    start_s = max(sum(start_seconds(start.system, 1) for start in systems) for systems in requests)
+    return [at for at, systems in enumerate(requests) if start_s <= trial_seconds or systems == requests[0]]
 
 
 def count_shared(up: Sequence[StartRequest], needed: Sequence[StartRequest]) -> int:

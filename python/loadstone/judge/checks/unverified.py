@@ -6,12 +6,15 @@ from collections.abc import Iterator
 
 from loadstone.format import units
 from loadstone.judge.checks import faults
-from loadstone.judge.figures import NO_FAILURES, SUCCESSES, operation_share
+from loadstone.judge.figures import NO_FAILURES, OUTSIDE_LOAD, SUCCESSES, operation_share
 from loadstone.judge.finding import Finding, Looks, NotLooked, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
 
 NAME = "unverified"
+REQUEST = "`measure: {verify: true}`"
+REQUEST_OF_STATEMENTS = "`compare: true` for the statement (in a profile: `validate: true` for the query)"
+WRITES = frozenset({"insert", "update", "delete", "write", "counter_write"})
 
 
 def check_verification(trial: TrialResult, settings: Settings) -> Looks:
@@ -29,6 +32,9 @@ def check_verification(trial: TrialResult, settings: Settings) -> Looks:
             # Only lost records were missing. A wrong value of an existing record is no loss.
             hint, severity = "the ledger accounts for the lost writes: see the check `loss`", Severity.NOTE
         yield Finding(NAME, severity, message, hint, (trial.trial,))
+    elif has_only_writes(trial):
+        if settings.verify:
+            yield NotLooked(NAME, "nothing was read: `measure: {ledger: true}` accounts for writes")
     elif settings.verify and not has_coverage(trial, checked, settings):
         message = "`verify` was requested, but no value was verified"
         if checked:
@@ -38,7 +44,8 @@ def check_verification(trial: TrialResult, settings: Settings) -> Looks:
         hint = "read with dataintegrity=true, or omit `verify`"
         yield Finding(NAME, Severity.INVALID, message, hint, (trial.trial,))
     elif not checked and trial.value("ledger.acknowledged") is None:
-        yield NotLooked(NAME, "values read were not compared with values written: set `measure: {verify: true}`")
+        setting = REQUEST_OF_STATEMENTS if trial.requested.get("work.generator") == "columns" else REQUEST
+        yield NotLooked(NAME, f"values read were not compared with values written: set {setting}")
     if reason := unproven_reason(trial, settings):
         # The file requested the ledger, so its data should be there.
         yield NotLooked(NAME, reason, always_known=True)
@@ -115,6 +122,12 @@ def unproven_reason(trial: TrialResult, settings: Settings) -> str | None:
     return None
 
 
+def has_only_writes(trial: TrialResult) -> bool:
+    """Whether every operation was a write, so that there was no value to compare."""
+    operations = {operation.lower() for operation in trial.statuses} - OUTSIDE_LOAD
+    return bool(operations) and operations <= WRITES
+
+
 def has_coverage(trial: TrialResult, checked: float, settings: Settings) -> bool:
     """Whether enough of the reads were verified to represent all of them."""
     reads = trial.value("read.count")
@@ -130,7 +143,7 @@ def count_verified(trial: TrialResult) -> tuple[float, float]:
     wrong = max(trial.value("wrong") or 0.0, failed)
     if checked is None:
         checked = sum(statuses.values())
-    if trial.faults:
+    if trial.faults and statuses:
         # YCSB counts a failed read as a wrong value, although it returned none. A missing record is wrong.
         reads = trial.statuses.get("READ", {})
         failed_reads = sum(count for status, count in reads.items() if status not in NO_FAILURES | {"NOT_FOUND"})
