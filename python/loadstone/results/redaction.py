@@ -114,7 +114,9 @@ class Redaction:
         document = parse_json(line) if line.lstrip().startswith("{") else None
         if document is not None:
             return json.dumps(self._redact_part(document), separators=(",", ":"), ensure_ascii=False) + "\n"
-        return line if f",{HISTOGRAM}" in line else self.redact_text(line)
+        # The tag of a histogram, before its encoded counts, may contain a name.
+        tag, mark, histogram = line.partition(f",{HISTOGRAM}")
+        return self.redact_text(tag) + mark + histogram
 
     def _redact_part(self, part: Any, key: str = "") -> Any:
         if isinstance(part, dict):
@@ -166,8 +168,8 @@ def list_strings(text: str, suffix: str) -> Iterator[tuple[str, str]]:
         value = part if document is not None else (parse_json(part) if part.lstrip().startswith("{") else None)
         if value is not None:
             yield from list_leaves(value)
-        elif f",{HISTOGRAM}" not in part:
-            yield "", part
+        else:
+            yield "", part.partition(f",{HISTOGRAM}")[0]
 
 
 def list_leaves(part: Any, key: str = "") -> Iterator[tuple[str, str]]:
