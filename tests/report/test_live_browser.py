@@ -146,6 +146,27 @@ def test_fault_in_effect_is_a_band(browser: Browser, tmp_path: Path) -> None:
         browser.wait(f"{width} < {lasting / 2}")
 
 
+def test_search_and_choice_survive_updates(browser: Browser, tmp_path: Path) -> None:
+    for name in ("first", "second", "third"):
+        write_trial(tmp_path, name)
+    with serve(tmp_path) as server:
+        browser.open(server.address, 1280, 900)
+        for box in browser.page.query_selector_all("#rows tr:not([data-id='third/1']) input"):
+            box.check()
+        browser.page.fill("#search", "ir")
+        write_trial(tmp_path, "fourth")
+        wait_for_text(browser, "#number", "2 of 4")
+        assert text_of(browser, "#compare") == "Compare 2"
+        browser.page.reload()
+        wait_for_text(browser, "#number", "2 of 4")
+        assert text_of(browser, "#compare") == "Compare 2"
+        browser.page.click("#compare")
+        browser.wait("document.documentElement.dataset.drawn === 'all'")
+        browser.page.go_back()
+        wait_for_text(browser, "#number", "2 of 4")
+        assert text_of(browser, "#compare") == "Compare 2"
+
+
 def test_search_and_choice_lead_to_a_comparison(browser: Browser, tmp_path: Path) -> None:
     for name in ("first", "second", "third"):
         write_trial(tmp_path, name)
