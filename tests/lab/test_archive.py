@@ -136,6 +136,7 @@ def test_figures_of_hosts_are_redacted(tmp_path: Path) -> None:
         ("zookeeper=zk.corp jdbc=db.corp:5432", ("zk.corp", "db.corp")),
         ("data: /srv/my data/x\n", ("my data",)),
         ("opened '/srv/my secret/y' and C:\\Users\\anna\\x\n", ("my secret", "secret/y", "anna")),
+        ("flags: cc -I/srv/secret/include -L/opt/hidden/lib\n", ("secret", "hidden")),
         ("servers: 3, seeds: 5, version 7.2.4", ()),
     ],
 )

@@ -15,6 +15,7 @@ from browser_support import Browser
 from event_support import interval, outcome
 from lab_support import SMALL, experiment, single_folder, start
 from live_support import serve, write_folder
+from loadstone.live.tail import CHUNK_BYTES
 from loadstone.results.fault import FaultRecord
 from loadstone.runner.trial import append_fault
 from test_expectations import make_run, scatter
@@ -144,6 +145,19 @@ def test_fault_in_effect_is_a_band(browser: Browser, tmp_path: Path) -> None:
         with (directory / "run.events.jsonl").open("a") as file:
             file.write(json.dumps(interval(8, [])) + "\n")
         browser.wait(f"{width} < {lasting / 2}")
+
+
+def test_charts_contain_updates_that_arrive_while_drawing(browser: Browser, tmp_path: Path) -> None:
+    path = next((write_trial(tmp_path) / "trials").glob("*/run.events.jsonl"))
+    # The server sends a long file in several parts, one immediately after another.
+    padding = {"padding": "x" * (CHUNK_BYTES // 40)}
+    lines = [json.dumps({**interval(k, [outcome("READ", "OK", [1_000_000])]), **padding}) for k in range(100)]
+    path.write_text("\n".join(lines) + "\n")
+    with serve(tmp_path) as server:
+        browser.open(server.address, 1280, 900)
+        browser.value("document.querySelector('#rows a').click()")
+        line = "document.querySelector('#chart-latency .mark-line path')"
+        browser.wait(f"{line}?.getAttribute('d').split('L').length === 100")
 
 
 def test_search_and_choice_survive_updates(browser: Browser, tmp_path: Path) -> None:

@@ -51,16 +51,17 @@ async function refresh() {
   let runs;
   try {
     const reply = await fetch("/runs.json");
-    runs = reply.ok ? await reply.json() : null;
+    if (!reply.ok) {
+      number.textContent = "the server has a new token: open the address that loadstone printed";
+      return;
+    }
+    runs = await reply.json();
+    const names = (every) => every.sort().join("\n");
+    if (names(runs.map((run) => run.id)) !== names(all().map((row) => row.dataset.id))) await replaceRows();
   } catch {
     number.textContent = "the server has stopped";
     return;
   }
-  if (!runs) {
-    number.textContent = "the server has a new token: open the address that loadstone printed";
-    return;
-  }
-  if (runs.map((run) => run.id).sort().join("\n") !== all().map((row) => row.dataset.id).sort().join("\n")) await replaceRows();
   const byId = new Map(all().map((row) => [row.dataset.id, row]));
   for (const run of runs) if (byId.has(run.id)) show(run, byId.get(run.id));
   filter();

@@ -59,16 +59,21 @@ function faultBands() {
   return (state?.trial?.faults ?? []).map((fault) => ({ ...fault, to: fault.to ?? Math.max(last, fault.from) }));
 }
 
-let drawing = false;
+// An update that arrives while the charts are drawn is drawn afterwards.
+let [drawing, stale] = [false, false];
 async function draw() {
+  stale = true;
   if (drawing) return;
   drawing = true;
-  for (const [name, view] of Object.entries(views)) {
-    const rows = rowsOf(name);
-    byId(`figure-${name}`).hidden = !rows.length || (name === "failed" && rows.every((row) => row.value === 0));
-    if (!rows.length) continue;
-    view.data("rows", rows).data("faults", faultBands());
-    await view.resize().runAsync();
+  while (stale) {
+    stale = false;
+    for (const [name, view] of Object.entries(views)) {
+      const rows = rowsOf(name);
+      byId(`figure-${name}`).hidden = !rows.length || (name === "failed" && rows.every((row) => row.value === 0));
+      if (!rows.length) continue;
+      view.data("rows", rows).data("faults", faultBands());
+      await view.resize().runAsync();
+    }
   }
   drawing = false;
 }
@@ -214,6 +219,8 @@ function connect() {
     summary();
     plan();
     findings();
+    // The record of a fault is complete only when its trial has ended.
+    if (ended) draw();
     document.documentElement.dataset.state = state.running ? "running" : "ended";
   });
   source.addEventListener("left", (event) => {

@@ -35,9 +35,9 @@ ADDRESS = re.compile(
     r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.]|\.\d)|(?<![\w:])(?:[0-9a-f]{0,4}:){2,7}[0-9a-f]{0,4}(?![\w:])",
     re.IGNORECASE,
 )
-# An absolute path in a text, but not part of a word, a fraction or a rate.
+# An absolute path in a text, also after an option's letter (`-I/srv/x`), but not part of a word, a fraction or a rate.
 PATH = re.compile(
-    r"(?<![\w.+/@%~-])(?:~[\w.-]*)?/[^\s\"'`,;:()<>|&*?\\\[\]{}=]+|/(?:home|Users)/[^\s\"'`,;:()<>|&*?=]+"
+    r"(?:(?<![\w.+/@%~-])|(?<=\s-[A-Za-z]))(?:~[\w.-]*)?/[^\s\"'`,;:()<>|&*?\\\[\]{}=]+|/(?:home|Users)/[^\s\"'`,;:()<>|&*?=]+"
 )
 # Paths with spaces in a text: in quotes, or the whole value of a key. Also the paths of Windows.
 QUOTED_PATH = re.compile(r"(?<=')/[^'\n]+(?=')|(?<=\")/[^\"\n]+(?=\")")
