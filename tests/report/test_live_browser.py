@@ -15,7 +15,6 @@ from browser_support import Browser
 from event_support import interval, outcome
 from lab_support import SMALL, experiment, single_folder, start
 from live_support import serve, write_folder
-from loadstone.live.tail import CHUNK_BYTES
 from loadstone.results.fault import FaultRecord
 from loadstone.runner.trial import append_fault
 from test_expectations import make_run, scatter
@@ -23,6 +22,13 @@ from test_expectations import make_run, scatter
 LAYOUT = (Path(__file__).parents[1] / "support/browser_layout.js").read_text()
 # Long enough for a kill while a trial runs.
 LONG = SMALL.replace("duration: 200ms", "duration: 20m").replace("clients: 2", "clients: 1\nrate: 500")
+# Makes the page's source of events available as `source`.
+EXPOSE_SOURCE = """
+const Source = EventSource;
+EventSource = class extends Source {
+  constructor(...options) { super(...options); window.source = this; }
+};
+"""
 HOSTILE = '<img src=x onerror="document.title=1">'
 
 
@@ -148,16 +154,19 @@ def test_fault_in_effect_is_a_band(browser: Browser, tmp_path: Path) -> None:
 
 
 def test_charts_contain_updates_that_arrive_while_drawing(browser: Browser, tmp_path: Path) -> None:
-    path = next((write_trial(tmp_path) / "trials").glob("*/run.events.jsonl"))
-    # The server sends a long file in several parts, one immediately after another.
-    padding = {"padding": "x" * (CHUNK_BYTES // 40)}
-    lines = [json.dumps({**interval(k, [outcome("READ", "OK", [1_000_000])]), **padding}) for k in range(100)]
-    path.write_text("\n".join(lines) + "\n")
+    write_trial(tmp_path)
+    points = "document.querySelector('#chart-throughput .mark-line path')?.getAttribute('d').split('L').length"
     with serve(tmp_path) as server:
         browser.open(server.address, 1280, 900)
+        browser.page.add_init_script(EXPOSE_SOURCE)
         browser.value("document.querySelector('#rows a').click()")
-        line = "document.querySelector('#chart-latency .mark-line path')"
-        browser.wait(f"{line}?.getAttribute('d').split('L').length === 100")
+        browser.wait(f"{points} === 8")
+        point = {"phase": "run", "throughput": 3, "due": 3, "failed": 0, "p50": 1e6, "p99": 2e6, "max": 3e6}
+        updates = [{"points": [{**point, "k": k, "at": k + 1}], "first": 0, "hosts": []} for k in (8, 9)]
+        message = "new MessageEvent('points', {data: JSON.stringify(update)})"
+        # The second update arrives while the charts are drawn.
+        browser.value(f"{json.dumps(updates)}.forEach((update) => source.dispatchEvent({message}))")
+        browser.wait(f"{points} === 10")
 
 
 def test_search_and_choice_survive_updates(browser: Browser, tmp_path: Path) -> None:
