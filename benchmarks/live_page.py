@@ -1,10 +1,11 @@
-"""The cost of the live page and of the metrics: the first paint over many results, and the share of a processor.
+"""The cost of the live page and of the metrics: first paints over many results, and the share of a processor.
 
-    python benchmarks/live_page.py [--experiments 200] [--trials 50] [--seconds 20] [--viewers 2]
+    python benchmarks/live_page.py [--experiments 200] [--trials 50] [--blocks 50] [--seconds 20] [--viewers 2]
 
 The first part writes result folders, serves them, and measures the first paint of the list in a browser. The second
+does this with the page of a running experiment with 200 trials in each block, and with a reload of this page. The third
 runs an experiment with `--live` and viewers, and compares the CPU time of the server with the time of one processor
-and with the engine's CPU time. The third does the same with `--metrics-port` and a scrape per second.
+and with the engine's CPU time. The fourth does the same with `--metrics-port` and a scrape per second.
 """
 
 from __future__ import annotations
@@ -19,13 +20,16 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
 ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT / "tests" / folder) for folder in ("support", "unit")]
 
-from playwright.sync_api import sync_playwright  # noqa: E402
+from lab import create_folder  # noqa: E402
+from playwright.sync_api import Page, sync_playwright  # noqa: E402
 
 from browser_support import find  # noqa: E402
 from lab_support import SMALL, command, environment, experiment  # noqa: E402
@@ -48,6 +52,36 @@ def measure_paint(home: Path, experiments: int, trials: int) -> float:
     first = write_folder(home / "results" / "e0" / "1", results).path
     for number in range(1, experiments):
         shutil.copytree(first, home / "results" / f"e{number}" / "1")
+    paints = []
+    with browse(home) as (page, address):
+        for _ in range(5):
+            page.goto(address)
+            page.wait_for_timeout(500)
+            paints.append(float(page.evaluate(PAINT)) / 1e3)
+            assert page.evaluate("document.querySelectorAll('#rows tr').length") == experiments
+    return sorted(paints)[2]
+
+
+def measure_running_paint(home: Path, blocks: int) -> Iterator[tuple[str, float, float]]:
+    """The first paint of the page of a running experiment, and the time until its plan is complete, s; the same for
+    five reloads."""
+    folder = create_folder(home / "results/large/1", blocks)
+    trials = folder.load_results().trials
+    for block in range(1, blocks + 1):
+        folder.record_block(block, {trial.trial: trial.config for trial in trials if trial.repeat == block})
+    with folder.hold_lock(), browse(home) as (page, address):
+        for name in ("opened", *["reloaded"] * 5):
+            page.wait_for_timeout(2_000)
+            start = time.monotonic()
+            page.goto(f"{address}run/large/1", wait_until="commit")
+            while page.evaluate("document.querySelectorAll('.strip i:not(.median)').length") < len(trials):
+                page.wait_for_timeout(20)
+            yield name, float(page.evaluate(PAINT)) / 1e3, time.monotonic() - start
+
+
+@contextmanager
+def browse(home: Path) -> Iterator[tuple[Page, str]]:
+    """A page of a browser that has the server's token, and the address of the list of results below `home`."""
     server = subprocess.Popen(
         command("serve", "results"), cwd=home, env=environment(home), stdout=subprocess.PIPE, text=True
     )
@@ -58,17 +92,11 @@ def measure_paint(home: Path, experiments: int, trials: int) -> float:
             browser = playwright.chromium.launch(executable_path=find(), chromium_sandbox=os.geteuid() != 0)
             page = browser.new_page()
             page.goto(address)
-            paints = []
-            for _ in range(5):
-                page.goto(address.partition("?")[0])
-                page.wait_for_timeout(500)
-                paints.append(float(page.evaluate(PAINT)) / 1e3)
-                assert page.evaluate("document.querySelectorAll('#rows tr').length") == experiments
+            yield page, address.partition("?")[0]
             browser.close()
     finally:
         server.terminate()
         server.wait()
-    return sorted(paints)[2]
 
 
 def cpu_seconds(pid: int) -> float:
@@ -154,13 +182,19 @@ def parent(entry: Path) -> str:
 def main() -> int:
     """Prints both figures; exit status 1 if a figure is above its bound."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name, default in (("experiments", 200), ("trials", 50), ("seconds", 20), ("viewers", 2)):
+    for name, default in (("experiments", 200), ("trials", 50), ("blocks", 50), ("seconds", 20), ("viewers", 2)):
         parser.add_argument(f"--{name}", type=int, default=default)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as home:
         paint = measure_paint(Path(home), options.experiments, options.trials)
     results = f"{options.experiments} experiments, {options.experiments * options.trials:,} trials"
     print(f"first paint of {results}: {paint:.2f} s (at most {PAINT_SECONDS} s)", flush=True)
+    paints = [paint]
+    with tempfile.TemporaryDirectory() as home:
+        for name, seconds, complete in measure_running_paint(Path(home), options.blocks):
+            paints.append(seconds)
+            times = f"first paint {seconds:.2f} s, complete {complete:.2f} s"
+            print(f"page of {200 * options.blocks:,} trials {name}: {times}", flush=True)
     shares = []
     for viewers in (options.viewers, 0):
         with tempfile.TemporaryDirectory() as home:
@@ -169,7 +203,7 @@ def main() -> int:
         load = f"{viewers} viewers" if viewers else "a scrape per second"
         print(f"server with {load}: {used:.2f} s of CPU, {shares[-1]:.2%} of a processor")
         print(f"that is {used / engine:.2%} of the engine's {engine:.1f} s", flush=True)
-    return int(paint > PAINT_SECONDS or max(shares) > SHARE_MAX)
+    return int(max(paints) > PAINT_SECONDS or max(shares) > SHARE_MAX)
 
 
 if __name__ == "__main__":

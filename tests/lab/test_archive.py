@@ -136,6 +136,7 @@ def test_figures_of_hosts_are_redacted(tmp_path: Path) -> None:
         ("zookeeper=zk.corp jdbc=db.corp:5432", ("zk.corp", "db.corp")),
         ("data: /srv/my data/x\n", ("my data",)),
         ("opened '/srv/my secret/y' and C:\\Users\\anna\\x\n", ("my secret", "secret/y", "anna")),
+        ("flags: cc -I/srv/secret/include -L/opt/hidden/lib\n", ("secret", "hidden")),
         ("servers: 3, seeds: 5, version 7.2.4", ()),
     ],
 )
@@ -159,6 +160,15 @@ def test_hosts_may_share_words_of_the_format(tmp_path: Path) -> None:
     assert "gamma" not in text
     assert run.latencies("read").n == 5
     assert run.dimensions == {"system": ["redis"]}
+
+
+def test_tags_of_histograms_are_redacted(tmp_path: Path) -> None:
+    folder = Folder.create_folder(tmp_path / "f/1", "f", Question(), interleaved=True, experiment="hosts: east.corp\n")
+    with folder.open_attempt("a") as files:
+        (files / "run.hlog").write_text("Tag=READ@east.corp:10.9.8.7,0.1,1.0,2.5,HISTFAAAAeast.corp\n")
+    text, _ = redact(folder, tmp_path)
+    assert "10.9.8.7" not in text
+    assert text.count("east.corp") == 1
 
 
 def test_redaction_leaves_figures_and_judgement(folder: Folder, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from loadstone.commands import run
 from loadstone.engine.histogram import Histogram
 from loadstone.live.catalogue import ResultCatalogue
 from loadstone.live.metrics import BUCKETS, classic_histogram, labels_of, render_metrics
-from loadstone.live.run import FollowedRun, is_locked
+from loadstone.live.run import CHECKED_RUNNING, FollowedRun, is_locked
 from loadstone.live.server import Watcher, has_report
 from loadstone.live.tail import Tail
 from loadstone.live.trial import Attempt, measure_use
@@ -61,6 +61,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(home / "results" / "a", home / "results" / os.fsdecode(b"caf\xe9"))
     surrogate = write_folder(home / "results" / "surrogate" / "1", results).path / "folder.json"
     surrogate.write_text(surrogate.read_text().replace('"name": "', '"name": "\\ud800'))
+    os.mkfifo(write_folder(home / "results" / "pipe" / "1", results).path / "trials.jsonl")
     headers = {"foreign": "[]", "newer": '{"results": 99}', "half": '{"results": 2, "na', "odd": '{"results": 2}'}
     for name, header in headers.items():
         (home / "results" / name / "1").mkdir(parents=True)
@@ -205,6 +206,7 @@ def test_damaged_folders_leave_the_others_alone(server: Server) -> None:
     reasons = {row["id"]: row["question"] for row in rows if row["verdict"] == "unreadable"}
     assert "reads versions 1 to" in reasons["newer/1"]
     assert "cannot read" in reasons["half/1"]
+    assert reasons["pipe/1"].endswith("trials.jsonl is not a regular file")
     assert "surrogates not allowed" in reasons["surrogate/1"]
     assert reasons["caf\\xe9/1"].endswith("is not valid UTF-8")
     index = server.get("/")[2]
@@ -423,6 +425,10 @@ def test_catalogue_follows_changed_folders(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "results" / "a" / "1", make_run({"a": scatter(1000)}))
     catalogue = ResultCatalogue(tmp_path / "results")
     assert [row["running"] for row in catalogue.list_rows()] == [False]
+    # A search needs the systems and the metrics before the results are judged.
+    assert [(row["verdict"], row["systems"], row["metrics"]) for row in catalogue.list_rows()] == [
+        ("", "a", "throughput, read.p99")
+    ]
     with folder.hold_lock():
         assert [row["running"] for row in catalogue.list_rows()] == [True]
     header = folder.path / "folder.json"
@@ -484,6 +490,97 @@ def test_run_follows_a_growing_folder(tmp_path: Path) -> None:
     folder.append_trial(results.trials[2])
     run.read_new()
     assert (run.page_state()["done"], run.page_state()["trial"]["phase"]) == (3, "done")
+
+
+def begin_attempt(folder: Folder, name: str, trial: str, intervals: int) -> Path:
+    """The directory of an attempt in progress."""
+    directory = folder.path / f"trials/{name}.part"
+    write_attempt(directory, intervals)
+    (directory / "begun.json").write_text(json.dumps({"line": {"trial": trial, "config": {"system": "a"}}}))
+    return directory
+
+
+def test_last_lines_of_an_ended_trial_count(tmp_path: Path) -> None:
+    run = FollowedRun(write_folder(tmp_path / "a", make_run({"a": scatter(1000)})))
+    directory = begin_attempt(run.folder, "x", "x", 2)
+    run.read_new()
+    first = run.current
+    assert first is not None
+    with (directory / "run.events.jsonl").open("a") as file:
+        file.write(json.dumps(interval(2, [outcome("READ", "OK", [1_000_000] * 7)])) + "\n")
+    directory.rename(directory.with_suffix(""))
+    begin_attempt(run.folder, "y", "y", 1)
+    run.read_new()
+    assert run.current is not None
+    assert run.current.trial == "y"
+    assert [point["k"] for point in first.list_points()] == [0, 1, 2]
+    assert first.steps["run"].counts["READ", "OK"] == 2 * 3 + 7
+
+
+def test_ended_trial_stays_until_its_line_arrives(tmp_path: Path) -> None:
+    results = make_run({"a": scatter(1000)})
+    run = FollowedRun(write_folder(tmp_path / "a", replace(results, trials=results.trials[:2])))
+    last = results.trials[2]
+    directory = begin_attempt(run.folder, last.trial, last.trial, 2)
+    run.read_new()
+    directory.rename(directory.with_suffix(""))
+    run.read_new()
+    ended = run.current
+    assert ended is not None
+    assert (ended.trial, len(ended.list_points())) == (last.trial, 2)
+    run.folder.append_trial(last)
+    run.read_new()
+    assert run.current is ended
+
+
+def test_further_attempt_begins_without_points(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "results/a/1", make_run({"a": scatter(1000)}))
+    directory = begin_attempt(folder, "x", "x", 3)
+    with serve(tmp_path) as server:
+        received = server.events("/run/a/1/events", 1_000)
+        first = next(event for event in received if event.startswith("event: points"))
+        directory.rename(directory.with_suffix(""))
+        begin_attempt(folder, "x.2", "x", 1)
+        begin = next(event for event in received if event.startswith("event: begin"))
+        second = next(event for event in received if event.startswith("event: points"))
+    assert len(json.loads(first.partition("data: ")[2])["points"]) == 3
+    assert json.loads(begin.partition("data: ")[2]) == {"trial": "x"}
+    assert [point["k"] for point in json.loads(second.partition("data: ")[2])["points"]] == [0]
+
+
+def test_running_trial_delays_checks_of_finished_trials(tmp_path: Path) -> None:
+    results = make_run({"a": scatter(1000, n=CHECKED_RUNNING + 2)})
+    noted = [replace(trial, end="failed") for trial in results.trials]
+    run = FollowedRun(write_folder(tmp_path / "a", replace(results, trials=noted)))
+    with run.folder.hold_lock():
+        run.read_new()
+        assert run.page_state()["checked"] == CHECKED_RUNNING
+        assert run.page_state()["findings"][0]["trial"] == noted[-1].trial
+        run.read_new()
+        assert run.page_state()["checked"] == len(noted)
+
+
+def test_further_attempt_replaces_findings(tmp_path: Path) -> None:
+    results = make_run({"a": scatter(1000)})
+    first, *later_trials = results.trials
+    failed = replace(first, end="failed")
+    run = FollowedRun(write_folder(tmp_path / "a", replace(results, trials=[failed, *later_trials])))
+    run.read_new()
+    assert run.rows[first.trial]["worst"] == "invalid"
+    run.folder.append_trial(replace(first, attempt=2))
+    run.read_new()
+    assert run.rows[first.trial]["worst"] == run.rows[later_trials[0].trial]["worst"]
+    assert [finding["check"] for finding in run.page_state()["findings"]].count("failed") == 0
+    assert (run.page_state()["done"], run.page_state()["failed"]) == (6, 0)
+
+
+def test_remaining_time_decreases_during_a_trial(tmp_path: Path) -> None:
+    results = make_run({"a": scatter(1000)})
+    trials = [replace(trial, start_unix_ns=10**18 + at * 10**10) for at, trial in enumerate(results.trials[:3])]
+    run = FollowedRun(write_folder(tmp_path / "a", replace(results, trials=trials)))
+    run.read_new()
+    last = trials[-1].start_unix_ns or 0
+    assert [run.estimate_seconds_left(last + seconds * 10**9) for seconds in (10, 14, 20, 99)] == [30, 26, 20, 20]
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,13 @@ from test_expectations import make_run, scatter
 LAYOUT = (Path(__file__).parents[1] / "support/browser_layout.js").read_text()
 # Long enough for a kill while a trial runs.
 LONG = SMALL.replace("duration: 200ms", "duration: 20m").replace("clients: 2", "clients: 1\nrate: 500")
+# Makes the page's source of events available as `source`.
+EXPOSE_SOURCE = """
+const Source = EventSource;
+EventSource = class extends Source {
+  constructor(...options) { super(...options); window.source = this; }
+};
+"""
 HOSTILE = '<img src=x onerror="document.title=1">'
 
 
@@ -144,6 +151,43 @@ def test_fault_in_effect_is_a_band(browser: Browser, tmp_path: Path) -> None:
         with (directory / "run.events.jsonl").open("a") as file:
             file.write(json.dumps(interval(8, [])) + "\n")
         browser.wait(f"{width} < {lasting / 2}")
+
+
+def test_charts_contain_updates_that_arrive_while_drawing(browser: Browser, tmp_path: Path) -> None:
+    write_trial(tmp_path)
+    points = "document.querySelector('#chart-throughput .mark-line path')?.getAttribute('d').split('L').length"
+    with serve(tmp_path) as server:
+        browser.open(server.address, 1280, 900)
+        browser.page.add_init_script(EXPOSE_SOURCE)
+        browser.value("document.querySelector('#rows a').click()")
+        browser.wait(f"{points} === 8")
+        point = {"phase": "run", "throughput": 3, "due": 3, "failed": 0, "p50": 1e6, "p99": 2e6, "max": 3e6}
+        updates = [{"points": [{**point, "k": k, "at": k + 1}], "first": 0, "hosts": []} for k in (8, 9)]
+        message = "new MessageEvent('points', {data: JSON.stringify(update)})"
+        # The second update arrives while the charts are drawn.
+        browser.value(f"{json.dumps(updates)}.forEach((update) => source.dispatchEvent({message}))")
+        browser.wait(f"{points} === 10")
+
+
+def test_search_and_choice_survive_updates(browser: Browser, tmp_path: Path) -> None:
+    for name in ("first", "second", "third"):
+        write_trial(tmp_path, name)
+    with serve(tmp_path) as server:
+        browser.open(server.address, 1280, 900)
+        for box in browser.page.query_selector_all("#rows tr:not([data-id='third/1']) input"):
+            box.check()
+        browser.page.fill("#search", "ir")
+        write_trial(tmp_path, "fourth")
+        wait_for_text(browser, "#number", "2 of 4")
+        assert text_of(browser, "#compare") == "Compare 2"
+        browser.page.reload()
+        wait_for_text(browser, "#number", "2 of 4")
+        assert text_of(browser, "#compare") == "Compare 2"
+        browser.page.click("#compare")
+        browser.wait("document.documentElement.dataset.drawn === 'all'")
+        browser.page.go_back()
+        wait_for_text(browser, "#number", "2 of 4")
+        assert text_of(browser, "#compare") == "Compare 2"
 
 
 def test_search_and_choice_lead_to_a_comparison(browser: Browser, tmp_path: Path) -> None:

@@ -190,7 +190,7 @@ def test_every_trial_must_meet_a_count() -> None:
     for name, answer in (("ledger.lost", "false"), ("ledger.lost_allowed", "false"), ("ledger.undecided", "undecided")):
         damaged = {**results.trials[-1].values, name: replace(figures[name], value=1)}
         assert answers(change_trials(results, last, values=damaged))[:2] == [answer, answer]
-    assert describe(judge_results(results).expectations[2]).endswith("at most 9 operations in a trial")
+    assert describe(judge_results(results).expectations[2]).endswith("9 operations in every trial")
 
 
 def test_fewer_than_six_repeats_decide_nothing() -> None:
@@ -252,6 +252,17 @@ def test_expectation_states_the_figure_of_the_table() -> None:
     assert (expectation.bound, judgement.output_bound(cell)) == ("at_least", "at_least")
     text = describe_figure(expectation)
     assert text.startswith(f"{estimate_text(cell.estimate, cell.unit, 'at_least')} (at least ")
+
+
+def test_drift_widens_a_ratio_once() -> None:
+    results = make_run({"old": scatter(1000), "new": scatter(1300, seed=2)}, "throughput >= 1x")
+    drifting = make_series((1000.0,) * 12 + (930.0,) * 12)
+    judgement = judge_results(replace(results, series=lambda name: drifting if name == "old-1" else None))
+    comparison = next(item for item in judgement.comparisons if item.metric == "throughput")
+    assert comparison.scenarios[-1].name == "drift at either extreme"
+    (expectation,) = judgement.expectations
+    assert expectation.estimate is not None
+    assert (expectation.estimate.low, expectation.estimate.high) == (comparison.ratio.low, comparison.ratio.high)
 
 
 def test_drift_of_unknown_size_names_its_finding() -> None:

@@ -32,5 +32,6 @@ def _validate_document(kind: type[Kind], method: str, document: Any) -> Kind:
         *inside, last = ["it", *map(str, first["loc"])]
         if first["type"] == "missing":
             raise ValueError(f"{'.'.join(inside[1:]) or 'it'} has no `{last}`") from error
-        raise ValueError(f"{first['input']!r:.40} is not a valid {last} ({first['msg']})") from error
+        kind_of = f"valid {last}" if inside else "document"
+        raise ValueError(f"{first['input']!r:.40} is not a {kind_of} ({first['msg']})") from error
     return validated

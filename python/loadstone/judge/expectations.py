@@ -351,7 +351,9 @@ def judge_ratio(
         return leave_undecided(text, "", why, "write the bound without `x`", None, "×")
     if unknown := find_unknown_drift(comparison.findings):
         return leave_undecided(text, "", f"{unknown.check}: {unknown.message}", unknown.hint, ratio, "×")
-    drift = max((finding.effect.drifts for finding in comparison.findings), default=1.0)
+    # If a scenario covers the drift, its row is among `rows`.
+    is_covered = any(row.name == TABLE["drift"].name for row in comparison.scenarios)
+    drift = 1.0 if is_covered else max((finding.effect.drifts for finding in comparison.findings), default=1.0)
     if ratio.low is not None and ratio.high is not None:
         ratio = replace(ratio, low=ratio.low / drift, high=ratio.high * drift)
     decided = decide_condition(text, term, ratio, "×")

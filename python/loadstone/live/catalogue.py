@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from loadstone.errors import LoadstoneError
 from loadstone.judge.judge import judge_results
 from loadstone.live.run import holds_lock, read_locks
-from loadstone.results.folder import VALUES, Folder, list_paths, printable
+from loadstone.results.folder import VALUES, Folder, list_paths, parse_attempt, printable
+from loadstone.results.lines import iterate_lines
+from loadstone.results.result_set import ResultSet
+from loadstone.results.trial_result import Scalar
 
 # The interval between attempts to judge; while a trial may be measured on this host, no folder is judged.
 PAUSE_SECONDS = 2.0
@@ -31,6 +36,8 @@ class CatalogueEntry:
     # The size of its values when the folder was judged, and the summary, which is empty until then.
     size: int = -1
     summary: Mapping[str, Any] = field(default_factory=dict)
+    # The parts of the summary that need no judgement, so that a search works while a run is measured.
+    sketch: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -93,7 +100,8 @@ class ResultCatalogue:
                 "time": entry.folder.path.name,
                 "question": text_of(entry.folder.header.get("question")),
                 "running": holds_lock(entry.folder.path, locks),
-                **{key: entry.summary.get(key, "") for key in SUMMARY},
+                **dict.fromkeys(SUMMARY, ""),
+                **(entry.summary or sketch_folder(entry)),
             }
             for name, entry in self.entries.items()
         ]
@@ -164,6 +172,28 @@ def text_of(question: Any) -> str:
     return str(question.get("text") or "") if isinstance(question, dict) else ""
 
 
+def sketch_folder(entry: CatalogueEntry) -> Mapping[str, Any]:
+    """The systems of the first block and the metrics of the first trial, which are read once."""
+    if entry.sketch:
+        return entry.sketch
+    folder, configs = entry.folder, list[Mapping[str, Scalar]]()
+    results = ResultSet(folder.name, [], folder.question)
+    with suppress(LoadstoneError, ValueError, OverflowError):
+        configs = [config for _, block in islice(folder.read_plan(), 1) for config in block.values()]
+        first = [parse_attempt(line) for _, line in islice(iterate_lines(folder.path / VALUES), 1)]
+        results = replace(results, trials=[attempt for attempt in first if attempt is not None])
+    sketch = {"systems": name_systems(configs, results), "metrics": ", ".join(results.headline_metrics)}
+    if results.metrics:
+        entry.sketch = sketch
+    return sketch
+
+
+def name_systems(configs: Iterable[Mapping[str, Scalar]], results: ResultSet) -> str:
+    """The systems that vary, or the store of all trials."""
+    systems = dict.fromkeys(config["system"] for config in configs if "system" in config)
+    return ", ".join(map(str, systems or [trial.facts.get("store", "") for trial in results.trials[:1]]))
+
+
 def summarise_folder(folder: Folder) -> dict[str, Any]:
     """The judge's summary of a folder, or an error message if the folder cannot be read."""
     try:
@@ -174,13 +204,12 @@ def summarise_folder(folder: Folder) -> dict[str, Any]:
         # A foreign folder may have any content, but must not prevent the listing of other folders.
         return {"verdict": "damaged", "answer": f"cannot be judged: {error}"}
     results = judgement.results
-    systems = results.dimensions.get("system") or [trial.facts.get("store", "") for trial in results.trials[:1]]
     answers = [expectation.answer for expectation in judgement.expectations]
     return {
         "verdict": str(judgement.answer_verdict) if results.trials else "empty",
         "answer": judgement.answer,
         "trials": len(results.trials),
-        "systems": ", ".join(map(str, systems)),
+        "systems": name_systems((trial.config for trial in results.trials), results),
         "metrics": ", ".join(results.headline_metrics),
         "expectations": ", ".join(f"{answers.count(name)} {name}" for name in dict.fromkeys(answers)),
     }

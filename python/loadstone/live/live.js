@@ -6,6 +6,7 @@ const views = {};
 let points = new Map();
 let hosts = [];
 let state = null;
+let left = "";
 // The rows of the plan by trial, grouped by variant; the nodes of variants that have not changed are reused.
 let variants = new Map();
 let nodes = new Map();
@@ -58,16 +59,21 @@ function faultBands() {
   return (state?.trial?.faults ?? []).map((fault) => ({ ...fault, to: fault.to ?? Math.max(last, fault.from) }));
 }
 
-let drawing = false;
+// An update that arrives while the charts are drawn is drawn afterwards.
+let [drawing, stale] = [false, false];
 async function draw() {
+  stale = true;
   if (drawing) return;
   drawing = true;
-  for (const [name, view] of Object.entries(views)) {
-    const rows = rowsOf(name);
-    byId(`figure-${name}`).hidden = !rows.length || (name === "failed" && rows.every((row) => row.value === 0));
-    if (!rows.length) continue;
-    view.data("rows", rows).data("faults", faultBands());
-    await view.resize().runAsync();
+  while (stale) {
+    stale = false;
+    for (const [name, view] of Object.entries(views)) {
+      const rows = rowsOf(name);
+      byId(`figure-${name}`).hidden = !rows.length || (name === "failed" && rows.every((row) => row.value === 0));
+      if (!rows.length) continue;
+      view.data("rows", rows).data("faults", faultBands());
+      await view.resize().runAsync();
+    }
   }
   drawing = false;
 }
@@ -95,7 +101,7 @@ function status(text, kind) {
 }
 
 function summary() {
-  const { planned, done, failed, left, running, trial } = state;
+  const { planned, done, failed, running, trial } = state;
   const interrupted = trial?.phase === "interrupted";
   status(running ? "running" : interrupted ? "the lab has exited; a trial was interrupted" : "ended", running ? "running" : interrupted ? "interrupted" : "ended");
   const parts = [`${whole(done)} of ${whole(planned)} trials`, failed ? `${whole(failed)} failed` : "", left ? `about ${left} left` : ""];
@@ -185,11 +191,12 @@ function findings() {
   const groups = new Map();
   for (const finding of state.findings) {
     const key = `${finding.severity} ${finding.check}`;
-    const trials = groups.get(key)?.trials ?? new Set();
-    groups.delete(key);
-    groups.set(key, { ...finding, trials: trials.add(finding.trial) });
+    if (!groups.has(key)) groups.set(key, { ...finding, trials: new Set() });
+    groups.get(key).trials.add(finding.trial);
   }
-  const list = [...groups.values()].toReversed().map((finding) => {
+  const finished = state.done + state.failed;
+  byId("checked").textContent = state.checked < finished ? `${whole(state.checked)} of ${whole(finished)} finished trials are checked so far` : "";
+  const list = [...groups.values()].map((finding) => {
     const item = element("li");
     const others = finding.trials.size - 1;
     const where = others ? `${finding.trial} and ${others} more` : finding.trial;
@@ -212,7 +219,13 @@ function connect() {
     summary();
     plan();
     findings();
+    // The record of a fault is complete only when its trial has ended.
+    if (ended) draw();
     document.documentElement.dataset.state = state.running ? "running" : "ended";
+  });
+  source.addEventListener("left", (event) => {
+    left = JSON.parse(event.data).text;
+    if (state) summary();
   });
   source.addEventListener("points", (event) => {
     const fresh = JSON.parse(event.data);
@@ -231,6 +244,8 @@ function connect() {
   };
 }
 
-await embed();
+// The figures and the plan do not wait for the charts.
 tiles();
 connect();
+await embed();
+draw();

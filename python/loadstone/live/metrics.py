@@ -57,7 +57,7 @@ def describe_run(run: FollowedRun) -> Iterator[tuple[str, str, str, str, list[Sa
     yield "loadstone_running", "gauge", "", "1 while the lab is running.", [("", experiment, int(state["running"]))]
     yield (
         "loadstone_findings", "gauge", "", "The judge's findings on individual trials, excluding notes.",
-        [("", experiment, len(run.findings))],
+        [("", experiment, sum(map(len, run.findings.values())))],
     )  # fmt: skip
 
 

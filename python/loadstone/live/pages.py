@@ -180,7 +180,12 @@ def run_page(folder: Folder, *, has_report: bool) -> str:
             id="now",
         ),
         tag("section", tag("h2", "Plan ", tag("small", "", id="metric")), tag("div", id="plan"), id="plan-section"),
-        tag("section", tag("h2", "Findings"), tag("ul", id="findings", class_="findings"), id="findings-section"),
+        tag(
+            "section",
+            tag("h2", "Findings ", tag("small", "", id="checked")),
+            tag("ul", id="findings", class_="findings"),
+            id="findings-section",
+        ),
         tag(
             "script",
             data({"events": f"/run/{quote_identity(name)}/events", **chart_specs()}),

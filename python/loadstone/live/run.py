@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection
-from itertools import pairwise
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from itertools import islice, pairwise
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -17,7 +18,7 @@ from loadstone.judge.findings import check_trial
 from loadstone.judge.settings import Settings
 from loadstone.live.tail import Tail
 from loadstone.live.trial import Attempt, read_json
-from loadstone.results.folder import ATTEMPT_START, UNDER_WAY, VALUES, Folder
+from loadstone.results.folder import ATTEMPT_START, UNDER_WAY, VALUES, Folder, parse_attempt
 from loadstone.results.result_set import first_metric, variant_name
 from loadstone.results.trial_result import TrialResult
 
@@ -27,6 +28,10 @@ FINDINGS_MAX = 50
 REPEATS_MAX = 1_000
 # The remaining time is estimated from the intervals between the starts of this many trials.
 PACE_TRIALS = 12
+# The number of finished trials that one reading checks while the run is measured, and after it has ended. A check takes
+# about a millisecond, so that a page opened late costs a running trial 1 % of a processor.
+CHECKED_RUNNING = 10
+CHECKED_ENDED = 300
 
 
 class FollowedRun:
@@ -36,7 +41,8 @@ class FollowedRun:
         self.folder = folder
         self.planned: dict[str, dict[str, Any]] = {}
         self.results: dict[str, TrialResult] = {}
-        self.findings: list[tuple[str, Finding]] = []
+        # The findings on each checked trial, excluding notes.
+        self.findings: dict[str, list[Finding]] = {}
         self.current: Attempt | None = None
         # Counts all changes, except changes in the points of the current trial.
         self.version = 0
@@ -44,8 +50,10 @@ class FollowedRun:
         self.rows: dict[str, dict[str, Any]] = {}
         self.changes: list[str] = []
         self._variants: dict[str, int] = {}
-        self._worst: dict[str, Severity] = {}
+        self._unchecked: dict[str, None] = {}
         self._done = 0
+        # The last result when the current attempt was found.
+        self._last: TrialResult | None = None
         self._marked = ""
         self._metric, self._metrics = "", frozenset[str]()
         self._key: tuple[int, bool, str] | None = None
@@ -64,11 +72,14 @@ class FollowedRun:
                 if isinstance(trial, dict) and isinstance(trial.get("trial"), str):
                     self.planned[trial["trial"]] = mapping_of(trial.get("config"))
                     self._change_row(trial["trial"])
-        for document in self._values.read_new():
-            try:
-                self._take_result(TrialResult.from_json(document))
-            except (KeyError, TypeError, ValueError, OverflowError):
-                continue
+        lines = self._values.read_lines()
+        for line in lines:
+            with suppress(ValueError, OverflowError):
+                if (result := parse_attempt(line)) is not None:
+                    self._take_result(result)
+        if len(lines) <= CHECKED_ENDED:
+            # Otherwise, viewers would wait for the first figures.
+            self._check_trials()
         self._find_current()
         if self.current is not None:
             self.current.read_new()
@@ -77,17 +88,12 @@ class FollowedRun:
         self.version += 1
         if result.was_interrupted:
             return
-        before = self.results.get(result.trial)
+        # The last attempt counts, and its findings replace the findings on earlier attempts.
+        for names in (self.findings, self._unchecked):
+            names.pop(result.trial, None)
+        before = self.results.pop(result.trial, None)
         self._done += (result.end == "done") - (before is not None and before.end == "done")
-        self.results[result.trial] = result
-        series = self.folder.load_series(result.trial, result.attempt)
-        findings, count = check_trial(result, series, self._settings)[0], len(self.findings)
-        self.findings += [(result.trial, finding) for finding in findings if finding.severity > Severity.NOTE]
-        if result.end != "done":
-            failed = Finding(result.end, Severity.INVALID, result.reason, "", (result.trial,))
-            self.findings.append((result.trial, failed))
-        for trial, finding in self.findings[count:]:
-            self._worst[trial] = max(self._worst.get(trial, Severity.NOTE), finding.severity)
+        self.results[result.trial], self._unchecked[result.trial] = result, None
         if not self._metrics.issuperset(result.values):
             self._metrics = self._metrics.union(result.values)
             metric = first_metric(self.results.values(), self.folder.question.metrics)
@@ -97,12 +103,37 @@ class FollowedRun:
                     self._change_row(trial)
         self._change_row(result.trial)
 
+    def _check_trials(self) -> None:
+        """Checks some of the finished trials, the newest first."""
+        number = CHECKED_RUNNING if self._unchecked and self.is_running else CHECKED_ENDED
+        for trial in [*islice(reversed(self._unchecked), number)]:
+            del self._unchecked[trial]
+            result = self.results[trial]
+            findings: list[Finding] = []
+            # The figures of a foreign trial may have any values; its page shows the remaining trials nevertheless.
+            with suppress(ArithmeticError, LookupError, TypeError, ValueError):
+                every = check_trial(result, self.folder.load_series(trial, result.attempt), self._settings)[0]
+                findings += [finding for finding in every if finding.severity > Severity.NOTE]
+            if result.end != "done":
+                findings.append(Finding(result.end, Severity.INVALID, result.reason, "", (trial,)))
+            self.version += 1
+            if findings:
+                self.findings[trial] = findings
+                self._change_row(trial)
+
+    def _newest_findings(self) -> Iterator[tuple[str, Finding]]:
+        """The findings, with the newest first."""
+        for trial in reversed(self.results):
+            for finding in reversed(self.findings.get(trial, ())):
+                yield trial, finding
+
     def _change_row(self, trial: str) -> None:
         """Computes the row of a trial again."""
         self.version += 1
         result = self.results.get(trial)
         config = self.planned.get(trial) or ({} if result is None else result.config)
         value = None if result is None else result.values.get(self.metric)
+        findings = self.findings.get(trial)
         variant = self.rows[trial]["variant"] if trial in self.rows else variant_name(config)
         if trial not in self.rows:
             self._variants[variant] = self._variants.get(variant, 0) + 1
@@ -114,17 +145,22 @@ class FollowedRun:
             "text": ""
             if value is None
             else units.format_bound(units.format_figure(value.value, value.unit), value.bound),
-            "worst": self._worst[trial].name.lower() if trial in self._worst else "",
+            "worst": max(finding.severity for finding in findings).name.lower() if findings else "",
         }
         self.changes.append(trial)
 
     def _find_current(self) -> None:
         """Finds the attempt whose directory is not complete, or the last complete attempt."""
+        if self.current is not None and (final := self.current.find_final()) is not None:
+            # The attempt has ended: its last lines belong to its figures, even if the next attempt has begun.
+            self.version += 1
+            self.current.follow_rename(final)
+            self.current.read_new()
         parts = sorted((self.folder.path / "trials").glob(f"*{UNDER_WAY}/{ATTEMPT_START}"))
         last = next(reversed(self.results.values()), None)
         if parts:
             directory, line = parts[-1].parent, mapping_of(read_json(parts[-1]).get("line"))
-        elif last is not None:
+        elif last is not None and last is not self._last:
             directory, line = self.folder.files_of(last.trial, last.attempt), {}
             line = {"trial": last.trial, "config": last.config, "repeat": last.repeat}
         else:
@@ -132,15 +168,16 @@ class FollowedRun:
         if self.current is not None and directory == self.current.directory:
             return
         self.version += 1
-        trial = str(line.get("trial") or directory.name.removesuffix(UNDER_WAY))
-        if self.current is not None and not parts and trial == self.current.trial:
-            # The attempt has just ended, and its directory has its final name.
-            self.current.follow_rename(directory)
-        else:
-            repeat = line.get("repeat")
-            self.current = Attempt(
-                directory, trial, mapping_of(line.get("config")), repeat if isinstance(repeat, int) else 0
-            )
+        self._last = last
+        trial, repeat = str(line.get("trial") or directory.name.removesuffix(UNDER_WAY)), line.get("repeat")
+        self.current = Attempt(
+            directory, trial, mapping_of(line.get("config")), repeat if isinstance(repeat, int) else 0
+        )
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the files have further lines to read."""
+        return self._values.is_behind or (self.current is not None and self.current.is_behind)
 
     @property
     def is_running(self) -> bool:
@@ -173,11 +210,11 @@ class FollowedRun:
             "planned": self.count_planned(),
             "done": done,
             "failed": len(self.results) - done,
-            "left": units.format_clock(left) if running and (left := self.seconds_left) is not None else "",
             # Blocks are planned one after another; the question states their minimum number.
             "least": min(question.at_least, REPEATS_MAX),
             "metric": self.metric,
-            "findings": [describe_finding(trial, finding) for trial, finding in self.findings[-FINDINGS_MAX:]],
+            "checked": len(self.results) - len(self._unchecked),
+            "findings": [describe_finding(*item) for item in islice(self._newest_findings(), FINDINGS_MAX)],
             "trial": current,
         }
 
@@ -185,13 +222,18 @@ class FollowedRun:
         """The number of trials planned so far, or the number that the question requires if that is larger."""
         return max(len(self.rows), self.folder.question.at_least * len(self._variants))
 
-    @property
-    def seconds_left(self) -> float | None:
+    def estimate_seconds_left(self, now_unix_ns: int) -> float | None:
         """The remaining time, estimated from the pace of the last trials; None until two trials are complete."""
-        starts = sorted(result.start_unix_ns for result in self.results.values() if result.start_unix_ns)
-        steps = [(after - before) / 1e9 for before, after in pairwise(starts)][-PACE_TRIALS:]
+        last = islice(reversed(self.results.values()), PACE_TRIALS + 1)
+        starts = sorted(result.start_unix_ns for result in last if result.start_unix_ns)
+        steps = [(after - before) / 1e9 for before, after in pairwise(starts)]
         remaining = self.count_planned() - len(self.results)
-        return median(steps) * remaining if steps else None
+        if not steps or not remaining:
+            return None
+        # The current trial began about one step after the last one, and its end is at most one step away.
+        pace = median(steps)
+        elapsed = (now_unix_ns - starts[-1]) / 1e9 - pace
+        return max(pace * remaining - min(max(elapsed, 0), pace), 0)
 
     def _mark_running(self, running: bool) -> None:
         """Marks the row of the running trial."""

@@ -15,9 +15,9 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from loadstone.errors import LoadstoneError
+from loadstone.format import units
 from loadstone.live import metrics, pages
 from loadstone.live.catalogue import UNREADABLE, ResultCatalogue, identify_folder
 from loadstone.live.run import FollowedRun
@@ -50,6 +51,8 @@ WILDCARDS = ("0.0.0.0", "::", "[::]")
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
 # The time between two reads of the files while a page is open: the engine reports once a second.
 POLL_SECONDS = 1.0
+# The same time until a viewer of a long run has received its past.
+CATCH_UP_SECONDS = 0.05
 # The time for which viewers can still see the end of the run after the lab has exited.
 FAREWELL_SECONDS = 60.0
 TOKEN = "token"
@@ -89,10 +92,10 @@ class ServerOptions:
 class RunReading:
     """One reading of a run, which all viewers share."""
 
-    # The state as JSON.
-    text: str
-    trial: str
-    points: list[dict[str, Any]]
+    # The state as JSON, and the remaining time.
+    text: str = ""
+    left: str = ""
+    points: Sequence[dict[str, Any]] = ()
     attempt: Attempt | None = None
     # The start of the attempt's window, and the number of host samples in the attempt.
     start_unix_ns: int | None = None
@@ -108,14 +111,14 @@ class Watcher:
         self.attempts: list[Attempt] = []
         self._lock = threading.Lock()
         self._read = 0.0
-        self._reading = RunReading("", "", [])
+        self._reading = RunReading()
         self._state: dict[str, Any] = {}
         self._text = ""
 
     def read_run(self) -> RunReading:
         """Reads new data, unless another viewer has just done so."""
         with self._lock:
-            if time.monotonic() >= self._read + POLL_SECONDS / 2:
+            if self.run.is_behind or time.monotonic() >= self._read + POLL_SECONDS / 2:
                 self.run.read_new()
                 current = self.run.current
                 if current is not None and current not in self.attempts:
@@ -123,12 +126,14 @@ class Watcher:
                 state = self.run.page_state()
                 if state is not self._state:
                     self._state, self._text = state, json.dumps(countable(state))
-                if current is None:
-                    self._reading = RunReading(self._text, "", [])
-                else:
+                seconds = self.run.estimate_seconds_left(time.time_ns()) if state["running"] else None
+                self._reading = RunReading(self._text, "" if seconds is None else units.format_clock(seconds))
+                if current is not None:
                     points, start = current.list_points(), current.start_unix_ns
                     samples = len(current.hosts)
-                    self._reading = RunReading(self._text, current.trial, points, current, start, samples)
+                    self._reading = replace(
+                        self._reading, points=points, attempt=current, start_unix_ns=start, samples=samples
+                    )
                 self._read = time.monotonic()
             return self._reading
 
@@ -326,17 +331,22 @@ class LiveSite:
         sent_points: dict[tuple[str, int], Any] = {}
         # The number of host samples sent so far, and the start of the window on which their times are based.
         sent_samples, start = 0, None
-        sent, trial, changes = "", None, 0
+        sent, left, changes = "", None, 0
+        attempt: Attempt | None = None
         try:
             while not await request.is_disconnected():
                 reading = await asyncio.to_thread(watcher.read_run)
-                if reading.trial != trial:
-                    sent_points, sent_samples, trial = {}, 0, reading.trial
-                    yield write_event("begin", {"trial": trial})
+                if left is None or reading.attempt is not attempt:
+                    # A further attempt at the same trial also begins without points.
+                    sent_points, sent_samples, start, attempt = {}, 0, None, reading.attempt
+                    yield write_event("begin", {"trial": "" if attempt is None else attempt.trial})
                 if reading.text != sent:
                     sent = reading.text
                     plan, changes = await asyncio.to_thread(watcher.plan_since, changes)
                     yield (f"event: plan\ndata: {plan}\n\n" if plan else "") + f"event: state\ndata: {sent}\n\n"
+                if reading.left != left:
+                    left = reading.left
+                    yield write_event("left", {"text": left})
                 # A point that changes is replaced by a new object.
                 fresh = [
                     point for point in reading.points if sent_points.get((point["phase"], point["k"])) is not point
@@ -353,7 +363,7 @@ class LiveSite:
                 else:
                     # A comment lets both ends detect a broken connection.
                     yield ": \n\n"
-                await asyncio.sleep(POLL_SECONDS)
+                await asyncio.sleep(CATCH_UP_SECONDS if watcher.run.is_behind else POLL_SECONDS)
         finally:
             self.viewers -= 1
 

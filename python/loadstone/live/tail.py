@@ -8,8 +8,8 @@ from typing import Any
 
 from loadstone.results.lines import parse_line
 
-# At most this many bytes are read at a time, so that a long file does not delay a reader.
-CHUNK_BYTES = 1 << 24
+# At most this many bytes are read at a time, so that viewers of a long file see its first part at once.
+CHUNK_BYTES = 1 << 22
 
 
 class Tail:
@@ -19,9 +19,17 @@ class Tail:
         self.path = path
         self._offset = 0
         self._part = b""
+        # Whether the last reading did not reach the end of the file.
+        self.is_behind = False
 
     def read_new(self) -> Iterator[dict[str, Any]]:
         """The new documents, in order; damaged lines are skipped, and a missing file has no documents."""
+        for line in self.read_lines():
+            if (document := parse_line(line)) is not None:
+                yield document
+
+    def read_lines(self) -> list[bytes]:
+        """The new lines, in order; a missing file has no lines."""
         try:
             with self.path.open("rb") as file:
                 if self.path.stat().st_size < self._offset:
@@ -29,9 +37,8 @@ class Tail:
                 file.seek(self._offset)
                 data = file.read(CHUNK_BYTES)
         except OSError:
-            return
+            return []
         self._offset += len(data)
+        self.is_behind = len(data) == CHUNK_BYTES
         *lines, self._part = (self._part + data).split(b"\n")
-        for line in lines:
-            if (document := parse_line(line)) is not None:
-                yield document
+        return lines

@@ -13,7 +13,7 @@ from loadstone.engine.histogram import Histogram, decode_histogram
 from loadstone.live.tail import Tail
 from loadstone.observe.summary import SERVER
 from loadstone.results.fault import FaultRecord
-from loadstone.results.folder import FAULTS
+from loadstone.results.folder import FAULTS, UNDER_WAY
 from loadstone.results.lines import parse_json
 
 EVENTS = ".events.jsonl"
@@ -127,6 +127,16 @@ class Attempt:
         for phase, k in self._changed:
             self._points[phase, k] = self.rows[phase][k].chart_point(phase, k)
         self._changed.clear()
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the files have further lines to read."""
+        return any(tail.is_behind for tail in (*self._tails.values(), self._observed))
+
+    def find_final(self) -> Path | None:
+        """The directory under its final name, if the attempt has ended since the last reading."""
+        final = self.directory.with_name(self.directory.name.removesuffix(UNDER_WAY))
+        return final if final != self.directory and final.is_dir() and not self.directory.is_dir() else None
 
     def follow_rename(self, directory: Path) -> None:
         """Follows the renaming of the directory to its final name; the files stay the same."""

@@ -31,7 +31,10 @@ def describe_figure(expectation: Expectation) -> str:
     if expectation.unit in COUNTS and math.isfinite(estimate.value):
         is_errors = parse_expectations(expectation.text)[0][1].is_count
         noun = "failed operation" if is_errors else expectation.unit.removesuffix("s")
-        return f"at most {units.count_noun(round(estimate.value), noun)} in a trial"
+        low, high = round(estimate.value if estimate.low is None else estimate.low), round(estimate.value)
+        if low == high:
+            return f"{units.count_noun(high, noun)} in every trial"
+        return f"{low:,} to {units.count_noun(high, noun)} in a trial"
     if math.isinf(estimate.value):
         return "failed" if expectation.bound is None else units.format_bound("", expectation.bound).strip()
     if estimate.low is None or estimate.high is None:

@@ -23,6 +23,7 @@ import gc
 import json
 import os
 import shutil
+import stat
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -61,6 +62,8 @@ class Folder:
         require_text(path)
         self.path = path
         try:
+            if (special := find_special_file(path)) is not None:
+                raise LoadstoneError(f"{path / special} is not a regular file", "the folder is damaged")
             header = lines.parse_json((path / "folder.json").read_bytes())
         except FileNotFoundError:
             raise LoadstoneError(
@@ -189,9 +192,9 @@ class Folder:
     @property
     def blocks(self) -> list[int]:
         """The numbers of the planned blocks, from 1."""
-        return [block for block, _ in self._read_plan()]
+        return [block for block, _ in self.read_plan()]
 
-    def _read_plan(self) -> Iterator[tuple[int, dict[str, dict[str, Scalar]]]]:
+    def read_plan(self) -> Iterator[tuple[int, dict[str, dict[str, Scalar]]]]:
         """Yields the number of each block, and its trials with their configs; invalid lines are omitted."""
         for document in lines.read_lines(self.path / "plan.jsonl").documents:
             try:
@@ -247,17 +250,14 @@ class Folder:
         attempts, warnings = [], []
         for number, line in lines.iterate_lines(self.path / name):
             try:
-                attempts.append(TrialResult.from_line(line))
-            except (ValueError, OverflowError):
-                # Python's JSON reader decides which lines are damaged, and states the reasons.
-                document = lines.parse_line(line)
-                if document is None:
-                    warnings.append(f"{name}:{number} is damaged and is omitted")
-                    continue
-                try:
-                    attempts.append(TrialResult.from_json(document))
-                except (ValueError, OverflowError) as error:
-                    warnings.append(f"{name}: a line is not a trial and is omitted ({error})")
+                attempt = parse_attempt(line)
+            except (ValueError, OverflowError) as error:
+                warnings.append(f"{name}: a line is not a trial and is omitted ({error})")
+                continue
+            if attempt is None:
+                warnings.append(f"{name}:{number} is damaged and is omitted")
+            else:
+                attempts.append(attempt)
         return attempts, warnings
 
     def read_pilots(self) -> list[TrialResult]:
@@ -284,7 +284,7 @@ class Folder:
                 continue
             failures = () if before is None else (*before.failures, *([before.reason] if before.is_failure else []))
             trials[result.trial] = replace(result, failures=failures, interruptions=interrupted[result.trial])
-        planned = {trial: config for _, block in self._read_plan() for trial, config in block.items()}
+        planned = {trial: config for _, block in self.read_plan() for trial, config in block.items()}
         if strange := [name for name, trial in trials.items() if planned and trial.config != planned.get(name)]:
             number = units.count_noun(len(strange), "trial")
             warnings.append(f"plan.jsonl lacks {number}, such as {strange[0]}, which may belong to another run")
@@ -327,6 +327,26 @@ class Folder:
             warnings.append(f"{name} is damaged and omitted")
             return {}
         return document
+
+
+def parse_attempt(line: bytes) -> TrialResult | None:
+    """The attempt in a line; None if the line is damaged. Raises ValueError or OverflowError if it is not a trial."""
+    try:
+        return TrialResult.from_line(line)
+    except (ValueError, OverflowError):
+        # Python's JSON reader decides which lines are damaged, and states the reasons.
+        document = lines.parse_line(line)
+        return None if document is None else TrialResult.from_json(document)
+
+
+def find_special_file(path: Path) -> str | None:
+    """The name of a pipe, socket or device in a directory, whose reader would wait forever; None if there is none."""
+    for entry in os.scandir(path):
+        with contextlib.suppress(OSError):
+            mode = entry.stat().st_mode
+            if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+                return entry.name
+    return None
 
 
 def printable(path: Path) -> str:

@@ -35,9 +35,9 @@ ADDRESS = re.compile(
     r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.]|\.\d)|(?<![\w:])(?:[0-9a-f]{0,4}:){2,7}[0-9a-f]{0,4}(?![\w:])",
     re.IGNORECASE,
 )
-# An absolute path in a text, but not part of a word, a fraction or a rate.
+# An absolute path in a text, also after an option's letter (`-I/srv/x`), but not part of a word, a fraction or a rate.
 PATH = re.compile(
-    r"(?<![\w.+/@%~-])(?:~[\w.-]*)?/[^\s\"'`,;:()<>|&*?\\\[\]{}=]+|/(?:home|Users)/[^\s\"'`,;:()<>|&*?=]+"
+    r"(?:(?<![\w.+/@%~-])|(?<=\s-[A-Za-z]))(?:~[\w.-]*)?/[^\s\"'`,;:()<>|&*?\\\[\]{}=]+|/(?:home|Users)/[^\s\"'`,;:()<>|&*?=]+"
 )
 # Paths with spaces in a text: in quotes, or the whole value of a key. Also the paths of Windows.
 QUOTED_PATH = re.compile(r"(?<=')/[^'\n]+(?=')|(?<=\")/[^\"\n]+(?=\")")
@@ -114,7 +114,9 @@ class Redaction:
         document = parse_json(line) if line.lstrip().startswith("{") else None
         if document is not None:
             return json.dumps(self._redact_part(document), separators=(",", ":"), ensure_ascii=False) + "\n"
-        return line if f",{HISTOGRAM}" in line else self.redact_text(line)
+        # The tag of a histogram, before its encoded counts, may contain a name.
+        tag, mark, histogram = line.partition(f",{HISTOGRAM}")
+        return self.redact_text(tag) + mark + histogram
 
     def _redact_part(self, part: Any, key: str = "") -> Any:
         if isinstance(part, dict):
@@ -166,8 +168,8 @@ def list_strings(text: str, suffix: str) -> Iterator[tuple[str, str]]:
         value = part if document is not None else (parse_json(part) if part.lstrip().startswith("{") else None)
         if value is not None:
             yield from list_leaves(value)
-        elif f",{HISTOGRAM}" not in part:
-            yield "", part
+        else:
+            yield "", part.partition(f",{HISTOGRAM}")[0]
 
 
 def list_leaves(part: Any, key: str = "") -> Iterator[tuple[str, str]]:
