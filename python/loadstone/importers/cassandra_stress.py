@@ -26,7 +26,10 @@ SIGNS = re.compile(
 # With a user profile, the line has `[insert]`; with `-rate auto`, there is a run for each number of threads.
 RUNNING = re.compile(r"Running (?:(.{1,300}?) )?with (\d+) thread")
 SETTING = re.compile(r"\s*([A-Z][A-Za-z ()-]+): +(-?\d\S*(?: [A-Z]+)?|(?!-\d)[^\s\d].*)$")
-COMMAND = re.compile(r"cassandra-stress\s+((?:user|mixed|read|write|counter_\w+)\s+\S.*)$")
+# An option follows the type of the operations, or else the line is prose.
+COMMAND = re.compile(
+    r"cassandra-stress(?:\.bat)?\s+((?:user|mixed|read|write|counter_\w+)\s+['\"\\]*(?:-\w|no-warmup|[\w-]+\\?[=(<>]).*)$"
+)
 # A column of versions up to 2.0, whose summaries average only the middle 80 % of the rows.
 OLDER = "interval_op_rate"
 CQL_STRESS = re.compile(r"(?i)cql-stress")

@@ -13,7 +13,7 @@ from itertools import zip_longest
 from typing import Any
 
 from loadstone.format import units
-from loadstone.importers.command_line import command_fact, split_command
+from loadstone.importers.command_line import command_fact, find_command, split_command
 from loadstone.importers.json_text import Document, list_numbered, read_documents
 from loadstone.importers.number import number_or_text, parse_number
 from loadstone.importers.run import (
@@ -50,7 +50,6 @@ PERCENTILE = re.compile(r"p([\d.]+)(?: Latency)?")
 NOT_READ = re.compile(r"(Hits|Misses|MOVED|ASK)/sec|KB/sec.*|Connection Errors.*|Accumulated Latency")
 # Columns that are read elsewhere.
 READ = ("Type", "Count", "Ops/sec", "Percentile Latencies", SERIES)
-COMMAND = re.compile(r"(?:^|[\s/$])(memtier_benchmark\s+-\S.*)$")
 REPLY = re.compile(r"handle error response: (.+)$")
 INTERRUPTED = re.compile(r"^\[RUN #\d+\] Interrupted by user")
 SHORT = {"P": "protocol", "d": "data_size", "R": "random_data", "n": "requests", "c": "clients", "t": "threads"}
@@ -102,8 +101,8 @@ def read_runs(source: Source) -> list[ImportedRun]:
     replies: list[str] = []
     for index, line in enumerate(source.bare_lines):
         text = line.rstrip()
-        if match := COMMAND.search(text):
-            command = match[1]
+        if line_command := find_command(text, "memtier_benchmark"):
+            command = line_command
         elif match := SETTING.match(text):
             if not reports or reports[-1].sections:
                 reports.append(MemtierReport(index, command, interrupted, replies))

@@ -10,7 +10,7 @@ import csv
 import re
 from dataclasses import dataclass, field
 
-from loadstone.importers.command_line import command_fact, option_facts, split_command
+from loadstone.importers.command_line import command_fact, find_command, option_facts, split_command
 from loadstone.importers.number import number_or_text, parse_number
 from loadstone.importers.run import ALL, OPERATIONS, ImportedRun
 from loadstone.importers.source import Source
@@ -19,7 +19,7 @@ from loadstone.results.value import PERCENTILES
 
 NAME = "redis-benchmark"
 TITLE = "redis-benchmark"
-COMMAND = re.compile(r"(?:^|[\s/$])((?:redis|valkey|keydb)-benchmark\b.*)$")
+PROGRAM = r"(?:redis|valkey|keydb)-benchmark(?![\w.-])"
 BEGIN = re.compile(r"====== (.+?) ======\s*$")
 # Only printed with `-e`.
 REPLY = re.compile(r"^Error from server: (.+)$")
@@ -100,8 +100,8 @@ def read_runs(source: Source) -> list[ImportedRun]:
     replies: list[str] = []
     for index, line in enumerate(source.bare_lines):
         torn = source.torn and index == source.last
-        if match := COMMAND.search(line):
-            command = match[1]
+        if line_command := find_command(line, PROGRAM):
+            command = line_command
         elif match := REPLY.match(line):
             replies.append(match[1])
         elif match := BEGIN.search(line):

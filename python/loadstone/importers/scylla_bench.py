@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from loadstone.importers.command_line import command_fact
+from loadstone.importers.command_line import command_fact, find_command
 from loadstone.importers.number import go_duration, parse_number
 from loadstone.importers.run import ALL, OPERATIONS, ImportedRun, build_series, mix_fact, set_once
 from loadstone.importers.source import Source
@@ -18,7 +18,6 @@ from loadstone.results.trial_result import Scalar, Series
 
 NAME = "scylla-bench"
 TITLE = "scylla-bench"
-COMMAND = re.compile(r"(?:^|[\s/$])(scylla-bench\s+-\S.*)$")
 SETTING = re.compile(
     r"^(Mode|Workload|Consistency level|Partition count|Clustering rows|Clustering row size|Rows per request"
     r"|Concurrency|Connections|Maximum rate|Page size|Timeout|Client compression)"
@@ -66,7 +65,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
     reports = [ScyllaBenchReport()]
     for index, line in enumerate(source.bare_lines):
         report = reports[-1]
-        starts = COMMAND.search(line) or line.strip() == "Configuration" or line.startswith("Mode:")
+        starts = find_command(line, NAME) or line.strip() == "Configuration" or line.startswith("Mode:")
         row = ROW.match(line)
         # A run that was interrupted has no totals; the next run counts its time from 0 again.
         restarts = row and report.rows and go_duration(row[1])[0] < report.rows[-1][0]
@@ -92,8 +91,8 @@ def parse_line(report: ScyllaBenchReport, line: str, torn: bool) -> bool:
 
     The number in a torn line is ignored, because it may be truncated.
     """
-    if match := COMMAND.search(line):
-        report.command = match[1]
+    if command := find_command(line, NAME):
+        report.command = command
     elif match := SETTING.match(line):
         set_once(report.settings, match[1], match[2])
     elif HEADER.match(line):

@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import PurePath
 
 from loadstone.format import units
-from loadstone.importers.command_line import SECRET, command_fact, split_command
+from loadstone.importers.command_line import SECRET, command_fact, find_command, split_command
 from loadstone.importers.number import last_digit, number_or_text, parse_number
 from loadstone.importers.run import (
     ALL,
@@ -31,7 +31,8 @@ TITLE = "sysbench"
 VERSION = re.compile(r"sysbench (\d\S*)(?: \(|:)")
 # The beginning of the output, or of the last section if only the results were copied.
 BEGIN = re.compile(r"(?m)sysbench \d\S*(?: \(|:)|Running the test with following options|^Threads fairness:\s*$")
-COMMAND = re.compile(r"(?:^|[\s/$])(sysbench\s+(?:-\S|\w+ |\S+\.lua|['\"]).*)$")
+# The arguments of a command without options.
+COMMAND = r"\S+\s+(?:run|prepare|warmup|cleanup)"
 # Options that the report repeats or that set its form, and options of the database connection.
 NOT_OF_WORK = re.compile(
     r"(num-)?threads|(max-)?time|events|max-requests|(tx-)?rate|report-.*|histogram|percentile|test"
@@ -137,7 +138,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
         # A run that was interrupted has no report, and the next run begins with its version or its options.
         restarts = bool(interval and report.intervals and float(interval[1]) < report.intervals[-1][0])
         restarts = restarts or (bool(report.fields) and bool(begins))
-        follows = begins or COMMAND.search(line) or (not report.checkpoints and SECTION.match(line))
+        follows = begins or find_command(line, NAME, 2, COMMAND) or (not report.checkpoints and SECTION.match(line))
         if restarts if not report.ended else follows:
             report = SysbenchReport(line=index)
             reports.append(report)
@@ -170,8 +171,8 @@ def parse_line(report: SysbenchReport, line: str) -> bool:
         return False
     if is_checkpoint:
         report.checkpoints += 1
-    elif match := COMMAND.search(line):
-        report.command = match[1]
+    elif command := find_command(line, NAME, 2, COMMAND):
+        report.command = command
     elif match := VERSION.search(line):
         report.version = match[1]
     elif match := INTERVAL.search(line):
