@@ -169,7 +169,9 @@ def test_elements_of_a_list_are_repeats(tmp_path: Path) -> None:
 
 def test_element_without_a_figure_is_refused(tmp_path: Path) -> None:
     path = write_file(tmp_path, '{"a": [{"t": 1, "l": 2}, {"t": 3}, {"l": 4}]}', "a.json")
-    assert "is null or missing in document 1" in refusal(path, {"json": "throughput=$.a[*].t op/s\nall.p99=$.a[*].l ms"})
+    assert "is null or missing in document 1" in refusal(
+        path, {"json": "throughput=$.a[*].t op/s\nall.p99=$.a[*].l ms"}
+    )
     assert "a metric has two paths" in refusal(path, {"json": "throughput=$.a[*].t op/s\nthroughput=$.a[*].l op/s"})
 
 

@@ -5,6 +5,7 @@ A cycle is one call of the workload's function. With a rate, latencies are measu
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from loadstone.importers import hlog_parser
@@ -23,7 +24,8 @@ MS = 1e6
 FACTS = {
     "consistency": "consistency", "serial_consistency": "serial_consistency", "cass_version": "version",
     "db_version": "version", "workload": "workload", "count": "work.connections", "ssl": "encryption",
-    "page_size": "work.page_size", "start_cycle": "work.start_cycle", "end_cycle": "work.end_cycle",
+    "retry_number": "work.retry_number", "page_size": "work.page_size", "start_cycle": "work.start_cycle",
+    "end_cycle": "work.end_cycle",
 }  # fmt: skip
 CUT = "import the whole report of latte"
 
@@ -44,6 +46,7 @@ def read_report(document: Document) -> ImportedRun:
     """A report's figures. Raises LookupError or ValueError if a figure is missing or damaged."""
     conf, result = document["conf"], document["result"]
     run = ImportedRun(facts={"tool": NAME})
+    run.start_unix_ns = start_of(result)
     run.clients = int(conf["concurrency"]) * int(conf.get("threads", 1))
     connection = conf.get("connection", {})
     for name, fact in FACTS.items():
@@ -98,6 +101,15 @@ def read_report(document: Document) -> ImportedRun:
     if errors:
         run.statuses["CYCLE"] = {"OK": max(cycles - errors, 0), "ERROR": errors}
     return run
+
+
+def start_of(result: Document) -> int | None:
+    """The start of a run, ns since the epoch; None if the report does not state it with a time zone."""
+    try:
+        start = datetime.fromisoformat(str(result.get("start_time")))
+    except ValueError:
+        return None
+    return round(start.timestamp() * 1e9) if start.tzinfo else None
 
 
 def mean_value(value: Any) -> float:

@@ -61,6 +61,7 @@ OPTIONS = (
     "protocol", "tls", "ratio", "data_size_range", "data_size_list", "data_size_pattern", "random_data", "data_import",
     "expiry_range", "no-expiry", "generate_keys", "key_pattern", "key_stddev", "key_median", "key_zipf_exp",
     "multi_key_get", "reconnect_interval", "wait-ratio", "num-slaves", "wait-timeout", "cluster_mode", "clients_start",
+    "command", "command_ratio", "command_key_pattern",
 )  # fmt: skip
 UNSET = ("", "0:0", "None")
 DISTRIBUTIONS = {"R": "uniform", "G": "gaussian", "S": "sequential", "P": "sequential", "Z": "zipfian"}
@@ -166,7 +167,9 @@ def parse_options(command: str) -> dict[str, str]:
         if match := re.fullmatch(r"--([\w-]+)(?:=(.*))?|-(\w)(.*)", word):
             name = SHORT.get(match[3], match[3]) if match[3] else match[1]
             value = match[2] or match[4] or ("true" if following.startswith("-") else following) or "true"
-            options[name if name in OPTIONS else name.replace("-", "_")] = value
+            key = name if name in OPTIONS else name.replace("-", "_")
+            # Each `--command` adds a type of command.
+            options[key] = f"{options[key]}; {value}" if key == "command" and key in options else value
     if "data_size_range" in options or "data_size_list" in options:
         options["data_size"] = "0"
         options["data_size_range"] = options.get("data_size_range", "").replace("-", ":")
@@ -213,6 +216,7 @@ def read_section(
     runtime = section.get("Runtime", {})
     if str(runtime.get("Interrupted", "false")) == "true":
         run.mark_stopped("the run was interrupted")
+    run.start_unix_ns = int(runtime["Start time"]) * 10**6 if runtime.get("Start time") else None
     totals = section[TOTALS]
     if lost := parse_number(str(totals.get("Connection Errors", 0))):
         message = f"{lost:,.0f} connection errors, which do not count as operations"
@@ -228,7 +232,11 @@ def read_section(
     parts = {name: part for name, part in tables.items() if name != TOTALS and parse_number(str(part["Ops/sec"]))}
     rates = {name: parse_number(str(part["Ops/sec"])) or 0.0 for name, part in parts.items()}
     check_total(source, sum(rates.values()), rate, None, slack=0.01 * rate + 0.1)
-    run.add_text("throughput", str(totals["Ops/sec"]), 1.0, "op/s", n)
+    if rate or not n:
+        run.add_text("throughput", str(totals["Ops/sec"]), 1.0, "op/s", n)
+    else:
+        # Some versions print zeros if their clients are still busy when the run ends.
+        run.add_note("not-a-number", f"memtier_benchmark printed 0 op/s for {n:,} operations", "use another version")
     if "Total duration" in runtime and "Count" in totals:
         # The duration is in whole ms.
         check_rate(rate, float(runtime["Total duration"]) / 1000, n, slack=0.002 * rate)

@@ -97,9 +97,13 @@ class ImportedRun:
 
         Raises ValueError if the figure is negative, because figures of benchmarks cannot be.
         """
+        metric = re.sub(r"\.p100$", ".max", metric)
         if value is not None and math.isfinite(value):
             if value < 0:
                 raise ValueError(f"{metric} is negative: {value:g}")
+            if metric.endswith(".max") and any(known.metric == metric for known in self.values):
+                # The maximum and the 100th percentile, which is rounded to a bucket.
+                return
             self.values.append(Value(metric, value, unit, n, resolution=resolution))
 
     def add_text(self, metric: str, text: str, scale: float, unit: str, n: int) -> None:
