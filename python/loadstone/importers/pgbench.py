@@ -78,6 +78,8 @@ class PgbenchReport:
     # For each script: the number of its transactions, its tps and its mean latency.
     scripts: dict[str, dict[str, str]] = field(default_factory=dict)
     aborted: bool = False
+    # Whether a user removed lines of the progress.
+    removed: bool = False
 
 
 def recognise_text(text: str) -> bool:
@@ -101,6 +103,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
         if ((starts or find_pgbench(line)) and report.tps) or restarts:
             report = PgbenchReport(line=index)
             reports.append(report)
+        report.removed = report.removed or index in source.removed_rows
         with source.report_damage("a line of pgbench's report is damaged: {error}", CUT, index):
             if parse_line(report, line):
                 source.used.add(index)
@@ -261,7 +264,7 @@ def add_scripts(report: PgbenchReport, run: ImportedRun, done: int, source: Sour
 def rows_of(report: PgbenchReport) -> list[tuple[float, float, float]]:
     """The progress lines as rows of a time series."""
     rows, at = [], 0.0
-    for until, rate, _ in report.progress:
+    for until, rate, _ in () if report.removed else report.progress:
         if until > at:
             rows.append((at, until - at, rate))
             at = until

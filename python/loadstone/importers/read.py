@@ -194,7 +194,14 @@ def read_lines(source: Source, chosen: Format) -> list[ImportedRun]:
             result = chosen.read_runs(source)
     except MemoryError:
         raise LoadstoneError(f"{name} is too large for this host's memory", "import only part of it") from None
+    removed = next((index for index in sorted(source.used) if index in source.removed_rows), None)
     for run in result:
+        if removed is not None:
+            # An interval without its predecessor would seem as long as all omitted intervals together.
+            run.series = None
+            run.add_note(
+                "rows-left-out", f"rows were removed from the file before line {removed + 1}", "import all rows"
+            )
         if negative := next((value for value in run.values if value.value < 0 and value.unit != "share"), None):
             raise source.error_at(f"{negative.metric} is negative", "import the whole output of the tool")
         if chosen is not csv_table:

@@ -77,6 +77,10 @@ QUOTED = re.compile(r'\s*("(?:[^"\\]|\\.)*"),?\s*$')
 # The indentation of code blocks in Markdown.
 INDENTS = ("    ", "\t")
 COLLECTED_SHARE = 0.8
+# A line in place of lines that a user removed.
+ELIDED = re.compile(r"[\s|(<\[]*(?:\.{3,}|\u2026|\u22ee|snip(?:ped)?)[\s|)>\]]*", re.IGNORECASE)
+# The number of letters at the start of a row that are equal in all rows.
+ROW_WORDS = 6
 # The level of a line in a log; `split_prefix` represents it by a character for private use.
 LEVEL = re.compile(r"\b(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL)\b")
 LEVEL_SIGN = "\ue000"
@@ -141,6 +145,16 @@ class Source:
     def unread(self) -> list[int]:
         """The indices of the non-empty lines that were not read."""
         return [index for index, line in enumerate(self.lines) if line.strip() and index not in self.used]
+
+    @cached_property
+    def removed_rows(self) -> frozenset[int]:
+        """The indices of the lines that follow a mark of removed lines, and that resemble the line before the mark."""
+        words = [re.sub(r"[\W\d]", "", line)[:ROW_WORDS] for line in self.lines]
+        return frozenset(
+            index
+            for index in range(2, len(self.lines))
+            if ELIDED.fullmatch(self.lines[index - 1]) and words[index - 2] == words[index]
+        )
 
     @property
     def last(self) -> int:
