@@ -159,6 +159,14 @@ def test_json_logs_of_collectors_are_read(name: str, collector: str, tmp_path: P
         assert [run.result.values for run in runs] == [run.result.values for run in read_whole(FIXTURES / name)]
 
 
+@pytest.mark.parametrize("name", ["pgbench-progress.txt", "sysbench-oltp.txt", "cassandra-stress-2.1.7.txt"])
+def test_messages_of_logfmt_are_read(name: str, tmp_path: Path) -> None:
+    lines = (FIXTURES / name).read_text().rstrip("\n").split("\n")
+    text = "".join(f'time="2026-11-26T04:05:06Z" level=info msg={json.dumps(line)} n=1\n' for line in lines)
+    runs = read_file(write_file(tmp_path, text), {})
+    assert [run.result.values for run in runs] == [run.result.values for run in read_whole(FIXTURES / name)]
+
+
 @pytest.mark.parametrize("key", ["_PID", "pod_name", "container.id"])
 def test_origins_in_json_stay_apart(key: str, tmp_path: Path) -> None:
     lines = (FIXTURES / "sysbench-oltp.txt").read_text().rstrip("\n").split("\n")

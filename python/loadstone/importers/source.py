@@ -61,6 +61,10 @@ MESSAGE_KEYS = (
 )  # fmt: skip
 # Keys of the origin of a line: a container, a host or a process.
 ORIGIN_KEY = re.compile(r"(?i).*(?:pod|container|host|unit|identifier|service|instance|node|pid)(?:_?(?:name|id))?")
+JSON_LINE = re.compile(r"\s*\{.*\}\s*")
+# The lines of logrus, slog and Docker's own log, which have a message and another pair.
+LOGFMT_PAIR = re.compile(r"([A-Za-z][\w.]*)=(\"(?:[^\"\\]|\\.)*\"|[^\s\"=]*)(?:\s+|$)")
+LOGFMT_LINE = re.compile(rf"(?=.*\b(?:msg|message)=)(?:{LOGFMT_PAIR.pattern}){{2,}}")
 # A string with several lines, as in the output of Ansible.
 TEXT_VALUE = re.compile(r'(?m)^[ \t]*"[\w.]+":[ \t]*("(?:[^"\\\n]++|\\.)*+"),?[ \t\r]*$')
 # The minimum share of such a string in a file.
@@ -284,18 +288,25 @@ def read_json_log(text: str) -> str:
 
 
 def parse_records(text: str) -> list[Any]:
-    """The objects in JSON lines, with any other lines between them, or in a JSON list. Raises ValueError if it is no
-    such log."""
+    """The records in lines of JSON or logfmt, with any other lines between them, or in a JSON list.
+
+    Raises ValueError if the text is no such log.
+    """
+    lines = [line for line in text.split("\n") if line.strip()]
+    for pattern, parse in ((JSON_LINE, json.loads), (LOGFMT_LINE, parse_logfmt)):
+        if sum(pattern.fullmatch(line) is not None for line in lines) >= COLLECTED_SHARE * len(lines):
+            return [parse(line) if pattern.fullmatch(line) else line for line in lines]
     if not text.lstrip().startswith(("{", "[")):
         raise ValueError("the text is not JSON")
-    lines = [line for line in text.split("\n") if line.strip()]
-    if sum(line.lstrip().startswith("{") and line.rstrip().endswith("}") for line in lines) >= COLLECTED_SHARE * len(
-        lines
-    ):
-        return [json.loads(line) if line.lstrip().startswith("{") else line for line in lines]
     document = json.loads(text)
     lists = [document, *(document.values() if isinstance(document, dict) else ())]
     return max((part for part in lists if isinstance(part, list)), key=len, default=[])
+
+
+def parse_logfmt(line: str) -> dict[str, str]:
+    """The names and values in a line such as `level=info msg="10 rows"`."""
+    pairs = LOGFMT_PAIR.findall(line)
+    return {name: str(json.loads(value)) if value.startswith('"') else value for name, value in pairs}
 
 
 def list_strings(record: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
