@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -481,6 +482,29 @@ def test_maximum_below_its_intervals_is_refused(tmp_path: Path) -> None:
     assert "an interval has a maximum of 0.0054 s, but the run has 5.40672e-06 s" in refusal(
         write_file(tmp_path, damaged)
     )
+
+
+def test_failed_cycles_of_latte_are_subtracted(tmp_path: Path) -> None:
+    text = (FIXTURES / "latte.json").read_text().replace('"error_count": 0', '"error_count": 600', 1)
+    run = read_single(write_file(tmp_path, text))
+    assert run.result.value("throughput") == pytest.approx(1999.93 * 0.9)
+    assert [note.name for note in run.result.notes] == ["counts-failures"]
+    assert run.result.values["all.p99"].bound == "failed"
+
+
+def test_null_mean_of_latte_is_no_damage(tmp_path: Path) -> None:
+    document = json.loads((FIXTURES / "latte.json").read_text())
+    result = document["result"]
+    result["cycle_count"] = result["request_count"] = 0
+    result["log"], result["cycle_latency_by_fn"] = [], {}
+    for name in ("cycle_throughput", "req_throughput", "row_throughput"):
+        result[name]["value"] = None
+    for name in ("cycle_latency", "request_latency"):
+        result[name]["mean"]["value"] = None
+        del result[name]["histogram"]
+    run = read_single(write_file(tmp_path, json.dumps(document)))
+    assert list(run.result.values) == ["runtime", "operations", "errors"]
+    assert [note.name for note in run.result.notes] == ["not-a-number"]
 
 
 @pytest.mark.parametrize(

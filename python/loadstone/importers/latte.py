@@ -72,11 +72,15 @@ def read_report(document: Document) -> ImportedRun:
     run.facts["latency"] = "response" if rate else "service"
     cycles = int(result["cycle_count"])
     errors = int(result.get("error_count", 0))
-    # The throughput is the mean of samples, and the last sample may be shorter.
-    rate_mean, seconds = mean_value(result["cycle_throughput"]), float(result["elapsed_time_s"])
-    check_rate(rate_mean, seconds, cycles, slack=0.05 * cycles + rate_mean)
-    run.add_figure("throughput", mean_value(result["cycle_throughput"]), "op/s", cycles)
-    run.add_figure("runtime", float(result["elapsed_time_s"]) * 1e9, "ns", 1)
+    seconds = float(result["elapsed_time_s"])
+    # The throughput is the mean of samples, and the last sample may be shorter. NaN is null in JSON.
+    rate_mean = mean_value(result["cycle_throughput"])
+    if rate_mean is None:
+        run.add_note("not-a-number", "latte printed no throughput", "check the run")
+    else:
+        check_rate(rate_mean, seconds, cycles, slack=0.05 * cycles + rate_mean)
+        run.add_figure("throughput", run.subtract_failures(rate_mean, errors, cycles), "op/s", cycles)
+    run.add_figure("runtime", seconds * 1e9, "ns", 1)
     run.add_figure("operations", cycles, OPERATIONS, cycles)
     run.add_figure("errors", errors, OPERATIONS, cycles)
     shares = [float(share) for share in document["percentiles"]]
@@ -112,9 +116,10 @@ def start_of(result: Document) -> int | None:
     return round(start.timestamp() * 1e9) if start.tzinfo else None
 
 
-def mean_value(value: Any) -> float:
-    """A mean, which most versions print with its standard error."""
-    return float(value["value"] if isinstance(value, dict) else value)
+def mean_value(value: Any) -> float | None:
+    """A mean, which most versions print with its standard error; None if it is not a number."""
+    number = value["value"] if isinstance(value, dict) else value
+    return None if number is None else float(number)
 
 
 def add_distribution(run: ImportedRun, name: str, part: Document, n: int, shares: list[float]) -> None:
@@ -128,7 +133,10 @@ def add_distribution(run: ImportedRun, name: str, part: Document, n: int, shares
         return
     points = part["percentiles"]
     points = points if isinstance(points, list) else points["0"]
-    run.add_figure(f"{name}.mean", mean_value(part["mean"]) * MS, "ns", n)
+    if (mean := mean_value(part["mean"])) is None:
+        # It has no latencies, and its percentiles are zeros.
+        return
+    run.add_figure(f"{name}.mean", mean * MS, "ns", n)
     for share, point in zip(shares, points, strict=True):
         statistic = {0.0: "min", 100.0: "max"}.get(share, f"p{share:.6g}")
-        run.values.append(Value(f"{name}.{statistic}", mean_value(point) * MS, "ns", n))
+        run.values.append(Value(f"{name}.{statistic}", (mean_value(point) or 0.0) * MS, "ns", n))

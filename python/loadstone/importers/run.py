@@ -120,6 +120,14 @@ class ImportedRun:
         self.add_figure("operations", done, OPERATIONS, int(done))
         self.add_figure("errors", count_errors(self.statuses), OPERATIONS, int(done))
 
+    def subtract_failures(self, rate: float, failed: int, done: int) -> float:
+        """A tool's rate without the failed operations that it counts, with a note."""
+        if not 0 < failed <= done:
+            return rate
+        message = f"its rate of {units.format_rate(rate)} counts {units.format_count(failed)} failed operations"
+        self.add_note("counts-failures", message, "the failed operations are subtracted; see `errors`")
+        return rate * (done - failed) / done
+
     def mark_stopped(self, message: str) -> None:
         """Marks the run as interrupted."""
         self.end = "stopped"
