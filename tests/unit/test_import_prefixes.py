@@ -152,9 +152,12 @@ def test_json_logs_of_collectors_are_read(name: str, collector: str, tmp_path: P
     lines = (FIXTURES / name).read_text().rstrip("\n").split("\n")
     records = [json.dumps(JSON_LOGS[collector](line)) for line in lines]
     text = "".join(f"{record}\n" for record in records)
-    for log in (text, f"-- Boot 0a1b --\n{text}", f"[\n{', '.join(records)}\n]\n"):
-        if log[0] == "-" or (log[0] == "[" and collector == "unknown key"):
-            continue
+    logs = [text, f"-- Boot 0a1b --\n{text}"]
+    if collector != "unknown key":
+        pretty = "".join(json.dumps(json.loads(record), indent=2) + "\n" for record in records)
+        nested = f'{{"took": 3, "hits": {{"total": 9, "hits": [{", ".join(records)}]}}}}'
+        logs += [f"[\n{', '.join(records)}\n]\n", pretty, nested]
+    for log in logs:
         runs = read_file(write_file(tmp_path, log), {})
         assert [run.result.values for run in runs] == [run.result.values for run in read_whole(FIXTURES / name)]
 
@@ -181,6 +184,10 @@ def test_names_of_commands_are_not_messages(tmp_path: Path) -> None:
     lines = [json.dumps({"results": [entry]}) for entry in document["results"]] * 4
     runs = read_file(write_file(tmp_path, "\n".join(lines) + "\n", "hyperfine.json"), {})
     assert len(runs) == 4 * len(read_whole(FIXTURES / "hyperfine.json"))
+    document["results"] = [{**document["results"][0], "command": f"sleep {word}"} for word in "abcdefgh"]
+    for indent in (None, 2):
+        path = write_file(tmp_path, json.dumps(document, indent=indent), "hyperfine.json")
+        assert len({run.result.config["variant"] for run in read_file(path, {})}) == 8
 
 
 @pytest.mark.parametrize("name", ["pgbench-progress.txt", "sysbench-oltp.txt", "hyperfine.json"])

@@ -264,9 +264,9 @@ def read_json_log(text: str) -> str:
     try:
         if (match := TEXT_VALUE.search(text)) and len(match[0]) > VALUE_SHARE * len(text) and r"\n" in match[1]:
             return str(json.loads(match[1]))
-        records = parse_records(text)
+        records, is_named = parse_records(text)
         fields = [dict(list_strings(record)) for record in records if isinstance(record, dict)]
-        path = find_message_path(fields)
+        path = find_message_path(fields, is_named)
     except (AttributeError, RecursionError, TypeError, ValueError):
         return text
     if path is None:
@@ -287,20 +287,31 @@ def read_json_log(text: str) -> str:
     return "".join(messages) if is_split else "\n".join([*messages, ""])
 
 
-def parse_records(text: str) -> list[Any]:
-    """The records in lines of JSON or logfmt, with any other lines between them, or in a JSON list.
+def parse_records(text: str) -> tuple[list[Any], bool]:
+    """The records in lines of JSON or logfmt, with any other lines between them, or in documents and lists of JSON; and
+    whether the key of their text must have a known name, because a tool's own report may have such a list.
 
     Raises ValueError if the text is no such log.
     """
     lines = [line for line in text.split("\n") if line.strip()]
     for pattern, parse in ((JSON_LINE, json.loads), (LOGFMT_LINE, parse_logfmt)):
-        if sum(pattern.fullmatch(line) is not None for line in lines) >= COLLECTED_SHARE * len(lines):
-            return [parse(line) if pattern.fullmatch(line) else line for line in lines]
+        if sum(pattern.fullmatch(line) is not None for line in lines) >= max(COLLECTED_SHARE * len(lines), 1):
+            records = [parse(line) if pattern.fullmatch(line) else line for line in lines]
+            return (records, False) if len(records) > 1 else (list_objects(records[0]) or records, True)
     if not text.lstrip().startswith(("{", "[")):
         raise ValueError("the text is not JSON")
-    document = json.loads(text)
-    lists = [document, *(document.values() if isinstance(document, dict) else ())]
-    return max((part for part in lists if isinstance(part, list)), key=len, default=[])
+    documents, at, decoder = [], 0, json.JSONDecoder()
+    while at < len(text.rstrip()):
+        document, at = decoder.raw_decode(text, at + len(text[at:]) - len(text[at:].lstrip()))
+        documents.append(document)
+    return (documents if len(documents) > 1 else list_objects(documents[0])), True
+
+
+def list_objects(document: Any) -> list[Any]:
+    """The longest list of objects in a document, such as the events of a cloud's log."""
+    result: list[Any] = document if isinstance(document, list) and all(isinstance(x, dict) for x in document) else []
+    parts = document.values() if isinstance(document, dict) else ()
+    return max((result, *map(list_objects, parts)), key=len)
 
 
 def parse_logfmt(line: str) -> dict[str, str]:
@@ -320,13 +331,13 @@ def list_strings(record: Mapping[str, Any], path: tuple[str, ...] = ()) -> Itera
             yield (*path, key), bytes(value).decode(errors="replace")
 
 
-def find_message_path(fields: Sequence[Mapping[tuple[str, ...], str]]) -> tuple[str, ...] | None:
+def find_message_path(fields: Sequence[Mapping[tuple[str, ...], str]], is_named: bool) -> tuple[str, ...] | None:
     """The path to the lines of a log in its JSON records: the path with a known name, or else with blanks in most
     texts, whose texts differ most, except in digits. None if there is no such path."""
     counts = Counter(path for part in fields for path in part)
     paths = [path for path, count in counts.items() if count >= COLLECTED_SHARE * len(fields)]
     named = [path for path in paths if path[-1].lower() in MESSAGE_KEYS]
-    if not named and len(fields) >= PREFIXED_MIN:
+    if not named and not is_named and len(fields) >= PREFIXED_MIN:
         paths = [path for path in paths if sum(" " in part.get(path, "") for part in fields) > len(fields) / 2]
     elif not named:
         return None
