@@ -354,7 +354,7 @@ def test_capital_k_of_fio_is_a_thousand(tmp_path: Path) -> None:
         ("pgbench-progress.txt", {"scale": 1, "records": 100_000, "query_mode": "simple", "version": "15.18"}),
         ("pgbench-rate.txt", {"latency": "response"}),
         ("sysbench-rate.txt", {"target": 50, "latency": "response"}),
-        ("scylla-bench-first.txt", {"record_bytes": 4, "work.page_size": "1000", "work.timeout": "5s"}),
+        ("scylla-bench-first.txt", {"record_bytes": 4, "work.page_size": 1000, "work.timeout": "5s"}),
         (
             "cql-stress-settings.txt",
             {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -384,6 +385,18 @@ def test_summaries_of_hyperfine_name_its_option(text: str, title: str, tmp_path:
 def test_interrupted_redis_benchmark_has_no_result(tmp_path: Path) -> None:
     text = "GET: rps=45596.8 (overall: 43359.4) avg_msec=0.715 (overall: 0.756)\r" + " " * 60
     assert "bench.log has no results in the format redis-benchmark" in refusal(write_file(tmp_path, text))
+
+
+def test_nodes_of_a_redis_cluster_are_facts(tmp_path: Path) -> None:
+    node = "  node [{}] configuration:\n    save: {}\n    appendonly: no\n"
+    text = (FIXTURES / "redis-benchmark.txt").read_text()
+    host = re.compile(r'(  host configuration "save":.*\n)(  host configuration "appendonly":.*\n)')
+    assert host.search(text)
+    nodes = node.format(0, "3600 1") + node.format(1, "60 1") + node.format(2, "3600 1")
+    text = host.sub(f"  cluster mode: yes (3 masters)\n{nodes}", text)
+    for run in read_file(write_file(tmp_path, text), {}):
+        facts = {"cluster_mode": "yes (3 masters)", "save": "3600 1; 60 1", "appendonly": "no"}
+        assert run.result.facts.items() >= facts.items()
 
 
 def test_unreadable_rate_of_scylla_bench_changes_no_latency(tmp_path: Path) -> None:

@@ -25,9 +25,11 @@ BEGIN = re.compile(r"====== (.+?) ======\s*$")
 REPLY = re.compile(r"^Error from server: (.+)$")
 COMPLETED = re.compile(r"^\s+(\d+) requests completed in ([\d.]+) seconds")
 SETTING = re.compile(
-    r"^\s+(?:(\d+) (parallel clients|bytes payload)|(keep alive|multi-thread|threads): (\S+)"
+    r"^\s+(?:(\d+) (parallel clients|bytes payload)|(keep alive|multi-thread|threads|cluster mode): (\S.*?)"
     r"|host configuration \"(\w+)\":\s*(.*?))\s*$"
 )
+# The configuration of a node of a cluster.
+NODE = re.compile(r"^ {4}(save|appendonly):\s*(.*?)\s*$")
 SHARE = re.compile(r"^([\d.]+)% <= ([\d.]+) (?:milliseconds|msec)")
 OLD_END = re.compile(r"^([\d.]+|-?nan|inf) requests per second\s*$")
 RATE = re.compile(r"^\s+throughput summary: ([\d.]+|-?nan|inf) requests per second")
@@ -169,6 +171,9 @@ def parse_line(test: Test, line: str, torn: bool) -> bool:
             test.facts[match[5]] = match[6] or "none"
         else:
             test.facts[re.sub(r"\W", "_", match[3])] = match[4]
+    elif match := NODE.match(line):
+        values = str(test.facts.get(match[1], "")).split("; ") if match[1] in test.facts else []
+        test.facts[match[1]] = "; ".join(dict.fromkeys([*values, match[2] or "none"]))
     elif match := SHARE.match(line):
         if test.shares and float(match[1]) / 100 < test.shares[-1][0] and "(cumulative" not in line:
             raise ValueError("its cumulative shares decrease")
