@@ -442,6 +442,18 @@ def test_sysbench_1_0_counts_no_fsync_events(tmp_path: Path) -> None:
     assert "contradict" in refusal(write_file(tmp_path, text.replace("6030", "4000")))
 
 
+def test_rate_over_another_time_has_a_resolution(tmp_path: Path) -> None:
+    text = (FIXTURES / "sysbench-memory.txt").read_text()
+    events = int(re.search(r"total number of events: +(\d+)", text)[1])
+    short = re.sub(r"total time: +[\d.]+s", "total time: 0.0055s", text)
+    short = re.sub(r"\([\d.]+ per second", f"({events / 0.0076:.2f} per second", short)
+    run = read_single(write_file(tmp_path, short))
+    assert run.result.value("throughput") == pytest.approx(events / 0.0055)
+    assert run.result.values["throughput"].resolution == pytest.approx(events / 0.0055 - 1.005 * events / 0.0076)
+    whole = read_whole(FIXTURES / "sysbench-memory.txt")[0].result.values["throughput"]
+    assert whole.resolution < 0.001 * whole.value
+
+
 def test_zero_rates_of_memtier_are_not_figures(tmp_path: Path) -> None:
     text = (FIXTURES / "memtier.txt").read_text()
     for rate in ("3880.06", "38294.46", "42174.52"):

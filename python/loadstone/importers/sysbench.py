@@ -92,6 +92,9 @@ READ = (
     "total number of events",
 )
 NOT_READ = ("events/s (eps)", "events per second", "events (avg/stddev)", "execution time (avg/stddev)")
+RATES = ("events/s (eps)", "events per second")
+# The rates in a report cover a time that may end this much earlier or later than its total time, in s.
+DELAY = 0.01
 MIB = 1 << 20
 MS = 1e6
 CUT = "import sysbench's whole output, up to its section on thread fairness"
@@ -250,15 +253,14 @@ def read_report(report: SysbenchReport, source: Source) -> ImportedRun:
     time = (fields["total time"] if "total time" in fields else fields["time elapsed"]).rstrip("s")
     events = int(fields["total number of events"])
     seconds = parse_number(time) or 0.0
-    run.add_figure("throughput", events / seconds if seconds else None, "op/s", events,
-            events * last_digit(time) / seconds**2 if seconds else 0.0)  # fmt: skip
+    run.add_figure("throughput", events / seconds if seconds else None, "op/s", events, rate_resolution(fields, time))
     run.add_text("runtime", time, 1e9, "ns", 1)
     run.add_figure("operations", events, OPERATIONS, events)
     for field_name in (name for name in PER_SECOND if seconds and name in fields):
         if match := re.match(r"(\d+)\s+\(([\d.]+) per sec(?:\.|ond)\)", fields[field_name]):
-            check_rate(float(match[2]), seconds, int(match[1]))
-    for field_name in (name for name in ("events/s (eps)", "events per second") if seconds and name in fields):
-        check_rate(parse_number(fields[field_name]) or 0.0, seconds, events)
+            check_rate(float(match[2]), seconds, int(match[1]), slack=DELAY * float(match[2]))
+    for field_name in (name for name in RATES if seconds and name in fields):
+        check_rate(rate := parse_number(fields[field_name]) or 0.0, seconds, events, slack=DELAY * rate)
     rates = [parse_number(fields[name]) or 0.0 for name in ("reads/s", "writes/s", "fsyncs/s") if name in fields]
     if seconds and len(rates) == 3:
         # The first versions of 1.0 do not count fsync as an event.
@@ -303,6 +305,18 @@ def read_report(report: SysbenchReport, source: Source) -> ImportedRun:
     run.series = build_series(rows)
     run.omitted |= {"intervals, except throughput": None} if rows else {}
     return run
+
+
+def rate_resolution(fields: dict[str, str], time: str) -> float:
+    """The resolution of the rate: one unit of the last digit of the time, or the difference to the printed rate."""
+    events, seconds = int(fields["total number of events"]), parse_number(time) or 0.0
+    if not seconds:
+        return 0.0
+    texts = [match[1] for name in ("Total operations", "transactions")
+             if (match := re.search(r"\(([\d.]+) per sec", fields.get(name, "")))]  # fmt: skip
+    printed = [parse_number(text) or 0.0 for text in [*texts, *(fields[name] for name in RATES if name in fields)]]
+    differences = [abs(rate - events / seconds) - 0.005 * rate for rate in printed]
+    return max([events * last_digit(time) / seconds**2, *differences])
 
 
 def read_segments(report: SysbenchReport, source: Source) -> ImportedRun:
