@@ -260,7 +260,7 @@ def read_report(report: SysbenchReport, source: Source) -> ImportedRun:
         if match := re.match(r"(\d+)\s+\(([\d.]+) per sec(?:\.|ond)\)", fields[field_name]):
             check_rate(float(match[2]), seconds, int(match[1]), slack=DELAY * float(match[2]))
     for field_name in (name for name in RATES if seconds and name in fields):
-        check_rate(rate := parse_number(fields[field_name]) or 0.0, seconds, events, slack=DELAY * rate)
+        check_rate(printed := parse_number(fields[field_name]) or 0.0, seconds, events, slack=DELAY * printed)
     rates = [parse_number(fields[name]) or 0.0 for name in ("reads/s", "writes/s", "fsyncs/s") if name in fields]
     if seconds and len(rates) == 3:
         # The first versions of 1.0 do not count fsync as an event.
