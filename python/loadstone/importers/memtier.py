@@ -6,6 +6,7 @@ with `--print-all-runs`; otherwise, it prints the best run, the worst run and th
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -149,13 +150,16 @@ def read_runs(source: Source) -> list[ImportedRun]:
 
 
 def read_series(seconds: Mapping[str, Mapping[str, Any]], length: float) -> Series | None:
-    """The counts in each second as a time series; the last second may be shorter."""
+    """The counts in each second as a time series; the last second may be shorter.
+
+    memtier_benchmark omits the seconds in which it completed no operation.
+    """
+    parts = {int(name): part for name, part in list_numbered(seconds, OF_COMMAND)}
     rows = []
-    for start, part in sorted((float(name), part) for name, part in list_numbered(seconds, OF_COMMAND)):
-        lasts = min(length - start, 1.0)
-        if lasts > 0:
-            p50, p99 = (float(part[name]) * MS if name in part else None for name in ("p50.00", "p99.00"))
-            rows.append((start, lasts, float(part["Count"]) / lasts, p50, p99))
+    for start in range(math.ceil(length)) if parts else ():
+        part, lasts = parts.get(start, {"Count": 0}), min(length - start, 1.0)
+        p50, p99 = (float(part[name]) * MS if name in part else None for name in ("p50.00", "p99.00"))
+        rows.append((start, lasts, float(part["Count"]) / lasts, p50, p99))
     return build_series(rows)
 
 
