@@ -103,7 +103,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
         if ((starts or find_pgbench(line)) and report.tps) or restarts:
             report = PgbenchReport(line=index)
             reports.append(report)
-        report.removed = report.removed or index in source.removed_rows
+        report.removed = report.removed or index in source.row_gaps
         with source.report_damage("a line of pgbench's report is damaged: {error}", CUT, index):
             if parse_line(report, line):
                 source.used.add(index)

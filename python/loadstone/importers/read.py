@@ -194,7 +194,7 @@ def read_lines(source: Source, chosen: Format) -> list[ImportedRun]:
             result = chosen.read_runs(source)
     except MemoryError:
         raise LoadstoneError(f"{name} is too large for this host's memory", "import only part of it") from None
-    removed = next((index for index in sorted(source.used) if index in source.removed_rows), None)
+    removed = next((index for index in sorted(source.used) if index in source.row_gaps), None)
     for run in result:
         if removed is not None:
             # An interval without its predecessor would seem as long as all omitted intervals together.

@@ -151,13 +151,13 @@ class Source:
         return [index for index, line in enumerate(self.lines) if line.strip() and index not in self.used]
 
     @cached_property
-    def removed_rows(self) -> frozenset[int]:
+    def row_gaps(self) -> frozenset[int]:
         """The indices of the lines that follow a mark of removed lines, and that resemble the line before the mark."""
-        words = [re.sub(r"[\W\d]", "", line)[:ROW_WORDS] for line in self.lines]
+        starts = [re.sub(r"[\W\d]", "", line)[:ROW_WORDS] for line in self.lines]
         return frozenset(
             index
             for index in range(2, len(self.lines))
-            if ELIDED.fullmatch(self.lines[index - 1]) and words[index - 2] == words[index]
+            if ELIDED.fullmatch(self.lines[index - 1]) and starts[index - 2] == starts[index]
         )
 
     @property
