@@ -499,6 +499,14 @@ def test_all_settings_of_scylla_bench_are_facts(tmp_path: Path) -> None:
     assert "record_bytes" not in run.result.facts
 
 
+def test_lines_before_the_settings_are_no_facts(tmp_path: Path) -> None:
+    text = "Date: 2026-11-28\nHost: db1\n" + (FIXTURES / "scylla-bench.txt").read_text()
+    assert (
+        read_single(write_file(tmp_path, text)).result.facts
+        == read_whole(FIXTURES / "scylla-bench.txt")[0].result.facts
+    )
+
+
 def test_maximum_below_its_intervals_is_refused(tmp_path: Path) -> None:
     text = (FIXTURES / "scylla-bench.txt").read_text()
     before, after = text.split("\nResults\n")

@@ -92,7 +92,7 @@ def parse_line(report: ScyllaBenchReport, line: str, torn: bool) -> bool:
     """
     if command := find_command(line, NAME):
         report.command = command
-    elif not report.totals and not report.rows and (match := SETTING.match(line)):
+    elif (match := SETTING.match(line)) and is_setting(report, match[1]):
         # Settings of retries are indented.
         set_once(report.settings, f"Retries{match[1]}" if match[1].startswith(" ") else match[1], match[2])
     elif HEADER.match(line):
@@ -113,6 +113,11 @@ def parse_line(report: ScyllaBenchReport, line: str, torn: bool) -> bool:
     else:
         return False
     return True
+
+
+def is_setting(report: ScyllaBenchReport, name: str) -> bool:
+    """Whether a line with this name is a setting: other lines may precede the first setting, and follow the rows."""
+    return not report.totals and not report.rows and (name in NAMED or "Mode" in report.settings)
 
 
 def check_end(report: ScyllaBenchReport, source: Source) -> None:
