@@ -195,6 +195,11 @@ def test_output_in_a_string_is_read(name: str, tmp_path: Path) -> None:
     text = f'ok: [client1] => {{\n    "out.stdout": {json.dumps((FIXTURES / name).read_text())}\n}}\n'
     runs = read_file(write_file(tmp_path, text, name), {})
     assert [run.result.values for run in runs] == [run.result.values for run in read_whole(FIXTURES / name)]
+    output = (FIXTURES / name).read_text()
+    fields = {"rc": 0, "stdout": output, "stdout_lines": output.split("\n"), "stderr": ""}
+    for indent in (None, 4):
+        runs = read_file(write_file(tmp_path, json.dumps(fields, indent=indent), name), {})
+        assert [run.result.values for run in runs] == [run.result.values for run in read_whole(FIXTURES / name)]
 
 
 @pytest.mark.parametrize("name", ["redis-benchmark.txt", "fio-normal.txt", "cassandra-stress-2.1.txt", "memtier.txt"])

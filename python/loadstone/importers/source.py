@@ -304,7 +304,7 @@ def parse_records(text: str) -> tuple[list[Any], bool]:
     while at < len(text.rstrip()):
         document, at = decoder.raw_decode(text, at + len(text[at:]) - len(text[at:].lstrip()))
         documents.append(document)
-    return (documents if len(documents) > 1 else list_objects(documents[0])), True
+    return (documents if len(documents) > 1 else list_objects(documents[0]) or documents), True
 
 
 def list_objects(document: Any) -> list[Any]:
