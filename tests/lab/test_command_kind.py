@@ -321,6 +321,15 @@ def test_phases_run_in_order(tmp_path: Path) -> None:
     assert {trial.requested["hooks.before"] for trial in results} == {f"echo before >> {log}"}
 
 
+def test_json_of_a_logger_keeps_its_figures(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    steps = "".join(f'{{"level": "info", "msg": "step {word} is done"}}\n' for word in "abcde")
+    log.write_text(f'{steps}{{"level": "info", "msg": "result", "tps": 12}}\n')
+    figures = {"regex": {"throughput": ['"tps": ([0-9]+)', "op/s"]}}
+    for trial in run_command(tmp_path, {"run": f"cat {log}", "figures": figures}):
+        assert trial.value("throughput") == 12
+
+
 @pytest.mark.parametrize(("done", "notes"), [(1000, []), (960, []), (100, ["incomplete"])])
 def test_missing_operations_are_noted(tmp_path: Path, done: int, notes: list[str]) -> None:
     command = {

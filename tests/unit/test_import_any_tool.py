@@ -110,6 +110,13 @@ def test_paths_read_printed_numbers(
     assert known == {name: pytest.approx(pair) for name, pair in expected.items()}
 
 
+def test_json_lines_with_texts_are_documents(tmp_path: Path) -> None:
+    text = "".join(f'{{"msg": "run {word} is over", "tps": {tps}}}\n' for tps, word in enumerate("abcdef"))
+    assert [known["throughput"][0] for known in figures_of(tmp_path, text, TPS_PATH)] == list(range(6))
+    wrapped = "".join(json.dumps({"log": line, "stream": "stdout"}) + "\n" for line in text.splitlines())
+    assert figures_of(tmp_path, wrapped, TPS_PATH) == figures_of(tmp_path, text, TPS_PATH)
+
+
 def test_counts_of_paths_are_exact(tmp_path: Path) -> None:
     assert figures_of(tmp_path, '{"n": 7}', "operations=$.n operations") == [{"operations": (7, 0)}]
 
@@ -124,16 +131,16 @@ def test_lines_around_a_document_are_unknown(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"tps": "1,234.5"}', "is not a number: 1,234.5"),
-        ('{"tps": "1,5"}', "is not a number: 1,5"),
-        ('{"tps": "12.5k"}', "is not a number: 12.5k"),
-        ('{"tps": null}', "is not a number: None"),
-        ('{"tps": true}', "is not a number: True"),
-        ('{"tps": NaN}', "is not a number: nan"),
-        ('{"tps": Infinity}', "is not a number: inf"),
-        ('{"tps": "inf"}', "is not a number: inf"),
-        (f'{{"tps": {"9" * 400}}}', "is not a number: 999"),
-        ('{"tps": {"mean": 1}}', "is not a number: {"),
+        ('{"tps": "1,234.5"}', "is not a number in document 1: 1,234.5"),
+        ('{"tps": "1,5"}', "is not a number in document 1: 1,5"),
+        ('{"tps": "12.5k"}', "is not a number in document 1: 12.5k"),
+        ('{"tps": null}', "$.tps is null in document 1: the tool has no value for throughput"),
+        ('{"tps": true}', "is not a number in document 1: True"),
+        ('{"tps": 1}\n{"tps": NaN}', "$.tps is NaN in document 2: the tool has no value"),
+        ('{"tps": Infinity}', "$.tps is Infinity in document 1"),
+        ('{"tps": "inf"}', '$.tps is "inf" in document 1'),
+        (f'{{"tps": {"9" * 400}}}', "is not a number in document 1: 999"),
+        ('{"tps": {"mean": 1}}', "is not a number in document 1: {"),
         ('{"tps": -1}', "throughput is negative"),
         ('{"qps": 1}', "does not match anything in document 1"),
         ('{"tps": 1}\n{"qps": 2}', "does not match anything in document 2"),
@@ -161,4 +168,4 @@ def test_elements_of_lists_keep_their_figures(tmp_path: Path) -> None:
     assert [known["throughput"][0] for known in figures_of(tmp_path, json.dumps(document), *paths)] == [1, 3]
     del document["runs"][0]["lat"]
     message = refusal(write_file(tmp_path, json.dumps(document), "tool.json"), {"json": "\n".join(paths)})
-    assert "is not a number: None" in message
+    assert "$.runs[*].lat.p99 is null or missing in document 1" in message

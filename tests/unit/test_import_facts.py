@@ -238,6 +238,74 @@ def test_logs_of_different_work_are_refused(name: str, before: str, after: str, 
         assert any(message in text for text in texts), texts
 
 
+PGBENCH = {"work.connect": "false", "work.define": "none", "work.latency_limit": "none"}
+
+
+@pytest.mark.parametrize(
+    ("name", "command", "facts"),
+    [
+        ("pgbench-rate.txt", "pgbench bench -c 2 -j 2 -T 5 -R 100", {"target": 100, **PGBENCH}),
+        ("pgbench-rate.txt", "pgbench -R 100 -c 2 bench -T 5", {"target": 100, **PGBENCH}),
+        ("pgbench-rate.txt", '$ su -c "/usr/bin/pgbench bench --rate=100" postgres', {"target": 100, **PGBENCH}),
+        ("pgbench-rate.txt", "`pgbench bench -R 100`", {"target": 100, **PGBENCH}),
+        ("pgbench-rate.txt", "db1:~$ pgbench bench", PGBENCH),
+        (
+            "sysbench-oltp.txt",
+            "sysbench oltp_read_write --tables=2 run",
+            {"records": 20_000, "script": "oltp_read_write"},
+        ),
+        (
+            "sysbench-oltp.txt",
+            "sysbench --tables=2 oltp_read_write run",
+            {"records": 20_000, "script": "oltp_read_write"},
+        ),
+        (
+            "sysbench-oltp.txt",
+            "sysbench oltp_read_write run --tables=2",
+            {"records": 20_000, "script": "oltp_read_write"},
+        ),
+        ("memtier.txt", "memtier_benchmark -d 64 --ratio 1:1", {"record_bytes": 64, "work.ratio": "1:1"}),
+        ("redis-benchmark.csv", "redis-benchmark --csv -r 100 -P 4", {"keyspace": 100, "pipeline": 4}),
+        ("fio-normal.txt", "fio jobs/a.fio --output-format=normal", {}),
+        ("fio-normal.txt", "fio jobs/a.fio", {}),
+        ("hbase-pe-0.98.txt", "hbase pe --nomapred --rows=1000 randomRead 2", {}),
+        ("../ycsb/run_a.out", "ycsb run basic -threads 2", {"binding": "basic", "phase": "run"}),
+        ("go-ycsb-table.txt", "go-ycsb run -p batch.size=7 mysql -P workloads/a", {"batch.size": 7}),
+    ],
+)
+def test_options_in_any_order_are_facts(name: str, command: str, facts: dict[str, Scalar], tmp_path: Path) -> None:
+    text = (FIXTURES / name).read_text()
+    for run in read_file(write_file(tmp_path, f"{command}\n{text}", Path(name).name), {}):
+        assert run.result.facts.items() >= facts.items()
+        assert str(run.result.facts["store.command"]).split()[0] in command
+
+
+@pytest.mark.parametrize(
+    ("name", "title"),
+    [
+        ("pgbench-rate.txt", "pgbench results"),
+        ("pgbench-rate.txt", "# pgbench bench"),
+        ("sysbench-oltp.txt", "We ran sysbench on the server"),
+        ("redis-benchmark.csv", "redis-benchmark with 100 clients"),
+        ("redis-benchmark.csv", "redis-benchmark"),
+        ("fio-normal.txt", "fio on the new disk"),
+        ("cassandra-stress-2.1.7.txt", "cassandra-stress read benchmark"),
+        ("../ycsb/run_a.out", "ycsb run with 4 threads"),
+    ],
+)
+def test_titles_are_not_command_lines(name: str, title: str, tmp_path: Path) -> None:
+    path = FIXTURES / name
+    runs = read_file(write_file(tmp_path, f"{title}\n{path.read_text()}", path.name), {})
+    assert [run.result.facts for run in runs] == [run.result.facts for run in read_file(path, {})]
+
+
+def test_command_states_options_of_older_hbase(tmp_path: Path) -> None:
+    lines = (FIXTURES / "hbase-pe-0.98.txt").read_text().splitlines(keepends=True)
+    command = "hbase org.apache.hadoop.hbase.PerformanceEvaluation --nomapred --presplit=4 --rows=1000 randomRead 2\n"
+    (run,) = read_file(write_file(tmp_path, command + "".join(lines[1:])), {})
+    assert run.result.facts.items() >= {"rows": 2000, "regions": 4, "store.command": command.strip()}.items()
+
+
 def test_nested_rate_of_latte_is_read(tmp_path: Path) -> None:
     text = (FIXTURES / LATTE).read_text()
     closed = '{"rate": null, "rate_sine_amplitude": null, "rate_sine_period": {"secs": 60, "nanos": 0}}'

@@ -149,10 +149,10 @@ def test_wrong_paths_are_refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"tps": "many"}', "$.tps is not a number: many (a.json)"),
+        ('{"tps": "many"}', "$.tps is not a number in document 1: many (a.json)"),
         ('{"rate": 1}', "$.tps does not match anything in document 1"),
         ('{"tps": 1', "the JSON is truncated or damaged"),
-        ('{"tps": true}', "$.tps is not a number: True"),
+        ('{"tps": true}', "$.tps is not a number in document 1: True"),
         ('{"tps": 1, "tps": 2}', 'the key "tps" occurs twice'),
         ('{"tps": -1}', "throughput is negative"),
     ],
@@ -169,7 +169,9 @@ def test_elements_of_a_list_are_repeats(tmp_path: Path) -> None:
 
 def test_element_without_a_figure_is_refused(tmp_path: Path) -> None:
     path = write_file(tmp_path, '{"a": [{"t": 1, "l": 2}, {"t": 3}, {"l": 4}]}', "a.json")
-    assert "is not a number: None" in refusal(path, {"json": "throughput=$.a[*].t op/s\nall.p99=$.a[*].l ms"})
+    assert "is null or missing in document 1" in refusal(
+        path, {"json": "throughput=$.a[*].t op/s\nall.p99=$.a[*].l ms"}
+    )
     assert "a metric has two paths" in refusal(path, {"json": "throughput=$.a[*].t op/s\nthroughput=$.a[*].l op/s"})
 
 

@@ -59,6 +59,9 @@ UNKNOWN_PREFIXES: dict[str, Callable[[int], str]] = {
 ENCODINGS: dict[str, Callable[[str], bytes]] = {
     "colours": lambda text: "".join(f"\x1b[32m{line}\x1b[m\n" for line in text.rstrip("\n").split("\n")).encode(),
     "a mark within": lambda text: f"some text\n\ufeff{text}".encode(),
+    "UTF-16LE without a mark": lambda text: text.encode("utf-16-le"),
+    "UTF-16BE without a mark": lambda text: text.replace("\n", "\r\n").encode("utf-16-be"),
+    "carriage returns": lambda text: text.replace("\n", "\r").encode(),
     "UTF-16BE": lambda text: b"\xfe\xff" + text.encode("utf-16-be"),
     "UTF-32": lambda text: text.encode("utf-32"),
     "blanks at ends": lambda text: text.replace("\n", "   \n").encode(),
@@ -132,6 +135,14 @@ JSON_LOGS: dict[str, Callable[[str], object]] = {
     "docker": lambda line: {"log": f"{line}\n", "stream": "stdout", "time": "2026-11-26T04:05:06.1Z"},
     "fluent bit": lambda line: {"stream": "stdout", "_p": "F", "log": line},
     "journald": lambda line: {"__REALTIME_TIMESTAMP": "1", "MESSAGE": line, "PRIORITY": "6"},
+    "bytes of journald": lambda line: {"__CURSOR": "s=ab;i=1", "MESSAGE": list(line.encode()) or "", "_PID": "9"},
+    "logrus": lambda line: {"level": "info", "msg": line, "time": "2026-11-26T04:05:06Z"},
+    "logback": lambda line: {"@timestamp": "2026-11-26 04:05:06", "@version": "1", "message": line, "level": "INFO"},
+    "loguru": lambda line: {"text": f"{line}\n", "record": {"level": {"name": "INFO"}, "message": "run"}},
+    "promtail": lambda line: {"ts": 1795273060.5, "line": line, "labels": {"job": "bench run"}},
+    "nested": lambda line: {"log": {"message": line, "level": "info"}, "kubernetes": {"pod": {"name": "a"}}},
+    "cloud logging": lambda line: {"insertId": hex(hash(line)), "textPayload": line, "resource": {"type": "k8s"}},
+    "unknown key": lambda line: {"at": "2026-11-26 04:05:06", "id": hex(hash(line)), "zeile": line, "n": 1},
 }
 
 
@@ -139,9 +150,44 @@ JSON_LOGS: dict[str, Callable[[str], object]] = {
 @pytest.mark.parametrize("name", ["pgbench-progress.txt", "sysbench-oltp.txt", "fio-normal.txt"])
 def test_json_logs_of_collectors_are_read(name: str, collector: str, tmp_path: Path) -> None:
     lines = (FIXTURES / name).read_text().rstrip("\n").split("\n")
-    text = "".join(json.dumps(JSON_LOGS[collector](line)) + "\n" for line in lines)
+    records = [json.dumps(JSON_LOGS[collector](line)) for line in lines]
+    text = "".join(f"{record}\n" for record in records)
+    logs = [text, f"-- Boot 0a1b --\n{text}"]
+    if collector != "unknown key":
+        pretty = "".join(json.dumps(json.loads(record), indent=2) + "\n" for record in records)
+        nested = f'{{"took": 3, "hits": {{"total": 9, "hits": [{", ".join(records)}]}}}}'
+        logs += [f"[\n{', '.join(records)}\n]\n", pretty, nested]
+    for log in logs:
+        runs = read_file(write_file(tmp_path, log), {})
+        assert [run.result.values for run in runs] == [run.result.values for run in read_whole(FIXTURES / name)]
+
+
+@pytest.mark.parametrize("name", ["pgbench-progress.txt", "sysbench-oltp.txt", "cassandra-stress-2.1.7.txt"])
+def test_messages_of_logfmt_are_read(name: str, tmp_path: Path) -> None:
+    lines = (FIXTURES / name).read_text().rstrip("\n").split("\n")
+    text = "".join(f'time="2026-11-26T04:05:06Z" level=info msg={json.dumps(line)} n=1\n' for line in lines)
     runs = read_file(write_file(tmp_path, text), {})
     assert [run.result.values for run in runs] == [run.result.values for run in read_whole(FIXTURES / name)]
+
+
+@pytest.mark.parametrize("key", ["_PID", "pod_name", "container.id"])
+def test_origins_in_json_stay_apart(key: str, tmp_path: Path) -> None:
+    lines = (FIXTURES / "sysbench-oltp.txt").read_text().rstrip("\n").split("\n")
+    outer, _, inner = key.partition(".")
+    records = [{outer: {inner: origin} if inner else origin, "msg": line} for line in lines for origin in ("a", "b")]
+    runs = read_file(write_file(tmp_path, "".join(json.dumps(record) + "\n" for record in records)), {})
+    assert [run.result.values for run in runs] == 2 * [read_whole(FIXTURES / "sysbench-oltp.txt")[0].result.values]
+
+
+def test_names_of_commands_are_not_messages(tmp_path: Path) -> None:
+    document = json.loads((FIXTURES / "hyperfine.json").read_text())
+    lines = [json.dumps({"results": [entry]}) for entry in document["results"]] * 4
+    runs = read_file(write_file(tmp_path, "\n".join(lines) + "\n", "hyperfine.json"), {})
+    assert len(runs) == 4 * len(read_whole(FIXTURES / "hyperfine.json"))
+    document["results"] = [{**document["results"][0], "command": f"sleep {word}"} for word in "abcdefgh"]
+    for indent in (None, 2):
+        path = write_file(tmp_path, json.dumps(document, indent=indent), "hyperfine.json")
+        assert len({run.result.config["variant"] for run in read_file(path, {})}) == 8
 
 
 @pytest.mark.parametrize("name", ["pgbench-progress.txt", "sysbench-oltp.txt", "hyperfine.json"])
@@ -149,6 +195,11 @@ def test_output_in_a_string_is_read(name: str, tmp_path: Path) -> None:
     text = f'ok: [client1] => {{\n    "out.stdout": {json.dumps((FIXTURES / name).read_text())}\n}}\n'
     runs = read_file(write_file(tmp_path, text, name), {})
     assert [run.result.values for run in runs] == [run.result.values for run in read_whole(FIXTURES / name)]
+    output = (FIXTURES / name).read_text()
+    fields = {"rc": 0, "stdout": output, "stderr": "warning: no room\n" * (len(output) // 50)}
+    for indent in (None, 4):
+        runs = read_file(write_file(tmp_path, json.dumps(fields, indent=indent), name), {})
+        assert [run.result.values for run in runs] == [run.result.values for run in read_whole(FIXTURES / name)]
 
 
 @pytest.mark.parametrize("name", ["redis-benchmark.txt", "fio-normal.txt", "cassandra-stress-2.1.txt", "memtier.txt"])

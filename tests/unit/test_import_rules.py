@@ -132,6 +132,18 @@ def test_seconds_of_memtier_are_the_series(tmp_path: Path) -> None:
     assert run.series.length_seconds == pytest.approx((1, 0.2))
 
 
+def test_seconds_without_operations_are_in_the_series(tmp_path: Path) -> None:
+    document = json.loads((FIXTURES / "memtier.json").read_text())
+    totals = document["ALL STATS"]["Totals"]
+    totals["Time-Serie"] = {"0": {"Count": 1500}, "3": {"Count": 1500}}
+    totals["Ops/sec"] = 750
+    document["ALL STATS"]["Sets"]["Ops/sec"], document["ALL STATS"]["Gets"]["Ops/sec"] = 69, 681
+    document["ALL STATS"]["Runtime"]["Total duration"] = 4000
+    (run,) = read_file(write_file(tmp_path, json.dumps(document)), {})
+    assert run.series is not None
+    assert run.series.throughput == pytest.approx((1500, 0, 0, 1500))
+
+
 @pytest.mark.parametrize("table", ["spaces", "tabs"])
 def test_first_report_of_memtier_has_one_table(table: str, tmp_path: Path) -> None:
     text = re.sub(r"ALL STATS\n=+\n", "", (FIXTURES / "memtier.txt").read_text())
@@ -354,7 +366,7 @@ def test_capital_k_of_fio_is_a_thousand(tmp_path: Path) -> None:
         ("pgbench-progress.txt", {"scale": 1, "records": 100_000, "query_mode": "simple", "version": "15.18"}),
         ("pgbench-rate.txt", {"latency": "response"}),
         ("sysbench-rate.txt", {"target": 50, "latency": "response"}),
-        ("scylla-bench-first.txt", {"record_bytes": 4, "work.page_size": "1000", "work.timeout": "5s"}),
+        ("scylla-bench-first.txt", {"record_bytes": 4, "work.page_size": 1000, "work.timeout": "5s"}),
         (
             "cql-stress-settings.txt",
             {

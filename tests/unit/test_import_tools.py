@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -385,6 +387,18 @@ def test_interrupted_redis_benchmark_has_no_result(tmp_path: Path) -> None:
     assert "bench.log has no results in the format redis-benchmark" in refusal(write_file(tmp_path, text))
 
 
+def test_nodes_of_a_redis_cluster_are_facts(tmp_path: Path) -> None:
+    node = "  node [{}] configuration:\n    save: {}\n    appendonly: no\n"
+    text = (FIXTURES / "redis-benchmark.txt").read_text()
+    host = re.compile(r'(  host configuration "save":.*\n)(  host configuration "appendonly":.*\n)')
+    assert host.search(text)
+    nodes = node.format(0, "3600 1") + node.format(1, "60 1") + node.format(2, "3600 1")
+    text = host.sub(f"  cluster mode: yes (3 masters)\n{nodes}", text)
+    for run in read_file(write_file(tmp_path, text), {}):
+        facts = {"cluster_mode": "yes (3 masters)", "save": "3600 1; 60 1", "appendonly": "no"}
+        assert run.result.facts.items() >= facts.items()
+
+
 def test_unreadable_rate_of_scylla_bench_changes_no_latency(tmp_path: Path) -> None:
     path = FIXTURES / "scylla-bench.txt"
     text = path.read_text().replace("6000 op/s", "6,000 op/s")
@@ -416,3 +430,119 @@ def test_unreadable_rate_of_scylla_bench_changes_no_latency(tmp_path: Path) -> N
 def test_errors_outside_the_report_are_noted(name: str, lines: str, note: str, tmp_path: Path) -> None:
     run = read_file(write_file(tmp_path, lines + (FIXTURES / name).read_text(), name), {})[0]
     assert note in [message.message for message in run.result.notes]
+
+
+def test_sysbench_1_0_counts_no_fsync_events(tmp_path: Path) -> None:
+    text = (FIXTURES / "sysbench-fileio.txt").read_text()
+    # 1,316.85 reads and writes per second in 2.0053 s.
+    events = text.replace("6030", "2641")
+    run = read_single(write_file(tmp_path, events))
+    assert run.result.value("throughput") == pytest.approx(2641 / 2.0053)
+    assert run.result.value("sync.throughput") == pytest.approx(1690.22)
+    assert "contradict" in refusal(write_file(tmp_path, text.replace("6030", "4000")))
+
+
+def test_rate_over_another_time_has_a_resolution(tmp_path: Path) -> None:
+    text = (FIXTURES / "sysbench-memory.txt").read_text()
+    events = int(read_whole(FIXTURES / "sysbench-memory.txt")[0].result.value("operations") or 0)
+    short = re.sub(r"total time: +[\d.]+s", "total time: 0.0055s", text)
+    short = re.sub(r"\([\d.]+ per second", f"({events / 0.0076:.2f} per second", short)
+    run = read_single(write_file(tmp_path, short))
+    assert run.result.value("throughput") == pytest.approx(events / 0.0055)
+    assert run.result.values["throughput"].resolution == pytest.approx(events / 0.0055 - 1.005 * events / 0.0076)
+    whole = read_whole(FIXTURES / "sysbench-memory.txt")[0].result.values["throughput"]
+    assert whole.resolution < 0.001 * whole.value
+
+
+def test_zero_rates_of_memtier_are_not_figures(tmp_path: Path) -> None:
+    text = (FIXTURES / "memtier.txt").read_text()
+    for rate in ("3880.06", "38294.46", "42174.52"):
+        text = text.replace(rate, "0.00".rjust(len(rate)))
+    run = read_single(write_file(tmp_path, text))
+    assert "throughput" not in run.result.values
+    assert [note.name for note in run.result.notes] == ["not-a-number"]
+    assert run.result.value("all.p99") == 383_000
+
+
+def test_hundredth_percentile_is_the_maximum(tmp_path: Path) -> None:
+    text = (FIXTURES / "memtier.txt").read_text().replace("p99.9 Latency", "p100 Latency ")
+    run = read_single(write_file(tmp_path, text))
+    assert run.result.value("set.max") == 16_511_000
+    assert "set.p100" not in run.result.values
+
+
+def test_commands_of_memtier_are_facts(tmp_path: Path) -> None:
+    command = "memtier_benchmark -t 2 -c 3 -n 500 --command='GET __key__' --command='INCR __key__' --command-ratio=2\n"
+    run = read_single(write_file(tmp_path, command + (FIXTURES / "memtier.txt").read_text()))
+    assert run.result.facts["work.command"] == "GET __key__; INCR __key__"
+    assert run.result.facts["work.command_ratio"] == 2
+
+
+RETRIES = """Timeout:		 30s
+Max error number at row: unlimited
+Retries:
+  number:		 10
+  handler:		 sb
+Order by:		 none
+IN queries:		 true
+"""
+
+
+def test_all_settings_of_scylla_bench_are_facts(tmp_path: Path) -> None:
+    text = (FIXTURES / "scylla-bench.txt").read_text().replace("Timeout:\t\t 5s\n", RETRIES)
+    run = read_single(write_file(tmp_path, text.replace("Fixed(512)", "Uniform(min=1024, max=2048)")))
+    facts = {
+        "work.timeout": "30s", "work.retries_number": 10, "work.retries_handler": "sb", "work.in_queries": "true",
+        "work.order_by": "none", "work.clustering_row_size": "Uniform(min=1024, max=2048)",
+    }  # fmt: skip
+    assert run.result.facts.items() >= facts.items()
+    assert "record_bytes" not in run.result.facts
+
+
+def test_lines_before_the_settings_are_no_facts(tmp_path: Path) -> None:
+    text = "Date: 2026-11-28\nHost: db1\n" + (FIXTURES / "scylla-bench.txt").read_text()
+    assert (
+        read_single(write_file(tmp_path, text)).result.facts
+        == read_whole(FIXTURES / "scylla-bench.txt")[0].result.facts
+    )
+
+
+def test_maximum_below_its_intervals_is_refused(tmp_path: Path) -> None:
+    text = (FIXTURES / "scylla-bench.txt").read_text()
+    before, after = text.split("\nResults\n")
+    # cql-stress prints its totals in the unit of its histograms, which an option changes.
+    damaged = f"{before}\nResults\n{after.replace('µs', 'ns').replace('ms', 'µs')}"
+    assert "an interval has a maximum of 0.0054 s, but the run has 5.40672e-06 s" in refusal(
+        write_file(tmp_path, damaged)
+    )
+
+
+def test_failed_cycles_of_latte_are_subtracted(tmp_path: Path) -> None:
+    text = (FIXTURES / "latte.json").read_text().replace('"error_count": 0', '"error_count": 600', 1)
+    run = read_single(write_file(tmp_path, text))
+    assert run.result.value("throughput") == pytest.approx(1999.93 * 0.9)
+    assert [note.name for note in run.result.notes] == ["counts-failures"]
+    assert run.result.values["all.p99"].bound == "failed"
+
+
+def test_null_mean_of_latte_is_no_damage(tmp_path: Path) -> None:
+    document = json.loads((FIXTURES / "latte.json").read_text())
+    result = document["result"]
+    result["cycle_count"] = result["request_count"] = 0
+    result["log"], result["cycle_latency_by_fn"] = [], {}
+    for name in ("cycle_throughput", "req_throughput", "row_throughput"):
+        result[name]["value"] = None
+    for name in ("cycle_latency", "request_latency"):
+        result[name]["mean"]["value"] = None
+        del result[name]["histogram"]
+    run = read_single(write_file(tmp_path, json.dumps(document)))
+    assert list(run.result.values) == ["runtime", "operations", "errors"]
+    assert [note.name for note in run.result.notes] == ["not-a-number"]
+
+
+@pytest.mark.parametrize(
+    ("name", "start"),
+    [("latte.json", 1_795_666_238_100_000_000), ("memtier.json", 1_795_666_350_757_000_000)],
+)
+def test_start_in_a_report_is_read(name: str, start: int) -> None:
+    assert read_whole(FIXTURES / name)[0].result.start_unix_ns == start

@@ -257,3 +257,25 @@ def test_ignored_json_keys_are_listed() -> None:
     text = "\n".join(explain_file(FIXTURES / "fio-mixed.json", {}))
     assert "jobs[…].usr_cpu" in text
     assert "jobs[…].read.slat_ns" in text
+
+
+@pytest.mark.parametrize("mark", ["...", "\u2026", "[...]", "<snip>"])
+@pytest.mark.parametrize(
+    ("name", "row"),
+    [
+        ("pgbench-progress.txt", r"progress: "),
+        ("cassandra-stress-read.txt", r"total,"),
+        ("scylla-bench.txt", r" +\ds  "),
+        ("sysbench-oltp.txt", r"\[ \ds \]"),
+    ],
+)
+def test_removed_rows_give_no_series(name: str, row: str, mark: str, tmp_path: Path) -> None:
+    lines = (FIXTURES / name).read_text().split("\n")
+    rows = [index for index, line in enumerate(lines) if re.match(row, line)]
+    lines[rows[1]] = mark
+    (imported,) = read_file(write_file(tmp_path, "\n".join(lines)), {})
+    (whole,) = read_whole(FIXTURES / name)
+    assert whole.series is not None
+    assert imported.series is None
+    assert any(note.name == "rows-left-out" for note in imported.result.notes)
+    assert imported.result.values == whole.result.values

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from loadstone.format import units
 from loadstone.importers.cassandra_stress_facts import add_facts
 from loadstone.importers.number import parse_grouped, parse_number
 from loadstone.importers.run import ALL, ImportedRun, build_series, check_rate, check_total, set_once
@@ -26,7 +25,10 @@ SIGNS = re.compile(
 # With a user profile, the line has `[insert]`; with `-rate auto`, there is a run for each number of threads.
 RUNNING = re.compile(r"Running (?:(.{1,300}?) )?with (\d+) thread")
 SETTING = re.compile(r"\s*([A-Z][A-Za-z ()-]+): +(-?\d\S*(?: [A-Z]+)?|(?!-\d)[^\s\d].*)$")
-COMMAND = re.compile(r"cassandra-stress\s+((?:user|mixed|read|write|counter_\w+)\s+\S.*)$")
+# An option follows the type of the operations, or else the line is prose.
+COMMAND = re.compile(
+    r"cassandra-stress(?:\.bat)?\s+((?:user|mixed|read|write|counter_\w+)\s+['\"\\]*(?:-\w|no-warmup|[\w-]+\\?[=(<>]).*)$"
+)
 # A column of versions up to 2.0, whose summaries average only the middle 80 % of the rows.
 OLDER = "interval_op_rate"
 CQL_STRESS = re.compile(r"(?i)cql-stress")
@@ -261,11 +263,9 @@ def add_figures(log: StressLog, result: ImportedRun, source: Source) -> None:
             result.statuses[name] = {"OK": int(counts.get(name, 0)), "ERROR": int(parse_count(failed.get(name, "0")))}
         if not names:
             result.statuses["ALL"] = {"OK": max(n - failed_n, 0), "ERROR": failed_n}
-        if speed and 0 < failed_n <= n and (COUNTS[1] in log.summary or n > parse_count(partitions)):
+        if speed and (COUNTS[1] in log.summary or n > parse_count(partitions)):
             # Rows, and all counts of cql-stress, include failed operations.
-            message = f"its rate of {units.format_rate(speed)} counts {units.format_count(failed_n)} failed operations"
-            result.add_note("counts-failures", message, "the failed operations are subtracted; see `errors`")
-            speed *= (n - failed_n) / n
+            speed = result.subtract_failures(speed, failed_n, n)
         result.add_totals(speed, seconds * 1e9, done, 1.0, step)
     else:
         # cassandra-stress 2.1 does not print errors: their number is unknown, not 0.

@@ -23,10 +23,15 @@ PROGRAM = re.compile(
     r"ycsb|(?:cassandra|cql)-stress|scylla-bench|pgbench|sysbench|memtier_benchmark|(?:redis|valkey|keydb)-benchmark"
     r"|\b(?:fio|latte|hadoop|yarn|mapred|hbase)\s"
 )
-# The prompt of a shell before a continued line.
-PROMPT = re.compile(r"^\s*(?:>\s|quote>|dquote>)?\s*")
 # The start of a word that ends the command within a shell line.
 ENDS = re.compile(r"[|&;`)]|\d?>")
+# The characters before a program in a shell line: of a path, a prompt, a quotation or a shell operator.
+BEFORE = r"(?:^|[\s/\\$`'\"(>;&|])"
+# The start of a line that a user typed at a prompt: `$ `, `host:~# `. Markdown's `# ` and `> ` are not prompts.
+PROMPTED = r"^\s*(?:[^\s#>\d]\S*[#$%>]|[$%])\s+(?:(?:sudo|time)\s+)?"
+TYPED = rf"(?:{PROMPTED}|^\s*(?:(?:sudo|time)\s+)?)"
+# The prompt of a shell before a continued line.
+PROMPT = re.compile(r"^\s*(?:>\s|quote>|dquote>)?\s*")
 
 
 def join_continued(lines: Iterable[str]) -> list[str]:
@@ -44,6 +49,27 @@ def join_continued(lines: Iterable[str]) -> list[str]:
             result.append("")
             start = start if continues else None
     return result
+
+
+def find_command(line: str, program: str, arguments_max: int = 0, complete: str | None = None) -> str | None:
+    """The command line of a program in a line; None if the line has none, because it is prose or a figure.
+
+    An option follows the name of the program, or follows up to `arguments_max` arguments. Without an option, the line
+    must begin with the command: behind a prompt, or with arguments that match `complete`.
+    """
+    if not re.search(program, line):
+        return None
+    path = r"(?:\S*[/\\])?"
+    match = re.search(
+        rf"{BEFORE}((?:{program})(?:\.exe)?(?:\s+(?!-)[^\s:|;&]+){{0,{arguments_max}}}?\s+--?[A-Za-z].*)$", line
+    )
+    match = match or re.search(rf"{PROMPTED}{path}((?:{program})(?:\s+[^\s-].*)?)$", line)
+    if match is None and complete is not None:
+        match = re.search(rf"{TYPED}{path}((?:{program})\s+(?:{complete})(?:\s*|\s+(?:{ENDS.pattern}).*))$", line)
+    if match is None:
+        return None
+    quote = next((mark for mark in "'\"`" if line.count(mark, 0, match.start(1)) % 2), "\n")
+    return match[1].partition(quote)[0]
 
 
 def split_command(text: str) -> list[str]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count, pairwise
 from typing import Any
 
-from loadstone.importers.command_line import split_command
+from loadstone.importers.command_line import find_command, split_command
 from loadstone.importers.json_text import list_numbered, read_documents
 from loadstone.importers.number import number_or_text
 from loadstone.importers.run import (
@@ -71,7 +71,8 @@ OF_FIO = (
 )
 # Other names of options.
 SYNONYMS = {"blocksize": "bs", "readwrite": "rw"}
-COMMAND = re.compile(r"(?:^|[\s/$])(fio\s+-\S.*)$")
+# The arguments of a command without options: the names of job files.
+COMMAND = r"\S+\.(?:fio|job|ini)(?:\s+\S+\.(?:fio|job|ini))*"
 NS_PER_MS = 1e6
 # Modes in which a job reads only to verify its data.
 NO_READS = ("write", "randwrite", "trim", "randtrim", "trimwrite", "randtrimwrite")
@@ -146,21 +147,21 @@ def continues_run(before: Job, after: Job) -> bool:
 
 def parse_command(line: str) -> tuple[str, dict[str, dict[str, str]]] | None:
     """A command line of fio, and the options of each job that it defines; None if a line has no such command."""
-    match = COMMAND.search(line)
-    if match is None:
+    command = find_command(line, NAME, 2, COMMAND)
+    if command is None:
         return None
     # Options before the first name, or after `--name=global`, hold for the jobs that follow.
     shared: dict[str, str] = {}
     jobs: dict[str, dict[str, str]] = {}
     current = shared
-    for word in join_values(split_command(match[1])[1:]):
+    for word in join_values(split_command(command)[1:]):
         option, _, value = word.lstrip("-").partition("=")
         name = option.replace("-", "_")
         if name == "name":
             current = shared if value == "global" else jobs.setdefault(value, dict(shared))
         elif name not in OF_FIO:
             current[SYNONYMS.get(name, name)] = value
-    return match[1], jobs
+    return command, jobs
 
 
 def join_values(arguments: Sequence[str]) -> Iterator[str]:

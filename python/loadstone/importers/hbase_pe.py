@@ -12,7 +12,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from loadstone.importers.number import parse_number
+from loadstone.importers.command_line import command_fact, find_command, parse_options, split_command
+from loadstone.importers.number import number_or_text, parse_number
 from loadstone.importers.run import ALL, OPERATIONS, ImportedRun, check_total, set_once
 from loadstone.importers.source import Source
 
@@ -44,6 +45,13 @@ FACTS = {
 # Options that do not change the operations, or that are read elsewhere.
 NOT_OF_WORK = ("cmdName", "numClientThreads", "tableName", "traceRate", "period", "cycles", "nomapred", "reportLatency",
                "size", "startRow", "perClientRunRows")  # fmt: skip
+PROGRAM = r"hbase\s+(?:pe|org\.apache\.hadoop\.hbase\.PerformanceEvaluation)"
+# The test and the number of clients end the command.
+COMMAND = r"\w+\s+\d+"
+# The JSON names of options in a command, if they differ.
+OPTION_NAMES = {"presplit": "presplitRegions", "compress": "compression"}
+# The default number of rows per client.
+ROWS = 1 << 20
 # The group of counters of a test that runs as a MapReduce job.
 MAPREDUCE = "HBase Performance Evaluation"
 CUT = "import the whole log of PerformanceEvaluation, up to its summary of timings"
@@ -56,6 +64,7 @@ class TestLog:
 
     options: dict[str, Any]
     line: int
+    command: str = ""
     latencies: dict[str, dict[str, float | None]] = field(default_factory=dict)
     measures: dict[str, int] = field(default_factory=dict)
     finished: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -79,19 +88,38 @@ def recognise_text(text: str) -> bool:
 def read_runs(source: Source) -> list[ImportedRun]:
     """Every test in the file. Raises LoadstoneError if a test is truncated."""
     logs: list[TestLog] = []
+    command = ""
     for index, line in enumerate(source.bare_lines):
-        if match := OPTIONS.search(line):
+        if line_command := find_command(line, PROGRAM, 0, COMMAND):
+            command = line_command
+            source.used.add(index)
+        elif match := OPTIONS.search(line):
             with source.report_damage("the options of the test are truncated", CUT, index):
-                logs.append(TestLog(dict(json.loads(match[1])), index))
+                logs.append(TestLog(dict(json.loads(match[1])), index, command))
+            command = ""
             source.used.add(index)
         elif logs or BEGIN.search(line):
             if not logs or (logs[-1].summary is not None and BEGIN.search(line)):
                 # The first lines of the log are missing.
-                logs.append(TestLog({}, index))
+                logs.append(TestLog(options_of(command), index, command))
+                command = ""
             with source.report_damage("a client's latencies are truncated", CUT, index):
                 if read_line(logs[-1], line):
                     source.used.add(index)
     return [read_test(log, source) for log in logs]
+
+
+def options_of(command: str) -> dict[str, Any]:
+    """The options in a command line, with the names of the JSON that newer versions print."""
+    arguments = split_command(command)
+    if len(arguments) < 4 or not arguments[-1].isdigit():
+        return {}
+    stated = parse_options(arguments[2:-2], {}, ("nomapred", "inmemory"))
+    options: dict[str, Any] = {OPTION_NAMES.get(name, name): number_or_text(value) for name, value in stated.items()}
+    rows = options.pop("rows", ROWS)
+    if isinstance(rows, int) and not {"size", "sampleRate"} & options.keys():
+        options["totalRows"] = rows * int(arguments[-1])
+    return options | {"cmdName": arguments[-2]}
 
 
 def read_line(log: TestLog, line: str) -> bool:
@@ -145,6 +173,7 @@ def read_test(log: TestLog, source: Source) -> ImportedRun:
     for option, value in log.options.items():
         if isinstance(value, int | float | str) and option not in NOT_OF_WORK:
             run.facts[names.get(option, f"work.{option}")] = value
+    run.facts |= {"command": command_fact(log.command)} if log.command else {}
     rows = sum(part for _, part in log.finished.values())
     longest = max(part for part, _ in log.finished.values())
     rate = rows * 1000 / longest if longest else None

@@ -15,7 +15,7 @@ from typing import Any
 from loadstone.errors import LoadstoneError
 from loadstone.importers import unit
 from loadstone.importers.json_text import Document
-from loadstone.importers.number import last_digit, parse_number
+from loadstone.importers.number import NOT_A_NUMBER, last_digit, parse_number
 from loadstone.importers.run import OPERATIONS, ImportedRun
 from loadstone.importers.source import Source
 
@@ -85,7 +85,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
         for row in zip(*columns.values(), strict=True):
             run = ImportedRun(repeat=len(result) + 1)
             for figure, value in zip(columns, row, strict=True):
-                printed = to_number(value, figure, source)
+                printed = to_number(value, figure, number, source)
                 # Counts are exact.
                 step = 0.0 if figure.unit == OPERATIONS else printed.step * figure.factor
                 run.add_figure(figure.metric, printed * figure.factor, figure.unit, 0, step)
@@ -95,12 +95,18 @@ def read_runs(source: Source) -> list[ImportedRun]:
     return result
 
 
-def to_number(value: Any, figure: PathFigure, source: Source) -> Printed:
+def to_number(value: Any, figure: PathFigure, document: int, source: Source) -> Printed:
     """Converts a value to a number, even if it is a string. Raises LoadstoneError for other values."""
-    with source.report_damage(f"{figure.path} is not a number: {str(value)[:40]}", "check the path"):
-        if isinstance(value, bool) or parse_number(str(value)) is None:
+    text = value.strip() if isinstance(value, str) else str(value)
+    if value is None or text.lower() in NOT_A_NUMBER:
+        # A list has no value in an element that lacks the key.
+        state = "null or missing" if value is None and "[*]" in figure.path else json.dumps(value)
+        message = f"{figure.path} is {state} in document {document}: the tool has no value for {figure.metric}"
+        raise source.error_at(message, "omit this path, or import a run in which it is a number")
+    with source.report_damage(f"{figure.path} is not a number in document {document}: {text[:40]}", "check the path"):
+        if isinstance(value, bool) or parse_number(text) is None:
             raise ValueError
-        return value if isinstance(value, Printed) else Printed(str(value).strip())
+        return value if isinstance(value, Printed) else Printed(text)
 
 
 def read_documents(source: Source) -> Iterator[Any]:

@@ -5,6 +5,7 @@ A cycle is one call of the workload's function. With a rate, latencies are measu
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from loadstone.importers import hlog_parser
@@ -23,7 +24,8 @@ MS = 1e6
 FACTS = {
     "consistency": "consistency", "serial_consistency": "serial_consistency", "cass_version": "version",
     "db_version": "version", "workload": "workload", "count": "work.connections", "ssl": "encryption",
-    "page_size": "work.page_size", "start_cycle": "work.start_cycle", "end_cycle": "work.end_cycle",
+    "retry_number": "work.retry_number", "page_size": "work.page_size", "start_cycle": "work.start_cycle",
+    "end_cycle": "work.end_cycle",
 }  # fmt: skip
 CUT = "import the whole report of latte"
 
@@ -44,6 +46,7 @@ def read_report(document: Document) -> ImportedRun:
     """A report's figures. Raises LookupError or ValueError if a figure is missing or damaged."""
     conf, result = document["conf"], document["result"]
     run = ImportedRun(facts={"tool": NAME})
+    run.start_unix_ns = start_of(result)
     run.clients = int(conf["concurrency"]) * int(conf.get("threads", 1))
     connection = conf.get("connection", {})
     for name, fact in FACTS.items():
@@ -69,11 +72,15 @@ def read_report(document: Document) -> ImportedRun:
     run.facts["latency"] = "response" if rate else "service"
     cycles = int(result["cycle_count"])
     errors = int(result.get("error_count", 0))
-    # The throughput is the mean of samples, and the last sample may be shorter.
-    rate_mean, seconds = mean_value(result["cycle_throughput"]), float(result["elapsed_time_s"])
-    check_rate(rate_mean, seconds, cycles, slack=0.05 * cycles + rate_mean)
-    run.add_figure("throughput", mean_value(result["cycle_throughput"]), "op/s", cycles)
-    run.add_figure("runtime", float(result["elapsed_time_s"]) * 1e9, "ns", 1)
+    seconds = float(result["elapsed_time_s"])
+    # The throughput is the mean of samples, and the last sample may be shorter. NaN is null in JSON.
+    rate_mean = mean_value(result["cycle_throughput"])
+    if rate_mean is None:
+        run.add_note("not-a-number", "latte printed no throughput", "check the run")
+    else:
+        check_rate(rate_mean, seconds, cycles, slack=0.05 * cycles + rate_mean)
+        run.add_figure("throughput", run.subtract_failures(rate_mean, errors, cycles), "op/s", cycles)
+    run.add_figure("runtime", seconds * 1e9, "ns", 1)
     run.add_figure("operations", cycles, OPERATIONS, cycles)
     run.add_figure("errors", errors, OPERATIONS, cycles)
     shares = [float(share) for share in document["percentiles"]]
@@ -100,9 +107,19 @@ def read_report(document: Document) -> ImportedRun:
     return run
 
 
-def mean_value(value: Any) -> float:
-    """A mean, which most versions print with its standard error."""
-    return float(value["value"] if isinstance(value, dict) else value)
+def start_of(result: Document) -> int | None:
+    """The start of a run, ns since the epoch; None if the report does not state it with a time zone."""
+    try:
+        start = datetime.fromisoformat(str(result.get("start_time")))
+    except ValueError:
+        return None
+    return round(start.timestamp() * 1e9) if start.tzinfo else None
+
+
+def mean_value(value: Any) -> float | None:
+    """A mean, which most versions print with its standard error; None if it is not a number."""
+    number = value["value"] if isinstance(value, dict) else value
+    return None if number is None else float(number)
 
 
 def add_distribution(run: ImportedRun, name: str, part: Document, n: int, shares: list[float]) -> None:
@@ -116,7 +133,10 @@ def add_distribution(run: ImportedRun, name: str, part: Document, n: int, shares
         return
     points = part["percentiles"]
     points = points if isinstance(points, list) else points["0"]
-    run.add_figure(f"{name}.mean", mean_value(part["mean"]) * MS, "ns", n)
+    if (mean := mean_value(part["mean"])) is None:
+        # It has no latencies, and its percentiles are zeros.
+        return
+    run.add_figure(f"{name}.mean", mean * MS, "ns", n)
     for share, point in zip(shares, points, strict=True):
         statistic = {0.0: "min", 100.0: "max"}.get(share, f"p{share:.6g}")
-        run.values.append(Value(f"{name}.{statistic}", mean_value(point) * MS, "ns", n))
+        run.values.append(Value(f"{name}.{statistic}", (mean_value(point) or 0.0) * MS, "ns", n))

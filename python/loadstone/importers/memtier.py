@@ -6,6 +6,7 @@ with `--print-all-runs`; otherwise, it prints the best run, the worst run and th
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from itertools import zip_longest
 from typing import Any
 
 from loadstone.format import units
-from loadstone.importers.command_line import command_fact, split_command
+from loadstone.importers.command_line import command_fact, find_command, split_command
 from loadstone.importers.json_text import Document, list_numbered, read_documents
 from loadstone.importers.number import number_or_text, parse_number
 from loadstone.importers.run import (
@@ -50,7 +51,6 @@ PERCENTILE = re.compile(r"p([\d.]+)(?: Latency)?")
 NOT_READ = re.compile(r"(Hits|Misses|MOVED|ASK)/sec|KB/sec.*|Connection Errors.*|Accumulated Latency")
 # Columns that are read elsewhere.
 READ = ("Type", "Count", "Ops/sec", "Percentile Latencies", SERIES)
-COMMAND = re.compile(r"(?:^|[\s/$])(memtier_benchmark\s+-\S.*)$")
 REPLY = re.compile(r"handle error response: (.+)$")
 INTERRUPTED = re.compile(r"^\[RUN #\d+\] Interrupted by user")
 SHORT = {"P": "protocol", "d": "data_size", "R": "random_data", "n": "requests", "c": "clients", "t": "threads"}
@@ -62,6 +62,7 @@ OPTIONS = (
     "protocol", "tls", "ratio", "data_size_range", "data_size_list", "data_size_pattern", "random_data", "data_import",
     "expiry_range", "no-expiry", "generate_keys", "key_pattern", "key_stddev", "key_median", "key_zipf_exp",
     "multi_key_get", "reconnect_interval", "wait-ratio", "num-slaves", "wait-timeout", "cluster_mode", "clients_start",
+    "command", "command_ratio", "command_key_pattern",
 )  # fmt: skip
 UNSET = ("", "0:0", "None")
 DISTRIBUTIONS = {"R": "uniform", "G": "gaussian", "S": "sequential", "P": "sequential", "Z": "zipfian"}
@@ -102,8 +103,8 @@ def read_runs(source: Source) -> list[ImportedRun]:
     replies: list[str] = []
     for index, line in enumerate(source.bare_lines):
         text = line.rstrip()
-        if match := COMMAND.search(text):
-            command = match[1]
+        if line_command := find_command(text, "memtier_benchmark"):
+            command = line_command
         elif match := SETTING.match(text):
             if not reports or reports[-1].sections:
                 reports.append(MemtierReport(index, command, interrupted, replies))
@@ -149,13 +150,16 @@ def read_runs(source: Source) -> list[ImportedRun]:
 
 
 def read_series(seconds: Mapping[str, Mapping[str, Any]], length: float) -> Series | None:
-    """The counts in each second as a time series; the last second may be shorter."""
+    """The counts in each second as a time series; the last second may be shorter.
+
+    memtier_benchmark omits the seconds in which it completed no operation.
+    """
+    parts = {int(name): part for name, part in list_numbered(seconds, OF_COMMAND)}
     rows = []
-    for start, part in sorted((float(name), part) for name, part in list_numbered(seconds, OF_COMMAND)):
-        lasts = min(length - start, 1.0)
-        if lasts > 0:
-            p50, p99 = (float(part[name]) * MS if name in part else None for name in ("p50.00", "p99.00"))
-            rows.append((start, lasts, float(part["Count"]) / lasts, p50, p99))
+    for start in range(math.ceil(length)) if parts else ():
+        part, lasts = parts.get(start, {"Count": 0}), min(length - start, 1.0)
+        p50, p99 = (float(part[name]) * MS if name in part else None for name in ("p50.00", "p99.00"))
+        rows.append((start, lasts, float(part["Count"]) / lasts, p50, p99))
     return build_series(rows)
 
 
@@ -167,7 +171,9 @@ def parse_options(command: str) -> dict[str, str]:
         if match := re.fullmatch(r"--([\w-]+)(?:=(.*))?|-(\w)(.*)", word):
             name = SHORT.get(match[3], match[3]) if match[3] else match[1]
             value = match[2] or match[4] or ("true" if following.startswith("-") else following) or "true"
-            options[name if name in OPTIONS else name.replace("-", "_")] = value
+            key = name if name in OPTIONS else name.replace("-", "_")
+            # Each `--command` adds a type of command.
+            options[key] = f"{options[key]}; {value}" if key == "command" and key in options else value
     if "data_size_range" in options or "data_size_list" in options:
         options["data_size"] = "0"
         options["data_size_range"] = options.get("data_size_range", "").replace("-", ":")
@@ -214,6 +220,7 @@ def read_section(
     runtime = section.get("Runtime", {})
     if str(runtime.get("Interrupted", "false")) == "true":
         run.mark_stopped("the run was interrupted")
+    run.start_unix_ns = int(runtime["Start time"]) * 10**6 if runtime.get("Start time") else None
     totals = section[TOTALS]
     if lost := parse_number(str(totals.get("Connection Errors", 0))):
         message = f"{lost:,.0f} connection errors, which do not count as operations"
@@ -229,7 +236,11 @@ def read_section(
     parts = {name: part for name, part in tables.items() if name != TOTALS and parse_number(str(part["Ops/sec"]))}
     rates = {name: parse_number(str(part["Ops/sec"])) or 0.0 for name, part in parts.items()}
     check_total(source, sum(rates.values()), rate, None, slack=0.01 * rate + 0.1)
-    run.add_text("throughput", str(totals["Ops/sec"]), 1.0, "op/s", n)
+    if rate or not n:
+        run.add_text("throughput", str(totals["Ops/sec"]), 1.0, "op/s", n)
+    else:
+        # Some versions print zeros if their clients are still busy when the run ends.
+        run.add_note("not-a-number", f"memtier_benchmark printed 0 op/s for {n:,} operations", "use another version")
     if "Total duration" in runtime and "Count" in totals:
         # The duration is in whole ms.
         check_rate(rate, float(runtime["Total duration"]) / 1000, n, slack=0.002 * rate)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from loadstone.importers.command_line import command_fact, option_facts, parse_options, split_command
+from loadstone.importers.command_line import command_fact, find_command, option_facts, parse_options, split_command
 from loadstone.importers.number import number_or_text, parse_number
 from loadstone.importers.run import (
     ALL,
@@ -26,7 +26,6 @@ from loadstone.importers.source import Source
 NAME = "pgbench"
 TITLE = "pgbench"
 VERSION = re.compile(r"pgbench \((\d[\w.]*)")
-COMMAND = re.compile(r"(?:^|[\s/$])(pgbench\s+-\S.*)$")
 FIELD = re.compile(
     r"(transaction type|scaling factor|query mode|number of [\w ]+?|maximum number of tries|duration|latency \w+"
     r"|rate limit schedule lag|total number of retries|(?:initial|average) connection time)(?: =|:)"
@@ -79,6 +78,8 @@ class PgbenchReport:
     # For each script: the number of its transactions, its tps and its mean latency.
     scripts: dict[str, dict[str, str]] = field(default_factory=dict)
     aborted: bool = False
+    # Whether a user removed lines of the progress.
+    removed: bool = False
 
 
 def recognise_text(text: str) -> bool:
@@ -99,9 +100,10 @@ def read_runs(source: Source) -> list[ImportedRun]:
         progress = PROGRESS.search(line)
         # A run that was interrupted has no report; the next run counts its time from 0 again.
         restarts = progress and report.progress and float(progress[1]) < report.progress[-1][0]
-        if ((starts or COMMAND.search(line)) and report.tps) or restarts:
+        if ((starts or find_pgbench(line)) and report.tps) or restarts:
             report = PgbenchReport(line=index)
             reports.append(report)
+        report.removed = report.removed or index in source.row_gaps
         with source.report_damage("a line of pgbench's report is damaged: {error}", CUT, index):
             if parse_line(report, line):
                 source.used.add(index)
@@ -110,12 +112,17 @@ def read_runs(source: Source) -> list[ImportedRun]:
     return [read_report(report, source) for report in reports]
 
 
+def find_pgbench(line: str) -> str | None:
+    """The command line in a line; the name of a database may precede its options."""
+    return find_command(line, "pgbench", 1)
+
+
 def parse_line(report: PgbenchReport, line: str) -> bool:
     """Parses a line, and returns whether it was recognised. Raises ValueError if it is damaged."""
     if match := VERSION.search(line):
         report.version = match[1]
-    elif match := COMMAND.search(line):
-        report.command = match[1]
+    elif command := find_pgbench(line):
+        report.command = command
     elif match := PROGRESS.search(line):
         report.progress.append((float(match[1]), float(match[2]), parse_number(match[3])))
     elif match := TPS.search(line):
@@ -257,7 +264,7 @@ def add_scripts(report: PgbenchReport, run: ImportedRun, done: int, source: Sour
 def rows_of(report: PgbenchReport) -> list[tuple[float, float, float]]:
     """The progress lines as rows of a time series."""
     rows, at = [], 0.0
-    for until, rate, _ in report.progress:
+    for until, rate, _ in () if report.removed else report.progress:
         if until > at:
             rows.append((at, until - at, rate))
             at = until

@@ -41,7 +41,7 @@ from loadstone.importers import (
 from loadstone.importers.comments import read_commented
 from loadstone.importers.facts import Facts, load_companion, parse_fact
 from loadstone.importers.run import ImportedRun
-from loadstone.importers.source import LINE_MAX, Source, split_origins, split_prefix, strip_collector, text_of
+from loadstone.importers.source import LINE_MAX, Source, decode_file, split_origins, split_prefix, strip_collector
 from loadstone.results.hlog import UNIT
 from loadstone.results.result_set import number_keys
 from loadstone.results.result_set import variant_key as key_of
@@ -139,12 +139,19 @@ def logs_of(imported: Iterable[Imported]) -> dict[str, Path]:
 
 def open_source(path: Path, facts: Mapping[str, Scalar], name: str | None) -> tuple[Source, Format, Facts]:
     """A file, its format, and the facts in its facts file. Raises LoadstoneError if the format is unknown."""
-    text = text_of(path)
     written = load_companion(path)
     known = {**written.common, **facts}
     name = name or (json_paths.NAME if "json" in known else None)
     if name is not None and name not in FORMATS:
         raise LoadstoneError(f'there is no format "{name}"', f"known formats: {', '.join(FORMATS)}")
+    text = decode_file(path)
+    if name == json_paths.NAME:
+        # The tool's own JSON lines may have a text that varies, as the JSON of a collector has.
+        source = Source(path, text, known)
+        with suppress(LoadstoneError):
+            read_source(source.restart({}), FORMATS[name])
+            return source, FORMATS[name], written
+    text = strip_collector(text)
     prefix, bare = split_prefix(text)
     origin, grouped = ("", text) if prefix else split_origins(text)
     if prefix or origin:
@@ -187,7 +194,14 @@ def read_lines(source: Source, chosen: Format) -> list[ImportedRun]:
             result = chosen.read_runs(source)
     except MemoryError:
         raise LoadstoneError(f"{name} is too large for this host's memory", "import only part of it") from None
+    removed = next((index for index in sorted(source.used) if index in source.row_gaps), None)
     for run in result:
+        if removed is not None:
+            # An interval without its predecessor would seem as long as all omitted intervals together.
+            run.series = None
+            run.add_note(
+                "rows-left-out", f"rows were removed from the file before line {removed + 1}", "import all rows"
+            )
         if negative := next((value for value in run.values if value.value < 0 and value.unit != "share"), None):
             raise source.error_at(f"{negative.metric} is negative", "import the whole output of the tool")
         if chosen is not csv_table:

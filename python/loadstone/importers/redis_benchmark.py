@@ -10,7 +10,7 @@ import csv
 import re
 from dataclasses import dataclass, field
 
-from loadstone.importers.command_line import command_fact, option_facts, split_command
+from loadstone.importers.command_line import command_fact, find_command, option_facts, split_command
 from loadstone.importers.number import number_or_text, parse_number
 from loadstone.importers.run import ALL, OPERATIONS, ImportedRun
 from loadstone.importers.source import Source
@@ -19,15 +19,17 @@ from loadstone.results.value import PERCENTILES
 
 NAME = "redis-benchmark"
 TITLE = "redis-benchmark"
-COMMAND = re.compile(r"(?:^|[\s/$])((?:redis|valkey|keydb)-benchmark\b.*)$")
+PROGRAM = r"(?:redis|valkey|keydb)-benchmark(?![\w.-])"
 BEGIN = re.compile(r"====== (.+?) ======\s*$")
 # Only printed with `-e`.
 REPLY = re.compile(r"^Error from server: (.+)$")
 COMPLETED = re.compile(r"^\s+(\d+) requests completed in ([\d.]+) seconds")
 SETTING = re.compile(
-    r"^\s+(?:(\d+) (parallel clients|bytes payload)|(keep alive|multi-thread|threads): (\S+)"
+    r"^\s+(?:(\d+) (parallel clients|bytes payload)|(keep alive|multi-thread|threads|cluster mode): (\S.*?)"
     r"|host configuration \"(\w+)\":\s*(.*?))\s*$"
 )
+# The configuration of a node of a cluster.
+NODE = re.compile(r"^ {4}(save|appendonly):\s*(.*?)\s*$")
 SHARE = re.compile(r"^([\d.]+)% <= ([\d.]+) (?:milliseconds|msec)")
 OLD_END = re.compile(r"^([\d.]+|-?nan|inf) requests per second\s*$")
 RATE = re.compile(r"^\s+throughput summary: ([\d.]+|-?nan|inf) requests per second")
@@ -100,8 +102,8 @@ def read_runs(source: Source) -> list[ImportedRun]:
     replies: list[str] = []
     for index, line in enumerate(source.bare_lines):
         torn = source.torn and index == source.last
-        if match := COMMAND.search(line):
-            command = match[1]
+        if line_command := find_command(line, PROGRAM):
+            command = line_command
         elif match := REPLY.match(line):
             replies.append(match[1])
         elif match := BEGIN.search(line):
@@ -169,6 +171,9 @@ def parse_line(test: Test, line: str, torn: bool) -> bool:
             test.facts[match[5]] = match[6] or "none"
         else:
             test.facts[re.sub(r"\W", "_", match[3])] = match[4]
+    elif match := NODE.match(line):
+        values = str(test.facts.get(match[1], "")).split("; ") if match[1] in test.facts else []
+        test.facts[match[1]] = "; ".join(dict.fromkeys([*values, match[2] or "none"]))
     elif match := SHARE.match(line):
         if test.shares and float(match[1]) / 100 < test.shares[-1][0] and "(cumulative" not in line:
             raise ValueError("its cumulative shares decrease")

@@ -97,9 +97,13 @@ class ImportedRun:
 
         Raises ValueError if the figure is negative, because figures of benchmarks cannot be.
         """
+        metric = re.sub(r"\.p100$", ".max", metric)
         if value is not None and math.isfinite(value):
             if value < 0:
                 raise ValueError(f"{metric} is negative: {value:g}")
+            if metric.endswith(".max") and any(known.metric == metric for known in self.values):
+                # The maximum and the 100th percentile, which is rounded to a bucket.
+                return
             self.values.append(Value(metric, value, unit, n, resolution=resolution))
 
     def add_text(self, metric: str, text: str, scale: float, unit: str, n: int) -> None:
@@ -115,6 +119,14 @@ class ImportedRun:
         self.add_figure("runtime", runtime_ns, "ns", 1, step_ns)
         self.add_figure("operations", done, OPERATIONS, int(done))
         self.add_figure("errors", count_errors(self.statuses), OPERATIONS, int(done))
+
+    def subtract_failures(self, rate: float, failed: int, done: int) -> float:
+        """A tool's rate without the failed operations that it counts, with a note."""
+        if not 0 < failed <= done:
+            return rate
+        message = f"its rate of {units.format_rate(rate)} counts {units.format_count(failed)} failed operations"
+        self.add_note("counts-failures", message, "the failed operations are subtracted; see `errors`")
+        return rate * (done - failed) / done
 
     def mark_stopped(self, message: str) -> None:
         """Marks the run as interrupted."""

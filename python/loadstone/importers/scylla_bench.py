@@ -10,20 +10,18 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from loadstone.importers.command_line import command_fact
-from loadstone.importers.number import go_duration, parse_number
+from loadstone.importers.command_line import command_fact, find_command
+from loadstone.importers.number import go_duration, number_or_text, parse_number
 from loadstone.importers.run import ALL, OPERATIONS, ImportedRun, build_series, mix_fact, set_once
 from loadstone.importers.source import Source
 from loadstone.results.trial_result import Scalar, Series
 
 NAME = "scylla-bench"
 TITLE = "scylla-bench"
-COMMAND = re.compile(r"(?:^|[\s/$])(scylla-bench\s+-\S.*)$")
-SETTING = re.compile(
-    r"^(Mode|Workload|Consistency level|Partition count|Clustering rows|Clustering row size|Rows per request"
-    r"|Concurrency|Connections|Maximum rate|Page size|Timeout|Client compression)"
-    r":\s+(\d\S*(?: \w+/s\w*)?|[^\d\s].*?)\s*$"
-)
+SETTING = re.compile(r"^(\s*[A-Za-z][\w ]*?):\s+(\d\S*(?: \w+/s\w*| bytes)?|[^\d\s].*?)\s*$")
+# Settings that are read as facts with other names, or that do not change the work.
+NAMED = ("Mode", "Workload", "Consistency level", "Partition count", "Clustering rows", "Rows per request",
+         "Concurrency", "Maximum rate", "Start timestamp", "Hdr memory consumption")  # fmt: skip
 TOTAL = re.compile(r"^(Time \(avg\)|Total ops|Total rows|Total errors|Operations/s|Rows/s):\s+(\S+)\s*$")
 BLOCK = re.compile(r"^(?:(raw|c-o fixed)(?: (read|write))? latency|Latency)\s*:\s*$")
 STATISTIC = re.compile(r"^\s+(max|median|mean|[\d.]+t?h):\s+(\S+)\s*$")
@@ -66,7 +64,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
     reports = [ScyllaBenchReport()]
     for index, line in enumerate(source.bare_lines):
         report = reports[-1]
-        starts = COMMAND.search(line) or line.strip() == "Configuration" or line.startswith("Mode:")
+        starts = find_command(line, NAME) or line.strip() == "Configuration" or line.startswith("Mode:")
         row = ROW.match(line)
         # A run that was interrupted has no totals; the next run counts its time from 0 again.
         restarts = row and report.rows and go_duration(row[1])[0] < report.rows[-1][0]
@@ -92,10 +90,11 @@ def parse_line(report: ScyllaBenchReport, line: str, torn: bool) -> bool:
 
     The number in a torn line is ignored, because it may be truncated.
     """
-    if match := COMMAND.search(line):
-        report.command = match[1]
-    elif match := SETTING.match(line):
-        set_once(report.settings, match[1], match[2])
+    if command := find_command(line, NAME):
+        report.command = command
+    elif (match := SETTING.match(line)) and is_setting(report, match[1]):
+        # Settings of retries are indented.
+        set_once(report.settings, f"Retries{match[1]}" if match[1].startswith(" ") else match[1], match[2])
     elif HEADER.match(line):
         report.columns = line.split()
     elif match := ROW.match(line):
@@ -114,6 +113,11 @@ def parse_line(report: ScyllaBenchReport, line: str, torn: bool) -> bool:
     else:
         return False
     return True
+
+
+def is_setting(report: ScyllaBenchReport, name: str) -> bool:
+    """Whether a line with this name is a setting: other lines may precede the first setting, and follow the rows."""
+    return not report.totals and not report.rows and (name in NAMED or "Mode" in report.settings)
 
 
 def check_end(report: ScyllaBenchReport, source: Source) -> None:
@@ -179,6 +183,7 @@ def read_report(report: ScyllaBenchReport) -> ImportedRun:
                 run.add_figure(
                     f"{name}{'' if headline else '.service'}.{statistic}", value * 1e9, "ns", done, digit * 1e9
                 )
+    check_maximum(report)
     run.omitted |= dict.fromkeys([*(name for name in report.totals if name in ("Total rows", "Rows/s")),
                                   *(f"rows: {name}" for name in report.columns[4:] if name not in SERIES)])  # fmt: skip
     if report.stopped:
@@ -186,6 +191,14 @@ def read_report(report: ScyllaBenchReport) -> ImportedRun:
         run.add_note("stopped", f"scylla-bench reports: {report.stopped}", "run it to completion")
     run.series = time_series(report)
     return run
+
+
+def check_maximum(report: ScyllaBenchReport) -> None:
+    """Raises ValueError if a row has a larger maximum than the run: cql-stress may print the run's in a wrong unit."""
+    printed = max((go_duration(block["max"])[0] for block in report.blocks.values()), default=None)
+    maxima = [go_duration(cells[report.columns.index("max") - 4])[0] for _, _, cells in report.rows if cells]
+    if printed is not None and maxima and max(maxima) > 1.1 * printed:
+        raise ValueError(f"an interval has a maximum of {max(maxima):g} s, but the run has {printed:g} s")
 
 
 def facts_of_work(settings: dict[str, str]) -> dict[str, Scalar]:
@@ -199,12 +212,12 @@ def facts_of_work(settings: dict[str, str]) -> dict[str, Scalar]:
         facts["records"] = int(counts[0]) * int(counts[1])
     if match := re.fullmatch(r"(?:Fixed\()?(\d+)\)?", settings.get("Clustering row size", "")):
         facts["record_bytes"] = int(match[1])
-    for fact, name in (("rows_per_request", "Rows per request"), ("work.connections", "Connections")):
-        if settings.get(name, "").isdigit():
-            facts[fact] = int(settings[name])
-    for name in ("Page size", "Timeout", "Client compression"):
-        if name in settings:
-            facts[f"work.{name.lower().replace(' ', '_')}"] = settings[name]
+    if settings.get("Rows per request", "").isdigit():
+        facts["rows_per_request"] = int(settings["Rows per request"])
+    for name, text in settings.items():
+        if name not in NAMED and not (name == "Clustering row size" and "record_bytes" in facts):
+            slug = re.sub(r"\W+", "_", name.lower())
+            facts[f"work.{slug}"] = number_or_text(text)
     if settings.get("Mode") in ("read", "write"):
         facts["mix"] = mix_fact({settings["Mode"]: 1})
     return facts

@@ -7,7 +7,7 @@ import json
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -54,8 +54,17 @@ NUMBERED = re.compile(r" *(\d+)[\t:]")
 HOST = re.compile(r"(?P<origin>[\w.-]+):(?: |$)")
 # The prefix of `parallel --tag`, also on every line. A table may contain tabs as well.
 TAGGED = re.compile(r"(?P<origin>[\w.@-]+)\t")
-# The keys of a line's text in JSON lines of docker's driver `json-file` and Fluent Bit, and of journald.
-MESSAGE_KEYS = ("log", "MESSAGE")
+# Keys of a line's text in the JSON of collectors and loggers, in lower case. Such a key may be in a nested object.
+MESSAGE_KEYS = (
+    "log", "message", "msg", "text", "line", "body", "textpayload", "content", "data", "event", "output", "stdout",
+    "_raw",
+)  # fmt: skip
+# Keys of the origin of a line: a container, a host or a process.
+ORIGIN_KEY = re.compile(r"(?i).*(?:pod|container|host|unit|identifier|service|instance|node|pid)(?:_?(?:name|id))?")
+JSON_LINE = re.compile(r"\s*\{.*\}\s*")
+# The lines of logrus, slog and Docker's own log, which have a message and another pair.
+LOGFMT_PAIR = re.compile(r"([A-Za-z][\w.]*)=(\"(?:[^\"\\]|\\.)*\"|[^\s\"=]*)(?:\s+|$)")
+LOGFMT_LINE = re.compile(rf"(?=.*\b(?:msg|message)=)(?:{LOGFMT_PAIR.pattern}){{2,}}")
 # A string with several lines, as in the output of Ansible.
 TEXT_VALUE = re.compile(r'(?m)^[ \t]*"[\w.]+":[ \t]*("(?:[^"\\\n]++|\\.)*+"),?[ \t\r]*$')
 # The minimum share of such a string in a file.
@@ -72,6 +81,10 @@ QUOTED = re.compile(r'\s*("(?:[^"\\]|\\.)*"),?\s*$')
 # The indentation of code blocks in Markdown.
 INDENTS = ("    ", "\t")
 COLLECTED_SHARE = 0.8
+# A line in place of lines that a user removed.
+ELIDED = re.compile(r"[\s|(<\[]*(?:\.{3,}|\u2026|\u22ee|snip(?:ped)?)[\s|)>\]]*", re.IGNORECASE)
+# The number of letters at the start of a row that are equal in all rows.
+ROW_WORDS = 6
 # The level of a line in a log; `split_prefix` represents it by a character for private use.
 LEVEL = re.compile(r"\b(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL)\b")
 LEVEL_SIGN = "\ue000"
@@ -137,6 +150,16 @@ class Source:
         """The indices of the non-empty lines that were not read."""
         return [index for index, line in enumerate(self.lines) if line.strip() and index not in self.used]
 
+    @cached_property
+    def row_gaps(self) -> frozenset[int]:
+        """The indices of the lines that follow a mark of removed lines, and that resemble the line before the mark."""
+        starts = [re.sub(r"[\W\d]", "", line)[:ROW_WORDS] for line in self.lines]
+        return frozenset(
+            index
+            for index in range(2, len(self.lines))
+            if ELIDED.fullmatch(self.lines[index - 1]) and starts[index - 2] == starts[index]
+        )
+
     @property
     def last(self) -> int:
         """The index of the last non-empty line."""
@@ -165,6 +188,11 @@ def tidy_line(line: str) -> str:
 
 
 def text_of(path: Path) -> str:
+    """A file's text without a collector's additions. Raises LoadstoneError if it is unreadable, empty or not text."""
+    return strip_collector(decode_file(path))
+
+
+def decode_file(path: Path) -> str:
     """Reads a file as text. Raises LoadstoneError if it cannot be read, is empty or is not text."""
     if path.exists() and not path.is_file() and not path.is_dir():
         # Reading a pipe may block forever.
@@ -174,8 +202,8 @@ def text_of(path: Path) -> str:
         data = path.read_bytes()
     except OSError as error:
         raise LoadstoneError(f"cannot read {path}: {error.strerror}", "name a file with results") from error
-    encoding = next((name for mark, name in MARKS if data.startswith(mark)), "utf-8")
-    if encoding not in ("utf-16", "utf-32") and b"\0" in data[:SNIFFED]:
+    encoding = next((name for mark, name in MARKS if data.startswith(mark)), None) or detect_utf16(data) or "utf-8"
+    if encoding.startswith("utf-8") and b"\0" in data[:SNIFFED]:
         raise LoadstoneError(
             f"{path.name} is a binary file, not a log",
             "unpack it if it is compressed; `loadstone import` reads text, JSON, CSV and .hlog",
@@ -184,13 +212,30 @@ def text_of(path: Path) -> str:
     errors = "surrogateescape" if encoding.startswith("utf-8") else "replace"
     text = FOREIGN.sub(lambda match: LATIN.get(match[0], "\ufffd"), data.decode(encoding, errors=errors))
     text = text.replace("\ufeff", "")
+    text = text if "\n" in text else end_lines(text)
     text = ANSI.sub("", text) if "\x1b" in text else text
     text = NO_BREAK_SPACE.sub(" ", text) if "\u00a0" in text else text
     # The text was copied from the source of an HTML page: no tool prints entities.
     text = html.unescape(text) if "&lt;" in text else text
     if not text.strip():
         raise LoadstoneError(f"{path.name} is empty", "check whether the tool wrote its results elsewhere")
-    return strip_collector(text)
+    return text
+
+
+def end_lines(text: str) -> str:
+    """A text whose lines end in carriage returns, with line feeds instead. A progress, whose lines differ only in
+    digits, is returned unchanged: a terminal would overwrite it."""
+    shapes = {re.sub(r"\d+", "0", line) for line in text.split("\r")}
+    return text.replace("\r", "\n") if text.endswith("\r") or len(shapes) >= PREFIXED_MIN else text
+
+
+def detect_utf16(data: bytes) -> str | None:
+    """The byte order of UTF-16 without a mark, in which one byte of each Latin character is zero."""
+    sample = data[:SNIFFED]
+    zeros = [sample[start::2].count(0) / (len(sample) / 2 or 1) for start in (0, 1)]
+    if max(zeros) < COLLECTED_SHARE or min(zeros) > 1 - COLLECTED_SHARE or len(data) % 2:
+        return None
+    return "utf-16-be" if zeros[0] > zeros[1] else "utf-16-le"
 
 
 def dedent_blocks(text: str) -> str:
@@ -215,20 +260,92 @@ def dedent_lines(lines: list[str]) -> list[str]:
 
 
 def read_json_log(text: str) -> str:
-    """The messages in a log collector's JSON lines, or in a single JSON string; other texts are returned unchanged."""
+    """The messages in a log collector's JSON, or in a single JSON string; other texts are returned unchanged."""
     try:
         if (match := TEXT_VALUE.search(text)) and len(match[0]) > VALUE_SHARE * len(text) and r"\n" in match[1]:
             return str(json.loads(match[1]))
-        if not text.startswith("{"):
-            return text
-        lines = [json.loads(line) for line in text.split("\n") if line.strip()]
-        key = next((key for key in MESSAGE_KEYS if isinstance(lines[0].get(key), str)), "")
-        messages = [str(line[key]) for line in lines]
-        # Docker repeats the line's end in its message, and splits long lines.
-        is_split = any(message.endswith("\n") for message in messages)
-        return "".join(messages) if is_split else "\n".join([*messages, ""])
-    except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
+        records, is_named = parse_records(text)
+        fields = [dict(list_strings(record)) for record in records if isinstance(record, dict)]
+        path = find_message_path(fields, is_named)
+    except (AttributeError, RecursionError, TypeError, ValueError):
         return text
+    if path is None:
+        return text
+    counts = Counter(key for part in fields for key in part if ORIGIN_KEY.fullmatch("_".join(key[-2:])))
+    names = [key for key, count in counts.items() if count == len(fields)]
+    groups: dict[tuple[str, ...], list[str]] = {}
+    origin: tuple[str, ...] = ()
+    remaining = iter(fields)
+    for record in records:
+        part = next(remaining) if isinstance(record, dict) else {path: str(record)}
+        origin = tuple(part[name] for name in names) if isinstance(record, dict) else origin
+        if path in part:
+            groups.setdefault(origin, []).append(ANSI.sub("", part[path]))
+    # Docker repeats the line's end in its message, and splits long lines.
+    messages = [message for group in groups.values() for message in group]
+    is_split = any(message.endswith("\n") for message in messages)
+    return "".join(messages) if is_split else "\n".join([*messages, ""])
+
+
+def parse_records(text: str) -> tuple[list[Any], bool]:
+    """The records in lines of JSON or logfmt, with any other lines between them, or in documents and lists of JSON; and
+    whether the key of their text must have a known name, because a tool's own report may have such a list.
+
+    Raises ValueError if the text is no such log.
+    """
+    lines = [line for line in text.split("\n") if line.strip()]
+    for pattern, parse in ((JSON_LINE, json.loads), (LOGFMT_LINE, parse_logfmt)):
+        if sum(pattern.fullmatch(line) is not None for line in lines) >= max(COLLECTED_SHARE * len(lines), 1):
+            records = [parse(line) if pattern.fullmatch(line) else line for line in lines]
+            return (records, False) if len(records) > 1 else (list_objects(records[0]) or records, True)
+    if not text.lstrip().startswith(("{", "[")):
+        raise ValueError("the text is not JSON")
+    documents, at, decoder = [], 0, json.JSONDecoder()
+    while at < len(text.rstrip()):
+        document, at = decoder.raw_decode(text, at + len(text[at:]) - len(text[at:].lstrip()))
+        documents.append(document)
+    return (documents if len(documents) > 1 else list_objects(documents[0]) or documents), True
+
+
+def list_objects(document: Any) -> list[Any]:
+    """The longest list of objects in a document, such as the events of a cloud's log."""
+    result: list[Any] = document if isinstance(document, list) and all(isinstance(x, dict) for x in document) else []
+    parts = document.values() if isinstance(document, dict) else ()
+    return max((result, *map(list_objects, parts)), key=len)
+
+
+def parse_logfmt(line: str) -> dict[str, str]:
+    """The names and values in a line such as `level=info msg="10 rows"`."""
+    pairs = LOGFMT_PAIR.findall(line)
+    return {name: str(json.loads(value)) if value.startswith('"') else value for name, value in pairs}
+
+
+def list_strings(record: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yields the path and the text of each string and number in nested objects. journald prints bytes as numbers."""
+    for key, value in record.items():
+        if isinstance(value, dict):
+            yield from list_strings(value, (*path, key))
+        elif isinstance(value, str | int | float):
+            yield (*path, key), str(value)
+        elif isinstance(value, list) and value and all(isinstance(part, int) for part in value):
+            yield (*path, key), bytes(value).decode(errors="replace")
+
+
+def find_message_path(fields: Sequence[Mapping[tuple[str, ...], str]], is_named: bool) -> tuple[str, ...] | None:
+    """The path to the lines of a log in its JSON records: the path with a known name, or else with blanks in most
+    texts, whose texts differ most, except in digits. None if there is no such path."""
+    counts = Counter(path for part in fields for path in part)
+    paths = [path for path, count in counts.items() if count >= COLLECTED_SHARE * len(fields)]
+    named = [path for path in paths if path[-1].lower() in MESSAGE_KEYS]
+    if not named and not is_named and len(fields) >= PREFIXED_MIN:
+        paths = [path for path in paths if sum(" " in part.get(path, "") for part in fields) > len(fields) / 2]
+    elif not named:
+        return None
+    shapes = {path: len({re.sub(r"\d+", "0", part.get(path, "")) for part in fields}) for path in named or paths}
+    best = max(shapes, key=lambda path: shapes[path], default=None)
+    if best is None or (len(fields) == 1 and "\n" not in fields[0][best]):
+        return None
+    return best if named or shapes[best] >= PREFIXED_MIN else None
 
 
 def strip_breaks(lines: list[str]) -> list[str]:

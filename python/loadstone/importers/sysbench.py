@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import PurePath
 
 from loadstone.format import units
-from loadstone.importers.command_line import SECRET, command_fact, split_command
+from loadstone.importers.command_line import SECRET, command_fact, find_command, split_command
 from loadstone.importers.number import last_digit, number_or_text, parse_number
 from loadstone.importers.run import (
     ALL,
@@ -31,7 +31,8 @@ TITLE = "sysbench"
 VERSION = re.compile(r"sysbench (\d\S*)(?: \(|:)")
 # The beginning of the output, or of the last section if only the results were copied.
 BEGIN = re.compile(r"(?m)sysbench \d\S*(?: \(|:)|Running the test with following options|^Threads fairness:\s*$")
-COMMAND = re.compile(r"(?:^|[\s/$])(sysbench\s+(?:-\S|\w+ |\S+\.lua|['\"]).*)$")
+# The arguments of a command without options.
+COMMAND = r"\S+\s+(?:run|prepare|warmup|cleanup)"
 # Options that the report repeats or that set its form, and options of the database connection.
 NOT_OF_WORK = re.compile(
     r"(num-)?threads|(max-)?time|events|max-requests|(tx-)?rate|report-.*|histogram|percentile|test"
@@ -91,6 +92,9 @@ READ = (
     "total number of events",
 )
 NOT_READ = ("events/s (eps)", "events per second", "events (avg/stddev)", "execution time (avg/stddev)")
+RATES = ("events/s (eps)", "events per second")
+# The rates in a report cover a time that may end this much earlier or later than its total time, in s.
+DELAY = 0.01
 MIB = 1 << 20
 MS = 1e6
 CUT = "import sysbench's whole output, up to its section on thread fairness"
@@ -137,7 +141,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
         # A run that was interrupted has no report, and the next run begins with its version or its options.
         restarts = bool(interval and report.intervals and float(interval[1]) < report.intervals[-1][0])
         restarts = restarts or (bool(report.fields) and bool(begins))
-        follows = begins or COMMAND.search(line) or (not report.checkpoints and SECTION.match(line))
+        follows = begins or find_command(line, NAME, 2, COMMAND) or (not report.checkpoints and SECTION.match(line))
         if restarts if not report.ended else follows:
             report = SysbenchReport(line=index)
             reports.append(report)
@@ -170,8 +174,8 @@ def parse_line(report: SysbenchReport, line: str) -> bool:
         return False
     if is_checkpoint:
         report.checkpoints += 1
-    elif match := COMMAND.search(line):
-        report.command = match[1]
+    elif command := find_command(line, NAME, 2, COMMAND):
+        report.command = command
     elif match := VERSION.search(line):
         report.version = match[1]
     elif match := INTERVAL.search(line):
@@ -249,18 +253,19 @@ def read_report(report: SysbenchReport, source: Source) -> ImportedRun:
     time = (fields["total time"] if "total time" in fields else fields["time elapsed"]).rstrip("s")
     events = int(fields["total number of events"])
     seconds = parse_number(time) or 0.0
-    run.add_figure("throughput", events / seconds if seconds else None, "op/s", events,
-            events * last_digit(time) / seconds**2 if seconds else 0.0)  # fmt: skip
+    run.add_figure("throughput", events / seconds if seconds else None, "op/s", events, rate_resolution(fields, time))
     run.add_text("runtime", time, 1e9, "ns", 1)
     run.add_figure("operations", events, OPERATIONS, events)
     for field_name in (name for name in PER_SECOND if seconds and name in fields):
         if match := re.match(r"(\d+)\s+\(([\d.]+) per sec(?:\.|ond)\)", fields[field_name]):
-            check_rate(float(match[2]), seconds, int(match[1]))
-    for field_name in (name for name in ("events/s (eps)", "events per second") if seconds and name in fields):
-        check_rate(parse_number(fields[field_name]) or 0.0, seconds, events)
+            check_rate(float(match[2]), seconds, int(match[1]), slack=DELAY * float(match[2]))
+    for field_name in (name for name in RATES if seconds and name in fields):
+        check_rate(printed := parse_number(fields[field_name]) or 0.0, seconds, events, slack=DELAY * printed)
     rates = [parse_number(fields[name]) or 0.0 for name in ("reads/s", "writes/s", "fsyncs/s") if name in fields]
     if seconds and len(rates) == 3:
-        check_rate(sum(rates), seconds, events)
+        # The first versions of 1.0 do not count fsync as an event.
+        before_fsync = abs(sum(rates[:2]) * seconds - events) <= 1 + 0.01 * events
+        check_rate(sum(rates[:2] if before_fsync else rates), seconds, events)
     if transactions := fields.get("transactions"):
         count = int(transactions.split()[0])
         check_total(source, count, events, report.line)
@@ -300,6 +305,18 @@ def read_report(report: SysbenchReport, source: Source) -> ImportedRun:
     run.series = build_series(rows)
     run.omitted |= {"intervals, except throughput": None} if rows else {}
     return run
+
+
+def rate_resolution(fields: dict[str, str], time: str) -> float:
+    """The resolution of the rate: one unit of the last digit of the time, or the difference to the printed rate."""
+    events, seconds = int(fields["total number of events"]), parse_number(time) or 0.0
+    if not seconds:
+        return 0.0
+    texts = [match[1] for name in ("Total operations", "transactions")
+             if (match := re.search(r"\(([\d.]+) per sec", fields.get(name, "")))]  # fmt: skip
+    printed = [parse_number(text) or 0.0 for text in [*texts, *(fields[name] for name in RATES if name in fields)]]
+    differences = [abs(rate - events / seconds) - 0.005 * rate for rate in printed]
+    return max([events * last_digit(time) / seconds**2, *differences])
 
 
 def read_segments(report: SysbenchReport, source: Source) -> ImportedRun:

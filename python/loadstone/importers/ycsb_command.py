@@ -9,13 +9,14 @@ from itertools import zip_longest
 from pathlib import PurePath
 from urllib.parse import parse_qsl
 
-from loadstone.importers.command_line import SECRET, command_fact, split_command
+from loadstone.importers.command_line import BEFORE, ENDS, SECRET, command_fact, split_command
 from loadstone.importers.number import number_or_text
 from loadstone.importers.run import ImportedRun, mix_fact
 
 # The shell command, the Java command that bin/ycsb echoes, and the client's first line.
 STARTS = re.compile(
-    r"(?:^|[\s/`$])(?:go-)?ycsb(?:\.sh|\.bat)?\s+(?P<phase>load|run)\s+(?P<binding>[\w.-]+)(?P<shell>.*)"
+    rf"{BEFORE}(?P<program>(?:go-)?ycsb(?:\.sh|\.bat)?\s+(?P<phase>load|run)(?:\s+(?P<binding>\w[\w.-]*))?"
+    rf"(?P<shell>\s+-.*|(?:\s*['\"]|\s+(?:{ENDS.pattern})).*|\s*)$)"
     r"|\bCommand line:(?P<echo>.*)"
     r"|\b(?:site|com\.yahoo)\.ycsb\.Client\s(?P<java>.*)"
 )
@@ -75,7 +76,7 @@ def parse_command(line: str) -> YcsbCommand | None:
             files.append(PurePath(following).name)
         elif word == "-db":
             properties.setdefault("db", following)
-    command = f"ycsb {match['echo'].strip()}" if match["echo"] else line[match.start() :].lstrip(" /`$")
+    command = f"ycsb {match['echo'].strip()}" if match["echo"] else (match["program"] or match[0]).strip().rstrip("`")
     return YcsbCommand(clients or None, target, phase, match["binding"], properties, tuple(files), command)
 
 

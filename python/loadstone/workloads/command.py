@@ -22,7 +22,7 @@ from loadstone.format.suggestion import suggest_names
 from loadstone.importers import hlog, hlog_parser, json_paths, patterns, unit
 from loadstone.importers.read import FORMATS, Format, read_source
 from loadstone.importers.run import OPERATIONS, ImportedRun
-from loadstone.importers.source import Source, text_of
+from loadstone.importers.source import Source, decode_file, text_of
 from loadstone.workloads.shell_command import (
     ask_version,
     check_program,
@@ -302,7 +302,8 @@ def read_output(work: Command, ended: Ended, warmup: float = 0.0) -> ImportedRun
             f"it printed {units.format_size(size)}; figures are read from at most {most}", "have the command print less"
         )
     try:
-        text = text_of(path)
+        # Paths and patterns describe the output itself, which may have the form of a collector's log.
+        text = text_of(path) if isinstance(figures, str) else decode_file(path)
     except LoadstoneError as error:
         raise LoadstoneError(f"no figures can be read: {error.args[0]}", "have the command print text") from error
     if isinstance(figures, str):
