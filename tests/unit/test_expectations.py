@@ -277,6 +277,28 @@ def test_drift_of_unknown_size_names_its_finding() -> None:
     assert judgement.expectations[0].estimate == comparison.ratio
 
 
+# Latencies of 1 s and more.
+OVERLOADED = {name: value(name, 1e9) for name in SOUND if name.startswith(("read.", "all.", "update."))}
+
+
+@pytest.mark.parametrize(("condition", "answer"), [("read.p99 < 5ms", "false"), ("read.p99 < 60s", "undecided")])
+def test_overloaded_system_violates_a_bound(condition: str, answer: str) -> None:
+    results = make_run({"a": scatter(1000)}, condition)
+    trials = [
+        replace(
+            item,
+            loop="open",
+            facts={**item.facts, "target": 2000},
+            values={**item.values, "censored": value("censored", 100_000), **OVERLOADED},
+        )
+        for item in results.trials
+    ]
+    judgement = judge_results(replace(results, trials=trials))
+    (expectation,) = judgement.expectations
+    assert expectation.answer == answer
+    assert "rate-not-held" in expectation.why
+
+
 def test_interval_that_allows_for_drift_is_explained() -> None:
     results = make_run({"a": scatter(1000)}, "throughput > 600")
     falling = make_series((1000.0,) * 12 + (700.0,) * 12)

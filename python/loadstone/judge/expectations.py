@@ -151,6 +151,8 @@ def estimate_figure(text: str, term: Term, key: VariantKey, judgement: Judgement
     counted = count_trials(text, term, unit, [ends for _, *ends in samples]) if unit in COUNTS else None
     if (cell.withheld or refusing) and not (counted and counted.holds is False):
         why = cell.withheld or f"{refusing[0].check}: {refusing[0].message}"
+        if not cell.withheld and is_violated_under_overload(term, estimate, refusing):
+            return Expectation(text, "", False, estimate, unit, why)
         return leave_undecided(text, "", why, refusing[0].hint if refusing else "measure longer", estimate, unit)
     if counted is not None:
         return counted
@@ -167,6 +169,13 @@ def estimate_figure(text: str, term: Term, key: VariantKey, judgement: Judgement
         # More repeats would not narrow the distance between the two ends of each figure.
         return leave_undecided(text, "", f"{late.check}: {late.message}", late.hint, estimate, unit)
     return explain_width(decide_condition(text, term, estimate, unit), findings)
+
+
+def is_violated_under_overload(term: Term, estimate: Estimate, refusing: Sequence[Finding]) -> bool:
+    """Whether a figure misses its bound because the system did not hold the rate: a longer trial would be worse."""
+    if estimate.low is None or estimate.high is None or any(item.check != rate.RATE_NOT_HELD for item in refusing):
+        return False
+    return term.decide_between(estimate.low, estimate.high) is False
 
 
 def explain_width(result: Expectation, findings: Sequence[Finding]) -> Expectation:
