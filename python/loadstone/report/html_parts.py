@@ -63,7 +63,7 @@ def header(view: View, first: Figure | None) -> Markup:
     return tag(
         "header",
         tag("p", *wrap_items(over), class_="over"),
-        tag("h1", headline(view)),
+        tag("h1", *mark_code(headline(view))),
         *([tag("p", *wrap_items(described), class_="setting")] if (described := describe_setting(view)) else []),
         tag(
             "div",
