@@ -96,6 +96,8 @@ JSON = (ycsb_json, latte, fio, memtier, hyperfine)
 # Formats of lines, to which users add comments.
 ANNOTATED = (ycsb, ycsb_cpp, go_ycsb, cassandra_stress, scylla_bench, testdfsio, terasort, hbase_pe, fio_normal,
              pgbench, sysbench, redis_benchmark, memtier)  # fmt: skip
+# Formats whose rows cover one interval each. In other formats, rows are cumulative, so gaps between them are known.
+OF_INTERVALS = (cassandra_stress, scylla_bench, pgbench, sysbench)
 # Output that contains only averages, from tools that can also write each repeat.
 SUMMARIES = {
     "hyperfine's normal output": r"Time \((?:mean ± σ|abs ≡)\):",
@@ -194,7 +196,8 @@ def read_lines(source: Source, chosen: Format) -> list[ImportedRun]:
             result = chosen.read_runs(source)
     except MemoryError:
         raise LoadstoneError(f"{name} is too large for this host's memory", "import only part of it") from None
-    removed = next((index for index in sorted(source.used) if index in source.row_gaps), None)
+    gaps = source.row_gaps & source.used if chosen in OF_INTERVALS else ()
+    removed = min(gaps, default=None)
     for run in result:
         if removed is not None:
             # An interval without its predecessor would seem as long as all omitted intervals together.
