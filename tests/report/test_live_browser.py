@@ -129,6 +129,7 @@ def test_hostile_names_and_faults_are_drawn_as_text(browser: Browser, tmp_path: 
         wait_for_text(browser, "#plan", HOSTILE)
         wait_for_text(browser, "#expected", HOSTILE)
         wait_for_text(browser, "#chart-throughput", "kill")
+        wait_for_text(browser, "#chart-failed", "0.2")
         assert browser.value("document.querySelectorAll('main img').length") == 0
         assert "Loadstone" in browser.value("document.title")
 

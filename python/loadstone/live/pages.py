@@ -39,9 +39,9 @@ TILES = (
     ("host", "host", "CPUs"),
 )
 CHARTS = {
-    "throughput": "Throughput, and operations due",
+    "throughput": "Throughput, and operations due, op/s",
     "latency": "Latency of successful operations: p50, p99 and max",
-    "failed": "Failed operations",
+    "failed": "Failed operations per second",
     "processors": "Processors in use",
 }
 

@@ -22,7 +22,7 @@ PANELS_MAX = 12
 # The width of a panel in a file, px, by the number of panels side by side.
 FILE_WIDTHS = {1: 560, 2: 380, 3: 270}
 # An expression in Vega's language for labels such as 0, 20k and 1.5M.
-RATE_LABEL = "datum.value == 0 ? '0' : format(datum.value, '~s')"
+RATE_LABEL = "datum.value < 1 ? format(datum.value, '~g') : format(datum.value, '~s')"
 # Expressions for the labels of ticks in ns and in bytes.
 TIME_LABEL, SIZE_LABEL = (
     "".join(
