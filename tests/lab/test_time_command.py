@@ -25,6 +25,7 @@ from loadstone.importers.read import read_file
 from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Judgement
 from loadstone.observe.watch import Watch
+from loadstone.report.reproduce import recipe
 from loadstone.results.folder import Folder
 from loadstone.results.result_set import Question
 from loadstone.runner.command import Launcher
@@ -129,6 +130,9 @@ def test_rounds_are_balanced_and_kept(tmp_path: Path) -> None:
     assert rounds == [{number} for number in range(1, 7)]
     first = [trial.config["command"] for trial in trials(folder)[::2]]
     assert first.count("sleep 0.01") == 3
+    again = recipe(folder.load_results())
+    assert again is not None
+    assert again.command.startswith("loadstone time --json 'sleep 0.01' true")
 
 
 def test_preparation_precedes_each_execution(tmp_path: Path) -> None:

@@ -212,3 +212,9 @@ def test_unproven_ledger_could_not_look(figures: dict[str, Any], reason: str) ->
     }
     _, lacking = check_trial(both(engine, set_figures(**read_back))(sound()), make_series(STEADY), Settings())
     assert "unverified" not in {gap.check for gap in lacking}
+
+
+def test_short_trial_leaves_other_processes_unknown() -> None:
+    judgement = judge_results(experiment(set_figures(without=("cpu.others",))))
+    reasons = {check.reason for check in judgement.not_looked if check.check == "interference"}
+    assert reasons == {"the trial was too short to measure the CPU time of other processes"}

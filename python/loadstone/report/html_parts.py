@@ -343,5 +343,7 @@ def recipe(content: Recipe) -> Markup:
     return join_markup(
         tag("pre", tag("code", content.command), class_="command"),
         tag("p", "Seed of keys, values and order: ", tag("code", content.seed)) if content.seed else "",
-        tag("details", tag("summary", "The resolved experiment file"), tag("pre", tag("code", content.experiment))),
+        tag("details", tag("summary", "The resolved experiment file"), tag("pre", tag("code", content.experiment)))
+        if content.experiment
+        else "",
     )

@@ -63,10 +63,11 @@ def blocks(section: Section) -> Iterator[str]:
         yield fence_code(section.recipe.command, "sh")
         if section.recipe.seed:
             yield f"Seed of keys, values and order: {plain(section.recipe.seed)}"
-        yield (
-            "<details><summary>The resolved experiment file</summary>\n\n"
-            f"{fence_code(section.recipe.experiment, 'yaml')}\n\n</details>"
-        )
+        if section.recipe.experiment:
+            yield (
+                "<details><summary>The resolved experiment file</summary>\n\n"
+                f"{fence_code(section.recipe.experiment, 'yaml')}\n\n</details>"
+            )
 
 
 def render_table(table: Table) -> Iterator[str]:

@@ -15,13 +15,20 @@ class Recipe:
 
     command: str
     seed: str
-    # The resolved experiment file.
+    # The resolved experiment file; empty for `loadstone time`, which has none.
     experiment: str
 
 
 def recipe(results: ResultSet) -> Recipe | None:
-    """The recipe of a result set; None for imported results, which have no experiment file."""
-    return Recipe(command(results), seed(results), results.experiment) if results.experiment else None
+    """The recipe of a result set; None for imported results, whose command is not known."""
+    is_measured = bool(results.experiment) or has_timed(results)
+    return Recipe(command(results), seed(results), results.experiment) if is_measured else None
+
+
+def has_timed(results: ResultSet) -> bool:
+    """Whether the results are from `loadstone time`."""
+    recorded = results.environment.get("command")
+    return isinstance(recorded, list) and recorded[1:2] == ["time"]
 
 
 def command(results: ResultSet) -> str:

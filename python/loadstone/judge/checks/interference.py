@@ -26,6 +26,8 @@ def check_interference(trial: TrialResult, settings: Settings) -> Looks:
     """A finding for each share of the host that other processes or machines used."""
     if not any(metric in trial.values for metric in SHARES):
         yield NotLooked(NAME, "the host was not observed")
+    elif "cpu.others" not in trial.values:
+        yield NotLooked(NAME, "the trial was too short to measure the CPU time of other processes")
     limit = settings.check_threshold(NAME, "share")
     for metric, (message, hint) in SHARES.items():
         share = trial.value(metric)
