@@ -255,6 +255,8 @@ def surround_answers(every: Sequence[Search]) -> Table:
     columns = (Column(rule.over), *(Column(metric, "right") for metric in metrics), Column("objective"))
     groups = tuple(Rows(name, tuple(surround_answer(outcome))) for name, outcome in outcomes)
     notes = ["Loads from the answer to the upper end of the bracket, with medians of the trials"]
+    if any(term.metric.startswith("all.") for term in rule.objective.terms):
+        notes.append("Percentiles without the name of an operation cover all operations")
     if any(outcome.unsure for _, outcome in outcomes):
         notes.append("The objective holds at a load if most of the judged trials meet it")
     if any(sample.sparse for _, outcome in outcomes for probe in outcome.probes for sample in probe.usable):

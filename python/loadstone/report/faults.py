@@ -208,7 +208,7 @@ def instant_row(trial: TrialResult, fault: FaultRecord) -> tuple[TableCell, ...]
         if recovered is None
         else TableCell(f"{'not within ' if recovered.bound else ''}{length(recovered.value)}")
         if kept_ns is None
-        else TableCell(length(recovered.value), f"held {length(kept_ns)}"),
+        else TableCell(length(recovered.value), f"observed for {length(kept_ns)}"),
     )
 
 

@@ -96,6 +96,12 @@ def step_of(view: View, trials: Sequence[TrialResult]) -> float:
     return 1.0
 
 
+def describe_deadline(view: View) -> str:
+    """The deadline of the trials with a fault as text: `within 50.0 ms`."""
+    deadlines = {trial.value("deadline") for outage in view.judgement.outages for trial in outage.trials} - {None}
+    return f"within {units.format_duration(deadlines.pop() or 0.0)}" if len(deadlines) == 1 else "within the deadline"
+
+
 def timeline(view: View) -> Figure:
     """The outcomes of the operations in the trial with the median outage, for each variant."""
     panels = []
@@ -113,7 +119,9 @@ def timeline(view: View) -> Figure:
             late = [f"{mark['label']} at {mark['at']}" for mark in marks_of(trial) if mark["seconds"] > end]
             omitted += [f"{view.name(outage.variant)} {text}" for text in late]
     caption = (
-        "Operations by due time, in the trial with the median outage. Time 0 is when the fault was ordered; the band"
+        f"Operations by due time, in the trial with the median outage; in time means {describe_deadline(view)}. The"
+        " outage is the integral of 1 − the share in time, up to the end, so late operations count, too. Time 0 is when"
+        " the fault was ordered; the band"
         " ends when the lift of the fault was verified. Vertical lines mark verified instants. The mark of each outcome"
         " is at its highest rate."
     )

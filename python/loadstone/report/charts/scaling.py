@@ -96,6 +96,8 @@ def curves(view: View) -> Figure:
     is_search = any(line.search for lines in grouped.values() for line in lines)
     intervals = "" if is_search else " with their intervals (↑: beyond the panel)"
     caption = f"Points are medians of the repeats{intervals}, joined in order of load."
+    if any(metric.startswith("all.") for metric in metrics):
+        caption += " Percentiles without the name of an operation cover all operations."
     if any(line.knee is not None and line.knee.upper is not None for lines in grouped.values() for line in lines):
         caption += " The band is the knee: within it, throughput reaches 95 % of its plateau."
     if any(line.search and line.search.rule.objective for lines in grouped.values() for line in lines):
