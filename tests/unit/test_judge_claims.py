@@ -282,7 +282,11 @@ def test_device_blocks_do_not_hide_cached_values() -> None:
     )
     result, _ = check_trial(cached(sound()), make_series(STEADY), Settings(claims="device"))
     assert [finding.check for finding in result if finding.severity == Severity.INVALID] == ["page-cache"]
-    assert "at least 95 % of the reads came from memory" in result[0].message
+    assert "at least 95 % came from memory" in result[0].message
+    result, _ = check_trial(
+        set_figures(device__reads=0)(cached(sound())), make_series(STEADY), Settings(claims="device")
+    )
+    assert result[0].message == "the device served none of 1,000,000 reads: all of them came from memory"
 
 
 def test_recurring_drops_are_not_steady() -> None:

@@ -91,9 +91,10 @@ def render_observation(view: View, keys: Iterable[VariantKey], metric: str) -> T
         return TableCell(wording.DASH, tone="muted")
     numbers, unit = [value.value for value in values], values[0].unit
     low, high = min(numbers), max(numbers)
-    return TableCell(
-        units.format_figure(median(numbers), unit), wording.span_text(low, high, unit) if low < high else ""
-    )
+    middle = median(numbers)
+    # A small share has as many digits as its range.
+    text = units.format_percent(middle) if unit == "share" else units.format_figure(middle, unit)
+    return TableCell(text, wording.span_text(low, high, unit) if low < high else "")
 
 
 def group_variants(view: View) -> Iterable[tuple[str, list[VariantKey]]]:

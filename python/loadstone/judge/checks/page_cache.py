@@ -18,6 +18,8 @@ HINT = (
 
 # A smaller share from the device counts as this share: the printed "at least" is then still true.
 LEAST = 0.001
+# A smaller number of reads from the device is printed as none.
+HALF_READ = 0.5
 
 
 def check_page_cache(trial: TrialResult, settings: Settings) -> Looks:
@@ -62,8 +64,10 @@ def check_page_cache(trial: TrialResult, settings: Settings) -> Looks:
             message += f": at least {least} of the bytes came from memory"
         else:
             reads = trial.value("read.count") or 0
-            message = f"the device served at most {counted * reads:,.0f} of {units.count_noun(reads, 'read')}"
-            message += f": at least {least} of the reads came from memory"
+            served, every = counted * reads, units.count_noun(reads, "read")
+            message = f"the device served none of {every}: all of them came from memory"
+            if served >= HALF_READ:
+                message = f"the device served at most {served:,.0f} of {every}: at least {least} came from memory"
         yield Finding(NAME, severity, message, HINT, here, size=1 - share)
     elif claimed and counted is None and has_small_reads(trial, returned):
         # Every observed device counts its reads, but scans and several jobs of fio have no `read.count`.
