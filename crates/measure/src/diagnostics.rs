@@ -70,7 +70,7 @@ pub fn generator_limited(closed: &Closed<'_>, spins: bool) -> Vec<Note> {
                 "{:.2} % of the operations were sent more than 1 ms late because the load generator was late",
                 late * 100.0
             ),
-            late_hint(find_pause(closed).is_some(), spins),
+            choose_late_hint(find_pause(closed).is_some(), spins),
         );
     }
     if closed.embedded {
@@ -120,7 +120,7 @@ pub fn generator_limited(closed: &Closed<'_>, spins: bool) -> Vec<Note> {
 }
 
 /// The hint for operations that were sent late.
-fn late_hint(is_paused: bool, spins: bool) -> &'static str {
+fn choose_late_hint(is_paused: bool, spins: bool) -> &'static str {
     match (is_paused, spins) {
         (true, _) => {
             "use an idle host, or a host with more processors: the load generator was ready to run, but had no processor"
@@ -340,8 +340,8 @@ mod tests {
     fn hint_names_the_cause_of_lateness() {
         assert!(is_long_pause(50, 1_000) && !is_long_pause(49, 1_000) && !is_long_pause(0, 0));
         for spins in [false, true] {
-            assert!(late_hint(true, spins).starts_with("use an idle host"));
-            assert_eq!(late_hint(false, spins).contains("spin.sleep"), !spins);
+            assert!(choose_late_hint(true, spins).starts_with("use an idle host"));
+            assert_eq!(choose_late_hint(false, spins).contains("spin.sleep"), !spins);
         }
     }
 
