@@ -43,6 +43,13 @@ def test_binding_gets_every_property_and_a_clean_end(engine: Engine, jvm_argumen
     assert result.messages("warning: ") == [], "no property is unknown to a binding"
 
 
+def test_class_after_another_store_is_measured(engine: Engine, classes: Path) -> None:
+    result = engine(f"run basic -db Scripted -cp {classes} {RUN} scripted=tell")
+    assert "\nStore: jvm, binding Scripted" in result.err
+    assert len(result.messages("properties: ")) > 0
+    assert result.messages("warning: ") == []
+
+
 def test_shutdown_hooks_of_a_binding_run(engine: Engine, jvm_arguments: str) -> None:
     assert engine(f"run {jvm_arguments} {RUN} scripted=hook").messages("hook: ") == ["ran"]
 

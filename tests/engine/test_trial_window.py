@@ -198,7 +198,7 @@ def test_server_killed_in_the_warm_up_is_reported(engine: Engine) -> None:
         )
     assert result.code == 1
     assert "no operation of this run finished in the measured time" in result.err
-    assert "note: carried-over: 1 operation of the warm-up had not finished when the window began" in result.err
+    assert "note: carried-over: 1 operation of the warm-up had not completed when the window began" in result.err
 
 
 def test_engine_pause_affects_response_but_not_lower_bound(program: Path, tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def refuse(engine: Engine, line: str, *more: str, code: int = USAGE, stdin: str 
         (f"{RUN} -thread 4", "unknown option -thread", "did you mean -threads?"),
         (f"{RUN} -zzz 4", "unknown option -zzz", "--help"),
         (f"{RUN} stray", 'unexpected argument "stray"', "--help"),
-        ("lod rocksdb", '"lod"', "--help"),
+        ("lod rocksdb", '"lod"', "loadstone ycsb load rocksdb"),
         ("load", "needs a store", "rocksdb"),
         (f"{RUN} fieldcount=0", "fieldcount", "fieldcount"),
         (f"{RUN} {' '.join(f'{p}=0' for p in PROPORTIONS)}", "proportion", "readproportion"),

@@ -184,6 +184,7 @@ def test_missed_rate_ends_with_a_warning(engine: Engine, more: str, code: int) -
     missed = engine.run(f"{run} -target 1000000000")
     assert missed.code == code
     assert "\nwarning: the rate was not held: " in missed.err
+    assert "had no answer by the cut-off, a tenth of the window (at most 5 s) after its end" in missed.err
     assert "error: the run did not hold its rate\n" in missed.err or not more
     # A busy host may stop the engine for a whole second, but not in each of five runs.
     sustained = (engine.run(f"{run} -target 100") for _ in range(5))
@@ -194,4 +195,5 @@ def test_missed_rate_ends_with_a_warning(engine: Engine, more: str, code: int) -
 def test_hint_of_late_operations_proposes_spinning_once(engine: Engine, more: str) -> None:
     run = f"run null -P workloads/workloadc recordcount=100 operationcount=0 maxexecutiontime=1 {more}"
     (note,) = re.findall("note: generator-limited: .*", engine(f"{run} -target 1000000000").err)
-    assert ("spin.sleep" in note) == (not more)
+    # On a busy host, the hint is an idle host.
+    assert "had no processor" in note or ("spin.sleep" in note) == (not more)

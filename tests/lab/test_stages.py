@@ -297,7 +297,7 @@ def test_ramp_is_not_tested_for_steadiness() -> None:
 def test_unanswered_operations_refuse_their_stage_alone() -> None:
     judgement = judge_results(stage_results(unanswered=160))
     (message,) = {finding.message for finding in findings_of(judgement, "rate-not-held")}
-    assert message == "stage 2 (400 op/s): 1 % of the 16,000 operations due did not complete in time"
+    assert message == "stage 2 (400 op/s): 1 % of the 16,000 operations due did not complete by the cut-off"
     assert claims(judgement) == {
         "stage2.all.p99": "refused",
         "stage1.all.p99": "better",

@@ -99,7 +99,7 @@ def earlier(k: int, outcomes: list[dict[str, Any]], **changes: Any) -> dict[str,
     return {"k": k, **counts, "outcomes": outcomes, **changes}
 
 
-def executor(name: str, clients: int, busy: float, lag: Iterable[int]) -> dict[str, Any]:
+def executor(name: str, clients: int, busy: float, lag: Iterable[int], held_ns: int = 0) -> dict[str, Any]:
     """An executor's figures for ten seconds."""
     wall = 10 * SECOND
     return {
@@ -109,6 +109,7 @@ def executor(name: str, clients: int, busy: float, lag: Iterable[int]) -> dict[s
         "wall_ns": wall,
         "busy": busy,
         "lag": encode_histogram(lag),
+        "held_ns": held_ns,
     }
 
 

@@ -48,6 +48,15 @@ def test_unknown_store_names_jvm_host(tmp_path: Path) -> None:
     assert "runs in the JVM host: jvm -db site.ycsb.db.CLASS -cp 'YCSB/lib/*:YCSB/NAME-binding/lib/*'" in error
 
 
+@pytest.mark.parametrize(
+    ("line", "setting"),
+    [("redis --port 6399", "port=6399"), ("redis@b --port=6399", "port=6399"), ("hdfs --http.port 9", "http.port=9")],
+)
+def test_setting_written_as_option_names_set(tmp_path: Path, line: str, setting: str) -> None:
+    error = loadstone(tmp_path, "systems", "up", *line.split(), code=2).stderr
+    assert error.endswith(f": use --set {setting}\n")
+
+
 def test_bash_completes_commands_and_options(tmp_path: Path) -> None:
     (tmp_path / "script").write_text(loadstone(tmp_path, "completion", "bash").stdout)
     completions = {

@@ -65,7 +65,7 @@ def test_a_check_fires_and_stays_silent(case: Case) -> None:
     ("change", "message"),
     [
         (set_figures(errors=1), "1 of 100,000 operations failed (0.001 %)"),
-        (set_figures(carried=1, carried__max=9e9, runtime=1e10), "1 warm-up operation was still in flight when"),
+        (set_figures(carried=1, carried__max=9e9, runtime=1e10), "1 warm-up operation had not completed when"),
         (set_figures(due=1, censored=1), "100 % of the 1 operation that was due never completed"),
         (set_figures(ledger__acknowledged=1, ledger__lost=1), "1 acknowledged write is lost (of 1 acknowledged)"),
         (set_figures(ledger__acknowledged=9, ledger__corrupt=1), "1 field contains a value that no write of the trial"),

@@ -172,6 +172,8 @@ def test_lateness_of_the_generator_bounds_latencies(lower: float, claim: Claim) 
         assert "`properties: {spin.sleep: true}` for the system" in result.findings[-1].hint
         spinning = compare_by(lambda trial: replace(change_trial(trial), requested={"spin": True}), metric="read.p99")
         assert spinning.findings[-1].hint == "lower the rate, or use another host"
+        paused = compare_by(both(change_trial, set_figures(executor__held_max=1e9, runtime=1e10)), metric="read.p99")
+        assert paused.findings[-1].hint.startswith("use an idle host, or a host with more processors: ")
         assert "read p99 of lmdb is 33 % lower than the read p99 of rocksdb as measured" in result.findings[-1].message
 
 

@@ -168,11 +168,12 @@ def test_rate_yields_response_lower_bound_and_service_times() -> None:
 def test_the_busiest_and_the_latest_executor_are_reported() -> None:
     executors = [
         executor("executor-0", 500, 0.3, [60 * US] * 1_000),
-        executor("executor-1", 500, 0.97, [60 * US] * 980 + [8 * MS] * 20),
-        executor("conductor", 0, 1.0, [20 * MS]),
+        executor("executor-1", 500, 0.97, [60 * US] * 980 + [8 * MS] * 20, held_ns=70 * MS),
+        executor("conductor", 0, 1.0, [20 * MS], held_ns=90 * MS),
     ]
     values = read_figures([], executors=executors, clock={"source": "tsc", "drift_ppm": 1, "jumps": 2}, unclosed=3)
     assert values["executor.busy_max"].value == 0.97
+    assert values["executor.held_max"].value == 90 * MS
     assert values["executor.lag_p99"].value == values["executor.lag_max"].value == pytest.approx(20 * MS, rel=1e-3)
     assert (values["clock.jumps"].value, values["unclosed"].value) == (2, 3)
 

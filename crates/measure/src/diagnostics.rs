@@ -15,9 +15,10 @@ const LATE_SHARE: f64 = 0.001;
 const CPU_SHARE: f64 = 0.9;
 /// `generator-limited`: share of an embedded operation's time that the engine may account for.
 const DRIVER_SHARE: f64 = 0.1;
-/// `rate-not-held`: share of due operations that may have no answer in time.
+/// `rate-not-held`: share of due operations that may have no answer by the cut-off.
 const CENSORED_SHARE: f64 = 0.001;
-/// `carried-over`: time for which warm-up operations may still be in flight in the window, as a share of the window.
+/// `carried-over`: time into the window at which the last operation of the warm-up may complete, as a share of the
+/// window.
 const CARRIED_SHARE: f64 = 0.1;
 /// `stalled`: minimum time of the slowest operation, ns, and its share of the window.
 const SLOWEST_NS: u64 = 1_000_000_000;
@@ -65,12 +66,11 @@ pub fn generator_limited(closed: &Closed<'_>, spins: bool) -> Vec<Note> {
     let late = totals.late_generator as f64 / totals.operations as f64;
     if late > LATE_SHARE {
         add(
-            format!("{:.2} % of the operations were sent more than 1 ms late although a client was idle", late * 100.0),
-            if spins {
-                "lower the rate, or run fewer clients"
-            } else {
-                "lower the rate, run fewer clients, or let idle clients spin: -p spin.sleep=true"
-            },
+            format!(
+                "{:.2} % of the operations were sent more than 1 ms late because the load generator was late",
+                late * 100.0
+            ),
+            choose_late_hint(find_pause(closed).is_some(), spins),
         );
     }
     if closed.embedded {
@@ -117,6 +117,17 @@ pub fn generator_limited(closed: &Closed<'_>, spins: bool) -> Vec<Note> {
         }
     }
     notes
+}
+
+/// The hint for operations that were sent late.
+fn choose_late_hint(is_paused: bool, spins: bool) -> &'static str {
+    match (is_paused, spins) {
+        (true, _) => {
+            "use an idle host, or a host with more processors: the load generator was ready to run, but had no processor"
+        }
+        (_, true) => "lower the rate, or run fewer clients",
+        _ => "lower the rate, run fewer clients, or let idle clients spin: -p spin.sleep=true",
+    }
 }
 
 /// The message that a front end without the lab prints if one operation took a large part of the window. The lab reads
@@ -196,7 +207,8 @@ fn rate_not_held(closed: &Closed<'_>) -> Option<Note> {
         create_note(
             "rate-not-held",
             format!(
-                "{late} of {due} operations that were due ({:.2} %) had no answer in time{}",
+                "{late} of {due} operations that were due ({:.2} %) had no answer by the cut-off, a tenth of the window \
+                 (at most 5 s) after its end{}",
                 share * 100.0,
                 pause_clause(closed)
             ),
@@ -205,16 +217,24 @@ fn rate_not_held(closed: &Closed<'_>) -> Option<Note> {
     })
 }
 
+/// The longest total pause of any thread of the engine, if it is long enough to explain late operations.
+fn find_pause(closed: &Closed<'_>) -> Option<u64> {
+    let held_ns = closed.threads.iter().map(|thread| thread.held_ns).max()?;
+    is_long_pause(held_ns, closed.window.length_ns).then_some(held_ns)
+}
+
+fn is_long_pause(held_ns: u64, window_ns: u64) -> bool {
+    held_ns > 0 && held_ns as f64 >= HELD_SHARE * window_ns as f64
+}
+
 /// A clause about pauses of the engine. If the engine was paused, the system may not be the reason.
 fn pause_clause(closed: &Closed<'_>) -> String {
-    let held_ns = closed.threads.iter().map(|thread| thread.held_ns).max().unwrap_or_default();
-    if (held_ns as f64) < HELD_SHARE * closed.window.length_ns as f64 {
-        return String::new();
-    }
-    format!(
-        "; the load generator itself could not run for up to {:.3} s, which may be the reason",
-        held_ns as f64 / 1e9
-    )
+    find_pause(closed).map_or_else(String::new, |held_ns| {
+        format!(
+            "; the load generator itself could not run for up to {:.3} s, which may be the reason",
+            held_ns as f64 / 1e9
+        )
+    })
 }
 
 fn note_carried(closed: &Closed<'_>) -> Option<Note> {
@@ -225,9 +245,10 @@ fn note_carried(closed: &Closed<'_>) -> Option<Note> {
         create_note(
             "carried-over",
             format!(
-                "{} of the warm-up had not finished when the window began; the last took {:.3} s of the window's \
-                 {:.3} s",
+                "{} of the warm-up had not completed when the window began; the last of them completed {}{:.3} s into \
+                 the window of {:.3} s",
                 count_noun(all, "operation"),
+                if carried.ended < all { "at least " } else { "" },
                 carried.ns_max as f64 / 1e9,
                 window_ns as f64 / 1e9
             ),
@@ -310,6 +331,17 @@ mod tests {
             ("stalled", "share", SLOWEST_SHARE),
         ] {
             assert_eq!(judge_thresholds(check)[name].as_f64(), Some(threshold), "{check}: {name}");
+        }
+        let rate = include_str!("../../../python/loadstone/judge/checks/rate.py");
+        assert!(rate.contains(&format!("\nHELD_SHARE = {HELD_SHARE}\n")));
+    }
+
+    #[test]
+    fn hint_names_the_cause_of_lateness() {
+        assert!(is_long_pause(50, 1_000) && !is_long_pause(49, 1_000) && !is_long_pause(0, 0));
+        for spins in [false, true] {
+            assert!(choose_late_hint(true, spins).starts_with("use an idle host"));
+            assert_eq!(choose_late_hint(false, spins).contains("spin.sleep"), !spins);
         }
     }
 

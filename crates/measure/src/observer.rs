@@ -117,7 +117,7 @@ pub struct Closed<'a> {
     pub sections: Sections,
     /// The notes of the workload kind.
     pub notes: Vec<Note>,
-    /// Operations of the warm-up that were still in flight in the window.
+    /// Operations of the warm-up that had not completed when the window began.
     pub carried: Carried,
     /// Latencies of all counted operations, if they are recorded.
     pub latencies: &'a Readings,

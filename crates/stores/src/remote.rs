@@ -79,6 +79,12 @@ pub fn unreachable(server: &Server, error: &std::io::Error) -> Failure {
     Failure::new(status, format!("cannot connect to {server}: {error}")).connecting(why)
 }
 
+/// How to start a system on this machine, on the requested port.
+pub fn start_hint(system: &str, port: u16, default: u16) -> String {
+    let set = if port == default { String::new() } else { format!(" --set port={port}") };
+    format!("start it (`loadstone systems up {system}{set}`)")
+}
+
 /// The hint for a connection failure; `start` explains how to start the server.
 pub fn connect_hint(failure: &Failure, start: &str) -> String {
     match failure.connect {
@@ -221,6 +227,12 @@ mod tests {
         let error = Server::find("no-such-host.invalid", 6379, "redis.host").unwrap_err();
         assert!(error.message.starts_with("cannot find the host of no-such-host.invalid:6379: "), "{error}");
         assert_eq!(error.hint.unwrap(), "check redis.host");
+    }
+
+    #[test]
+    fn start_hint_names_the_requested_port() {
+        assert_eq!(start_hint("redis", 6379, 6379), "start it (`loadstone systems up redis`)");
+        assert_eq!(start_hint("redis", 6399, 6379), "start it (`loadstone systems up redis --set port=6399`)");
     }
 
     #[test]

@@ -100,7 +100,7 @@ pub struct Interval {
     pub earlier: Vec<Earlier>,
     /// Operations that were sent but have not finished.
     pub in_flight: u64,
-    /// Operations sent more than 1 ms late although a client was idle, since the last event.
+    /// Operations sent more than 1 ms late because the load generator was late, since the last event.
     pub late_generator: u64,
     /// Operations sent more than 1 ms late because all clients were busy, since the last event.
     pub late_client: u64,

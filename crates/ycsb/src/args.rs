@@ -1,7 +1,13 @@
 //! The command line of YCSB: `{load|run|shell} STORE [options]`, as accepted by `bin/ycsb` and `site.ycsb.Client`.
 
 use loadstone_wire::error::EngineError;
-use loadstone_wire::suggest::hint_near;
+use loadstone_wire::suggest::{did_you_mean, hint_near};
+
+use super::bindings;
+use super::printer::redact_passwords;
+
+/// The first word of a command line.
+const PHASES: &[&str] = &["load", "run", "shell"];
 
 /// The options, for suggestions.
 const OPTIONS: &[&str] =
@@ -50,7 +56,7 @@ usage: loadstone ycsb {load|run|shell} STORE [options]
   -target N         operations per second over all clients (target)
   -s                print the status every status.interval seconds
   -l LABEL          put LABEL before each status line
-  -db CLASS         a binding by its class (for stores in a JVM)
+  -db CLASS         a binding by its class; as in YCSB, it replaces STORE
   -cp PATH          class path (for stores in a JVM)
   -jvm-args ARGS    arguments of that JVM
   -strict           refuse unknown properties; exit with 1 if the target rate was not held
@@ -68,7 +74,13 @@ impl Args {
             Some("load") => Command::Load,
             Some("run") => Command::Run,
             Some("shell") => Command::Shell,
-            Some(other) => return Err(usage(format!("ycsb takes load, run or shell, got \"{other}\""))),
+            Some(other) => {
+                let error = usage(format!("ycsb takes load, run or shell, got \"{other}\""));
+                return Err(match correct_line(args) {
+                    Some(line) => error.hint(line),
+                    None => error,
+                });
+            }
             None => return Err(usage("ycsb takes load, run or shell".to_owned())),
         };
         let mut parsed = Self {
@@ -123,6 +135,35 @@ impl Args {
         }
         Ok(parsed)
     }
+
+    /// The class of the last `-db`, or of `-p db=`. In a file, the property has no effect: bin/ycsb always adds the class
+    /// of the store's name to the command line.
+    pub fn class(&self) -> Option<&str> {
+        let (_, class) = self.properties.iter().rev().find(|(name, _)| name.trim() == "db")?;
+        Some(class.trim()).filter(|class| !class.is_empty())
+    }
+}
+
+/// The corrected command line if the phase is missing, misspelt or not the first argument.
+fn correct_line(args: &[String]) -> Option<String> {
+    let place = args.iter().position(|word| PHASES.contains(&word.as_str()));
+    let near = did_you_mean(&args[0], PHASES.iter().copied());
+    let (phase, skipped) = match (place, near) {
+        (Some(place), _) => (args[place].as_str(), place),
+        (None, Some(near)) => (near, 0),
+        _ if bindings::resolve(&args[0]).is_ok() => ("run", usize::MAX),
+        _ => return None,
+    };
+    let rest = args.iter().enumerate().filter(|(at, _)| *at != skipped).map(|(_, word)| word.clone());
+    let line = redact_passwords(&rest.map(quote_word).collect::<Vec<_>>());
+    let choice = if skipped == usize::MAX { " (or load, to insert the records)" } else { "" };
+    Some(format!("loadstone ycsb {phase} {line}{choice}"))
+}
+
+/// An argument in the form in which a shell reads it back.
+fn quote_word(word: String) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./=:,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) { word } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
 #[cfg(test)]
@@ -181,5 +222,20 @@ mod tests {
             assert!(error.message.contains(expected) && error.is_usage(), "{line}: {error}");
             assert!(error.hint.is_some());
         }
+    }
+
+    #[test]
+    fn misplaced_phase_gets_a_corrected_line() {
+        for (line, expected) in [
+            ("rocksdb -P workloads/workloada", "run rocksdb -P workloads/workloada (or load, to insert the records)"),
+            ("mongodb load -p a=*", "load mongodb -p 'a=*'"),
+            ("-P w run redis -p redis.password=x", "run -P w redis -p redis.password=…"),
+            ("lod rocksdb -s", "load rocksdb -s"),
+            ("Rnu redis", "run redis"),
+        ] {
+            let hint = parse(line).unwrap_err().hint.unwrap();
+            assert_eq!(hint, format!("loadstone ycsb {expected}"), "{line}");
+        }
+        assert_eq!(parse("unknown -s").unwrap_err().hint.unwrap(), "see loadstone ycsb --help for the options");
     }
 }

@@ -173,7 +173,12 @@ fn status_line_covers_only_its_interval() {
     let reporting = Reporting { label: "LBL ".to_owned(), ..reporting(sinks.to_vec()) };
     let recorders = recorder(&sinks, &ok(Kind::Read, &[(1_000, 4_708)]));
     let mut line = StatusLine::default();
-    let at = |elapsed_ms, done| Progress { elapsed_ms, interval_ms: 1_000, done, of: Some(100) };
+    let at = |elapsed_ms: u64, done| Progress {
+        elapsed_ns: elapsed_ms * 1_000_000,
+        interval_ns: 1_000_000_000,
+        done,
+        of: Some(100),
+    };
     let first = line.next("2026-11-21 09:30:06:491", at(1_000, 1), &metrics(&recorders, &reporting), &reporting);
     assert_eq!(
         first,
@@ -188,6 +193,17 @@ fn status_line_covers_only_its_interval() {
     );
     let empty = StatusLine::default().next("t", at(0, 0), &[], &reporting);
     assert_eq!(empty, "LBL t 0 sec: 0 operations; ");
+}
+
+#[test]
+fn rate_of_a_short_interval_is_finite() {
+    let reporting = reporting(vec![]);
+    let line = |interval_ns| {
+        let progress = Progress { elapsed_ns: 2_000_000_000, interval_ns, done: 300, of: None };
+        StatusLine::default().next("t", progress, &[], &reporting)
+    };
+    assert_eq!(line(500_000), "t 2 sec: 300 operations; 600000 current ops/sec; ");
+    assert_eq!(line(0), "t 2 sec: 300 operations; ");
 }
 
 #[test]

@@ -24,8 +24,9 @@ pub fn add_properties(all: &mut BTreeMap<String, String>, args: &Args, store: &s
         // This is set as in YCSB's client, because some bindings read it.
         default("dotransactions", Some((args.command != Command::Load).to_string()));
         // bin/ycsb puts the class that belongs to the name before the user's -db, so that the user's class overrides
-        // it.
-        let class = all.get("db").cloned().or_else(|| bindings::class_of(&args.store));
+        // it, and both override a file.
+        let class = args.class().map(str::to_owned).or_else(|| bindings::class_of(&args.store));
+        let class = class.or_else(|| all.get("db").cloned());
         if let Some(class) = class {
             all.entry("jvm.class".to_owned()).or_insert(class);
         }

@@ -44,7 +44,7 @@ const fn loadstone(name: &'static str, default: &'static str, meaning: &'static 
 pub const KNOWN: &[Known] = &[
     // Client
     ycsb("workload", "site.ycsb.workloads.CoreWorkload", "class of the workload: CoreWorkload, ConstantOccupancyWorkload or TimeSeriesWorkload"),
-    ycsb("db", "", "class of the binding (-db), for the store jvm"),
+    ycsb("db", "", "class of the binding (-db); it runs in the JVM host, unless it is YCSB's class for the store"),
     ycsb("recordcount", "0", "records in the table: what a load writes and a run chooses from"),
     ycsb("operationcount", "0", "operations of a run, over all clients; 0: no limit"),
     ycsb("insertcount", "recordcount - insertstart", "records that this load writes, and the width of the range that a run chooses from"),
@@ -202,6 +202,10 @@ pub fn check_names(
         if properties.boolean(known.name, false) && known.name != "dotransactions" {
             warnings.push(format!("{} has no effect: {}", known.name, known.meaning));
         }
+    }
+    if let Some(class) = properties.trim_value("db").filter(|_| args.class().is_none() && args.store != "jvm") {
+        let origin = properties.origin("db");
+        warnings.push(format!("db={class} has no effect in a file, here as in YCSB ({origin}); use -db {class}"));
     }
     for (option, value) in [("-cp", &args.class_path), ("-jvm-args", &args.jvm_options)] {
         if value.is_some() && !hosted::is_hosted(store) {

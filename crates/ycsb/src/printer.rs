@@ -85,10 +85,9 @@ impl<'a> Printer<'a> {
         if self.reporting.status_seconds.is_none() {
             return;
         }
-        let ms = |ns: u64| ns / 1_000_000;
         let progress = Progress {
-            elapsed_ms: interval.map_or(0, |interval| ms(interval.start_ns + interval.length_ns)),
-            interval_ms: interval.map_or(0, |interval| ms(interval.length_ns)),
+            elapsed_ns: interval.map_or(0, |interval| interval.start_ns + interval.length_ns),
+            interval_ns: interval.map_or(0, |interval| interval.length_ns),
             done: moment.totals.operations,
             of: moment.operations,
         };
@@ -193,7 +192,7 @@ fn failure_text(failures: &Failures, kind: Kind, status: Status, count: u64) -> 
 }
 
 /// The command line for stderr, which often goes to logs: values of passwords are hidden.
-fn redact_passwords(arguments: &[String]) -> String {
+pub fn redact_passwords(arguments: &[String]) -> String {
     let hidden = |argument: &String| match argument.split_once('=') {
         Some((name, _)) if name.to_ascii_lowercase().contains("passw") => format!("{name}=…"),
         // A URL may contain a password as a parameter.

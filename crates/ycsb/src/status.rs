@@ -17,10 +17,10 @@ pub struct StatusLine {
 /// The progress that a status line reports.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
-    /// Time since the start, ms.
-    pub elapsed_ms: u64,
-    /// Time since the last line, ms.
-    pub interval_ms: u64,
+    /// Time since the start, ns.
+    pub elapsed_ns: u64,
+    /// Time since the last line, ns. The last line of a run may follow another at once.
+    pub interval_ns: u64,
     /// Number of operations performed.
     pub done: u64,
     /// Total number of operations, if known.
@@ -30,12 +30,12 @@ pub struct Progress {
 impl StatusLine {
     /// The next line, without a line end.
     pub fn next(&mut self, time: &str, progress: Progress, metrics: &[Metric], reporting: &Reporting) -> String {
-        let Progress { elapsed_ms, interval_ms, done, of } = progress;
-        let mut line = format!("{}{time} {} sec: {done} operations; ", reporting.label, elapsed_ms / 1_000);
-        if done > 0 {
-            let current = 1_000.0 * (done - self.last_done.min(done)) as f64 / interval_ms as f64;
+        let Progress { elapsed_ns, interval_ns, done, of } = progress;
+        let mut line = format!("{}{time} {} sec: {done} operations; ", reporting.label, elapsed_ns / 1_000_000_000);
+        if done > 0 && interval_ns > 0 {
+            let current = 1e9 * (done - self.last_done.min(done)) as f64 / interval_ns as f64;
             line.push_str(&format!("{} current ops/sec; ", number::format_decimal(current)));
-            let rate = 1_000.0 * done as f64 / elapsed_ms as f64;
+            let rate = 1e9 * done as f64 / elapsed_ns as f64;
             let left = of.unwrap_or(done).saturating_sub(done);
             // YCSB makes an estimate even before any operation has finished: 106751991167300 days.
             if left > 0 && rate > 0.0 {

@@ -1,5 +1,6 @@
 //! Translates YCSB's properties into a TrialSpec and reporting settings.
 
+use loadstone_load::core::Mix;
 use loadstone_load::kind_sequence::KindSequence;
 use loadstone_load::pace::PaceSpec;
 use loadstone_load::random::mix_bits;
@@ -75,7 +76,7 @@ pub struct Translated {
 
 /// Translates a command line.
 pub fn translate(args: &Args, properties: &Properties) -> Result<Translated, EngineError> {
-    let store = bindings::resolve(&args.store)?;
+    let store = bindings::find_store(args)?;
     let mut warnings = properties.warnings.clone();
     check_names(args, properties, store, &mut warnings)?;
     let phase = if args.command == Command::Load { Phase::Load } else { Phase::Run };
@@ -96,13 +97,19 @@ pub fn translate(args: &Args, properties: &Properties) -> Result<Translated, Eng
         return Err(EngineError::usage("versions and ledger need a seed, which is part of every value")
             .hint("give the load and the run the same seed: -p seed=1"));
     }
-    if let (Phase::Run, WorkSpec::Records(core)) = (phase, &work)
-        && let Some(share) = core.mix.too_rare()
-    {
-        warnings.push(format!(
-            "a proportion of {share:e} is rounded up to 1 in {}, the smallest possible share",
-            KindSequence::RAREST
-        ));
+    let mix = match &work {
+        WorkSpec::Records(core) => Some(&core.mix),
+        WorkSpec::TimeSeries(series) => Some(&series.mix),
+        _ => None,
+    };
+    if let Some(mix) = mix.filter(|_| phase == Phase::Run) {
+        warnings.extend(describe_scaling(mix));
+        warnings.extend(mix.too_rare().map(|share| {
+            format!(
+                "a proportion of {share:e} is rounded up to 1 in {}, the smallest possible share",
+                KindSequence::RAREST
+            )
+        }));
     }
     if let Some(operations) = operations.filter(|&n| n > 0 && n < clients) {
         warnings.push(format!(
@@ -163,6 +170,19 @@ pub fn translate(args: &Args, properties: &Properties) -> Result<Translated, Eng
     spec.validate().map_err(|refusal| refuse_properties(&refusal, properties))?;
     let tolerated = properties.parse_within("failures.tolerated", 0.0, 0.0, 1.0)?;
     Ok(Translated { spec, reporting, warnings, tolerated, strict: args.strict })
+}
+
+/// The shares of the operations if the proportions do not sum to 1. YCSB also scales them, silently.
+fn describe_scaling(mix: &Mix) -> Option<String> {
+    let used = || mix.weights().into_iter().filter(|&(_, weight)| weight > 0.0);
+    let total: f64 = used().map(|(_, weight)| weight).sum();
+    if total <= 0.0 || (total - 1.0).abs() < 1e-6 {
+        return None;
+    }
+    let shares: Vec<String> =
+        used().map(|(kind, weight)| format!("{:.1} % {}", 100.0 * weight / total, kind.name())).collect();
+    let total = (total * 1e6).round() / 1e6;
+    Some(format!("the proportions sum to {total}, so they are scaled: {}", shares.join(", ")))
 }
 
 /// The number of a run whose values identify their writes; random if the property is not set.

@@ -34,13 +34,13 @@ class CommandParser(argparse.ArgumentParser):
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         self._command = command
-        # Hints for unknown options, keyed by the option without hyphens.
+        # Hints for unknown options, keyed by the option without hyphens; `{value}` is replaced by the option's value.
         self._hints = hints
 
     def error(self, message: str) -> NoReturn:
         """Raises UsageError."""
-        unknown = re.match(r"unrecognized arguments: (--?)([\w-]+)(?:[ =](\S+))?", message)
-        hint = self._hints.get(unknown[2], "") if unknown else ""
+        unknown = re.match(r"unrecognized arguments: (--?)([\w.-]+)(?:[ =](\S+))?", message)
+        hint = self._hints.get(unknown[2], "").replace("{value}", unknown[3] or "…") if unknown else ""
         if unknown and not hint and unknown[1] == "--":
             hint = self.suggest_option(unknown[2], unknown[3] or "…")
         raise UsageError(message, hint or f"`loadstone {self._command} --help` shows the options")

@@ -146,7 +146,7 @@ def parser_of(verb: str, arguments: Sequence[str]) -> CommandParser:
     # The systems are imported only if their settings are needed.
     help_asked = verb == "up" and not {"-h", "--help"}.isdisjoint(arguments)
     epilog = settings_text([name for name in registry.SYSTEMS if name in arguments]) if help_asked else ""
-    parser = CommandParser(f"systems {verb}", f"{what[0].upper()}{what[1:]}.", epilog)
+    parser = CommandParser(f"systems {verb}", f"{what[0].upper()}{what[1:]}.", epilog, setting_hints(verb, arguments))
     parser.set_defaults(verb=verb)
     many = "?" if verb == "status" else None
     parser.add_argument("name", metavar="NAME", nargs=many, help=", ".join(registry.SYSTEMS))
@@ -168,6 +168,15 @@ def parser_of(verb: str, arguments: Sequence[str]) -> CommandParser:
         parser.add_argument("table", metavar="TABLE", nargs="?", default="usertable", help="default: %(default)s")
         parser.add_argument("--set", metavar="K=V", action="append", default=[], help="a table option; may be repeated")
     return parser
+
+
+def setting_hints(verb: str, arguments: Sequence[str]) -> dict[str, str]:
+    """Hints for settings of a system that are written as options, such as `up redis --port 7000`."""
+    name = next((word for word in arguments if not word.startswith("-")), "").partition(AT)[0]
+    if verb != "up" or name not in registry.SYSTEMS or not any(word.startswith("--") for word in arguments):
+        return {}
+    names = [setting.name for setting in registry.load_system(name).settings]
+    return {setting: f"{setting} is a setting of {name}: use --set {setting}={{value}}" for setting in names}
 
 
 def usage_text() -> str:

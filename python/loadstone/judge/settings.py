@@ -7,15 +7,16 @@ Figures: `throughput`, `runtime`, `operations`, `errors` (failed operations), `n
 `unsent.unreached`: operations that failed because no server could be reached. `overdue`: at a rate with a limit on
 operations, operations sent after the cut-off. `due`, `censored`: operations that were due, and operations that never
 completed. `misses`: the share of reads that found no value. `carried`, `carried.max`: operations of the warm-up that
-lasted into the window, and the longest time in it (ns). `unclosed`: clients whose session did not close.
-`late.generator`, `late.client`: operations that were more than 1 ms late because of the load generator or of the
-clients. `executor.busy_max`: the share of the time in which the busiest thread that drives clients ran;
-`cpu.engine_share`: the share that the engine used of the processors available to it. `clock.jumps`: the number of jumps
-of the measuring clock. `driver`: ns that an operation takes on the null store. `device.read`, `device.written`: bytes
-in the window; `returned`: bytes of values that reads returned. `cpu.steal`, `cpu.others`, `io.others`: the shares of
-the host that other machines or programs used. `verified`, `wrong`: values that were compared, and values that differed.
-`<operation>.bandwidth`: B/s of one node. `segments.lost`: the number of lost segments. A figure with n = 0 is based on
-an unknown number of operations.
+had not completed when the window began, and the time into the window at which the last of them completed (ns).
+`unclosed`: clients whose session did not close. `late.generator`, `late.client`: operations that were more than 1 ms
+late because of the load generator or of the clients. `executor.busy_max`: the share of the time in which the busiest
+thread that drives clients ran; `executor.held_max`: the maximum time for which a thread of the engine was ready to run
+but had no processor (ns); `cpu.engine_share`: the share that the engine used of the processors available to it.
+`clock.jumps`: the number of jumps of the measuring clock. `driver`: ns that an operation takes on the null store.
+`device.read`, `device.written`: bytes in the window; `returned`: bytes of values that reads returned. `cpu.steal`,
+`cpu.others`, `io.others`: the shares of the host that other machines or programs used. `verified`, `wrong`: values that
+were compared, and values that differed. `<operation>.bandwidth`: B/s of one node. `segments.lost`: the number of lost
+segments. A figure with n = 0 is based on an unknown number of operations.
 
 Facts: `durability`, `consistency`, `replication`, `replication_acknowledged` (guarantees); `file_system`;
 `networked` (yes or no); `hosts`, `data_nodes`, `cpu_model`, `cpus`, `memory_bytes`, `kernel`; `device_read_bps`,

@@ -90,6 +90,8 @@ def executor_figures(executors: Sequence[Executor], prefix: str) -> Iterator[Val
     """
     if busy := [executor.busy for executor in executors if executor.clients]:
         yield Value(f"{prefix}executor.busy_max", max(busy), "share", 1)
+    if held_ns := max((executor.held_ns for executor in executors), default=0):
+        yield Value(f"{prefix}executor.held_max", held_ns, "ns", 1)
     lags = [lag for executor in executors if (lag := decode_histogram(executor.lag)).count]
     if lags:
         ticks = sum(lag.count for lag in lags)

@@ -86,8 +86,8 @@ impl Conductor<'_> {
         (censored, Some(due))
     }
 
-    /// The operations of the warm-up that were still in flight in the window. The wait for them lasted at most until
-    /// `last_ns`.
+    /// The operations of the warm-up that had not completed when the window began. The wait for them lasted at most
+    /// until `last_ns`.
     pub(super) fn collect_carried(&self, borders: &Borders, last_ns: u64) -> Carried {
         let all = read_totals(&self.workers.recorders);
         let left = self.workers.recorders.iter().flat_map(|recorder| recorder.list_unfinished());

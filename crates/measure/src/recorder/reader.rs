@@ -51,7 +51,7 @@ pub struct Totals {
     pub last_done_ns: u64,
     /// Time at which the last session was closed, ns.
     pub closed_ns: u64,
-    /// Counted operations sent more than 1 ms late although a client was idle.
+    /// Counted operations sent more than 1 ms late because the generator was late.
     pub late_generator: u64,
     /// Counted operations sent more than 1 ms late because all clients were busy.
     pub late_client: u64,

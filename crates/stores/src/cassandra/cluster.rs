@@ -9,11 +9,12 @@ use loadstone_load::Status;
 use super::answer::Refusal;
 use super::login::{Entry, Link};
 use super::ring::{Node, Replication};
-use super::settings::{KEY, Settings, TLS};
+use super::settings::{KEY, PORT, Settings, TLS};
 use super::sharding::{Extensions, Sharding};
 use super::topology::Latest;
 use super::wire::Version;
 use crate::error::{ConnectError, EngineError, Failure};
+use crate::remote::start_hint;
 
 type Cells = Vec<Vec<Option<Vec<u8>>>>;
 
@@ -289,7 +290,8 @@ pub async fn connect(settings: &Settings) -> Result<(SocketAddr, Link), EngineEr
             }
         }
     }
-    Err(unreachable(&first.unwrap_or_else(|| Failure::new(Status::ServiceUnavailable, "no contact point"))))
+    let failure = first.unwrap_or_else(|| Failure::new(Status::ServiceUnavailable, "no contact point"));
+    Err(unreachable(&failure, settings.port))
 }
 
 /// The addresses of all contact points whose names can be resolved, and of the contact point that responded.
@@ -304,8 +306,8 @@ async fn find_addresses(settings: &Settings, contact: SocketAddr) -> Vec<IpAddr>
     addresses
 }
 
-/// The error for a cluster that the client cannot use.
-pub fn unreachable(failure: &Failure) -> EngineError {
+/// The error for a cluster that the client cannot use at this port.
+pub fn unreachable(failure: &Failure, port: u16) -> EngineError {
     if let Some(ConnectError::Tls(fault)) = failure.connect {
         return EngineError::failed(failure.message.clone()).hint(TLS.hint(fault));
     }
@@ -314,17 +316,15 @@ pub fn unreachable(failure: &Failure) -> EngineError {
         Status::Timeout => {
             "it may be paused or overloaded; otherwise, check port and cassandra.useSSL, which must match the server"
         }
-        _ => "start it (`loadstone systems up cassandra`), or set hosts and port",
+        _ => &format!("{}, or set hosts and port", start_hint("cassandra", port, PORT)),
     };
     EngineError::failed(failure.message.clone()).hint(hint)
 }
 
 fn explain_refusal(contact: SocketAddr, refusal: Refusal) -> EngineError {
     let failure = refusal.failure();
-    unreachable(&Failure::new(
-        failure.status,
-        format!("{contact} does not answer a query of its system tables: {}", failure.message),
-    ))
+    let message = format!("{contact} does not answer a query of its system tables: {}", failure.message);
+    unreachable(&Failure::new(failure.status, message), contact.port())
 }
 
 fn check_table(

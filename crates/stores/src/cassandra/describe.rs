@@ -52,7 +52,8 @@ pub fn describe_tables(
             all.push(describe_table(&link, keyspace, table).await?);
         }
         let nodes = Cluster::read_nodes(&link, contact, settings.port).await;
-        let nodes = nodes.map_err(|refusal| unreachable(&Failure::new(Status::Error, refusal.message)))?;
+        let nodes =
+            nodes.map_err(|refusal| unreachable(&Failure::new(Status::Error, refusal.message), settings.port))?;
         Ok((all, nodes.into_iter().flat_map(|node| node.tokens).collect()))
     })
 }

@@ -85,12 +85,12 @@ impl Pool {
                 // A node that cannot be trusted is an error in the configuration, unlike a node that is down.
                 let mut failures = lines.all.iter().filter(|line| line.live().is_none()).map(|line| line.failure());
                 if let Some(failure) = failures.find(is_untrusted) {
-                    return Err(unreachable(&failure));
+                    return Err(unreachable(&failure, self.cluster.settings.port));
                 }
                 if lines.all.iter().any(|line| line.link.borrow().is_some()) {
                     return Ok(());
                 }
-                Err(unreachable(&lines.all[0].failure()))
+                Err(unreachable(&lines.all[0].failure(), self.cluster.settings.port))
             })
             .await
             .map(|&()| ())

@@ -87,7 +87,7 @@ async fn run(settings: &Settings, statements: &[String], refused: &AtomicUsize) 
     if !statements.is_empty() {
         wait_for_agreement(&link).await?;
     }
-    let refused = |message: String| unreachable(&Failure::new(Status::Error, message));
+    let refused = |message: String| unreachable(&Failure::new(Status::Error, message), settings.port);
     let nodes = Cluster::read_nodes(&link, contact, settings.port).await.map_err(|refusal| refused(refusal.message))?;
     let name = link.query("SELECT cluster_name FROM system.local").await.map_err(|refusal| refused(refusal.message))?;
     let name = name.into_iter().flatten().next().flatten().unwrap_or_default();

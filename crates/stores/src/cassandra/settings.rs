@@ -15,6 +15,8 @@ use crate::tls::{Tls, TlsProperties, TlsRequest};
 pub const KEY: &str = "y_id";
 /// The properties for TLS.
 pub const TLS: TlsProperties = TlsProperties { prefix: "cassandra", switch: "cassandra.useSSL=true" };
+/// The default port of a node.
+pub const PORT: u16 = 9042;
 /// The defaults of YCSB's binding and of the driver that it uses.
 const CONNECT_MS: u64 = 5_000;
 const REQUEST_MS: u64 = 12_000;
@@ -114,7 +116,7 @@ impl Settings {
         let (read, write) = ("cassandra.readconsistencylevel", "cassandra.writeconsistencylevel");
         Ok(Self {
             hosts,
-            port: number(options, "port", 9_042, u64::from(u16::MAX))? as u16,
+            port: number(options, "port", u64::from(PORT), u64::from(u16::MAX))? as u16,
             keyspace: identifier("cassandra.keyspace", options.get("cassandra.keyspace").unwrap_or("ycsb"))?,
             // If the table is empty, statements name their own tables.
             table: if options.table.is_empty() { String::new() } else { identifier("table", &options.table)? },

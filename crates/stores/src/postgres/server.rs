@@ -10,11 +10,12 @@ use super::layout::{KEY, Layout, VALUE};
 use super::link::Link;
 use super::pooler::find_pooler;
 use super::settings::{Settings, TLS};
+use super::url::PORT;
 use crate::deadline::Deadline;
 use crate::error::{ConnectError, EngineError, Failure, TlsFault};
 use crate::guarantee::Guarantee;
 use crate::options::Durability;
-use crate::remote::connect_hint;
+use crate::remote::{connect_hint, start_hint};
 
 /// The server's settings that affect the meaning of a result, with their units as `SHOW` prints them.
 const SETTINGS: &str = "SELECT name, current_setting(name) FROM pg_settings WHERE name IN ('server_version', \
@@ -172,8 +173,9 @@ pub fn explain_refusal(settings: &Settings, failure: &Failure) -> EngineError {
             Some(ConnectError::NoPassword) => format!("set {}", layout.credentials()),
             Some(ConnectError::ServerRole) => format!("change target_session_attrs in {}", layout.url()),
             _ => {
-                let start = format!("start it (loadstone systems up postgres), or set {}", layout.url());
-                connect_hint(failure, &start)
+                let port = settings.server.iter().next().map_or(PORT, |(server, _)| server.port());
+                let start = start_hint("postgres", port, PORT);
+                connect_hint(failure, &format!("{start}, or set {}", layout.url()))
             }
         },
     };

@@ -6,7 +6,7 @@ use crate::error::EngineError;
 
 const SCHEME: &str = "jdbc:postgresql:";
 const HOST: &str = "localhost";
-const PORT: u16 = 5432;
+pub const PORT: u16 = 5432;
 
 /// Parameters of the Java driver that have no effect here, because they concern its batches, cursors, cache and log.
 const IDLE: &[&str] = &[

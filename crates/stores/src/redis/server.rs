@@ -8,12 +8,12 @@ use super::connection::Connection;
 use super::failure;
 use super::reply::{Replies, Reply};
 use super::request::Request;
-use super::settings::{Settings, TLS};
+use super::settings::{PORT, Settings, TLS};
 use crate::deadline::Deadline;
 use crate::error::{ConnectError, EngineError, Failure};
 use crate::guarantee::Guarantee;
 use crate::options::Durability;
-use crate::remote::connect_hint;
+use crate::remote::{connect_hint, start_hint};
 use crate::tls::explain_close;
 
 /// The server's settings that affect the meaning of a result.
@@ -175,7 +175,10 @@ pub fn explain_refusal(settings: &Settings, failure: &Failure) -> EngineError {
         Status::UnexpectedState => {
             "check redis.port: a server other than Redis answers, or it requires TLS (redis.tls=true)".to_owned()
         }
-        _ => connect_hint(failure, "start it (loadstone systems up redis), or set redis.host and redis.port"),
+        _ => {
+            let start = start_hint("redis", settings.server.port(), PORT);
+            connect_hint(failure, &format!("{start}, or set redis.host and redis.port"))
+        }
     };
     EngineError::failed(message).hint(hint)
 }

@@ -11,7 +11,7 @@ use crate::tls::{Tls, TlsProperties, TlsRequest};
 
 /// The properties for TLS.
 pub const TLS: TlsProperties = TlsProperties { prefix: "redis", switch: "redis.tls=true" };
-const PORT: u16 = 6379;
+pub const PORT: u16 = 6379;
 /// The default of Jedis, the Java client, for connecting and for each reply.
 const TIMEOUT_MS: u64 = 2_000;
 

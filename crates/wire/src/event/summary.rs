@@ -67,7 +67,7 @@ pub struct Summary {
     pub bytes: u64,
     /// Warm-up operations that finished, some of them in the window.
     pub warmup_operations: u64,
-    /// Warm-up operations that had not finished when the window began.
+    /// Warm-up operations that had not completed when the window began.
     #[serde(default)]
     pub carried: Carried,
     /// Operations that were sent but not answered when the engine stopped waiting.
@@ -76,8 +76,8 @@ pub struct Summary {
     pub unsent: u64,
     /// Clients whose session did not close: writes buffered in the session may be lost.
     pub unclosed: u64,
-    /// Operations sent more than 1 ms late although a client was idle, or mostly because the generator had been late
-    /// before.
+    /// Operations sent more than 1 ms late because the load generator was late with this operation or, for most of the
+    /// wait, with earlier ones.
     pub late_generator: u64,
     /// Operations sent more than 1 ms late because all clients were busy.
     pub late_client: u64,

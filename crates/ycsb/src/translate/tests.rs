@@ -211,3 +211,54 @@ fn core_workloads_are_built_in() {
     );
     assert!(translate_line("run null -P workloads/workloadz").unwrap_err().message.contains("cannot read"));
 }
+
+#[test]
+fn custom_class_replaces_the_named_store() {
+    let class = |line: &str| {
+        let spec = translate_line(&format!("run {line} -p recordcount=9 -p operationcount=9")).unwrap().spec;
+        let class = spec.store.properties.get("jvm.class").cloned().unwrap_or_default();
+        format!("{} {class}", spec.store.name)
+    };
+    for store in ["basic", "redis", "rocksdb", "mongodb", "hbase2", "jvm"] {
+        assert_eq!(class(&format!("{store} -db com.acme.MyClient -cp x.jar")), "jvm com.acme.MyClient", "{store}");
+    }
+    for (line, expected) in [
+        ("redis -db site.ycsb.db.RedisClient", "redis "),
+        ("redis -db com.yahoo.ycsb.db.RedisClient", "redis "),
+        ("redis -db com.acme.RedisClient", "jvm com.acme.RedisClient"),
+        ("redis -db site.ycsb.db.MongoDbClient", "jvm site.ycsb.db.MongoDbClient"),
+        ("redis -db com.acme.MyClient -p db=site.ycsb.db.RedisClient", "redis "),
+        ("hbase12 -db site.ycsb.db.hbase12.HBaseClient12", "hbase "),
+        ("basic -db site.ycsb.BasicDB", "null "),
+        ("mongodb", "jvm site.ycsb.db.MongoDbClient"),
+    ] {
+        assert_eq!(class(line), expected, "{line}");
+    }
+}
+
+#[test]
+fn class_in_a_file_warns() {
+    let path = std::env::temp_dir().join(format!("loadstone-db-{}", std::process::id()));
+    std::fs::write(&path, "db=com.acme.MyClient\nrecordcount=9\noperationcount=9\n").unwrap();
+    let translate_store = |store: &str| translate_line(&format!("run {store} -P {}", path.display())).unwrap();
+    let (basic, mongodb, jvm) = (translate_store("basic"), translate_store("mongodb"), translate_store("jvm"));
+    std::fs::remove_file(&path).unwrap();
+    for translated in [&basic, &mongodb] {
+        let warnings = &translated.warnings;
+        assert!(warnings.iter().any(|text| text.ends_with("use -db com.acme.MyClient")), "{warnings:?}");
+    }
+    assert_eq!(mongodb.spec.store.properties["jvm.class"], "site.ycsb.db.MongoDbClient");
+    assert_eq!(jvm.spec.store.properties["jvm.class"], "com.acme.MyClient");
+    assert!(jvm.warnings.is_empty());
+}
+
+#[test]
+fn scaled_proportions_are_stated() {
+    let warnings = |line: &str| translate_line(&format!("{VALID} {line}")).unwrap().warnings;
+    assert_eq!(
+        warnings("-p readproportion=0.9 -p updateproportion=0.5"),
+        ["the proportions sum to 1.4, so they are scaled: 64.3 % READ, 35.7 % UPDATE"]
+    );
+    assert!(warnings("-p readproportion=0.7 -p updateproportion=0.2 -p insertproportion=0.1").is_empty());
+    assert!(translate_line("load null -p recordcount=9 -p readproportion=9").unwrap().warnings.is_empty());
+}

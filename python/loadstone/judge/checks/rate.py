@@ -6,7 +6,7 @@ Findings: `rate-not-held`, `carried-over`, `client-limited`, `generator-limited`
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from statistics import median
 
 from loadstone.engine.events import CENSORED
@@ -30,6 +30,8 @@ RATE_HINT = (
 FEW_CLIENTS = 33
 # If a larger share of operations is late, their bursts change the load itself.
 FAR = 0.1
+# Pauses of the engine for at least this share of the window are the cause of its lateness.
+HELD_SHARE = 0.05
 # If the engine's own time is a larger share of the total, it is not known precisely enough.
 HALF = 0.5
 
@@ -138,9 +140,9 @@ def check_carried(trial: TrialResult, settings: Settings) -> Looks:
         return
     backlog = trial.loop == "open"
     severity = Severity.INVALID if backlog else Severity.SUSPECT
-    spent = f"{units.format_duration(longest)} (window: {units.format_duration(window)})"
-    carried = units.count_noun(count, "warm-up operation was", "warm-up operations were")
-    message = f"{carried} still in flight when the window began; the longest took {spent}"
+    place = f"{units.format_duration(longest)} into the window of {units.format_duration(window)}"
+    carried = units.count_noun(count, "warm-up operation")
+    message = f"{carried} had not completed when the window began; the last of them completed {place}"
     hint = f"use a longer warm-up{' or a lower rate' if backlog else ''}, or find out what the system did at that time"
     here, effect = (trial.trial,), Effect(excludes=True)
     yield Finding(CARRIED_OVER, severity, message, hint, here, about="latencies", effect=effect, size=longest)
@@ -168,7 +170,7 @@ def clients_decided(trial: TrialResult) -> bool:
 
 
 def check_generator(trial: TrialResult, settings: Settings) -> Looks:
-    """Finds operations that were late although a client was idle, too few processors, and debug builds."""
+    """Finds operations that the generator sent late, too few processors, and debug builds."""
     if trial.facts.get("profile") == "debug":
         message = "this load generator is a debug build: its figures are invalid"
         here, effect = (trial.trial,), Effect(excludes=True)
@@ -183,7 +185,7 @@ def check_generator(trial: TrialResult, settings: Settings) -> Looks:
 
 
 def check_lateness(trial: TrialResult, settings: Settings) -> Looks:
-    """A finding on operations at a rate that were sent late although a client was idle.
+    """A finding on operations at a rate that the generator sent late.
 
     If the lateness of each operation is known, each latency lies between two bounds, and a comparison uses both.
     """
@@ -194,20 +196,32 @@ def check_lateness(trial: TrialResult, settings: Settings) -> Looks:
         bounded = any(f".{figures.LOWER}." in metric for metric in trial.values)
         severity = Severity.INVALID if not bounded else Severity.SUSPECT if late > FAR else Severity.NOTE
         message = (
-            f"{units.format_percent(late)} of the operations were sent more than 1 ms late although a client was idle"
+            f"{units.format_percent(late)} of the operations were sent more than 1 ms late because the load generator"
+            " was late"
         )
         here, effect, hint = (trial.trial,), Effect(excludes=True), choose_hint([trial])
         yield Finding(GENERATOR_LIMITED, severity, message, hint, here, about="latencies", effect=effect, size=late)
 
 
-def choose_hint(trials: Iterable[TrialResult]) -> str:
+def choose_hint(trials: Collection[TrialResult]) -> str:
     """The hint for operations that were sent late."""
+    if all(is_paused(trial) for trial in trials):
+        return (
+            "use an idle host, or a host with more processors: the load generator was ready to run, but had no"
+            " processor"
+        )
     if all(trial.requested.get("spin") for trial in trials):
         return "lower the rate, or use another host"
     return (
         "lower the rate, use another host, or let idle clients spin: set `properties: {spin.sleep: true}` for the"
         " system (with `loadstone ycsb`: -p spin.sleep=true)"
     )
+
+
+def is_paused(trial: TrialResult) -> bool:
+    """Whether a thread of the generator had no processor for a large share of the window."""
+    held_ns, window_ns = trial.value("executor.held_max") or 0.0, trial.value("runtime") or math.inf
+    return held_ns >= HELD_SHARE * window_ns
 
 
 def check_executors(trial: TrialResult, settings: Settings) -> Looks:

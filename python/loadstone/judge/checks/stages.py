@@ -75,7 +75,8 @@ def check_rate(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
         unanswered = (trial.value(f"{stage.prefix}unanswered") or 0.0) + overdue
         if unanswered / due > settings.check_threshold(RATE_NOT_HELD, "censored"):
             share = units.format_percent(unanswered / due)
-            message = f"{stage.title}: {share} of the {units.count_noun(due, 'operation')} due did not complete in time"
+            noun = units.count_noun(due, "operation")
+            message = f"{stage.title}: {share} of the {noun} due did not complete by the cut-off"
             yield find_missed_rate(trial, stage, message, Severity.INVALID, unanswered / due)
             continue
         done, requested = trial.value(f"{stage.prefix}throughput") or 0.0, due * 1e9 / stage.length_ns
