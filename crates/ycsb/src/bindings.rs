@@ -5,13 +5,11 @@ use std::fmt::Write as _;
 use loadstone_wire::error::EngineError;
 use loadstone_wire::suggest::did_you_mean;
 
-use super::args::Args;
-
-/// Finds the store for a command line. The last `-db` decides, as in YCSB: a class other than the store's own runs in
-/// the JVM host.
-pub fn find_store(args: &Args) -> Result<&'static str, EngineError> {
-    let store = resolve(&args.store)?;
-    Ok(match args.class() {
+/// Finds the store for a name and the class of the last `-db`, which decides as in YCSB: a class other than the store's
+/// own runs in the JVM host.
+pub fn find_store(name: &str, class: Option<&str>) -> Result<&'static str, EngineError> {
+    let store = resolve(name)?;
+    Ok(match class {
         Some(class) if !is_own_class(store, class) => "jvm",
         _ => store,
     })

@@ -76,7 +76,7 @@ pub struct Translated {
 
 /// Translates a command line.
 pub fn translate(args: &Args, properties: &Properties) -> Result<Translated, EngineError> {
-    let store = bindings::find_store(args)?;
+    let store = bindings::find_store(&args.store, args.class())?;
     let mut warnings = properties.warnings.clone();
     check_names(args, properties, store, &mut warnings)?;
     let phase = if args.command == Command::Load { Phase::Load } else { Phase::Run };
