@@ -4,7 +4,6 @@ use loadstone_wire::error::EngineError;
 use loadstone_wire::suggest::{did_you_mean, hint_near};
 
 use super::bindings;
-use super::printer::redact_passwords;
 
 /// The first word of a command line.
 const PHASES: &[&str] = &["load", "run", "shell"];
@@ -142,6 +141,23 @@ impl Args {
         let (_, class) = self.properties.iter().rev().find(|(name, _)| name.trim() == "db")?;
         Some(class.trim()).filter(|class| !class.is_empty())
     }
+}
+
+/// The command line for stderr, which often goes to logs: values of passwords are hidden.
+pub fn redact_passwords(arguments: &[String]) -> String {
+    let hidden = |argument: &String| match argument.split_once('=') {
+        Some((name, _)) if name.to_ascii_lowercase().contains("passw") => format!("{name}=…"),
+        // A URL may contain a password as a parameter.
+        Some((name, url)) if url.to_ascii_lowercase().contains("passw") => {
+            let hide = |part: &str| match part.split_once('=') {
+                Some((name, _)) if name.to_ascii_lowercase().contains("passw") => format!("{name}=…"),
+                _ => part.to_owned(),
+            };
+            format!("{name}={}", url.split('&').map(hide).collect::<Vec<_>>().join("&"))
+        }
+        _ => argument.clone(),
+    };
+    arguments.iter().map(hidden).collect::<Vec<_>>().join(" ")
 }
 
 /// The corrected command line if the phase is missing, misspelt or not the first argument.

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use loadstone_load::{Kind, Status};
 
+use super::args::redact_passwords;
 use super::config::Reporting;
 use super::hdr_file;
 use super::measure::{Metric, add_censored, metrics};
@@ -189,23 +190,6 @@ fn failure_text(failures: &Failures, kind: Kind, status: Status, count: u64) -> 
     let first =
         failures.message(kind.step(), status).map(|message| format!("; the first: {message}")).unwrap_or_default();
     format!("{count} x {} returned {}{first}", kind.name(), status.name())
-}
-
-/// The command line for stderr, which often goes to logs: values of passwords are hidden.
-pub fn redact_passwords(arguments: &[String]) -> String {
-    let hidden = |argument: &String| match argument.split_once('=') {
-        Some((name, _)) if name.to_ascii_lowercase().contains("passw") => format!("{name}=…"),
-        // A URL may contain a password as a parameter.
-        Some((name, url)) if url.to_ascii_lowercase().contains("passw") => {
-            let hide = |part: &str| match part.split_once('=') {
-                Some((name, _)) if name.to_ascii_lowercase().contains("passw") => format!("{name}=…"),
-                _ => part.to_owned(),
-            };
-            format!("{name}={}", url.split('&').map(hide).collect::<Vec<_>>().join("&"))
-        }
-        _ => argument.clone(),
-    };
-    arguments.iter().map(hidden).collect::<Vec<_>>().join(" ")
 }
 
 impl Observer for Printer<'_> {
