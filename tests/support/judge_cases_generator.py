@@ -39,14 +39,14 @@ CASES = [
         "more late",
         experiment(set_figures(late__generator=110)),
         INVALID,
-        f"{LATE}were sent more than 1 ms late because the load generator was late",
+        f"{LATE}were sent more than 1 ms late because of the load generator",
     ),
     Case(
         "generator-limited",
         "more late, by a known time",
         experiment(set_figures(late__generator=110, read__lower__p99=2.9e7)),
         NOTE,
-        f"{LATE}were sent more than 1 ms late because the load generator was late",
+        f"{LATE}were sent more than 1 ms late because of the load generator",
     ),
     Case(
         "generator-limited",

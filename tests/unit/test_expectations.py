@@ -303,7 +303,7 @@ def test_interval_that_allows_for_drift_is_explained() -> None:
     results = make_run({"a": scatter(1000)}, "throughput > 600")
     falling = make_series((1000.0,) * 12 + (700.0,) * 12)
     (expectation,) = judge_results(replace(results, series=lambda _: falling)).expectations
-    assert "the interval allows for a drift by 1." in expectation.why
+    assert "the interval allows for a drift of 1." in expectation.why
 
 
 def test_errors_that_nobody_counted_are_undecided() -> None:

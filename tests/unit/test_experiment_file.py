@@ -74,7 +74,7 @@ def test_a_wrong_until_is_one_mistake(tmp_path: Path, until: str, mistake: str) 
 def test_unknown_figure_without_operation_is_named(tmp_path: Path) -> None:
     loaded = load_text(tmp_path, MINIMAL + "compare: {metrics: [throughput, outage, p99latency]}\n")
     assert [warning.message for warning in loaded.warnings] == [
-        'no figure "p99latency" is known; if no trial has it, nothing compares it'
+        'the figure "p99latency" is unknown; if no trial has it, it is not compared'
     ]
 
 

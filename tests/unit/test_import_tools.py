@@ -512,7 +512,7 @@ def test_maximum_below_its_intervals_is_refused(tmp_path: Path) -> None:
     before, after = text.split("\nResults\n")
     # cql-stress prints its totals in the unit of its histograms, which an option changes.
     damaged = f"{before}\nResults\n{after.replace('µs', 'ns').replace('ms', 'µs')}"
-    assert "an interval has a maximum of 0.0054 s, but the run has 5.40672e-06 s" in refusal(
+    assert "the maximum of an interval (0.0054 s) exceeds the maximum of the run (5.40672e-06 s)" in refusal(
         write_file(tmp_path, damaged)
     )
 

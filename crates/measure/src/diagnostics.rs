@@ -67,7 +67,7 @@ pub fn generator_limited(closed: &Closed<'_>, spins: bool) -> Vec<Note> {
     if late > LATE_SHARE {
         add(
             format!(
-                "{:.2} % of the operations were sent more than 1 ms late because the load generator was late",
+                "{:.2} % of the operations were sent more than 1 ms late because of the load generator",
                 late * 100.0
             ),
             choose_late_hint(find_pause(closed).is_some(), spins),

@@ -52,7 +52,7 @@ fn list_near(word: &str) -> Vec<&'static str> {
     did_you_mean(word, names()).map_or_else(|| same_stem.collect(), |near| vec![near])
 }
 
-/// Length of the beginning that near names have in common: `couchdb` and `couchbase`, but not `cosmos` and `couchbase`.
+/// Length of the prefix that similar names share: `couchdb` is similar to `couchbase`, `cosmos` is not.
 const STEM: usize = 4;
 
 /// How to use a binding that has no name here.

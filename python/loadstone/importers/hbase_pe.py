@@ -110,7 +110,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
 
 
 def options_of(command: str) -> dict[str, Any]:
-    """The options in a command line, with the names of the JSON that newer versions print."""
+    """The options in a command line, named as in the JSON output of newer versions."""
     arguments = split_command(command)
     if len(arguments) < 4 or not arguments[-1].isdigit():
         return {}

@@ -99,7 +99,7 @@ def to_number(value: Any, figure: PathFigure, document: int, source: Source) -> 
     """Converts a value to a number, even if it is a string. Raises LoadstoneError for other values."""
     text = value.strip() if isinstance(value, str) else str(value)
     if value is None or text.lower() in NOT_A_NUMBER:
-        # A list has no value in an element that lacks the key.
+        # With `[*]`, an element without the key also yields None.
         state = "null or missing" if value is None and "[*]" in figure.path else json.dumps(value)
         message = f"{figure.path} is {state} in document {document}: the tool has no value for {figure.metric}"
         raise source.error_at(message, "omit this path, or import a run in which it is a number")

@@ -148,7 +148,7 @@ def open_source(path: Path, facts: Mapping[str, Scalar], name: str | None) -> tu
         raise LoadstoneError(f'there is no format "{name}"', f"known formats: {', '.join(FORMATS)}")
     text = decode_file(path)
     if name == json_paths.NAME:
-        # The tool's own JSON lines may have a text that varies, as the JSON of a collector has.
+        # The tool's own JSON lines may contain a text that varies, so they resemble a collector's JSON.
         source = Source(path, text, known)
         with suppress(LoadstoneError):
             read_source(source.restart({}), FORMATS[name])

@@ -124,7 +124,7 @@ class ImportedRun:
         """A tool's rate without the failed operations that it counts, with a note."""
         if not 0 < failed <= done:
             return rate
-        message = f"its rate of {units.format_rate(rate)} counts {units.format_count(failed)} failed operations"
+        message = f"its rate of {units.format_rate(rate)} includes {units.format_count(failed)} failed operations"
         self.add_note("counts-failures", message, "the failed operations are subtracted; see `errors`")
         return rate * (done - failed) / done
 

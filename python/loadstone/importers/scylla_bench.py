@@ -194,11 +194,12 @@ def read_report(report: ScyllaBenchReport) -> ImportedRun:
 
 
 def check_maximum(report: ScyllaBenchReport) -> None:
-    """Raises ValueError if a row has a larger maximum than the run: cql-stress may print the run's in a wrong unit."""
+    """Raises ValueError if a row has a larger maximum than the run: cql-stress may print it in the wrong unit."""
     printed = max((go_duration(block["max"])[0] for block in report.blocks.values()), default=None)
     maxima = [go_duration(cells[report.columns.index("max") - 4])[0] for _, _, cells in report.rows if cells]
     if printed is not None and maxima and max(maxima) > 1.1 * printed:
-        raise ValueError(f"an interval has a maximum of {max(maxima):g} s, but the run has {printed:g} s")
+        message = f"the maximum of an interval ({max(maxima):g} s) exceeds the maximum of the run ({printed:g} s)"
+        raise ValueError(message)
 
 
 def facts_of_work(settings: dict[str, str]) -> dict[str, Scalar]:

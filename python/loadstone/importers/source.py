@@ -83,7 +83,7 @@ INDENTS = ("    ", "\t")
 COLLECTED_SHARE = 0.8
 # A line in place of lines that a user removed.
 ELIDED = re.compile(r"[\s|(<\[]*(?:\.{3,}|\u2026|\u22ee|snip(?:ped)?)[\s|)>\]]*", re.IGNORECASE)
-# The number of letters at the start of a row that are equal in all rows.
+# The number of leading letters that lines must share to count as rows of one table.
 ROW_WORDS = 6
 # The level of a line in a log; `split_prefix` represents it by a character for private use.
 LEVEL = re.compile(r"\b(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL)\b")
@@ -223,8 +223,10 @@ def decode_file(path: Path) -> str:
 
 
 def end_lines(text: str) -> str:
-    """A text whose lines end in carriage returns, with line feeds instead. A progress, whose lines differ only in
-    digits, is returned unchanged: a terminal would overwrite it."""
+    """Replaces carriage returns at the ends of lines by line feeds.
+
+    A progress display, whose lines differ only in digits, is returned unchanged: a terminal would overwrite it.
+    """
     shapes = {re.sub(r"\d+", "0", line) for line in text.split("\r")}
     return text.replace("\r", "\n") if text.endswith("\r") or len(shapes) >= PREFIXED_MIN else text
 
@@ -332,8 +334,11 @@ def list_strings(record: Mapping[str, Any], path: tuple[str, ...] = ()) -> Itera
 
 
 def find_message_path(fields: Sequence[Mapping[tuple[str, ...], str]], is_named: bool) -> tuple[str, ...] | None:
-    """The path to the lines of a log in its JSON records: the path with a known name, or else with blanks in most
-    texts, whose texts differ most, except in digits. None if there is no such path."""
+    """The path to the log lines in JSON records; None if there is no such path.
+
+    The candidates are the paths with a known name or, if there are none, the paths whose texts mostly contain blanks.
+    Among them, the texts of the path differ most, ignoring digits.
+    """
     counts = Counter(path for part in fields for path in part)
     paths = [path for path, count in counts.items() if count >= COLLECTED_SHARE * len(fields)]
     named = [path for path in paths if path[-1].lower() in MESSAGE_KEYS]

@@ -93,7 +93,7 @@ READ = (
 )
 NOT_READ = ("events/s (eps)", "events per second", "events (avg/stddev)", "execution time (avg/stddev)")
 RATES = ("events/s (eps)", "events per second")
-# The rates in a report cover a time that may end this much earlier or later than its total time, in s.
+# The largest difference between the time that the rates of a report cover and its total time, s.
 DELAY = 0.01
 MIB = 1 << 20
 MS = 1e6
@@ -308,7 +308,8 @@ def read_report(report: SysbenchReport, source: Source) -> ImportedRun:
 
 
 def rate_resolution(fields: dict[str, str], time: str) -> float:
-    """The resolution of the rate: one unit of the last digit of the time, or the difference to the printed rate."""
+    """The resolution of the rate: one unit of the last digit of the time or, if larger, the difference from the printed
+    rate."""
     events, seconds = int(fields["total number of events"]), parse_number(time) or 0.0
     if not seconds:
         return 0.0

@@ -114,7 +114,7 @@ def describe_few_repeats(curves: Sequence[Curve], every: int) -> str:
     plateaus, loads = [curve.knee.plateau for curve in curves], [curve.knee.reached or 0.0 for curve in curves]
     plateau = wording.join_ends(format_throughput(min(plateaus)), format_throughput(max(plateaus)), " to ")
     where = f"{units.format_load(min(loads))} to {units.load_over(max(loads), CLIENTS)}"
-    text = f"no knee is named for {count_curves(curves, every)}: it requires {REPEATS_MIN} repeats of each load"
+    text = f"no knee is named for {count_curves(curves, every)}: a knee requires {REPEATS_MIN} repeats of each load"
     return f"{text} (as estimates: plateaus of {plateau}, of which 95 % is reached at {where})"
 
 

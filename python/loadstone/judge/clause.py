@@ -161,10 +161,13 @@ def text_without_winner(claim: Claim, metric: str, sides: Sequence[str], matters
 
 
 def explain_undecided(comparisons: Sequence[Comparison], varying: set[str]) -> Iterator[str]:
-    """For each comparison without a winner, the difference that its repeats could detect."""
+    """For each comparison without a winner, the difference that its repeats could detect; one of several contenders is
+    named."""
+    several = len(set(name_sides(comparisons))) > 1
     for comparison in comparisons:
         if comparison.claim in UNDECIDED and comparison.why:
-            yield context_prefix(comparison, varying) + comparison.why
+            side = f"{name_side(comparison, comparison.contender)}: " if several else ""
+            yield context_prefix(comparison, varying) + side + comparison.why
 
 
 def context_prefix(comparison: Comparison, varying: set[str]) -> str:

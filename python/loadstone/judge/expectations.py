@@ -172,7 +172,7 @@ def estimate_figure(text: str, term: Term, key: VariantKey, judgement: Judgement
 
 
 def is_violated_under_overload(term: Term, estimate: Estimate, refusing: Sequence[Finding]) -> bool:
-    """Whether a figure misses its bound because the system did not hold the rate: a longer trial would be worse."""
+    """Whether a figure misses its bound because the system did not hold the rate; a longer trial would miss it more."""
     if estimate.low is None or estimate.high is None or any(item.check != rate.RATE_NOT_HELD for item in refusing):
         return False
     return term.decide_between(estimate.low, estimate.high) is False
@@ -183,7 +183,7 @@ def explain_width(result: Expectation, findings: Sequence[Finding]) -> Expectati
     drift = max((finding.effect.drifts for finding in findings), default=1.0)
     if drift <= 1 or result.estimate is None or result.estimate.low is None:
         return result
-    width = f"the interval allows for a drift by {units.format_ratio(drift)} within a trial"
+    width = f"the interval allows for a drift of {units.format_ratio(drift)} within a trial"
     return replace(result, why="; ".join(filter(None, (result.why, width))))
 
 

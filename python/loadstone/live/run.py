@@ -29,7 +29,7 @@ REPEATS_MAX = 1_000
 # The remaining time is estimated from the intervals between the starts of this many trials.
 PACE_TRIALS = 12
 # The number of finished trials that one reading checks while the run is measured, and after it has ended. A check takes
-# about a millisecond, so that a page opened late costs a running trial 1 % of a processor.
+# about a millisecond, so a page opened late uses 1 % of a processor during a trial.
 CHECKED_RUNNING = 10
 CHECKED_ENDED = 300
 

@@ -51,7 +51,7 @@ WILDCARDS = ("0.0.0.0", "::", "[::]")
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
 # The time between two reads of the files while a page is open: the engine reports once a second.
 POLL_SECONDS = 1.0
-# The same time until a viewer of a long run has received its past.
+# The same time while a page that was opened late has not yet received all earlier data.
 CATCH_UP_SECONDS = 0.05
 # The time for which viewers can still see the end of the run after the lab has exited.
 FAREWELL_SECONDS = 60.0

@@ -12,7 +12,7 @@ from loadstone.observe.sockets import Address, Connection, Sockets, list_inodes
 
 # The largest share of a processor that sampling may use; if it would use more, samples become less frequent.
 SHARE_MAX = 0.02
-# The time that a server on a busy host may need to close its side of a connection, which the kernel then reports.
+# The longest wait for the kernel to report closed connections: a server on a busy host may close its side late.
 LATE_SECONDS = 2.0
 NOBODY = ""
 

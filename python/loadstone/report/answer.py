@@ -28,7 +28,7 @@ MISSING = TableCell(wording.DASH, tone="muted")
 # The advice that a verdict gives to readers.
 MEANING = {
     Verdict.VALID: "No check found a problem",
-    Verdict.UNCHECKED: "State the missing facts, or read the answer with its condition",
+    Verdict.UNCHECKED: "State the missing facts, or treat the answer as conditional on them",
     Verdict.SUSPECT: "Read the warnings before you rely on the answer",
     Verdict.INVALID: "Part of the answer must not be relied on: see the warnings",
 }
@@ -328,7 +328,7 @@ def describe_verdict(view: View) -> str:
 
 
 def name_cause(view: View) -> str:
-    """The message behind the verdict that concerns the most trials; empty if no check is behind it."""
+    """The message of the check behind the verdict, or of the check with the most trials; empty without one."""
     by_check: dict[str, list[Finding]] = {}
     for finding in dict.fromkeys(view.judgement.answer_findings):
         if finding.severity.name.lower() == str(view.verdict) and finding.message:
@@ -349,7 +349,7 @@ def name_cause(view: View) -> str:
     owners = view.owners
     findings = sorted(by_check[most], key=magnitude)[::-1]
     texts = [name_source(finding, owners.get(finding, "")) for finding in findings]
-    # The worst message that readers find again among the warnings, if there is one.
+    # The worst message that is also among the warnings, if there is one; otherwise the worst message.
     groups = [group for group in view.warnings if (group.check, group.label) == (most, str(view.verdict))]
     lines = [line for group in groups for line in group.messages]
     message = next((text for text in texts if any(line.startswith(text) for line in lines)), texts[0])

@@ -176,8 +176,8 @@ def instants(view: View, outages: Sequence[Outage]) -> Table:
         groups.append(Rows(title_of(view, outage), tuple(rows)))
     heads = ("repeat", "victim", "ordered at", *INSTANTS, *FIRSTS, "recovered after lift ordered")
     note = (
-        "Times count from when the fault was ordered; `ordered at` counts from the start of the measurement. `ready` is"
-        " when the lab's own check succeeded; clients may succeed earlier"
+        "Times are measured from the order of the fault; `ordered at` is measured from the start of the measurement."
+        " `ready` is when the lab's own check succeeded; clients may succeed earlier"
     )
     return Table(INSTANTS_TITLE, columns(*heads), tuple(groups), (note,))
 

@@ -27,7 +27,7 @@ COUNTS = ("operations", "errors")
 # If there are more loads than this, only the chart shows them.
 ROWS_MAX = 200
 LOADS_MIN = 3
-MERGED = "Percentiles come from the merged histograms of each trial, never from percentiles."
+MERGED = "Percentiles come from the merged histograms of each trial; percentiles are never averaged."
 
 
 def describe_table(view: View) -> str:

@@ -340,7 +340,7 @@ def parse_attempt(line: bytes) -> TrialResult | None:
 
 
 def find_special_file(path: Path) -> str | None:
-    """The name of a pipe, socket or device in a directory, whose reader would wait forever; None if there is none."""
+    """The name of a pipe, socket or device in a directory; reading it could block forever. None if there is none."""
     for entry in os.scandir(path):
         with contextlib.suppress(OSError):
             mode = entry.stat().st_mode

@@ -177,7 +177,7 @@ def has_open_end(outcome: SearchOutcome) -> bool:
 
 
 def peak_text(outcome: SearchOutcome) -> str:
-    """The load below the answer with a higher throughput: more clients are served, but not more operations."""
+    """The load below the answer at which throughput is higher: beyond it, more clients add no operations."""
     probes = [probe for probe in outcome.probes if outcome.load is not None and probe.load <= outcome.load]
     done = {probe.load: probe.throughput for probe in probes if probe.throughput is not None}
     if outcome.rule.over != "clients" or outcome.load not in done:

@@ -69,7 +69,7 @@ VALUE_BYTES = 6
 WRITES = ("write", "counter_write", "insert", "counterwrite", "counter_add", "counteradd")
 # The status of a read whose row differs from the row written.
 DIFFERENT = "UNEXPECTED_STATE"
-# Operations by the other names of their commands.
+# The names of operations by the aliases of their commands.
 OPERATIONS = {
     "insert": "write",
     **dict.fromkeys(("counterwrite", "counter_add", "counteradd"), "counter_write"),

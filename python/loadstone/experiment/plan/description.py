@@ -64,7 +64,7 @@ def describe_time(plan: Plan) -> str:
 
 
 def describe_order(plan: Plan) -> str:
-    """The order of the trials, with the first trials; a search plans each block only when the previous block ended."""
+    """The order of the trials, with the first trials; a search plans each block only after the previous one."""
     seed = f"random within each repeat, seed {plan.experiment.seed}"
     if plan.experiment.find is None:
         return f"{seed}; first {first_few([trial.trial for trial in next(plan.plan_blocks())])}"

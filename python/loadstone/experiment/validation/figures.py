@@ -24,7 +24,7 @@ METRIC = re.compile(r"[a-z][a-z0-9_]*([-.][a-z0-9_]+)*")
 OPERATIONS = ("all", "read", "update", "insert", "scan", "delete", "read-modify-write")
 # Figures without an operation.
 SINGLE = ("throughput", "write_amplification", "operations", "errors", "runtime", "time", "cpu_time", "memory_max")
-# Further figures without an operation: of faults, and names with a known direction.
+# All known figures without an operation, including figures of faults and figures with a known direction.
 KNOWN = frozenset(SINGLE) | HIGHER_IS_BETTER | LOWER_IS_BETTER | NO_DIRECTION | OF_FAULTS
 STATISTICS = ("mean", "min", "max", "count")
 
@@ -89,7 +89,7 @@ def check_metric(context: Context, path: tuple[str | int, ...], metric: str) -> 
     elif "." not in bare and bare not in SINGLE and (hint := suggest_name(bare, SINGLE)):
         context.add_mistake(path, f'there is no figure "{bare}"', hint)
     elif "." not in bare and bare not in KNOWN and not names_own_figures(context):
-        message = f'no figure "{bare}" is known; if no trial has it, nothing compares it'
+        message = f'the figure "{bare}" is unknown; if no trial has it, it is not compared'
         defaults = default_metrics(context.experiment) or DEFAULT_METRICS
         context.add_warning(path, message, f"the default figures are {', '.join(defaults)}")
 

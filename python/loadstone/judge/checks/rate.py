@@ -185,7 +185,7 @@ def check_generator(trial: TrialResult, settings: Settings) -> Looks:
 
 
 def check_lateness(trial: TrialResult, settings: Settings) -> Looks:
-    """A finding on operations at a rate that the generator sent late.
+    """A finding on operations that the generator sent late, in a trial at a rate.
 
     If the lateness of each operation is known, each latency lies between two bounds, and a comparison uses both.
     """

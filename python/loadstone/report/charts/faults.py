@@ -120,8 +120,8 @@ def timeline(view: View) -> Figure:
             omitted += [f"{view.name(outage.variant)} {text}" for text in late]
     caption = (
         f"Operations by due time, in the trial with the median outage; in time means {describe_deadline(view)}. The"
-        " outage is the integral of 1 − the share in time, up to the end, so late operations count, too. Time 0 is when"
-        " the fault was ordered; the band"
+        " outage is the integral of 1 − the share of operations in time, up to the end, so late operations also count."
+        " Time 0 is when the fault was ordered; the band"
         " ends when the lift of the fault was verified. Vertical lines mark verified instants. The mark of each outcome"
         " is at its highest rate."
     )
