@@ -22,8 +22,8 @@ from loadstone.engine import program
 from loadstone.engine.events import Event, Interval, Note, Outcome, Result, parse_event
 from loadstone.engine.histogram import Histogram, decode_histogram
 from loadstone.engine.trial import EngineError
-from loadstone.fleet.interface import split
 from loadstone.fleet.merge import Merger
+from loadstone.fleet.segments import split_spec
 from loadstone.results import hlog
 from loadstone.results.trial_result import TrialResult
 from loadstone.runner import engine_figures
@@ -207,10 +207,10 @@ def test_engine_failing_after_its_summary_is_lost() -> None:
 
 
 def test_specs_divide_clients_rate_and_operations() -> None:
-    specs = split({"clients": 6, "until": {"operations": 10}}, 3)
+    specs = split_spec({"clients": 6, "until": {"operations": 10}}, 3)
     assert [spec["segment"] for spec in specs] == [{"k": k, "n": 3} for k in range(3)]
     assert all((spec["clients"], spec["wait_for_start"]) == (6, True) for spec in specs)
-    assert "wait_for_start" not in split({}, 1)[0]
+    assert "wait_for_start" not in split_spec({}, 1)[0]
 
 
 def count_outcomes(trial: TrialResult) -> int:

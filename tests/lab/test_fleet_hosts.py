@@ -28,11 +28,12 @@ from loadstone.errors import LoadstoneError
 from loadstone.fleet.agent import Agent
 from loadstone.fleet.clock import ClockWatch, HostClock, Reading, ShiftedClock
 from loadstone.fleet.host_figures import add_disturbances, slowest_host
-from loadstone.fleet.interface import Fleet, Observations, split
+from loadstone.fleet.interface import Fleet, Observations
 from loadstone.fleet.local import Local
 from loadstone.fleet.merge import Merger
 from loadstone.fleet.placement import select_hosts
 from loadstone.fleet.remote import Remote
+from loadstone.fleet.segments import split_spec
 from loadstone.fleet.shipping import elf_mismatch, install_engine
 from loadstone.fleet.transport import Host
 from loadstone.observe.device import IN_MEMORY, file_system_of
@@ -299,11 +300,11 @@ def test_engine_share_is_of_the_busiest_machine() -> None:
 
 def test_hosts_count_what_segments_do() -> None:
     spec = spec_of(*PACED)
-    local, _ = run(Local(), split(spec, 3))
+    local, _ = run(Local(), split_spec(spec, 3))
     clocks = [HostClock(), ShiftedClock(500 * MS), ShiftedClock(0, 200e-6, time.time_ns())]
     transport = InProcess(clocks)
     # A busy machine may delay an agent for seconds; its limits are tested in simulated time.
-    hosts, observed = run(Remote(transport, {"": range(3)}, silence_seconds=60), split(spec, 3))
+    hosts, observed = run(Remote(transport, {"": range(3)}, silence_seconds=60), split_spec(spec, 3))
     assert counts(hosts.summary) == counts(local.summary)
     assert [note for note in observed.notes if note.name == "clock"] == []
     values = {value.metric: value.value for value in observed.values}
@@ -320,7 +321,7 @@ def test_killed_engine_is_a_lost_segment() -> None:
     fleet = Remote(transport, {"": range(2)}, silence_seconds=60)
     is_killed = False
     with (
-        fleet.launch(split(spec, 4), lambda part, line: merger.hear(part, line)) as running,
+        fleet.launch(split_spec(spec, 4), lambda part, line: merger.hear(part, line)) as running,
         Merger([part.title for part in running.parts]) as merger,
     ):
         for _, event in running.events():
@@ -349,7 +350,7 @@ def test_agent_revokes_leases_of_a_silent_lab() -> None:
     clock = LeapingClock()
     agent = Agent(clock)
     spec = {**spec_of("-p", "operationcount=1000000", "-target", "10", "-threads", "2"), "lease_ms": 60_000}
-    agent.exchange({"commands": [{"launch": 1, "specs": split(spec, 1)}]})
+    agent.exchange({"commands": [{"launch": 1, "specs": split_spec(spec, 1)}]})
     messages: list[dict[str, Any]] = []
     collect(agent, messages, "line")
     clock.leap = 61.0

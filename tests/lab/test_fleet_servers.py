@@ -21,10 +21,10 @@ from loadstone.errors import LoadstoneError
 from loadstone.experiment.plan.faults import PlannedFault
 from loadstone.fleet.clock import HostClock, ShiftedClock
 from loadstone.fleet.host_systems import HostSystems, instance_name
-from loadstone.fleet.interface import split
 from loadstone.fleet.merge import Merger
 from loadstone.fleet.placement import select_servers
 from loadstone.fleet.remote import Remote
+from loadstone.fleet.segments import split_spec
 from loadstone.fleet.spread import SpreadSystem
 from loadstone.fleet.spread_faults import SpreadSite
 from loadstone.fleet.transport import Host
@@ -259,7 +259,7 @@ def test_instants_are_by_the_clock_of_the_lab() -> None:
     hosts = Remote(InProcess([ShiftedClock(-500_000_000), HostClock()]), {"": range(2)}, silence_seconds=60)
     starts: list[int] = []
     with (
-        hosts.launch(split(spec, 2), lambda part, line: merger.hear(part, line)) as running,
+        hosts.launch(split_spec(spec, 2), lambda part, line: merger.hear(part, line)) as running,
         Merger([part.title for part in running.parts]) as merger,
     ):
         for _, event in running.events(started=starts.append):

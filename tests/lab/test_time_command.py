@@ -31,8 +31,8 @@ from loadstone.results.result_set import Question
 from loadstone.runner.command import Launcher
 from loadstone.runner.progress import PlainLines
 from loadstone.runner.time_commands import Timed, Timing
-from loadstone.statistics.centre import find_outliers, median_rank
 from loadstone.statistics.distributions import binomial_tail
+from loadstone.statistics.intervals import find_outliers, median_rank
 
 MS = 1_000_000
 

@@ -13,11 +13,11 @@ import jsonschema
 import pytest
 import yaml
 
-from live_support import write_folder
+from live_support import parse_families, write_folder
 from loadstone.live.metrics import render_metrics
 from loadstone.live.run import FollowedRun
 from test_expectations import make_run, scatter
-from test_live import parse_families, write_attempt
+from test_live_runs import write_attempt
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 DASHBOARD: dict[str, Any] = json.loads((DEPLOY / "grafana-dashboard.json").read_text())

@@ -14,8 +14,8 @@ from conftest import Engine
 from ledger_support import WORK, Liar, Proof, proof
 from loadstone.engine.events import Summary
 from loadstone.engine.histogram import decode_histogram
-from loadstone.fleet.interface import split
 from loadstone.fleet.local import Local
+from loadstone.fleet.segments import split_spec
 from systems_support import Up
 
 RATE, OPERATIONS, ENGINES = 500, 2500, 4
@@ -51,7 +51,7 @@ def run(redis: Proof, system: Up, number: int, drops: Collection[int], errors: d
         spec = json.loads(redis.engine(*line, f"redis.port={liar.own_port}", "--print-spec").out)
         spec["sinks"] = [{"sink": "hdr_ns"}]
         spec["ledger"]["file"] = str(redis.engine.home / f"part-{number}")
-        with Local().launch(split(spec, ENGINES), lambda *_: None) as engines:
+        with Local().launch(split_spec(spec, ENGINES), lambda *_: None) as engines:
             summaries = [event for _, event in engines.events() if isinstance(event, Summary)]
     assert len(summaries) == ENGINES
     responses = [

@@ -8,7 +8,10 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
+
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from lab_support import start
 from loadstone.results.folder import Folder
@@ -76,3 +79,8 @@ def write_folder(path: Path, results: ResultSet) -> Folder:
 def tear_line(path: Path) -> None:
     """Cuts the last line of a file, as a killed writer does."""
     os.truncate(path, path.stat().st_size - 20)
+
+
+def parse_families(text: str) -> dict[str, Any]:
+    """The metric families by name, parsed by Prometheus's own parser."""
+    return {family.name: family for family in text_string_to_metric_families(text)}  # type: ignore[no-untyped-call]

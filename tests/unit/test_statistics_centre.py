@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from loadstone.statistics.centre import median_rank, order_interval, summarize_samples, t_interval
 from loadstone.statistics.estimate import REPEATS_MIN
+from loadstone.statistics.intervals import median_rank, order_interval, summarize_samples, t_interval
 
 REPEATS = [101.0, 97.5, 103.2, 99.0, 100.4, 110.0, 95.1, 98.8, 102.0, 100.1]
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from loadstone.statistics.centre import t_interval
 from loadstone.statistics.comparison import (
     ALPHA,
     Evidence,
@@ -23,6 +22,7 @@ from loadstone.statistics.comparison import (
     repeats_for,
 )
 from loadstone.statistics.estimate import Estimate
+from loadstone.statistics.intervals import t_interval
 from statistics_support import Floats
 
 pytestmark = pytest.mark.filterwarnings("error")

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from loadstone.statistics.autocorrelation import run_interval
-from loadstone.statistics.centre import median_rank, order_interval, summarize_samples, t_interval
 from loadstone.statistics.comparison import ALPHA, adjust_holm, estimate_shift, rank_sum_p
+from loadstone.statistics.intervals import median_rank, order_interval, summarize_samples, t_interval
 from loadstone.statistics.stopping import is_narrow, stopping_reason
 from statistics_support import (
     EXPERIMENTS,

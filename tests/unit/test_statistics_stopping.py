@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loadstone.statistics.centre import summarize_samples
+from loadstone.statistics.intervals import summarize_samples
 from loadstone.statistics.stopping import is_narrow, stopping_reason
 
 CALM = [100.0, 101, 99, 100.5, 99.5, 100, 100.2, 99.8]

@@ -13,8 +13,9 @@ from loadstone.engine.events import Ready, Result, Summary
 from loadstone.experiment.kind import EndedLaunch, EngineLaunch
 from loadstone.experiment.plan import forecast
 from loadstone.experiment.plan.plan import plan_experiment
-from loadstone.workloads.cassandra_stress import command_operations, rows_per_operation, statement_figures
+from loadstone.workloads.cassandra_stress import command_operations, rows_per_operation
 from loadstone.workloads.distribution import parse_distribution
+from loadstone.workloads.statement_figures import statement_figures
 
 TEXT = """
 systems: {cassandra: {store: cassandra}}

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use loadstone_storage::codec::Codec;
-use loadstone_storage::work::{Access, Action, Sync};
+use loadstone_storage::file_operations::{Access, Action, Sync};
 
 use loadstone_wire::error::EngineError;
 use loadstone_wire::suggest::hint_near;

@@ -14,10 +14,10 @@ use std::time::Instant;
 
 use args::{Args, Test, USAGE};
 use loadstone_session::EngineError;
+use loadstone_storage::file_operations::{Access, Action};
 use loadstone_storage::fs::hdfs::{self, Hdfs};
 use loadstone_storage::fs::local::Local;
 use loadstone_storage::fs::{FileStat, FileSystem, FsError, Location, Scheme};
-use loadstone_storage::work::{Access, Action};
 use printer::Printer;
 
 use loadstone_measure::control::Control;

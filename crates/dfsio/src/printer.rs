@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use loadstone_load::histogram::Reading;
 use loadstone_load::{Status, StepId};
+use loadstone_storage::file_operations::{FileStep, FilesWork};
 use loadstone_storage::store::WITHOUT_URING;
-use loadstone_storage::work::{FileStep, FilesWork};
 
 use super::args::Test;
 use super::report::IntervalBytes;
@@ -163,7 +163,7 @@ impl Observer for Printer<'_> {
             let [read, written] = closed.device_bytes;
             self.lines.push(("bytes read from, written to devices".to_owned(), format!("{read}, {written}")));
             let bytes = closed.sections.files.as_ref().map_or(0, |files| files.bytes + files.lost_bytes);
-            let reads = matches!(self.test, Test::Work(loadstone_storage::work::Action::Read, _));
+            let reads = matches!(self.test, Test::Work(loadstone_storage::file_operations::Action::Read, _));
             if reads && bytes > 0 && read < bytes / 10 * 9 {
                 let uncached = ["file.cold", "file.direct"]
                     .iter()

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use loadstone_storage::file_operations::{Access, Action, FilesSpec, FilesWork, Sync};
 use loadstone_storage::fs::{ALIGNMENT, Location, Scheme};
-use loadstone_storage::work::{Access, Action, FilesSpec, FilesWork, Sync};
 
 use super::args::{Args, Io, Test, parse_size, parse_whole};
 use loadstone_wire::error::EngineError;

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use loadstone_load::{StepId, Workload};
 use loadstone_session::erased::Driving;
 use loadstone_session::{EngineError, Options, Store};
+use loadstone_storage::file_operations::{FileOperation, FilesSpec, FilesWork};
 use loadstone_storage::fs::null::NullFs;
 use loadstone_storage::fs::{FileSystem, hdfs};
 use loadstone_storage::store::{FileClient, FileStore, HdfsStore};
-use loadstone_storage::work::{FileOperation, FilesSpec, FilesWork};
 
 use crate::stores::Trial;
 use actor::FileActor;

@@ -11,13 +11,13 @@ use crate::row::Row;
 use crate::value_length::Lengths;
 use crate::version::{Phase, RunMark};
 
+mod record_shape;
 mod spec;
-mod values;
 mod verify;
 mod writes;
 
+use record_shape::RecordShape;
 pub use spec::CoreSpec;
-use values::RecordShape;
 pub use verify::COMPARED_ONE_IN;
 
 /// The load phase, with one insert per record.

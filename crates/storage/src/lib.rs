@@ -6,7 +6,7 @@
 
 pub mod codec;
 pub mod content;
+pub mod file_operations;
 pub mod fs;
 pub mod sort;
 pub mod store;
-pub mod work;

@@ -28,8 +28,8 @@ from loadstone.results.folder import Folder, new_path
 from loadstone.results.result_set import Question, variant_key
 from loadstone.runner.progress import display
 from loadstone.runner.time_commands import DIMENSION, METRIC, NAME, ROUNDS_MAX, Timed, Timing
-from loadstone.statistics.centre import find_outliers
 from loadstone.statistics.estimate import REPEATS_MIN
+from loadstone.statistics.intervals import find_outliers
 from loadstone.workloads.shell_command import check_program, check_syntax
 
 # The figures that are compared. Memory is omitted, because it is unknown for small commands.

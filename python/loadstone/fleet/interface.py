@@ -1,6 +1,6 @@
 """A fleet as the runner sees it: it takes the specs of segments, and returns their events.
 
-    with fleet.launch(split(spec, engines), listener) as running:
+    with fleet.launch(split_spec(spec, engines), listener) as running:
         for part, event in running.events():
             ...
 
@@ -94,14 +94,3 @@ class Fleet(Protocol):
 
         Leaving the `with` block stops the engines. Raises LoadstoneError if an engine cannot be started.
         """
-
-
-def split(spec: Spec, engines: int) -> list[Spec]:
-    """The specs of the segments 0/n to (n - 1)/n. Each has the clients, rate and operations of the whole trial."""
-    synchronised = {"wait_for_start": True} if engines > 1 else {}
-    return [{**spec, **synchronised, **ledger(spec, k), "segment": {"k": k, "n": engines}} for k in range(engines)]
-
-
-def ledger(spec: Spec, segment: int) -> Spec:
-    """The spec's ledger for one segment: each engine records its writes in a separate file, `<file>.<segment>`."""
-    return {"ledger": {"file": f"{spec['ledger']['file']}.{segment}"}} if spec.get("ledger") else {}

@@ -12,8 +12,8 @@ from loadstone.judge.judgement import Cell, VariantKey
 from loadstone.judge.settings import Own, Settings
 from loadstone.results.trial_result import TrialResult
 from loadstone.results.value import Value
-from loadstone.statistics.centre import summarize_samples
 from loadstone.statistics.estimate import Estimate
+from loadstone.statistics.intervals import summarize_samples
 from loadstone.statistics.percentile import Bound, weakest_bound
 
 # The widest bucket of a histogram with three significant digits, as a share of the value: values have 11 bits.

@@ -17,8 +17,8 @@ from loadstone.judge.finding import Finding, Pair, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
 from loadstone.results.value import metric_statistic
-from loadstone.statistics.centre import t_interval
 from loadstone.statistics.estimate import REPEATS_MIN
+from loadstone.statistics.intervals import t_interval
 
 TURNS = "which could reverse the claim"
 

@@ -28,10 +28,10 @@ from loadstone.results.result_set import variant_key, variant_name
 from loadstone.results.trial_result import TrialResult
 from loadstone.results.value import better_direction
 from loadstone.search.objective import EQUAL_HINT, Term, parse_expectations
-from loadstone.statistics.centre import LEVEL, median_rank, order_interval
 from loadstone.statistics.comparison import ALPHA
 from loadstone.statistics.distributions import student_quantile
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
+from loadstone.statistics.intervals import LEVEL, median_rank, order_interval
 
 # The maximum number of repeats that a remedy proposes.
 REPEATS_MAX = 1000

@@ -13,8 +13,8 @@ from loadstone.judge.judgement import VariantKey
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
 from loadstone.results.value import THROUGHPUT
-from loadstone.statistics.centre import summarize_samples
 from loadstone.statistics.estimate import Estimate
+from loadstone.statistics.intervals import summarize_samples
 
 # The maximum number of clauses in an answer.
 CLAUSES_MAX = 4

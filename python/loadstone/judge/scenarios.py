@@ -13,9 +13,9 @@ from loadstone.judge.finding import Finding, Pair, Severity, concerns_metric
 from loadstone.judge.judgement import Cell, VariantKey
 from loadstone.results.trial_result import TrialResult
 from loadstone.results.value import Direction
-from loadstone.statistics.centre import LEVEL
 from loadstone.statistics.comparison import ALPHA, Evidence, compare_blocks, compare_runs, compare_unpaired
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
+from loadstone.statistics.intervals import LEVEL
 
 Kind = Literal["measured", "own-time", "lateness", "valid", "clean", "failures", "drift", "processors"]
 Samples = Mapping[int, float]

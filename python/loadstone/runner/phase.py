@@ -18,9 +18,10 @@ from loadstone.engine.events import Ready
 from loadstone.engine.trial import EngineError, Spec
 from loadstone.experiment.kind import EndedLaunch
 from loadstone.faults.injector import Injector
-from loadstone.fleet.interface import Fleet, Observations, Running, split
+from loadstone.fleet.interface import Fleet, Observations, Running
 from loadstone.fleet.launch import LOST_STATUS
 from loadstone.fleet.merge import Merger
+from loadstone.fleet.segments import split_spec
 from loadstone.observe.watch import Watch
 from loadstone.results import hlog
 from loadstone.results.trial_result import Loop, Series
@@ -86,7 +87,7 @@ def run(
             logs[part].write(f"{secrets.hide_secrets(line)}\n")
             merger.hear(part, line)
 
-        running = stack.enter_context(fleet.launch(split(spec, engines), keep, placement))
+        running = stack.enter_context(fleet.launch(split_spec(spec, engines), keep, placement))
         merger = stack.enter_context(Merger([part.title for part in running.parts]))
         for part in running.parts:
             stem = name if len(running.parts) == 1 else f"{name}.{part.stem}"

@@ -20,8 +20,8 @@ from loadstone.results.value import Value
 from loadstone.runner import command
 from loadstone.runner.command import CommandError, Launcher
 from loadstone.runner.progress import Display, RunProgress
-from loadstone.statistics.centre import t_interval
 from loadstone.statistics.comparison import compare_blocks
+from loadstone.statistics.intervals import t_interval
 
 NAME, DIMENSION, METRIC = "time", "command", "time"
 NO_OUTPUT = Path("/dev/null")

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from loadstone.statistics.centre import LEVEL, CentreIntervals, Floats, finite_samples
 from loadstone.statistics.distributions import student_quantile
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
+from loadstone.statistics.intervals import LEVEL, CentreIntervals, Floats, finite_samples
 
 # The minimum number of points: the autocorrelation of fewer points is too uncertain.
 POINTS_MIN = 20

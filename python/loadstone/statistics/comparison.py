@@ -14,7 +14,6 @@ from functools import cache
 import numpy as np
 from numpy.typing import ArrayLike
 
-from loadstone.statistics.centre import LEVEL, ROUNDING, CentreIntervals, Floats, finite_samples, t_interval
 from loadstone.statistics.distributions import (
     normal_quantile,
     normal_tail,
@@ -23,6 +22,7 @@ from loadstone.statistics.distributions import (
     student_tail,
 )
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
+from loadstone.statistics.intervals import LEVEL, ROUNDING, CentreIntervals, Floats, finite_samples, t_interval
 
 ALPHA = 0.05
 # With fewer repeats of a side, even disjoint ranks do not reach ALPHA.

@@ -19,8 +19,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from loadstone.statistics.centre import Floats, order_interval
 from loadstone.statistics.distributions import normal_quantile, student_quantile
+from loadstone.statistics.intervals import Floats, order_interval
 
 Columns = NDArray[np.intp]
 

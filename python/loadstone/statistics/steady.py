@@ -13,7 +13,6 @@ from typing import Literal
 import numpy as np
 
 from loadstone.statistics.autocorrelation import effective_size
-from loadstone.statistics.centre import ROUNDING, Floats, finite_samples
 from loadstone.statistics.distributions import (
     inversion_tail,
     kolmogorov_tail,
@@ -21,6 +20,7 @@ from loadstone.statistics.distributions import (
     normal_tail,
     student_tail,
 )
+from loadstone.statistics.intervals import ROUNDING, Floats, finite_samples
 
 # A trend over the window, or a step within it, below this share of the median does not matter.
 EFFECT_MIN = 0.05

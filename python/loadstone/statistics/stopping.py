@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from loadstone.statistics.centre import summarize_samples
+from loadstone.statistics.intervals import summarize_samples
 
 # `narrow`: every interval is narrow enough; `at-most`: the limit was reached first; `at-least`: no width was
 # requested.

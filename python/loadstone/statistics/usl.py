@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from loadstone.statistics.centre import ROUNDING, Floats
 from loadstone.statistics.distributions import f_tail
+from loadstone.statistics.intervals import ROUNDING, Floats
 
 PARAMETERS = 3
 # Three parameters fit any three points exactly.

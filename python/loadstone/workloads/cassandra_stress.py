@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from math import prod
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from loadstone.engine.events import CENSORED, COMPOSED, TIMED_STEPS
+from loadstone.engine.events import COMPOSED, TIMED_STEPS
 from loadstone.engine.trial import Spec
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.kind import Data, EndedLaunch, EngineLaunch, Kind, LaunchStages, Phase
@@ -24,11 +23,12 @@ from loadstone.experiment.model import template
 from loadstone.experiment.model.values import FilePart, Text, VariedCount, VariedLength
 from loadstone.format import units
 from loadstone.results.stage import OF_STAGE
-from loadstone.results.value import THROUGHPUT, Value
+from loadstone.results.value import Value
 from loadstone.workloads import ledger
 from loadstone.workloads.distribution import parse_distribution
 from loadstone.workloads.front_end import spec_of
 from loadstone.workloads.pace import INTERVAL_MS, counting, pace
+from loadstone.workloads.statement_figures import statement_figures, statement_metrics
 
 if TYPE_CHECKING:
     from loadstone.experiment.model.experiment import Experiment, Measure
@@ -67,8 +67,6 @@ REPLICATION = "replication_factor"
 VALUE_BYTES = 6
 # The commands that only write, with their other names.
 WRITES = ("write", "counter_write", "insert", "counterwrite", "counter_add", "counteradd")
-# The status of a read whose row differs from the row written.
-DIFFERENT = "UNEXPECTED_STATE"
 # The names of operations by the aliases of their commands.
 OPERATIONS = {
     "insert": "write",
@@ -163,43 +161,6 @@ def command_operations(command: str) -> list[str]:
     match = re.search(r"\sratio\(([^()]*)\)", text)
     weights = re.findall(r"(\w+)=([\d.]+)", match[1] if match else "read=1,write=1")
     return [OPERATIONS.get(name, name) for name, weight in weights if float(weight)]
-
-
-def statement_metrics(names: Iterable[str]) -> list[str]:
-    """The figures compared by default: throughput, and the p99 and the median of each statement."""
-    figures = [name.lower() for name in names]
-    latencies = [f"{name}.{statistic}" for statistic in ("p99", "p50") for name in figures]
-    return [THROUGHPUT, *latencies] if figures else []
-
-
-def list_compared(work: Mapping[str, Any]) -> set[str]:
-    """The operations of a spec whose rows are compared with the rows written."""
-    if work["generator"] != "columns":
-        return {"READ"} if work["validates"] else set()
-    return {
-        operation["name"]
-        for operation in work["operations"]
-        if operation["work"] == "validate"
-        or (isinstance(operation["work"], Mapping) and operation["work"].get("query", {}).get("validates"))
-    }
-
-
-def statement_figures(phase: EngineLaunch, launched: Sequence[EndedLaunch]) -> Iterator[Value]:
-    """The rows compared with the rows written, and the mean number of rows that each statement wrote or read."""
-    if phase.prefix:
-        return
-    summary = launched[-1].result.summary
-    names = list_compared(launched[-1].spec["work"])
-    counts = Counter[str]()
-    for outcome in summary.outcomes:
-        counts[outcome.status] += outcome.count if outcome.operation in names else 0
-    if compared := counts["OK"] + counts[DIFFERENT]:
-        yield Value("verified", compared, "values", compared)
-        yield Value("wrong", counts[DIFFERENT], "values", compared)
-    for name, counted in summary.statements.items():
-        outcomes = [outcome for outcome in summary.outcomes if outcome.operation == name and not outcome.is_failure]
-        if count := sum(outcome.count for outcome in outcomes if outcome.status != CENSORED):
-            yield Value(f"{name.lower()}.rows", counted.rows / count, "rows", count)
 
 
 def split_groups(tokens: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:

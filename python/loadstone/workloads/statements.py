@@ -33,12 +33,11 @@ from loadstone.workloads.cassandra_stress import (
     operation_bytes,
     row_bytes,
     row_count,
-    statement_figures,
-    statement_metrics,
     stores,
 )
 from loadstone.workloads.distribution import EXAMPLES, parse_distribution
 from loadstone.workloads.pace import INTERVAL_MS, counting, pace
+from loadstone.workloads.statement_figures import statement_figures, statement_metrics
 
 # Statements that repeat the values of a row. A time to live would remove rows.
 _COLUMN, _USING = r'(?:"[^"]+"|\w+)', r"(?: using (?:(?:timeout|timestamp) \S+(?: and )?)+)?"

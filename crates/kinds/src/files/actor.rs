@@ -6,11 +6,11 @@ use loadstone_load::{Status, StepId};
 use loadstone_session::Connection;
 use loadstone_storage::codec::{Decoder, Encoder};
 use loadstone_storage::content::{Content, Difference};
+use loadstone_storage::file_operations::{Access, Action, FileOperation, FileStep, Sync};
 use loadstone_storage::fs::{
     AccessHint as Reading, CreateOptions, FileSystem, FsError, FsErrorKind, OpenOptions, Reader, Writer,
 };
 use loadstone_storage::store::FileClient;
-use loadstone_storage::work::{Access, Action, FileOperation, FileStep, Sync};
 
 use super::FileWork;
 use super::log::{FileEnd, FileTimes};

@@ -36,7 +36,7 @@ macro_rules! workload_kinds {
             /// YCSB's `TimeSeriesWorkload`.
             TimeSeries(loadstone_load::time_series::TimeSeriesSpec) in series {}
             /// Files, as in Hadoop's TestDFSIO.
-            Files(loadstone_storage::work::FilesSpec) in files {
+            Files(loadstone_storage::file_operations::FilesSpec) in files {
                 /// The outcomes of the files; absent for other workload kinds.
                 #[serde(default, skip_serializing_if = "Option::is_none")]
                 files: Option<files::FilesSummary>,

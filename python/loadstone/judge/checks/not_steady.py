@@ -17,8 +17,8 @@ from loadstone.judge.settings import Settings
 from loadstone.results.result_set import DEFAULT_METRICS
 from loadstone.results.trial_result import Series, TrialResult
 from loadstone.results.value import THROUGHPUT, metric_statistic
-from loadstone.statistics.centre import t_interval
 from loadstone.statistics.estimate import REPEATS_MIN
+from loadstone.statistics.intervals import t_interval
 from loadstone.statistics.steady import Steadiness, assess_steadiness, warm_up_end
 
 NAME = "not-steady"

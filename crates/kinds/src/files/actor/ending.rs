@@ -2,8 +2,8 @@
 
 use loadstone_load::Status;
 use loadstone_storage::content::Content;
+use loadstone_storage::file_operations::{FileStep, Sync};
 use loadstone_storage::fs::{FileSystem, FsError, FsErrorKind, Reader, Writer};
-use loadstone_storage::work::{FileStep, Sync};
 
 use super::{FileActor, Handle};
 use crate::files::log::{Compared, FileEnd};

@@ -3,7 +3,7 @@
 
 use loadstone_load::Refusal;
 use loadstone_load::pace::PaceSpec;
-use loadstone_storage::work::{FilesSpec, FilesWork};
+use loadstone_storage::file_operations::{FilesSpec, FilesWork};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-"""Centres: the median with an interval of order statistics, and the mean with Student's t interval.
+"""Intervals: the median with an interval of order statistics, and the mean with Student's t interval.
 
 The array functions work along the last axis, so that simulations of thousands of experiments use the lab's functions.
 """
