@@ -90,6 +90,15 @@ def test_options_of_a_dimension_may_differ(job: str, vary: str, tmp_path: Path) 
     assert not [finding.message for finding in judgement.all_findings if finding.check == "sides-differ"]
 
 
+def test_capped_iodepth_of_an_engine_is_reported(tmp_path: Path) -> None:
+    job = "[w]\\nrw=write\\nsize=1m\\niodepth=8\\nioengine={engine}\\n"
+    vary = "{engine: [psync, libaio]}"
+    loadstone(tmp_path, "run", experiment(tmp_path, DERIVED.format(job=job, vary=vary)), "--no-report")
+    judgement = judge_results(single_folder(tmp_path).load_results())
+    messages = [finding.message for finding in judgement.all_findings if finding.check == "sides-differ"]
+    assert messages == ["psync and libaio differ in iodepth (1 against 8)"]
+
+
 VOLUME = """
 systems:
   disk:
