@@ -144,6 +144,17 @@ def test_command_prints_fio_jobs_and_saves_the_results(tmp_path: Path) -> None:
     assert "<h2>Other headline figures" in page
 
 
+@pytest.mark.parametrize(("job", "row"), [("[w]\nfsync=1\n", "sync"), (f"{JOBS}[last]\nfsync=1\n", "last.sync")])
+def test_syncs_have_a_row_and_figures(job: str, row: str, tmp_path: Path) -> None:
+    (tmp_path / "sync.fio").write_text(f"{job}rw=write\nsize=128k\nbs=4k\n")
+    output = loadstone(tmp_path, "fio", "sync.fio").stdout
+    (line,) = [line for line in output.splitlines() if line.split()[:1] == [row]]
+    assert len(line.split()) > len(["sync", "mean", "p50", "p99", "max"])
+    folder = single_folder(tmp_path)
+    assert {f"{row}.p50", f"{row}.p99"} <= set(folder.load_results().headline_metrics)
+    assert f"### {row.replace('.', ' ')} p50" in (folder.path / "report.md").read_text()
+
+
 def test_jobs_of_similar_names_keep_their_figures(tmp_path: Path) -> None:
     names = {"a b": "a_b", "a-b": "a_b_2", "写": "job", "读": "job_2"}
     (tmp_path / "names.fio").write_text("".join(f"[{name}]\nrw=write\nsize=64k\nbs=16k\n" for name in names))

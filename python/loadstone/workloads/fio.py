@@ -41,8 +41,11 @@ NEW_GROUP = ("stonewall", "wait_for_previous", "new_group")
 DIRECTIONS = {"read": ("read",), "write": ("write",), "trim": ("trim",), "rw": ("read", "write")}
 # The bytes read, the bytes written, and, with `unified_rw_reporting`, both together.
 BYTE_METRICS = ("returned", "stored", "moved")
-# The figures of each job that are compared by default.
+# The figures of each direction of a job that are compared by default, and the figures of syncs, which fio reports for
+# the options in SYNCING.
 COMPARED = ("bandwidth", "throughput", "p99")
+COMPARED_SYNCS = ("p99", "p50")
+SYNCING = ("fsync", "fdatasync", "sync_file_range")
 
 
 class Fio(FilePart):
@@ -171,7 +174,7 @@ def data(work: Fio) -> Data:
 
 
 def metrics(work: Fio) -> Sequence[str]:
-    """Bandwidth, throughput and p99 of each job."""
+    """Bandwidth, throughput and p99 of each job, and the latency of its syncs."""
     figures = []
     every = {} if template.template_names(work.job) and not is_text(work.job) else jobs(work)
     for name, options in zip(slugs(every), every.values(), strict=True):
@@ -180,6 +183,8 @@ def metrics(work: Fio) -> Sequence[str]:
         unified = options.get("unified_rw_reporting", "none") not in ("none", "0", "both", "2")
         for direction in (importer.UNIFIED,) if unified else DIRECTIONS.get(kind, DIRECTIONS["rw"]):
             figures += [f"{prefix}{direction}.{figure}" for figure in COMPARED]
+        if any(options.get(option, "0") != "0" for option in SYNCING):
+            figures += [f"{prefix}sync.{figure}" for figure in COMPARED_SYNCS]
     return figures
 
 
