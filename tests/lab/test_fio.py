@@ -244,3 +244,33 @@ def test_fio_ends_with_the_lab(tmp_path: Path, number: signal.Signals) -> None:
     lab.communicate(timeout=60)
     assert lab.returncode == (130 if number == signal.SIGINT else -signal.SIGKILL)
     waits_for(lambda: not working_in(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("job", "directory", "message"),
+    [
+        ("[w]\\nrw=write\\nsize=900t\\n", ".", "up to 990 TB will be written below"),
+        (
+            "[w]\\nrw=write\\nsize=100t\\nnumjobs=9\\n[r]\\nrw=read\\nsize=1k\\n",
+            ".",
+            "up to 990 TB will be written below",
+        ),
+        ("[w]\\nrw=write\\nsize=1m\\n", "/proc/nope", "the file system of /proc holds no files"),
+        ("[w]\\nrw=write\\nsize=1m\\ndirectory=/sys\\n", ".", "the file system of /sys holds no files"),
+        ("[w]\\nrw=write\\nsize=1m\\ndirectory=/nonexistent/a\\n", ".", "/nonexistent/a, which is not a directory"),
+    ],
+)
+def test_dry_run_refuses_unusable_places(job: str, directory: str, message: str, tmp_path: Path) -> None:
+    file = experiment(
+        tmp_path, f'systems: {{disk: {{}}}}\nworkload: {{fio: {{job: "{job}"}}}}\ndirectory: {directory}\n'
+    )
+    assert message in loadstone(tmp_path, "run", file, "--dry-run", code=1).stderr
+
+
+def test_plan_of_a_job_lists_only_its_parameters(tmp_path: Path) -> None:
+    job = "[w]\\nrw=write\\nsize=3m\\n"
+    text = f'systems: {{disk: {{}}}}\nworkload: {{fio: {{job: "{job}"}}}}\ndirectory: {tmp_path}/a/b\n'
+    plan = loadstone(tmp_path, "run", experiment(tmp_path, text), "--dry-run").stdout
+    assert "up to 203 MB in" in plan
+    assert f"warning: {tmp_path}/a/b will be created, on the file system of {tmp_path}" in plan
+    assert not [name for name in ("durability", "clients", "loads at") if name in plan]
