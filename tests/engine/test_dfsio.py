@@ -373,6 +373,32 @@ def test_forbidden_io_uring_is_replaced_with_a_warning(program: Path, tmp_path: 
     assert contents[0] == contents[1]
 
 
+def test_rates_and_written_bytes_name_their_units(program: Path, tmp_path: Path, place: Path) -> None:
+    out = dfsio(program, tmp_path, WRITE, place).out.partition("Loadstone")[2]
+    assert "aggregate mb/sec (2^20), until closed: " in out
+    assert "MB/s" not in out
+    assert "bytes read from devices, of pages dirtied: " in out
+    assert "written to devices" not in out
+
+
+@pytest.mark.parametrize("line", ["-write -nrFiles 4 -fileSize 1000TB", "-append -nrFiles 4000 -fileSize 1TB"])
+def test_files_larger_than_free_space_are_refused(program: Path, tmp_path: Path, place: Path, line: str) -> None:
+    assert dfsio(program, tmp_path, WRITE, place).code == 0
+    before = sorted(path for path in tmp_path.rglob("*"))
+    result = dfsio(program, tmp_path, line, place)
+    assert result.code == 2
+    assert "need 4" in result.err
+    assert f"but {place} has " in result.err
+    assert "larger file system" in hint_of(result)
+    assert sorted(path for path in tmp_path.rglob("*")) == before
+
+
+def test_space_of_earlier_files_is_free(program: Path, tmp_path: Path, small_disk: Path) -> None:
+    assert dfsio(program, tmp_path, "-write -nrFiles 3 -fileSize 1MB", small_disk).code == 0
+    assert dfsio(program, tmp_path, "-write -nrFiles 3 -fileSize 1MB", small_disk).code == 0
+    assert dfsio(program, tmp_path, "-append -nrFiles 3 -fileSize 1MB", small_disk).code == 2
+
+
 @pytest.mark.parametrize("option", ["--cold", "--direct -bufferSize 65536"])
 def test_an_option_without_effect_on_tmpfs_is_reported(
     program: Path, tmp_path: Path, small_disk: Path, option: str
@@ -384,11 +410,12 @@ def test_an_option_without_effect_on_tmpfs_is_reported(
         return
     name = "cold" if option == "--cold" else "o_direct"
     assert f"{name} no effect on tmpfs" in result.err
+    assert f"warning: {option.partition(' ')[0]} has no effect" in result.err
     assert "of the bytes read came from the page cache: use a directory on a device" in result.err
 
 
 def test_files_not_started_at_ctrl_c_are_counted(program: Path, tmp_path: Path, place: Path) -> None:
-    command = [str(program), "dfsio", "-write", "-nrFiles", "50", "-fileSize", "1GB", "--clients", "2", str(place)]
+    command = [str(program), "dfsio", "-write", "-nrFiles", "50", "-fileSize", "100MB", "--clients", "2", str(place)]
     test = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     until = time.monotonic() + 60
     while not all((place / f"io_data/test_io_{number}").exists() for number in range(2)):
@@ -415,9 +442,13 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.parametrize("how", ["", "--io uring --depth 4 -bufferSize 65536"])
 def test_full_disk_fails_only_the_files_beyond_it(program: Path, tmp_path: Path, small_disk: Path, how: str) -> None:
-    result = dfsio(program, tmp_path, f"-write -nrFiles 6 -fileSize 1MB --clients 1 {how}", small_disk)
+    # The second link retains the space of the file that the next test deletes.
+    assert dfsio(program, tmp_path, "-write -fileSize 1MB", small_disk).code == 0
+    (small_disk / "link").hardlink_to(small_disk / "io_data/test_io_0")
+    result = dfsio(program, tmp_path, f"-write -nrFiles 6 -fileSize 600KB --clients 1 {how}", small_disk)
     assert result.code == 1
     assert "failed with NO_SPACE" in result.err
+    assert f"{small_disk}/io_data: delete them with `loadstone dfsio -clean" in hint_of(result)
     done, failed, unfinished, _ = map(int, result.engine_figure("files done").split(", "))
     assert (done + failed, unfinished) == (6, 0)
     assert 1 <= failed <= 3

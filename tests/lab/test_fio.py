@@ -90,6 +90,15 @@ def test_options_of_a_dimension_may_differ(job: str, vary: str, tmp_path: Path) 
     assert not [finding.message for finding in judgement.all_findings if finding.check == "sides-differ"]
 
 
+def test_capped_iodepth_of_an_engine_is_reported(tmp_path: Path) -> None:
+    job = "[w]\\nrw=write\\nsize=1m\\niodepth=8\\nioengine={engine}\\n"
+    vary = "{engine: [psync, libaio]}"
+    loadstone(tmp_path, "run", experiment(tmp_path, DERIVED.format(job=job, vary=vary)), "--no-report")
+    judgement = judge_results(single_folder(tmp_path).load_results())
+    messages = [finding.message for finding in judgement.all_findings if finding.check == "sides-differ"]
+    assert messages == ["psync and libaio differ in iodepth (1 against 8)"]
+
+
 VOLUME = """
 systems:
   disk:
@@ -133,6 +142,17 @@ def test_command_prints_fio_jobs_and_saves_the_results(tmp_path: Path) -> None:
     for figure in ("seq write write bandwidth", "mixed read p99", "mixed write throughput"):
         assert f"### {figure}" in written
     assert "<h2>Other headline figures" in page
+
+
+@pytest.mark.parametrize(("job", "row"), [("[w]\nfsync=1\n", "sync"), (f"{JOBS}[last]\nfsync=1\n", "last.sync")])
+def test_syncs_have_a_row_and_figures(job: str, row: str, tmp_path: Path) -> None:
+    (tmp_path / "sync.fio").write_text(f"{job}rw=write\nsize=128k\nbs=4k\n")
+    output = loadstone(tmp_path, "fio", "sync.fio").stdout
+    (line,) = [line for line in output.splitlines() if line.split()[:1] == [row]]
+    assert len(line.split()) > len(["sync", "mean", "p50", "p99", "max"])
+    folder = single_folder(tmp_path)
+    assert {f"{row}.p50", f"{row}.p99"} <= set(folder.load_results().headline_metrics)
+    assert f"### {row.replace('.', ' ')} p50" in (folder.path / "report.md").read_text()
 
 
 def test_jobs_of_similar_names_keep_their_figures(tmp_path: Path) -> None:
@@ -224,3 +244,33 @@ def test_fio_ends_with_the_lab(tmp_path: Path, number: signal.Signals) -> None:
     lab.communicate(timeout=60)
     assert lab.returncode == (130 if number == signal.SIGINT else -signal.SIGKILL)
     waits_for(lambda: not working_in(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("job", "directory", "message"),
+    [
+        ("[w]\\nrw=write\\nsize=900t\\n", ".", "up to 990 TB will be written below"),
+        (
+            "[w]\\nrw=write\\nsize=100t\\nnumjobs=9\\n[r]\\nrw=read\\nsize=1k\\n",
+            ".",
+            "up to 990 TB will be written below",
+        ),
+        ("[w]\\nrw=write\\nsize=1m\\n", "/proc/nope", "the file system of /proc holds no files"),
+        ("[w]\\nrw=write\\nsize=1m\\ndirectory=/sys\\n", ".", "the file system of /sys holds no files"),
+        ("[w]\\nrw=write\\nsize=1m\\ndirectory=/nonexistent/a\\n", ".", "/nonexistent/a, which is not a directory"),
+    ],
+)
+def test_dry_run_refuses_unusable_places(job: str, directory: str, message: str, tmp_path: Path) -> None:
+    file = experiment(
+        tmp_path, f'systems: {{disk: {{}}}}\nworkload: {{fio: {{job: "{job}"}}}}\ndirectory: {directory}\n'
+    )
+    assert message in loadstone(tmp_path, "run", file, "--dry-run", code=1).stderr
+
+
+def test_plan_of_a_job_lists_only_its_parameters(tmp_path: Path) -> None:
+    job = "[w]\\nrw=write\\nsize=3m\\n"
+    text = f'systems: {{disk: {{}}}}\nworkload: {{fio: {{job: "{job}"}}}}\ndirectory: {tmp_path}/a/b\n'
+    plan = loadstone(tmp_path, "run", experiment(tmp_path, text), "--dry-run").stdout
+    assert "up to 203 MB in" in plan
+    assert f"warning: {tmp_path}/a/b will be created, on the file system of {tmp_path}" in plan
+    assert not [name for name in ("durability", "clients", "loads at") if name in plan]

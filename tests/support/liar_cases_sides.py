@@ -251,6 +251,13 @@ SIDES = [
         (unsure(), verdict("suspect", "invalid"), DIFFER, says("32")),
     ),
     Case(
+        "fio's psync against io_uring, both with an iodepth of 8",
+        lambda: logs(
+            fio(1000, "a", iodepth=8, ioengine="psync"), fio(15_000, "b", iodepth=8), "throughput", suffix="json"
+        ),
+        (unsure(), verdict("suspect", "invalid"), DIFFER, says("1 against 8")),
+    ),
+    Case(
         "fio with random reads against random writes",
         lambda: logs(fio(1000, "a"), fio(1000, "b", rw="randwrite"), "throughput", suffix="json"),
         (unsure(), verdict("suspect", "invalid"), DIFFER, says("randwrite")),

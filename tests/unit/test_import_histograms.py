@@ -68,6 +68,38 @@ def test_fio_job_gives_bandwidth_rate_and_latencies() -> None:
     assert run.result.clients is None
 
 
+@pytest.mark.parametrize(
+    ("options", "level", "depth"),
+    [
+        ({"ioengine": "psync"}, 100.0, 1),
+        ({"ioengine": "mmap"}, 100.0, 1),
+        ({}, 100.0, 1),
+        ({}, 0.1, 8),
+        ({"ioengine": "io_uring"}, 0.1, 8),
+        # A slow rate also keeps few operations in flight.
+        ({"ioengine": "libaio"}, 100.0, 8),
+        ({"ioengine": "psync", "io_submit_mode": "offload"}, 100.0, 8),
+    ],
+)
+def test_iodepth_of_synchronous_fio_engine_is_one(
+    options: dict[str, str], level: float, depth: int, tmp_path: Path
+) -> None:
+    document = report("fio-mixed.json")
+    job = document["jobs"][0]
+    del job["job options"]["ioengine"]
+    job["job options"] |= {"iodepth": "8", **options}
+    job["iodepth_level"] = {"1": level, "8": 100 - level}
+    run = read_single(write_file(tmp_path, json.dumps(document), "fio.json"))
+    assert run.result.facts["iodepth"] == depth
+    assert [note.name for note in run.result.notes] == ["depth-capped"] * (depth == 1)
+
+
+def test_iodepth_in_normal_fio_output_is_capped(tmp_path: Path) -> None:
+    text = (FIXTURES / "fio-normal.txt").read_text().replace("iodepth=1", "iodepth=8")
+    assert "ioengine=psync, iodepth=8" in text
+    assert read_file(write_file(tmp_path, text, "fio.txt"), {})[0].result.facts["iodepth"] == 1
+
+
 def test_equally_named_jobs_are_merged_by_their_bins() -> None:
     writer, reader = read_file(FIXTURES / "fio-two-jobs.json", {})
     assert [run.result.config["variant"] for run in (writer, reader)] == ["writer", "reader"]

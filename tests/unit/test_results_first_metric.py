@@ -82,3 +82,27 @@ def test_each_figure_that_until_names_must_be_narrow() -> None:
         finding.metric for findings in judgement.variants.values() for finding in findings if finding.check == "noisy"
     }
     assert noisy == {"read.p99"}
+
+
+def test_default_metrics_are_shared_by_variants() -> None:
+    one_sided = ("read.p99", "read.p50")
+    trials = [
+        set_figures(without=one_sided if index % 2 else (), write__p99=2e6, sync__p50=1e6)(
+            replace(trial, config={"variant": index % 2})
+        )
+        for index, trial in enumerate(experiment().trials)
+    ]
+    assert order_metrics(trials, ()) == ("throughput", "write.p99", "sync.p50")
+    assert order_metrics(trials, ("read.p99",)) == ("read.p99",)
+    assert order_metrics(trials[:1], ()) == ("throughput", "read.p99", "write.p99", "read.p50", "sync.p50")
+
+
+def test_blocks_of_different_sizes_have_bandwidths() -> None:
+    trials = [
+        replace(
+            set_figures(read__bandwidth=1e6)(trial), config={"variant": size}, facts={**trial.facts, "block_size": size}
+        )
+        for trial, size in zip(experiment().trials, ("4k", "64k"), strict=False)
+    ]
+    assert order_metrics(trials, ()) == ("throughput", "read.p99", "read.p50", "read.bandwidth")
+    assert "read.bandwidth" not in order_metrics(trials[:1], ())

@@ -9,6 +9,7 @@ mod translate;
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::sync::mpsc::Receiver;
 use std::time::Instant;
 
@@ -18,6 +19,7 @@ use loadstone_storage::file_operations::{Access, Action};
 use loadstone_storage::fs::hdfs::{self, Hdfs};
 use loadstone_storage::fs::local::Local;
 use loadstone_storage::fs::{FileStat, FileSystem, FsError, Location, Scheme};
+use loadstone_storage::store::free_bytes;
 use printer::Printer;
 
 use loadstone_measure::control::Control;
@@ -45,9 +47,10 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
         out_json("the spec", &spec)?;
         return Ok(0);
     }
+    let location = translate::location(&args)?;
+    check_space(&args, action, &location)?;
     // Checks that the results can be written, before running load for hours.
     let results = Results::open_file(&args.res_file)?;
-    let location = translate::location(&args)?;
     if action == Action::Write && access == Access::Sequential {
         // As in Hadoop, the files of an earlier test are not part of this test.
         delete_files(&location, &CREATED[..1])?;
@@ -56,6 +59,38 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
     let mut printer = Printer::new(args.test, &spec, location.uri());
     let end = loadstone_registry::run(&spec, controls, &mut printer)?;
     printer.print_report(&end, started.elapsed(), results)
+}
+
+/// Refuses to write more than the local file system can hold. The space of an earlier test's files is used again.
+fn check_space(args: &Args, action: Action, location: &Location) -> Result<(), EngineError> {
+    let earlier = match action {
+        // With a compression, the size of the files is unknown.
+        Action::Write | Action::Append if location.scheme == Scheme::File && args.compression.is_none() => {
+            if action == Action::Write { count_allocated_bytes(&format!("{}/io_data", location.path)) } else { 0 }
+        }
+        _ => return Ok(()),
+    };
+    let needed = args.files.saturating_mul(args.file_bytes);
+    let Some(free) = free_bytes(&location.path).map(|free| free.saturating_add(earlier)).filter(|free| *free < needed)
+    else {
+        return Ok(());
+    };
+    let mb = |bytes: u64| format!("{:.0} MB", bytes as f64 / report::MB);
+    let message = format!(
+        "{} files of {} need {}, but {} has {} free (MB: 2^20 bytes)",
+        args.files,
+        mb(args.file_bytes),
+        mb(needed),
+        location.path,
+        mb(free)
+    );
+    Err(EngineError::usage(message).hint("use fewer or smaller files, or a directory on a larger file system"))
+}
+
+/// Space that the files in a directory occupy, bytes.
+fn count_allocated_bytes(directory: &str) -> u64 {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.metadata().ok()).map(|facts| facts.blocks() * 512).sum()
 }
 
 /// The file to which Hadoop's block of results is appended.

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use loadstone_load::histogram::Reading;
 use loadstone_load::{Status, StepId};
-use loadstone_storage::file_operations::{FileStep, FilesWork};
-use loadstone_storage::store::WITHOUT_URING;
+use loadstone_storage::file_operations::{Action, FileStep, FilesWork};
+use loadstone_storage::store::{NO_EFFECT, WITHOUT_URING};
 
 use super::args::Test;
-use super::report::IntervalBytes;
+use super::report::{IntervalBytes, MB_PER_SECOND};
 use super::{Results, report};
 use loadstone_measure::clock::unix_ns;
 use loadstone_measure::control::End;
@@ -48,8 +48,21 @@ impl<'a> Printer<'a> {
         Self { test, spec, uri, files: None, lines, warnings, unanswered: 0, clients: 0, buffer_bytes, intervals }
     }
 
+    /// Whether a property of the store is true.
+    fn is_set(&self, property: &str) -> bool {
+        self.spec.store.properties.get(property).is_some_and(|value| value == "true")
+    }
+
+    /// How to delete the files that a test wrote and leaves behind; `None` for other tests.
+    fn remaining_files(&self) -> Option<String> {
+        let writes = matches!(self.test, Test::Work(Action::Write | Action::Append, _));
+        let uri = self.uri.trim_end_matches('/');
+        writes.then(|| format!("the files are still in {uri}/io_data: delete them with `loadstone dfsio -clean {uri}`"))
+    }
+
     /// Prints the results, appends Hadoop's block to a file, and returns the exit code.
     pub fn print_report(self, end: &End, wall: Duration, mut results: Results) -> Result<u8, EngineError> {
+        let remaining = self.remaining_files();
         let files = self.files.unwrap_or_default();
         let expected = match &self.spec.work {
             WorkSpec::Files(work) => work.files,
@@ -67,7 +80,7 @@ impl<'a> Printer<'a> {
         }
         print_out(&format!("----- Loadstone ----- : {}\n", self.test.name()));
         for (name, value) in report::aggregate_rows(&files, expected).into_iter().chain(self.lines) {
-            print_out(&format!("{name:>52}: {value}\n"));
+            print_out(&format!("{name:>61}: {value}\n"));
         }
         for wrong in &files.wrong {
             print_err(&format!(
@@ -92,7 +105,10 @@ impl<'a> Printer<'a> {
                 return Ok(end.code());
             }
             End::Lease(why) => return Err(EngineError::failed(format!("the test was stopped: {why}"))),
-            End::Failed(why) => return Err(EngineError::failed(format!("the test failed: {why}"))),
+            End::Failed(why) => {
+                let hint = remaining.unwrap_or_else(|| "see the warnings above".to_owned());
+                return Err(EngineError::failed(format!("the test failed: {why}")).hint(hint));
+            }
         }
         if !complete || self.unanswered > 0 {
             if replaced > 0 {
@@ -107,8 +123,9 @@ impl<'a> Printer<'a> {
             if not_started > 0 {
                 message = format!("{message}, {not_started} were not started");
             }
+            let remaining = remaining.map(|hint| format!("; {hint}")).unwrap_or_default();
             return Err(EngineError::failed(format!("{message}, so there are no results in Hadoop's format"))
-                .hint("see the warnings above"));
+                .hint(format!("see the warnings above{remaining}")));
         }
         Ok(0)
     }
@@ -129,6 +146,17 @@ impl Observer for Printer<'_> {
         print_err(&format!("durability of writes: {}; {}\n", opened.guarantee.how, facts.join(", ")));
         if let Some((_, why)) = opened.guarantee.facts.iter().find(|(name, _)| name == WITHOUT_URING) {
             print_err(&format!("warning: io_uring is not available ({why}): pread and pwrite are used\n"));
+        }
+        let without_effect =
+            |name: &str| opened.guarantee.facts.iter().any(|fact| fact.0 == name && fact.1 == NO_EFFECT);
+        for (option, _) in
+            [("--direct", "o_direct"), ("--cold", "cold")].iter().filter(|(_, name)| without_effect(name))
+        {
+            print_err(&format!(
+                "warning: {option} has no effect: {} is on tmpfs, which has no device\n\
+                 hint: use a directory on a device\n",
+                self.uri
+            ));
         }
     }
 
@@ -154,21 +182,24 @@ impl Observer for Printer<'_> {
         }
         if let Some((line, warning)) = report::summarize_throughput(&self.intervals).filter(|_| self.buffer_bytes > 0.0)
         {
-            self.lines.push(("MB/s in a second, lowest and median".to_owned(), line));
+            self.lines.push((format!("{MB_PER_SECOND} in a second, lowest and median"), line));
             self.warnings.extend(warning);
         }
         let cpu_seconds = (closed.cpu_ns[0] + closed.cpu_ns[1]) as f64 / 1e9;
         self.lines.push(("CPU of this process, s".to_owned(), format!("{cpu_seconds:.2}")));
         if closed.embedded {
             let [read, written] = closed.device_bytes;
-            self.lines.push(("bytes read from, written to devices".to_owned(), format!("{read}, {written}")));
+            // Buffered, the kernel counts the pages that become dirty, not writes to a device (proc(5), `write_bytes`).
+            let name = if self.is_set("file.direct") {
+                "bytes read from, written to devices"
+            } else {
+                "bytes read from devices, of pages dirtied"
+            };
+            self.lines.push((name.to_owned(), format!("{read}, {written}")));
             let bytes = closed.sections.files.as_ref().map_or(0, |files| files.bytes + files.lost_bytes);
-            let reads = matches!(self.test, Test::Work(loadstone_storage::file_operations::Action::Read, _));
+            let reads = matches!(self.test, Test::Work(Action::Read, _));
             if reads && bytes > 0 && read < bytes / 10 * 9 {
-                let uncached = ["file.cold", "file.direct"]
-                    .iter()
-                    .any(|name| self.spec.store.properties.get(*name).is_some_and(|value| value == "true"));
-                let hint = if uncached {
+                let hint = if self.is_set("file.cold") || self.is_set("file.direct") {
                     "use a directory on a device: on tmpfs --cold and --direct have no effect"
                 } else {
                     "use --cold or --direct to measure the device"

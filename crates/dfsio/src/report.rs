@@ -6,7 +6,9 @@ use loadstone_load::java::number::format_decimal;
 use loadstone_wire::files::{FilesSummary, Reached};
 
 /// Number of bytes in Hadoop's MB.
-const MB: f64 = 1_048_576.0;
+pub const MB: f64 = 1_048_576.0;
+/// The unit of rates, as in Hadoop's lines.
+pub const MB_PER_SECOND: &str = "mb/sec (2^20)";
 
 /// Hadoop's block (`TestDFSIO.analyzeResult` in 3.4), as appended to `-resFile`.
 pub fn render_hadoop(test: &str, date: &str, files: &FilesSummary, wall: Duration) -> String {
@@ -54,7 +56,7 @@ pub fn java_date(unix_seconds: u64) -> String {
     )
 }
 
-/// Formats the rate of `bytes` in `ns`, MB per second.
+/// Formats the rate of `bytes` in `ns`, in [`MB_PER_SECOND`].
 fn format_rate(bytes: u64, ns: u64) -> String {
     if ns == 0 { "-".to_owned() } else { format!("{:.2}", bytes as f64 / MB / (ns as f64 / 1e9)) }
 }
@@ -74,9 +76,9 @@ pub struct IntervalBytes {
     pub busy: bool,
 }
 
-/// The lowest rate in an interval and the median rate, in MB/s, and a warning if a rate was below half of the median
-/// (or of the mean, if no bytes were transferred in most intervals). Only intervals in which all clients were working
-/// count, because fewer clients transfer fewer bytes.
+/// The lowest rate in an interval and the median rate, in [`MB_PER_SECOND`], and a warning if a rate was below half of
+/// the median (or of the mean, if no bytes were transferred in most intervals). Only intervals in which all clients were
+/// working count, because fewer clients transfer fewer bytes.
 pub fn summarize_throughput(intervals: &[IntervalBytes]) -> Option<(String, Option<String>)> {
     let busy = &intervals[..=intervals.iter().rposition(|interval| interval.busy)?];
     let rates: Vec<f64> = busy.iter().map(|interval| interval.bytes / MB / interval.seconds).collect();
@@ -93,8 +95,8 @@ pub fn summarize_throughput(intervals: &[IntervalBytes]) -> Option<(String, Opti
     let warning = (0..rates.len()).find(low).map(|first| {
         let seconds: f64 = (0..rates.len()).filter(low).map(|i| busy[i].seconds).sum();
         format!(
-            "throughput was below half of its {name} of {usual:.2} MB/s for {seconds:.0} s, first at {:.0} s; \
-             lowest: {:.2} MB/s at {:.0} s",
+            "throughput was below half of its {name} of {usual:.2} {MB_PER_SECOND} for {seconds:.0} s, \
+             first at {:.0} s; lowest: {:.2} {MB_PER_SECOND} at {:.0} s",
             busy[first].start, rates[least], busy[least].start
         )
     });
@@ -114,18 +116,21 @@ pub fn aggregate_rows(files: &FilesSummary, expected: u64) -> Vec<(String, Strin
     )];
     let since = |at: Option<u64>| Some(at?.saturating_sub(files.first_start_unix_ns?));
     if let Some(ns) = since(files.last_done_unix_ns) {
-        lines.push(("aggregate MB/s, first start to last done".to_owned(), format_rate(files.bytes, ns)));
+        lines.push((format!("aggregate {MB_PER_SECOND}, first start to last done"), format_rate(files.bytes, ns)));
     }
     // The bytes transferred by this time include bytes of files that failed later.
     if let Some(ns) = since(files.first_done_unix_ns).filter(|_| files.failed == 0) {
-        lines.push(("aggregate MB/s, first start to first done".to_owned(), format_rate(files.first_done_bytes, ns)));
+        lines.push((
+            format!("aggregate {MB_PER_SECOND}, first start to first done"),
+            format_rate(files.first_done_bytes, ns),
+        ));
     }
     if let (Some(least), Some(most)) = (files.rate_min, files.rate_max) {
-        lines.push(("MB/s of a file, least to most".to_owned(), format!("{least:.2} to {most:.2}")));
+        lines.push((format!("{MB_PER_SECOND} of a file, least to most"), format!("{least:.2} to {most:.2}")));
     }
     let mut reached = |name: &str, reached: &Reached| {
         if let Some(ns) = since(reached.last_unix_ns) {
-            lines.push((format!("aggregate MB/s, until {name}"), format_rate(reached.bytes, ns)));
+            lines.push((format!("aggregate {MB_PER_SECOND}, until {name}"), format_rate(reached.bytes, ns)));
         }
     };
     reached("the last call returned", &files.returned);
@@ -178,10 +183,11 @@ mod tests {
         assert_eq!(run(&[100.0, 98.0, 60.0, 99.0, 1.0], 4), Some(("60.00 at 2 s, 99.00".to_owned(), None)));
         let (line, warning) = run(&[100.0, 98.0, 30.0, 0.0, 99.0, 101.0, 97.0], 7).unwrap();
         assert_eq!(line, "0.00 at 3 s, 98.00");
-        let expected = "below half of its median of 98.00 MB/s for 2 s, first at 2 s; lowest: 0.00 MB/s at 3 s";
+        let expected =
+            "below half of its median of 98.00 mb/sec (2^20) for 2 s, first at 2 s; lowest: 0.00 mb/sec (2^20) at 3 s";
         assert!(warning.as_ref().is_some_and(|warning| warning.ends_with(expected)), "{warning:?}");
         let stalled = run(&[80.0, 0.0, 0.0, 0.0], 4).and_then(|(_, warning)| warning).unwrap();
-        assert!(stalled.contains("below half of its mean of 20.00 MB/s for 3 s, first at 1 s"), "{stalled}");
+        assert!(stalled.contains("below half of its mean of 20.00 mb/sec (2^20) for 3 s, first at 1 s"), "{stalled}");
     }
 
     #[test]

@@ -123,7 +123,7 @@ pub struct Closed<'a> {
     pub latencies: &'a Readings,
     /// CPU time while measuring, ns: user time, then system time.
     pub cpu_ns: [u64; 2],
-    /// Bytes read from and written to devices while measuring.
+    /// Bytes read from devices, and bytes of pages dirtied or written with direct I/O, while measuring.
     pub device_bytes: [u64; 2],
     /// The engine's threads that serve many clients, and the conductor.
     pub threads: Vec<ThreadUse>,

@@ -1,6 +1,8 @@
 //! File systems as stores for the engine. A session is one client's access to files.
 
 use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::path::Path;
 
 use loadstone_session::about::{About, directory, setting};
 use loadstone_session::{Connection, Drive, Durability, EngineError, Guarantee, Options, Store};
@@ -14,6 +16,8 @@ const DEPTH_MAX: u64 = 1_024;
 
 /// The fact that a store reports if it should use io_uring but cannot. Its value is the reason.
 pub const WITHOUT_URING: &str = "io_uring_unavailable";
+/// The value of the facts on the page cache if files exist only in it.
+pub const NO_EFFECT: &str = "no effect on tmpfs";
 
 /// A client of a file system. Its last error is always `None`: file errors are returned as values, with path and
 /// offset.
@@ -130,16 +134,30 @@ fn effective_setting(set: bool, memory: bool, yes: &'static str, no: &'static st
     match (set, memory) {
         (false, _) => no,
         (true, false) => yes,
-        (true, true) => "no effect on tmpfs",
+        (true, true) => NO_EFFECT,
+    }
+}
+
+/// A directory, or the nearest existing directory above it.
+fn existing_path(directory: &str) -> Option<CString> {
+    let path = Path::new(directory).ancestors().find(|path| path.exists())?;
+    CString::new(path.as_os_str().as_encoded_bytes()).ok()
+}
+
+/// Free space of the file system of a directory, or of the directory in which it will be created, in bytes. `None` if
+/// it cannot be read.
+pub fn free_bytes(directory: &str) -> Option<u64> {
+    let path = existing_path(directory)?;
+    // SAFETY: the path ends with NUL, and statvfs(3) fills the struct.
+    unsafe {
+        let mut facts = std::mem::zeroed::<libc::statvfs>();
+        (libc::statvfs(path.as_ptr(), &raw mut facts) == 0).then(|| facts.f_bavail * facts.f_frsize)
     }
 }
 
 /// Whether a directory, or the directory in which it will be created, is on a file system without a device.
 fn is_in_memory(directory: &str) -> bool {
-    let existing = std::path::Path::new(directory).ancestors().find(|path| path.exists());
-    let Some(path) = existing.and_then(|path| std::ffi::CString::new(path.as_os_str().as_encoded_bytes()).ok()) else {
-        return false;
-    };
+    let Some(path) = existing_path(directory) else { return false };
     // SAFETY: the path ends with NUL, and statfs(2) fills the struct.
     let kind = unsafe {
         let mut facts = std::mem::zeroed::<libc::statfs>();

@@ -65,7 +65,7 @@ def job_experiment(job: str, options: Sequence[str]) -> Loaded:
 
 
 def print_figures(console: Console, judgement: Judgement) -> None:
-    """Prints the figures of each job, with one row per direction, and the judge's findings."""
+    """Prints the figures of each job, with one row per direction and for syncs, and the judge's findings."""
     for trial in judgement.results.trials:
         console.print(jobs_table(judgement, trial))
         console.print(f"verdict: {worst_verdict(judgement.trials[trial.trial])}")
@@ -80,7 +80,9 @@ def jobs_table(judgement: Judgement, trial: TrialResult) -> Table:
     for column in COLUMNS:
         jobs.add_column("IOPS" if column == "throughput" else column, justify="right", no_wrap=True)
     rows = dict.fromkeys(
-        metric.removesuffix(f".{metric_statistic(metric)}") for metric in trial.values if metric.endswith(".bandwidth")
+        metric.removesuffix(f".{metric_statistic(metric)}")
+        for metric in trial.values
+        if metric.endswith((".bandwidth", "sync.mean"))
     )
 
     def cell_text(metric: str) -> str:

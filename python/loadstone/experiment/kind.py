@@ -167,6 +167,8 @@ class Data:
     # For work of fixed size: the bytes that it transfers, or its duration.
     moved_bytes: int = 0
     seconds: float = 0.0
+    # The size of the files that the work itself creates, in bytes.
+    created_bytes: int = field(default=0, compare=False)
 
     @property
     def size(self) -> int:
@@ -210,6 +212,8 @@ class Kind:
     figures: Callable[[EngineLaunch, Sequence[EndedLaunch]], Iterator[Value]] = lambda *_: iter(())
     # The reason why a phase failed although its engines succeeded.
     failure: Callable[[Sequence[EndedLaunch]], Note | None] = lambda _: None
+    # The place of a trial's files: a directory, or None for a device without a file system.
+    place: Callable[[Any, Path], Path | None] = lambda _, directory: directory
     # Whether the engine's clients do its work, so that each engine of a fleet needs at least one client.
     clients: bool = True
     # Whether hosts other than this machine can do its work.

@@ -40,7 +40,16 @@ KIB = 1024
 ALL_CLIENTS = "All clients"
 # Facts, and the options that state them.
 FACTS = {"io_engine": "ioengine", "block_size": "bs", "direct": "direct", "mode": "rw", "size": "size"}
-NUMBERS = ("iodepth", "numjobs", "fsync", "fdatasync")
+DEPTH = "iodepth"
+NUMBERS = (DEPTH, "numjobs", "fsync", "fdatasync")
+# The engines with at most one operation in flight, whatever the `iodepth` (flag FIO_SYNCIO in fio's engines/).
+SYNCHRONOUS = (
+    *("sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "splice", "net", "netsplice", "cpuio", "falloc"),
+    *("ftruncate", "filecreate", "filestat", "filedelete", "dircreate", "dirstat", "dirdelete", "e4defrag"),
+    *("dev-dax", "pmemblk", "libpmem", "http", "libhdfs", "mtd", "ime_psync", "ime_psyncv"),
+)
+# The name of the note on a job whose `iodepth` had no effect.
+CAPPED = "depth-capped"
 # Options that state locations, the form of the output, or the length of the run (the figure `runtime`).
 NOT_OF_WORK = (
     "name",
@@ -310,6 +319,11 @@ def read_run(name: str | None, jobs: Sequence[Job], shared: dict[str, Any]) -> I
         # The defaults of fio(1), which a report omits from its list of options.
         direct = {} if "atomic" in options else {"direct": str(int(str(options.get("buffered", "1")) == "0"))}
         run.facts = {"iodepth": 1, "numjobs": 1, "fsync": 0, "fdatasync": 0, "work.sync": 0, **direct, **run.facts}
+    if int(str(run.facts.get(DEPTH, 1))) > 1 and is_depth_capped(jobs[0], options):
+        engine = f"I/O engine {options['ioengine']}" if "ioengine" in options else "default I/O engine"
+        message = f"fio kept one operation in flight, not {run.facts[DEPTH]}: its {engine} is synchronous"
+        run.add_note(CAPPED, message, "use an asynchronous engine, such as ioengine=io_uring or libaio")
+        run.facts[DEPTH] = 1
     named = {"buffered", *FACTS.values(), *NUMBERS, *NOT_OF_WORK}
     run.facts |= {f"work.{name}": number_or_text(join_directions(options[name])) for name in sorted({*options} - named)
                   if not name.startswith("rate")}  # fmt: skip
@@ -353,6 +367,17 @@ def read_run(name: str | None, jobs: Sequence[Job], shared: dict[str, Any]) -> I
     longest = max((float(way["runtime"]) for way in parts), default=0.0)
     run.add_figure("runtime", longest * NS_PER_MS, "ns", 1, NS_PER_MS)
     return run
+
+
+def is_depth_capped(job: Job, options: Mapping[str, Any]) -> bool:
+    """Whether the I/O engine, by default a synchronous one, ignored `iodepth`, so that one operation was in flight."""
+    if options.get("io_submit_mode") == "offload":
+        # Threads submit the operations.
+        return False
+    if "ioengine" in options:
+        return str(options["ioengine"]) in SYNCHRONOUS
+    # On Windows, the default engine is asynchronous.
+    return float(job.get("iodepth_level", {}).get("1", 100)) >= 100
 
 
 def check_job(job: Job, options: Mapping[str, Any]) -> None:

@@ -16,7 +16,10 @@ from loadstone.results.trial_result import Scalar, Series, TrialResult
 from loadstone.results.value import FINITE, HIGHER_IS_BETTER, THROUGHPUT, better_direction, metric_statistic
 
 # The metrics of a comparison, unless the experiment sets other metrics.
-DEFAULT_METRICS = ("throughput", "read.p99", "update.p99", "insert.p99", "read.p50", "update.p50", "insert.p50")
+DEFAULT_METRICS = (
+    *("throughput", "read.p99", "update.p99", "insert.p99", "write.p99", "sync.p99"),
+    *("read.p50", "update.p50", "insert.p50", "write.p50", "sync.p50"),
+)
 # The latencies of a mix without any of the default metrics.
 ALL_OPERATIONS = ("all.p99", "all.p50")
 # The maximum width of an interval, as a share of the figure: for the first compared metric, or for each named metric.
@@ -171,13 +174,18 @@ class ResultSet:
 def order_metrics(trials: Iterable[TrialResult], requested: Sequence[str]) -> tuple[str, ...]:
     """The measured metrics to compare; the first is confirmatory and determines stopping, the claim and the chart.
 
-    They are the `requested` metrics, else DEFAULT_METRICS, else the figures for which more is better, else means, else
-    the first figure that can be compared. At a set rate, every system's throughput equals the rate, so a latency
-    decides and throughput is last.
+    They are the `requested` metrics, else the DEFAULT_METRICS of at least two variants, else the figures for which more
+    is better, else means, else the first figure that can be compared. Blocks of different sizes also have bandwidths.
+    At a set rate, every system's throughput equals the rate, so a latency decides and throughput is last.
     """
     every = list(trials)
     known = {metric: value for trial in every for metric, value in trial.values.items()}
-    metrics = [metric for metric in requested or DEFAULT_METRICS if metric in known]
+    metrics = [metric for metric in requested if metric in known]
+    if not requested:
+        known = {metric: known[metric] for metric in list_shared(every)} or known
+        metrics = [metric for metric in DEFAULT_METRICS if metric in known]
+        if len({trial.facts.get("block_size") for trial in every}) > 1:
+            metrics += [metric for metric in known if metric_statistic(metric) == "bandwidth" and metric not in metrics]
     if not metrics:
         measured = [metric for metric in known if not metric.startswith("load.")]
         metrics = [metric for metric in measured if metric_statistic(metric) in HIGHER_IS_BETTER]
@@ -189,6 +197,14 @@ def order_metrics(trials: Iterable[TrialResult], requested: Sequence[str]) -> tu
         usual = [metric for metric in DEFAULT_METRICS[1:] if metric in known]
         metrics += usual or [metric for metric in ALL_OPERATIONS if metric in known]
     return sort_metrics(metrics, is_at_rate=is_at_rate)
+
+
+def list_shared(trials: Sequence[TrialResult]) -> list[str]:
+    """The metrics that at least two variants have, or any metric of the only variant, in order of first appearance."""
+    variants = dict.fromkeys((metric, variant_key(trial.config)) for trial in trials for metric in trial.values)
+    counts = Counter(metric for metric, _ in variants)
+    least = min(2, len({variant for _, variant in variants}))
+    return [metric for metric, count in counts.items() if count >= least]
 
 
 def sort_metrics(metrics: Iterable[str], *, is_at_rate: bool) -> tuple[str, ...]:

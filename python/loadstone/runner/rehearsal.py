@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import shutil
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -186,24 +187,41 @@ def check_space(plan: Plan) -> None:
         if not variant.hooks_before and (variant.store not in stores or describe_engine().keeps_files(variant.store))
     ]
     needed = estimate_space(replace(plan, variants=tuple(local)))
-    for directory in dict.fromkeys(variant.directory for variant in local):
+    places = [kind_of(variant).place(variant.work, variant.directory) for variant in local]
+    for directory in dict.fromkeys(place for place in places if place is not None):
         existing = next(path for path in (directory, *directory.parents) if path.exists())
-        free = shutil.disk_usage(existing).free
-        if free < needed:
+        usage = shutil.disk_usage(existing)
+        if not usage.total or not os.access(existing, os.W_OK):
+            reason = f"{existing} is not writable" if usage.total else f"the file system of {existing} holds no files"
+            hint = "set `directory` to a writable directory on a disk"
+            raise LoadstoneError(f"files cannot be created below {directory}: {reason}", hint)
+        if usage.free < needed:
             raise LoadstoneError(
                 f"up to {units.format_size(needed)} will be written below {directory}, "
-                f"which has {units.format_size(free)} free",
-                "set `directory` to a directory on a larger file system, or use fewer records",
+                f"which has {units.format_size(usage.free)} free",
+                "set `directory` to a directory on a larger file system, or write less data",
             )
 
 
 def advice(plan: Plan) -> Iterator[str]:
     """Warnings about a plan, each with its hint."""
     yield from absent_metrics(plan)
+    yield from missing_parents(plan)
     yield from missing_programs(plan)
     yield from slow_load(plan)
     yield from busy_clients(plan)
     yield from idle_rates(plan)
+
+
+def missing_parents(plan: Plan) -> Iterator[str]:
+    """Warns of a directory whose parent does not exist: its name may be misspelt, or a volume may not be mounted."""
+    for directory in dict.fromkeys(variant.directory for variant in plan.variants if not variant.hooks_before):
+        existing = next(path for path in (directory, *directory.parents) if path.exists())
+        if existing not in (directory, directory.parent):
+            yield (
+                f"warning: {directory} will be created, on the file system of {existing}\n"
+                "hint: check its name, and that its volume is mounted"
+            )
 
 
 def idle_rates(plan: Plan) -> Iterator[str]:

@@ -114,7 +114,8 @@ def data(work: Dfsio) -> Data:
     loads = work.operation != "write"
     names = ("files", "file_size", "replication", "block_size", "compression", "compressible")
     identity = {name: getattr(work, name) for name in names}
-    return Data(work.files if loads else 0, work.file_size, identity, ROOT, moved_bytes=size)
+    created = 0 if loads or work.compression != "none" else size
+    return Data(work.files if loads else 0, work.file_size, identity, ROOT, moved_bytes=size, created_bytes=created)
 
 
 def metrics(work: Any) -> Sequence[str]:

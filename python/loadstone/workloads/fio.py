@@ -18,7 +18,7 @@ from loadstone.errors import LoadstoneError
 from loadstone.experiment.kind import CommandContext, Data, Ended, Kind, ObservedCommand
 from loadstone.experiment.model import template
 from loadstone.experiment.model.values import FilePart, Text
-from loadstone.format.parsing import parse_seconds
+from loadstone.format.parsing import parse_seconds, parse_size
 from loadstone.importers import fio as importer
 from loadstone.importers.run import ImportedRun
 from loadstone.importers.source import Source, text_of
@@ -38,11 +38,16 @@ OPTIONS = ("--output-format=json+",)
 RESERVED = ("output", "output-format", "append-terse", "minimal", "status-interval", "client", "server", "daemonize")
 # Options with which a job begins a new group of results.
 NEW_GROUP = ("stonewall", "wait_for_previous", "new_group")
+# Engines that create no files.
+WITHOUT_FILES = ("null", "cpuio", "net", "netsplice", "exec")
 DIRECTIONS = {"read": ("read",), "write": ("write",), "trim": ("trim",), "rw": ("read", "write")}
 # The bytes read, the bytes written, and, with `unified_rw_reporting`, both together.
 BYTE_METRICS = ("returned", "stored", "moved")
-# The figures of each job that are compared by default.
+# The figures of each direction of a job that are compared by default, and the figures of syncs, which fio reports for
+# the options in SYNCING.
 COMPARED = ("bandwidth", "throughput", "p99")
+COMPARED_SYNCS = ("p99", "p50")
+SYNCING = ("fsync", "fdatasync", "sync_file_range")
 
 
 class Fio(FilePart):
@@ -159,7 +164,7 @@ def jobs(work: Fio) -> dict[str, dict[str, str]]:
 
 
 def data(work: Fio) -> Data:
-    """The duration of the jobs, if they state it; fio creates their files itself."""
+    """The duration of the jobs, if they state it, and the size of the files, which fio creates itself."""
     lengths = []
     for options in jobs(work).values():
         try:
@@ -167,11 +172,29 @@ def data(work: Fio) -> Data:
         except ValueError:
             digits = [options[key] for key in ("runtime", "ramp_time") if options.get(key, "").isdigit()]
             lengths.append(float(sum(map(int, digits))))
-    return Data(0, 0, {"job": work.job, "options": list(work.options)}, seconds=max(lengths, default=0.0))
+    identity = {"job": work.job, "options": list(work.options)}
+    return Data(0, 0, identity, seconds=max(lengths, default=0.0), created_bytes=sum(list_sizes(work).values()))
+
+
+def list_sizes(work: Fio) -> dict[str, int]:
+    """The size of the files of each job or of each stated file name, in bytes, as far as the job file states it."""
+    sizes: dict[str, int] = {}
+    for name, options in jobs(work).items():
+        if options.get("ioengine", "") in WITHOUT_FILES:
+            continue
+        try:
+            size = parse_size(options.get("size", options.get("filesize", "0")))
+            # Each process of a job has separate files, unless the job names them.
+            count = 1 if "filename" in options else int(options.get("numjobs", "1"))
+        except ValueError:
+            continue
+        file = options.get("filename", name)
+        sizes[file] = max(sizes.get(file, 0), size * count)
+    return sizes
 
 
 def metrics(work: Fio) -> Sequence[str]:
-    """Bandwidth, throughput and p99 of each job."""
+    """Bandwidth, throughput and p99 of each job, and the latency of its syncs."""
     figures = []
     every = {} if template.template_names(work.job) and not is_text(work.job) else jobs(work)
     for name, options in zip(slugs(every), every.values(), strict=True):
@@ -180,6 +203,8 @@ def metrics(work: Fio) -> Sequence[str]:
         unified = options.get("unified_rw_reporting", "none") not in ("none", "0", "both", "2")
         for direction in (importer.UNIFIED,) if unified else DIRECTIONS.get(kind, DIRECTIONS["rw"]):
             figures += [f"{prefix}{direction}.{figure}" for figure in COMPARED]
+        if any(options.get(option, "0") != "0" for option in SYNCING):
+            figures += [f"{prefix}sync.{figure}" for figure in COMPARED_SYNCS]
     return figures
 
 
@@ -189,8 +214,18 @@ def slugs(names: Iterable[str]) -> list[str]:
 
 
 def preflight(variant: Variant) -> Iterator[Callable[[], object]]:
-    """fio's own check of the jobs."""
+    """fio's own check of the jobs, and a check of their directories, which fio does not create."""
     yield partial(check_by_fio, variant.work)
+    if not variant.hooks_before:
+        yield partial(check_directories, variant.work)
+
+
+def check_directories(work: Fio) -> None:
+    """Raises LoadstoneError if a directory that a job states does not exist."""
+    for options in jobs(work).values():
+        for path in options.get("directory", "").split(":"):
+            if path.startswith("/") and not Path(path).is_dir():
+                raise LoadstoneError(f"the jobs use {path}, which is not a directory", "create it, or correct the job")
 
 
 def check_by_fio(work: Fio) -> None:
@@ -270,4 +305,17 @@ def combine_jobs(runs: Sequence[ImportedRun]) -> ImportedRun:
     return whole
 
 
-KIND = Kind(Fio, False, stores, title, data, preflight, phases, check, files=files, metrics=metrics, clients=False)
+KIND = Kind(
+    Fio,
+    False,
+    stores,
+    title,
+    data,
+    preflight,
+    phases,
+    check,
+    files=files,
+    metrics=metrics,
+    place=place_of,
+    clients=False,
+)

@@ -210,20 +210,26 @@ def describe_comparison(plan: Plan) -> str:
     return f"{compare.by}, with {as_text(compare.baseline if compare.baseline is not None else '')}: {figures}"
 
 
+def is_of_work(variant: Variant, key: str) -> bool:
+    """Whether a key of the experiment file affects the work: a tool with separate clients does not know the keys."""
+    kind = kind_of(variant)
+    return kind.clients or key in kind.passed or variant.store in describe_engine().stores
+
+
 def variant_table(plan: Plan) -> list[str]:
     """A table of the variants, with their dimensions and their other main parameters."""
     rows = [
         {
             **{name: as_text(value) for name, value in variant.config.items()},
             "store": variant.store,
-            "durability": variant.durability,
-            "clients": units.format_count(variant.clients),
+            "durability": variant.durability if is_of_work(variant, "durability") else "",
+            "clients": units.format_count(variant.clients) if is_of_work(variant, "clients") else "",
             "rate": "" if variant.data.moved_bytes or variant.data.seconds else format_rate(variant),
             "work" if plan.experiment.workloads else "workload": kind_of(variant).title(variant.work),
         }
         for variant in plan.variants[:ROWS_MAX]
     ]
-    names = list(rows[0])
+    names = [name for name in rows[0] if any(row[name] for row in rows)]
     widths = {name: max(len(name), *(len(row[name]) for row in rows)) for name in names}
     head = {name: name for name in names}
     lines = ["  ".join(row[name].ljust(widths[name]) for name in names).rstrip() for row in (head, *rows)]

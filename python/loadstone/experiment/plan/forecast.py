@@ -64,9 +64,11 @@ def rule_of(plan: Plan) -> Rule | None:
 
 def describe_assumptions(plan: Plan) -> str:
     """The assumptions of the estimate, worded to follow "if a system"."""
-    parts = [f"loads at {range_text(BYTES_PER_SECOND, units.format_bandwidth)}"]
+    parts = []
     if any(variant.data.operation_bytes for variant in plan.variants):
-        parts[0] = f"loads, reads and writes rows at {range_text(BYTES_PER_SECOND, units.format_bandwidth)}"
+        parts.append(f"loads, reads and writes rows at {range_text(BYTES_PER_SECOND, units.format_bandwidth)}")
+    elif any(variant.data.size or variant.data.moved_bytes for variant in plan.variants):
+        parts.append(f"loads at {range_text(BYTES_PER_SECOND, units.format_bandwidth)}")
     if any(variant.durability == "device" for variant in plan.variants):
         parts.append(f"writes {range_text(DEVICE_WRITES_PER_SECOND, units.format_count)} records/s to the device")
     if any(map(is_copied, plan.variants)) and plan.experiment.load.reuse:
@@ -217,6 +219,7 @@ def load_seconds(variant: Variant, data: Data, slow: int) -> float:
 def estimate_space(plan: Plan) -> int:
     """The bytes that must be free in the directory: for the largest data set of a trial, and for originals to copy."""
     largest = max((variant.data.size for variant in plan.variants), default=0)
+    created = max((variant.data.created_bytes for variant in plan.variants), default=0)
     copied = filter(is_copied, plan.variants) if plan.experiment.load.reuse else ()
     sizes = {variant.load_key: variant.data.size for variant in copied}
-    return largest * SPACE_FACTOR + SPACE_OVERHEAD_BYTES + KEPT_FACTOR * sum(sizes.values())
+    return created + largest * SPACE_FACTOR + SPACE_OVERHEAD_BYTES + KEPT_FACTOR * sum(sizes.values())
