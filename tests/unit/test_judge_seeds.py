@@ -117,7 +117,7 @@ def test_cassandra_report_gives_estimates_without_its_percentiles() -> None:
     # One run per load: the lowest load that reaches 95 % is an estimate, and no bracket is claimed.
     assert list(knees["1 dedicated", "write", 1, "LOCAL_ONE"]) == [800, "few-repeats"]
     assert {str(reason) for _, reason in knees.values()} == {"few-repeats"}
-    assert "it requires 3 repeats of each load" in judgement.answer
+    assert "a knee requires 3 repeats of each load" in judgement.answer
     assert judgement.answer.startswith("no knee is named for all 12 curves: ")
     assert "of which 95 % is reached at 800 to 10,000 clients" in judgement.answer
     curve = judgement_document(judgement)["curves"][0]

@@ -72,6 +72,9 @@ def load_companion(path: Path) -> Facts:
 
     Raises LoadstoneError if they are invalid.
     """
+    if not path.name:
+        # A folder such as `.`, which is no log.
+        return Facts()
     for companion in (path.with_name(path.name + SUFFIX), path.with_name(path.stem + SUFFIX)):
         if companion.is_file():
             return load_facts(companion)

@@ -182,7 +182,9 @@ def order_metrics(trials: Iterable[TrialResult], requested: Sequence[str]) -> tu
     known = {metric: value for trial in every for metric, value in trial.values.items()}
     metrics = [metric for metric in requested if metric in known]
     if not requested:
-        known = {metric: known[metric] for metric in list_shared(every)} or known
+        shared = {metric: known[metric] for metric in list_shared(every)}
+        # Variants may share only figures that are neither better nor worse.
+        known = shared if any(better_direction(metric, value.unit) for metric, value in shared.items()) else known
         metrics = [metric for metric in DEFAULT_METRICS if metric in known]
         if len({trial.facts.get("block_size") for trial in every}) > 1:
             metrics += [metric for metric in known if metric_statistic(metric) == "bandwidth" and metric not in metrics]

@@ -195,10 +195,8 @@ def check_lateness(trial: TrialResult, settings: Settings) -> Looks:
     if late is not None and late > settings.check_threshold(GENERATOR_LIMITED, "late"):
         bounded = any(f".{figures.LOWER}." in metric for metric in trial.values)
         severity = Severity.INVALID if not bounded else Severity.SUSPECT if late > FAR else Severity.NOTE
-        message = (
-            f"{units.format_percent(late)} of the operations were sent more than 1 ms late because the load generator"
-            " was late"
-        )
+        share = units.format_percent(late)
+        message = f"{share} of the operations were sent more than 1 ms late because of the load generator"
         here, effect, hint = (trial.trial,), Effect(excludes=True), choose_hint([trial])
         yield Finding(GENERATOR_LIMITED, severity, message, hint, here, about="latencies", effect=effect, size=late)
 
