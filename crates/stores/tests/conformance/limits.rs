@@ -72,13 +72,15 @@ fn lmdb_has_a_reader_slot_for_every_client() {
     // A thread occupies its slot until the thread ends, so all slots are in use at the same time.
     let together = std::sync::Barrier::new(place.options.clients);
     std::thread::scope(|threads| {
-        for _ in 0..place.options.clients {
-            threads.spawn(|| {
-                let read = store.session().unwrap().read_row(b"user1", Projection::All);
-                together.wait();
-                assert_eq!(read.0, Status::NotFound);
-            });
-        }
+        let read = || {
+            let read = store.session().unwrap().read_row(b"user1", Projection::All);
+            together.wait();
+            assert_eq!(read.0, Status::NotFound);
+        };
+        let clients: Vec<_> = (0..place.options.clients).map(|_| threads.spawn(read)).collect();
+        // At its end, a thread releases its slot in the lock file's map. A scope waits for closures, not for the end of
+        // their threads, and would close the store too early.
+        clients.into_iter().for_each(|client| client.join().unwrap());
     });
 }
 

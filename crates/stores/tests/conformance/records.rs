@@ -200,7 +200,7 @@ pub fn clients_do_not_disturb_each_other<K: KeyValue>(subject: &Subject) {
     const OPERATIONS: usize = 500;
     let opened = subject.open::<K>();
     std::thread::scope(|threads| {
-        for client in 0..CLIENTS {
+        let spawn = |client| {
             let store = &opened.store;
             threads.spawn(move || {
                 let mut session = store.session().expect("a session on its own thread");
@@ -221,8 +221,11 @@ pub fn clients_do_not_disturb_each_other<K: KeyValue>(subject: &Subject) {
                         assert_eq!(session.delete_row(&key(n)), Status::Ok);
                     }
                 }
-            });
-        }
+            })
+        };
+        let clients: Vec<_> = (0..CLIENTS).map(spawn).collect();
+        // The end of a thread, which LMDB notices, must precede the end of the store.
+        clients.into_iter().for_each(|client| client.join().unwrap());
     });
     let mut opened = opened;
     assert_eq!(opened.session.scan_rows(b"", 10_000).1.len(), CLIENTS * OPERATIONS / 10);
