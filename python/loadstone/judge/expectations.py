@@ -143,6 +143,7 @@ def estimate_figure(text: str, term: Term, key: VariantKey, judgement: Judgement
     excluded = {trial for finding in findings if is_single(finding) for trial in finding.trials}
     invalid = [item for item in findings if item.severity == Severity.INVALID and not is_single(item)]
     refusing = [item for item in invalid if item.effect.understates == 1]
+    late = next((item for item in findings if item.check == rate.GENERATOR_LIMITED), None)
     samples = [(trial.trial, *ends_of(trial, term)) for trial in trials]
     estimate = interval_of([ends for name, *ends in samples])
     remaining = [ends for name, *ends in samples if name not in excluded]
@@ -151,7 +152,8 @@ def estimate_figure(text: str, term: Term, key: VariantKey, judgement: Judgement
     counted = count_trials(text, term, unit, [ends for _, *ends in samples]) if unit in COUNTS else None
     if (cell.withheld or refusing) and not (counted and counted.holds is False):
         why = cell.withheld or f"{refusing[0].check}: {refusing[0].message}"
-        if not cell.withheld and is_violated_under_overload(term, estimate, refusing):
+        # A late generator may be the reason why the rate was not held.
+        if not (cell.withheld or late) and is_violated_under_overload(term, estimate, refusing):
             return Expectation(text, "", False, estimate, unit, why)
         return leave_undecided(text, "", why, refusing[0].hint if refusing else "measure longer", estimate, unit)
     if counted is not None:
@@ -164,7 +166,6 @@ def estimate_figure(text: str, term: Term, key: VariantKey, judgement: Judgement
     if drift := find_unknown_drift(findings):
         return leave_undecided(text, "", f"{drift.check}: {drift.message}", drift.hint, estimate, unit)
     estimate = widen_by_errors(estimate, findings, term, cell.resolution, cell.unit)
-    late = next((item for item in findings if item.check == rate.GENERATOR_LIMITED), None)
     if estimate.low is None and late and all(term.decide_between(*ends) is None for ends in remaining):
         # More repeats would not narrow the distance between the two ends of each figure.
         return leave_undecided(text, "", f"{late.check}: {late.message}", late.hint, estimate, unit)
