@@ -80,7 +80,9 @@ fn lmdb_has_a_reader_slot_for_every_client() {
         let clients: Vec<_> = (0..place.options.clients).map(|_| threads.spawn(read)).collect();
         // At its end, a thread releases its slot in the lock file's map. A scope waits for closures, not for the end of
         // their threads, and would close the store too early.
-        clients.into_iter().for_each(|client| client.join().unwrap());
+        for client in clients {
+            client.join().expect("a client without a panic");
+        }
     });
 }
 

@@ -225,7 +225,9 @@ pub fn clients_do_not_disturb_each_other<K: KeyValue>(subject: &Subject) {
         };
         let clients: Vec<_> = (0..CLIENTS).map(spawn).collect();
         // The end of a thread, which LMDB notices, must precede the end of the store.
-        clients.into_iter().for_each(|client| client.join().unwrap());
+        for client in clients {
+            client.join().expect("a client without a panic");
+        }
     });
     let mut opened = opened;
     assert_eq!(opened.session.scan_rows(b"", 10_000).1.len(), CLIENTS * OPERATIONS / 10);
