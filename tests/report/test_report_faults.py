@@ -59,13 +59,16 @@ def test_answer_has_outage_recovery_and_loss() -> None:
     judgement = judge_scripted()
     assert judgement.verdict == Verdict.VALID
     assert judgement.answer == (
-        "level=ONE: outage 1.67 s (n=6, all equal), 1.67 s more than without the fault (median); recovered"
-        " before the lift (6 of 6); acknowledged writes lost in 2 of 6 kills, 6 to 15 writes, the oldest 41.0 to"
-        " 46.0 ms old (the setting allows up to 100 ms); probability of a loss per kill: 4.3–78 % (95 % interval)"
+        "level=ONE: outage 1.67 s (n=6, all equal), 1.67 s more than without the fault (median of the differences);"
+        " recovered before the lift was ordered (6 of 6); acknowledged writes lost in 2 of 6 kills, 6 to 15 writes, the"
+        " oldest 41.0 to 46.0 ms old (the setting allows up to 100 ms); probability of a loss per kill: 4.3–78 %"
+        " (95 % interval)"
     )
     quorum, failures, comparison, *_ = judgement.further
     assert "outage 14.3 s (96.9 % interval 14.0 to 14.7 s, n=6)" in quorum
-    assert "recovered 12.0 s after the lift (median, 6 of 6); no acknowledged write lost in 6 kills" in quorum
+    assert (
+        "recovered 12.0 s after the lift was ordered (median, 6 of 6); no acknowledged write lost in 6 kills" in quorum
+    )
     assert re.match(r"in QUORUM-kill-\d, [\d,]+ operations failed during the kill of ", failures)
     assert "outage is 88 % lower with ONE than" in comparison
 
@@ -73,13 +76,19 @@ def test_answer_has_outage_recovery_and_loss() -> None:
 def test_censored_recoveries_are_counted_and_not_averaged() -> None:
     censored = Value("recovered", 77e9, "ns", 1, "at_least")
     judgement = judge_results(alter_kills({1: censored, 2: censored}))
-    assert "recovered 12.6 s after the lift (median, 4 of 6), not within 77.0 s in 2 of 6" in judgement.further[0]
+    assert (
+        "recovered 12.6 s after the lift was ordered (median, 4 of 6), not within 77.0 s in 2 of 6"
+        in judgement.further[0]
+    )
 
 
 def test_mostly_censored_recovery_has_no_median() -> None:
     censored = Value("recovered", 77e9, "ns", 1, "at_least")
     judgement = judge_results(alter_kills(dict.fromkeys(range(1, 5), censored)))
-    assert "recovered 11.0 s to 13.1 s after the lift in 2 of 6, not within 77.0 s in 4 of 6" in judgement.further[0]
+    assert (
+        "recovered 11.0 s to 13.1 s after the lift was ordered in 2 of 6, not within 77.0 s in 4 of 6"
+        in judgement.further[0]
+    )
 
 
 def test_unverified_faults_are_excluded_from_the_outage() -> None:
@@ -109,10 +118,10 @@ def test_early_recoveries_do_not_hide_late_ones() -> None:
     results = experiment_with_faults()
     outage, *_ = summarize_outages(results.variants, {}, Settings())
     for recovered, censored, text in [
-        ((0.0, 0.0, 0.0), (), "recovered before the lift (3 of 3)"),
-        ((0.0, 0.0, 9e9), (), "recovered before the lift in 2 of 3, 9.00 s after it in 1 of 3"),
-        ((0.0,), (40e9, 30e9), "recovered before the lift (1 of 3), not within 30.0 s in 2 of 3"),
-        ((5e9,), (40e9, 41e9), "recovered 5.00 s after the lift in 1 of 3, not within 40.0 s in 2 of 3"),
+        ((0.0, 0.0, 0.0), (), "recovered before the lift was ordered (3 of 3)"),
+        ((0.0, 0.0, 9e9), (), "recovered before the lift was ordered in 2 of 3, 9.00 s after that order in 1 of 3"),
+        ((0.0,), (40e9, 30e9), "recovered before the lift was ordered (1 of 3), not within 30.0 s in 2 of 3"),
+        ((5e9,), (40e9, 41e9), "recovered 5.00 s after the lift was ordered in 1 of 3, not within 40.0 s in 2 of 3"),
     ]:
         assert recovery_text(replace(outage, recovered_ns=recovered, censored_ns=censored)) == text
 

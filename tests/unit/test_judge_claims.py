@@ -26,12 +26,12 @@ from judge_support import (
 )
 from known_truth_support import change_system, simulate_results
 from loadstone.judge import decision_table
-from loadstone.judge.clause import ratio_ends
-from loadstone.judge.finding import Pair, Severity, Verdict, worst_verdict
+from loadstone.judge.clause import hedge_claim, ratio_ends
+from loadstone.judge.finding import Finding, Pair, Severity, Verdict, worst_verdict
 from loadstone.judge.findings import check_trial
 from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Claim, Comparison
-from loadstone.judge.scenarios import Scenario, Weighed
+from loadstone.judge.scenarios import Kind, Scenario, Weighed
 from loadstone.judge.settings import Settings
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import TrialResult
@@ -418,12 +418,20 @@ def test_scenario_bears_the_correction_of_p(tests: int, reading: Claim) -> None:
     comparison = single_comparison(simulate_results({"rocksdb": 1000.0, "lmdb": 1000.0}, 6))
     as_measured = Evidence(Estimate(1.0, 6, 0.9, 1.1), 0.5, "", 6, 0.0)
     faster = replace(as_measured, ratio=Estimate(1.3, 6, 1.2, 1.4), p=0.02)
-    scenarios = [
-        Weighed(Scenario(kind, ({}, {})), evidence, evidence.ratio)
-        for kind, evidence in (("measured", as_measured), ("own-time", faster))
-    ]
+    kinds: list[tuple[Kind, Evidence]] = [("measured", as_measured), ("own-time", faster)]
+    scenarios = [Weighed(Scenario(kind, ({}, {})), evidence, evidence.ratio) for kind, evidence in kinds]
     # Corrected by Holm's method, the p of 0.5 is 1 with two tests or more.
     open_claim = replace(comparison, claim="none", p=0.5, p_adjusted=min(1.0, 0.5 * tests), scenarios=())
     pair = Pair("system", "rocksdb", "lmdb", (), ())
     decided = decision_table.decide_claim(decision_table.Tested(open_claim, pair, scenarios), 0.01, tests)
     assert [row.reading for row in decided.scenarios] == ["none", reading]
+
+
+@pytest.mark.parametrize(("reading", "hedge"), [("better", ""), ("none", " as measured")])
+def test_suspect_claim_is_stated_as_measured(reading: Claim, hedge: str) -> None:
+    comparison = single_comparison(simulate_results({"rocksdb": 1000.0, "lmdb": 1300.0}, 6))
+    readings: list[Claim] = ["better", reading]
+    rows = [replace(comparison.scenarios[0], reading=row) for row in readings]
+    doubtful = Finding("interference", Severity.SUSPECT, "", "", ())
+    assert hedge_claim(replace(comparison, scenarios=tuple(rows), findings=(doubtful,))) == hedge
+    assert hedge_claim(replace(comparison, scenarios=tuple(rows), findings=())) == ""

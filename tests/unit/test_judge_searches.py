@@ -10,7 +10,7 @@ import pytest
 from judge_support import Change, both, set_figures, sound
 from loadstone.judge.finding import Severity, Verdict
 from loadstone.judge.judge import judge_results
-from loadstone.judge.judgement import Search
+from loadstone.judge.judgement import Judgement, Search
 from loadstone.judge.search import find_contradictions
 from loadstone.report.search import rows
 from loadstone.results.result_set import Question, ResultSet
@@ -27,7 +27,7 @@ LOADS = (1, 2, 4)
 REPEATS = 3
 
 
-def run_search(such_that: str, change: Change) -> Search:
+def judge_search(such_that: str, change: Change) -> Judgement:
     """A search over 1 to 4 clients with all of its trials."""
     find: dict[str, Scalar | None] = {
         "max": "throughput",
@@ -41,7 +41,12 @@ def run_search(such_that: str, change: Change) -> Search:
         for load in LOADS
         for repeat in range(1, REPEATS + 1)
     ]
-    (search,) = judge_results(ResultSet("searched", trials, Question(at_least=REPEATS, at_most=6, find=find))).searches
+    return judge_results(ResultSet("searched", trials, Question(at_least=REPEATS, at_most=6, find=find)))
+
+
+def run_search(such_that: str, change: Change) -> Search:
+    """The only search of a judgement."""
+    (search,) = judge_search(such_that, change).searches
     return search
 
 
@@ -287,3 +292,21 @@ def test_loads_far_from_the_answer_contradict_it() -> None:
     high = replace(low, kind="beyond", load=4_000)
     assert [*high.contradictions] == [[], [2_000]]
     assert "was not met at 2,000" in next(find_contradictions(high, trials)).message
+
+
+def test_mixed_objective_states_each_operation() -> None:
+    at_one = set_figures(all__p99=1.5e7, read__p99=1.2e7, update__p99=2.4e7)
+    short = judge_search("p99 < 20ms", both(at_one, from_two_clients_on(set_figures(all__p99=3e7)))).short
+    assert short is not None
+    assert short.statement.startswith("p99 < 20ms over all operations holds up to 1 client ")
+    assert short.remarks == ("at 1 client, read p99 is 12.0 ms and update p99 is 24.0 ms",)
+
+
+def test_rare_stalls_are_named() -> None:
+    def stall(factor: float) -> list[str]:
+        judgement = judge_search("p99 < 1s", set_figures(all__mean=factor * 1e5, all__p99=1e5))
+        return [text for text in judgement.further if "slowest 1 %" in text]
+
+    assert stall(1.9) == []
+    (text,) = stall(2)
+    assert text.endswith(" of the total time with clients=1: the mean is 2.00 times p99 (also in 2 other variants)")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from statistics import median
 from typing import NamedTuple
 
 from loadstone.format import units, wording
@@ -18,13 +19,14 @@ from loadstone.judge.clause import (
     explain_undecided,
     name_side,
 )
-from loadstone.judge.figures import is_latency, target_rate
+from loadstone.judge.figures import ALL, is_latency, split_metric, target_rate
 from loadstone.judge.finding import Verdict
 from loadstone.judge.joint_clause import CLAUSES_MAX, count_claims, count_omitted, drop_repeated_ends, merge_comparisons
 from loadstone.judge.judgement import Cell, Comparison, Curve, Judgement, Search, ShortAnswer, VariantKey
 from loadstone.judge.sweep import CLIENTS, describe_span, describe_sweep, is_sweep, is_undecided
 from loadstone.results.result_set import ALL_OPERATIONS, DEFAULT_METRICS, variant_key, variant_name
 from loadstone.results.stage import prefix_of
+from loadstone.results.trial_result import TrialResult
 from loadstone.results.value import THROUGHPUT, metric_statistic
 from loadstone.search.outcome import SearchOutcome
 from loadstone.search.sentence import (
@@ -47,6 +49,8 @@ PARTS_MAX, CONTEXTS_MAX = 12, 4
 CONTENDERS_MAX = 4
 # The maximum number of knees in the statement.
 KNEES_MAX = 3
+# The minimum ratio of mean and p99 for the remark on stalls.
+STALL_RATIO = 2
 
 
 class Answer(NamedTuple):
@@ -260,10 +264,14 @@ def describe_knee(judgement: Judgement) -> Iterator[str]:
             yield f"{wording.metric_name(metric)} is {', '.join(texts)} clients"
 
 
-def summarize_searches(searches: Sequence[Search]) -> Answer:
+def summarize_searches(judgement: Judgement) -> Answer:
     """The answer of the searches; with several searches, their claims and then the details of each."""
+    searches = judgement.searches
     names = name_contexts([search.context for search in searches])
     parts = [outcome_parts(search.outcome) if search.outcome else (UNFINISHED, "") for search in searches]
+    if mixed := [metric for search in searches[:1] for metric in list_parts(judgement, search)]:
+        text = searches[0].rule.objective.text if searches[0].rule.objective else ""
+        parts = [(claim.replace(text, f"{text} over all operations", 1), details) for claim, details in parts]
     first = [*zip(names, parts, strict=True)][:PARTS_MAX]
     claims = [f"{name}: {claim}" if name else claim for name, (claim, _) in first]
     claim = "; ".join([*claims, *count_omitted(len(searches) - PARTS_MAX)])
@@ -277,12 +285,66 @@ def summarize_searches(searches: Sequence[Search]) -> Answer:
         return Answer(clauses)
     remarks = [
         f"{name}: {text}" if name else text
-        for name, outcome in zip(names, outcomes, strict=True)
-        if outcome
-        for text in (contradiction_text(outcome), peak_text(outcome))
+        for name, search in zip(names, searches, strict=True)
+        if (outcome := search.outcome)
+        for text in (contradiction_text(outcome), state_parts(judgement, search, mixed), peak_text(outcome))
         if text
     ]
     return Answer(clauses, ShortAnswer(claim, (), tuple(remarks)))
+
+
+def list_parts(judgement: Judgement, search: Search) -> list[str]:
+    """The latencies of each operation type that an objective on all operations covers; empty for one type."""
+    terms = () if search.rule.objective is None else search.rule.objective.terms
+    statistics = {split_metric(term.metric)[1] for term in terms if term.metric.startswith(f"{ALL}.")}
+    parts = [
+        metric
+        for metric in judgement.results.metrics
+        if not prefix_of(metric) and split_metric(metric)[0] not in ("", ALL) and split_metric(metric)[1] in statistics
+    ]
+    return parts if len(parts) > 1 else []
+
+
+def state_parts(judgement: Judgement, search: Search, metrics: Sequence[str]) -> str:
+    """The latencies of each operation type at the answer: `at 8 clients, read p99 is 4.25 µs, update p99 6.24 ms`."""
+    outcome = search.outcome
+    if outcome is None or outcome.load is None or not metrics:
+        return ""
+    load = int(outcome.load) if float(outcome.load).is_integer() else outcome.load
+    key = variant_key({**dict(search.context), outcome.rule.over: load})
+    cells = [cell for metric in metrics if (cell := judgement.cells.get((key, metric))) and not cell.withheld]
+    figures = [
+        f"{wording.metric_name(cell.metric)} is {wording.estimate_text(cell.estimate, cell.unit, cell.bound)}"
+        for cell in cells
+    ]
+    return f"at {outcome.rule.format_load(outcome.load)}, {units.join_names(figures)}" if figures else ""
+
+
+def describe_stalls(judgement: Judgement) -> Iterator[str]:
+    """The variant in which rare operations take most of the time, which neither throughput nor p99 shows.
+
+    If the mean is at least twice the p99, the slowest 1 % of the operations take over half of the sum of all latencies.
+    """
+    stalled = {
+        key: ratios
+        for key, trials in judgement.results.variants.items()
+        if len(ratios := [ratio for trial in trials if (ratio := stall_ratio(trial)) >= STALL_RATIO]) * 2 > len(trials)
+    }
+    if not stalled:
+        return
+    worst = max(stalled, key=lambda key: median(stalled[key]))
+    names = dict(zip(judgement.results.variants, name_contexts([*judgement.results.variants]), strict=True))
+    where = f" with {names[worst]}" if names[worst] else ""
+    more = f" (also in {units.count_noun(len(stalled) - 1, 'other variant')})" if len(stalled) > 1 else ""
+    times = units.format_ratio(median(stalled[worst]))
+    text = f"the slowest 1 % of the operations take over half of the total time{where}: the mean is {times} p99"
+    yield text.replace("×", " times") + more
+
+
+def stall_ratio(trial: TrialResult) -> float:
+    """The mean latency ÷ p99; 0 if one of them is unknown."""
+    mean, p99 = trial.value(f"{ALL}.mean"), trial.value(f"{ALL}.p99")
+    return mean / p99 if mean and p99 else 0.0
 
 
 def is_tabular(outcome: SearchOutcome) -> bool:
@@ -349,5 +411,6 @@ def figure_of(judgement: Judgement, cell: Cell, trust: str) -> str:
         ends = wording.span_text(estimate.low, estimate.high, unit, wording.last_digit(estimate), " to ")
         between = f"{estimate.level * 100:.3g} % interval {ends}, n={estimate.n}"
     text = wording.estimate_text(estimate, unit, judgement.output_bound(cell))
-    verb = f"falls on {text} operations" if cell.bound == "failed" else f"is {text}"
+    fate = "failed" if text == "failed" else "were never answered"
+    verb = f"is unbounded, as too many operations {fate}" if cell.bound == "failed" else f"is {text}"
     return f"{metric} {verb} ({between}{trust})"

@@ -14,9 +14,11 @@ from loadstone.judge.finding import Finding, Severity, Verdict
 from loadstone.judge.judgement import Cell, Claim, Comparison, Judgement
 from loadstone.results.result_set import name_value, variant_name
 from loadstone.results.value import THROUGHPUT
+from loadstone.statistics.comparison import ALPHA
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
 NO_CLAIM = "no claim possible"
+CORRECTED = ", not significant after Holm's correction"
 # An interval over all scenarios whose ends differ by more than this factor is not printed.
 RATIO_MAX = 100
 
@@ -52,10 +54,8 @@ def comparison_clause(judgement: Judgement, comparison: Comparison, matters: flo
     is_open |= comparison.claim == "descriptive" and not excludes_one(ratio)
     if is_open and (ends := ratio_ends(comparison, ratio)):
         medians = figures_of(judgement, first, second, (left, right))
-        # The interval is not corrected for the other comparisons.
-        corrected = ", not significant after Holm's correction" if excludes_one(ratio) else ""
         statement = f"{metric} is undecided"
-        return Clause(f"{statement}: {medians} (interval of the ratio {ends}{corrected})", statement)
+        return Clause(f"{statement}: {medians} (interval of the ratio {ends})", statement)
     if comparison.claim in UNDECIDED:
         ratio_clause = f"ratio {wording.ratio_text(ratio).removesuffix('×')}, " if math.isfinite(ratio.value) else ""
         trust = ratio_clause + trust_of(comparison, ratio, judgement.coverage, ratio_ends(comparison, ratio))
@@ -71,7 +71,7 @@ def comparison_clause(judgement: Judgement, comparison: Comparison, matters: flo
             relation = f"{metric} is {change} with {left} than with {right}"
         elif comparison.metric == THROUGHPUT:
             relation = f"{left} {hold_verb(left)} {change} the {metric} of {right}"
-        relation = comparison.condition + relation
+        relation = comparison.condition + relation + hedge_claim(comparison)
         figures = f"{figures}, " if is_latency(comparison.metric) else ""
     elif comparison.claim == "descriptive":
         relation, figures = f"{metric} of {left} and {right} is {figures}", ""
@@ -81,6 +81,13 @@ def comparison_clause(judgement: Judgement, comparison: Comparison, matters: flo
         relation = f"{comparison.condition}{metric} is {change} with {left} than with {right}"
         figures = f"{figures}, "
     return add_figures(comparison, relation, f"{figures}{trust}")
+
+
+def hedge_claim(comparison: Comparison) -> str:
+    """The words ` as measured` if a suspect claim does not hold in every scenario; else empty."""
+    is_lost = any(row.reading != comparison.claim for row in comparison.scenarios)
+    is_ranked = comparison.claim in ("better", "worse") and comparison.verdict >= Verdict.SUSPECT
+    return " as measured" if is_lost and is_ranked else ""
 
 
 def hold_verb(name: str) -> str:
@@ -95,9 +102,16 @@ def add_figures(comparison: Comparison, statement: str, figures: str) -> Clause:
 
 
 def ratio_ends(comparison: Comparison, ratio: Estimate) -> str:
-    """The interval of a ratio without a claim: as measured, and over all scenarios, with their names."""
+    """The interval of a ratio without a claim: as measured, and over all scenarios, with their names.
+
+    If the interval as measured excludes 1, and only the correction for several tests leaves it undecided, the text
+    says so: intervals are not corrected.
+    """
     measured, wider = split_interval(comparison, ratio)
-    return f"{measured} as measured, {wider}" if wider else measured
+    p, alone = comparison.p_adjusted, comparison.scenarios[0].ratio if comparison.scenarios else ratio
+    is_corrected = p is not None and p >= ALPHA and math.isfinite(ratio.value) and excludes_one(alone)
+    corrected = CORRECTED if measured and is_corrected else ""
+    return f"{measured} as measured{corrected}, {wider}" if wider else measured + corrected
 
 
 def split_interval(comparison: Comparison, ratio: Estimate) -> tuple[str, str]:

@@ -32,7 +32,7 @@ from loadstone.statistics.comparison import adjust_holm
 from loadstone.statistics.estimate import Estimate
 
 BOUND_HINT = "compare a lower percentile or throughput, or repeat without the failures"
-MOVED_HINT = "no action needed: the drift is too small to change the claim"
+MOVED_HINT = "no action needed: no claim depends on this drift"
 
 
 @dataclass(frozen=True)
@@ -273,5 +273,6 @@ def bound_reason(cell: Cell, by: str, cells: Mapping[tuple[VariantKey, str], Cel
     )
     reason = "is only a lower bound"
     if cell.bound == "failed":
-        reason = f"falls on {'unanswered' if is_unanswered(cells, cell) else 'failed'} operations"
+        fate = "were never answered" if is_unanswered(cells, cell) else "failed"
+        reason = f"is unbounded, as too many operations {fate}"
     return f"{last} of {name} {reason}{of}"

@@ -352,8 +352,8 @@ def judge_ratio(
     cells = comparison.baseline, comparison.contender
     if cells[1].bound == "failed" and cells[1].bounded == len(cells[1].samples) >= REPEATS_MIN and not cells[0].bound:
         # The contender's figure is infinite, and the baseline's is finite.
-        holds, why = term.is_met_by(math.inf), f"{term.metric} falls on failed operations in every repeat"
-        return Expectation(text, "", holds, None, "×", why)
+        why = f"{term.metric} is unbounded, as too many operations failed in every repeat"
+        return Expectation(text, "", term.is_met_by(math.inf), None, "×", why)
     if any(cell.bound for cell in cells):
         return leave_undecided(text, "", comparison.why, "use a lower percentile, or throughput", ratio, "×")
     if math.isnan(ratio.value):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from loadstone.judge.answer import answer_question, summarize_searches
+from loadstone.judge.answer import answer_question, describe_stalls, summarize_searches
 from loadstone.judge.cells import Cells
 from loadstone.judge.checks import attempts, faults, not_steady, sides_differ, view
 from loadstone.judge.compare import Comparer, settle_finding
@@ -223,14 +223,15 @@ def state_answer(judgement: Judgement, settings: Settings) -> Judgement:
     results = judgement.results
     metrics = results.headline_metrics or (THROUGHPUT,)
     answer = (
-        summarize_searches(judgement.searches)
-        if judgement.searches
-        else answer_question(judgement, metrics, settings.matters)
+        summarize_searches(judgement) if judgement.searches else answer_question(judgement, metrics, settings.matters)
     )
     # In an experiment with faults, the question is about the faults; comparisons of other figures come last.
     failures = list(describe_failures(chain.from_iterable(judgement.trials.values()))) if judgement.outages else []
-    text, *further = [*outage_clauses(judgement.outages), *failures, *answer.clauses]
-    return replace(judgement, answer=text, further=tuple(further), short=None if judgement.outages else answer.short)
+    # A fault causes stalls.
+    stalls = () if judgement.outages else tuple(describe_stalls(judgement))
+    text, *further = [*outage_clauses(judgement.outages), *failures, *answer.clauses, *stalls]
+    short = answer.short and replace(answer.short, remarks=(*answer.short.remarks, *stalls))
+    return replace(judgement, answer=text, further=tuple(further), short=None if judgement.outages else short)
 
 
 def note_minority(

@@ -168,9 +168,9 @@ def outage_text(outage: Outage) -> str:
 
 
 def recovery_text(outage: Outage) -> str:
-    """The recovery as text: `recovered 12.0 s after the lift (median, 6 of 6)`, `not recovered within 9 s in 1 of 6`.
+    """The recovery as text: `recovered 12.0 s after the lift was ordered (median, 6 of 6)`.
 
-    Empty if no repeat was observed long enough.
+    Without a recovery: `not recovered within 9 s in 1 of 6`. Empty if no repeat was observed long enough.
     """
     total = len(outage.recovered_ns) + len(outage.censored_ns)
     if not total:
@@ -181,15 +181,16 @@ def recovery_text(outage: Outage) -> str:
         later = [after_ns for after_ns in outage.recovered_ns if after_ns]
         if outage.has_recovered and outage.median_recovery_ns:
             time = units.format_duration(outage.median_recovery_ns)
-            parts.append(f"recovered {time} after the lift (median, {count})")
+            parts.append(f"recovered {time} after the lift was ordered (median, {count})")
         elif not later:
-            parts.append(f"recovered before the lift ({count})")
+            parts.append(f"recovered before the lift was ordered ({count})")
         else:
             ends = " to ".join(dict.fromkeys(units.format_duration(end) for end in (min(later), max(later))))
             if early := len(outage.recovered_ns) - len(later):
-                parts.append(f"recovered before the lift in {early} of {total}")
+                parts.append(f"recovered before the lift was ordered in {early} of {total}")
             where = f"in {len(later)} of {total}"
-            parts.append(f"{ends} after it {where}" if parts else f"recovered {ends} after the lift {where}")
+            lift = "that order" if parts else "the lift was ordered"
+            parts.append(f"{'' if parts else 'recovered '}{ends} after {lift} {where}")
     if outage.censored_ns:
         limit = units.format_duration(min(outage.censored_ns))
         parts.append(f"not {'' if parts else 'recovered '}within {limit} in {len(outage.censored_ns)} of {total}")
@@ -251,7 +252,7 @@ def outage_clause(outage: Outage, names: Mapping[VariantKey, str]) -> str:
             f", {units.format_duration(abs(outage.excess_ns))} "
             f"{'more' if outage.excess_ns >= 0 else 'less'} than without"
         )
-        figures += " the fault (median)"
+        figures += " the fault (median of the differences)"
     count, extent = ranges_text(outage)
     ranges = f"{count} key ranges interrupted ({extent})" if count else ""
     has_ledger = any("ledger.acknowledged" in trial.values for trial in outage.trials)

@@ -9,7 +9,7 @@ from statistics import median
 from loadstone.format import units, wording
 from loadstone.judge import figures
 from loadstone.judge.checks import sides_differ
-from loadstone.judge.clause import Clause, capacity_clause, name_side
+from loadstone.judge.clause import Clause, capacity_clause, hedge_claim, name_side
 from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.judgement import Cell, Comparison, Curve, Judgement, VariantKey
 from loadstone.judge.settings import Settings
@@ -167,12 +167,14 @@ def describe_conclusions(group: Sequence[Comparison], contender: str, baseline: 
     loads: dict[str, list[Comparison]] = {}
     for item in sorted(group, key=lambda item: item.claim not in CLAIMED):
         side = {"better": f"{contender} is better", "worse": f"{baseline} is better"}.get(item.claim)
+        side = side and side + hedge_claim(item)
         loads.setdefault(side or CONCLUSIONS.get(item.claim, "not ranked"), []).append(item)
     parts = []
     for text, items in loads.items():
         if len(items) == 1 and items[0].claim in CLAIMED:
             change = wording.change_text(items[0].ratio, bound=items[0].bound)
             text = f"{change} with {contender}" if change.endswith("lower") else f"{change} as high with {contender}"
+            text += hedge_claim(items[0])
         parts.append(f"{text} at {enumerate_loads(items)}")
     return ", ".join(parts)
 

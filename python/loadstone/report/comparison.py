@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from loadstone.format import units, wording
@@ -11,7 +10,7 @@ from loadstone.judge.decision_table import excludes_one
 from loadstone.judge.finding import Finding, Severity, Verdict, worst_verdict
 from loadstone.judge.judgement import Cell, Claim, Comparison, VariantKey
 from loadstone.report.table import Column, Rows, Table, TableCell
-from loadstone.report.view import View, shorten
+from loadstone.report.view import NO_CLAIM, View, shorten
 from loadstone.results.result_set import ALL_OPERATIONS
 from loadstone.results.value import metric_statistic
 from loadstone.statistics.estimate import Estimate
@@ -86,7 +85,10 @@ def entries(view: View, key: VariantKey, metric: str, compared: bool) -> tuple[T
         return ()
     full = view.value(key)
     name = TableCell(shorten(full, NAME_MAX), aside=full if len(full) > NAME_MAX else "")
-    end = (TableCell(str(cell.estimate.n)), render_verdict(view.findings_of(key, metric)))
+    verdict = render_verdict(view.findings_of(key, metric))
+    if verdict.verdict is Verdict.VALID and view.standing == NO_CLAIM:
+        verdict = TableCell(NO_CLAIM)
+    end = (TableCell(str(cell.estimate.n)), verdict)
     middle = [TableCell(""), TableCell("")] if compared else []
     if cell.withheld:
         return (name, TableCell("withheld", cell.withheld, tone="muted"), TableCell(""), *middle, *end)
@@ -176,10 +178,8 @@ def render_ratio(comparison: Comparison) -> Iterator[TableCell]:
 
 
 def describe_undecided(comparison: Comparison) -> str:
-    """The interval of an undecided ratio, and a clause if only the correction for several tests leaves it undecided."""
-    is_corrected = math.isfinite(comparison.ratio.value) and excludes_one(comparison.ratio)
-    correction = ", not significant after Holm's correction" if is_corrected else ""
-    return ratio_ends(comparison, comparison.ratio) + correction
+    """The interval of an undecided ratio."""
+    return ratio_ends(comparison, comparison.ratio)
 
 
 def refusal(comparison: Comparison) -> str:

@@ -19,6 +19,8 @@ FIRST = ("version", "durability", "how", "replication", "consistency", "cache_by
 ELSEWHERE = frozenset({"hosts", "host_names", "cpu_model", "cpus", "memory_bytes", "kernel", "engine", "profile"})
 NO_GUARANTEE = frozenset({"directory", "store"})
 # Observations during the load (docs/reference/observation.md); device bytes per operation have a chart.
+# Units whose name repeats the name of the metric.
+COUNTS = frozenset({"operations", "faults"})
 HOST = re.compile(r"(cpu|memory|device|io|network|pressure|engine)\.(?!.*per_operation$)")
 
 
@@ -90,11 +92,14 @@ def render_observation(view: View, keys: Iterable[VariantKey], metric: str) -> T
     if not values:
         return TableCell(wording.DASH, tone="muted")
     numbers, unit = [value.value for value in values], values[0].unit
-    low, high = min(numbers), max(numbers)
-    middle = median(numbers)
-    # A small share has as many digits as its range.
-    text = units.format_percent(middle) if unit == "share" else units.format_figure(middle, unit)
-    return TableCell(text, wording.span_text(low, high, unit) if low < high else "")
+    low, middle, high = (render_number(number, unit) for number in (min(numbers), median(numbers), max(numbers)))
+    return TableCell(middle, wording.join_ends(low, high, f" {wording.DASH} ") if low != high else "")
+
+
+def render_number(number: float, unit: str) -> str:
+    """An observation with three digits, however small it is; a count without its unit."""
+    last = units.digit_carried(number, number) if unit == "share" and number else None
+    return units.format_figure(number, "" if unit in COUNTS else unit, last)
 
 
 def group_variants(view: View) -> Iterable[tuple[str, list[VariantKey]]]:

@@ -147,7 +147,8 @@ def search_section(view: View) -> Section:
     least, most = rule.at_least, rule.at_most
     count = units.count_noun(max(least, most or 0), "trial")
     count = f"{least} to {count}" if most and most > least else count
-    lead = f"Searched for {describe_rule(rule)}; a probe has {count}, with more at the ends of the bracket."
+    count += ", with more at the ends of the bracket as it narrows"
+    lead = f"Searched for {describe_rule(rule)}; a probe has {count}."
     return Section("search", "Search", (lead,), tuple(search.tables(view)))
 
 

@@ -7,10 +7,11 @@ from dataclasses import replace
 from loadstone.judge.checks.impossible import PERCENTILES_OF
 from loadstone.judge.judgement import VariantKey
 from loadstone.report.charts import figure
-from loadstone.report.charts.scaling import Line, group_lines
+from loadstone.report.charts.scaling import Line, group_lines, read_probe
 from loadstone.report.table import Column, Rows, Table, TableCell, render_cell
 from loadstone.report.view import View
 from loadstone.results.result_set import natural_key, variant_name
+from loadstone.results.value import THROUGHPUT
 
 # The columns of cassandra-stress and of the Hydra report, in the order and with the names of both.
 COLUMNS = {
@@ -54,8 +55,8 @@ def create_table(view: View) -> Table:
         Rows(
             name_series(view, context, line),
             tuple(
-                (TableCell(f"{load:g}"), *(render_figure(view, key, metric) for metric in metrics))
-                for load, key in line.variants.items()
+                (TableCell(f"{load:g}"), *(render_figure(view, line, load, metric) for metric in metrics))
+                for load in line.variants
             ),
         )
         for context, line in lines
@@ -63,9 +64,12 @@ def create_table(view: View) -> Table:
     return Table("", heads, rows)
 
 
-def render_figure(view: View, key: VariantKey, metric: str) -> TableCell:
-    """A figure; counts are shown without their unit, which is in the column title."""
-    cell = render_cell(view, key, metric)
+def render_figure(view: View, line: Line, load: float, metric: str) -> TableCell:
+    """A figure, as in the table of a search; counts are shown without their unit, which is in the column title."""
+    probed = None if line.search is None or metric == THROUGHPUT else read_probe(line.search, load, metric)
+    if probed is not None:
+        return TableCell(probed[1])
+    cell = render_cell(view, line.variants[load], metric)
     return replace(cell, text=cell.text.removesuffix(f" {metric}")) if metric in COUNTS else cell
 
 

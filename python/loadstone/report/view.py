@@ -23,6 +23,8 @@ Item = TypeVar("Item")
 NAME_LENGTH = 26
 # The dimensions that set the load.
 LOADS = ("clients", "rate")
+# The verdict on figures without a comparison or an interval.
+NO_CLAIM = "no claim"
 
 
 class View:
@@ -109,7 +111,7 @@ class View:
         """The verdict in the report's first lines; `no claim` for valid figures without a comparison or an interval."""
         has_interval = any(len(trials) >= REPEATS_MIN for trials in self.results.variants.values())
         is_silent = self.verdict is Verdict.VALID and self.is_description and not has_interval
-        return "no claim" if is_silent else str(self.verdict)
+        return NO_CLAIM if is_silent else str(self.verdict)
 
     @cached_property
     def constants(self) -> dict[str, Scalar]:

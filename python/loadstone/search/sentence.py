@@ -63,10 +63,10 @@ def knee_text(knee: Knee, over: Over = "clients", whose: str = "") -> str:
         where = f"at {upper}, the lowest load tried"
     else:
         where = f"at {upper} or less"
-    # The plateau is not the maximum: it is the mean of several loads, and individual loads lie above it.
+    # The plateau is not the maximum: individual loads lie above it.
     load, most = knee.peak
     peak = format_throughput(most)
-    above = f", the mean of several loads (the highest median is {peak}, at {units.load_over(load, over)})"
+    above = f", {mean_text(knee, over)} (the highest median is {peak}, at {units.load_over(load, over)})"
     above = above if most > knee.plateau * (1 + TOLERANCE) else ""
     text = f"throughput{of} levels off at {plateau}{above}; {share} of that is reached {where}"
     end = knee.medians[-1]
@@ -74,7 +74,7 @@ def knee_text(knee: Knee, over: Over = "clients", whose: str = "") -> str:
         text += f"; the repeats differ too much to decide whether throughput falls from {peak} at"
         text += f" {units.load_over(load, over)} to {format_throughput(end)} at {last}"
     if knee.collapse is not None:
-        that = "that" if plateau == peak else f"its plateau (the mean of several loads, {plateau})"
+        that = "that" if plateau == peak else f"its plateau ({mean_text(knee, over)}, {plateau})"
         text = f"throughput{of} is highest at {units.load_over(load, over)}, {peak}"
         text += f"; {share} of {that} is reached {where}"
     if knee.departing:
@@ -89,7 +89,7 @@ def knee_text(knee: Knee, over: Over = "clients", whose: str = "") -> str:
 
 
 def summarize_knee(knee: Knee, whose: str) -> str:
-    """The knee of one of several curves in a few words: `lmdb reaches its plateau between 1 and 8 clients`.
+    """The knee of one of several curves in a few words: `lmdb levels off somewhere between 1 and 8 clients`.
 
     Empty if it is unknown.
     """
@@ -100,7 +100,14 @@ def summarize_knee(knee: Knee, whose: str) -> str:
         return f"{whose} is highest at {units.load_over(knee.peak[0], 'clients')}"
     upper = units.load_over(knee.upper, "clients")
     where = f"at {upper} or less" if knee.lower is None else f"between {units.format_load(knee.lower)} and {upper}"
-    return f"{whose} reaches its plateau {where}"
+    return f"{whose} levels off {'somewhere ' if knee.lower is not None else ''}{where}"
+
+
+def mean_text(knee: Knee, over: Over) -> str:
+    """The loads whose mean is the plateau: `the mean of 2 to 16 clients`; for one load, `the level at 32 clients`."""
+    low, high = knee.ends
+    most = units.load_over(high, over)
+    return f"the level at {most}" if low == high else f"the mean of {units.format_load(low)} to {most}"
 
 
 def format_throughput(throughput: float) -> str:

@@ -60,6 +60,8 @@ class Knee:
     # The mean of the loads that cannot be distinguished from the top, op/s; nan without loads. Individual loads exceed
     # it.
     plateau: float = math.nan
+    # The lowest and the highest of the loads that form the plateau.
+    ends: tuple[float, float] = (math.nan, math.nan)
     # The smallest tried load whose fit reaches 95 % of the plateau: an estimate, not a claim.
     reached: float | None = None
     # The knee lies above `lower` and not above `upper`. `lower` is None if the lowest tried load may be sufficient;
@@ -101,6 +103,7 @@ def find_knee(points: Mapping[float, Mapping[int, float]], *, blocks: bool = Tru
     error = ERRORS * standard_error(logs, medians, blocks=blocks)
     curve = fit_unimodal(medians[None])
     top, first, last = find_plateau(medians[None], curve, error)
+    level = np.flatnonzero(is_level(curve, error)[0])
     apart = np.abs(medians - curve[0]) > max(DEPARTURE * error, TOLERANCE)
     knee = Knee(
         loads,
@@ -108,6 +111,7 @@ def find_knee(points: Mapping[float, Mapping[int, float]], *, blocks: bool = Tru
         tuple(order_interval([*cells.values()]).value.item() for cells in used.values()),
         tuple(np.exp(curve[0]).tolist()),
         math.exp(top[0]),
+        (loads[level[0]], loads[level[-1]]),
         loads[first[0]],
         unclaimed="few-repeats" if few else None,
         departing=() if few else tuple(load for load, is_apart in zip(loads, apart, strict=True) if is_apart),
@@ -177,12 +181,18 @@ def fit_isotonic(rows: Floats) -> Floats:
 
 def find_plateau(medians: Floats, curve: Floats, error: float) -> tuple[Floats, Columns, Columns]:
     """For each row: the plateau, and the first and the last column that reach 95 % of it."""
-    within = curve >= curve.max(axis=1, keepdims=True) - error - ROUNDING
+    within = is_level(curve, error)
     level: Floats = (medians * within).sum(axis=1) / within.sum(axis=1)
     enough = level[:, None] + math.log1p(-TOLERANCE) - ROUNDING
     # The last column is also judged by its medians, since a curve that recovers has not collapsed.
     again = np.maximum(medians, curve) >= enough
     return level, (curve >= enough).argmax(axis=1), again.shape[1] - 1 - again[:, ::-1].argmax(axis=1)
+
+
+def is_level(curve: Floats, error: float) -> NDArray[np.bool_]:
+    """Whether each column of a fit belongs to the plateau, because it lies within `error` of the top."""
+    within: NDArray[np.bool_] = curve >= curve.max(axis=1, keepdims=True) - error - ROUNDING
+    return within
 
 
 def resample_deviations(logs: Floats, medians: Floats, resamples: int, *, blocks: bool) -> Floats:

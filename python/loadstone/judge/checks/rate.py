@@ -140,7 +140,10 @@ def check_carried(trial: TrialResult, settings: Settings) -> Looks:
         return
     backlog = trial.loop == "open"
     severity = Severity.INVALID if backlog else Severity.SUSPECT
-    place = f"{units.format_duration(longest)} into the window of {units.format_duration(window)}"
+    length = units.format_duration(window)
+    place = f"{units.format_duration(longest)} into the window of {length}"
+    if longest > window:
+        place = f"{units.format_duration(longest - window)} after the window of {length} had ended"
     carried = units.count_noun(count, "warm-up operation")
     message = f"{carried} had not completed when the window began; the last of them completed {place}"
     hint = f"use a longer warm-up{' or a lower rate' if backlog else ''}, or find out what the system did at that time"

@@ -453,10 +453,12 @@ def knee_rows(view: View, line: Line, ends: Sequence[float], top: float, number:
 
 
 def sentences(view: View) -> list[str]:
-    """A sentence on the knee of each sweep; none for searches, whose knees are in the answer."""
+    """A sentence on the knee of each sweep, and on the plateaus; none for searches, whose knees are in the answer."""
     knees = []
     for curve in () if view.judgement.searches else view.judgement.curves[:PANELS_MAX]:
         where = view.title(tuple(pair for pair in curve.context if pair[0] != view.dimension))
         who = " ".join(part for part in (whose(view, curve.context), where) if part)
         knees.append(f"{who}: {knee_text(curve.knee)}" if who else knee_text(curve.knee))
+    if any(curve.knee.loads for curve in view.judgement.curves) and knees:
+        knees.append("A plateau is a geometric mean of medians, without the common shift of each block")
     return knees

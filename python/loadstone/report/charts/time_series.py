@@ -94,11 +94,13 @@ def draw_charts(view: View, charted: ChartedSeries, name: str, kinds: Sequence[K
     rows = {key: panel_rows(view.name(key), repeats, kinds, seconds, unit) for key, repeats in charted.of.items()}
     panels = []
     for key, (thin, strong) in rows.items():
-        beside = [panel for other, panel in rows.items() if view.context(other) == view.context(key)]
-        numbers = [value for lines in beside for value in values(lines, "value") if value > 0]
+        alike = [other for other in charted.of if view.context(other) == view.context(key)]
+        numbers = [value for other in alike for value in values(rows[other], "value") if value > 0]
         if not strong or not numbers:
             continue
-        ends = [seconds for lines in beside for seconds in values(lines, "seconds")]
+        # An interval is drawn at its start, so the last point precedes the end of the window.
+        every = [series for other in alike for _, _, series in charted.of[other]]
+        ends = [series.start_seconds[-1] + series.length_seconds[-1] for series in every]
         head = figure.join_title(view.name(key), view.title(view.context(key)))
         stages = stages_of(view.variants[key][0])
         ends += [stage.end_ns / 1e9 for stage in stages]
