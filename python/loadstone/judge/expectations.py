@@ -163,13 +163,20 @@ def estimate_figure(text: str, term: Term, key: VariantKey, judgement: Judgement
     if estimate.low is None and len(remaining) < REPEATS_MIN <= len(samples):
         why = f"no interval: findings exclude {len(samples) - len(remaining)} of {len(samples)} repeats"
         return leave_undecided(text, "", why, "remedy these findings, or run more repeats", estimate, unit)
-    if drift := find_unknown_drift(findings):
-        return leave_undecided(text, "", f"{drift.check}: {drift.message}", drift.hint, estimate, unit)
-    estimate = widen_by_errors(estimate, findings, term, cell.resolution, cell.unit)
+    if unknown := find_unknown_drift(findings):
+        return leave_undecided(text, "", f"{unknown.check}: {unknown.message}", unknown.hint, estimate, unit)
+    drift = max((finding.effect.drifts for finding in findings), default=1.0)
+    faster = max((finding.effect.understates for finding in findings), default=1.0)
+    estimate = widen_by_errors(estimate, term, cell, drift, faster)
     if estimate.low is None and late and all(term.decide_between(*ends) is None for ends in remaining):
         # More repeats would not narrow the distance between the two ends of each figure.
         return leave_undecided(text, "", f"{late.check}: {late.message}", late.hint, estimate, unit)
-    return explain_width(decide_condition(text, term, estimate, unit), findings)
+    result = decide_condition(text, term, estimate, unit)
+    if drift <= 1 or estimate.low is None:
+        return result
+    # The tables have a narrower interval.
+    width = f"the interval allows for a drift of {units.format_ratio(drift)} within a trial"
+    return replace(result, why="; ".join(filter(None, (result.why, width))))
 
 
 def is_violated_under_overload(term: Term, estimate: Estimate, refusing: Sequence[Finding]) -> bool:
@@ -177,15 +184,6 @@ def is_violated_under_overload(term: Term, estimate: Estimate, refusing: Sequenc
     if estimate.low is None or estimate.high is None or any(item.check != rate.RATE_NOT_HELD for item in refusing):
         return False
     return term.decide_between(estimate.low, estimate.high) is False
-
-
-def explain_width(result: Expectation, findings: Sequence[Finding]) -> Expectation:
-    """The expectation with the reason why its interval is wider than the interval in the tables."""
-    drift = max((finding.effect.drifts for finding in findings), default=1.0)
-    if drift <= 1 or result.estimate is None or result.estimate.low is None:
-        return result
-    width = f"the interval allows for a drift of {units.format_ratio(drift)} within a trial"
-    return replace(result, why="; ".join(filter(None, (result.why, width))))
 
 
 def state_figure(result: Expectation, term: Term, cell: Cell | None, judgement: Judgement) -> Expectation:
@@ -271,16 +269,15 @@ def find_unknown_drift(findings: Iterable[Finding]) -> Finding | None:
     return next((finding for finding in findings if math.isinf(finding.effect.drifts)), None)
 
 
-def widen_by_errors(
-    estimate: Estimate, findings: Sequence[Finding], term: Term, resolution: float, unit: str
-) -> Estimate:
-    """An estimate with its interval widened by known errors: resolution, drift, and the engine's share of the time."""
+def widen_by_errors(estimate: Estimate, term: Term, cell: Cell, drift: float, faster: float) -> Estimate:
+    """An estimate with its interval widened by known errors: resolution, drift, and the engine's share of the time.
+
+    `drift` and `faster` are factors of at least 1.
+    """
     if estimate.low is None or estimate.high is None:
         return estimate
-    drift = max((finding.effect.drifts for finding in findings), default=1.0)
-    faster = max((finding.effect.understates for finding in findings), default=1.0)
-    low, high = estimate.low / drift / (1 + resolution), estimate.high * drift * (1 + resolution)
-    if better_direction(term.metric, unit) == "higher":
+    low, high = estimate.low / drift / (1 + cell.resolution), estimate.high * drift * (1 + cell.resolution)
+    if better_direction(term.metric, cell.unit) == "higher":
         high *= faster
     elif not term.share:
         low /= faster
