@@ -309,4 +309,4 @@ def test_rare_stalls_are_named() -> None:
 
     assert stall(1.9) == []
     (text,) = stall(2)
-    assert text.endswith(" of the total time with clients=1: the mean is 2.00 times p99 (also in 2 other variants)")
+    assert text.endswith(" of the total time at 1 client: the mean is 2.00 times p99 (also in 2 other variants)")

@@ -24,7 +24,7 @@ from loadstone.judge.finding import Verdict
 from loadstone.judge.joint_clause import CLAUSES_MAX, count_claims, count_omitted, drop_repeated_ends, merge_comparisons
 from loadstone.judge.judgement import Cell, Comparison, Curve, Judgement, Search, ShortAnswer, VariantKey
 from loadstone.judge.sweep import CLIENTS, describe_span, describe_sweep, is_sweep, is_undecided
-from loadstone.results.result_set import ALL_OPERATIONS, DEFAULT_METRICS, variant_key, variant_name
+from loadstone.results.result_set import ALL_OPERATIONS, DEFAULT_METRICS, LOADS, ResultSet, variant_key, variant_name
 from loadstone.results.stage import prefix_of
 from loadstone.results.trial_result import TrialResult
 from loadstone.results.value import THROUGHPUT, metric_statistic
@@ -287,7 +287,7 @@ def summarize_searches(judgement: Judgement) -> Answer:
         f"{name}: {text}" if name else text
         for name, search in zip(names, searches, strict=True)
         if (outcome := search.outcome)
-        for text in (contradiction_text(outcome), state_parts(judgement, search, mixed), peak_text(outcome))
+        for text in (contradiction_text(outcome), describe_load(judgement, search, mixed))
         if text
     ]
     return Answer(clauses, ShortAnswer(claim, (), tuple(remarks)))
@@ -305,10 +305,10 @@ def list_parts(judgement: Judgement, search: Search) -> list[str]:
     return parts if len(parts) > 1 else []
 
 
-def state_parts(judgement: Judgement, search: Search, metrics: Sequence[str]) -> str:
-    """The latencies of each operation type at the answer: `at 8 clients, read p99 is 4.25 µs, update p99 6.24 ms`."""
+def describe_load(judgement: Judgement, search: Search, metrics: Sequence[str]) -> str:
+    """The latencies of each operation type at the answer, `at 8 clients, read p99 is 4.25 µs and …`, and the peak."""
     outcome = search.outcome
-    if outcome is None or outcome.load is None or not metrics:
+    if outcome is None or outcome.load is None:
         return ""
     load = int(outcome.load) if float(outcome.load).is_integer() else outcome.load
     key = variant_key({**dict(search.context), outcome.rule.over: load})
@@ -317,7 +317,8 @@ def state_parts(judgement: Judgement, search: Search, metrics: Sequence[str]) ->
         f"{wording.metric_name(cell.metric)} is {wording.estimate_text(cell.estimate, cell.unit, cell.bound)}"
         for cell in cells
     ]
-    return f"at {outcome.rule.format_load(outcome.load)}, {units.join_names(figures)}" if figures else ""
+    parts = f"at {outcome.rule.format_load(outcome.load)}, {units.join_names(figures)}" if figures else ""
+    return "; ".join(filter(None, (parts, peak_text(outcome))))
 
 
 def describe_stalls(judgement: Judgement) -> Iterator[str]:
@@ -333,12 +334,20 @@ def describe_stalls(judgement: Judgement) -> Iterator[str]:
     if not stalled:
         return
     worst = max(stalled, key=lambda key: median(stalled[key]))
-    names = dict(zip(judgement.results.variants, name_contexts([*judgement.results.variants]), strict=True))
-    where = f" with {names[worst]}" if names[worst] else ""
+    where = name_point(judgement.results, worst)
     more = f" (also in {units.count_noun(len(stalled) - 1, 'other variant')})" if len(stalled) > 1 else ""
     times = units.format_ratio(median(stalled[worst]))
     text = f"the slowest 1 % of the operations take over half of the total time{where}: the mean is {times} p99"
     yield text.replace("×", " times") + more
+
+
+def name_point(results: ResultSet, key: VariantKey) -> str:
+    """A variant, with its load last: ` with lmdb at 11 clients`; empty if it is the only one."""
+    over = next((name for name in LOADS if len(results.dimensions.get(name, ())) > 1), "")
+    contexts = [*dict.fromkeys(tuple(pair for pair in other if pair[0] != over) for other in results.variants)]
+    name = name_contexts(contexts)[contexts.index(tuple(pair for pair in key if pair[0] != over))]
+    load = f" at {units.load_over(float(dict(key)[over]), over)}" if over else ""
+    return (f" with {name}" if name else "") + load
 
 
 def stall_ratio(trial: TrialResult) -> float:

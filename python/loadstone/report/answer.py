@@ -16,8 +16,9 @@ from loadstone.judge.judgement import Cell, Claim, Comparison, Search, VariantKe
 from loadstone.judge.sweep import describe_span, is_sweep, list_loads, span_intervals, span_medians
 from loadstone.report.comparison import describe_undecided, refusal
 from loadstone.report.table import Column, Rows, Table, TableCell, render_cell
-from loadstone.report.view import LOADS, View
+from loadstone.report.view import View
 from loadstone.report.warnings import count_trials, describe_extent, magnitude, name_source
+from loadstone.results.result_set import LOADS
 from loadstone.search.outcome import SearchOutcome
 from loadstone.search.probe import Probe
 from loadstone.search.sentence import count_judged, format_throughput, probe_figure, short_of_rate

@@ -14,15 +14,13 @@ from loadstone.format import units, wording
 from loadstone.judge.finding import Finding, Verdict, concerns_metric
 from loadstone.judge.judgement import Cell, Comparison, Judgement, VariantKey
 from loadstone.report.warnings import Warnings, name_owners, warnings
-from loadstone.results.result_set import name_value, natural_key, variant_name
+from loadstone.results.result_set import LOADS, name_value, natural_key, variant_name
 from loadstone.results.trial_result import Scalar, TrialResult
 from loadstone.statistics.estimate import REPEATS_MIN
 
 Item = TypeVar("Item")
 # Names longer than this are shortened in charts and table heads; the comparison table has the full name.
 NAME_LENGTH = 26
-# The dimensions that set the load.
-LOADS = ("clients", "rate")
 # The verdict on figures without a comparison or an interval.
 NO_CLAIM = "no claim"
 

@@ -15,6 +15,8 @@ from typing import Any, ClassVar
 from loadstone.results.trial_result import Scalar, Series, TrialResult
 from loadstone.results.value import FINITE, HIGHER_IS_BETTER, THROUGHPUT, better_direction, metric_statistic
 
+# The dimensions that set the load.
+LOADS = ("clients", "rate")
 # The metrics of a comparison, unless the experiment sets other metrics.
 DEFAULT_METRICS = (
     *("throughput", "read.p99", "update.p99", "insert.p99", "write.p99", "sync.p99"),
