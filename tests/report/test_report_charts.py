@@ -271,6 +271,16 @@ def test_long_time_series_is_thinned_for_a_phone() -> None:
     assert len(thinning.thin_series(hour, "throughput", seconds)) == 120
 
 
+def test_noticeable_collections_of_garbage_are_marked() -> None:
+    first = replace(SERIES, gc_ns=(0, 15_000_000, 20_000_000, 400_000_000, 0))
+    second = replace(SERIES, gc_ns=(0, 0, 90_000_000, 300_000_000, 0))
+    rows = time_series.pause_rows([("a", 1, first), ("b", 2, second), ("c", 3, SERIES)])
+    assert [(row["start"], row["end"], row["share"], row["paused"]) for row in rows] == [
+        (2, 3, 0.09, "90.0 ms in repeat 2"),
+        (3, 4, 0.4, "400 ms in repeat 1"),
+    ]
+
+
 def test_panels_of_one_context_share_their_axes() -> None:
     view = View(report_support.usual())
     result = time_series.throughput(view, time_series.select_series(view))

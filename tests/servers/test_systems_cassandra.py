@@ -103,6 +103,7 @@ def test_store_states_the_commit_log_as_lab(single_node: RunningSystem, engine: 
     for name in ("commitlog_sync", "commitlog_format"):
         assert f"{name} {facts[name]}" in loaded.err
     assert "commitlog_sync_period" not in loaded.err
+    assert "compaction SizeTieredCompactionStrategy" in loaded.err
 
 
 def test_keyspace_without_a_log_guarantees_nothing(single_node: RunningSystem) -> None:

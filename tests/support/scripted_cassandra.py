@@ -256,6 +256,9 @@ class FakeCassandra(Scripted):
             strategy = text_set("class", "org.apache.cassandra.locator.SimpleStrategy", "replication_factor", "1")
             replication = struct.pack(">i", 2) + strategy[4:]
             described = [{"durable_writes": (BOOLEAN, b"\1"), "replication": (MAP_OF_TEXT, replication)}]
+        elif table == "system_schema.tables":
+            strategy = text_set("class", "org.apache.cassandra.db.compaction.SizeTieredCompactionStrategy")
+            described = [{"compaction": (MAP_OF_TEXT, struct.pack(">i", 1) + strategy[4:])}]
         else:
             return error(INVALID, f"unconfigured table {table}")
         types: list[Column] = [(name, described[0][name][0] if described else TEXT) for name in names]

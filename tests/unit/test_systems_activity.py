@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from loadstone.results.trial_result import Series
+from loadstone.runner.series import add_pauses
 from loadstone.systems.base.activity import READ_BYTES, activity_figures
+from loadstone.systems.base.jvm import list_pauses
 from loadstone.systems.registry import load_system as named
 
 LINES = {
@@ -157,3 +160,22 @@ def test_daylight_saving_change_loses_nothing(tmp_path: Path, change: datetime, 
     lines = [(change + timedelta(minutes=minute)).astimezone().strftime(CHECKPOINT).format(44) for minute in minutes]
     values = count_starts(tmp_path / "log", "\n".join(lines).encode(), change + timedelta(minutes=started))
     assert values == {"checkpoints": 8, "checkpoint_period_seconds": 600}
+
+
+def test_pauses_are_divided_among_intervals(tmp_path: Path) -> None:
+    log = tmp_path / "gc.log"
+    written = "[2026-11-28T17:00:02.500+0000][12.5s][info][gc] GC(7) "
+    log.write_text(
+        f"{written}Pause Young (Normal) (G1 Evacuation Pause)\n"
+        f"{written}Pause Young (Normal) (G1 Evacuation Pause) 24M->1M(64M) 700.250ms\n"
+        f"{written}Concurrent Mark Cycle 300.000ms\n"
+    )
+    began = round(datetime(2026, 11, 28, 17, 0, 1, tzinfo=UTC).timestamp()) * 10**9
+    series = Series((0.0, 1.0, 2.0), (1.0, 1.0, 0.5), (1.0, 1.0, 1.0))
+    (pause,) = list_pauses(log)
+    assert pause == (began + 1_500_000_000, 700_250_000)
+    # The pause lasts from 0.79975 s to 1.5 s of the window; the second one ends before the window.
+    counted = add_pauses(series, began, [pause, (began, 10**9)])
+    assert counted.gc_ns == (200_250_000, 500_000_000, 0)
+    assert Series.from_json(counted.to_json()) == counted
+    assert add_pauses(series, began + 10**12, [pause]) == series

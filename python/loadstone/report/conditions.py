@@ -14,7 +14,17 @@ from loadstone.report.view import View
 # The maximum number of columns in a table.
 COLUMNS_MAX = 6
 # The most important facts come first; the remaining facts follow in recorded order.
-FIRST = ("version", "durability", "how", "replication", "consistency", "cache_bytes", "compression", "file_system")
+FIRST = (
+    "version",
+    "durability",
+    "how",
+    "replication",
+    "consistency",
+    "compaction",
+    "cache_bytes",
+    "compression",
+    "file_system",
+)
 # Facts that the environment also lists, which have a row only if they differ; and facts that are not guarantees.
 ELSEWHERE = frozenset({"hosts", "host_names", "cpu_model", "cpus", "memory_bytes", "kernel", "engine", "profile"})
 NO_GUARANTEE = frozenset({"directory", "store"})

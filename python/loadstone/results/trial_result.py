@@ -42,6 +42,8 @@ class Series:
     # In trials with faults and a rate: operations due in the interval that succeeded, before and after their deadline.
     good: tuple[int, ...] = ()
     late: tuple[int, ...] = ()
+    # The total time for which the servers' garbage collectors stopped them, added over the servers.
+    gc_ns: tuple[int, ...] = ()
 
     @property
     def complete_rates(self) -> tuple[float, ...]:
@@ -69,16 +71,14 @@ class Series:
     def from_json(cls, document: Mapping[str, Any]) -> Series:
         """Reads series.json. Raises ValueError if it is invalid."""
         series = read_document(Series, document)
-        columns = filter(
-            None, (series.p50_ns, series.p99_ns, series.failed, series.due, series.ended, series.good, series.late)
-        )
-        if len({*map(len, (series.start_seconds, series.length_seconds, series.throughput, *columns))}) > 1:
+        columns = [getattr(series, field.name) for field in fields(series)]
+        if len({len(column) for column in columns if column or column is series.throughput}) > 1:
             raise ValueError("a series whose columns have different lengths")
         return series
 
 
 # Fields that results of version 1, or trials without faults, lack.
-SERIES_OPTIONAL = frozenset({"due", "ended", "good", "late"})
+SERIES_OPTIONAL = frozenset({"due", "ended", "good", "late", "gc_ns"})
 
 
 class FileName:

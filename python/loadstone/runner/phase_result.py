@@ -38,6 +38,8 @@ class PhaseResult:
     loop: Loop | None = None
     statuses: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     series: Series | None = None
+    # The beginning of the measured window, ns since the epoch; 0 if unknown.
+    began_unix_ns: int = 0
     requested: Mapping[str, Scalar] = field(default_factory=dict)
     of_system: tuple[str, ...] = ()
 
@@ -81,8 +83,8 @@ def command_result(
         run.loop,
         run.statuses,
         run.series,
-        observed.requested,
-        tuple(server_facts),
+        requested=observed.requested,
+        of_system=tuple(server_facts),
     )
 
 
@@ -139,6 +141,7 @@ def engine_result(
         run.loop if len(runs) == 1 else None,
         engine_figures.statuses(run.result.summary),
         run.series,
+        run.result.summary.start_unix_ns,
         select_common_settings(item.spec for item in runs),
         of_system,
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 
 from loadstone.engine.events import COMPOSED, TIMED_STEPS, WELL, Earlier, Interval, Outcome
 from loadstone.engine.histogram import Histogram, decode_histogram
@@ -75,6 +76,21 @@ class SeriesBuilder:
             due=due if len(due) == len(rows) else (),
             ended=tuple(row.ended for row in rows),
         )
+
+
+def add_pauses(series: Series, began_unix_ns: int, pauses: Iterable[tuple[int, int]]) -> Series:
+    """The series with the garbage collectors' pauses, given by their ends, ns since the epoch, and lengths, ns.
+
+    `began_unix_ns` is the beginning of the measured window. A pause that spans several intervals is divided among them.
+    """
+    starts = [round(start * 1e9) for start in series.start_seconds]
+    ends = [start + round(length * 1e9) for start, length in zip(starts, series.length_seconds, strict=True)]
+    paused = [0] * len(starts)
+    for end_unix_ns, length_ns in pauses:
+        end = end_unix_ns - began_unix_ns
+        for at, borders in enumerate(zip(starts, ends, strict=True)):
+            paused[at] += max(min(end, borders[1]) - max(end - length_ns, borders[0]), 0)
+    return replace(series, gc_ns=tuple(paused)) if any(paused) else series
 
 
 def counts(outcome: Outcome) -> bool:

@@ -84,6 +84,12 @@ class TrialServers:
         self.stack.begin_observation()
         return None if self.hosts else Observed(tuple(self.stack.find_watched()), jvm.read_collections)
 
+    def list_pauses(self) -> Iterator[tuple[int, int]]:
+        """The pauses of the garbage collectors of servers on this host: their ends and lengths (`jvm.list_pauses`)."""
+        for server in () if self.hosts else self.stack.find_watched():
+            if server.gc_log is not None:
+                yield from jvm.list_pauses(server.gc_log)
+
     def end(self) -> None:
         """Reads the counters again."""
         self.of_hosts = self.stack.end_observation()

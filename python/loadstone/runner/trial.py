@@ -35,6 +35,7 @@ from loadstone.runner import command, datasets, fault_figures, hooks, phase, pha
 from loadstone.runner.phase import Finished
 from loadstone.runner.phase_result import PhaseResult
 from loadstone.runner.progress import Display
+from loadstone.runner.series import add_pauses
 from loadstone.runner.server_pool import RunServers, ServersError, TrialServers, with_address
 from loadstone.systems.base import undo
 
@@ -113,6 +114,8 @@ class Conductor:
         ended, series = fault_figures.add_figures(ended, main.series, files, recovery_options(planned))
         ended = stage_figures.add_figures(ended, planned.variant.stages, files)
         if series is not None:
+            if at is not None and main.began_unix_ns:
+                series = add_pauses(series, main.began_unix_ns, at.list_pauses())
             (files / "series.json").write_text(json.dumps(series.to_json()) + "\n")
         return self._hidden(ended)
 

@@ -1,6 +1,6 @@
 //! The properties of a cluster that are read before the first operation: the nodes, the table and the guarantee.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
 use futures::{StreamExt, stream};
@@ -33,6 +33,8 @@ pub struct Cluster {
     pub replication: Replication,
     /// Whether writes to the keyspace reach the commit log.
     pub durable_writes: bool,
+    /// The compaction of the table, or the different compactions of the keyspace's tables; empty if unknown.
+    pub compaction: String,
     /// The commit log of the node to which the client is connected, if known.
     pub commit_log: Option<CommitLog>,
     /// The product and the release that the node runs.
@@ -107,11 +109,15 @@ impl Cluster {
         let mut values = ask(&keyspace).await?.into_iter().flatten();
         let durable_writes = values.next().flatten().as_deref() != Some(&[0]);
         let replication = Replication::from_pairs(&pairs(values.next().flatten()));
+        let mut of_tables = format!("SELECT compaction FROM system_schema.tables {where_keyspace}");
         if !settings.table.is_empty() {
             let table = format!("AND table_name = '{}'", settings.table);
+            of_tables = format!("{of_tables} {table}");
             let columns = format!("SELECT column_name, kind FROM system_schema.columns {where_keyspace} {table}");
             check_table(&settings, contact, &ask(&columns).await?, link.extensions())?;
         }
+        let compactions = link.query(&of_tables).await.unwrap_or_default().into_iter().flatten();
+        let compactions: BTreeSet<String> = compactions.map(|options| name_compaction(pairs(options))).collect();
         // This table is available since 4.0, but not in ScyllaDB.
         let reported = link.query("SELECT name, value FROM system_views.settings").await.unwrap_or_default();
         let extensions = *link.extensions();
@@ -132,6 +138,7 @@ impl Cluster {
             allowed,
             replication,
             durable_writes,
+            compaction: Vec::from_iter(compactions).join("; "),
             commit_log: CommitLog::from_settings(reported),
             version,
             contact,
@@ -387,9 +394,34 @@ fn pairs(value: Option<Vec<u8>>) -> Vec<(String, String)> {
     elements(value, 2).chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect()
 }
 
+/// A table's compaction: the strategy, and the options that differ from Cassandra's defaults for every strategy.
+fn name_compaction(mut options: Vec<(String, String)>) -> String {
+    options.sort_unstable();
+    let is_class = |(name, _): &&(String, String)| name == "class";
+    let class = options.iter().find(is_class).map_or("", |(_, class)| class.rsplit('.').next().unwrap_or(class));
+    let is_usual = |name: &str, value: &str| {
+        matches!((name, value), ("class", _) | ("min_threshold", "4") | ("max_threshold", "32"))
+    };
+    let set =
+        options.iter().filter(|(name, value)| !is_usual(name, value)).map(|(name, value)| format!("{name}={value}"));
+    std::iter::once(class.to_owned()).chain(set).collect::<Vec<_>>().join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn compaction_has_its_strategy_and_unusual_options() {
+        let text = |options: &[(&str, &str)]| {
+            name_compaction(options.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect())
+        };
+        let usual =
+            [("max_threshold", "32"), ("class", "org.apache.cassandra.db.compaction.SizeTieredCompactionStrategy")];
+        assert_eq!(text(&usual), "SizeTieredCompactionStrategy");
+        let levelled = [("sstable_size_in_mb", "10"), ("min_threshold", "4"), ("class", "LeveledCompactionStrategy")];
+        assert_eq!(text(&levelled), "LeveledCompactionStrategy sstable_size_in_mb=10");
+    }
 
     #[test]
     fn commit_log_settings_have_every_versions_names() {

@@ -192,6 +192,9 @@ impl Store for Cassandra {
             .fact("request_timeout_ms", settings.request_timeout.as_millis().to_string())
             .fact("reconnect", settings.reconnect.to_string())
             .fact("pause_after_failure_ms", FAILURE_PAUSE.as_millis().to_string());
+        if !self.cluster.compaction.is_empty() {
+            guarantee = guarantee.fact("compaction", self.cluster.compaction.clone());
+        }
         if let Some(copies) = replication.copies() {
             guarantee = guarantee.fact("replication", copies.to_string());
         }
@@ -271,6 +274,7 @@ mod tests {
             allowed: Vec::new(),
             replication: Replication::Simple(1),
             durable_writes: true,
+            compaction: String::new(),
             commit_log: None,
             version: String::new(),
             contact,

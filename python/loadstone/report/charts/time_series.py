@@ -24,6 +24,9 @@ from loadstone.results.trial_result import Series
 LINES_MAX = 60
 # Between lines closer than this ratio, there is no room for a name.
 APART = 4
+# The minimum share of an interval in which garbage collectors pause, to be marked.
+PAUSED_MIN = 0.02
+HEIGHT = 170
 
 
 @dataclass(frozen=True)
@@ -107,7 +110,8 @@ def draw_charts(view: View, charted: ChartedSeries, name: str, kinds: Sequence[K
         requested = rate_rows(stages) if unit == "op/s" else []
         numbers += [row["value"] for row in requested]
         behind = stage_rows(stages), requested
-        panels.append(Panel(head, chart(view, thin, strong, vertical(unit, numbers), max(ends), behind), 170))
+        layers = chart(view, thin, strong, vertical(unit, numbers), max(ends), behind, pause_rows(charted.of[key]))
+        panels.append(Panel(head, layers, HEIGHT))
     alt_text = f"{' and '.join(kinds)} over time, one panel for each variant, a line for each repeat and their median"
     return Figure(name, tuple(panels), caption(view, charted, kinds, seconds, len(panels)), alt_text, title)
 
@@ -133,6 +137,24 @@ def rate_rows(stages: Sequence[Stage]) -> list[Row]:
         for number, (at_ns, rate) in enumerate(
             end for stage in stages for end in ((stage.start_ns, stage.rate_from), (stage.end_ns, stage.rate_to))
         )
+    ]
+
+
+def pause_rows(repeats: Sequence[tuple[str, int, Series]]) -> list[Row]:
+    """The intervals in which the servers' garbage collectors paused noticeably: the longest total of any repeat."""
+    longest: dict[tuple[float, float], tuple[int, int]] = {}
+    for _, repeat, series in repeats:
+        for start, length, paused_ns in zip(series.start_seconds, series.length_seconds, series.gc_ns, strict=False):
+            if paused_ns >= PAUSED_MIN * length * 1e9:
+                longest[start, length] = max(longest.get((start, length), (0, 0)), (paused_ns, repeat))
+    return [
+        {
+            "start": start,
+            "end": start + length,
+            "share": min(paused_ns / length / 1e9, 1.0),
+            "paused": f"{units.format_duration(paused_ns)} in repeat {repeat}",
+        }
+        for (start, length), (paused_ns, repeat) in sorted(longest.items())
     ]
 
 
@@ -188,9 +210,10 @@ def chart(
     y: alt.Y,
     end: float,
     behind_lines: tuple[Sequence[Row], Sequence[Row]],
+    paused: Sequence[Row],
 ) -> dict[str, Any]:
     """The chart of a panel: thin lines behind thick lines; the stages and the requested rate are drawn behind all
-    lines."""
+    lines, and the servers' pauses at the lower edge."""
     scale = alt.Scale(domain=[0, end or 1], nice=False)
     axis = alt.Axis(title="seconds", grid=False, tickCount=5, labelFlush=True)
     x = alt.X("seconds:Q", scale=scale, axis=axis)
@@ -213,7 +236,20 @@ def chart(
         plot(columns).mark_rule(strokeWidth=1, style="word").encode(x=x, opacity=near),
         before.mark_point(size=46, filled=True).encode(opacity=near),
         *label_layers([row for row in strong if "end" in row], x, y),
+        *pause_layers(paused, alt.X("start:Q", scale=scale, axis=axis)),
     )
+
+
+def pause_layers(paused: Sequence[Row], edge: alt.X) -> Iterator[alt.Chart]:
+    """A mark at the lower edge for each interval with pauses, the darker, the larger their share."""
+    if paused:
+        marks = (
+            plot(paused)
+            .mark_rect(style="word")
+            .encode(x=edge, x2="end:Q", y=alt.value(HEIGHT - 7), y2=alt.value(HEIGHT))
+        )
+        shade = alt.Opacity("share:Q", scale=alt.Scale(domain=[0, 1], range=[0.25, 1]), legend=None)
+        yield marks.encode(opacity=shade, tooltip=figure.tooltip(paused="garbage collection"))
 
 
 def label_layers(ends: Sequence[Row], x: alt.X, y: alt.Y) -> Iterator[alt.Chart]:
@@ -269,4 +305,6 @@ def caption(view: View, charted: ChartedSeries, kinds: Sequence[Kind], seconds: 
         text += f" {repeats} of {charted.repeats} repeats are drawn."
     if any(stages_of(view.variants[key][0]) for key in charted.of):
         text += " The numbered bands are stages; the dashed line is the requested rate."
+    if any(pause_rows(lines) for lines in charted.of.values()):
+        text += " Marks at the lower edge are intervals in which servers collected garbage, the darker, the longer."
     return text + figure.limits(view, panels, charted.variants)

@@ -7,7 +7,8 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +23,8 @@ HINT = f"install Java {OLDEST} or newer (apt-get install openjdk-{OLDEST}-jre-he
 # `[12.5s][info][gc] GC(7) Pause Young (Normal) (G1 Evacuation Pause) 24M->1M(64M) 0.998ms`. Finer log levels also
 # write a similar line without a time at its end when a pause starts.
 PAUSE = re.compile(rb"\bGC\(\d+\) Pause [^\n]* (\d+)\.(\d{3})ms\r?$")
+# The wall-clock time at which such a line was written: `[2026-11-28T17:00:00.123+0000]`.
+WRITTEN = re.compile(rb"^\[(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d{4})\]")
 # The heap in use before and after, and the size of the heap: `24M->1M(64M)`.
 LEFT = re.compile(rb"GC\(\d+\) Pause [^\n]* \d+M->(\d+)M\(\d+M\) [\d.]+ms\n")
 # Enough bytes at the end of a log to contain at least one such line.
@@ -148,6 +151,14 @@ def read_collections(gc_log: Path, since: int = 0) -> Collections:
     pauses = [match for line in whole.splitlines() if (match := PAUSE.search(line))]
     spent_ns = sum(int(match[1]) * 1_000_000 + int(match[2]) * 1_000 for match in pauses)
     return Collections(len(pauses), spent_ns, since + len(whole))
+
+
+def list_pauses(gc_log: Path) -> Iterator[tuple[int, int]]:
+    """The end of each pause in a log, ns since the epoch, and its length, ns; empty without a log."""
+    for line in read_tail(gc_log, file_size(gc_log)).splitlines():
+        if (pause := PAUSE.search(line)) and (written := WRITTEN.search(line)):
+            at = datetime.strptime(written[1].decode(), "%Y-%m-%dT%H:%M:%S.%f%z")
+            yield round(at.timestamp() * 1000) * 1_000_000, int(pause[1]) * 1_000_000 + int(pause[2]) * 1_000
 
 
 def live_heap_bytes(gc_log: Path) -> int | None:

@@ -42,6 +42,7 @@ pub fn cluster_of(addresses: &[std::net::SocketAddr]) -> Cluster {
         allowed: Vec::new(),
         replication: Replication::Simple(1),
         durable_writes: true,
+        compaction: String::new(),
         commit_log: None,
         version: String::new(),
         contact: addresses[0],
