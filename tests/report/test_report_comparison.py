@@ -140,3 +140,16 @@ def test_imported_bandwidth_keeps_its_unit(name: str, metric: str, note: str) ->
     view = View(judge_results(ResultSet("imported", trials)))
     notes = [row[1].note for group in table(view, metric).groups for row in group.rows if row]
     assert note in notes
+
+
+@pytest.mark.parametrize(("system", "beside"), [("a", "– baseline failed"), ("b", "baseline")])
+def test_failed_side_has_a_row(system: str, beside: str) -> None:
+    def fail(trial: TrialResult) -> TrialResult:
+        return replace(trial, end="failed", values={}) if trial.config == {"system": system, "workload": "B"} else trial
+
+    view = make_view([("a", "A"), ("b", "A"), ("a", "B"), ("b", "B")], asking(), fail)
+    (group,) = [group for group in table(view, "throughput").groups if group.title == "workload B"]
+    rows = {row[0].text: [entry_text(entry) for entry in row] for row in group.rows}
+    (other,) = {"a", "b"} - {system}
+    assert rows[system][1] == f"failed all {REPEATS} repeats"
+    assert rows[other][AGAINST] == beside

@@ -79,12 +79,17 @@ def table(view: View, metric: str) -> Table:
 
 
 def entries(view: View, key: VariantKey, metric: str, compared: bool) -> tuple[TableCell, ...]:
-    """The row of one variant; empty if it does not have the metric."""
-    cell = view.cell(key, metric)
-    if cell is None:
+    """The row of one variant; empty if it ran and does not have the metric."""
+    cell, has_failed = view.cell(key, metric), has_only_failed(view, key)
+    if cell is None and not has_failed:
         return ()
     full = view.value(key)
     name = TableCell(shorten(full, NAME_MAX), aside=full if len(full) > NAME_MAX else "")
+    if cell is None:
+        of = f"all {units.count_noun(len(view.variants[key]), 'repeat')}"
+        middle = [TableCell(wording.DASH, tone="muted"), TableCell("")] if compared else []
+        end = (TableCell("0"), render_verdict(view.findings_of(key)))
+        return (name, TableCell("failed", of), TableCell("none", tone="muted"), *middle, *end)
     verdict = render_verdict(view.findings_of(key, metric))
     if verdict.verdict is Verdict.VALID and view.standing == NO_CLAIM:
         verdict = TableCell(NO_CLAIM)
@@ -101,6 +106,12 @@ def entries(view: View, key: VariantKey, metric: str, compared: bool) -> tuple[T
         else TableCell("none", tone="muted")
     )
     return (name, figure(view, cell), between, *middle, *end)
+
+
+def has_only_failed(view: View, key: VariantKey) -> bool:
+    """Whether every trial of a variant failed without figures."""
+    trials = view.variants.get(key, ())
+    return bool(trials) and all(trial.is_failure and not trial.values for trial in trials)
 
 
 def figure(view: View, cell: Cell) -> TableCell:
@@ -138,9 +149,9 @@ def explain_missing_ratio(view: View, key: VariantKey, metric: str) -> Iterator[
         yield TableCell("baseline", tone="muted")
     else:
         cell = None if beside is None else view.cell(beside, metric)
-        yield TableCell(
-            "–", "baseline withheld" if cell and cell.withheld else "no baseline in this context", tone="muted"
-        )
+        why = "baseline withheld" if cell and cell.withheld else "no baseline in this context"
+        why = "baseline failed" if beside is not None and has_only_failed(view, beside) else why
+        yield TableCell("–", why, tone="muted")
     yield TableCell("")
 
 

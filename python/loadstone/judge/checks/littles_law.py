@@ -56,7 +56,8 @@ def check_littles_law(trial: TrialResult, settings: Settings) -> Looks:
         busy, mean, hint = most, means[1], "clients pause while a server is unavailable: see the finding `errors`"
         if not count_failed_operations(trial):
             hint = (
-                "clients did more than wait for answers: check for a target rate, pauses, or a client host at its limit"
+                "clients did more than wait for the counted answers: check for stalls across the ends of the window, a"
+                " target rate, pauses, or a client host at its limit"
             )
     elif high < least <= high + window_edge(trial):
         yield NotLooked(NAME, "operations that completed after the window may have raised the result")
