@@ -104,8 +104,8 @@ def add_figures(comparison: Comparison, statement: str, figures: str) -> Clause:
 def ratio_ends(comparison: Comparison, ratio: Estimate) -> str:
     """The interval of a ratio without a claim: as measured, and over all scenarios, with their names.
 
-    If the interval as measured excludes 1, and only the correction for several tests leaves it undecided, the text
-    says so: intervals are not corrected.
+    The text states if the interval as measured excludes 1, and only the correction for several tests leaves it
+    undecided: intervals are not corrected.
     """
     measured, wider = split_interval(comparison, ratio)
     p, alone = comparison.p_adjusted, comparison.scenarios[0].ratio if comparison.scenarios else ratio
