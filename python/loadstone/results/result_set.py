@@ -204,10 +204,13 @@ def order_metrics(trials: Iterable[TrialResult], requested: Sequence[str]) -> tu
 
 
 def list_shared(trials: Sequence[TrialResult]) -> list[str]:
-    """The metrics that at least two variants have, or any metric of the only variant, in order of first appearance."""
-    variants = dict.fromkeys((metric, variant_key(trial.config)) for trial in trials for metric in trial.values)
-    counts = Counter(metric for metric, _ in variants)
-    least = min(2, len({variant for _, variant in variants}))
+    """The metrics that at least two variants have, or any metric of the only variant, variant by variant."""
+    metrics_of: dict[tuple[tuple[str, Scalar], ...], dict[str, None]] = {}
+    for trial in trials:
+        if trial.values:
+            metrics_of.setdefault(variant_key(trial.config), {}).update(dict.fromkeys(trial.values))
+    counts = Counter(metric for metrics in metrics_of.values() for metric in metrics)
+    least = min(2, len(metrics_of))
     return [metric for metric, count in counts.items() if count >= least]
 
 
