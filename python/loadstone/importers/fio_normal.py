@@ -9,7 +9,7 @@ import re
 from datetime import datetime
 from typing import Any
 
-from loadstone.importers import fio
+from loadstone.importers import fio, fio_options
 from loadstone.importers.command_line import command_fact
 from loadstone.importers.number import last_digit
 from loadstone.importers.run import ImportedRun, check_rate
@@ -81,7 +81,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
                 "ioengine": match[5],
                 "iodepth": match[6],
             }
-        elif parsed := fio.parse_command(line):
+        elif parsed := fio_options.parse_command(line):
             command, commanded = parsed
             if not report["jobs"]:
                 report["command"] = command

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from loadstone.importers import fio, fio_normal
+from loadstone.importers import fio, fio_normal, fio_options
 from loadstone.importers.run import ImportedRun
 from loadstone.importers.source import Source
 
@@ -40,7 +40,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
     for index, line in enumerate(source.lines):
         match = LINE.search(line)
         if match is None:
-            if parsed := fio.parse_command(line):
+            if parsed := fio_options.parse_command(line):
                 command, commanded = parsed
                 source.used.add(index)
             continue

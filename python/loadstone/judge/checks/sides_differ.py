@@ -9,7 +9,7 @@ from statistics import median
 
 from loadstone.format import units, wording
 from loadstone.format.parsing import normalize_spelling
-from loadstone.importers import fio
+from loadstone.importers import fio_options
 from loadstone.judge.checks import page_cache
 from loadstone.judge.facts import (
     ARITHMETIC,
@@ -213,8 +213,8 @@ def fact_groups(name: str, pair: Pair) -> Iterator[str]:
     if name in GUARANTEES or (not pair.is_one_run and DURABLE.match(name)):
         return
     # A queue depth that fio capped is no intended consequence of the I/O engine.
-    is_depth = name.rpartition(".")[2] == fio.DEPTH
-    if is_depth and any(note.name == fio.CAPPED for trial in chain(*pair.sides) for note in trial.notes):
+    is_depth = name.rpartition(".")[2] == fio_options.DEPTH
+    if is_depth and any(note.name == fio_options.CAPPED for trial in chain(*pair.sides) for note in trial.notes):
         return
     of_system = any(name in trial.of_system for trial in chain(*pair.sides))
     if name in SYSTEM or name.startswith(SYSTEM_PREFIXES) or of_system:
