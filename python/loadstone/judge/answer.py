@@ -19,7 +19,7 @@ from loadstone.judge.clause import (
     explain_undecided,
     name_side,
 )
-from loadstone.judge.figures import ALL, is_latency, split_metric, target_rate
+from loadstone.judge.figures import ALL, OUTSIDE_LOAD, is_latency, split_metric, target_rate
 from loadstone.judge.finding import Verdict
 from loadstone.judge.joint_clause import CLAUSES_MAX, count_claims, count_omitted, drop_repeated_ends, merge_comparisons
 from loadstone.judge.judgement import Cell, Comparison, Curve, Judgement, Search, ShortAnswer, VariantKey
@@ -269,15 +269,19 @@ def summarize_searches(judgement: Judgement) -> Answer:
     searches = judgement.searches
     names = name_contexts([search.context for search in searches])
     parts = [outcome_parts(search.outcome) if search.outcome else (UNFINISHED, "") for search in searches]
-    if mixed := [metric for search in searches[:1] for metric in list_parts(judgement, search)]:
-        text = searches[0].rule.objective.text if searches[0].rule.objective else ""
-        parts = [(claim.replace(text, f"{text} over all operations", 1), details) for claim, details in parts]
+    mixed = [metric for search in searches[:1] for metric in list_parts(judgement, search)]
+    objective = searches[0].rule.objective.text if mixed and searches[0].rule.objective else ""
+
+    def name_operations(text: str) -> str:
+        return text.replace(objective, f"{objective} over all operations", 1) if objective else text
+
+    parts = [(name_operations(claim), details) for claim, details in parts]
     first = [*zip(names, parts, strict=True)][:PARTS_MAX]
     claims = [f"{name}: {claim}" if name else claim for name, (claim, _) in first]
     claim = "; ".join([*claims, *count_omitted(len(searches) - PARTS_MAX)])
     if len(searches) == 1:
         outcome = searches[0].outcome
-        clauses = [outcome_sentence(outcome) if outcome else UNFINISHED]
+        clauses = [name_operations(outcome_sentence(outcome)) if outcome else UNFINISHED]
     else:
         clauses = [claim, *(f"{name}: {details}" for name, (_, details) in first if details)]
     outcomes = [search.outcome for search in searches]
@@ -297,10 +301,12 @@ def list_parts(judgement: Judgement, search: Search) -> list[str]:
     """The latencies of each operation type that an objective on all operations covers; empty for one type."""
     terms = () if search.rule.objective is None else search.rule.objective.terms
     statistics = {split_metric(term.metric)[1] for term in terms if term.metric.startswith(f"{ALL}.")}
+    measured = [(metric, *split_metric(metric)) for metric in judgement.results.metrics if not prefix_of(metric)]
+    # A name with a dot, such as `read.service`, is a further figure of an operation type.
     parts = [
         metric
-        for metric in judgement.results.metrics
-        if not prefix_of(metric) and split_metric(metric)[0] not in ("", ALL) and split_metric(metric)[1] in statistics
+        for metric, name, statistic in measured
+        if statistic in statistics and "." not in name and name not in {"", ALL, *OUTSIDE_LOAD}
     ]
     return parts if len(parts) > 1 else []
 
