@@ -71,8 +71,8 @@ class Series:
     def from_json(cls, document: Mapping[str, Any]) -> Series:
         """Reads series.json. Raises ValueError if it is invalid."""
         series = read_document(Series, document)
-        columns = [getattr(series, field.name) for field in fields(series)]
-        if len({len(column) for column in columns if column or column is series.throughput}) > 1:
+        further = [column for field in fields(series)[3:] if (column := getattr(series, field.name))]
+        if len({*map(len, (series.start_seconds, series.length_seconds, series.throughput, *further))}) > 1:
             raise ValueError("a series whose columns have different lengths")
         return series
 

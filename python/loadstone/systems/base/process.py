@@ -113,7 +113,8 @@ def send_signal(process: ServerProcess, number: signal.Signals) -> bool:
     try:
         # A signal through this descriptor reaches the process that is checked next, or no process.
         handle = os.pidfd_open(process.pid)
-    except ProcessLookupError:
+    except (ProcessLookupError, FileNotFoundError):
+        # ENOENT: the process is exiting.
         return False
     try:
         if not is_alive(process):
