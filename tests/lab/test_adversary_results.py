@@ -160,6 +160,14 @@ def test_narrow_character_set_is_no_traceback(tmp_path: Path) -> None:
     assert (done.returncode, "Traceback" in done.stderr) == (0, False)
 
 
+def test_unusable_names_of_results_have_hints(hostile: Path) -> None:
+    assert "the name of a result is empty" in loadstone(hostile, "compare", "made,", "made", code=1).stderr
+    assert "the question is empty" in loadstone(hostile, "history", " ", code=2).stderr
+    (hostile / "logs").mkdir()
+    (hostile / "logs/week.log").touch()
+    assert "one by one, such as logs/week.log" in loadstone(hostile, "show", "logs", code=1).stderr
+
+
 def test_names_are_no_markup_and_no_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     question = Question("Is [/dev/sda] [red]fast :x:?", "x", metrics=("throughput",))
     result = Folder.create_folder(tmp_path / "made/1", "[/b] :x:", question, interleaved=True)
