@@ -9,6 +9,7 @@ import sys
 from loadstone import __version__
 from loadstone.engine import program
 from loadstone.errors import LoadstoneError
+from loadstone.format.wording import replace_controls
 
 # The engine's subcommands for users; the engine parses their arguments.
 ENGINE_COMMANDS = {
@@ -54,7 +55,7 @@ def main() -> int:
     try:
         return run(sys.argv[1:])
     except LoadstoneError as error:
-        print(error, file=sys.stderr)
+        print(replace_controls(str(error)), file=sys.stderr)
         return 1
 
 
@@ -116,7 +117,7 @@ def unknown(command: str) -> int:
 
 def report_bad_usage(message: str, hint: str) -> int:
     """Reports an invalid command line, and returns its exit status."""
-    print(LoadstoneError(message, hint), file=sys.stderr)
+    print(replace_controls(str(LoadstoneError(message, hint))), file=sys.stderr)
     return 2
 
 

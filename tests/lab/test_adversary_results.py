@@ -100,6 +100,74 @@ def test_damaged_file_causes_no_traceback(tmp_path: Path, name: str, capsys: pyt
     capsys.readouterr()
 
 
+# Sets the window's title, clears the screen, and starts a control sequence by a single character (C1).
+CONTROLS = "\x1b]0;title\x07\x1b[2J\u009b2J\u202e"
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with a result folder and a log, whose names, questions and facts contain control characters."""
+    home = tmp_path_factory.mktemp("hostile")
+    path = home / "results/made/1"
+    name = f"a{CONTROLS}b"
+    folder_of = Folder.create_folder(path, name, Question(f"is {name} fast?", by=name), interleaved=True)
+    for order, system in enumerate((name, "c")):
+        note = Note(name, f"note {name}", f"hint {name}")
+        result = trial(f"t{order}", {name: system}, 9.0 + order, order=order, facts={name: system}, notes=(note,))
+        folder_of.append_trial(result)
+    (home / f"{name}.csv").write_text(f"{CSV}v{CONTROLS},1,1,throughput,op/s,5,9\n")
+    return home
+
+
+@pytest.mark.parametrize(
+    ("code", "arguments"),
+    [
+        (0, ["show", "made"]),
+        (0, ["list"]),
+        (0, ["check", "made", "-v"]),
+        (0, ["compare", "made", f"a{CONTROLS}b.csv"]),
+        (0, ["history", "made"]),
+        (0, ["history", "made", "--markdown"]),
+        (0, ["import", "--explain", f"a{CONTROLS}b.csv"]),
+        (0, ["export", "made"]),
+        (1, ["show", CONTROLS]),
+        (2, [CONTROLS]),
+        (2, ["check", "made", "--expect", CONTROLS]),
+    ],
+)
+def test_control_characters_never_reach_the_terminal(hostile: Path, code: int, arguments: list[str]) -> None:
+    done = loadstone(hostile, *arguments, code=code)
+    output = done.stdout + done.stderr
+    assert "\ufffd" in output
+    assert not {"\x1b", "\x07", "\u009b", "\u202e"} & {*output}
+
+
+def test_report_and_gate_have_no_control_characters(hostile: Path) -> None:
+    loadstone(hostile, "report", "made")
+    gate = ("--expect", "throughput > 1", "--summary", "summary.md")
+    loadstone(hostile, "check", "made", *gate, code=3)
+    folder_of = hostile / "results/made/1"
+    paths = [hostile / "summary.md", *folder_of.glob("report.*"), *folder_of.glob("report/*.svg")]
+    assert len(paths) > 3
+    assert not [path.name for path in paths if "\x1b" in path.read_text() or "\u009b" in path.read_text()]
+
+
+def test_narrow_character_set_is_no_traceback(tmp_path: Path) -> None:
+    folder(tmp_path)
+    variables = {**environment(tmp_path), "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    show_made = command("show", "made")
+    done = subprocess.run(show_made, cwd=tmp_path, env=variables, capture_output=True, text=True)
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False)
+
+
+def test_unusable_names_of_results_have_hints(hostile: Path) -> None:
+    assert "the name of a result is empty" in loadstone(hostile, "compare", "made,", "made", code=1).stderr
+    assert "the question is empty" in loadstone(hostile, "history", " ", code=2).stderr
+    (hostile / "logs").mkdir()
+    (hostile / "logs/week.log").touch()
+    assert "one by one, such as logs/week.log" in loadstone(hostile, "show", "logs", code=1).stderr
+
+
 def test_names_are_no_markup_and_no_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     question = Question("Is [/dev/sda] [red]fast :x:?", "x", metrics=("throughput",))
     result = Folder.create_folder(tmp_path / "made/1", "[/b] :x:", question, interleaved=True)

@@ -46,6 +46,7 @@ def test_example_ends_with_report(name: str, tmp_path: Path, monkeypatch: pytest
         codes = {0, 1} if name == "redis-clients" else {0}
         done = run_command(["run", "my.yaml", *arguments], tmp_path, environment(tmp_path), 300)
         assert done.returncode in codes, done.stderr
+        assert "differ in pace" not in done.stdout, "the arrival is compared"
     (report,) = tmp_path.glob("results/my/*/report.html")
     assert load_experiment(FOLDER / f"{name}.yaml").experiment.question in report.read_text()
     assert "✗" not in done.stderr

@@ -98,9 +98,9 @@ def test_deciding_experiment_of_few_repeats_is_valid(tmp_path: Path) -> None:
 
 def test_every_build_is_in_the_deciding_experiment() -> None:
     builds = [[replace(make_run({"only": scatter(1)}), experiment=EXPERIMENT % size)] for size in (1, 2, 3)]
-    document = yaml.safe_load(deciding_experiment(builds, ["throughput >= 0.95x"]))
+    document = yaml.safe_load(deciding_experiment(builds, ["throughput >= 0.95x"], "abc"))
     assert [*document["systems"]] == document["vary"]["matrix"]["system"] == ["old", "new-1", "new-2"]
-    commands = deciding_experiment([*builds, [make_run({"only": scatter(1)})]], ["throughput >= 0.95x"])
+    commands = deciding_experiment([*builds, [make_run({"only": scatter(1)})]], ["throughput >= 0.95x"], "abcd")
     assert "loadstone run NEW-3.yaml" in commands
 
 
@@ -111,7 +111,7 @@ DAMAGED_PARTS = ("vary: [1]", "vary: {matrix: [1]}", "repeats: 3", "repeats: {at
 @pytest.mark.parametrize("text", [*DAMAGED, *(f"systems: {{only: {{store: lmdb}}}}\n{part}" for part in DAMAGED_PARTS)])
 def test_damaged_experiment_leads_to_commands(text: str) -> None:
     builds = [[replace(make_run({"only": scatter(1)}), experiment=text)] for _ in range(2)]
-    assert "Six alternating runs of " in deciding_experiment(builds, ["throughput >= 0.95x"])
+    assert "Six alternating runs of " in deciding_experiment(builds, ["throughput >= 0.95x"], "abc")
 
 
 def test_recorded_expectations_gate_a_comparison(tmp_path: Path) -> None:
@@ -130,6 +130,16 @@ def test_experiments_that_differ_print_commands(tmp_path: Path) -> None:
     output = compare_builds(tmp_path, old, old.replace("workloada", "workloadb")).stdout
     assert "Six alternating runs of " in output
     assert "loadstone compare OLD1,OLD2" in output
+
+
+def test_logs_of_other_tools_get_their_commands(tmp_path: Path) -> None:
+    for name in ("old", "new"):
+        text = "variant,repeat,clients,metric,unit,value\nv,1,1,throughput,op/s,5\n"
+        (tmp_path / f"{name}.csv").write_text(text.replace("5", f"{len(name)}{ord(name[0])}"))
+    output = loadstone(tmp_path, "compare", "old.csv", "new.csv", "--expect", "throughput >= 0.95x", code=3).stdout
+    assert "# Six alternating runs of old and new can decide" in output
+    assert "NEW6.log --expect 'throughput >= 0.95x'" in output
+    assert "loadstone run" not in output
 
 
 def test_json_of_compare_stays_one_document(tmp_path: Path) -> None:

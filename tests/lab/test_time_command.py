@@ -236,6 +236,7 @@ def test_daemons_are_killed_and_named(tmp_path: Path) -> None:
         (["true", "--width", "wide"], 2, "--width must be above 0"),
         (["true", "--warmups", "-1"], 2, "--warmups must be 0 or more"),
         (["true", " "], 2, "a command is empty"),
+        (["true", ""], 2, "a command is empty"),
         (["true", "true", "true", "-p", "true", "-p", "true"], 2, "--prepare is given 2 times for 3 commands"),
         (["true", "--prepare", "exit 4", "--runs", "6"], 1, "exited with status 4"),
     ],

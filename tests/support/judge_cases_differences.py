@@ -43,6 +43,16 @@ def use_bytes(trial: TrialResult) -> TrialResult:
     )
 
 
+def vary_setting(dimension: str, *names: str) -> ResultSet:
+    """Trials compared by a dimension without a template, with the requested settings that follow from it."""
+
+    def change(trial: TrialResult) -> TrialResult:
+        value = trial.config["system"]
+        return replace(trial, config={dimension: value}, requested={**trial.requested, **dict.fromkeys(names, value)})
+
+    return experiment(change, question=asking(by=dimension))
+
+
 def later(**known: Any) -> Change:
     """Other facts from the fourth block on."""
     return lambda trial: facts(**known)(trial) if trial.repeat >= 4 else trial
@@ -57,6 +67,8 @@ def single_variant(change: Change) -> ResultSet:
 MIXES = both(facts(mix="95 % read, 5 % update"), rocksdb(facts(mix="100 % read")))
 CASES = [
     Case("sides-differ", "alike", experiment()),
+    Case("sides-differ", "compared by arrival", vary_setting("arrival", "pace.arrival")),
+    Case("sides-differ", "compared by length", vary_setting("operations", "work.operations", "until.operations")),
     Case(
         "sides-differ",
         "three nodes against one",

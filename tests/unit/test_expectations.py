@@ -199,6 +199,20 @@ def test_fewer_than_six_repeats_decide_nothing() -> None:
     assert (expectation.answer, expectation.remedy) == ("undecided", "set `repeats: 6`")
 
 
+def test_separate_runs_have_no_key_for_repeats() -> None:
+    results = replace(make_run({"a": scatter(1000, n=5)}, "throughput > 10", "throughput >= 0.95x"), interleaved=False)
+    assert [item.remedy for item in judge_results(results).expectations] == [
+        "use at least 6 runs",
+        "name the results of both builds: `loadstone compare OLD NEW --expect 'throughput >= 0.95x'`",
+    ]
+
+
+@pytest.mark.parametrize("bound", ["0.95", ".9", "1.05"])
+def test_ratio_without_x_is_refused(bound: str) -> None:
+    with pytest.raises(ValueError, match="throughput cannot be compared with"):
+        parse_expectations(f"throughput >= {bound}")
+
+
 def test_unmeasured_figure_is_undecided() -> None:
     assert take_only(make_run({"a": scatter(1000)}, "scan.p99 < 1s")).why == "scan.p99 was not measured"
 

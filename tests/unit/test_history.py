@@ -12,6 +12,7 @@ import pytest
 
 import loadstone
 from lab_support import loadstone as command
+from loadstone.commands.history import main as history
 from loadstone.judge.judgement import Cell
 from loadstone.report.history import draw_interval
 from loadstone.results.folder import Folder
@@ -70,6 +71,26 @@ def test_history_shows_versions_and_hosts(home: Path) -> None:
     assert "cpus 64" in output
     intervals = [line.count("├") for line in output.splitlines() if re.match(r" [AB] ", line)]
     assert intervals == [0, 1, 1], "two repeats have no interval"
+
+
+def test_history_orders_imports_by_their_start(tmp_path: Path) -> None:
+    for commit, start in (("new", "2026-02-02T02:00:00Z"), ("old", "2026-01-01T02:00:00Z")):
+        row = f"v,1,1,throughput,op/s,{len(commit)}{ord(commit[0])}"
+        (tmp_path / "log.csv").write_text(f"variant,repeat,clients,metric,unit,value\n{row}\n")
+        facts = ("--fact", f"commit={commit}", "--fact", f"start={start}")
+        command(tmp_path, "import", "log.csv", "--question", "nightly", *facts)
+    output = command(tmp_path, "history", "nightly").stdout
+    rows = [line.split() for line in output.splitlines() if line.startswith(" A ")]
+    assert [row[:4] for row in rows] == [["A", "A", "unknown", "old"], ["A", "A", "unknown", "new"]]
+
+
+def test_narrow_terminal_hides_no_history(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "50")
+    assert history(["releases", "--results", str(home / "results")]) == 0
+    output = " ".join(capsys.readouterr().out.split())
+    assert "version v9, commit bbbbbbbbb+, run releases/2026-01-02, n 6, figure" in output
 
 
 def test_history_figures_equal_the_reports(home: Path) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from loadstone.errors import LoadstoneError
@@ -139,3 +142,14 @@ def test_side_of_several_runs_has_their_common_name() -> None:
     # Without a common beginning, or with the same on both sides, the first run names the side.
     assert name_sides(["old", "new", "x1", "x2"], [2, 2]) == ["old", "x1"]
     assert name_sides(["exp/1", "exp/2", "exp/3", "exp/4"], [2, 2]) == ["exp/1", "exp/3"]
+    # The digits of a directory are not the numbers of runs.
+    assert name_sides(["v1/a", "v1/b", "v2/a", "v2/b"], [2, 2]) == ["v1", "v2"]
+
+
+def test_equal_file_names_get_their_directories(tmp_path: Path) -> None:
+    sets = []
+    for path in (tmp_path / week / "logs" / f"run-{number}.log" for week in ("w46", "w47") for number in (1, 2)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+        sets.append(replace(matrix({("a",): [1.0]}, ("variant",), name=path.name), path=path))
+    assert join_results([sets[:2], sets[2:]]).dimensions["run"] == ["w46", "w47"]

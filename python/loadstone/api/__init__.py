@@ -73,11 +73,11 @@ def run(
     error. The results include failed trials. Raises LoadstoneError if the experiment is invalid or cannot be run;
     finished trials are kept, and `resume=True` continues the run.
     """
-    from rich.console import Console
 
     from loadstone import workloads
     from loadstone.commands.run import run_experiment
     from loadstone.experiment.file import load_experiment
+    from loadstone.report.terminal import PlainConsole
 
     path = Path(file)
     settings = [format_setting(key, value) for key, value in (set or {}).items()]
@@ -89,7 +89,7 @@ def run(
     )
     workloads.register()
     loaded = load_experiment(path, scale, settings)
-    console = Console(stderr=True, emoji=False, markup=False, highlight=False)
+    console = PlainConsole(stderr=True)
     folder, _ = run_experiment(loaded, path.stem, options, console)
     return Run(folder.load_results())
 

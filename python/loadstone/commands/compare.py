@@ -13,7 +13,7 @@ from loadstone.experiment.interleaved import deciding_experiment
 from loadstone.importers.facts import parse_fact
 from loadstone.judge.finding import ORDER_OF_RUNS, Verdict
 from loadstone.report.expectations import exit_status
-from loadstone.results.union import join_results
+from loadstone.results.union import RUN, join_results
 from loadstone.statistics.estimate import REPEATS_MIN
 
 
@@ -56,7 +56,7 @@ def main(arguments: list[str]) -> int:
         for item in judgement.comparisons
     )
     if is_open and not lacks_only_facts and not options.json:
-        print(deciding_experiment(sides, results.question.expect))
+        print(deciding_experiment(sides, results.question.expect, results.dimensions[RUN]))
     if options.junit or options.summary:
         # Imported late, because importing the packages for charts takes longer than `--help`.
         from loadstone.report.expectation_files import write_files

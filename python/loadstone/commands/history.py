@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from loadstone.commands.parser import CommandParser, guard_command, join_filters
+from loadstone.commands.parser import CommandParser, UsageError, guard_command, join_filters
 from loadstone.commands.show_results import split_keys
 from loadstone.format import wording
 from loadstone.report.history import FigureHistory, HistoryPoint, draw_interval, find_limits, select, trace
 from loadstone.report.terminal import standard_output
+from loadstone.report.terminal.tables import fits
 from loadstone.results.folder import survey_folders
 
 COLUMNS = ("host", "settings", "version", "commit", "run", "n", "figure", "interval", "verdict")
@@ -32,6 +34,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--markdown", action="store_true", help="print Markdown tables")
     parser.results_option()
     options = parser.parse_args(join_filters(arguments))
+    if not options.question.strip():
+        raise UsageError("the question is empty", "name an experiment, a question or part of a question")
     folders, problems = survey_folders(options.results)
     history = trace(select(folders, options.question), split_keys(options.metric) or (), options.filter)
     for problem in (*problems, *history.problems):
@@ -48,7 +52,11 @@ def main(arguments: list[str]) -> int:
     console.print(Text(history.question, style="bold"), soft_wrap=True)
     for series in history.series:
         console.print(Text(series.title, style="bold"), soft_wrap=True)
-        console.print(build_table(series))
+        tables = (build_table(series), build_table(series, has_chart=False))
+        if table := next((table for table in tables if fits(table, console)), None):
+            console.print(table)
+        else:
+            console.print("\n".join(list_entries(series)))
         for line in describe_settings(series):
             console.print(line, soft_wrap=True, markup=False)
     for letter, text in history.hosts.items():
@@ -79,16 +87,25 @@ def entry_cells(series: FigureHistory, entry: HistoryPoint) -> list[str]:
     ]
 
 
-def build_table(series: FigureHistory) -> Table:
-    """A series as a table, with its intervals drawn on one axis."""
+def build_table(series: FigureHistory, has_chart: bool = True) -> Table:
+    """A series as a table; its chart draws the intervals on one axis."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for name in COLUMNS:
         table.add_column(name, justify="right" if name in ("n", "figure") else "left", overflow="fold")
-    table.add_column("", no_wrap=True)
     low, high = find_limits(series.entries)
+    if has_chart:
+        table.add_column("", no_wrap=True)
     for entry in series.entries:
-        table.add_row(*entry_cells(series, entry), draw_interval(entry.cell, low, high))
+        chart = [draw_interval(entry.cell, low, high)] if has_chart else []
+        table.add_row(*entry_cells(series, entry), *chart)
     return table
+
+
+def list_entries(series: FigureHistory) -> Iterator[str]:
+    """A series as lines for a terminal that is too narrow for a table."""
+    for entry in series.entries:
+        cells = zip(COLUMNS, entry_cells(series, entry), strict=True)
+        yield ", ".join(f"{name} {cell}" for name, cell in cells if cell)
 
 
 def markdown_rows(series: FigureHistory) -> list[str]:

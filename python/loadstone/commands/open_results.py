@@ -21,6 +21,8 @@ def open_results(name: str, root: Path, facts: Mapping[str, Scalar] = MappingPro
 
     Raises LoadstoneError if there are no results, or if facts are stated for a result folder.
     """
+    if not name.strip():
+        raise LoadstoneError("the name of a result is empty", "name a result folder, an experiment or a file")
     path = Path(name)
     if path.is_file() and path.suffix not in EXPERIMENTS and not is_archive(path):
         return from_file(path, facts)

@@ -9,10 +9,11 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn, TextIO, cast
 
 from loadstone.errors import LoadstoneError
 from loadstone.format.suggestion import suggest_name
+from loadstone.format.wording import replace_controls
 from loadstone.results.folder import ROOT
 
 
@@ -138,9 +139,12 @@ def guard_command(run: Callable[[list[str]], int]) -> Callable[[list[str]], int]
             # If a stream was closed when Python started, it is None.
             if getattr(sys, name) is None:
                 setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
-        if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
-            # A name from a foreign file or directory may have characters that the terminal cannot show.
+        if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors in ("strict", "surrogateescape"):
+            # A name from a foreign file or directory may have characters that the terminal cannot show. In the C
+            # locale, Python's default is `surrogateescape`.
             sys.stdout.reconfigure(errors="backslashreplace")
+        streams = sys.stdout, sys.stderr
+        sys.stdout, sys.stderr = (cast(TextIO, PlainStream(stream)) for stream in streams)
         try:
             return run(arguments)
         except LoadstoneError as error:
@@ -158,8 +162,27 @@ def guard_command(run: Callable[[list[str]], int]) -> Callable[[list[str]], int]
         except KeyboardInterrupt:
             print("interrupted", file=sys.stderr)
             return 130
+        finally:
+            sys.stdout, sys.stderr = streams
 
     return main
+
+
+class PlainStream:
+    """Standard output or standard error without control characters, which a text from a file may contain.
+
+    A `PlainConsole` writes to the stream itself: it replaces control characters before it adds its own.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self.rich_proxied_file = stream
+
+    def write(self, text: str) -> int:
+        """Writes a text, in which control characters are replaced."""
+        return self.rich_proxied_file.write(replace_controls(text))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.rich_proxied_file, name)
 
 
 def check_gate(junit: Path | None, expectations: Sequence[str]) -> None:

@@ -85,9 +85,8 @@ def main(arguments: list[str]) -> int:
 
 def carry_out(loaded: Loaded, name: str, options: Namespace) -> int:
     """Runs an experiment, from its plan to its report; returns the exit status."""
-    from rich.console import Console
-
     from loadstone.experiment.plan.plan import plan_experiment
+    from loadstone.report.terminal import PlainConsole
 
     require_live_ports(options)
     if options.dry_run:
@@ -99,7 +98,7 @@ def carry_out(loaded: Loaded, name: str, options: Namespace) -> int:
         print("\n\n".join([describe_plan(planned, loaded.warnings), *notes]), flush=True)
         rehearse(planned)
         return 0
-    console = Console(stderr=True, emoji=False, markup=False, highlight=False)
+    console = PlainConsole(stderr=True)
     folder, failed = run_experiment(loaded, name, options, console, END_SIGNALS)
     status = finish_run(folder, console, options)
     return int(failed) or status

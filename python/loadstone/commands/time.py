@@ -13,8 +13,6 @@ from pathlib import Path
 from statistics import mean, median, stdev
 from typing import Any
 
-from rich.console import Console
-
 from loadstone.commands import show_results
 from loadstone.commands.parser import CommandParser, UsageError, guard_command
 from loadstone.commands.run import exclusive_host
@@ -23,7 +21,7 @@ from loadstone.format import parsing, units
 from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Judgement
 from loadstone.observe.environment import describe_environment, redact_arguments
-from loadstone.report.terminal import standard_output, tables
+from loadstone.report.terminal import PlainConsole, standard_output, tables
 from loadstone.results.folder import Folder, new_path
 from loadstone.results.result_set import Question, variant_key
 from loadstone.runner.progress import display
@@ -78,7 +76,7 @@ def main(arguments: list[str]) -> int:
             if shell:
                 check_syntax(escape_braces(text), shell)
             check_program(text)
-    console = Console(stderr=True, emoji=False, markup=False, highlight=False)
+    console = PlainConsole(stderr=True)
     with exclusive_host(NAME, options) as note:
         folder = create_folder(commands, options)
         note(folder.path)
@@ -312,7 +310,7 @@ def create_commands(
     if len(prepares) not in (0, 1, len(texts)):
         message = f"--prepare is given {units.count_noun(len(prepares), 'time')} for {total}"
         raise UsageError(message, "give it once, or once for each command")
-    if empty := next((text for text in texts if not text.strip()), None):
+    if (empty := next((text for text in texts if not text.strip()), None)) is not None:
         raise UsageError(f'a command is empty: "{empty}"', "write a shell command")
     each_prepare = prepares if len(prepares) > 1 else [*prepares, *[""]][:1] * len(texts)
     commands = vary_commands(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,11 +22,15 @@ HEAD = "# This experiment can decide whether the expectations are met: it interl
 EQUAL = "# Two files describe the same system: set the key that selects the build, such as a version or hosts.\n"
 
 
-def deciding_experiment(sides: Sequence[Sequence[ResultSet]], expected: Sequence[str]) -> str:
-    """The experiment as YAML, or commands if the experiments of two results cannot be combined."""
+def deciding_experiment(sides: Sequence[Sequence[ResultSet]], expected: Sequence[str], builds: Sequence[object]) -> str:
+    """The experiment as YAML, or commands if the experiments of two results cannot be combined.
+
+    `builds` are the names of the sides.
+    """
     old, *rest = (read_experiment(side[0].experiment) for side in sides)
     if not all(is_combinable(old, new) for new in rest):
-        return comparison_commands([side[0].name for side in sides])
+        is_imported = not any(side[0].experiment for side in sides)
+        return comparison_commands(list(map(str, builds)), expected, is_imported)
     names = [OLD, *([NEW] if len(rest) == 1 else [f"{NEW}-{number}" for number in range(1, len(rest) + 1)])]
     builds = [next(iter(part["systems"].values())) for part in (old, *rest)]
     systems = dict(zip(names, builds, strict=True))
@@ -85,14 +90,22 @@ def is_combinable(old: dict[str, Any], new: dict[str, Any]) -> bool:
     return bool(rest[0] == rest[1])
 
 
-def comparison_commands(builds: Sequence[str]) -> str:
-    """The commands that measure builds whose experiments cannot be combined."""
+def comparison_commands(builds: Sequence[str], expected: Sequence[str], is_imported: bool) -> str:
+    """The commands that measure builds whose experiments cannot be combined; other tools write one log per run."""
     numbers = range(1, REPEATS_MIN + 1)
     sides = ["OLD", "NEW"] if len(builds) == 2 else ["OLD", *(f"NEW-{number}-" for number in range(1, len(builds)))]
-    names = [",".join(f"{side}{number}" for number in numbers) for side in sides]
-    runs = "".join(f"loadstone run {side.rstrip('-')}.yaml; " for side in sides)
+    suffix = ".log" if is_imported else ""
+    names = [",".join(f"{side}{number}{suffix}" for number in numbers) for side in sides]
+    expect = " ".join(f"--expect {shlex.quote(text)}" for text in expected)
+    titles = [side.rstrip("-") for side in sides]
+    runs = "".join(f"loadstone run {title}.yaml; " for title in titles)
+    steps = (
+        f"run {units.join_names(titles)} alternately, and keep the log of each run"
+        if is_imported
+        else f"for n in {' '.join(map(str, numbers))}; do {runs}done"
+    )
     return (
         f"# Six alternating runs of {units.join_names(builds)} can decide whether the expectations are met:\n"
-        f"#     for n in {' '.join(map(str, numbers))}; do {runs}done\n"
-        f"#     loadstone compare {' '.join(names)} --expect …"
+        f"#     {steps}\n"
+        f"#     loadstone compare {' '.join(names)} {expect}"
     )

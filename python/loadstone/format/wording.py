@@ -1,4 +1,4 @@
-"""The wording of figures, intervals, ratios and metrics."""
+"""The wording of figures, intervals, ratios, metrics and foreign texts."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from typing import Protocol
 from loadstone.format import units
 
 DASH = "–"
+# Control characters (ECMA-48) except tabs and line ends, marks that change the direction of text, and characters that
+# XML 1.0 does not allow.
+CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufffe\uffff]|\r(?!\n)")
 # Names of facts that are not clear without their documentation.
 FACTS = {
     "how": "how writes are stored",
@@ -26,6 +29,11 @@ SURVIVES = {
     "os": "a process crash, not a power loss (durability os)",
     "device": "a power failure or kernel crash (durability device)",
 }
+
+
+def replace_controls(text: str) -> str:
+    """A text from a file or a command line without control characters, which could change a terminal's contents."""
+    return CONTROL.sub("\ufffd", text)
 
 
 LOWER_MIN = 0.01

@@ -8,6 +8,7 @@ alternating runs.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -43,6 +44,7 @@ BOUNDS = {"ns": "12ms", "share": "12%", "op/s": "12 op/s", "B/s": "12 MB/s", "B"
 # The ends of an unknown figure.
 UNKNOWN = (-math.inf, math.inf)
 MEASURE = "name a figure that was measured: `loadstone show --json` lists all of them"
+SET_REPEATS = re.compile(r"set `repeats: (\d+)`")
 FAILING = "find out why attempts fail, then run again"
 
 
@@ -65,9 +67,13 @@ def examine_expectations(judgement: Judgement, matches: Sequence[Match], compare
     tests = sum(item.metric == term.metric for _, term in every if term.is_ratio for item in comparisons)
     for text, term in every:
         if term.is_ratio:
-            yield from examine_ratio(text, term, judgement, matches, comparisons, tests)
+            decisions = examine_ratio(text, term, judgement, matches, comparisons, tests)
         else:
-            yield from examine_figure(text, term, judgement)
+            decisions = examine_figure(text, term, judgement)
+        # Separate runs, such as imported logs, have no file with the key `repeats`.
+        is_one_run = judgement.results.is_one_run
+        for item in decisions:
+            yield item if is_one_run else replace(item, remedy=SET_REPEATS.sub(r"use at least \1 runs", item.remedy))
 
 
 def examine_figure(text: str, term: Term, judgement: Judgement) -> Iterator[Expectation]:
@@ -328,7 +334,10 @@ def examine_ratio(
         context = f", {variant_name(item.context)}" if item.context and len(matches) > 1 else ""
         of = f"{contender} ÷ {baseline}{context}"
         yield replace(judge_ratio(text, term, item, by_sides[sides], judgement, tests), of=of)
-    remedy = "compare the new build with the old one in one experiment: `vary: {system: [old, new]}`"
+    if judgement.results.is_one_run:
+        remedy = "compare the new build with the old one in one experiment: `vary: {system: [old, new]}`"
+    else:
+        remedy = f"name the results of both builds: `loadstone compare OLD NEW --expect '{text}'`"
     if not concerned:
         why = f"{term.metric} was not measured on both sides" if matches else "there is no baseline to compare with"
         yield leave_undecided(text, "", why, MEASURE if matches else remedy)

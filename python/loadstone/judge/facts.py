@@ -135,6 +135,8 @@ CONSEQUENCES: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("system", "store", "variant", "run"), ("system",)),
     "clients": ("connections", "executors", "work.insert_lag", *CONNECTIONS),
     "rate": ("loop", "latency", "arrival", "pace.rate", "pace.mode", "pace.arrival"),
+    "arrival": ("pace.arrival",),
+    "operations": ("work.operations", "until.operations"),
     "loop": ("rate", "latency", "arrival", "pace.rate", "pace.mode", "pace.arrival"),
     "workload": ("work",),
     "tls": ("encryption",),

@@ -8,6 +8,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from loadstone.errors import LoadstoneError
+from loadstone.format.wording import replace_controls
 from loadstone.judge.judgement import Judgement
 from loadstone.report import answer
 from loadstone.report.expectations import count, describe
@@ -28,28 +29,20 @@ def junit(judgement: Judgement) -> str:
     counts = Counter(expectation.answer for expectation in expectations)
     totals = {"tests": str(len(expectations)), "failures": str(counts["false"]), "errors": str(counts["undecided"])}
     root = ElementTree.Element("testsuites", totals)
-    suite = ElementTree.SubElement(root, "testsuite", {"name": make_printable(name), **totals, "skipped": "0"})
+    suite = ElementTree.SubElement(root, "testsuite", {"name": replace_controls(name), **totals, "skipped": "0"})
     for expectation in expectations:
-        title = make_printable(f"{expectation.text} {expectation.of}".strip())
-        case = ElementTree.SubElement(suite, "testcase", {"classname": make_printable(name), "name": title})
+        title = replace_controls(f"{expectation.text} {expectation.of}".strip())
+        case = ElementTree.SubElement(suite, "testcase", {"classname": replace_controls(name), "name": title})
         if expectation.holds is not True:
             tag, kind = ("failure", "false") if expectation.holds is False else ("error", "undecided")
-            child = ElementTree.SubElement(case, tag, {"type": kind, "message": make_printable(describe(expectation))})
-            child.text = make_printable(expectation.remedy)
+            child = ElementTree.SubElement(
+                case, tag, {"type": kind, "message": replace_controls(describe(expectation))}
+            )
+            child.text = replace_controls(expectation.remedy)
         else:
-            ElementTree.SubElement(case, "system-out").text = make_printable(describe(expectation))
+            ElementTree.SubElement(case, "system-out").text = replace_controls(describe(expectation))
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
-
-
-def make_printable(text: str) -> str:
-    """A text in which characters that XML 1.0 does not allow are replaced."""
-    return "".join(letter if is_printable(letter) else "\ufffd" for letter in text)
-
-
-def is_printable(letter: str) -> bool:
-    """Whether XML 1.0 allows a character."""
-    return letter in "\t\n\r" or (letter >= " " and letter not in "\ufffe\uffff")
 
 
 def summary(judgement: Judgement) -> str:
@@ -66,7 +59,7 @@ def summary(judgement: Judgement) -> str:
         *(["\n".join(f"- {plain(text)}" for text in judgement.further)] if judgement.further else []),
         f"Verdict: **{view.judgement.answer_verdict}**. {plain(answer.describe_verdict(view))}",
     ]
-    return "\n\n".join(parts) + "\n"
+    return replace_controls("\n\n".join(parts) + "\n")
 
 
 def write_files(judgement: Judgement, junit_path: Path | None, summary_path: Path | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from loadstone.errors import LoadstoneError
@@ -15,19 +16,21 @@ from loadstone.judge.facts import STORAGE, UNKNOWN, name_fact, record_facts
 from loadstone.judge.finding import worst_verdict
 from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Cell, Judgement, VariantKey
-from loadstone.results.folder import Folder
+from loadstone.results.folder import IMPORTED, Folder, name_time
 from loadstone.results.projection import complete_metric, filter_results
 from loadstone.results.result_set import ResultSet, natural_key, variant_name
-from loadstone.results.trial_result import Scalar
+from loadstone.results.trial_result import Scalar, TrialResult
 
 # The width of a chart of intervals on a terminal, in characters.
 WIDTH = 32
 # The facts that distinguish hosts, in addition to their names.
 HOST = ("cpu_model", "cpus", "memory_bytes", "kernel")
+# The fact with the commit of the system that an imported trial measured.
+COMMIT = "commit"
 # The facts that do not distinguish settings: of hosts and versions, and facts that follow from figures.
 UNSET = frozenset(
     {
-        *("version", "system_version", "server_version", "jvm", "server_jvm", "engine", "profile", "hosts"),
+        *("version", COMMIT, "system_version", "server_version", "jvm", "server_jvm", "engine", "profile", "hosts"),
         *("host_names", "server_hosts", "data_in", "operations", "bytes_per_read", "mix", "window", *HOST, *STORAGE),
     }
 )
@@ -46,6 +49,8 @@ class HistoryPoint:
     host: str
     # The settings and the work, as facts.
     facts: Mapping[str, Scalar]
+    # The time of the run, in the form of a folder's name.
+    time: str
     cell: Cell
     # The verdict on the variant's trials: `valid`, `unchecked`, `suspect` or `invalid`.
     verdict: str
@@ -151,9 +156,8 @@ def arrange(entries: Mapping[tuple[str, VariantKey], Sequence[HistoryPoint]]) ->
     metrics = list(dict.fromkeys(metric for metric, _ in entries))
     for metric, key in sorted(entries, key=lambda pair: (metrics.index(pair[0]), natural_key(pair[1]))):
         every = entries[metric, key]
-        yield FigureHistory(
-            metric, key, sorted(every, key=lambda entry: (entry.host, natural_key(entry.version), entry.run))
-        )
+        ordered = sorted(every, key=lambda point: (point.host, natural_key(point.version), point.time, point.run))
+        yield FigureHistory(metric, key, ordered)
 
 
 def read_entry(
@@ -171,24 +175,35 @@ def read_entry(
     return HistoryPoint(
         run=f"{folder.path.parent.name}/{folder.path.name}",
         version=" + ".join(versions) or "unknown",
-        commit=read_commit(results),
+        commit=read_commit(results, trials),
         host=hosts.setdefault(describe_host(results), letter(len(hosts))),
         facts={
             name: fact
             for name, fact in record_facts(trials[0]).items()
             if name not in UNSET and not name.startswith("server.")
         },
+        time=read_time(folder, trials),
         cell=cell,
         verdict=str(worst_verdict(findings)),
         figure=cell.withheld or wording.estimate_text(cell.estimate, cell.unit, bound),
     )
 
 
-def read_commit(results: ResultSet) -> str:
-    """The shortened commit of the experiment's repository; `+` marks uncommitted changes."""
+def read_commit(results: ResultSet, trials: Sequence[TrialResult]) -> str:
+    """The commit: the fact of imported trials, or the shortened commit of the experiment's repository, with `+` for
+    uncommitted changes."""
+    if stated := dict.fromkeys(str(trial.facts[COMMIT]) for trial in trials if COMMIT in trial.facts):
+        return " + ".join(stated)
     git = results.environment.get("git")
     commit = str(git.get("commit") or "") if isinstance(git, dict) else ""
     return f"{commit[:9]}{'+' if isinstance(git, dict) and git.get('dirty') else ''}" if commit else "unknown"
+
+
+def read_time(folder: Folder, trials: Sequence[TrialResult]) -> str:
+    """The time of a run: the name of its folder, or the start of imported trials if their logs state it."""
+    starts = [trial.start_unix_ns for trial in trials if trial.start_unix_ns is not None]
+    is_dated = folder.path.parent.name == IMPORTED and starts
+    return name_time(datetime.fromtimestamp(min(starts) / 1e9, UTC)) if is_dated else folder.path.name
 
 
 def describe_host(results: ResultSet) -> str:

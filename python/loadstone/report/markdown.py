@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from loadstone.format import units
+from loadstone.format.wording import replace_controls
 from loadstone.judge.judgement import Expectation
 from loadstone.report import answer
 from loadstone.report.charts.figure import Figure
@@ -36,7 +37,7 @@ def document(view: View, content: Sequence[Section]) -> str:
     for section in content:
         if section.name not in LEFT_OUT:
             parts += [f"## {section.title}", *blocks(section)]
-    return "\n\n".join(parts) + "\n"
+    return replace_controls("\n\n".join(parts) + "\n")
 
 
 def tabulate_expectations(expectations: Sequence[Expectation]) -> str:

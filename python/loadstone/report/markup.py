@@ -7,6 +7,8 @@ import json
 import math
 from typing import Any
 
+from loadstone.format.wording import replace_controls
+
 
 class Markup(str):
     """Text that is HTML."""
@@ -16,13 +18,14 @@ class Markup(str):
 
 def text(content: str) -> Markup:
     """A text as HTML."""
-    return content if isinstance(content, Markup) else Markup(html.escape(content))
+    return content if isinstance(content, Markup) else Markup(html.escape(replace_controls(content)))
 
 
 def tag(name: str, /, *children: str, **attributes: str | bool | None) -> Markup:
     """An element; `class_` becomes `class`, `data_label` becomes `data-label`; None and False are omitted."""
     attribute_text = "".join(
-        f" {key.rstrip('_').replace('_', '-')}" + ("" if value is True else f'="{html.escape(value)}"')
+        f" {key.rstrip('_').replace('_', '-')}"
+        + ("" if value is True else f'="{html.escape(replace_controls(value))}"')
         for key, value in attributes.items()
         if value is not None and value is not False
     )
@@ -46,10 +49,12 @@ def data(content: Any) -> Markup:
 
 
 def countable(content: Any) -> Any:
-    """The content with null in place of NaN and infinities, and with rounded floats."""
+    """The content with null in place of NaN and infinities, rounded floats, and no control characters."""
     if isinstance(content, float):
         # Seven digits are finer than a pixel, and take half as many bytes.
         return float(f"{content:.7g}") if math.isfinite(content) else None
+    if isinstance(content, str):
+        return replace_controls(content)
     if isinstance(content, dict):
         return {key: countable(value) for key, value in content.items()}
     if isinstance(content, list | tuple):

@@ -66,8 +66,11 @@ class Folder:
                 raise LoadstoneError(f"{path / special} is not a regular file", "the folder is damaged")
             header = lines.parse_json((path / "folder.json").read_bytes())
         except FileNotFoundError:
+            log = next((entry for entry in sorted(path.glob("*")) if entry.is_file()), None)
+            hint = f"; name the logs of other tools one by one, such as {log}" if log and path != Path() else ""
             raise LoadstoneError(
-                f"{path} is not a result folder: it has no folder.json", "`loadstone list` shows all result folders"
+                f"{path} is not a result folder: it has no folder.json",
+                f"`loadstone list` shows all result folders{hint}",
             ) from None
         except (OSError, ValueError, RecursionError) as error:
             raise LoadstoneError(f"cannot read {path / 'folder.json'}: {error}", "the folder is damaged") from error
@@ -383,9 +386,14 @@ def indent_json(document: Mapping[str, Any]) -> bytes:
 
 def new_path(root: Path, name: str, now: datetime | None = None) -> Path:
     """A folder's path: `<root>/<name>/<UTC time>`, with a number after it if the path is already in use."""
-    time = (now or datetime.now(UTC)).strftime("%Y-%m-%dT%H-%M-%SZ")
+    time = name_time(now or datetime.now(UTC))
     candidates = (root / name / (time if not n else f"{time}-{n}") for n in range(1000))
     return next(path for path in candidates if not path.exists())
+
+
+def name_time(time: datetime) -> str:
+    """A time in UTC as the name of a folder."""
+    return time.strftime("%Y-%m-%dT%H-%M-%SZ")
 
 
 def find_folders(root: Path) -> list[Folder]:

@@ -23,7 +23,7 @@ def join_results(sides: Sequence[ResultSet | Sequence[ResultSet]]) -> ResultSet:
     """
     grouped = [[results_of] if isinstance(results_of, ResultSet) else list(results_of) for results_of in sides]
     sets = [results for side in grouped for results in side]
-    labels = distinct_names([results.name if results.path is None else label_results(results) for results in sets])
+    labels = distinct_names(label_sets(sets))
     side_of: list[str] = []
     for side, name in zip(grouped, name_sides(labels, [len(side) for side in grouped]), strict=True):
         side_of += [name] * len(side)
@@ -75,12 +75,26 @@ def join_results(sides: Sequence[ResultSet | Sequence[ResultSet]]) -> ResultSet:
     )
 
 
+def label_sets(sets: Sequence[ResultSet]) -> list[str]:
+    """A name for each set; files with equal names in different directories are named with their directories."""
+    labels = [results.name if results.path is None else label_results(results) for results in sets]
+    paths = [results.path.resolve() for results in sets if results.path is not None and results.path.is_file()]
+    if len(set(labels)) == len(labels) or len(paths) < len(sets):
+        return labels
+    for level in range(min(len(path.parents) for path in paths)):
+        parents = [path.parents[level].name for path in paths]
+        longer = [f"{parent}/{label}" for parent, label in zip(parents, labels, strict=True)]
+        if all(parents) and len(set(longer)) == len(longer):
+            return longer
+    return labels
+
+
 def label_results(results: ResultSet) -> str:
     """A short name: the experiment and time of a folder, the name of an import, or the name of a file."""
     path = results.path or Path(results.name)
     if path.parent.name == IMPORTED:
         return results.name
-    return f"{path.parent.name}/{path.name}" if path.is_dir() else path.stem
+    return "/".join(filter(None, (path.parent.name, path.name))) if path.is_dir() else path.stem
 
 
 def distinct_names(names: Sequence[str]) -> list[str]:
@@ -98,8 +112,10 @@ def name_sides(labels: Sequence[str], sizes: Sequence[int]) -> list[str]:
     for size in sizes:
         own, labels = labels[:size], labels[size:]
         names.append(own[0])
-        # Digits at the end of the common beginning belong to the runs' numbers; other digits may be a version.
-        common = common_beginning(own).partition("/")[0].rstrip("0123456789").rstrip(" .-_#")
+        # Digits at the end of the common beginning belong to the runs' numbers; other digits may be a version, as may
+        # the digits of a directory.
+        common, slash, _ = common_beginning(own).partition("/")
+        common = common if slash else common.rstrip("0123456789").rstrip(" .-_#")
         shared.append(common if size > 1 else own[0])
     return shared if all(shared) and len({*shared}) == len(shared) else names
 

@@ -19,6 +19,8 @@ TERM = re.compile(r"\s*([a-z][a-z0-9_.-]*?)\s*(<=|>=|==|<|>|=)\s*(\S.*?)\s*")
 SHORT = re.compile(r"(p[0-9]+(\.[0-9]+)?|mean|min|max)")
 LATENCY = re.compile(rf".*\.{SHORT.pattern}")
 RATIO = re.compile(r"([0-9]*\.?[0-9]+)\s*[x×]")
+# A number that is more likely a ratio without its `x` than a rate.
+NEAR_ONE = re.compile(r"[01]?\.[0-9]+")
 # A rate, or any other figure: `12000`, `12,000 op/s`, `12k`, `12k op/s`, `100 MB/s`, `100 MiB`.
 AMOUNT = re.compile(r"([0-9][0-9,]*\.?[0-9]*|\.[0-9]+)\s*([kMGT]?|[KMGT]i(?=B))\s*(B/s|B/op|B|ops?/s(?:ec)?|/s|)")
 THOUSANDS = {"": 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
@@ -164,6 +166,9 @@ def read_condition(text: str, role: str, hint: str) -> Term:
             bound, unit = read_amount(value)
             term = Term(metric, sign, bound, unit=unit)
             if metric_statistic(metric) == THROUGHPUT and unit not in ("", "op/s", "B/s"):
+                raise ValueError(value)
+            if metric_statistic(metric) == THROUGHPUT and NEAR_ONE.fullmatch(value):
+                # Every store meets `throughput >= 0.95`, which was meant as a ratio.
                 raise ValueError(value)
     except ValueError:
         advice = ERRORS_HINT if metric == ERRORS else LATENCY_HINT if is_latency else AMOUNT_HINT

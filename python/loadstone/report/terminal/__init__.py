@@ -4,17 +4,36 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Literal
+from collections.abc import Iterable
+from typing import Any, Literal
 
 from rich.console import Console
+from rich.segment import Segment
+
+from loadstone.format.wording import replace_controls
 
 PIPE_WIDTH = 200
+
+
+class PlainConsole(Console):
+    """A console for texts from files: they are not markup, emoji or control sequences; only styles are."""
+
+    def __init__(self, *, stderr: bool = False, **options: Any) -> None:
+        stream = sys.stderr if stderr else sys.stdout
+        # A stream that replaces control characters would also replace the console's own.
+        file = getattr(stream, "rich_proxied_file", stream)
+        super().__init__(file=file, stderr=stderr, highlight=False, markup=False, emoji=False, **options)
+
+    def render(self, *arguments: Any, **options: Any) -> Iterable[Segment]:
+        """The segments of a text or table; those without control codes have no control characters."""
+        for segment in super().render(*arguments, **options):
+            text, style, control = segment
+            yield segment if control or text.isprintable() else Segment(replace_controls(text), style)
 
 
 def standard_output() -> Console:
     """Standard output; if it is not a terminal, it has a large fixed width."""
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH
-    # Texts from files are plain: [/dev/sda] is not markup, and :x: is not an emoji.
     # Without a colour system, Rich writes no escape sequences; NO_COLOR alone would keep bold (https://no-color.org).
     system: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"
-    return Console(highlight=False, markup=False, emoji=False, width=width, color_system=system)
+    return PlainConsole(width=width, color_system=system)
