@@ -201,6 +201,14 @@ def test_node_that_never_answers_gets_no_requests(program: Path) -> None:
     assert not second.executions
 
 
+def test_usability_of_nodes_is_recorded(program: Path) -> None:
+    with FakeCassandra(lambda execution: "close" if execution.number == 200 else None) as server:
+        _, summary = trial_events(program, server, "write n=400 no-warmup -errors retries=200 -rate threads=1")
+        events = [event for event in summary.server_events if "usable" in event.event]
+    assert [event.event for event in events] == ["unusable", "usable"]
+    assert {event.server for event in events} == {f"127.0.0.1:{server.port}"}
+
+
 STATEMENTS = 150
 
 
