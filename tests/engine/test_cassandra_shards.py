@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
 from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,6 +15,7 @@ from loadstone.engine.events import Ready, Summary
 from loadstone.engine.trial import Trial, follow_trials
 from loadstone.systems.base.system import SystemPlan
 from loadstone.systems.cassandra.cql import RefusedError
+from loadstone.systems.cassandra.ring import ANSWER_S
 from loadstone.systems.cassandra.system import Cassandra
 from loadstone.systems.cassandra.tables import create_table
 from scripted_cassandra import INVALID, Answer, Execution, FakeCassandra, error, string
@@ -188,6 +190,16 @@ def test_bindings_table_replaces_refused_strategy(reason: str) -> None:
     assert created == ["SimpleStrategy", "NetworkTopologyStrategy"][: 1 if "permission" in reason else 2]
 
 
+def test_slow_node_delays_the_new_table() -> None:
+    settings = {setting.name: setting.default for setting in Cassandra.settings}
+    with FakeCassandra() as server:
+        # The first answer about the schema is later than the limit of frequent queries.
+        delays = [ANSWER_S + 0.2]
+        server.refuse = lambda text: time.sleep(delays.pop()) if "schema_version" in text and delays else None
+        assert create_table(SystemPlan(1, settings | {"port": str(server.port)}), "usertable", {}, replace=True)
+    assert not delays
+
+
 def test_node_that_never_answers_gets_no_requests(program: Path) -> None:
     with ExitStack() as stack:
         first = stack.enter_context(FakeCassandra())
@@ -199,6 +211,14 @@ def test_node_that_never_answers_gets_no_requests(program: Path) -> None:
     assert (summary.operations, summary.failures) == (400, 0)
     assert first.kinds == {"WRITE": 400}
     assert not second.executions
+
+
+def test_usability_of_nodes_is_recorded(program: Path) -> None:
+    with FakeCassandra(lambda execution: "close" if execution.number == 200 else None) as server:
+        _, summary = trial_events(program, server, "write n=400 no-warmup -errors retries=200 -rate threads=1")
+        events = [event for event in summary.server_events if "usable" in event.event]
+    assert [event.event for event in events] == ["unusable", "usable"]
+    assert {event.server for event in events} == {f"127.0.0.1:{server.port}"}
 
 
 STATEMENTS = 150

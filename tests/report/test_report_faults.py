@@ -248,6 +248,33 @@ def test_interrupted_key_ranges_are_in_the_table() -> None:
         assert table.notes[-1].startswith("A key range consists of the keys whose copies are on the same servers")
 
 
+def test_connections_to_the_victim_are_in_the_table() -> None:
+    results = experiment_with_faults()
+    figures = (
+        Value("connections.attempted", 98, "attempts", 98),
+        Value("connections.attempt_rate", 1.9876, "attempts/s", 98),
+    )
+
+    def lose_connections(trial: TrialResult) -> TrialResult:
+        order_ns, lift_ns = instants(trial.repeat)
+        record = replace(trial.faults[0], unusable_ns=order_ns + 310_000_000, usable_ns=lift_ns + 9_400_000_000)
+        values = {**trial.values, **values_by_metric(*figures)}
+        return replace(trial, faults=(record,), values=values, facts={**trial.facts, "reconnect": "constant(500 ms)"})
+
+    titles = ("no usable connection", "usable again", "attempts to connect")
+    for change, cells, notes in ((None, [], 1), (lose_connections, ["310 ms", "39.4 s", "98"], 2)):
+        trials = [change(trial) if change is not None else trial for trial in results.trials]
+        table = {table.title: table for table in tables(View(judge_results(replace(results, trials=trials))))}[
+            "Instants"
+        ]
+        columns = [column.title for column in table.columns]
+        row = table.groups[0].rows[0]
+        assert [row[columns.index(title)].text for title in titles if title in columns] == cells
+        assert len(table.notes) == notes
+    assert row[columns.index("attempts to connect")].note == "1.99/s while unusable"
+    assert "`reconnect=constant(500 ms)`" in table.notes[-1]
+
+
 def test_terminal_prints_tables_of_faults() -> None:
     console = Console(file=io.StringIO(), width=240)
     for content in tables(View(judge_scripted())):

@@ -392,6 +392,32 @@ def test_report_about_a_host_without_port_is_recorded(tmp_path: Path) -> None:
     assert (record.detected_ns, record.unverified) == (9 * 10**9, {})
 
 
+@pytest.mark.parametrize(
+    ("reports", "unusable", "usable"),
+    [
+        ([(-2, "tiny-2", "unusable"), (-1, "tiny-2", "usable")], None, None),
+        ([(7, "tiny-1", "unusable"), (8, "tiny-2", "usable")], None, None),
+        ([(7, "tiny-2", "unusable")], 7, None),
+        ([(7, "tiny-2", "unusable"), (8, "tiny-1", "usable"), (9, "tiny-2", "usable")], 7, 9),
+        ([(7, "tiny-2", "unusable"), (9, "tiny-2", "usable"), (11, "tiny-2", "unusable")], 7, 9),
+    ],
+)
+def test_usability_of_the_victim_is_recorded(
+    up: RunningSystem, reports: list[tuple[int, str, str]], unusable: int | None, usable: int | None
+) -> None:
+    addresses = StartedSite(up).addresses()
+    zero_unix_ns = time.time_ns()
+    injector = injector_of(up, replace(PLANNED, kind="pause"))
+    with injector:
+        injector.begin(time.monotonic_ns(), zero_unix_ns)
+        until(partial(is_lifted, injector), "lifted")
+        events = [ServerEvent(zero_unix_ns + at * 10**9, addresses[name], event) for at, name, event in reports]
+        injector.note_summary(zero_unix_ns, events)
+    (record,) = injector.records
+    instants = [None if at is None else at * 10**9 for at in (unusable, usable)]
+    assert [record.unusable_ns, record.usable_ns] == instants
+
+
 def test_servers_by_role_are_drawn_among_them(up: RunningSystem, monkeypatch: pytest.MonkeyPatch) -> None:
     site = StartedSite(up)
     assert site.roles() == {"tiny": ["tiny-1", "tiny-2", "tiny-3"]}

@@ -16,8 +16,16 @@ from scipy.stats import binomtest
 from event_support import summary
 from loadstone.engine.events import KeyRanges, Outcome
 from loadstone.engine.histogram import encode_histogram
+from loadstone.results.trial_result import TrialResult, values_by_metric
 from loadstone.results.value import Value
-from loadstone.runner.fault_figures import DEFAULTS, FaultInterval, Options, figures_of_faults, read_ranges
+from loadstone.runner.fault_figures import (
+    DEFAULTS,
+    FaultInterval,
+    Options,
+    attempt_figures,
+    figures_of_faults,
+    read_ranges,
+)
 from loadstone.statistics.availability import (
     SECOND_NS,
     OfferedLoad,
@@ -295,6 +303,20 @@ def test_planned_twin_does_not_move_the_lift() -> None:
     measured = {value.metric: value for value in figures_of_faults(records, store.rows(store.operations()))}
     assert measured["recovered"].value == measured["during.length"].value == 10 * SECOND
     assert measured["before.length"].value == 60 * SECOND
+
+
+@pytest.mark.parametrize(("usable", "after_s", "rate"), [(85, 5, 2.0), (75, 0, 3.0), (None, None, 0.5)])
+def test_connection_attempts_are_divided_by_unusable_time(usable: int | None, after_s: int | None, rate: float) -> None:
+    store = SimulatedStore(100, 150, [Span(60 * SECOND, 80 * SECOND, "refuse")])
+    usable_ns = None if usable is None else usable * SECOND
+    record = replace(fault(60 * SECOND, 80 * SECOND), unusable_ns=65 * SECOND, usable_ns=usable_ns)
+    measured = {value.metric: value.value for value in figures_of_faults([record], store.rows(store.operations()))}
+    assert measured["unusable"] == 5 * SECOND
+    assert measured.get("usable") == (None if after_s is None else after_s * SECOND)
+    attempted = {85: 40, 75: 30, None: 60}[usable]
+    counts = (Value("connections.attempted", attempted, "attempts", 1), Value("runtime", 185 * SECOND, "ns", 1))
+    trial = TrialResult("a", {}, 1, values_by_metric(*counts), 1, "open", {}, faults=(record,))
+    assert [value.value for value in attempt_figures(trial)] == [rate]
 
 
 def test_unanswered_operations_are_outage_and_infinite() -> None:

@@ -154,20 +154,24 @@ fn operation_ns(window_ns: u64, clients: u64, processors: u64, operations: u64) 
     (window_ns as f64 * clients.min(processors) as f64 / operations as f64).max(1.0)
 }
 
-/// The times during which the cluster considered its servers down, and other server events, in seconds of the window.
+/// The times during which the cluster considered its servers down, or during which they did not respond to the load
+/// generator, and other server events, in seconds of the window.
 fn servers_down(closed: &Closed<'_>) -> Option<Note> {
     let second = |unix_ns: u64| (unix_ns as f64 - closed.start_unix_ns as f64) / 1e9;
     let mut parts = Vec::new();
     for (at, report) in closed.server_events.iter().enumerate() {
         let (server, event, from) = (&report.server, report.event.as_str(), second(report.unix_ns));
+        let end_of =
+            |name| closed.server_events[at..].iter().find(|other| other.server == *server && other.event == name);
+        let until =
+            |name| end_of(name).map_or("the end of the run".to_owned(), |end| format!("{:.1} s", second(end.unix_ns)));
         match event {
-            "down" => {
-                let later = closed.server_events[at..].iter();
-                let up = later.clone().find(|other| other.server == *server && other.event == "up");
-                let end = up.map_or("the end of the run".to_owned(), |up| format!("{:.1} s", second(up.unix_ns)));
-                parts.push(format!("{server} was considered down from {from:.1} s to {end}"));
+            "down" => parts.push(format!("{server} was considered down from {from:.1} s to {}", until("up"))),
+            // The first attempt to connect usually succeeds if only the connection was lost.
+            "unusable" if end_of("usable").is_none_or(|end| end.unix_ns - report.unix_ns > UNUSABLE_NS_MIN) => {
+                parts.push(format!("no usable connection to {server} from {from:.1} s to {}", until("usable")));
             }
-            "up" => {}
+            "up" | "usable" | "unusable" => {}
             _ if server.is_empty() => parts.push(format!("{event} at {from:.1} s")),
             _ => parts.push(format!("{server}: {event} at {from:.1} s")),
         }
@@ -182,6 +186,9 @@ fn servers_down(closed: &Closed<'_>) -> Option<Note> {
 
 /// The number of clients that one executor serves by default.
 const CLIENTS_PER_EXECUTOR: u64 = 32;
+
+/// A shorter time without a usable connection is not in a note, ns.
+const UNUSABLE_NS_MIN: u64 = 100_000_000;
 
 /// Maximum number of server events in a note.
 const EVENTS_SHOWN: usize = 8;

@@ -129,14 +129,15 @@ pub struct Collections {
     pub time_ms: u64,
 }
 
-/// An event that a server reported.
+/// An event that a server reported, or that the load generator observed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ServerEvent {
     /// The instant of its arrival, ns since the Unix epoch.
     pub unix_ns: u64,
     /// The server concerned; empty for the whole cluster.
     pub server: String,
-    /// `up`, `down`, `joined`, or a sentence.
+    /// Reported: `up`, `down`, `joined`. Observed: `unusable` (no open connection on which the server responds),
+    /// `usable`. Or a sentence.
     pub event: String,
 }
 

@@ -127,6 +127,8 @@ pub struct Node {
     confirmed: AtomicU64,
     attempted: AtomicU64,
     failed: AtomicU64,
+    /// The number of usable connections, if the store counts them.
+    pub usable: AtomicU64,
 }
 
 impl Node {
@@ -149,6 +151,7 @@ impl Node {
             confirmed: AtomicU64::new(0),
             attempted: AtomicU64::new(0),
             failed: AtomicU64::new(0),
+            usable: AtomicU64::new(0),
         })
     }
 

@@ -176,7 +176,7 @@ class Ready:
 
 @dataclass(frozen=True)
 class ServerEvent:
-    """An event that a server reported."""
+    """An event that a server reported, or that the load generator observed."""
 
     unix_ns: int
     server: str

@@ -136,7 +136,8 @@ class Injector:
     def note_summary(self, start_unix_ns: int, events: Sequence[ServerEvent]) -> None:
         """Stores the engine's final report: the window's start by its clock, ns since the epoch, and server events.
 
-        The records can then state the difference between both clocks, and when a victim was first considered down.
+        The records can then state the difference between both clocks, when a victim was first considered down, and
+        when the load generator had no usable connection to it.
         """
         self._start_unix_ns, self._events = start_unix_ns, events
 
@@ -148,10 +149,10 @@ class Injector:
             run.finish()
         if self._start_unix_ns is None:
             return
-        down = [(event.unix_ns - self.zero_unix_ns, event.server) for event in self._events if event.event == "down"]
+        events = [replace(event, unix_ns=event.unix_ns - self.zero_unix_ns) for event in self._events]
         for run in self._runs:
             run.add_facts({"clock_offset_ns": self._start_unix_ns - self.zero_unix_ns})
-            run.note_detected(down)
+            run.note_events(events)
 
 
 class FaultRun:
@@ -205,16 +206,34 @@ class FaultRun:
         if self._thread is not None:
             self._thread.join()
 
-    def note_detected(self, reports: Sequence[tuple[int, str]]) -> None:
-        """Records the first report about a victim after the order; instants are ns since the start of the window."""
+    def note_events(self, events: Sequence[ServerEvent]) -> None:
+        """Records the first events of each type about a victim after the order; their instants are ns since the start
+        of the window."""
         ordered_ns = self.record.ordered_ns
+        if ordered_ns is None:
+            return
         # Either end of a connection may be considered down.
         victims = {self._addresses.get(name) for name in (*self.record.servers, self._planned.peer) if name}
-        # The address of a victim may lack its port.
-        hits = [at for at, server in reports if victims & {server, server.rpartition(":")[0].strip("[]")}]
-        instants = [at for at in hits if ordered_ns is not None and at >= ordered_ns]
-        if instants:
-            self.record = replace(self.record, detected_ns=min(instants))
+
+        def find_instants(name: str, since: Mapping[str, int] | None = None) -> dict[str, int]:
+            """The first instant of an event for each victim, after its instant in `since`, if that is not None."""
+            instants: dict[str, int] = {}
+            for event in events:
+                # The address of a victim may lack its port.
+                if event.event == name and victims & {event.server, event.server.rpartition(":")[0].strip("[]")}:
+                    from_ns = ordered_ns if since is None else since.get(event.server)
+                    if from_ns is not None and event.unix_ns >= from_ns:
+                        instants.setdefault(event.server, event.unix_ns)
+            return instants
+
+        unusable = find_instants("unusable")
+        usable = find_instants("usable", unusable)
+        self.record = replace(
+            self.record,
+            detected_ns=min(find_instants("down").values(), default=None),
+            unusable_ns=min(unusable.values(), default=None),
+            usable_ns=max(usable.values(), default=None) if len(usable) == len(unusable) else None,
+        )
 
     def add_facts(self, facts: Facts) -> None:
         """Adds facts to the record."""

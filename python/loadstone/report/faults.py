@@ -11,6 +11,7 @@ from loadstone.judge.judgement import VariantKey
 from loadstone.judge.outages import Outage, outage_text, ranges_text, recovery_text, trials_with_ranges
 from loadstone.report.table import Column, Rows, Table, TableCell
 from loadstone.report.view import View
+from loadstone.results.fault import NONE as NO_FAULT
 from loadstone.results.fault import FaultRecord
 from loadstone.results.trial_result import TrialResult
 from loadstone.statistics.availability import WINDOWS
@@ -19,15 +20,19 @@ LATENCIES = ("p50", "p99", "p99.9", "max")
 # The columns of the instants of a fault, with their names in the record.
 INSTANTS = {
     "held": "held_ns",
+    "no usable connection": "unusable_ns",
     "detected": "detected_ns",
     "lift ordered": "lift_ordered_ns",
     "lifted": "lifted_ns",
     "ready": "ready_ns",
+    "usable again": "usable_ns",
     "settled": "settled_ns",
 }
 # The engine's figures in the same table.
 FIRSTS = {"first error": "first_error", "first late": "first_late", "absorbed": "absorbed"}
 INSTANTS_TITLE = "Instants"
+# The fact of a store with the delays between its attempts to connect.
+RECONNECT = "reconnect"
 RANGES = (
     "A key range consists of the keys whose copies are on the same servers; it is interrupted if most of its operations"
     " fail for a second"
@@ -174,12 +179,31 @@ def instants(view: View, outages: Sequence[Outage]) -> Table:
     for outage in outages:
         rows = [instant_row(trial, fault) for trial in outage.trials for fault in trial.faults]
         groups.append(Rows(title_of(view, outage), tuple(rows)))
-    heads = ("repeat", "victim", "ordered at", *INSTANTS, *FIRSTS, "recovered after lift ordered")
+    heads = (
+        "repeat",
+        "victim",
+        "ordered at",
+        *INSTANTS,
+        *FIRSTS,
+        "recovered after lift ordered",
+        "attempts to connect",
+    )
     note = (
         "Times are measured from the order of the fault; `ordered at` is measured from the start of the measurement."
         " `ready` is when the lab's own check succeeded; clients may succeed earlier"
     )
-    return Table(INSTANTS_TITLE, columns(*heads), tuple(groups), (note,))
+    notes = (note, *describe_reconnection(outages))
+    return Table(INSTANTS_TITLE, columns(*heads), tuple(groups), notes)
+
+
+def describe_reconnection(outages: Sequence[Outage]) -> Iterator[str]:
+    """The load generator's delays between attempts to connect, which may postpone the recovery; none if unknown."""
+    trials = (trial for outage in outages for trial in outage.trials)
+    if delays := dict.fromkeys(str(trial.facts[RECONNECT]) for trial in trials if RECONNECT in trial.facts):
+        yield (
+            f"The load generator reconnects with `{RECONNECT}={units.list_items([*delays])}`: each delay may postpone"
+            " the recovery"
+        )
 
 
 def instant_row(trial: TrialResult, fault: FaultRecord) -> tuple[TableCell, ...]:
@@ -209,7 +233,16 @@ def instant_row(trial: TrialResult, fault: FaultRecord) -> tuple[TableCell, ...]
         else TableCell(f"{'not within ' if recovered.bound else ''}{length(recovered.value)}")
         if kept_ns is None
         else TableCell(length(recovered.value), f"observed for {length(kept_ns)}"),
+        attempts_entry(trial),
     )
+
+
+def attempts_entry(trial: TrialResult) -> TableCell:
+    """The number of attempts to connect to servers in the window, with their rate while a victim was unusable."""
+    attempted, rate = trial.value("connections.attempted"), trial.value("connections.attempt_rate")
+    if attempted is None or not any(fault.kind != NO_FAULT for fault in trial.faults):
+        return NONE
+    return TableCell(f"{attempted:,.0f}", "" if rate is None else f"{units.format_number(rate)}/s while unusable")
 
 
 def describe_cut(fault: FaultRecord) -> str:

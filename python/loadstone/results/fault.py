@@ -39,6 +39,10 @@ class FaultRecord:
     ready_ns: int | None = None
     # The first instant at which a surviving server considered the victim down.
     detected_ns: int | None = None
+    # The instant since which the load generator had no usable connection to a victim, and the instant since which it
+    # had one to all such victims again.
+    unusable_ns: int | None = None
+    usable_ns: int | None = None
     settled_ns: int | None = None
     # The reasons why effects could not be verified, keyed by step: `held`, `lifted`, `bystanders`. Empty if all effects
     # were verified.

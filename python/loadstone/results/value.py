@@ -41,7 +41,7 @@ LOWER_IS_BETTER = frozenset(
 # Figures that only describe a trial are neither better nor worse.
 NO_DIRECTION = frozenset(
     {"operations", "due", "count", "runtime", "available_min", "cache", "regions", "deadline", "length", "rows"}
-    | {"start", "rate_from", "rate_to"}
+    | {"start", "rate_from", "rate_to", "attempt_rate"}
     | {"line", "median", "noise", "window", "hold", "held", "clock_offset", "clock_drift"}
 )
 # Figures of a trial with a fault.

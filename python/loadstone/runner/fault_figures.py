@@ -334,17 +334,35 @@ def first_figures(rows: Sequence[FaultInterval], order_ns: int, deadline_ns: int
 
 
 def record_figures(faults: Sequence[FaultRecord], order_ns: int, lift_ns: int | None) -> Iterator[Value]:
-    """The instants of detection, ns since the fault was ordered, and of readiness and settling, ns since the lift."""
-    detected = [fault.detected_ns for fault in faults if fault.detected_ns is not None]
-    if detected:
-        yield Value("detected", min(detected) - order_ns, "ns", len(detected))
+    """The first instants of detection and without a usable connection, ns since the fault was ordered, and the last
+    instants of usable connections, readiness and settling, ns since the lift."""
     for name, instants in (
+        ("detected", [fault.detected_ns for fault in faults]),
+        ("unusable", [fault.unusable_ns for fault in faults]),
+    ):
+        known = [instant for instant in instants if instant is not None]
+        if known:
+            yield Value(name, min(known) - order_ns, "ns", len(known))
+    for name, instants in (
+        ("usable", [fault.usable_ns for fault in faults]),
         ("ready", [fault.ready_ns for fault in faults]),
         ("settled", [fault.settled_ns for fault in faults]),
     ):
         known = [instant for instant in instants if instant is not None]
         if known and lift_ns is not None:
-            yield Value(name, max(known) - lift_ns, "ns", len(known))
+            yield Value(name, max(max(known) - lift_ns, 0), "ns", len(known))
+
+
+def attempt_figures(result: TrialResult) -> Iterator[Value]:
+    """The rate of the attempts to connect while the load generator had no usable connection to a victim."""
+    attempted, end_ns = result.value("connections.attempted"), result.value("runtime")
+    begins = [fault.unusable_ns for fault in result.faults if fault.unusable_ns is not None]
+    if attempted is None or end_ns is None or not begins:
+        return
+    ends = [fault.usable_ns for fault in result.faults if fault.unusable_ns is not None]
+    length_ns = max(end_ns if end is None else end for end in ends) - min(begins)
+    if length_ns > 0:
+        yield Value("connections.attempt_rate", attempted * 1e9 / length_ns, "attempts/s", int(attempted))
 
 
 def split_rows(
@@ -457,7 +475,7 @@ def add_figures(
         return result, series
     if deadline_ms is not None:
         options = replace(options, deadline_ns=round(deadline_ms * 1e6))
-    computed = figures_of_faults(result.faults, rows, options, ranges)
+    computed = [*figures_of_faults(result.faults, rows, options, ranges), *attempt_figures(result)]
     if series is not None and len(rows) == len(series.start_seconds) and all(row.due is not None for row in rows):
         counted, _ = apply_deadline(rows, borders_of(result.faults)[0], options)
         series = replace(series, good=tuple(row.good for row in counted), late=tuple(row.late for row in counted))

@@ -7,7 +7,7 @@
 mod inbox;
 mod task;
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
@@ -66,6 +66,8 @@ struct Shared {
     probe: Rc<Slot>,
     /// Receives messages from the server that do not answer a request.
     events: RefCell<Option<EventSink>>,
+    /// Is called whenever the connection becomes usable or unusable.
+    usage: OnceCell<UsageSink>,
     lost: RefCell<Option<String>>,
     loss: Notify,
     closing: Cell<bool>,
@@ -87,6 +89,8 @@ enum Health {
 
 /// A function that receives the body of an event.
 type EventSink = Box<dyn Fn(Body<'_>)>;
+/// A function that receives the address of the server, and whether the connection is usable: open and responsive.
+type UsageSink = Box<dyn Fn(SocketAddr, bool)>;
 
 /// A connection. Its task ends when the connection is dropped.
 pub struct Connection(Rc<Shared>);
@@ -132,6 +136,7 @@ impl Connection {
             health: Cell::default(),
             probe: Rc::default(),
             events: RefCell::default(),
+            usage: OnceCell::new(),
             lost: RefCell::default(),
             loss: Notify::new(),
             closing: Cell::default(),
@@ -184,7 +189,7 @@ impl Connection {
             Health::Responsive => true,
             Health::Silent | Health::Tested => false,
             Health::Recovering => {
-                self.0.health.set(Health::Tested);
+                self.0.set_health(Health::Tested);
                 true
             }
         }
@@ -193,6 +198,14 @@ impl Connection {
     /// Sets the function that receives the server's events.
     pub fn listen(&self, events: EventSink) {
         *self.0.events.borrow_mut() = Some(events);
+    }
+
+    /// Sets the function that receives whether the connection is usable, starting with its present state. Called once.
+    pub fn track(&self, usage: UsageSink) {
+        let _ = self.0.usage.set(usage);
+        if self.is_open() && self.0.health.get() == Health::Responsive {
+            self.0.report_usage(true);
+        }
     }
 
     /// Waits until the connection is lost.
@@ -241,10 +254,10 @@ impl Connection {
         }
         drop(streams);
         match shared.health.get() {
-            Health::Tested if late => shared.health.set(Health::Silent),
+            Health::Tested if late => shared.set_health(Health::Silent),
             // The request that was admitted has not been sent.
-            Health::Tested if !waiting => shared.health.set(Health::Recovering),
-            _ if late && now.wrapping_sub(shared.read.get()) >= SWEEPS => shared.health.set(Health::Silent),
+            Health::Tested if !waiting => shared.set_health(Health::Recovering),
+            _ if late && now.wrapping_sub(shared.read.get()) >= SWEEPS => shared.set_health(Health::Silent),
             _ => {}
         }
         if shared.health.get() == Health::Silent && !shared.probe.is_waiting() {
@@ -331,9 +344,28 @@ impl Shared {
         self.wake();
     }
 
+    #[cold]
+    fn set_health(&self, health: Health) {
+        let was = self.health.replace(health);
+        if (was == Health::Responsive) != (health == Health::Responsive) {
+            self.report_usage(health == Health::Responsive);
+        }
+    }
+
+    fn report_usage(&self, is_usable: bool) {
+        if let Some(usage) = self.usage.get() {
+            usage(self.address, is_usable);
+        }
+    }
+
     /// Marks the connection as lost and fails every request in flight.
     #[cold]
     fn lose(&self, message: &str) {
+        // A connection that the client closes is not unusable.
+        let is_usable = self.lost.borrow().is_none() && self.health.get() == Health::Responsive;
+        if is_usable && !self.closing.get() {
+            self.report_usage(false);
+        }
         self.lost.borrow_mut().get_or_insert_with(|| message.to_owned());
         self.loss.notify_waiters();
         let entries = std::mem::take(&mut self.streams.borrow_mut().entries);

@@ -225,6 +225,9 @@ async fn revive(pool: Weak<Pool>, cluster: Arc<Cluster>, place: Weak<Line>) {
         // Statements are prepared here, so that no timed operation has to prepare them.
         opened.prepare_all(&pool.texts).await;
         target.generation.set(node.generation());
+        let (own, counted) = (Arc::clone(&cluster), Arc::clone(&node));
+        let count = move |address, is_usable| own.topology.count_usable(&counted, address, is_usable);
+        opened.connection().track(Box::new(count));
         *target.link.borrow_mut() = Some(Rc::new(opened));
         *target.failure.borrow_mut() = None;
         let is_own = Rc::ptr_eq(&target, &line);

@@ -100,16 +100,36 @@ impl Latest {
     }
 
     /// Records an event at the current time, unless it repeats the latest event of the server: several nodes report a
-    /// change.
+    /// change. The client's own observations may be between these reports.
     pub fn record(&self, server: String, event: impl Into<String>) {
         let event = event.into();
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
         let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
-        let latest = events.iter().rev().find(|known| known.server == server && !server.is_empty());
-        let is_repeated = latest.is_some_and(|known| known.event == event);
-        // Limits memory use if a cluster changes continually.
-        if events.len() < EVENTS_MAX && !is_repeated {
-            events.push(ServerEvent { unix_ns: now, server, event });
+        let is_similar = |known: &&ServerEvent| REPORTED.contains(&&*known.event) == REPORTED.contains(&&*event);
+        let mut own = events.iter().rev().filter(|known| known.server == server && !server.is_empty());
+        let is_repeated = own.find(is_similar).is_some_and(|known| known.event == event);
+        if !is_repeated {
+            push_event(&mut events, server, event);
+        }
+    }
+
+    /// Counts a node's usable connections, over all executors, and records when the last one became unusable, and when
+    /// one became usable again.
+    pub fn count_usable(&self, node: &reconnect::Node, address: SocketAddr, is_usable: bool) {
+        // The lock keeps the events of several executors in the order of the counts.
+        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = node.usable.load(Ordering::Relaxed);
+        let count = if is_usable { before + 1 } else { before.saturating_sub(1) };
+        node.usable.store(count, Ordering::Relaxed);
+        let server = address.to_string();
+        if !is_usable && before == 1 {
+            push_event(&mut events, server, UNUSABLE.to_owned());
+        } else if is_usable && before == 0 {
+            let mut own = events.iter().rev().filter(|known| known.server == server);
+            let latest = own.find(|known| known.event == USABLE || known.event == UNUSABLE);
+            // The first connection is not an event.
+            if latest.is_some_and(|known| known.event == UNUSABLE) {
+                push_event(&mut events, server, USABLE.to_owned());
+            }
         }
     }
 
@@ -119,7 +139,21 @@ impl Latest {
     }
 }
 
+/// Events that several nodes report.
+const REPORTED: [&str; 5] = ["up", "down", "joined", "left", "moved"];
+/// The client's observations of a node: whether it has an open connection on which the node responds.
+const USABLE: &str = "usable";
+const UNUSABLE: &str = "unusable";
+/// Limits memory use if a cluster changes continually.
 const EVENTS_MAX: usize = 10_000;
+
+/// Adds an event at the current time.
+fn push_event(events: &mut Vec<ServerEvent>, server: String, event: String) {
+    let unix_ns = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
+    if events.len() < EVENTS_MAX {
+        events.push(ServerEvent { unix_ns, server, event });
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -128,6 +162,30 @@ mod tests {
     fn node(port: u16, tokens: &[i64]) -> Node {
         let address = std::net::SocketAddr::from(([127, 0, 0, 1], port));
         Node { address, dc: "dc".to_owned(), rack: "rack".to_owned(), tokens: tokens.to_vec() }
+    }
+
+    #[test]
+    fn usability_is_counted_over_all_connections() {
+        let latest = Latest::new(vec![node(1, &[]), node(2, &[])], None, Reconnect::default());
+        let (topology, _) = latest.current();
+        let count = |at: usize, is_usable| {
+            latest.count_usable(&topology.reach[at], topology.nodes[at].address, is_usable);
+        };
+        [(0, true), (1, true), (0, true), (0, false), (1, false), (0, false), (0, true), (0, true)]
+            .map(|(at, is_usable)| count(at, is_usable));
+        let events: Vec<_> = latest.events().into_iter().map(|event| (event.server, event.event)).collect();
+        let names = [("127.0.0.1:2", UNUSABLE), ("127.0.0.1:1", UNUSABLE), ("127.0.0.1:1", USABLE)];
+        assert_eq!(events, names.map(|(server, event)| (server.to_owned(), event.to_owned())));
+    }
+
+    #[test]
+    fn observations_between_reports_do_not_repeat_them() {
+        let latest = Latest::new(vec![node(1, &[])], None, Reconnect::default());
+        for event in ["down", "control connection lost", "down", "up", UNUSABLE, "up", "down"] {
+            latest.record("a".to_owned(), event);
+        }
+        let events: Vec<_> = latest.events().into_iter().map(|event| event.event).collect();
+        assert_eq!(events, ["down", "control connection lost", "up", UNUSABLE, "down"]);
     }
 
     #[test]

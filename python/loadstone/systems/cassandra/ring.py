@@ -131,13 +131,16 @@ def schema_version(cql: Cql) -> str:
 
 
 def await_schema_agreement(plan: SystemPlan, within_s: float) -> None:
-    """Waits until all nodes that answer have the same schema. Raises SystemsError if this takes longer."""
+    """Waits until all nodes that answer in time have the same schema. Raises SystemsError if this takes longer.
+
+    A busy node may take seconds to answer. Without waiting for it, its first requests could concern an unknown table.
+    """
     deadline = time.monotonic() + within_s
     with ExitStack() as stack:
         nodes = []
         for node in range(1, plan.nodes + 1):
             try:
-                nodes.append(stack.enter_context(connect_node(plan, node)))
+                nodes.append(stack.enter_context(connect_node(plan, node, within_s)))
             except UnreachableError:
                 # A node that is down receives the schema from the other nodes after its restart.
                 continue

@@ -77,7 +77,7 @@ impl Task {
             self.shared.heard.set(self.shared.now.get());
             self.shared.read.set(self.shared.now.get());
             if self.shared.health.get() == Health::Silent {
-                self.shared.health.set(Health::Recovering);
+                self.shared.set_health(Health::Recovering);
             }
             if let Err(message) = self.understand() {
                 return Poll::Ready(format!("invalid data from {address}: {message}"));
@@ -157,8 +157,9 @@ fn hand_out(shared: &Shared, frames: &mut Inbox) -> Result<(), String> {
         if let Ok(stream) = u16::try_from(header.stream)
             && let Some(Entry { slot, serial, .. }) = shared.streams.borrow_mut().give_back(stream)
         {
-            if slot.as_ref().is_none_or(|slot| !Rc::ptr_eq(slot, &shared.probe)) {
-                shared.health.set(Health::Responsive);
+            let is_probe = slot.as_ref().is_some_and(|slot| Rc::ptr_eq(slot, &shared.probe));
+            if !is_probe && shared.health.get() != Health::Responsive {
+                shared.set_health(Health::Responsive);
             }
             if let Some(slot) = slot {
                 slot.answer(serial, header, body);

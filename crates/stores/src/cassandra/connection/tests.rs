@@ -205,6 +205,7 @@ fn an_invalid_answer_ends_the_connection() {
 #[test]
 fn a_silent_connection_is_probed_until_it_answers() {
     run_on_executor(async |connection, mut server| {
+        let states = record_usage(&connection);
         let sweep = || connection.sweep(Duration::from_secs(12));
         let serve = async {
             server.request().await;
@@ -227,6 +228,28 @@ fn a_silent_connection_is_probed_until_it_answers() {
         let (answer, ()) = both(ask(&connection, b"next"), next).await;
         assert_eq!(answer.unwrap(), b"next");
         assert!(connection.admit());
+        assert_eq!(*states.borrow(), [true, false, true]);
+        drop(server);
+        connection.wait_for_loss().await;
+        assert_eq!(*states.borrow(), [true, false, true, false]);
+    });
+}
+
+/// The states that a connection reports.
+fn record_usage(connection: &Connection) -> Rc<RefCell<Vec<bool>>> {
+    let states = Rc::new(RefCell::new(Vec::new()));
+    let own = Rc::clone(&states);
+    connection.track(Box::new(move |_, is_usable| own.borrow_mut().push(is_usable)));
+    states
+}
+
+#[test]
+fn closed_connection_does_not_become_unusable() {
+    run_on_executor(async |connection, _server| {
+        let states = record_usage(&connection);
+        drop(connection);
+        tokio::task::yield_now().await;
+        assert_eq!(*states.borrow(), [true]);
     });
 }
 
