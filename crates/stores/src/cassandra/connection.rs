@@ -98,7 +98,7 @@ impl std::fmt::Debug for Connection {
 }
 
 impl Connection {
-    /// Opens a connection with a buffer of `room` bytes, which grows with the answers. It must be called on an
+    /// Opens a connection that reads with buffers of `room` bytes, which grow with the answers. It must be called on an
     /// executor.
     pub async fn open(address: SocketAddr, version: Version, room: usize, tls: Option<&Tls>) -> Result<Self, Failure> {
         Self::start_on(TcpStream::connect(address).await, address, version, room, tls).await
