@@ -449,7 +449,7 @@ def test_a_refused_statement_ends_the_run(stress: Stress, verb: str) -> None:
 
 
 # Peak resident memory of an engine with 10,000 clients, and the part of each client that has its own connection, bytes.
-MEMORY_MAX, CLIENT_MEMORY_MAX = 150_000_000, 13_500
+MEMORY_MAX, CLIENT_MEMORY_MAX = 150_000_000, 10_000
 
 
 def write_spec(program: Path, server: FakeCassandra, clients: int, operations: int) -> Spec:

@@ -129,7 +129,7 @@ impl Task {
                     self.sending = FREE.with(FreeBuffers::take);
                 }
                 if self.shared.segmented.get() {
-                    segments::wrap(&out, self.shared.compressor.borrow_mut().as_mut(), &mut self.sending);
+                    segments::wrap(&out, self.shared.compressor.borrow_mut().as_deref_mut(), &mut self.sending);
                     out.clear();
                 } else {
                     std::mem::swap(&mut self.sending, &mut out);
