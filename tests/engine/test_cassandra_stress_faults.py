@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import struct
@@ -16,7 +17,7 @@ import pytest
 
 from loadstone.engine.events import Summary
 from loadstone.engine.histogram import decode_histogram
-from loadstone.engine.trial import Trial, follow_trials
+from loadstone.engine.trial import Spec, Trial, follow_trials
 from scripted_cassandra import (
     BLOB,
     INVALID,
@@ -447,18 +448,23 @@ def test_a_refused_statement_ends_the_run(stress: Stress, verb: str) -> None:
     assert not server.executions
 
 
-# Peak resident memory of an engine with 10,000 clients, bytes.
-MEMORY_MAX = 150_000_000
+# Peak resident memory of an engine with 10,000 clients, and the part of each client that has its own connection, bytes.
+MEMORY_MAX, CLIENT_MEMORY_MAX = 150_000_000, 10_000
+
+
+def write_spec(program: Path, server: FakeCassandra, clients: int, operations: int) -> Spec:
+    """A trial that writes."""
+    line = ["cassandra-stress", "write", f"n={operations}", "no-warmup", "-rate", f"threads={clients}"]
+    options = ["-node", "127.0.0.1", "-port", f"native={server.port}", "-errors", "ignore", "retries=0", "--print-spec"]
+    printed = subprocess.run([str(program), *line, *options], check=True, capture_output=True, text=True).stdout
+    return {**json.loads(printed.splitlines()[-1]), "wait_for_start": False}
 
 
 @pytest.mark.parametrize("engines", [1, 4])
 def test_ten_thousand_clients_are_counted_exactly(program: Path, engines: int) -> None:
     """The clients share a few connections. One engine performs all operations, or four engines perform a share each."""
-    line = ["cassandra-stress", "write", "n=12000", "no-warmup", "-rate", "threads=10000", "-node", "127.0.0.1"]
     with FakeCassandra(fail_every(1000, error(INVALID))) as server:
-        options = ["-port", f"native={server.port}", "-errors", "ignore", "retries=0", "--print-spec"]
-        printed = subprocess.run([str(program), *line, *options], check=True, capture_output=True, text=True).stdout
-        spec = {**json.loads(printed.splitlines()[-1]), "wait_for_start": False}
+        spec = write_spec(program, server, 10_000, 12_000)
         specs = [{**spec, "segment": {"k": k, "n": engines}} for k in range(engines)]
         with ExitStack() as stack:
             trials = [stack.enter_context(Trial(share)) for share in specs]
@@ -470,3 +476,18 @@ def test_ten_thousand_clients_are_counted_exactly(program: Path, engines: int) -
     assert sum(summary.failures for summary in summaries) == 12
     assert sum(summary.in_flight + summary.unsent for summary in summaries) == 0
     assert max(summary.memory_bytes_max for summary in summaries) < MEMORY_MAX
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_each_clients_connection_needs_little_memory(program: Path, version: int) -> None:
+    counts, peaks = (200, 2_200), []
+    for clients in counts:
+        with FakeCassandra(versions=(version,)) as server:
+            spec = write_spec(program, server, clients, 3 * clients)
+            spec["store"]["properties"]["cassandra.connections"] = "client"
+            with Trial(spec) as trial:
+                peaks += [event.memory_bytes_max for _, event in follow_trials(trial) if isinstance(event, Summary)]
+        assert len(server.startups) >= clients
+        # Each executor prepares the statement once.
+        assert len(server.prepares) <= (os.cpu_count() or 1)
+    assert (peaks[1] - peaks[0]) / (counts[1] - counts[0]) < CLIENT_MEMORY_MAX

@@ -1,12 +1,10 @@
 //! A client, which sends statements and receives answers.
 
-use std::cell::RefCell;
-use std::rc::{Rc, Weak};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use loadstone_load::Status;
 use loadstone_session::statements::PageRequest;
-use tokio::runtime::{Handle, Id};
 
 use super::answer::{self, Prepared, Refusal, Table, protocol_failure};
 use super::cluster::Cluster;
@@ -25,13 +23,6 @@ const PAGE_SIZE: u8 = 0x04;
 const PAGING_STATE: u8 = 0x08;
 const TIMESTAMP: u8 = 0x20;
 
-/// The owner of a pool: a store on an executor.
-type Place = (usize, Id);
-
-thread_local! {
-    static POOLS: RefCell<Vec<(Place, Weak<Pool>)>> = const { RefCell::new(Vec::new()) };
-}
-
 /// A client.
 #[derive(Debug)]
 pub struct Client {
@@ -47,31 +38,16 @@ impl Client {
         Self { cluster, pool: None, slot: Rc::default(), last: LastFailure::default() }
     }
 
-    /// The pool of connections on this executor.
-    fn find_pool(&self) -> Rc<Pool> {
-        let place = (Arc::as_ptr(&self.cluster).addr(), Handle::current().id());
-        POOLS.with_borrow_mut(|pools| {
-            pools.retain(|(_, pool)| pool.strong_count() > 0);
-            let existing = pools.iter().find(|(own, _)| *own == place).and_then(|(_, pool)| pool.upgrade());
-            existing.unwrap_or_else(|| {
-                let pool = Pool::new(Arc::clone(&self.cluster));
-                pools.push((place, Rc::downgrade(&pool)));
-                pool
-            })
-        })
-    }
-
     /// Registers the texts of statements, in order, and returns their numbers. It must be called before the client
     /// connects, because connections prepare the registered statements.
     pub fn register<'a>(&mut self, texts: impl Iterator<Item = &'a str>) -> Vec<usize> {
-        let own = self.cluster.settings.per_client;
-        let pool = if own { Pool::new(Arc::clone(&self.cluster)) } else { self.find_pool() };
+        let pool = Pool::find(&self.cluster);
         let numbers = texts.map(|text| {
             let identify = |out: &mut Vec<u8>| {
                 out.push(u8::MAX);
                 out.extend_from_slice(text.as_bytes());
             };
-            pool.texts.number(identify, || text.to_owned())
+            pool.texts().number(identify, || text.to_owned())
         });
         let numbers = numbers.collect();
         self.pool = Some(pool);
@@ -123,7 +99,7 @@ impl Client {
             // Nothing is written before the execution, so these failures are refusals.
             let link = pool.link(execution.key).await.map_err(Failure::refusal)?;
             let prepared =
-                link.ensure_prepared(execution.number, &pool.texts, &self.slot).await.map_err(Failure::refusal)?;
+                link.ensure_prepared(execution.number, pool.texts(), &self.slot).await.map_err(Failure::refusal)?;
             let version = link.connection().version();
             let stamp = execution.stamp.or_else(|| execution.writes.then(|| pool.stamp()));
             let body = |out: &mut Vec<u8>| {

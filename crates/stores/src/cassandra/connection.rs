@@ -51,8 +51,8 @@ struct Shared {
     encryption: Option<String>,
     /// Whether frames are sent in segments, as in protocol 5 after the answer to STARTUP.
     segmented: Cell<bool>,
-    /// Compresses and decompresses bodies or the payloads of segments.
-    compressor: RefCell<Option<Compressor>>,
+    /// Compresses and decompresses bodies or the payloads of segments. Most connections have none, and it takes 2 KiB.
+    compressor: RefCell<Option<Box<Compressor>>>,
     out: RefCell<Vec<u8>>,
     streams: RefCell<Streams>,
     task: RefCell<Option<Waker>>,
@@ -102,7 +102,7 @@ impl std::fmt::Debug for Connection {
 }
 
 impl Connection {
-    /// Opens a connection with a buffer of `room` bytes, which grows with the answers. It must be called on an
+    /// Opens a connection that reads with buffers of `room` bytes, which grow with the answers. It must be called on an
     /// executor.
     pub async fn open(address: SocketAddr, version: Version, room: usize, tls: Option<&Tls>) -> Result<Self, Failure> {
         Self::start_on(TcpStream::connect(address).await, address, version, room, tls).await
@@ -167,7 +167,7 @@ impl Connection {
 
     /// Called before STARTUP, whose answer may already be compressed. STARTUP itself never is.
     pub fn set_compression(&self, compression: Option<Algorithm>) {
-        *self.0.compressor.borrow_mut() = compression.map(Compressor::new);
+        *self.0.compressor.borrow_mut() = compression.map(|algorithm| Box::new(Compressor::new(algorithm)));
     }
 
     /// Called when the server has accepted STARTUP: from now on, protocol 5 sends frames in segments.

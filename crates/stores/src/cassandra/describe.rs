@@ -67,7 +67,7 @@ pub fn describe_statements(
     asking(async {
         let (_, link) = connect(&settings).await?;
         let (numbered, slot) = (number_texts(texts.iter().map(String::as_str)), Rc::default());
-        link.prepare_all(&numbered).await;
+        link.prepare_all(&numbered, 0).await;
         let mut all = Vec::new();
         for (number, text) in texts.iter().enumerate() {
             let prepared = link.ensure_prepared(number, &numbered, &slot).await;

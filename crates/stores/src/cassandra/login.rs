@@ -1,6 +1,5 @@
 //! A connection that is ready for operations: it has logged in, and its statements are prepared.
 
-use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
@@ -14,7 +13,7 @@ use super::consistency::ONE;
 use super::settings::Settings;
 use super::sharding::{Extensions, RATE_LIMIT, Sharding};
 use super::slot::Slot;
-use super::texts::Texts;
+use super::texts::{NodeStatements, Texts};
 use super::wire::{Body, Short, Version, opcode, put_bytes, put_flags, put_string};
 use crate::error::Failure;
 use crate::tls::explain_close;
@@ -32,8 +31,7 @@ const PREPARES_MAX: usize = 64;
 pub struct Link {
     connection: Connection,
     extensions: Extensions,
-    prepared: RefCell<Vec<Option<Rc<Prepared>>>>,
-    preparing: tokio::sync::Mutex<()>,
+    statements: Rc<NodeStatements>,
     patience: Duration,
 }
 
@@ -161,13 +159,9 @@ impl Link {
             connection.ask(&slot, 0, opcode::AUTH_RESPONSE, |out| put_bytes(out, token.as_bytes())).await?;
         }
         match slot.opcode() {
-            opcode::READY | opcode::AUTH_SUCCESS => Ok(Self {
-                connection,
-                extensions,
-                prepared: RefCell::default(),
-                preparing: tokio::sync::Mutex::default(),
-                patience: settings.request_timeout,
-            }),
+            opcode::READY | opcode::AUTH_SUCCESS => {
+                Ok(Self { connection, extensions, statements: Rc::default(), patience: settings.request_timeout })
+            }
             opcode::AUTH_CHALLENGE => {
                 let message = format!("{address} requires more than a user name and a password");
                 Err(Failure::new(Status::Forbidden, message).into())
@@ -192,7 +186,12 @@ impl Link {
         &self.extensions
     }
 
-    /// Returns a statement as the server prepared it. The text is sent only once per connection.
+    /// Uses the statements that other connections to the node have prepared.
+    pub fn share_statements(&mut self, statements: Rc<NodeStatements>) {
+        self.statements = statements;
+    }
+
+    /// Returns a statement as the server prepared it. The text is sent only once.
     #[inline]
     pub async fn ensure_prepared(
         &self,
@@ -200,7 +199,7 @@ impl Link {
         texts: &Texts,
         slot: &Rc<Slot>,
     ) -> Result<Rc<Prepared>, Failure> {
-        match self.find_statement(number) {
+        match self.statements.find(number) {
             Some(prepared) => Ok(prepared),
             None => self.prepare(number, &texts.text(number), slot).await,
         }
@@ -208,32 +207,30 @@ impl Link {
 
     /// The number of statements whose numbers this connection knows.
     pub fn count_prepared(&self) -> usize {
-        self.prepared.borrow().len()
+        self.statements.count()
     }
 
-    /// Prepares all registered statements, so that operations need not prepare them. A statement that the server
-    /// refuses, or that exceeds the time limit of a request, is left to the first operation that uses it, which reports
-    /// the failure.
-    pub async fn prepare_all(&self, texts: &Texts) {
-        let prepare = stream::iter(0..texts.len()).for_each_concurrent(PREPARES_MAX, async |number| {
-            if self.find_statement(number).is_none() {
-                let _ = self.request_statement(number, &texts.text(number), &Rc::default()).await;
-            }
-        });
+    /// Prepares the registered statements, so that operations need not prepare them: all of them if the node has been
+    /// unreachable since they were prepared, otherwise only new ones. A statement that the server refuses, or that
+    /// exceeds the time limit of a request, is left to the first operation that uses it, which reports the failure.
+    pub async fn prepare_all(&self, texts: &Texts, generation: u64) {
+        let prepare = async {
+            let _turn = self.statements.preparing.lock().await;
+            let again = self.statements.generation.replace(generation) != generation;
+            let required = (0..texts.len()).filter(|number| again || self.statements.find(*number).is_none());
+            let request =
+                async |number| drop(self.request_statement(number, &texts.text(number), &Rc::default()).await);
+            stream::iter(required).for_each_concurrent(PREPARES_MAX, request).await;
+        };
         let _ = tokio::time::timeout(self.patience, prepare).await;
-    }
-
-    #[inline]
-    fn find_statement(&self, number: usize) -> Option<Rc<Prepared>> {
-        self.prepared.borrow().get(number).cloned().flatten().filter(|prepared| !prepared.stale.get())
     }
 
     /// Prepares a statement once for all clients that are waiting for it.
     #[cold]
     async fn prepare(&self, number: usize, text: &str, slot: &Rc<Slot>) -> Result<Rc<Prepared>, Failure> {
         let late = |_| Failure::new(Status::Timeout, format!("{} did not answer PREPARE", self.connection.address()));
-        let _turn = tokio::time::timeout(self.patience, self.preparing.lock()).await.map_err(late)?;
-        match self.find_statement(number) {
+        let _turn = tokio::time::timeout(self.patience, self.statements.preparing.lock()).await.map_err(late)?;
+        match self.statements.find(number) {
             Some(prepared) => Ok(prepared),
             None => self.request_statement(number, text, slot).await,
         }
@@ -252,10 +249,7 @@ impl Link {
         let body = slot.body_of(&bytes).map_err(protocol_failure)?;
         answer::check(slot.opcode(), body, self.extensions.rate_limit).map_err(answer::Refusal::failure)?;
         let prepared = Rc::new(answer::parse_prepared(body, version).map_err(protocol_failure)?);
-        let mut all = self.prepared.borrow_mut();
-        let len = all.len().max(number + 1);
-        all.resize(len, None);
-        all[number] = Some(Rc::clone(&prepared));
+        self.statements.insert(number, &prepared);
         Ok(prepared)
     }
 

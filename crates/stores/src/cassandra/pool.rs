@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use loadstone_load::Status;
+use tokio::runtime::{Handle, Id};
 use tokio::sync::{Notify, OnceCell};
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -22,31 +23,79 @@ use crate::reconnect::FAILURE_PAUSE;
 /// connections at random, 1 search in 3,000 fails.
 const MISSES_MAX: usize = 8;
 
+/// Number of pools whose connections are swept at once. Operations may run before the next ones.
+const SWEPT_AT_ONCE: usize = 64;
+
+/// The owner of pools: a store on an executor.
+type Place = (usize, Id);
+
+thread_local! {
+    static EXECUTORS: RefCell<Vec<(Place, Weak<Executor>)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The pools of an executor, and their shared state.
+#[derive(Debug, Default)]
+struct Executor {
+    texts: Texts,
+    pools: RefCell<Vec<Weak<Pool>>>,
+    sweeping: Cell<bool>,
+}
+
+impl Executor {
+    fn find(cluster: &Arc<Cluster>) -> Rc<Self> {
+        let place = (Arc::as_ptr(cluster).addr(), Handle::current().id());
+        EXECUTORS.with_borrow_mut(|executors| {
+            executors.retain(|(_, executor)| executor.strong_count() > 0);
+            let existing = executors.iter().find(|(own, _)| *own == place).and_then(|(_, own)| own.upgrade());
+            existing.unwrap_or_else(|| {
+                let executor = Rc::default();
+                executors.push((place, Rc::downgrade(&executor)));
+                executor
+            })
+        })
+    }
+}
+
 /// Connections to the nodes of the local data centre.
 #[derive(Debug)]
 pub struct Pool {
     cluster: Arc<Cluster>,
+    executor: Rc<Executor>,
     lines: RefCell<Rc<Lines>>,
     turn: Cell<usize>,
     stamped: Cell<i64>,
     opened: OnceCell<()>,
     /// Notifies waiters that a line was opened or an attempt failed.
     tried: Notify,
-    pub texts: Texts,
 }
 
 impl Pool {
-    /// Creates a pool without connections.
-    pub fn new(cluster: Arc<Cluster>) -> Rc<Self> {
-        Rc::new(Self {
-            lines: RefCell::new(Rc::new(Lines::new(&cluster, &[]))),
-            cluster,
+    /// The pool of this executor. If each client has separate connections, this is a new pool.
+    pub fn find(cluster: &Arc<Cluster>) -> Rc<Self> {
+        let executor = Executor::find(cluster);
+        let mut pools = executor.pools.borrow_mut();
+        if !cluster.settings.per_client
+            && let Some(pool) = pools.iter().find_map(Weak::upgrade)
+        {
+            return pool;
+        }
+        let pool = Rc::new(Self {
+            lines: RefCell::new(Rc::new(Lines::new(cluster, &[]))),
+            cluster: Arc::clone(cluster),
+            executor: Rc::clone(&executor),
             turn: Cell::default(),
             stamped: Cell::default(),
             opened: OnceCell::new(),
             tried: Notify::new(),
-            texts: Texts::default(),
-        })
+        });
+        pools.push(Rc::downgrade(&pool));
+        pool
+    }
+
+    /// The texts of the executor's statements.
+    #[inline]
+    pub fn texts(&self) -> &Texts {
+        &self.executor.texts
     }
 
     /// The lines, updated if nodes have joined or left.
@@ -67,7 +116,10 @@ impl Pool {
     pub async fn open(self: &Rc<Self>) -> Result<(), EngineError> {
         self.opened
             .get_or_try_init(async || {
-                tokio::task::spawn_local(sweep(Rc::downgrade(self), self.cluster.settings.request_timeout));
+                if !self.executor.sweeping.replace(true) {
+                    let executor = Rc::downgrade(&self.executor);
+                    tokio::task::spawn_local(sweep(executor, self.cluster.settings.request_timeout));
+                }
                 // If a node has refused a different executor, this executor does not wait for it.
                 let tried = |line: &&Rc<Line>| {
                     line.link.borrow().is_some() || line.failure.borrow().is_some() || line.node.refusal().is_some()
@@ -191,7 +243,7 @@ async fn revive(pool: Weak<Pool>, cluster: Arc<Cluster>, place: Weak<Line>) {
         let open = async || open_link(&cluster, address, shard.filter(|_| surplus.is_empty())).await;
         let opened = node.wait_for_turn().await.attempt(open).await;
         let (Some(pool), Some(line)) = (pool.upgrade(), place.upgrade()) else { return };
-        let opened = match opened {
+        let mut opened = match opened {
             Ok(opened) => opened,
             Err(failure) => {
                 *line.failure.borrow_mut() = Some(failure);
@@ -223,7 +275,8 @@ async fn revive(pool: Weak<Pool>, cluster: Arc<Cluster>, place: Weak<Line>) {
             }
         };
         // Statements are prepared here, so that no timed operation has to prepare them.
-        opened.prepare_all(&pool.texts).await;
+        opened.share_statements(pool.texts().find_statements(address));
+        opened.prepare_all(pool.texts(), node.generation()).await;
         target.generation.set(node.generation());
         let (own, counted) = (Arc::clone(&cluster), Arc::clone(&node));
         let count = move |address, is_usable| own.topology.count_usable(&counted, address, is_usable);
@@ -258,14 +311,22 @@ async fn open_link(cluster: &Cluster, address: SocketAddr, shard: Option<u16>) -
     Link::open(address, *protocol, settings, Entry::Extended).await
 }
 
-/// Makes the connections abandon requests that have waited too long.
-async fn sweep(pool: Weak<Pool>, timeout: Duration) {
+/// Makes the connections of an executor abandon requests that have waited too long.
+async fn sweep(executor: Weak<Executor>, timeout: Duration) {
     let step = (timeout / SWEEPS).max(Duration::from_millis(1));
     loop {
         tokio::time::sleep(step).await;
-        let Some(pool) = pool.upgrade() else { return };
-        for link in pool.lines().all.iter().filter_map(|line| line.live()) {
-            link.connection().sweep(timeout);
+        let Some(executor) = executor.upgrade() else { return };
+        for at in 0.. {
+            let Some(pool) = executor.pools.borrow().get(at).cloned() else { break };
+            if let Some(pool) = pool.upgrade() {
+                for link in pool.lines().all.iter().filter_map(|line| line.live()) {
+                    link.connection().sweep(timeout);
+                }
+            }
+            if at % SWEPT_AT_ONCE == SWEPT_AT_ONCE - 1 {
+                tokio::task::yield_now().await;
+            }
         }
     }
 }

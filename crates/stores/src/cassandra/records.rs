@@ -98,7 +98,7 @@ impl Client {
     fn plan<'a>(&self, request: &Request<'a>) -> Result<Execution<'a>, Failure> {
         let settings = &self.cluster().settings;
         let text = || text::text(request.verb, &format!("{}.{}", settings.keyspace, settings.table), request.names());
-        let number = self.pool()?.texts.number(|out| request.identify(out), text);
+        let number = self.pool()?.texts().number(|out| request.identify(out), text);
         let (level, writes) = if request.reads() { (settings.read, false) } else { (settings.write, true) };
         Ok(Execution { number, level, writes, key: Some(request.key), stamp: None, page: request.page })
     }

@@ -73,7 +73,7 @@ impl StatementClient {
         let end = Instant::now() + self.client.cluster().settings.request_timeout;
         loop {
             let prepared = match pool.link(None).await {
-                Ok(link) => link.ensure_prepared(number, &pool.texts, self.client.slot()).await,
+                Ok(link) => link.ensure_prepared(number, pool.texts(), self.client.slot()).await,
                 Err(failure) => Err(failure),
             };
             match prepared {
@@ -140,7 +140,7 @@ impl StatementClient {
         let mut ids = Vec::with_capacity(parts.len());
         for (statement, _) in parts {
             let number = self.prepared[*statement].number;
-            ids.push(link.ensure_prepared(number, &pool.texts, self.client.slot()).await.map_err(Failure::refusal)?);
+            ids.push(link.ensure_prepared(number, pool.texts(), self.client.slot()).await.map_err(Failure::refusal)?);
         }
         let version = link.connection().version();
         let stamp = stamp.unwrap_or_else(|| pool.stamp());

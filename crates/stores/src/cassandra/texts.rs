@@ -1,8 +1,11 @@
-//! The texts of an executor's statements, and their numbers.
+//! The texts of an executor's statements, their numbers, and the statements as the nodes prepared them.
 
-use std::cell::RefCell;
-use std::collections::HashMap;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashMap};
+use std::net::SocketAddr;
 use std::rc::Rc;
+
+use super::answer::Prepared;
 
 /// Texts and their numbers. All texts are stored, so that future connections can prepare them.
 #[derive(Debug, Default)]
@@ -10,6 +13,39 @@ pub struct Texts {
     numbers: RefCell<HashMap<Vec<u8>, usize>>,
     all: RefCell<Vec<Rc<str>>>,
     scratch: RefCell<Vec<u8>>,
+    nodes: RefCell<BTreeMap<SocketAddr, Rc<NodeStatements>>>,
+}
+
+/// The statements of one executor on one node. A node executes a prepared statement on any connection, so each
+/// statement is prepared only once, whatever the number of connections.
+#[derive(Debug, Default)]
+pub struct NodeStatements {
+    all: RefCell<Vec<Option<Rc<Prepared>>>>,
+    /// Locked while a connection prepares statements.
+    pub preparing: tokio::sync::Mutex<()>,
+    /// The node's generation in which all statements were prepared. A node that was restarted may have forgotten them.
+    pub generation: Cell<u64>,
+}
+
+impl NodeStatements {
+    /// The statement with this number, unless it must be prepared.
+    #[inline]
+    pub fn find(&self, number: usize) -> Option<Rc<Prepared>> {
+        self.all.borrow().get(number).cloned().flatten().filter(|prepared| !prepared.stale.get())
+    }
+
+    /// Stores a statement.
+    pub fn insert(&self, number: usize, prepared: &Rc<Prepared>) {
+        let mut all = self.all.borrow_mut();
+        let len = all.len().max(number + 1);
+        all.resize(len, None);
+        all[number] = Some(Rc::clone(prepared));
+    }
+
+    /// The number of statements whose numbers are known.
+    pub fn count(&self) -> usize {
+        self.all.borrow().len()
+    }
 }
 
 impl Texts {
@@ -27,6 +63,11 @@ impl Texts {
         texts.push(text().into());
         numbers.insert(scratch.clone(), texts.len() - 1);
         texts.len() - 1
+    }
+
+    /// The statements on a node.
+    pub fn find_statements(&self, address: SocketAddr) -> Rc<NodeStatements> {
+        Rc::clone(self.nodes.borrow_mut().entry(address).or_default())
     }
 
     /// The number of registered texts.

@@ -1,5 +1,35 @@
 //! The bytes that were read from a connection but not yet processed.
 
+use std::cell::RefCell;
+
+/// Buffers that no connection of the thread is using. A connection has a buffer only while the buffer contains bytes,
+/// so ten thousand idle connections have none.
+pub struct FreeBuffers(RefCell<Vec<Vec<u8>>>);
+
+impl FreeBuffers {
+    pub const fn new() -> Self {
+        Self(RefCell::new(Vec::new()))
+    }
+
+    /// Takes a buffer, which may be empty.
+    #[inline]
+    pub fn take(&self) -> Vec<u8> {
+        self.0.borrow_mut().pop().unwrap_or_default()
+    }
+
+    /// Returns a buffer.
+    #[inline]
+    pub fn give_back(&self, buffer: Vec<u8>) {
+        if buffer.capacity() > 0 {
+            self.0.borrow_mut().push(buffer);
+        }
+    }
+}
+
+thread_local! {
+    static FREE: FreeBuffers = const { FreeBuffers::new() };
+}
+
 /// Bytes that were read but not yet processed, in a reused buffer.
 #[derive(Default)]
 pub struct Inbox {
@@ -9,8 +39,24 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    pub fn with_room(room: usize) -> Self {
-        Self { bytes: vec![0; room], from: 0, to: 0 }
+    /// Takes a buffer of at least `room` bytes, unless there is one.
+    #[inline]
+    pub fn take_buffer(&mut self, room: usize) {
+        if self.bytes.is_empty() {
+            self.bytes = FREE.with(FreeBuffers::take);
+            if self.bytes.len() < room {
+                self.bytes.resize(room, 0);
+            }
+        }
+    }
+
+    /// Returns the buffer if it contains no bytes.
+    #[inline]
+    pub fn give_back_empty(&mut self) {
+        if self.from == self.to {
+            let Self { bytes, .. } = std::mem::take(self);
+            FREE.with(|free| free.give_back(bytes));
+        }
     }
 
     #[inline]

@@ -6,37 +6,34 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::inbox::Inbox;
+use super::inbox::{FreeBuffers, Inbox};
 use super::{Entry, Health, Shared};
 use crate::cassandra::segments::{self, Segment};
 use crate::cassandra::wire::{Body, COMPRESSED, HEADER, Header, opcode};
 use crate::tls::Stream;
 
+thread_local! {
+    static FREE: FreeBuffers = const { FreeBuffers::new() };
+}
+
 /// The task that reads from and writes to a connection.
 pub struct Task {
     pub shared: Rc<Shared>,
     stream: Stream,
+    /// Size of the buffer with which it reads, bytes. The buffer grows with the answers.
+    room: usize,
     inbox: Inbox,
     /// The frames that were unwrapped from segments.
     frames: Inbox,
     sending: Vec<u8>,
-    /// Frames that are to be wrapped in segments.
-    wrapping: Vec<u8>,
     sent: usize,
 }
 
 impl Task {
-    /// Creates the task with a buffer of `room` bytes, which grows with the answers.
+    /// Creates the task.
     pub fn new(shared: Rc<Shared>, stream: Stream, room: usize) -> Self {
-        Self {
-            shared,
-            stream,
-            inbox: Inbox::with_room(room),
-            frames: Inbox::default(),
-            sending: Vec::new(),
-            wrapping: Vec::new(),
-            sent: 0,
-        }
+        let (inbox, frames) = (Inbox::default(), Inbox::default());
+        Self { shared, stream, room, inbox, frames, sending: Vec::new(), sent: 0 }
     }
 
     /// Completes when the connection is lost, with the reason.
@@ -49,7 +46,11 @@ impl Task {
         if self.shared.closing.get() {
             return Poll::Ready("the connection is closed".to_owned());
         }
-        if let Poll::Ready(message) = self.read(context) {
+        self.inbox.take_buffer(self.room);
+        let read = self.read(context);
+        self.inbox.give_back_empty();
+        self.frames.give_back_empty();
+        if let Poll::Ready(message) = read {
             return Poll::Ready(message);
         }
         match self.write(context) {
@@ -90,6 +91,7 @@ impl Task {
         if !self.shared.segmented.get() {
             return hand_out(&self.shared, &mut self.inbox);
         }
+        self.frames.take_buffer(self.room);
         loop {
             let mut compressor = self.shared.compressor.borrow_mut();
             match segments::unwrap(self.inbox.as_bytes(), compressor.is_some())? {
@@ -117,16 +119,20 @@ impl Task {
             if self.sent == self.sending.len() {
                 self.sending.clear();
                 self.sent = 0;
-                if self.shared.segmented.get() {
-                    self.wrapping.clear();
-                    std::mem::swap(&mut self.wrapping, &mut self.shared.out.borrow_mut());
-                    segments::wrap(&self.wrapping, self.shared.compressor.borrow_mut().as_mut(), &mut self.sending);
-                } else {
-                    std::mem::swap(&mut self.sending, &mut self.shared.out.borrow_mut());
-                }
-                if self.sending.is_empty() {
+                let mut out = self.shared.out.borrow_mut();
+                if out.is_empty() {
+                    FREE.with(|free| free.give_back(std::mem::take(&mut self.sending)));
                     // TLS may still hold the last bytes in its buffer.
                     return Pin::new(&mut self.stream).poll_flush(context);
+                }
+                if self.sending.capacity() == 0 {
+                    self.sending = FREE.with(FreeBuffers::take);
+                }
+                if self.shared.segmented.get() {
+                    segments::wrap(&out, self.shared.compressor.borrow_mut().as_deref_mut(), &mut self.sending);
+                    out.clear();
+                } else {
+                    std::mem::swap(&mut self.sending, &mut out);
                 }
             }
             self.sent += ready!(Pin::new(&mut self.stream).poll_write(context, &self.sending[self.sent..]))?;

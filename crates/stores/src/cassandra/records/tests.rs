@@ -50,10 +50,12 @@ pub fn cluster_of(addresses: &[std::net::SocketAddr]) -> Cluster {
     }
 }
 
+/// The answer to PREPARE.
+pub const PREPARED: &[u8] = b"\0\0\0\x04\0\x02id\0\0\0\x01\0\0\0\x01\0\0\0\x00\0\x01k\0\x01t\0\x04y_id\0\x0D\
+    \0\0\0\x01\0\0\0\x01\0\x01k\0\x01t\0\x04y_id\0\x0D";
+
 /// Serves a connection: each EXECUTE receives the next element of `answers`. Returns the bodies of the executions.
 async fn serve(stream: &mut TcpStream, answers: &[(u8, Vec<u8>)]) -> Vec<Vec<u8>> {
-    let prepared = b"\0\0\0\x04\0\x02id\0\0\0\x01\0\0\0\x01\0\0\0\x00\0\x01k\0\x01t\0\x04y_id\0\x0D\
-        \0\0\0\x01\0\0\0\x01\0\x01k\0\x01t\0\x04y_id\0\x0D";
     let mut executed = Vec::new();
     while executed.len() < answers.len() {
         let mut header = [0; HEADER];
@@ -62,7 +64,7 @@ async fn serve(stream: &mut TcpStream, answers: &[(u8, Vec<u8>)]) -> Vec<Vec<u8>
         stream.read_exact(&mut body).await.unwrap();
         let (opcode, answer) = match header[4] {
             opcode::STARTUP => (opcode::READY, Vec::new()),
-            opcode::PREPARE => (opcode::RESULT, prepared.to_vec()),
+            opcode::PREPARE => (opcode::RESULT, PREPARED.to_vec()),
             _ => {
                 executed.push(body);
                 answers[executed.len() - 1].clone()
