@@ -158,7 +158,7 @@ def test_fio_runs_on_each_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     longest = max(trial.value(f"host.{host}.write.max") or 0 for host in HOSTS)
     assert trial.value("write.max") == longest
     assert trial.value("write.p50") is not None
-    assert trial.facts["version"].startswith("fio-")
+    assert str(trial.facts["version"]).startswith("fio-")
     assert list((tmp_path / "data").glob("*")) == []
 
 

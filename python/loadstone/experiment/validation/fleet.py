@@ -122,7 +122,8 @@ def check_work(context: Context) -> None:
                 # A sort's memory and temporary files are planned for one host.
                 message = f"{kind} runs only on this machine, whose memory and disks limit it"
                 context.add_mistake(path, message, f"leave `fleet.on` out; other hosts can run {able}")
-    if experiment.load.reuse == "copy":
+    own = [system.store for system in experiment.systems.values() if system.store not in describe_engine().stores]
+    if experiment.load.reuse == "copy" and own:
         hint = "leave `reuse` out, or write `reuse: shared` for data on servers"
         context.add_mistake(("load", "reuse"), "data on several hosts cannot be copied", hint)
     if experiment.measure.ledger:
